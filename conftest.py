@@ -1,0 +1,49 @@
+"""What holds for every test and every example: no global randomness, nothing written into the working folder."""
+
+from __future__ import annotations
+
+import doctest
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest_plugins = ["pytester"]
+
+# These build the site and import mkdocs, which the tests do without.
+collect_ignore_glob = ["docs/*.py"]
+
+# In Markdown the expected output ends at the fence, as it does for the reader.
+_EXAMPLE = doctest.DocTestParser._EXAMPLE_RE  # type: ignore[attr-defined]
+doctest.DocTestParser._EXAMPLE_RE = re.compile(  # type: ignore[attr-defined]
+    _EXAMPLE.pattern.replace("(?![ ]*>>>)", "(?![ ]*>>>)(?![ ]*```)"), _EXAMPLE.flags
+)
+
+
+def _random_state() -> tuple[object, ...]:
+    name, keys, *rest = np.random.get_state()  # noqa: NPY002
+    return random.getstate(), name, np.asarray(keys).tobytes(), *rest
+
+
+@pytest.fixture(autouse=True)
+def untouched_random_state() -> Iterator[None]:
+    """Fail a test that draws from, or seeds, the random state that it shares with the caller's program."""
+    before = _random_state()
+    yield
+    if _random_state() != before:
+        pytest.fail("the global random state changed; draw from np.random.default_rng(seed) instead", pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def examples_run_elsewhere(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path | None:
+    """Give every example of the documentation an empty working folder, so that it can write the files it shows."""
+    if not isinstance(request.node, pytest.DoctestItem):
+        return None
+    folder = tmp_path_factory.mktemp("example")
+    monkeypatch.chdir(folder)
+    return folder

@@ -1,0 +1,74 @@
+"""Files appear whole or not at all, so an interrupted run leaves nothing that looks finished."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+@contextlib.contextmanager
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path beside ``path`` that takes its place when the block ends without an error.
+
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with atomic_path(folder / "a.txt") as partial:
+    ...     _ = partial.write_text("whole")
+    >>> [file.name for file in folder.iterdir()]
+    ['a.txt']
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # The suffix is kept because writers such as numpy and pandas choose the format by it.
+    handle, name = tempfile.mkstemp(prefix=f".{target.stem[:40]}-", suffix="".join(target.suffixes), dir=target.parent)
+    os.close(handle)
+    partial = Path(name)
+    try:
+        yield partial
+        # mkstemp makes private files; a result is as readable as any other file of the user's.
+        umask = os.umask(0)
+        os.umask(umask)
+        partial.chmod(0o666 & ~umask)
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file atomically, in UTF-8.
+
+    >>> path = Path(tempfile.mkdtemp()) / "note.txt"
+    >>> write_text(path, "grüße")
+    >>> path.read_text(encoding="utf-8")
+    'grüße'
+    """
+    with atomic_path(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    """Write JSON that a person can read, atomically.
+
+    >>> path = Path(tempfile.mkdtemp()) / "run.json"
+    >>> write_json(path, {"seed": 0})
+    >>> read_json(path)
+    {'seed': 0}
+    """
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Read a JSON file in UTF-8 (see :func:`write_json`).
+
+    >>> path = Path(tempfile.mkdtemp()) / "x.json"
+    >>> write_json(path, [1, 2])
+    >>> read_json(path)
+    [1, 2]
+    """
+    return json.loads(Path(path).read_text(encoding="utf-8"))

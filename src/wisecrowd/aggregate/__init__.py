@@ -1,0 +1,1 @@
+"""Aggregators: from votes to truth, one file each."""

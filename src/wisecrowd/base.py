@@ -1,0 +1,276 @@
+"""The contract: what every method takes, gives, and can say of itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from wisecrowd.align import encode_truth
+from wisecrowd import kernels
+from wisecrowd.crowd import Crowd, Pairs
+from wisecrowd.errors import InputError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+#: A dense workers x classes x classes array is made on request only up to this many cells (2 GB).
+DENSE_CELLS = 2**28
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Method(ABC):
+    """A method is a dataclass: its fields are its parameters, and what it learns ends in an underscore.
+
+    It is a scikit-learn estimator (``get_params``, ``set_params``, ``clone``), without importing scikit-learn,
+    which would triple the time a command line takes to start.
+
+    >>> from wisecrowd import MajorityVote
+    >>> MajorityVote(ties="first").get_params()["ties"]
+    'first'
+    >>> MajorityVote.name
+    'majority-vote'
+    """
+
+    #: What to call it on the command line; from the class's file, so that a name exists once.
+    name: ClassVar[str] = ""
+    #: Keys into ``references.bib``.
+    references: ClassVar[tuple[str, ...]] = ()
+    #: Whether it must know who cast each vote.
+    needs_workers: ClassVar[bool] = True
+    #: Whether it wants numbers instead of classes.
+    numeric: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.name = cls.__module__.rsplit(".", 1)[-1].replace("_", "-")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; with ``deep``, those of nested methods too, as ``outer__inner``."""
+        params: dict[str, Any] = {}
+        for field in dataclasses.fields(self):
+            value = params[field.name] = getattr(self, field.name)
+            if deep and hasattr(value, "get_params") and not isinstance(value, type):
+                params |= {f"{field.name}__{inner}": part for inner, part in value.get_params().items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters by name; a misspelt one is an error."""
+        known = {field.name for field in dataclasses.fields(self)}
+        for key, value in params.items():
+            outer, _, inner = key.partition("__")
+            if outer not in known:
+                raise UsageError(f"{type(self).__name__} has no parameter {key!r}; it has {', '.join(sorted(known))}."
+                                 f"{did_you_mean(outer, known)}")  # fmt: skip
+            if inner:
+                getattr(self, outer).set_params(**{inner: value})
+            else:
+                setattr(self, outer, value)
+        return self
+
+    def __repr__(self) -> str:
+        changed = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in dataclasses.fields(self)
+            if not _same(getattr(self, field.name), field.default)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Tags:
+        from sklearn.base import BaseEstimator
+
+        return BaseEstimator.__sklearn_tags__(self)  # type: ignore[no-any-return]  # scikit-learn is untyped
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return any(key.endswith("_") and not key.startswith("_") for key in vars(self))
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first sentence of the method's page.
+
+        >>> from wisecrowd import MajorityVote
+        >>> MajorityVote.summary()
+        'The class that most workers chose.'
+        """
+        text = inspect.getdoc(cls) or ""
+        return re.sub(r"\s+", " ", text.split("\n\n")[0]).strip()
+
+    def save(self, folder: str | Path) -> None:
+        """Write parameters and everything learnt to a folder of arrays and JSON; :func:`wisecrowd.load` reads it back."""
+        from wisecrowd.persist import save
+
+        save(self, folder)
+
+    def _admit(self, crowd: Any) -> Crowd:
+        """Let a crowd in, or say at the door why not."""
+        votes = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd, numeric=self.numeric)
+        title = type(self).__name__
+        if votes.is_numeric and not self.numeric:
+            raise InputError(
+                f"{title} chooses between classes, but these labels are numbers; use a numeric method "
+                "(mean, median), or turn the numbers into names if they are codes of classes"
+            )
+        if self.numeric and not votes.is_numeric:
+            raise InputError(f"{title} averages numbers, but these labels are classes; read them with numeric=True")
+        if self.needs_workers and not votes.has_workers:
+            raise InputError(
+                f"{title} must know who cast each vote, and this crowd has no worker ids; use majority-vote"
+            )
+        if votes.n_labels == 0:
+            raise InputError(f"{title} needs votes, and this crowd has none")
+        return votes
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Aggregator(Method):
+    """Infers the truth of the tasks that were labelled, from the votes alone.
+
+    After ``fit``: ``posterior_`` (tasks x classes), ``labels_`` (Series by task), ``proba_`` (the posterior as a table),
+    ``workers_`` (table by worker), ``confusion_`` (workers x true x said), ``trace_``, ``n_iter_``, ``converged_``.
+
+    >>> from wisecrowd import Crowd, MajorityVote
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "cat"), ("t2", "bob", "dog")])
+    >>> MajorityVote().fit(crowd).labels_.to_dict()
+    {'t1': 'cat', 't2': 'dog'}
+    """
+
+    #: Laws of `wisecrowd.laws` that this method breaks, each with the reason.
+    breaks: ClassVar[dict[str, str]] = {}
+    #: Whether ``fit`` takes task features.
+    uses_features: ClassVar[bool] = False
+
+    def fit(self, crowd: Any, X: Any = None, *, truth: Any = None, start: Any = None) -> Self:
+        """Infer the truth of every task.
+
+        ``crowd`` is a `Crowd` or a dataframe with task, worker and label. ``truth`` holds the known truth of some tasks
+        (gold questions): they keep it, and teach what their workers are worth. ``start`` is a posterior to start from
+        (tasks x classes), or a fitted method of the same kind, whose knowledge of workers is carried over by id.
+        """
+        begun = time.perf_counter()
+        votes = self._admit(crowd)
+        if X is not None and not self.uses_features:
+            raise UsageError(f"{type(self).__name__} does not look at features; leave X out")
+        self.classes_ = votes.classes
+        self.task_index_ = votes.tasks
+        self.worker_index_ = votes.workers
+        self._fit(votes, None if truth is None else encode_truth(truth, votes), X=X, start=start)
+        self.fit_seconds_ = time.perf_counter() - begun
+        return self
+
+    @abstractmethod
+    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
+        """Do the work and call `_learn`."""
+
+    def _learn(self, crowd: Crowd, posterior: NDArray[Any], tally: NDArray[Any] | None = None) -> None:
+        """Keep what was inferred; the tally of posteriors by (worker, label) follows from it unless given."""
+        self.posterior_ = posterior
+        self.n_labels_ = crowd.n_labels
+        pairs = crowd.pairs
+        self.pair_worker_, self.pair_label_ = pairs.worker, pairs.label
+        self.tally_ = kernels.tally(crowd.layout, posterior) if tally is None else tally
+
+    def fit_predict(self, crowd: Any, X: Any = None, **options: Any) -> pd.Series:
+        """Fit, and give the labels by task."""
+        return self.fit(crowd, X, **options).labels_
+
+    def fit_predict_proba(self, crowd: Any, X: Any = None, **options: Any) -> pd.DataFrame:
+        """Fit, and give the posterior as a table of tasks x classes."""
+        return self.fit(crowd, X, **options).proba_
+
+    # ------------------------------------------------------------------ what was learnt, for people
+
+    @property
+    def labels_(self) -> pd.Series:
+        """The most probable class of every task."""
+        best = self._learnt("posterior_").argmax(axis=1)
+        return pd.Series(self.classes_[best], index=self.task_index_.rename("task"), name="label")
+
+    @property
+    def proba_(self) -> pd.DataFrame:
+        """The posterior, tasks x classes."""
+        columns = self.classes_.rename("class") if self.classes_ is not None else None
+        return pd.DataFrame(self._learnt("posterior_"), index=self.task_index_.rename("task"), columns=columns)
+
+    @property
+    def workers_(self) -> pd.DataFrame:
+        """What was learnt of each worker: number of labels, accuracy, and what the method adds."""
+        self._learnt("posterior_")
+        if self.worker_index_ is None:
+            raise UsageError("this crowd had no worker ids, so nothing is known of single workers")
+        index = self.worker_index_.rename("worker")
+        return pd.DataFrame(self._worker_columns(), index=index)
+
+    def _worker_columns(self) -> dict[str, NDArray[Any]]:
+        """Columns of `workers_`; a method that knows more of its workers adds to them."""
+        pairs = self._pairs
+        right = pairs.by_worker(self.tally_[np.arange(len(pairs)), pairs.label].astype(np.float64))
+        total = pairs.by_worker(self.tally_.sum(axis=1, dtype=np.float64))
+        right_before, total_before = self._pseudo_votes(self.tally_.shape[1])
+        with np.errstate(invalid="ignore"):
+            # A worker without a vote has no accuracy to speak of unless the model has a prior: NaN is the honest entry.
+            return {"n_labels": np.round(total, 6), "accuracy": (right + right_before) / (total + total_before)}
+
+    def _pseudo_votes(self, n_classes: int) -> tuple[float, float]:  # noqa: ARG002
+        """Pseudo-votes of a worker for being right, and in all, when their accuracy is estimated."""
+        return 0.0, 0.0
+
+    @property
+    def confusion_(self) -> NDArray[np.float64]:
+        """What each worker says when each class is true: (workers, true, said), rows sum to one."""
+        return self.confusion_of(range(self._n_workers))
+
+    def confusion_of(self, workers: Any) -> NDArray[np.float64]:
+        """Confusion matrices of some workers, by position: (chosen workers, true, said)."""
+        self._learnt("tally_")
+        chosen = np.asarray(list(workers), dtype=np.int32)
+        n_classes = self.tally_.shape[1]
+        if len(chosen) * n_classes**2 > DENSE_CELLS:
+            raise UsageError(
+                f"{len(chosen):,} confusion matrices of {n_classes:,} x {n_classes:,} would not fit in memory; "
+                "ask for some of the workers: confusion_of([0, 1, 2])"
+            )
+        place = np.full(self._n_workers, -1, dtype=np.int32)
+        place[chosen] = np.arange(len(chosen), dtype=np.int32)
+        mine = np.flatnonzero(place[self.pair_worker_] >= 0)
+        # All pairs of the chosen workers, seen or not: the method's own formula then fills the whole matrix.
+        row = place[self.pair_worker_[mine]].astype(np.int64) * n_classes + self.pair_label_[mine]
+        tally = np.zeros((len(chosen) * n_classes, n_classes))
+        tally[row] = self.tally_[mine]
+        worker, label = np.divmod(np.arange(len(tally), dtype=np.int32), np.int32(n_classes))
+        said = self._said(tally, Pairs(worker, label, np.empty(0, dtype=np.int32), len(chosen)))
+        return np.ascontiguousarray(said.reshape(len(chosen), n_classes, n_classes).transpose(0, 2, 1))
+
+    def _said(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+        """P(worker of the pair says its label | true class), from the tally; plain frequencies unless a model says more."""
+        total = pairs.by_worker(tally)[pairs.worker]
+        n_classes = tally.shape[1]
+        return np.divide(tally, total, out=np.full_like(tally, 1 / n_classes), where=total > 0)
+
+    @property
+    def _pairs(self) -> Pairs:
+        return Pairs(self.pair_worker_, self.pair_label_, np.empty(0, dtype=np.int32), self._n_workers)
+
+    @property
+    def _n_workers(self) -> int:
+        return 1 if self.worker_index_ is None else len(self.worker_index_)
+
+    def _learnt(self, attribute: str) -> NDArray[Any]:
+        if not hasattr(self, attribute):
+            raise UsageError(f"this {type(self).__name__} is not fitted yet; call fit(crowd) first")
+        return getattr(self, attribute)  # type: ignore[no-any-return]  # always an array
+
+
+def _same(value: object, default: object) -> bool:
+    try:
+        return bool(value is default or value == default)
+    except ValueError:  # arrays compare by element
+        return False

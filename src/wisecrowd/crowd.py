@@ -1,0 +1,712 @@
+"""`Crowd`: who said what about which task, sparse and immutable."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from wisecrowd import vocabulary as vocab
+from wisecrowd.errors import InputError, UsageError, one_of, some
+
+if TYPE_CHECKING:
+    from wisecrowd.kernels import Layout
+
+Duplicates: TypeAlias = Literal["error", "first", "last", "distinct", "keep"]
+Missing: TypeAlias = Literal["error", "drop"]
+Vocabulary: TypeAlias = Sequence[Any] | pd.Index | NDArray[Any] | None
+
+
+class Pairs(NamedTuple):
+    """The (worker, label) combinations that occur, sorted; tables over them never outgrow the votes.
+
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t2", "ann", "cat")])
+    >>> pairs = crowd.pairs
+    >>> pairs.worker.tolist(), pairs.label.tolist(), pairs.of_vote.tolist()
+    ([0, 1], [0, 1], [0, 1, 0])
+    """
+
+    worker: NDArray[np.int32]
+    label: NDArray[np.int32]
+    of_vote: NDArray[np.int32]
+    n_workers: int
+
+    def __len__(self) -> int:
+        return len(self.worker)
+
+    def by_worker(self, table: NDArray[Any]) -> NDArray[Any]:
+        """Add up the rows of a (pairs, …) table within each worker; a worker without votes gets zeros.
+
+        >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")])
+        >>> crowd.pairs.by_worker(np.array([1.0, 2.0])).tolist()
+        [3.0]
+        """
+        total = np.zeros((self.n_workers, *table.shape[1:]), dtype=table.dtype)
+        if len(self):
+            first = np.flatnonzero(np.diff(self.worker, prepend=-1))
+            total[self.worker[first]] = np.add.reduceat(table, first, axis=0)
+        return total
+
+
+class Crowd:
+    """Sparse votes over three vocabularies: row ``n`` reads "worker ``workers[worker[n]]`` said that
+    task ``tasks[task[n]]`` is of class ``classes[label[n]]``, with weight ``weight[n]``".
+
+    Rows are sorted by (task, worker), arrays are read-only, and nothing here is ever of size tasks x workers.
+    Three forms beside the ordinary one: *weighted* votes (soft, repeated, completed), a crowd *without worker ids*
+    (``worker`` is None: only counts per task are known), and a *numeric* crowd (``classes`` is None and ``label``
+    holds numbers).
+
+    Build one with :meth:`from_frame`, :meth:`from_triples`, :meth:`from_matrix`, :meth:`from_counts` or
+    :func:`wisecrowd.read`; the constructor itself takes codes.
+
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t2", "ann", "cat")])
+    >>> crowd
+    Crowd(3 labels: 2 tasks x 2 workers, 2 classes, 1.5 labels/task)
+    >>> crowd.classes.tolist(), crowd.votes.tolist()
+    (['cat', 'dog'], [[1.0, 1.0], [1.0, 0.0]])
+    """
+
+    def __init__(
+        self,
+        task: ArrayLike,
+        worker: ArrayLike | None,
+        label: ArrayLike,
+        *,
+        tasks: Vocabulary,
+        workers: Vocabulary,
+        classes: Vocabulary,
+        weight: ArrayLike | None = None,
+        observed: ArrayLike | None = None,
+        duplicates: Duplicates = "error",
+        tasks_given: bool = True,
+    ) -> None:
+        one_of("duplicates", duplicates, ("error", "first", "last", "distinct", "keep"))
+        self.tasks = vocab.as_vocabulary(tasks if tasks is not None else (), "task")
+        self.workers = None if workers is None else vocab.as_vocabulary(workers, "worker")
+        self.classes = None if classes is None else vocab.as_vocabulary(classes, "class")
+        #: Whether the caller fixed the order of tasks, so that a bare feature array can be matched to them.
+        self.tasks_given = bool(tasks_given) or _counts_from_zero(self.tasks)
+
+        rows = _Rows(
+            _codes(task, len(self.tasks), "task"),
+            None if self.workers is None else _codes(worker, len(self.workers), "worker"),
+            np.asarray(label, dtype=np.float64) if self.classes is None else _codes(label, len(self.classes), "label"),
+            _weights(weight),
+            None if observed is None else np.asarray(observed, dtype=bool),
+        )
+        rows = rows.sorted(len(self.tasks), self._n_workers, duplicates, self._name_duplicates)
+        self.task, self.worker, self.label = rows.task, rows.worker, rows.label
+        self._weight, self._observed = rows.weight, rows.observed
+        for array in rows:
+            if array is not None:
+                array.setflags(write=False)
+
+    # ------------------------------------------------------------------ building
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        task: str = "task",
+        worker: str | None = "worker",
+        label: str = "label",
+        weight: str | None = None,
+        tasks: Vocabulary = None,
+        workers: Vocabulary = None,
+        classes: Vocabulary = None,
+        numeric: bool = False,
+        duplicates: Duplicates = "error",
+        missing: Missing = "error",
+    ) -> Self:
+        """Build a crowd from any dataframe that speaks Arrow (pandas, polars, pyarrow, duckdb) or a dict of columns.
+
+        ``tasks``, ``workers`` and ``classes`` fix the vocabularies and their order, and may name what nobody
+        labelled or used. ``worker=None`` reads a crowd without worker ids; ``numeric=True`` reads labels as numbers.
+
+        >>> frame = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "y"]})
+        >>> Crowd.from_frame(frame, tasks=[1, 2, 3]).shape
+        (3, 2)
+        """
+        one_of("missing", missing, ("error", "drop"))
+        columns = [name for name in (task, worker, label, weight) if name is not None]
+        table = as_table(frame, columns)
+        absent = [name for name in columns if name not in table.column_names]
+        if absent:
+            raise InputError(
+                f"no column {some(absent)} among {some(table.column_names, 12)}; name yours by argument, "
+                f'for example task="question", worker="rater", label="answer"'
+            )
+        if missing == "drop":
+            holes = np.logical_or.reduce([vocab.missing_mask(table[name]) for name in columns])
+            table = table.filter(pa.array(~holes)) if holes.any() else table
+        task_codes, task_index = vocab.encode(table[task], "task", tasks)
+        worker_codes, worker_index = (None, None) if worker is None else vocab.encode(table[worker], "worker", workers)
+        if numeric:
+            vocab.refuse_missing(table[label], "label")
+            labels, class_index = _numbers(table[label]), None
+        else:
+            labels, class_index = vocab.encode(table[label], "label", classes)
+            _refuse_fractions(class_index)
+        return cls(
+            task_codes,
+            worker_codes,
+            labels,
+            tasks=task_index,
+            workers=worker_index,
+            classes=class_index,
+            weight=None if weight is None else _numbers(table[weight]),
+            duplicates=duplicates if worker is not None else "keep",
+            tasks_given=tasks is not None,
+        )
+
+    @classmethod
+    def from_triples(cls, triples: Iterable[tuple[Any, Any, Any]], **options: Any) -> Self:
+        """Build a crowd from (task, worker, label) triples; ``options`` as for :meth:`from_frame`.
+
+        >>> Crowd.from_triples([(0, "ann", True), (1, "ann", False)]).n_labels
+        2
+        """
+        rows = list(triples)
+        bad = next((row for row in rows if len(row) != 3), None)
+        if bad is not None:
+            raise InputError(f"each row must be (task, worker, label); got {bad!r}")
+        columns: list[Sequence[Any]] = list(zip(*rows, strict=True)) if rows else [(), (), ()]
+        return cls.from_frame(dict(zip(("task", "worker", "label"), map(list, columns), strict=True)), **options)
+
+    @classmethod
+    def from_matrix(
+        cls,
+        matrix: ArrayLike | pd.DataFrame,
+        *,
+        missing: object = None,
+        tasks: Vocabulary = None,
+        workers: Vocabulary = None,
+        classes: Vocabulary = None,
+    ) -> Self:
+        """Build a crowd from a (tasks, workers) matrix whose empty cells hold ``missing`` (and None or NaN, always).
+
+        >>> Crowd.from_matrix([[0, 1, -1], [1, -1, -1]], missing=-1)
+        Crowd(3 labels: 2 tasks x 3 workers, 2 classes, 1.5 labels/task)
+        """
+        frame = matrix if isinstance(matrix, pd.DataFrame) else pd.DataFrame(np.asarray(matrix))
+        if frame.ndim != 2 or frame.empty:
+            raise InputError(f"a matrix of tasks x workers was wanted; got shape {frame.shape}")
+        filled = frame.notna().to_numpy()
+        if missing is not None:
+            filled = filled & (frame != missing).to_numpy()
+        row, column = np.nonzero(filled)
+        labels = vocab.as_column(frame.to_numpy()[row, column].tolist(), "label")
+        codes, index = vocab.encode(labels, "label", classes)
+        _refuse_fractions(index)
+        return cls(
+            row,
+            column,
+            codes,
+            tasks=frame.index if tasks is None else tasks,
+            workers=frame.columns if workers is None else workers,
+            classes=index,
+        )
+
+    @classmethod
+    def from_counts(
+        cls, counts: ArrayLike | pd.DataFrame, *, tasks: Vocabulary = None, classes: Vocabulary = None
+    ) -> Self:
+        """Build a crowd without worker ids from how often each class was said of each task (tasks x classes).
+
+        >>> Crowd.from_counts([[2, 1], [0, 3]], classes=["no", "yes"])
+        Crowd(6 labels: 2 tasks, no worker ids, 2 classes, 3.0 labels/task)
+        """
+        frame = counts if isinstance(counts, pd.DataFrame) else pd.DataFrame(np.asarray(counts))
+        values = frame.to_numpy(dtype=np.float64)
+        if not np.isfinite(values).all() or (values < 0).any():
+            raise InputError("counts must be finite and not negative")
+        task, label = np.nonzero(values)
+        return cls(
+            task,
+            None,
+            label,
+            tasks=frame.index if tasks is None else tasks,
+            workers=None,
+            classes=frame.columns if classes is None else classes,
+            weight=values[task, label],
+            duplicates="keep",
+        )
+
+    # ------------------------------------------------------------------ size and form
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks, labelled or not."""
+        return len(self.tasks)
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers; asking a crowd without worker ids is an error."""
+        if self.workers is None:
+            raise UsageError("this crowd has no worker ids: only counts per task are known")
+        return len(self.workers)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, used or not; asking a numeric crowd is an error."""
+        if self.classes is None:
+            raise UsageError("this crowd holds numbers, not classes; use a numeric method such as 'median'")
+        return len(self.classes)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of rows; a weighted crowd without worker ids may stand for more votes than rows."""
+        return len(self.task)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_tasks, n_workers), as scikit-learn wants it."""
+        return self.n_tasks, self._n_workers
+
+    def __len__(self) -> int:
+        return self.n_tasks
+
+    @property
+    def has_workers(self) -> bool:
+        """Whether it is known who cast each vote."""
+        return self.workers is not None
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether labels are numbers rather than classes."""
+        return self.classes is None
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether some vote counts other than once."""
+        return self._weight is not None
+
+    @property
+    def weight(self) -> NDArray[np.float64]:
+        """How much each vote counts."""
+        return np.broadcast_to(np.float64(1), self.n_labels) if self._weight is None else self._weight
+
+    @property
+    def observed(self) -> NDArray[np.bool_]:
+        """True for a vote somebody cast, False for one that a completer filled in."""
+        return np.broadcast_to(np.True_, self.n_labels) if self._observed is None else self._observed
+
+    @property
+    def _n_workers(self) -> int:
+        return 0 if self.workers is None else len(self.workers)
+
+    # ------------------------------------------------------------------ derived, once
+
+    @cached_property
+    def offset(self) -> NDArray[np.int64]:
+        """Rows of task ``i`` are ``offset[i]:offset[i + 1]``."""
+        return _frozen(np.concatenate([[0], np.cumsum(np.bincount(self.task, minlength=self.n_tasks))]))
+
+    @cached_property
+    def worker_order(self) -> NDArray[np.int64]:
+        """The permutation that sorts rows by (worker, task)."""
+        return _frozen(counting_order(self._worker_codes, self._n_workers))
+
+    @cached_property
+    def votes(self) -> NDArray[np.float64]:
+        """Weight of the votes for each class of each task, (n_tasks, n_classes)."""
+        cell = self.task.astype(np.int64) * self.n_classes + self.label
+        total = np.bincount(cell, weights=self._weight, minlength=self.n_tasks * self.n_classes)
+        return _frozen(total.astype(np.float64).reshape(self.n_tasks, self.n_classes))
+
+    @cached_property
+    def labels_per_task(self) -> NDArray[np.int64]:
+        """Number of rows of each task."""
+        return _frozen(np.diff(self.offset))
+
+    @cached_property
+    def labels_per_worker(self) -> NDArray[np.int64]:
+        """Number of rows of each worker."""
+        return _frozen(np.bincount(self._worker_codes, minlength=self.n_workers))
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The (worker, label) combinations that occur; without worker ids, everybody is one worker."""
+        n_classes, n_workers = self.n_classes, max(self._n_workers, 1)
+        code = (
+            self.label.astype(np.int64)
+            if self.worker is None
+            else self.worker.astype(np.int64) * n_classes + self.label
+        )
+        if n_workers * n_classes <= 4 * self.n_labels + 1_000_000:
+            occurs = np.zeros(n_workers * n_classes, dtype=bool)
+            occurs[code] = True
+            found, of_vote = np.flatnonzero(occurs), (np.cumsum(occurs, dtype=np.int32) - 1)[code]
+        else:
+            found, of_vote = np.unique(code, return_inverse=True)
+        worker, label = np.divmod(found, n_classes)
+        return Pairs(
+            _frozen(worker.astype(np.int32)),
+            _frozen(label.astype(np.int32)),
+            _frozen(of_vote.astype(np.int32)),
+            n_workers,
+        )
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The votes as the kernels want them: by task, each a (worker, label) pair."""
+        from wisecrowd.kernels import Layout
+
+        return Layout(self.offset, self.pairs.of_vote, self._weight, len(self.pairs))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the contents: equal crowds, equal digests."""
+        sha = hashlib.sha256()
+        for index in (self.tasks, self.workers, self.classes):
+            sha.update(b"-" if index is None else pd.util.hash_array(index.to_numpy(dtype=object)).tobytes())
+        for array in (self.task, self.worker, self.label, self._weight, self._observed):
+            sha.update(b"-" if array is None else memoryview(np.ascontiguousarray(array)).cast("B"))
+        return sha.hexdigest()
+
+    # ------------------------------------------------------------------ smaller and larger crowds
+
+    def __getitem__(self, index: Any) -> Self:
+        """The sub-crowd of some tasks (slice, integer or boolean index), in the order of the index."""
+        if isinstance(index, tuple) and len(index) == 2 and index[1] is Ellipsis:  # how scikit-learn indexes arrays
+            index = index[0]
+        positions = np.arange(self.n_tasks)[index if isinstance(index, slice) else np.asarray(index)]
+        if positions.ndim != 1:
+            raise UsageError("index a crowd by a slice, a mask or a list of task positions, for example crowd[[3]]")
+        place = np.full(self.n_tasks, -1, dtype=np.int32)
+        place[positions] = np.arange(len(positions), dtype=np.int32)
+        if len(np.unique(positions)) != len(positions):
+            raise UsageError("a task can be taken only once; draw without replacement")
+        rows = np.flatnonzero(place[self.task] >= 0)
+        return self._replace(rows, task=place[self.task[rows]], tasks=self.tasks[positions])
+
+    def take(self, rows: ArrayLike) -> Self:
+        """The crowd of some rows only (mask or positions), over the same vocabularies.
+
+        >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
+        >>> crowd.take([True, False]).n_labels
+        1
+        """
+        chosen = np.arange(self.n_labels)[np.asarray(rows)]
+        return self._replace(np.sort(chosen))
+
+    def select_workers(self, workers: Iterable[Any]) -> Self:
+        """Keep the votes of some workers; every task stays, also when nobody is left on it.
+
+        >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t2", "bob", "cat")])
+        >>> crowd.select_workers(["ann"])
+        Crowd(1 labels: 2 tasks x 1 workers, 2 classes, 0.5 labels/task)
+        """
+        if self.workers is None:
+            raise UsageError("this crowd has no worker ids, so no worker can be selected")
+        wanted = vocab.as_vocabulary(workers, "worker")
+        position = self.workers.get_indexer(wanted)
+        if (position < 0).any():
+            raise InputError(f"unknown workers: {some(wanted[position < 0])}")
+        place = np.full(len(self.workers), -1, dtype=np.int32)
+        place[position] = np.arange(len(position), dtype=np.int32)
+        rows = np.flatnonzero(place[self._worker_codes] >= 0)
+        return self._replace(rows, worker=place[self._worker_codes[rows]], workers=wanted)
+
+    def only_observed(self) -> Self:
+        """Drop the votes that a completer filled in.
+
+        >>> Crowd.from_triples([("t1", "ann", "cat")]).only_observed().n_labels
+        1
+        """
+        return self.take(self.observed)
+
+    def without_workers(self) -> Self:
+        """Forget who said what: one weighted row per (task, class) that somebody chose.
+
+        >>> Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "cat")]).without_workers()
+        Crowd(2 labels: 1 tasks, no worker ids, 1 classes, 2.0 labels/task)
+        """
+        counts = self.only_observed().votes
+        task, label = np.nonzero(counts)
+        return type(self)(
+            task, None, label, tasks=self.tasks, workers=None, classes=self.classes, weight=counts[task, label],
+            duplicates="keep", tasks_given=self.tasks_given,
+        )  # fmt: skip
+
+    def hide(self, fraction: float = 0.2, *, random_state: int = 0) -> tuple[Self, Self]:
+        """Split the votes at random into (kept, hidden), over the same vocabularies, to validate without gold.
+
+        >>> crowd = Crowd.from_triples([(task, worker, "x") for task in range(10) for worker in "abcde"])
+        >>> kept, hidden = crowd.hide(0.2)
+        >>> kept.n_labels, hidden.n_labels
+        (40, 10)
+        """
+        if not 0 < fraction < 1:
+            raise UsageError(f"fraction must lie between 0 and 1; got {fraction}")
+        hidden = np.zeros(self.n_labels, dtype=bool)
+        count = round(fraction * self.n_labels)
+        hidden[np.random.default_rng(random_state).permutation(self.n_labels)[:count]] = True
+        return self.take(~hidden), self.take(hidden)
+
+    def shards(self, n: int) -> list[Self]:
+        """Split by task into ``n`` crowds of about equally many votes, over the same workers and classes.
+
+        >>> crowd = Crowd.from_triples([(task, "ann", "x") for task in range(10)])
+        >>> [len(shard) for shard in crowd.shards(3)]
+        [3, 4, 3]
+        """
+        if n < 1:
+            raise UsageError(f"a crowd splits into one shard or more; got {n}")
+        cuts = np.searchsorted(self.offset, np.linspace(0, self.n_labels, n + 1)[1:-1].round())
+        edges = [0, *np.maximum.accumulate(cuts).tolist(), self.n_tasks]
+        return [self[start:stop] for start, stop in pairwise(edges)]
+
+    @classmethod
+    def concat(cls, crowds: Sequence[Crowd], *, duplicates: Duplicates = "error") -> Self:
+        """One crowd of all votes; vocabularies are united by id.
+
+        >>> ann = Crowd.from_triples([("t1", "ann", "cat")])
+        >>> bob = Crowd.from_triples([("t1", "bob", "dog")])
+        >>> Crowd.concat([ann, bob])
+        Crowd(2 labels: 1 tasks x 2 workers, 2 classes, 2.0 labels/task)
+        """
+        if not crowds:
+            raise UsageError("concat wants at least one crowd")
+        if len({(crowd.has_workers, crowd.is_numeric) for crowd in crowds}) > 1:
+            raise UsageError("only crowds of one form can be joined: all with worker ids or none, all numeric or none")
+        first = crowds[0]
+        tasks = vocab.union([crowd.tasks for crowd in crowds])
+        workers = (
+            None
+            if first.workers is None
+            else vocab.union([crowd.workers for crowd in crowds if crowd.workers is not None])
+        )
+        classes = (
+            None
+            if first.classes is None
+            else vocab.union([crowd.classes for crowd in crowds if crowd.classes is not None])
+        )
+
+        def joined(codes: Sequence[NDArray[Any]], old: Sequence[pd.Index], new: pd.Index) -> NDArray[Any]:
+            return np.concatenate([new.get_indexer(index)[code] for code, index in zip(codes, old, strict=True)])
+
+        return cls(
+            joined([crowd.task for crowd in crowds], [crowd.tasks for crowd in crowds], tasks),
+            None if workers is None else joined(
+                [crowd._worker_codes for crowd in crowds], [vocab.as_index(crowd.workers) for crowd in crowds], workers),
+            np.concatenate([crowd.label for crowd in crowds]) if classes is None else joined(
+                [crowd.label for crowd in crowds], [vocab.as_index(crowd.classes) for crowd in crowds], classes),
+            tasks=tasks, workers=workers, classes=classes,
+            weight=np.concatenate([c.weight for c in crowds]) if any(c.is_weighted for c in crowds) else None,
+            observed=np.concatenate([c.observed for c in crowds]),
+            duplicates=duplicates if first.has_workers else "keep",
+            tasks_given=all(crowd.tasks_given for crowd in crowds) and tasks is first.tasks,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ out again
+
+    def to_frame(self) -> pd.DataFrame:
+        """The votes as a long table: task, worker, label, and weight and observed where they say something.
+
+        >>> Crowd.from_triples([("t1", "ann", "cat")]).to_frame().to_dict("records")
+        [{'task': 't1', 'worker': 'ann', 'label': 'cat'}]
+        """
+        columns: dict[str, Any] = {"task": self.tasks.take(self.task)}
+        if self.workers is not None:
+            columns["worker"] = self.workers.take(self._worker_codes)
+        columns["label"] = self.label if self.classes is None else self.classes.take(self.label)
+        if self._weight is not None:
+            columns["weight"] = self._weight
+        if self._observed is not None:
+            columns["observed"] = self._observed
+        return pd.DataFrame(columns)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The votes table; it lets scikit-learn's splitters see a target of ``n_tasks`` rows."""
+        if copy is False:
+            raise ValueError("a Crowd becomes an array only by a copy")
+        return np.array(self.votes, dtype=dtype)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Crowd):
+            return NotImplemented
+        return self.shape == other.shape and self.n_labels == other.n_labels and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        votes = self.weight.sum() if not self.has_workers else self.n_labels
+        who = f" x {len(self.workers):,} workers" if self.workers is not None else ", no worker ids"
+        what = "numeric" if self.classes is None else f"{len(self.classes):,} classes"
+        filled = self.n_labels - int(self.observed.sum())
+        return (
+            f"Crowd({votes:,.0f} labels: {self.n_tasks:,} tasks{who}, {what}, "
+            f"{votes / max(self.n_tasks, 1):.1f} labels/task{f', {filled:,} filled in' if filled else ''})"
+        )
+
+    # ------------------------------------------------------------------ inside
+
+    @property
+    def _worker_codes(self) -> NDArray[np.int32]:
+        if self.worker is None:
+            raise UsageError("this crowd has no worker ids")
+        return self.worker
+
+    def _replace(self, rows: NDArray[Any], **changed: Any) -> Self:
+        """A crowd of some rows with some fields changed."""
+        fields: dict[str, Any] = {
+            "task": self.task[rows],
+            "worker": None if self.worker is None else self.worker[rows],
+            "label": self.label[rows],
+            "tasks": self.tasks,
+            "workers": self.workers,
+            "classes": self.classes,
+            "weight": None if self._weight is None else self._weight[rows],
+            "observed": None if self._observed is None else self._observed[rows],
+            "duplicates": "keep",  # what was accepted once is not judged again
+            "tasks_given": self.tasks_given,
+        }
+        return type(self)(**(fields | changed))
+
+    def _name_duplicates(self, rows: _Rows, again: NDArray[np.int64]) -> str:
+        task, worker = rows.task[again[0]], None if rows.worker is None else rows.worker[again[0]]
+        who = "" if self.workers is None else f"worker {self.workers[worker]!r} labelled "
+        return (
+            f"{again.size:,} rows repeat a (task, worker) that came before; for example {who}task {self.tasks[task]!r} twice. "
+            "Say what to do: duplicates='first' or 'last' keeps one, 'distinct' keeps different answers once each, "
+            "'keep' counts all (--duplicates on the command line)"
+        )
+
+
+class _Rows(NamedTuple):
+    task: NDArray[np.int32]
+    worker: NDArray[np.int32] | None
+    label: NDArray[Any]
+    weight: NDArray[np.float64] | None
+    observed: NDArray[np.bool_] | None
+
+    def take(self, order: NDArray[Any]) -> _Rows:
+        return _Rows(*(None if array is None else array[order] for array in self))  # type: ignore[arg-type]  # lengths match
+
+    def sorted(self, n_tasks: int, n_workers: int, duplicates: Duplicates, describe: Any) -> _Rows:
+        lengths = {len(array) for array in self if array is not None}
+        if len(lengths) > 1:
+            raise InputError(f"all columns of a crowd must have one length; got {sorted(lengths)}")
+        rows = self if self._is_sorted() else self._sorted_by_task_and_worker(n_tasks, n_workers)
+        if rows.worker is None:
+            return rows.take(np.lexsort((rows.label, rows.task))) if len(rows.task) else rows
+        same = (np.diff(rows.task) == 0) & (np.diff(rows.worker) == 0)
+        if not same.any():
+            return rows
+        if duplicates == "error":
+            raise InputError(describe(rows, np.flatnonzero(same) + 1))
+        if duplicates == "first":
+            return rows.take(np.flatnonzero(np.append(True, ~same)))
+        if duplicates == "last":
+            return rows.take(np.flatnonzero(np.append(~same, True)))
+        # Rows that are kept together must not betray the order in which they came.
+        keys = [rows.label, rows.worker, rows.task]
+        keys = [key for key in (rows.observed, rows.weight) if key is not None] + keys
+        rows = rows.take(np.lexsort(keys))
+        if duplicates == "distinct":
+            again = (np.diff(rows.task) == 0) & (np.diff(rows.worker) == 0) & (np.diff(rows.label) == 0)  # type: ignore[arg-type]
+            rows = rows.take(np.flatnonzero(np.append(True, ~again)))
+        return rows
+
+    def _is_sorted(self) -> bool:
+        step = np.diff(self.task)
+        if (step < 0).any():
+            return False
+        return self.worker is None or not (np.diff(self.worker)[step == 0] < 0).any()
+
+    def _sorted_by_task_and_worker(self, n_tasks: int, n_workers: int) -> _Rows:
+        # Two stable counting sorts, the less important key first: O(votes), several times faster than lexsort.
+        rows = self if self.worker is None else self.take(counting_order(self.worker, n_workers))
+        return rows.take(counting_order(rows.task, n_tasks))
+
+
+def counting_order(codes: NDArray[np.int32], n: int) -> NDArray[np.int64]:
+    """The stable permutation that sorts codes below ``n``, in linear time.
+
+    >>> counting_order(np.array([2, 0, 2, 1], dtype=np.int32), 3).tolist()
+    [1, 3, 0, 2]
+    """
+    from scipy import sparse
+
+    rows = np.arange(len(codes))
+    return sparse.csr_array((np.ones(len(codes), dtype=bool), (codes, rows)), shape=(n, len(codes))).indices
+
+
+def as_table(frame: Any, columns: Sequence[str] | None = None) -> pa.Table:
+    """Any table-like object as an Arrow table; the door through which all dataframes enter.
+
+    >>> as_table({"task": [1], "worker": ["a"]}).column_names
+    ['task', 'worker']
+    """
+    if isinstance(frame, pa.Table):
+        return frame
+    try:
+        if isinstance(frame, pd.DataFrame):
+            wanted = frame[[name for name in columns if name in frame.columns]] if columns is not None else frame
+            return pa.Table.from_pandas(wanted, preserve_index=False)
+        if hasattr(frame, "__arrow_c_stream__") or isinstance(frame, dict):
+            return pa.table(frame)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InputError(f"a column mixes types: {error}; make it one type first, for example df.astype(str)") from None
+    raise InputError(
+        f"a dataframe was wanted (pandas, polars, pyarrow, duckdb) or a dict of columns; got {type(frame).__name__}"
+    )
+
+
+def _codes(values: ArrayLike | None, n: int, what: str) -> NDArray[np.int32]:
+    if values is None:
+        raise UsageError(f"{what} codes are missing although a {what} vocabulary is given")
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise UsageError(
+            f"{what} codes must be a one-dimensional integer array; got {array.dtype} of shape {array.shape}"
+        )
+    if array.size and not (array.min() >= 0 and array.max() < n):
+        raise InputError(f"{what} codes must lie in 0…{n - 1}; got {array.min()}…{array.max()}")
+    # A view would let the caller's own array change, or become read-only, behind their back.
+    return np.array(array, dtype=np.int32)
+
+
+def _weights(values: ArrayLike | None) -> NDArray[np.float64] | None:
+    if values is None:
+        return None
+    weight = np.array(values, dtype=np.float64)
+    if not (np.isfinite(weight).all() and (weight > 0).all()):
+        raise InputError("weights must be finite and positive; drop votes that should not count")
+    return None if (weight == 1).all() else weight
+
+
+def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    try:
+        numbers = column.cast(pa.float64()).to_numpy()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"numbers were wanted: {error}") from None
+    return np.asarray(numbers, dtype=np.float64)
+
+
+def _refuse_fractions(classes: pd.Index) -> None:
+    if classes.dtype.kind == "f":
+        raise InputError(
+            f"the labels are fractional numbers ({some(classes)}), which cannot be classes; read them as numbers with "
+            "numeric=True (--numeric), or turn them into text if they really are names"
+        )
+
+
+def _counts_from_zero(index: pd.Index) -> bool:
+    return index.dtype.kind in "iu" and bool((index == np.arange(len(index))).all())
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)
+    return array

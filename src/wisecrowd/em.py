@@ -1,0 +1,302 @@
+"""The EM loop, once; and every model in which a worker has a confusion matrix, but for one formula.
+
+EM alternates between *statistics*, which add up over tasks, and the *parameters* that maximise the expected
+log-joint given them. The loop works on statistics alone: they are non-negative, they live in a linear space, and any
+of them leads to valid parameters, so extrapolating them (SQUAREM) needs no care for constraints.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from wisecrowd import progress
+from wisecrowd.base import Aggregator
+from wisecrowd.crowd import Crowd, Pairs
+from wisecrowd.engines.local import LocalEngine
+from wisecrowd.errors import InputError, NotConverged, UsageError, one_of
+
+#: Raise when an EM step lowers the objective, which exact EM never does. The tests switch it on.
+assert_monotone = False
+
+#: Tables larger than this (in cells) are kept in single precision and not extrapolated: they are what fills memory.
+LARGE_TABLE = 2**25
+
+
+class Statistics(NamedTuple):
+    """What adds up over tasks: posteriors by class, and by (worker, label) pair and class.
+
+    >>> Statistics(np.ones(2), np.ones((3, 2))).tally.shape
+    (3, 2)
+    """
+
+    classes: NDArray[np.float64]
+    tally: NDArray[Any]
+
+
+#: From statistics to (the statistics of the next E-step, the objective of the parameters in between).
+Step = Callable[[Statistics], tuple[Statistics, float]]
+
+
+class Run(NamedTuple):
+    """How an iteration went: where it ended, the objective at every pass, and whether it settled.
+
+    >>> Run(Statistics(np.ones(1), np.ones((1, 1))), [-2.0, -1.5], True).trace[-1]
+    -1.5
+    """
+
+    statistics: Statistics
+    trace: list[float]
+    converged: bool
+
+
+def iterate(
+    step: Step, start: Statistics, *, max_iter: int, tol: float, accelerate: bool = True, monotone: bool = True,
+    what: str = "EM",
+) -> Run:  # fmt: skip
+    """Repeat an EM step until the objective rises by less than ``tol`` of its size.
+
+    With ``accelerate``, every two plain steps are followed by one extrapolated step (SQUAREM, Varadhan and Roland 2008,
+    scheme S3), which is taken back when it lowers the objective: the trace never falls.
+
+    >>> def halve(statistics):  # a step whose objective is highest at zero
+    ...     return Statistics(statistics.classes / 2, statistics.tally), -float(statistics.classes.sum())
+    >>> run = iterate(halve, Statistics(np.ones(2), np.zeros((1, 2))), max_iter=100, tol=1e-6)
+    >>> run.converged, bool(run.trace[-1] > -1e-3)
+    (True, True)
+    """
+    trace: list[float] = []
+
+    def settled(objective: float) -> bool:
+        trace.append(objective)
+        progress.report(what, len(trace), max_iter, f"log-likelihood {objective:,.2f}")
+        if len(trace) < 2:
+            return False
+        gain, slack = trace[-1] - trace[-2], 1e-8 * (1 + abs(objective))
+        if assert_monotone and monotone and gain < -slack:
+            raise AssertionError(f"an EM step of {what} lowered the objective by {-gain:.3g}")
+        return abs(gain) <= tol * (abs(objective) + 1e-12)
+
+    here = start
+    while len(trace) < max_iter:
+        first, objective = step(here)
+        if settled(objective):
+            return Run(first, trace, True)
+        if not accelerate or len(trace) + 2 > max_iter:
+            here = first
+            continue
+        second, objective = step(first)
+        if settled(objective):
+            return Run(second, trace, True)
+        jump = _extrapolate(here, first, second)
+        here = second
+        if jump is not None:
+            landed, objective = step(jump)
+            if objective >= trace[-1]:
+                trace.append(objective)
+                here = landed
+    return Run(here, trace, False)
+
+
+def _extrapolate(zero: Statistics, one: Statistics, two: Statistics) -> Statistics | None:
+    """Where two steps seem to lead, or None when they lead no further than the second step."""
+    change = [b - a for a, b in zip(zero, one, strict=True)]
+    bend = [(c - b) - d for b, c, d in zip(one, two, change, strict=True)]
+    length = np.sqrt(sum(float(np.vdot(d, d)) for d in change) / max(sum(float(np.vdot(v, v)) for v in bend), 1e-300))
+    if length <= 1:
+        return None
+    return Statistics(*(
+        np.maximum(a + 2 * length * d + length**2 * v, 0)
+        for a, d, v in zip(zero, change, bend, strict=True)
+    ))  # fmt: skip
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ConfusionEM(Aggregator):
+    """Every model in which a task has a class and a worker answers by a confusion matrix.
+
+    z_i ~ ρ,  y_ir | z_i = k ~ π_r[k, ·].  A family member says how π follows from the tally (`_said`) and, when it has
+    a prior on π, its logarithm (`_penalty`); the rest is here: start, E-step, class prior, gold, restarts, trace.
+
+    >>> from wisecrowd import DawidSkene
+    >>> issubclass(DawidSkene, ConfusionEM)
+    True
+    """
+
+    smoothing: float = field(
+        default=0.1, metadata={"help": "pseudo-votes in every cell of a worker's confusion matrix"}
+    )
+    diagonal: float = field(default=1.0, metadata={"help": "further pseudo-votes for being right"})
+    prior: Literal["estimate", "uniform"] | Any = field(
+        default="estimate", metadata={"help": "class prior: 'estimate', 'uniform', or one number per class"}
+    )
+    max_iter: int = field(default=500, metadata={"help": "passes over the votes at most"})
+    tol: float = field(default=1e-7, metadata={"help": "stop when the objective rises by less than this fraction"})
+    accelerate: bool = field(default=True, metadata={"help": "extrapolate every third pass (SQUAREM)"})
+    n_init: int = field(
+        default=1, metadata={"help": "starts; the first from the votes, the others perturbed at random"}
+    )
+    random_state: int = field(default=0, metadata={"help": "seed of the perturbed starts"})
+    n_jobs: int = field(default=1, metadata={"help": "threads"})
+    verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
+
+    #: Hard assignments and variational bounds have their own objective; exact EM never lowers this one.
+    monotone: ClassVar[bool] = True
+
+    @abstractmethod
+    def _said(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+        """P(the pair's worker says the pair's label | true class), (pairs, classes): the model."""
+
+    def _penalty(self, tally: NDArray[Any], pairs: Pairs) -> float:  # noqa: ARG002
+        """Logarithm of the prior density of the worker parameters that follow from the tally, up to a constant."""
+        return 0.0
+
+    def _class_prior(self, classes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """ρ: estimated from the posteriors, or as given."""
+        n_classes = len(classes)
+        if isinstance(self.prior, str):
+            one_of("prior", self.prior, ("estimate", "uniform"))
+            if self.prior == "uniform":
+                return np.full(n_classes, 1 / n_classes)
+            return classes / classes.sum()
+        given = np.asarray(
+            [self.prior[name] for name in self.classes_] if isinstance(self.prior, dict) else self.prior,
+            dtype=np.float64,
+        )
+        if given.shape != (n_classes,) or (given < 0).any() or not given.sum() > 0:
+            raise UsageError(f"prior must give {n_classes} non-negative numbers, one per class; got {self.prior!r}")
+        return given / given.sum()
+
+    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:  # noqa: ARG002
+        self._check()
+        engine = LocalEngine(crowd, clamp, self.n_jobs)
+        if self.verbose:
+            with progress.show(after=0):
+                self._run(engine, crowd, start)
+        else:
+            self._run(engine, crowd, start)
+
+    def _check(self) -> None:
+        if self.max_iter < 1 or self.n_init < 1:
+            raise UsageError(f"max_iter and n_init must be 1 or more; got {self.max_iter} and {self.n_init}")
+        if self.smoothing < 0 or self.diagonal < 0:
+            raise UsageError(f"smoothing and diagonal must not be negative; got {self.smoothing} and {self.diagonal}")
+
+    def _run(self, engine: LocalEngine, crowd: Crowd, start: Any) -> None:
+        pairs = crowd.pairs
+        large = len(pairs) * crowd.n_classes > LARGE_TABLE
+
+        def parameters(statistics: Statistics) -> tuple[NDArray[np.float64], NDArray[Any]]:
+            return self._class_prior(statistics.classes), self._said(statistics.tally, pairs)
+
+        def step(statistics: Statistics) -> tuple[Statistics, float]:
+            prior, said = parameters(statistics)
+            found = engine.expect(prior, said)
+            objective = found.log_likelihood + self._penalty(statistics.tally, pairs)
+            return Statistics(found.classes, found.tally), objective
+
+        runs = [
+            iterate(
+                step, first, max_iter=self.max_iter, tol=self.tol, accelerate=self.accelerate and not large,
+                monotone=self.monotone, what=type(self).__name__,
+            )
+            for first in self._starts(engine, crowd, start, np.float32 if large else np.float64)
+        ]  # fmt: skip
+        best = max(runs, key=lambda run: run.trace[-1])
+        prior, said = parameters(best.statistics)
+        self.prior_ = prior
+        self.trace_ = np.asarray(best.trace)
+        self.n_iter_ = len(best.trace)
+        self.converged_ = best.converged
+        self.restarts_ = pd.DataFrame(
+            {"objective": [run.trace[-1] for run in runs], "n_iter": [len(run.trace) for run in runs],
+             "converged": [run.converged for run in runs]})  # fmt: skip
+        self._learn(crowd, engine.posterior(prior, said), best.statistics.tally)
+        if not best.converged and self.tol > 0:
+            warnings.warn(
+                f"{type(self).__name__} stopped after max_iter={self.max_iter} passes before its objective settled; "
+                "raise max_iter, or tol if this is good enough",
+                NotConverged,
+                stacklevel=5,
+            )
+
+    def _starts(self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type) -> Any:
+        """Statistics to start from: of the vote shares, of a given posterior, or of what is known of the workers."""
+        if isinstance(start, Aggregator):
+            yield Statistics(*self._carried_over(start, crowd))
+            return
+        rng = np.random.default_rng(self.random_state)
+        for attempt in range(1 if start is not None else self.n_init):
+            posterior = vote_shares(crowd, dtype) if start is None else _given_posterior(start, crowd)
+            if attempt:
+                posterior = posterior + 1 / crowd.n_classes
+                posterior *= rng.exponential(size=posterior.shape)
+                posterior /= posterior.sum(axis=1, keepdims=True)
+            if engine.clamp is not None:
+                known = np.flatnonzero(engine.clamp >= 0)
+                posterior[known] = 0
+                posterior[known, engine.clamp[known]] = 1
+            voted = crowd.labels_per_task > 0
+            yield Statistics(posterior[voted].sum(axis=0, dtype=np.float64), engine.tally(posterior))
+
+    def _carried_over(self, known: Aggregator, crowd: Crowd) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        """The tally that another fit left for the same workers and labels; strangers start without a history."""
+        if known.worker_index_ is None or crowd.workers is None or known.classes_ is None or crowd.classes is None:
+            raise InputError("worker knowledge carries over only between crowds with worker ids")
+        source = pd.MultiIndex.from_arrays(
+            [known.worker_index_[known.pair_worker_], known.classes_[known.pair_label_]])  # fmt: skip
+        pairs = crowd.pairs
+        target = pd.MultiIndex.from_arrays([crowd.workers[pairs.worker], crowd.classes[pairs.label]])
+        found = source.get_indexer(target)
+        column = known.classes_.get_indexer(crowd.classes)
+        tally = np.zeros((len(pairs), crowd.n_classes))
+        both = np.ix_(found >= 0, column >= 0)
+        tally[both] = known.tally_[np.ix_(found[found >= 0], column[column >= 0])]
+        classes = np.zeros(crowd.n_classes)
+        classes[column >= 0] = known.posterior_.sum(axis=0)[column[column >= 0]]
+        return np.maximum(classes, 1e-12), tally
+
+    def _pseudo_votes(self, n_classes: int) -> tuple[float, float]:
+        """Pseudo-votes of a worker for being right, and in all, where the model has no class to speak of."""
+        return self.smoothing + self.diagonal, n_classes * self.smoothing + self.diagonal
+
+
+def blocks(rows: int, columns: int, cells: int = 2**22) -> Iterator[slice]:
+    """Slices of rows that hold about ``cells`` cells each, so that a temporary never doubles a large table.
+
+    >>> list(blocks(5, 2, cells=4))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 6, None)]
+    """
+    height = max(1, cells // max(columns, 1))
+    return (slice(start, start + height) for start in range(0, rows, height))
+
+
+def vote_shares(crowd: Crowd, dtype: type = np.float64) -> NDArray[Any]:
+    """The soft vote: each class's share of a task's votes, uniform where nobody voted.
+
+    >>> vote_shares(Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])).tolist()
+    [[0.5, 0.5]]
+    """
+    votes = crowd.votes
+    total = votes.sum(axis=1, keepdims=True)
+    shares = np.full(votes.shape, 1 / crowd.n_classes, dtype=dtype)
+    return np.divide(votes, total, out=shares, where=total > 0, casting="same_kind")
+
+
+def _given_posterior(start: Any, crowd: Crowd) -> NDArray[np.float64]:
+    if isinstance(start, pd.DataFrame):
+        start = start.reindex(index=crowd.tasks, columns=crowd.classes)
+    posterior = np.array(start, dtype=np.float64)
+    if posterior.shape != (crowd.n_tasks, crowd.n_classes) or not np.isfinite(posterior).all():
+        raise InputError(
+            f"start must be a posterior of {crowd.n_tasks:,} tasks x {crowd.n_classes} classes without holes, "
+            f"or a fitted method; got shape {posterior.shape}"
+        )
+    return posterior / posterior.sum(axis=1, keepdims=True)

@@ -1,0 +1,101 @@
+"""What wisecrowd raises: every message says what was wanted, what came, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class WisecrowdError(Exception):
+    """Anything wisecrowd refuses to do; the command line prints it without a traceback.
+
+    >>> issubclass(InputError, WisecrowdError)
+    True
+    """
+
+
+class InputError(WisecrowdError, ValueError):
+    """The data cannot mean what the caller hopes.
+
+    >>> raise InputError("no votes at all")
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.InputError: no votes at all
+    """
+
+
+class UsageError(WisecrowdError, ValueError):
+    """The call asks for something that does not exist or does not fit.
+
+    >>> raise UsageError("ties must be one of 'first', 'random', 'split'; got 'last'")
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.UsageError: ties must be one of 'first', 'random', 'split'; got 'last'
+    """
+
+
+class MissingExtra(WisecrowdError, ImportError):
+    """An optional dependency is not installed; the message is the line that installs it.
+
+    >>> raise MissingExtra("fast", "the compiled kernels")
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.MissingExtra: the compiled kernels need an optional dependency; install it with: pip install "wisecrowd[fast]"
+    """
+
+    def __init__(self, extra: str, what: str) -> None:
+        self.extra = extra
+        super().__init__(f'{what} need an optional dependency; install it with: pip install "wisecrowd[{extra}]"')
+
+
+class DataWarning(UserWarning):
+    """The data allow an answer, but somebody should look at them first.
+
+    >>> issubclass(DataWarning, UserWarning)
+    True
+    """
+
+
+class NotConverged(UserWarning):
+    """The iteration limit came before the tolerance was met.
+
+    >>> issubclass(NotConverged, UserWarning)
+    True
+    """
+
+
+def some(values: Iterable[object], limit: int = 3) -> str:
+    """Show the first few values of a possibly long list, for a message.
+
+    >>> some(["a", "b", "c", "d", "e"])
+    "'a', 'b', 'c', …"
+    """
+    shown: list[str] = []
+    for value in values:
+        if len(shown) == limit:
+            shown.append("…")
+            break
+        text = repr(value.item() if hasattr(value, "item") else value)
+        shown.append(text if len(text) <= 60 else text[:57] + "…" + text[0])
+    return ", ".join(shown)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Advice for a misspelt name, or nothing when nothing is near.
+
+    >>> did_you_mean("dawid-skeene", ["dawid-skene", "one-coin"])
+    " Did you mean 'dawid-skene'?"
+    """
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def one_of(name: str, value: object, allowed: Iterable[object]) -> None:
+    """Refuse a value that is not in a closed list.
+
+    >>> one_of("ties", "split", ["first", "split"])
+    """
+    choices = list(allowed)
+    if value not in choices:
+        advice = did_you_mean(str(value), [str(choice) for choice in choices])
+        raise UsageError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.{advice}")

@@ -1,0 +1,247 @@
+"""The two sums of the Dawid-Skene family, in two equal forms.
+
+Every model in which a worker answers with probabilities that depend on the true class alternates between two sums:
+the *evidence* that a task's votes give for each class, and the *tally* of posteriors for each thing that was said.
+Both run over (worker, label) pairs that occur in the data, so a table has as many rows as there are distinct pairs,
+never workers x classes x classes.
+
+`expect` takes both sums at once. The reference form below says what is computed, in products of a sparse matrix.
+The compiled form (`_compiled.py`, numba) gives the same numbers in one pass over the votes; it takes over when the
+work is large enough to pay for loading it.
+
+>>> layout = Layout(offset=np.array([0, 2, 3]), pair=np.array([0, 1, 1], dtype=np.int32), weight=None, n_pairs=2)
+>>> said = np.array([[0.9, 0.2], [0.8, 0.4]])  # how probable each pair is when class 0, class 1 is true
+>>> expect(layout, np.array([0.5, 0.5]), said, posterior=True).posterior.round(3)
+array([[0.9 , 0.1 ],
+       [0.667, 0.333]])
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from wisecrowd.errors import MissingExtra
+
+COMPILED_FROM = 2_500_000
+"""Votes x classes from which the compiled form is chosen: below it, loading numba costs more than it saves."""
+
+LEAST = np.finfo(np.float64).tiny
+"""What a probability of zero counts as. A zero so vetoes a class against any evidence short of e**708, and a task
+whose every class is vetoed has a posterior all the same: the class with the fewest vetoes leads."""
+
+CHUNK = 1 << 22
+"""Values in a temporary of the reference form: a table of many classes is worked on a few columns at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Votes sorted by task; vote ``n`` says ``pair[n]``, a (worker, label) pair that occurs in the data.
+
+    >>> layout = Layout(offset=np.array([0, 2, 3]), pair=np.array([0, 1, 1], dtype=np.int32), weight=None, n_pairs=2)
+    >>> layout.n_tasks, layout.n_votes
+    (2, 3)
+    >>> layout.matrix.toarray()
+    array([[1., 1.],
+           [0., 1.]])
+    """
+
+    offset: NDArray[np.int64]
+    """(n_tasks + 1,): the votes of task ``i`` are ``offset[i]:offset[i + 1]``. It need not begin at 0."""
+    pair: NDArray[np.int32]
+    """(n_votes,), longer when the layout is a block of another."""
+    weight: NDArray[np.float64] | None
+    """(n_votes,) like ``pair``; None when every vote counts once."""
+    n_pairs: int
+
+    @property
+    def n_tasks(self) -> int:
+        """How many tasks there are, with votes or without."""
+        return len(self.offset) - 1
+
+    @property
+    def n_votes(self) -> int:
+        """How many votes these tasks have."""
+        return int(self.offset[-1] - self.offset[0])
+
+    @cached_property
+    def voted(self) -> NDArray[np.bool_]:
+        """Which tasks have votes."""
+        return np.diff(self.offset) > 0
+
+    @cached_property
+    def matrix(self) -> Any:
+        """Tasks x pairs, sparse, with the weights of the votes: what the reference form multiplies with."""
+        votes = slice(self.offset[0], self.offset[-1])
+        weight = np.ones(self.n_votes) if self.weight is None else self.weight[votes]
+        shape = (self.n_tasks, self.n_pairs)
+        return sp.csr_array((weight, self.pair[votes], self.offset - self.offset[0]), shape=shape)
+
+    def block(self, start: int, stop: int) -> Layout:
+        """The tasks ``start:stop`` over the same pairs, without copying.
+
+        >>> layout = Layout(np.array([0, 2, 3]), np.array([0, 1, 1], dtype=np.int32), None, 2)
+        >>> layout.block(1, 2).matrix.toarray()
+        array([[0., 1.]])
+        """
+        return Layout(self.offset[start : stop + 1], self.pair, self.weight, self.n_pairs)
+
+
+class Expectation(NamedTuple):
+    """What one pass over the votes gives: everything that adds up over tasks, and the posterior when it was asked for."""
+
+    log_likelihood: float
+    """Sum over the tasks with votes of log sum_k prior_k prod_n said[pair_n, k]; of a clamped task, its class's term."""
+    classes: NDArray[np.float64]
+    """(n_classes,): sum of the posteriors of the tasks with votes."""
+    tally: NDArray[Any]
+    """(n_pairs, n_classes): sum over a pair's votes of weight x posterior of the task."""
+    posterior: NDArray[Any] | None
+    """(n_tasks, n_classes); a task without votes has the prior, or its clamped class."""
+
+
+def expect(
+    layout: Layout,
+    prior: NDArray[np.float64],
+    said: NDArray[Any],
+    clamp: NDArray[np.int32] | None = None,
+    *,
+    posterior: bool = False,
+    compiled: bool | None = None,
+    n_jobs: int = 1,
+) -> Expectation:
+    """Take both sums: the evidence for every task's classes, and the tally of the posteriors that follow.
+
+    ``prior`` (n_classes,) and ``said`` (n_pairs, n_classes) are not negative and need not be normalised; a zero counts
+    as `LEAST`. ``said`` of float32 gives a tally and a posterior of float32. ``clamp`` (n_tasks,) holds the class of
+    tasks whose truth is known and -1 for the others. ``compiled`` chooses the form, None by the size of the work.
+    ``n_jobs`` threads share the tasks in the compiled form; -1 means all cores.
+
+    >>> layout = Layout(np.array([0, 2, 3]), np.array([0, 1, 1], dtype=np.int32), None, 2)
+    >>> sums = expect(layout, np.array([0.5, 0.5]), np.array([[0.9, 0.2], [0.8, 0.4]]))
+    >>> sums.classes.round(3), sums.tally.round(3)
+    (array([1.567, 0.433]), array([[0.9  , 0.1  ],
+           [1.567, 0.433]]))
+    """
+    form = _form(compiled, layout.n_votes * len(prior))
+    if form is None:
+        return _reference_expect(layout, prior, said, clamp, keep=posterior)
+    return _compiled_expect(form, layout, prior, said, clamp, keep=posterior, n_jobs=n_jobs)
+
+
+def posterior(
+    layout: Layout,
+    prior: NDArray[np.float64],
+    said: NDArray[Any],
+    clamp: NDArray[np.int32] | None = None,
+    *,
+    compiled: bool | None = None,
+    n_jobs: int = 1,
+) -> NDArray[Any]:
+    """Posterior of every task, (n_tasks, n_classes): the first of the two sums alone, with the arguments of `expect`."""
+    found = expect(layout, prior, said, clamp, posterior=True, compiled=compiled, n_jobs=n_jobs).posterior
+    assert found is not None
+    return found
+
+
+def tally(layout: Layout, posterior: NDArray[Any], *, compiled: bool | None = None, n_jobs: int = 1) -> NDArray[Any]:
+    """Sum of weight x posterior over every pair's votes, (n_pairs, n_classes): the second of the two sums alone."""
+    form = _form(compiled, layout.n_votes * posterior.shape[1])
+    if form is None:
+        return _reference_tally(layout, posterior)
+    return _compiled_tally(form, layout, posterior, n_jobs)
+
+
+def _reference_expect(
+    layout: Layout, prior: NDArray[np.float64], said: NDArray[Any], clamp: NDArray[np.int32] | None, *, keep: bool
+) -> Expectation:
+    joint = np.empty((layout.n_tasks, len(prior)), dtype=said.dtype)
+    for some in _chunks(layout, len(prior)):
+        joint[:, some] = layout.matrix @ np.log(np.maximum(said[:, some], LEAST))
+    joint += np.log(np.maximum(prior, LEAST)).astype(said.dtype)
+    peak = joint.max(axis=1, keepdims=True, initial=-np.inf)
+    task = np.flatnonzero(clamp >= 0) if clamp is not None else np.empty(0, dtype=np.intp)
+    clamped = clamp[task] if clamp is not None else task
+    known = joint[task, clamped].astype(np.float64)
+
+    share = np.exp(np.subtract(joint, peak, out=joint), out=joint)
+    total = share.sum(axis=1, keepdims=True)
+    share /= total
+    share[task] = 0
+    share[task, clamped] = 1
+
+    evidence = peak[:, 0].astype(np.float64) + np.log(total[:, 0], dtype=np.float64)
+    evidence[task] = known
+    return Expectation(
+        log_likelihood=float(evidence.sum(where=layout.voted)),
+        classes=share.sum(axis=0, where=layout.voted[:, None], dtype=np.float64),
+        tally=_reference_tally(layout, share),
+        posterior=share if keep else None,
+    )
+
+
+def _reference_tally(layout: Layout, posterior: NDArray[Any]) -> NDArray[Any]:
+    n_classes = posterior.shape[1]
+    result = np.empty((layout.n_pairs, n_classes), dtype=posterior.dtype)
+    for some in _chunks(layout, n_classes):
+        result[:, some] = layout.matrix.T @ posterior[:, some]
+    return result
+
+
+def _chunks(layout: Layout, n_classes: int) -> list[slice]:
+    width = max(1, CHUNK // max(1, layout.n_pairs, layout.n_tasks))
+    return [slice(start, start + width) for start in range(0, n_classes, width)]
+
+
+def _form(compiled: bool | None, work: int) -> ModuleType | None:
+    """The compiled kernels if they are wanted and installed, else None for the reference."""
+    if compiled is False or (compiled is None and work < COMPILED_FROM):
+        return None
+    try:
+        from wisecrowd import _compiled
+    except ImportError as error:
+        if compiled:
+            raise MissingExtra("fast", "the compiled kernels") from error
+        return None
+    return _compiled
+
+
+def _compiled_expect(
+    form: ModuleType,
+    layout: Layout,
+    prior: NDArray[np.float64],
+    said: NDArray[Any],
+    clamp: NDArray[np.int32] | None,
+    *,
+    keep: bool,
+    n_jobs: int,
+) -> Expectation:
+    n_classes = len(prior)
+    prior_sum, said_peak = prior.sum(), said.max(initial=1.0)
+    prior = prior / prior_sum
+    if said_peak > 1:
+        said = said / said_peak
+    if layout.weight is not None:
+        prior, said = _log(prior), _log(said)
+    table = _frozen(said, said.dtype)
+    known = _frozen(np.empty(0) if clamp is None else clamp, np.int32)
+    posterior = np.empty((layout.n_tasks if keep else 0, n_classes), dtype=said.dtype)
+    vector = tuple(prior.tolist()) if n_classes <= form.REGISTERS else _frozen(prior, np.float64)
+
+    def work(start: int, stop: int) -> tuple[float, NDArray[np.float64], NDArray[Any]]:
+        classes, tally = np.zeros(n_classes), np.zeros(said.shape, dtype=said.dtype)
+        votes = _votes(layout.block(start, stop))
+        value = form.expect(*votes, vector, table, known[start:stop], classes, tally, posterior[start:stop])
+        return value, classes, tally
+
+    value, classes, tally = _share_out(work, layout, n_jobs)
+    votes = layout.n_votes if layout.weight is None else layout.weight[layout.offset[0] : layout.offset[-1]].sum()
+    value += np.log(prior_sum) * np.count_nonzero(layout.voted) + np.log(said_peak) * votes
+    return Expectation(float(value), classes, tally, posterior if keep else None)

@@ -1,0 +1,123 @@
+"""Fitted methods as folders of arrays, tables and JSON. Nothing is pickled, so a folder from a stranger is only data."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from wisecrowd._files import read_json, write_json
+from wisecrowd.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from wisecrowd.base import Method
+
+VERSION = 1
+
+
+def save(method: Method, folder: str | os.PathLike[str]) -> None:
+    """Write a fitted method to a folder, whole or not at all.
+
+    >>> from wisecrowd import Crowd, MajorityVote
+    >>> fitted = MajorityVote().fit(Crowd.from_triples([("t1", "ann", "cat")]))
+    >>> place = Path(tempfile.mkdtemp()) / "model"
+    >>> save(fitted, place)
+    >>> sorted(file.name for file in place.iterdir())
+    ['arrays.npz', 'classes_.parquet', 'method.json', 'task_index_.parquet', 'worker_index_.parquet']
+    """
+    target = Path(folder)
+    if target.exists() and not (target / "method.json").exists() and any(target.iterdir()):
+        raise UsageError(f"{target} exists and holds something else; choose another folder to save the method in")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
+        partial = Path(scratch) / "method"
+        partial.mkdir()
+        _write(method, partial)
+        if target.exists():
+            target.rename(Path(scratch) / "old")
+        partial.rename(target)
+
+
+def load(folder: str | os.PathLike[str]) -> Method:
+    """Read back a method that `save` wrote; it answers as before.
+
+    >>> from wisecrowd import Crowd, MajorityVote
+    >>> place = Path(tempfile.mkdtemp()) / "model"
+    >>> MajorityVote().fit(Crowd.from_triples([("t1", "ann", "cat")])).save(place)
+    >>> load(place).labels_.to_dict()
+    {'t1': 'cat'}
+    """
+    from wisecrowd.registry import find
+
+    source = Path(folder)
+    if not (source / "method.json").is_file():
+        raise InputError(f"{source} is not a saved method: it has no method.json. Give the folder that save() wrote")
+    state = read_json(source / "method.json")
+    if state.get("version") != VERSION:
+        raise InputError(
+            f"{source} was saved in layout {state.get('version')!r}; this wisecrowd reads layout {VERSION}"
+        )
+    method = find(state["method"])(**{name: _from_json(value) for name, value in state["parameters"].items()})
+    with np.load(source / "arrays.npz", allow_pickle=False) as arrays:
+        for name in arrays.files:
+            setattr(method, name, arrays[name])
+    for name, kind in state["tables"].items():
+        setattr(method, name, _read_table(source / f"{name}.parquet", kind))
+    for name, value in state["learnt"].items():
+        setattr(method, name, value)
+    return method
+
+
+def _write(method: Method, folder: Path) -> None:
+    arrays: dict[str, Any] = {}
+    tables: dict[str, str] = {}
+    learnt: dict[str, Any] = {}
+    for name, value in vars(method).items():
+        if not name.endswith("_"):
+            continue
+        if isinstance(value, np.ndarray):
+            arrays[name] = value
+        elif isinstance(value, pd.Index | pd.Series | pd.DataFrame):
+            tables[name] = _write_table(value, folder / f"{name}.parquet")
+        else:
+            learnt[name] = value.item() if isinstance(value, np.generic) else value
+    np.savez(folder / "arrays.npz", **arrays)
+    parameters = {field.name: _to_json(getattr(method, field.name)) for field in dataclasses.fields(method)}
+    state = {"version": VERSION, "method": method.name, "parameters": parameters, "tables": tables, "learnt": learnt}
+    try:
+        json.dumps(state, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{type(method).__name__} holds something that cannot be saved as JSON: {error}") from None
+    write_json(folder / "method.json", state)
+
+
+def _to_json(value: Any) -> Any:
+    return {"array": value.tolist()} if isinstance(value, np.ndarray) else value
+
+
+def _from_json(value: Any) -> Any:
+    return np.asarray(value["array"]) if isinstance(value, dict) and set(value) == {"array"} else value
+
+
+def _write_table(value: pd.Index | pd.Series | pd.DataFrame, path: Path) -> str:
+    frame = pd.DataFrame({"value": value}) if isinstance(value, pd.Index | pd.Series) else value
+    pq.write_table(pa.Table.from_pandas(frame), path)
+    return type(value).__name__ if isinstance(value, pd.Series | pd.DataFrame) else "Index"
+
+
+def _read_table(path: Path, kind: str) -> Any:
+    frame = pq.read_table(path).to_pandas()
+    if kind == "DataFrame":
+        return frame
+    return frame["value"] if kind == "Series" else pd.Index(frame["value"])
+
+
+__all__ = ["load", "save"]

@@ -1,0 +1,32 @@
+"""Crowds with known truth.
+
+>>> from wisecrowd.simulate import simulate_crowd
+>>> made = simulate_crowd(n_tasks=200, n_workers=20, n_classes=3, workers={"expert": 0.5, "spammer": 0.5})
+>>> made.crowd
+Crowd(600 labels: 200 tasks x 20 workers, 3 classes, 3.0 labels/task)
+>>> made.kind.value_counts().to_dict()
+{'expert': 10, 'spammer': 10}
+
+A generator is made of three steps that others can share: `assign` decides who labels what, `draw_labels` lets workers
+speak by their confusion matrices, and `shadow` sends copiers to where their sources have been.
+"""
+
+from wisecrowd.simulate.activity import ACTIVITIES
+from wisecrowd.simulate.assignment import assign
+from wisecrowd.simulate.copying import shadow
+from wisecrowd.simulate.crowds import MIX, Simulation, simulate_crowd
+from wisecrowd.simulate.kinds import KINDS, Behaviour
+from wisecrowd.simulate.votes import draw_labels, simulate_votes
+
+__all__ = [
+    "ACTIVITIES",
+    "KINDS",
+    "MIX",
+    "Behaviour",
+    "Simulation",
+    "assign",
+    "draw_labels",
+    "shadow",
+    "simulate_crowd",
+    "simulate_votes",
+]

@@ -1,0 +1,70 @@
+"""How much each worker works: uniform, or a few do most of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wisecrowd.errors import UsageError
+from wisecrowd.simulate import spec
+
+
+def uniform(rng: np.random.Generator, n_workers: int) -> NDArray[np.float64]:  # noqa: ARG001  # one signature for all
+    """Everybody works equally much.
+
+    >>> uniform(np.random.default_rng(0), 3).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    return np.ones(n_workers)
+
+
+def zipf(rng: np.random.Generator, n_workers: int, exponent: float = 1.0) -> NDArray[np.float64]:
+    """The r-th busiest worker works in proportion to r^-exponent; who that is, is drawn.
+
+    >>> sorted(zipf(np.random.default_rng(0), 4).tolist(), reverse=True)
+    [1.0, 0.5, 0.3333333333333333, 0.25]
+    """
+    if not (np.isfinite(exponent) and exponent >= 0):
+        raise UsageError(f"the exponent of zipf must be finite and not negative; got {exponent}")
+    # Relative to the busiest, so that no exponent overflows; whoever underflows keeps the least positive share.
+    activity = np.exp(-exponent * np.log(np.arange(1, n_workers + 1)))
+    return rng.permutation(np.maximum(activity, np.finfo(np.float64).tiny))
+
+
+def beta(rng: np.random.Generator, n_workers: int, a: float = 1.5, b: float = 3.0) -> NDArray[np.float64]:
+    """Activities drawn from a Beta distribution.
+
+    >>> beta(np.random.default_rng(0), 2).round(2).tolist()
+    [0.46, 0.3]
+    """
+    if not (np.isfinite([a, b]).all() and min(a, b) > 0):
+        raise UsageError(f"beta takes two positive numbers; got {a}, {b}")
+    return np.maximum(rng.beta(a, b, n_workers), np.finfo(np.float64).tiny)
+
+
+#: Shapes by name; a new one is a function and an entry here.
+ACTIVITIES: dict[str, Callable[..., NDArray[np.float64]]] = {"uniform": uniform, "zipf": zipf, "beta": beta}
+
+
+def activity_of(activity: str | ArrayLike, n_workers: int, random_state: Any = 0) -> NDArray[np.float64]:
+    """Relative activity of each worker, from a shape's name (``zipf(1.5)``) or as given; sums to one.
+
+    >>> activity_of([3, 1], 2).tolist()
+    [0.75, 0.25]
+    >>> activity_of("uniform", 4).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    if isinstance(activity, str):
+        share = spec.call(ACTIVITIES, "activity", activity, np.random.default_rng(random_state), n_workers)
+    else:
+        share = np.array(activity, dtype=np.float64)
+        if share.shape != (n_workers,):
+            raise UsageError(f"activity must have one entry per worker, {n_workers} in all; got shape {share.shape}")
+    if not (np.isfinite(share).all() and (share >= 0).all() and share.sum() > 0):
+        raise UsageError("activity must be finite and not negative, and somebody must work")
+    # By the largest first: a sum of huge activities must not overflow.
+    share = share / share.max()
+    return np.asarray(share / share.sum())

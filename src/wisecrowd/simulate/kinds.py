@@ -1,0 +1,158 @@
+"""Kinds of worker: each a function that gives confusion matrices, and an entry in `KINDS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.errors import UsageError
+from wisecrowd.simulate.spec import fraction
+
+
+class Behaviour(NamedTuple):
+    """How some workers vote: by ``confusion`` (workers, true, said), after copying with probability ``fidelity``.
+
+    >>> Behaviour(np.eye(2)[None]).fidelity
+    0.0
+    """
+
+    confusion: NDArray[np.float64]
+    fidelity: float = 0.0
+
+
+def symmetric(accuracy: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
+    """Matrices of workers who are right with one probability whatever is true, and err on all other classes alike.
+
+    >>> symmetric(np.array([0.8]), 3).round(3).tolist()
+    [[[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]]
+    """
+    right = np.eye(n_classes)
+    wrong = (1 - right) / (n_classes - 1)
+    return np.asarray(accuracy[:, None, None] * right + (1 - accuracy)[:, None, None] * wrong)
+
+
+def expert(
+    rng: np.random.Generator, n: int, n_classes: int, accuracy: float | None = None, up_to: float | None = None
+) -> Behaviour:
+    """Nearly always right: ``expert`` between 0.9 and 0.98, ``expert(0.95)`` exactly, ``expert(0.9, 1)`` between.
+
+    >>> expert(np.random.default_rng(0), 1, 2, 0.95).confusion.round(2).tolist()
+    [[[0.95, 0.05], [0.05, 0.95]]]
+    """
+    return Behaviour(symmetric(_between(rng, n, (0.9, 0.98), accuracy, up_to), n_classes))
+
+
+def noisy(
+    rng: np.random.Generator, n: int, n_classes: int, accuracy: float | None = None, up_to: float | None = None
+) -> Behaviour:
+    """Often right: ``noisy`` between 0.55 and 0.8, ``noisy(0.7)`` exactly, ``noisy(0.6, 0.9)`` between.
+
+    >>> noisy(np.random.default_rng(0), 1, 2, 0.75).confusion.tolist()
+    [[[0.75, 0.25], [0.25, 0.75]]]
+    """
+    return Behaviour(symmetric(_between(rng, n, (0.55, 0.8), accuracy, up_to), n_classes))
+
+
+def spammer(rng: np.random.Generator, n: int, n_classes: int) -> Behaviour:  # noqa: ARG001  # one signature for all
+    """Answers at random, without looking.
+
+    >>> spammer(np.random.default_rng(0), 1, 2).confusion.tolist()
+    [[[0.5, 0.5], [0.5, 0.5]]]
+    """
+    return Behaviour(np.full((n, n_classes, n_classes), 1 / n_classes))
+
+
+def one_button(rng: np.random.Generator, n: int, n_classes: int, button: float | None = None) -> Behaviour:
+    """Always gives the same answer: ``one-button`` a class drawn for each worker, ``one-button(0)`` the class of code 0.
+
+    >>> one_button(np.random.default_rng(0), 1, 2, 0).confusion.tolist()
+    [[[1.0, 0.0], [1.0, 0.0]]]
+    """
+    favourite = _favourites(rng, n, n_classes, button)
+    return Behaviour(np.repeat(np.eye(n_classes)[favourite][:, None, :], n_classes, axis=1))
+
+
+def biased(
+    rng: np.random.Generator, n: int, n_classes: int, pull: float = 0.4, button: float | None = None
+) -> Behaviour:
+    """A noisy worker who gives one favourite class instead with probability ``pull``.
+
+    >>> biased(np.random.default_rng(0), 1, 2, 1, 1).confusion.tolist()
+    [[[0.0, 1.0], [0.0, 1.0]]]
+    """
+    fraction("the pull of a biased worker", pull)
+    seen = noisy(rng, n, n_classes).confusion
+    return Behaviour((1 - pull) * seen + pull * one_button(rng, n, n_classes, button).confusion)
+
+
+def mixer(
+    rng: np.random.Generator, n: int, n_classes: int, accuracy: float | None = None, up_to: float | None = None
+) -> Behaviour:
+    """Takes each class for the next one when wrong (the last for the first), as accurate as a noisy worker.
+
+    >>> mixer(np.random.default_rng(0), 1, 3, 0.75).confusion.tolist()
+    [[[0.75, 0.25, 0.0], [0.0, 0.75, 0.25], [0.25, 0.0, 0.75]]]
+    """
+    right = _between(rng, n, (0.55, 0.8), accuracy, up_to)[:, None, None]
+    return Behaviour(right * np.eye(n_classes) + (1 - right) * _shift(n_classes))
+
+
+def adversary(rng: np.random.Generator, n: int, n_classes: int, malice: float = 0.8) -> Behaviour:  # noqa: ARG001
+    """Knows the truth and says the next class instead with probability ``malice``.
+
+    >>> adversary(np.random.default_rng(0), 1, 2, 0.75).confusion.tolist()
+    [[[0.25, 0.75], [0.75, 0.25]]]
+    """
+    fraction("the malice of an adversary", malice)
+    one = (1 - malice) * np.eye(n_classes) + malice * _shift(n_classes)
+    return Behaviour(np.repeat(one[None], n, axis=0))
+
+
+def copier(rng: np.random.Generator, n: int, n_classes: int, fidelity: float = 0.9) -> Behaviour:
+    """Goes where another worker has been and repeats his answer with probability ``fidelity``; else votes as if noisy.
+
+    >>> copier(np.random.default_rng(0), 1, 2, 0.9).fidelity
+    0.9
+    """
+    if not 0 < fidelity <= 1:
+        raise UsageError(f"the fidelity of a copier must be above 0 and at most 1; got {fidelity}")
+    return Behaviour(noisy(rng, n, n_classes).confusion, fidelity)
+
+
+#: Kinds by name; a new one is a function (rng, how many, n_classes, numbers…) and an entry here.
+KINDS: dict[str, Callable[..., Behaviour]] = {
+    "expert": expert,
+    "noisy": noisy,
+    "spammer": spammer,
+    "one-button": one_button,
+    "biased": biased,
+    "mixer": mixer,
+    "adversary": adversary,
+    "copier": copier,
+}
+
+
+def _between(
+    rng: np.random.Generator, n: int, usual: tuple[float, float], accuracy: float | None, up_to: float | None
+) -> NDArray[np.float64]:
+    low, high = usual if accuracy is None else (accuracy, accuracy if up_to is None else up_to)
+    fraction("the accuracy of a worker", low)
+    fraction("the accuracy of a worker", high)
+    if low > high:
+        raise UsageError(f"the accuracy of a worker lies between a low and a high number, in this order; got {low}, {high}")
+    return low + (high - low) * rng.random(n)
+
+
+def _favourites(rng: np.random.Generator, n: int, n_classes: int, button: float | None) -> NDArray[np.int64]:
+    if button is None:
+        return rng.integers(n_classes, size=n)
+    if button not in range(n_classes):
+        raise UsageError(f"the favourite class is a code from 0 to {n_classes - 1}; got {button:g}")
+    return np.full(n, int(button))
+
+
+def _shift(n_classes: int) -> NDArray[np.float64]:
+    return np.roll(np.eye(n_classes), 1, axis=1)

@@ -1,0 +1,77 @@
+"""Choices with numbers in one short text, ``zipf(1.5)``: the same in Python and on the command line."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wisecrowd.errors import UsageError, one_of
+
+T = TypeVar("T")
+
+
+def parse(text: str, what: str) -> tuple[str, tuple[float, ...]]:
+    """Split ``name(number, …)`` into the name and its numbers.
+
+    >>> parse("beta(1.5, 3)", "activity"), parse("uniform", "activity")
+    (('beta', (1.5, 3.0)), ('uniform', ()))
+    """
+    match = re.fullmatch(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*", text)
+    try:
+        if match is None:
+            raise ValueError
+        inside = (match[2] or "").strip()
+        return match[1], tuple(float(number) for number in inside.split(",")) if inside else ()
+    except ValueError:
+        raise UsageError(f"{what} must read like 'name' or 'name(0.7)'; got {text!r}") from None
+
+
+def call(choices: Mapping[str, Callable[..., T]], what: str, text: str, *given: Any) -> T:
+    """Call the function that a text names, with what is given first and the text's numbers after it.
+
+    >>> call({"plus": lambda x, by=1.0: x + by}, "step", "plus(2)", 40)
+    42.0
+    """
+    name, numbers = parse(text, what)
+    one_of(what, name, choices)
+    function = choices[name]
+    taken = list(inspect.signature(function).parameters)[len(given) :]
+    if len(numbers) > len(taken):
+        wanted = f"at most {len(taken)} ({', '.join(taken)})" if taken else "none"
+        raise UsageError(f"{what} {text!r} gives {len(numbers)} numbers, but {name!r} takes {wanted}")
+    return function(*given, *numbers)
+
+
+def fraction(name: str, value: float) -> float:
+    """A number that must be a share or a probability.
+
+    >>> fraction("accuracy", 70)
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.UsageError: accuracy must lie between 0 and 1; got 70
+    """
+    if not 0 <= value <= 1:
+        raise UsageError(f"{name} must lie between 0 and 1; got {value}")
+    return value
+
+
+def distributions(values: ArrayLike, name: str, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
+    """An array of a shape (None: any length) whose last axis holds probabilities that sum to one.
+
+    >>> distributions([0.25, 0.75], "prior", (2,)).tolist()
+    [0.25, 0.75]
+    """
+    array = np.array(values, dtype=np.float64)
+    fits = array.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))
+    if not fits:
+        wanted = ", ".join("any" if n is None else str(n) for n in shape)
+        raise UsageError(f"{name} must have the shape ({wanted}); got {array.shape}")
+    if not (np.isfinite(array).all() and (array >= 0).all() and np.allclose(array.sum(axis=-1), 1, atol=1e-6)):
+        raise UsageError(f"{name} must hold probabilities that sum to one along its last axis; divide by that sum first")
+    array /= array.sum(axis=-1, keepdims=True)
+    return array

@@ -1,0 +1,177 @@
+"""Columns of ids become integer codes over a sorted vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from wisecrowd.errors import InputError, some
+
+Codes: TypeAlias = NDArray[np.int32]
+
+
+def as_column(values: Any, what: str) -> pa.ChunkedArray:
+    """Turn any sequence of ids into an Arrow column, refusing what has no one type.
+
+    >>> as_column(["a", "b"], "task").type
+    DataType(string)
+    """
+    try:
+        column = pa.chunked_array(values) if hasattr(values, "__arrow_c_stream__") else pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
+        raise InputError(
+            f"the {what} column mixes types ({error}); make it one type first, for example "
+            f"df[{what!r}] = df[{what!r}].astype(str)"
+        ) from None
+    return pa.chunked_array([column]) if isinstance(column, pa.Array) else column
+
+
+def missing_mask(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Tell which entries are null or NaN.
+
+    >>> missing_mask(as_column([1.0, None, float("nan")], "label")).tolist()
+    [False, True, True]
+    """
+    mask = pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
+    return np.asarray(mask.combine_chunks().to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def refuse_missing(column: pa.ChunkedArray, what: str) -> None:
+    """Raise when a column has a hole, and say in which rows.
+
+    >>> refuse_missing(as_column(["a", None], "worker"), "worker")
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.InputError: 1 of 2 rows has no worker (row 1); drop such rows first: missing="drop", or --missing drop
+    """
+    if column.null_count == 0 and not pa.types.is_floating(column.type):
+        return
+    rows = np.flatnonzero(missing_mask(column))
+    if rows.size:
+        verb = "has" if rows.size == 1 else "have"
+        raise InputError(
+            f"{rows.size:,} of {len(column):,} rows {verb} no {what} (row {some(rows)}); "
+            f'drop such rows first: missing="drop", or --missing drop'
+        )
+
+
+def encode(
+    column: pa.ChunkedArray, what: str, vocabulary: Sequence[Any] | pd.Index | None = None
+) -> tuple[Codes, pd.Index]:
+    """Give each id its place in the vocabulary; without one, in the sorted list of the ids that occur.
+
+    Sorting makes the codes independent of the order of rows, so that no method can depend on it.
+
+    >>> codes, index = encode(as_column(["b", "a", "b"], "worker"), "worker")
+    >>> codes.tolist(), index.tolist()
+    ([1, 0, 1], ['a', 'b'])
+    """
+    refuse_missing(column, what)
+    column = _whole_floats_as_integers(column)
+    encoded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
+    encoded = encoded.unify_dictionaries().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):  # pyarrow keeps zero chunks as a chunked array
+        encoded = (
+            encoded.chunk(0) if encoded.num_chunks else pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), [])
+        )
+    local = encoded.indices.to_numpy(zero_copy_only=False)
+    found = as_index(encoded.dictionary)
+    if vocabulary is None:
+        used = np.bincount(local, minlength=len(found)) > 0
+        index, place = _sorted_vocabulary(found, encoded.dictionary, used)
+    else:
+        index = as_vocabulary(vocabulary, what)
+        place = index.get_indexer(same_kind(found, index))
+        unknown = found[(place < 0) & (np.bincount(local, minlength=len(found)) > 0)]
+        if len(unknown):
+            raise InputError(
+                f"{len(unknown):,} {what} ids are not in the given vocabulary of {len(index):,}: {some(unknown)}; "
+                f"the vocabulary starts with {some(index)}. Extend it, or drop those rows"
+            )
+    return np.take(place.astype(np.int32), local), index
+
+
+def as_index(values: Any) -> pd.Index:
+    """Ids as a pandas Index, whatever they came as.
+
+    >>> as_index(pa.array(["x", "y"])).tolist()
+    ['x', 'y']
+    """
+    if isinstance(values, pd.Index):
+        return values
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return pd.Index(values.to_pandas())
+    return pd.Index(list(values) if not hasattr(values, "__len__") else values)
+
+
+def as_vocabulary(values: Iterable[Any], what: str) -> pd.Index:
+    """A vocabulary given by the caller: its order is kept, repeats and holes are refused.
+
+    >>> as_vocabulary(["yes", "no"], "class").tolist()
+    ['yes', 'no']
+    """
+    index = as_index(values)
+    if index.hasnans:
+        raise InputError(f"the given {what} vocabulary holds a missing value; remove it")
+    if not index.is_unique:
+        raise InputError(
+            f"the given {what} vocabulary repeats {some(index[index.duplicated()].unique())}; list each id once"
+        )
+    return index
+
+
+def union(indexes: Sequence[pd.Index]) -> pd.Index:
+    """All ids of several vocabularies: the first one's order where they agree, sorted where they do not.
+
+    >>> union([pd.Index(["b", "a"]), pd.Index(["b", "a"])]).tolist()
+    ['b', 'a']
+    >>> union([pd.Index(["b"]), pd.Index(["a"])]).tolist()
+    ['a', 'b']
+    """
+    first = indexes[0]
+    if all(other.isin(first).all() for other in indexes[1:]):
+        return first
+    merged = first
+    for other in indexes[1:]:
+        merged = merged.append(other)
+    merged = merged.unique()
+    return merged.sort_values() if merged.inferred_type not in ("mixed", "mixed-integer") else merged
+
+
+def _whole_floats_as_integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    # pandas turns integer ids into floats as soon as one is missing; 1.0 and 1 must be the same id.
+    if not pa.types.is_floating(column.type):
+        return column
+    try:
+        return pc.cast(column, pa.int64(), safe=True)
+    except pa.ArrowInvalid:
+        return column
+
+
+def _sorted_vocabulary(found: pd.Index, dictionary: pa.Array, used: NDArray[np.bool_]) -> tuple[pd.Index, Codes]:
+    if pa.types.is_string(dictionary.type) or pa.types.is_large_string(dictionary.type):
+        order = pc.sort_indices(dictionary).to_numpy().astype(np.int64)
+    else:
+        order = np.argsort(found.to_numpy(), kind="stable")
+    order = order[used[order]]
+    place = np.full(len(found), -1, dtype=np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return found[order], place
+
+
+def same_kind(found: pd.Index, vocabulary: pd.Index) -> pd.Index:
+    """Ids ready to be looked up: a file's "7" and a vocabulary's 7 are the same id when only one side is text.
+
+    >>> same_kind(pd.Index(["7", "x"]), pd.Index([7, 8])).tolist()
+    [7, 'x']
+    """
+    if pd.api.types.is_string_dtype(found) == pd.api.types.is_string_dtype(vocabulary):
+        return found
+    by_text = dict(zip(vocabulary.astype(str), vocabulary, strict=True))
+    return pd.Index([by_text.get(text, text) for text in found.astype(str)], dtype=object)

@@ -1,0 +1,60 @@
+"""Real data for the tests that need them, and property tests that never depend on luck."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from wisecrowd.datasets import Dataset
+
+# `--hypothesis-profile search` looks further, with fresh examples each time, when there is time to look.
+settings.register_profile(
+    "repeatable", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("search", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("repeatable")
+
+
+def _folder(variable: str, holds: str) -> Path:
+    value = os.environ.get(variable)
+    if not value:
+        pytest.skip(f"{variable} is not set; point it to {holds} to run this test")
+    folders = [Path(part) for part in value.split(os.pathsep) if part]
+    found = [folder for folder in folders if folder.is_dir()]
+    if not found:
+        pytest.fail(f"{variable} is {value!r}, which is no folder; unset it, or point it to {holds}", pytrace=False)
+    return found[0].resolve()
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real datasets, one folder each."""
+    return _folder("WISECROWD_DATA", "a folder of dataset folders")
+
+
+@pytest.fixture(scope="session")
+def raw_folder() -> Path:
+    """The folder of files as their authors published them."""
+    return _folder("WISECROWD_RAW", "a folder of published files")
+
+
+@pytest.fixture(scope="session")
+def dataset(data_folder: Path) -> Callable[[str], Dataset]:
+    """Load a real dataset by name, once for all tests that ask for it."""
+
+    @functools.cache
+    def load(name: str) -> Dataset:
+        import wisecrowd
+
+        if not (data_folder / name).is_dir():
+            pytest.skip(f"WISECROWD_DATA has no dataset {name!r}")
+        return wisecrowd.load_dataset(data_folder / name)
+
+    return load
