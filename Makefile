@@ -32,7 +32,7 @@ lint: $(VENV)/installed-dev ## style, types and the direction of imports
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 format: $(VENV)/installed-dev ## put the code into shape
 	@$(BIN)/ruff check --fix .

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import rich.style  # noqa: F401  # it draws a number from the shared generator when it is loaded, so it is loaded now
 
 pytest_plugins = ["pytester"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pkgutil
 
-import wisecrowd
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+
+import wisecrowd
 
 
 def _modules() -> list[str]:

@@ -10,8 +10,10 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
 from importlib import metadata, resources
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 
@@ -23,9 +25,6 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 HEAVY = ["torch", "sklearn", "numba", "scipy.optimize", "scipy.stats", "matplotlib", "plotly", "typer", "rich", "pooch"]
-
-# Made by tools, never part of what is published; only asked when git cannot be.
-MADE = {".git", ".venv", "build", "dist", "site", "__pycache__", "wisecrowd-demo"}
 
 
 def public_modules() -> list[str]:
@@ -43,13 +42,18 @@ def defined_in(module: ModuleType) -> Iterator[tuple[str, object]]:
             yield name, value
 
 
+def any_matches(names: Iterable[str], patterns: Iterable[str]) -> bool:
+    return any(fnmatch(name, pattern) for name, pattern in product(names, patterns))
+
+
 def published_files() -> list[Path]:
     command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         files = [ROOT / name for name in listed.split("\0") if name]
     except (OSError, subprocess.CalledProcessError):
-        files = [path for path in ROOT.rglob("*") if not MADE & set(path.relative_to(ROOT).parts)]
+        ignored = [".git", *(line.strip("/") for line in text_of(ROOT / ".gitignore").split())]
+        files = [path for path in ROOT.rglob("*") if not any_matches(path.relative_to(ROOT).parts, ignored)]
     return [path for path in files if path.is_file()]
 
 

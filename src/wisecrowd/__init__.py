@@ -17,38 +17,95 @@ __version__ = "0.1.0"
 
 #: Public name -> the module that defines it.
 _HOME = {
+    "BWA": "aggregate.bwa",
+    "CATD": "aggregate.catd",
     "Crowd": "crowd",
+    "DEWSMV": "aggregate.dewsmv",
+    "DSWorkerClusters": "aggregate.ds_worker_clusters",
+    "DawidSkene": "aggregate.dawid_skene",
+    "EBCC": "aggregate.ebcc",
+    "FastDS": "aggregate.fast_ds",
+    "GLAD": "aggregate.glad",
+    "GTIC": "aggregate.gtic",
+    "HDS": "aggregate.hds",
+    "IBCC": "aggregate.ibcc",
+    "IWMV": "aggregate.iwmv",
+    "KOS": "aggregate.kos",
+    "LAGNN": "aggregate.lagnn",
+    "LFC": "aggregate.lfc",
+    "MACE": "aggregate.mace",
+    "MMSR": "aggregate.mmsr",
+    "MajorityVote": "aggregate.majority_vote",
+    "Mean": "aggregate.mean",
+    "Median": "aggregate.median",
+    "MinimaxEntropy": "aggregate.minimax_entropy",
+    "OneCoin": "aggregate.one_coin",
+    "PM": "aggregate.pm",
+    "Rasch": "aggregate.rasch",
+    "TwoPL": "aggregate.two_pl",
+    "Wawa": "aggregate.wawa",
+    "WeightedMean": "aggregate.weighted_mean",
+    "ZenCrowd": "aggregate.zencrowd",
+    "ZeroBasedSkill": "aggregate.zero_based_skill",
+    "cite": "citation",
+    "examine": "doctor",
+    "fetch_dataset": "datasets",
+    "find": "registry",
+    "list_datasets": "datasets",
+    "load": "persist",
+    "load_dataset": "datasets",
+    "methods": "registry",
     "read": "io",
     "read_truth": "io",
-    "write": "io",
-    "load_dataset": "datasets",
-    "list_datasets": "datasets",
-    "fetch_dataset": "datasets",
-    "examine": "doctor",
-    "load": "persist",
-    "methods": "registry",
-    "find": "registry",
-    "cite": "citation",
     "simulate_crowd": "simulate",
-    "MajorityVote": "aggregate.majority_vote",
-    "DawidSkene": "aggregate.dawid_skene",
-    "OneCoin": "aggregate.one_coin",
+    "write": "io",
 }
 
-__all__ = ["__version__", *sorted(_HOME)]
+__all__ = ["__version__", *_HOME]
 
-if TYPE_CHECKING:
-    from wisecrowd.aggregate.dawid_skene import DawidSkene
-    from wisecrowd.aggregate.majority_vote import MajorityVote
-    from wisecrowd.aggregate.one_coin import OneCoin
-    from wisecrowd.citation import cite
-    from wisecrowd.crowd import Crowd
-    from wisecrowd.datasets import fetch_dataset, list_datasets, load_dataset
-    from wisecrowd.doctor import examine
-    from wisecrowd.io import read, read_truth, write
-    from wisecrowd.persist import load
-    from wisecrowd.registry import find, methods
-    from wisecrowd.simulate import simulate_crowd
+if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds the two lists together
+    from wisecrowd.aggregate.bwa import BWA as BWA
+    from wisecrowd.aggregate.catd import CATD as CATD
+    from wisecrowd.aggregate.dawid_skene import DawidSkene as DawidSkene
+    from wisecrowd.aggregate.dewsmv import DEWSMV as DEWSMV
+    from wisecrowd.aggregate.ds_worker_clusters import DSWorkerClusters as DSWorkerClusters
+    from wisecrowd.aggregate.ebcc import EBCC as EBCC
+    from wisecrowd.aggregate.fast_ds import FastDS as FastDS
+    from wisecrowd.aggregate.glad import GLAD as GLAD
+    from wisecrowd.aggregate.gtic import GTIC as GTIC
+    from wisecrowd.aggregate.hds import HDS as HDS
+    from wisecrowd.aggregate.ibcc import IBCC as IBCC
+    from wisecrowd.aggregate.iwmv import IWMV as IWMV
+    from wisecrowd.aggregate.kos import KOS as KOS
+    from wisecrowd.aggregate.lagnn import LAGNN as LAGNN
+    from wisecrowd.aggregate.lfc import LFC as LFC
+    from wisecrowd.aggregate.mace import MACE as MACE
+    from wisecrowd.aggregate.majority_vote import MajorityVote as MajorityVote
+    from wisecrowd.aggregate.mean import Mean as Mean
+    from wisecrowd.aggregate.median import Median as Median
+    from wisecrowd.aggregate.minimax_entropy import MinimaxEntropy as MinimaxEntropy
+    from wisecrowd.aggregate.mmsr import MMSR as MMSR
+    from wisecrowd.aggregate.one_coin import OneCoin as OneCoin
+    from wisecrowd.aggregate.pm import PM as PM
+    from wisecrowd.aggregate.rasch import Rasch as Rasch
+    from wisecrowd.aggregate.two_pl import TwoPL as TwoPL
+    from wisecrowd.aggregate.wawa import Wawa as Wawa
+    from wisecrowd.aggregate.weighted_mean import WeightedMean as WeightedMean
+    from wisecrowd.aggregate.zencrowd import ZenCrowd as ZenCrowd
+    from wisecrowd.aggregate.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
+    from wisecrowd.citation import cite as cite
+    from wisecrowd.crowd import Crowd as Crowd
+    from wisecrowd.datasets import fetch_dataset as fetch_dataset
+    from wisecrowd.datasets import list_datasets as list_datasets
+    from wisecrowd.datasets import load_dataset as load_dataset
+    from wisecrowd.doctor import examine as examine
+    from wisecrowd.io import read as read
+    from wisecrowd.io import read_truth as read_truth
+    from wisecrowd.io import write as write
+    from wisecrowd.persist import load as load
+    from wisecrowd.registry import find as find
+    from wisecrowd.registry import methods as methods
+    from wisecrowd.simulate import simulate_crowd as simulate_crowd
 
 
 def __getattr__(name: str) -> Any:

@@ -68,9 +68,13 @@ def _room(prior: Any) -> Any:
 
 @overload(_room)
 def _room_for(prior: Any) -> Any:
-    if isinstance(prior, types.UniTuple):
-        return lambda prior: numba.carray(_registers(prior), (len(prior),))
-    return lambda prior: np.empty(len(prior))
+    def on_stack(prior: Any) -> Any:
+        return numba.carray(_registers(prior), (len(prior),))
+
+    def on_heap(prior: Any) -> Any:
+        return np.empty(len(prior))
+
+    return on_stack if isinstance(prior, types.UniTuple) else on_heap
 
 
 @_jit
@@ -80,11 +84,12 @@ def expect(
     """Take both sums: add to ``classes`` and ``tally``, fill ``posterior`` if it has rows, return the log-likelihood.
 
     Without weights, ``prior`` adds up to 1 and no entry of ``said`` exceeds 1, so that products only fall; with
-    weights, both tables hold logarithms. ``clamp`` may be empty.
+    weights, both tables hold logarithms.
     """
     n_classes = len(prior)
     share = _room(prior)
     sums = _room(prior)
+    spare = _room(prior)  # what is handed to another function, or indexed by a variable, cannot live in registers
     for k in range(n_classes):
         sums[k] = 0.0
     said_at, tally_at, row = said.ctypes.data, tally.ctypes.data, n_classes * said.itemsize
@@ -92,7 +97,7 @@ def expect(
     log_likelihood, running = 0.0, 1.0
     for i in range(len(offset) - 1):
         start, stop = offset[i], offset[i + 1]
-        known = clamp[i] if len(clamp) else -1
+        known = -1 if clamp is None else clamp[i]
         for k in range(n_classes):
             share[k] = prior[k]
         for n in range(start, stop):
@@ -101,17 +106,20 @@ def expect(
             _fetch(said_at + later + 32)
             _fetch(tally_at + later)
             _fetch(tally_at + later + 32)
+            said_here = said[pair[n]]
             for k in range(n_classes):
                 if weight is None:
-                    share[k] *= said[pair[n], k]
+                    share[k] *= said_here[k]
                 else:
-                    share[k] += said[pair[n], k] * weight[n]
+                    share[k] += said_here[k] * weight[n]
 
         if weight is None:
             total = 0.0
+            joint = 0.0
             for k in range(n_classes):
                 total += share[k]
-            joint = total if known < 0 else share[known]
+                if known < 0 or k == known:
+                    joint += share[k]
             if start == stop:
                 joint = 1.0
             if joint >= FAINT:
@@ -123,8 +131,10 @@ def expect(
                 for k in range(n_classes):
                     share[k] *= scale
             else:
-                _add_logs(pair[start:stop], prior, said, share)
-                log_likelihood += _normalise(share, known)
+                _add_logs(pair[start:stop], prior, said, spare)
+                log_likelihood += _normalise(spare, known)
+                for k in range(n_classes):
+                    share[k] = spare[k]
         else:
             joint = _normalise(share, known)
             if start < stop:
@@ -132,14 +142,14 @@ def expect(
 
         if known >= 0:
             for k in range(n_classes):
-                share[k] = 0.0
-            share[known] = 1.0
+                share[k] = 1.0 if k == known else 0.0
         if start < stop:
             for k in range(n_classes):
                 sums[k] += share[k]
         for n in range(start, stop):
+            tally_here = tally[pair[n]]
             for k in range(n_classes):
-                tally[pair[n], k] += share[k] if weight is None else share[k] * weight[n]
+                tally_here[k] += share[k] if weight is None else share[k] * weight[n]
         if len(posterior):
             for k in range(n_classes):
                 posterior[i, k] = share[k]

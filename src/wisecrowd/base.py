@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.align import encode_truth
 from wisecrowd import kernels
+from wisecrowd.align import encode_truth
 from wisecrowd.crowd import Crowd, Pairs
 from wisecrowd.errors import InputError, UsageError, did_you_mean
 
@@ -28,7 +28,7 @@ DENSE_CELLS = 2**28
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Method(ABC):
+class Method(ABC):  # noqa: B024  # what it does is for each kind of method to say
     """A method is a dataclass: its fields are its parameters, and what it learns ends in an underscore.
 
     It is a scikit-learn estimator (``get_params``, ``set_params``, ``clone``), without importing scikit-learn,
@@ -47,8 +47,8 @@ class Method(ABC):
     references: ClassVar[tuple[str, ...]] = ()
     #: Whether it must know who cast each vote.
     needs_workers: ClassVar[bool] = True
-    #: Whether it wants numbers instead of classes.
-    numeric: ClassVar[bool] = False
+    #: Whether it wants numbers instead of classes; None takes either.
+    numeric: ClassVar[bool | None] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -88,7 +88,7 @@ class Method(ABC):
     def __sklearn_tags__(self) -> Tags:
         from sklearn.base import BaseEstimator
 
-        return BaseEstimator.__sklearn_tags__(self)  # type: ignore[no-any-return]  # scikit-learn is untyped
+        return BaseEstimator.__sklearn_tags__(self)
 
     def __sklearn_is_fitted__(self) -> bool:
         return any(key.endswith("_") and not key.startswith("_") for key in vars(self))
@@ -112,14 +112,14 @@ class Method(ABC):
 
     def _admit(self, crowd: Any) -> Crowd:
         """Let a crowd in, or say at the door why not."""
-        votes = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd, numeric=self.numeric)
+        votes = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd, numeric=bool(self.numeric))
         title = type(self).__name__
-        if votes.is_numeric and not self.numeric:
+        if votes.is_numeric and self.numeric is False:
             raise InputError(
                 f"{title} chooses between classes, but these labels are numbers; use a numeric method "
                 "(mean, median), or turn the numbers into names if they are codes of classes"
             )
-        if self.numeric and not votes.is_numeric:
+        if self.numeric is True and not votes.is_numeric:
             raise InputError(f"{title} averages numbers, but these labels are classes; read them with numeric=True")
         if self.needs_workers and not votes.has_workers:
             raise InputError(
@@ -159,7 +159,7 @@ class Aggregator(Method):
         votes = self._admit(crowd)
         if X is not None and not self.uses_features:
             raise UsageError(f"{type(self).__name__} does not look at features; leave X out")
-        self.classes_ = votes.classes
+        self.classes_ = pd.Index([]) if votes.classes is None else votes.classes
         self.task_index_ = votes.tasks
         self.worker_index_ = votes.workers
         self._fit(votes, None if truth is None else encode_truth(truth, votes), X=X, start=start)
@@ -197,7 +197,7 @@ class Aggregator(Method):
     @property
     def proba_(self) -> pd.DataFrame:
         """The posterior, tasks x classes."""
-        columns = self.classes_.rename("class") if self.classes_ is not None else None
+        columns = self.classes_.rename("class")
         return pd.DataFrame(self._learnt("posterior_"), index=self.task_index_.rename("task"), columns=columns)
 
     @property
@@ -219,7 +219,7 @@ class Aggregator(Method):
             # A worker without a vote has no accuracy to speak of unless the model has a prior: NaN is the honest entry.
             return {"n_labels": np.round(total, 6), "accuracy": (right + right_before) / (total + total_before)}
 
-    def _pseudo_votes(self, n_classes: int) -> tuple[float, float]:  # noqa: ARG002
+    def _pseudo_votes(self, n_classes: int) -> tuple[float, float]:
         """Pseudo-votes of a worker for being right, and in all, when their accuracy is estimated."""
         return 0.0, 0.0
 
@@ -246,10 +246,10 @@ class Aggregator(Method):
         tally = np.zeros((len(chosen) * n_classes, n_classes))
         tally[row] = self.tally_[mine]
         worker, label = np.divmod(np.arange(len(tally), dtype=np.int32), np.int32(n_classes))
-        said = self._said(tally, Pairs(worker, label, np.empty(0, dtype=np.int32), len(chosen)))
+        said = self._matrix(tally, Pairs(worker, label, np.empty(0, dtype=np.int32), len(chosen)))
         return np.ascontiguousarray(said.reshape(len(chosen), n_classes, n_classes).transpose(0, 2, 1))
 
-    def _said(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _matrix(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         """P(worker of the pair says its label | true class), from the tally; plain frequencies unless a model says more."""
         total = pairs.by_worker(tally)[pairs.worker]
         n_classes = tally.shape[1]
@@ -266,7 +266,7 @@ class Aggregator(Method):
     def _learnt(self, attribute: str) -> NDArray[Any]:
         if not hasattr(self, attribute):
             raise UsageError(f"this {type(self).__name__} is not fitted yet; call fit(crowd) first")
-        return getattr(self, attribute)  # type: ignore[no-any-return]  # always an array
+        return getattr(self, attribute)
 
 
 def _same(value: object, default: object) -> bool:

@@ -6,22 +6,21 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd import vocabulary as vocab
+from wisecrowd._building import Buildable, Vocabulary, as_table
+from wisecrowd._rows import Duplicates, Rows, as_codes, as_weights, counting_order
 from wisecrowd.errors import InputError, UsageError, one_of, some
 
 if TYPE_CHECKING:
     from wisecrowd.kernels import Layout
 
-Duplicates: TypeAlias = Literal["error", "first", "last", "distinct", "keep"]
-Missing: TypeAlias = Literal["error", "drop"]
-Vocabulary: TypeAlias = Sequence[Any] | pd.Index | NDArray[Any] | None
+__all__ = ["Crowd", "Pairs", "as_table"]
 
 
 class Pairs(NamedTuple):
@@ -55,7 +54,7 @@ class Pairs(NamedTuple):
         return total
 
 
-class Crowd:
+class Crowd(Buildable):
     """Sparse votes over three vocabularies: row ``n`` reads "worker ``workers[worker[n]]`` said that
     task ``tasks[task[n]]`` is of class ``classes[label[n]]``, with weight ``weight[n]``".
 
@@ -95,12 +94,12 @@ class Crowd:
         #: Whether the caller fixed the order of tasks, so that a bare feature array can be matched to them.
         self.tasks_given = bool(tasks_given) or _counts_from_zero(self.tasks)
 
-        rows = _Rows(
-            _codes(task, len(self.tasks), "task"),
-            None if self.workers is None else _codes(worker, len(self.workers), "worker"),
-            np.asarray(label, dtype=np.float64) if self.classes is None else _codes(label, len(self.classes), "label"),
-            _weights(weight),
-            None if observed is None else np.asarray(observed, dtype=bool),
+        rows = Rows(
+            as_codes(task, len(self.tasks), "task"),
+            None if self.workers is None else as_codes(worker, len(self.workers), "worker"),
+            np.array(label, dtype=np.float64) if self.classes is None else as_codes(label, len(self.classes), "label"),
+            as_weights(weight),
+            None if observed is None else np.array(observed, dtype=bool),
         )
         rows = rows.sorted(len(self.tasks), self._n_workers, duplicates, self._name_duplicates)
         self.task, self.worker, self.label = rows.task, rows.worker, rows.label
@@ -108,138 +107,6 @@ class Crowd:
         for array in rows:
             if array is not None:
                 array.setflags(write=False)
-
-    # ------------------------------------------------------------------ building
-
-    @classmethod
-    def from_frame(
-        cls,
-        frame: Any,
-        *,
-        task: str = "task",
-        worker: str | None = "worker",
-        label: str = "label",
-        weight: str | None = None,
-        tasks: Vocabulary = None,
-        workers: Vocabulary = None,
-        classes: Vocabulary = None,
-        numeric: bool = False,
-        duplicates: Duplicates = "error",
-        missing: Missing = "error",
-    ) -> Self:
-        """Build a crowd from any dataframe that speaks Arrow (pandas, polars, pyarrow, duckdb) or a dict of columns.
-
-        ``tasks``, ``workers`` and ``classes`` fix the vocabularies and their order, and may name what nobody
-        labelled or used. ``worker=None`` reads a crowd without worker ids; ``numeric=True`` reads labels as numbers.
-
-        >>> frame = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "y"]})
-        >>> Crowd.from_frame(frame, tasks=[1, 2, 3]).shape
-        (3, 2)
-        """
-        one_of("missing", missing, ("error", "drop"))
-        columns = [name for name in (task, worker, label, weight) if name is not None]
-        table = as_table(frame, columns)
-        absent = [name for name in columns if name not in table.column_names]
-        if absent:
-            raise InputError(
-                f"no column {some(absent)} among {some(table.column_names, 12)}; name yours by argument, "
-                f'for example task="question", worker="rater", label="answer"'
-            )
-        if missing == "drop":
-            holes = np.logical_or.reduce([vocab.missing_mask(table[name]) for name in columns])
-            table = table.filter(pa.array(~holes)) if holes.any() else table
-        task_codes, task_index = vocab.encode(table[task], "task", tasks)
-        worker_codes, worker_index = (None, None) if worker is None else vocab.encode(table[worker], "worker", workers)
-        if numeric:
-            vocab.refuse_missing(table[label], "label")
-            labels, class_index = _numbers(table[label]), None
-        else:
-            labels, class_index = vocab.encode(table[label], "label", classes)
-            _refuse_fractions(class_index)
-        return cls(
-            task_codes,
-            worker_codes,
-            labels,
-            tasks=task_index,
-            workers=worker_index,
-            classes=class_index,
-            weight=None if weight is None else _numbers(table[weight]),
-            duplicates=duplicates if worker is not None else "keep",
-            tasks_given=tasks is not None,
-        )
-
-    @classmethod
-    def from_triples(cls, triples: Iterable[tuple[Any, Any, Any]], **options: Any) -> Self:
-        """Build a crowd from (task, worker, label) triples; ``options`` as for :meth:`from_frame`.
-
-        >>> Crowd.from_triples([(0, "ann", True), (1, "ann", False)]).n_labels
-        2
-        """
-        rows = list(triples)
-        bad = next((row for row in rows if len(row) != 3), None)
-        if bad is not None:
-            raise InputError(f"each row must be (task, worker, label); got {bad!r}")
-        columns: list[Sequence[Any]] = list(zip(*rows, strict=True)) if rows else [(), (), ()]
-        return cls.from_frame(dict(zip(("task", "worker", "label"), map(list, columns), strict=True)), **options)
-
-    @classmethod
-    def from_matrix(
-        cls,
-        matrix: ArrayLike | pd.DataFrame,
-        *,
-        missing: object = None,
-        tasks: Vocabulary = None,
-        workers: Vocabulary = None,
-        classes: Vocabulary = None,
-    ) -> Self:
-        """Build a crowd from a (tasks, workers) matrix whose empty cells hold ``missing`` (and None or NaN, always).
-
-        >>> Crowd.from_matrix([[0, 1, -1], [1, -1, -1]], missing=-1)
-        Crowd(3 labels: 2 tasks x 3 workers, 2 classes, 1.5 labels/task)
-        """
-        frame = matrix if isinstance(matrix, pd.DataFrame) else pd.DataFrame(np.asarray(matrix))
-        if frame.ndim != 2 or frame.empty:
-            raise InputError(f"a matrix of tasks x workers was wanted; got shape {frame.shape}")
-        filled = frame.notna().to_numpy()
-        if missing is not None:
-            filled = filled & (frame != missing).to_numpy()
-        row, column = np.nonzero(filled)
-        labels = vocab.as_column(frame.to_numpy()[row, column].tolist(), "label")
-        codes, index = vocab.encode(labels, "label", classes)
-        _refuse_fractions(index)
-        return cls(
-            row,
-            column,
-            codes,
-            tasks=frame.index if tasks is None else tasks,
-            workers=frame.columns if workers is None else workers,
-            classes=index,
-        )
-
-    @classmethod
-    def from_counts(
-        cls, counts: ArrayLike | pd.DataFrame, *, tasks: Vocabulary = None, classes: Vocabulary = None
-    ) -> Self:
-        """Build a crowd without worker ids from how often each class was said of each task (tasks x classes).
-
-        >>> Crowd.from_counts([[2, 1], [0, 3]], classes=["no", "yes"])
-        Crowd(6 labels: 2 tasks, no worker ids, 2 classes, 3.0 labels/task)
-        """
-        frame = counts if isinstance(counts, pd.DataFrame) else pd.DataFrame(np.asarray(counts))
-        values = frame.to_numpy(dtype=np.float64)
-        if not np.isfinite(values).all() or (values < 0).any():
-            raise InputError("counts must be finite and not negative")
-        task, label = np.nonzero(values)
-        return cls(
-            task,
-            None,
-            label,
-            tasks=frame.index if tasks is None else tasks,
-            workers=None,
-            classes=frame.columns if classes is None else classes,
-            weight=values[task, label],
-            duplicates="keep",
-        )
 
     # ------------------------------------------------------------------ size and form
 
@@ -370,7 +237,7 @@ class Crowd:
         for index in (self.tasks, self.workers, self.classes):
             sha.update(b"-" if index is None else pd.util.hash_array(index.to_numpy(dtype=object)).tobytes())
         for array in (self.task, self.worker, self.label, self._weight, self._observed):
-            sha.update(b"-" if array is None else memoryview(np.ascontiguousarray(array)).cast("B"))
+            sha.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
         return sha.hexdigest()
 
     # ------------------------------------------------------------------ smaller and larger crowds
@@ -574,132 +441,17 @@ class Crowd:
         }
         return type(self)(**(fields | changed))
 
-    def _name_duplicates(self, rows: _Rows, again: NDArray[np.int64]) -> str:
-        task, worker = rows.task[again[0]], None if rows.worker is None else rows.worker[again[0]]
-        who = "" if self.workers is None else f"worker {self.workers[worker]!r} labelled "
+    def _name_duplicates(self, rows: Rows, again: NDArray[np.int64]) -> str:
+        task = self.tasks[rows.task[again[0]]]
+        who = (
+            ""
+            if self.workers is None or rows.worker is None
+            else f"worker {self.workers[rows.worker[again[0]]]!r} labelled "
+        )
         return (
-            f"{again.size:,} rows repeat a (task, worker) that came before; for example {who}task {self.tasks[task]!r} twice. "
+            f"{again.size:,} rows repeat a (task, worker) that came before; for example {who}task {task!r} twice. "
             "Say what to do: duplicates='first' or 'last' keeps one, 'distinct' keeps different answers once each, "
             "'keep' counts all (--duplicates on the command line)"
-        )
-
-
-class _Rows(NamedTuple):
-    task: NDArray[np.int32]
-    worker: NDArray[np.int32] | None
-    label: NDArray[Any]
-    weight: NDArray[np.float64] | None
-    observed: NDArray[np.bool_] | None
-
-    def take(self, order: NDArray[Any]) -> _Rows:
-        return _Rows(*(None if array is None else array[order] for array in self))  # type: ignore[arg-type]  # lengths match
-
-    def sorted(self, n_tasks: int, n_workers: int, duplicates: Duplicates, describe: Any) -> _Rows:
-        lengths = {len(array) for array in self if array is not None}
-        if len(lengths) > 1:
-            raise InputError(f"all columns of a crowd must have one length; got {sorted(lengths)}")
-        rows = self if self._is_sorted() else self._sorted_by_task_and_worker(n_tasks, n_workers)
-        if rows.worker is None:
-            return rows.take(np.lexsort((rows.label, rows.task))) if len(rows.task) else rows
-        same = (np.diff(rows.task) == 0) & (np.diff(rows.worker) == 0)
-        if not same.any():
-            return rows
-        if duplicates == "error":
-            raise InputError(describe(rows, np.flatnonzero(same) + 1))
-        if duplicates == "first":
-            return rows.take(np.flatnonzero(np.append(True, ~same)))
-        if duplicates == "last":
-            return rows.take(np.flatnonzero(np.append(~same, True)))
-        # Rows that are kept together must not betray the order in which they came.
-        keys = [rows.label, rows.worker, rows.task]
-        keys = [key for key in (rows.observed, rows.weight) if key is not None] + keys
-        rows = rows.take(np.lexsort(keys))
-        if duplicates == "distinct":
-            again = (np.diff(rows.task) == 0) & (np.diff(rows.worker) == 0) & (np.diff(rows.label) == 0)  # type: ignore[arg-type]
-            rows = rows.take(np.flatnonzero(np.append(True, ~again)))
-        return rows
-
-    def _is_sorted(self) -> bool:
-        step = np.diff(self.task)
-        if (step < 0).any():
-            return False
-        return self.worker is None or not (np.diff(self.worker)[step == 0] < 0).any()
-
-    def _sorted_by_task_and_worker(self, n_tasks: int, n_workers: int) -> _Rows:
-        # Two stable counting sorts, the less important key first: O(votes), several times faster than lexsort.
-        rows = self if self.worker is None else self.take(counting_order(self.worker, n_workers))
-        return rows.take(counting_order(rows.task, n_tasks))
-
-
-def counting_order(codes: NDArray[np.int32], n: int) -> NDArray[np.int64]:
-    """The stable permutation that sorts codes below ``n``, in linear time.
-
-    >>> counting_order(np.array([2, 0, 2, 1], dtype=np.int32), 3).tolist()
-    [1, 3, 0, 2]
-    """
-    from scipy import sparse
-
-    rows = np.arange(len(codes))
-    return sparse.csr_array((np.ones(len(codes), dtype=bool), (codes, rows)), shape=(n, len(codes))).indices
-
-
-def as_table(frame: Any, columns: Sequence[str] | None = None) -> pa.Table:
-    """Any table-like object as an Arrow table; the door through which all dataframes enter.
-
-    >>> as_table({"task": [1], "worker": ["a"]}).column_names
-    ['task', 'worker']
-    """
-    if isinstance(frame, pa.Table):
-        return frame
-    try:
-        if isinstance(frame, pd.DataFrame):
-            wanted = frame[[name for name in columns if name in frame.columns]] if columns is not None else frame
-            return pa.Table.from_pandas(wanted, preserve_index=False)
-        if hasattr(frame, "__arrow_c_stream__") or isinstance(frame, dict):
-            return pa.table(frame)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InputError(f"a column mixes types: {error}; make it one type first, for example df.astype(str)") from None
-    raise InputError(
-        f"a dataframe was wanted (pandas, polars, pyarrow, duckdb) or a dict of columns; got {type(frame).__name__}"
-    )
-
-
-def _codes(values: ArrayLike | None, n: int, what: str) -> NDArray[np.int32]:
-    if values is None:
-        raise UsageError(f"{what} codes are missing although a {what} vocabulary is given")
-    array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise UsageError(
-            f"{what} codes must be a one-dimensional integer array; got {array.dtype} of shape {array.shape}"
-        )
-    if array.size and not (array.min() >= 0 and array.max() < n):
-        raise InputError(f"{what} codes must lie in 0…{n - 1}; got {array.min()}…{array.max()}")
-    # A view would let the caller's own array change, or become read-only, behind their back.
-    return np.array(array, dtype=np.int32)
-
-
-def _weights(values: ArrayLike | None) -> NDArray[np.float64] | None:
-    if values is None:
-        return None
-    weight = np.array(values, dtype=np.float64)
-    if not (np.isfinite(weight).all() and (weight > 0).all()):
-        raise InputError("weights must be finite and positive; drop votes that should not count")
-    return None if (weight == 1).all() else weight
-
-
-def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    try:
-        numbers = column.cast(pa.float64()).to_numpy()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError(f"numbers were wanted: {error}") from None
-    return np.asarray(numbers, dtype=np.float64)
-
-
-def _refuse_fractions(classes: pd.Index) -> None:
-    if classes.dtype.kind == "f":
-        raise InputError(
-            f"the labels are fractional numbers ({some(classes)}), which cannot be classes; read them as numbers with "
-            "numeric=True (--numeric), or turn them into text if they really are names"
         )
 
 

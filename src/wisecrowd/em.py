@@ -22,6 +22,7 @@ from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd, Pairs
 from wisecrowd.engines.local import LocalEngine
 from wisecrowd.errors import InputError, NotConverged, UsageError, one_of
+from wisecrowd.kernels import Expectation
 
 #: Raise when an EM step lowers the objective, which exact EM never does. The tests switch it on.
 assert_monotone = False
@@ -150,13 +151,23 @@ class ConfusionEM(Aggregator):
     #: Hard assignments and variational bounds have their own objective; exact EM never lowers this one.
     monotone: ClassVar[bool] = True
 
+    # A family member answers the first question, and the others where its answer differs.
+
     @abstractmethod
     def _said(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
-        """P(the pair's worker says the pair's label | true class), (pairs, classes): the model."""
+        """P(the pair's worker says the pair's label | true class), (pairs, classes): the model's M-step."""
 
-    def _penalty(self, tally: NDArray[Any], pairs: Pairs) -> float:  # noqa: ARG002
+    def _penalty(self, tally: NDArray[Any], pairs: Pairs) -> float:
         """Logarithm of the prior density of the worker parameters that follow from the tally, up to a constant."""
         return 0.0
+
+    def _expect(self, engine: LocalEngine, prior: NDArray[np.float64], said: NDArray[Any]) -> Expectation:
+        """The E-step: the posteriors that follow from the parameters, added up."""
+        return engine.expect(prior, said)
+
+    def _statistics(self, found: Expectation, said: NDArray[Any], pairs: Pairs) -> Statistics:
+        """What the next M-step needs of an E-step; a model with latent variables of its own splits the tally by them."""
+        return Statistics(found.classes, found.tally)
 
     def _class_prior(self, classes: NDArray[np.float64]) -> NDArray[np.float64]:
         """ρ: estimated from the posteriors, or as given."""
@@ -174,7 +185,7 @@ class ConfusionEM(Aggregator):
             raise UsageError(f"prior must give {n_classes} non-negative numbers, one per class; got {self.prior!r}")
         return given / given.sum()
 
-    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:  # noqa: ARG002
+    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         self._check()
         engine = LocalEngine(crowd, clamp, self.n_jobs)
         if self.verbose:
@@ -198,9 +209,9 @@ class ConfusionEM(Aggregator):
 
         def step(statistics: Statistics) -> tuple[Statistics, float]:
             prior, said = parameters(statistics)
-            found = engine.expect(prior, said)
+            found = self._expect(engine, prior, said)
             objective = found.log_likelihood + self._penalty(statistics.tally, pairs)
-            return Statistics(found.classes, found.tally), objective
+            return self._statistics(found, said, pairs), objective
 
         runs = [
             iterate(
@@ -211,7 +222,7 @@ class ConfusionEM(Aggregator):
         ]  # fmt: skip
         best = max(runs, key=lambda run: run.trace[-1])
         prior, said = parameters(best.statistics)
-        self.prior_ = prior
+        self.prior_ = prior / prior.sum()
         self.trace_ = np.asarray(best.trace)
         self.n_iter_ = len(best.trace)
         self.converged_ = best.converged
@@ -248,7 +259,7 @@ class ConfusionEM(Aggregator):
 
     def _carried_over(self, known: Aggregator, crowd: Crowd) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """The tally that another fit left for the same workers and labels; strangers start without a history."""
-        if known.worker_index_ is None or crowd.workers is None or known.classes_ is None or crowd.classes is None:
+        if known.worker_index_ is None or crowd.workers is None or crowd.classes is None:
             raise InputError("worker knowledge carries over only between crowds with worker ids")
         source = pd.MultiIndex.from_arrays(
             [known.worker_index_[known.pair_worker_], known.classes_[known.pair_label_]])  # fmt: skip
@@ -262,6 +273,10 @@ class ConfusionEM(Aggregator):
         classes = np.zeros(crowd.n_classes)
         classes[column >= 0] = known.posterior_.sum(axis=0)[column[column >= 0]]
         return np.maximum(classes, 1e-12), tally
+
+    def _matrix(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+        """Confusion matrices for people: the model's own, unless its E-step uses something that is no probability."""
+        return self._said(tally, pairs)
 
     def _pseudo_votes(self, n_classes: int) -> tuple[float, float]:
         """Pseudo-votes of a worker for being right, and in all, where the model has no class to speak of."""
@@ -286,7 +301,7 @@ def vote_shares(crowd: Crowd, dtype: type = np.float64) -> NDArray[Any]:
     """
     votes = crowd.votes
     total = votes.sum(axis=1, keepdims=True)
-    shares = np.full(votes.shape, 1 / crowd.n_classes, dtype=dtype)
+    shares: NDArray[Any] = np.full(votes.shape, 1 / crowd.n_classes, dtype=dtype)
     return np.divide(votes, total, out=shares, where=total > 0, casting="same_kind")
 
 

@@ -18,17 +18,21 @@ array([[0.9 , 0.1 ],
 
 from __future__ import annotations
 
-import importlib.util
 import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any, NamedTuple
+from functools import cached_property
+from types import ModuleType
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from wisecrowd.errors import MissingExtra
+from wisecrowd.errors import MissingExtra, UsageError
+
+Result = TypeVar("Result")
 
 COMPILED_FROM = 2_500_000
 """Votes x classes from which the compiled form is chosen: below it, loading numba costs more than it saves."""
@@ -70,6 +74,11 @@ class Layout:
     def n_votes(self) -> int:
         """How many votes these tasks have."""
         return int(self.offset[-1] - self.offset[0])
+
+    @property
+    def total(self) -> float:
+        """How much all votes weigh together."""
+        return self.n_votes if self.weight is None else float(self.weight[self.offset[0] : self.offset[-1]].sum())
 
     @cached_property
     def voted(self) -> NDArray[np.bool_]:
@@ -130,10 +139,17 @@ def expect(
     (array([1.567, 0.433]), array([[0.9  , 0.1  ],
            [1.567, 0.433]]))
     """
+    prior_sum, said_peak = np.maximum(prior, LEAST).sum(), said.max(initial=1)
+    prior = np.maximum(prior, LEAST) / prior_sum
+    if said_peak > 1:
+        said = said / said_peak
     form = _form(compiled, layout.n_votes * len(prior))
     if form is None:
-        return _reference_expect(layout, prior, said, clamp, keep=posterior)
-    return _compiled_expect(form, layout, prior, said, clamp, keep=posterior, n_jobs=n_jobs)
+        found = _reference_expect(layout, prior, said, clamp, keep=posterior)
+    else:
+        found = _compiled_expect(form, layout, prior, said, clamp, keep=posterior, n_jobs=n_jobs)
+    scale = float(np.log(prior_sum) * np.count_nonzero(layout.voted) + np.log(said_peak) * layout.total)
+    return found._replace(log_likelihood=found.log_likelihood + scale)
 
 
 def posterior(
@@ -164,8 +180,8 @@ def _reference_expect(
 ) -> Expectation:
     joint = np.empty((layout.n_tasks, len(prior)), dtype=said.dtype)
     for some in _chunks(layout, len(prior)):
-        joint[:, some] = layout.matrix @ np.log(np.maximum(said[:, some], LEAST))
-    joint += np.log(np.maximum(prior, LEAST)).astype(said.dtype)
+        joint[:, some] = layout.matrix @ _log(said[:, some])
+    joint += _log(prior).astype(said.dtype)
     peak = joint.max(axis=1, keepdims=True, initial=-np.inf)
     task = np.flatnonzero(clamp >= 0) if clamp is not None else np.empty(0, dtype=np.intp)
     clamped = clamp[task] if clamp is not None else task
@@ -200,6 +216,12 @@ def _chunks(layout: Layout, n_classes: int) -> list[slice]:
     return [slice(start, start + width) for start in range(0, n_classes, width)]
 
 
+def _log(table: NDArray[Any]) -> NDArray[Any]:
+    with np.errstate(divide="ignore"):
+        logs = np.log(table)
+    return np.maximum(logs, float(np.log(LEAST)), out=logs)
+
+
 def _form(compiled: bool | None, work: int) -> ModuleType | None:
     """The compiled kernels if they are wanted and installed, else None for the reference."""
     if compiled is False or (compiled is None and work < COMPILED_FROM):
@@ -223,25 +245,62 @@ def _compiled_expect(
     keep: bool,
     n_jobs: int,
 ) -> Expectation:
-    n_classes = len(prior)
-    prior_sum, said_peak = prior.sum(), said.max(initial=1.0)
-    prior = prior / prior_sum
-    if said_peak > 1:
-        said = said / said_peak
     if layout.weight is not None:
         prior, said = _log(prior), _log(said)
-    table = _frozen(said, said.dtype)
-    known = _frozen(np.empty(0) if clamp is None else clamp, np.int32)
-    posterior = np.empty((layout.n_tasks if keep else 0, n_classes), dtype=said.dtype)
+    n_classes = len(prior)
     vector = tuple(prior.tolist()) if n_classes <= form.REGISTERS else _frozen(prior, np.float64)
+    table = _frozen(said, said.dtype)
+    posterior = np.empty((layout.n_tasks if keep else 0, n_classes), dtype=said.dtype)
 
     def work(start: int, stop: int) -> tuple[float, NDArray[np.float64], NDArray[Any]]:
         classes, tally = np.zeros(n_classes), np.zeros(said.shape, dtype=said.dtype)
         votes = _votes(layout.block(start, stop))
-        value = form.expect(*votes, vector, table, known[start:stop], classes, tally, posterior[start:stop])
+        known = None if clamp is None else _frozen(clamp[start:stop], np.int32)
+        value = form.expect(*votes, vector, table, known, classes, tally, posterior[start:stop])
         return value, classes, tally
 
-    value, classes, tally = _share_out(work, layout, n_jobs)
-    votes = layout.n_votes if layout.weight is None else layout.weight[layout.offset[0] : layout.offset[-1]].sum()
-    value += np.log(prior_sum) * np.count_nonzero(layout.voted) + np.log(said_peak) * votes
-    return Expectation(float(value), classes, tally, posterior if keep else None)
+    values, classes, tallies = zip(*_in_threads(work, layout, n_jobs), strict=True)
+    return Expectation(sum(values), sum(classes), _add(tallies), posterior if keep else None)
+
+
+def _compiled_tally(form: ModuleType, layout: Layout, posterior: NDArray[Any], n_jobs: int) -> NDArray[Any]:
+    shares = _frozen(posterior, posterior.dtype)
+
+    def work(start: int, stop: int) -> NDArray[Any]:
+        tally = np.zeros((layout.n_pairs, shares.shape[1]), dtype=shares.dtype)
+        form.count(*_votes(layout.block(start, stop)), shares[start:stop], tally)
+        return tally
+
+    return _add(_in_threads(work, layout, n_jobs))
+
+
+def _in_threads(work: Callable[[int, int], Result], layout: Layout, n_jobs: int) -> list[Result]:
+    """Give every thread consecutive tasks with as many votes as the others have; results in the order of tasks."""
+    if n_jobs == 0:
+        raise UsageError("n_jobs must be a number of threads, or -1 for all cores; got 0")
+    n_jobs = n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+    if n_jobs == 1:
+        return [work(0, layout.n_tasks)]
+    ends = np.linspace(layout.offset[0], layout.offset[-1], n_jobs + 1)[1:-1]
+    cuts = [0, *np.searchsorted(layout.offset, ends).tolist(), layout.n_tasks]
+    with ThreadPoolExecutor(n_jobs) as threads:
+        return list(threads.map(work, cuts[:-1], cuts[1:]))
+
+
+def _add(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    first, *others = parts
+    for other in others:
+        first += other
+    return first
+
+
+def _votes(layout: Layout) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+    weight = None if layout.weight is None else _frozen(layout.weight, np.float64)
+    return _frozen(layout.offset, np.int64), _frozen(layout.pair, np.int32), weight
+
+
+def _frozen(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """A read-only contiguous view: numba compiles again for every kind of array that it meets."""
+    view = np.ascontiguousarray(array, dtype=dtype).view()
+    view.flags.writeable = False
+    return view

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from wisecrowd._distinct import Codes, distinct
 from wisecrowd.errors import InputError, some
-
-Codes: TypeAlias = NDArray[np.int32]
 
 
 def as_column(values: Any, what: str) -> pa.ChunkedArray:
@@ -62,7 +61,7 @@ def refuse_missing(column: pa.ChunkedArray, what: str) -> None:
 
 
 def encode(
-    column: pa.ChunkedArray, what: str, vocabulary: Sequence[Any] | pd.Index | None = None
+    column: pa.ChunkedArray, what: str, vocabulary: Sequence[Any] | pd.Index | NDArray[Any] | None = None
 ) -> tuple[Codes, pd.Index]:
     """Give each id its place in the vocabulary; without one, in the sorted list of the ids that occur.
 
@@ -73,28 +72,19 @@ def encode(
     ([1, 0, 1], ['a', 'b'])
     """
     refuse_missing(column, what)
-    column = _whole_floats_as_integers(column)
-    encoded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
-    encoded = encoded.unify_dictionaries().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):  # pyarrow keeps zero chunks as a chunked array
-        encoded = (
-            encoded.chunk(0) if encoded.num_chunks else pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), [])
-        )
-    local = encoded.indices.to_numpy(zero_copy_only=False)
-    found = as_index(encoded.dictionary)
+    codes, ids = distinct(_whole_floats_as_integers(column), what)
+    found = as_index(ids)
     if vocabulary is None:
-        used = np.bincount(local, minlength=len(found)) > 0
-        index, place = _sorted_vocabulary(found, encoded.dictionary, used)
-    else:
-        index = as_vocabulary(vocabulary, what)
-        place = index.get_indexer(same_kind(found, index))
-        unknown = found[(place < 0) & (np.bincount(local, minlength=len(found)) > 0)]
-        if len(unknown):
-            raise InputError(
-                f"{len(unknown):,} {what} ids are not in the given vocabulary of {len(index):,}: {some(unknown)}; "
-                f"the vocabulary starts with {some(index)}. Extend it, or drop those rows"
-            )
-    return np.take(place.astype(np.int32), local), index
+        return codes, found
+    index = as_vocabulary(vocabulary, what)
+    place = index.get_indexer(same_kind(found, index))
+    unknown = found[place < 0]
+    if len(unknown):
+        raise InputError(
+            f"{len(unknown):,} {what} ids are not in the given vocabulary of {len(index):,}: {some(unknown)}; "
+            f"the vocabulary starts with {some(index)}. Extend it, or drop those rows"
+        )
+    return np.take(place.astype(np.int32), codes), index
 
 
 def as_index(values: Any) -> pd.Index:
@@ -119,7 +109,7 @@ def as_vocabulary(values: Iterable[Any], what: str) -> pd.Index:
     index = as_index(values)
     if index.hasnans:
         raise InputError(f"the given {what} vocabulary holds a missing value; remove it")
-    if not index.is_unique:
+    if not (_strictly_ascending(index) or index.is_unique):
         raise InputError(
             f"the given {what} vocabulary repeats {some(index[index.duplicated()].unique())}; list each id once"
         )
@@ -154,15 +144,15 @@ def _whole_floats_as_integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column
 
 
-def _sorted_vocabulary(found: pd.Index, dictionary: pa.Array, used: NDArray[np.bool_]) -> tuple[pd.Index, Codes]:
-    if pa.types.is_string(dictionary.type) or pa.types.is_large_string(dictionary.type):
-        order = pc.sort_indices(dictionary).to_numpy().astype(np.int64)
-    else:
-        order = np.argsort(found.to_numpy(), kind="stable")
-    order = order[used[order]]
-    place = np.full(len(found), -1, dtype=np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
-    return found[order], place
+def _strictly_ascending(index: pd.Index) -> bool:
+    # A sorted vocabulary is the common case, and this is far cheaper to see than a hash table of all ids is to build.
+    if index.dtype.kind in "iu":
+        numbers = index.to_numpy()
+        return bool((numbers[1:] > numbers[:-1]).all())
+    if isinstance(index.dtype, pd.StringDtype):
+        texts = pa.array(index)
+        return bool(pc.all(pc.less(texts[:-1], texts[1:]), min_count=0).as_py())
+    return False
 
 
 def same_kind(found: pd.Index, vocabulary: pd.Index) -> pd.Index:

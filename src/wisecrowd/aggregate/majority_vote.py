@@ -42,7 +42,7 @@ class MajorityVote(Aggregator):
     )
     random_state: int = field(default=0, metadata={"help": "seed of ties='random'"})
 
-    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:  # noqa: ARG002
+    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         one_of("ties", self.ties, ("split", "first", "random"))
         posterior = vote_shares(crowd)
         if not self.soft or self.ties != "split":

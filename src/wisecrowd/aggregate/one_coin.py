@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlog1py, xlogy
 
 from wisecrowd.crowd import Pairs
 from wisecrowd.em import ConfusionEM
@@ -55,5 +56,4 @@ class OneCoin(ConfusionEM):
         """log Beta density of the accuracies, up to a constant."""
         right, total = self._pseudo_votes(tally.shape[1])
         accuracy = self._accuracy(tally, pairs)
-        tiny = np.finfo(np.float64).tiny
-        return float((right * np.log(accuracy + tiny) + (total - right) * np.log1p(tiny - accuracy)).sum())
+        return float((xlogy(right, accuracy) + xlog1py(total - right, -accuracy)).sum())

@@ -4,8 +4,8 @@
 >>> made = simulate_crowd(n_tasks=200, n_workers=20, n_classes=3, workers={"expert": 0.5, "spammer": 0.5})
 >>> made.crowd
 Crowd(600 labels: 200 tasks x 20 workers, 3 classes, 3.0 labels/task)
->>> made.kind.value_counts().to_dict()
-{'expert': 10, 'spammer': 10}
+>>> made.accuracy.groupby(made.kind).mean().round(2).to_dict()
+{'expert': 0.94, 'spammer': 0.33}
 
 A generator is made of three steps that others can share: `assign` decides who labels what, `draw_labels` lets workers
 speak by their confusion matrices, and `shadow` sends copiers to where their sources have been.

@@ -139,6 +139,7 @@ def _some_of_each(
 ) -> NDArray[np.int64]:
     """Positions of ``number[g]`` allowed members of each group g, drawn at random."""
     rows = np.flatnonzero(allowed & (number[group] > 0))
-    rows = rows[np.lexsort((rng.random(len(rows)), group[rows]))]
+    # One key of both; the half keeps rounding from ever lifting a member into the next group.
+    rows = rows[np.argsort(group[rows] + rng.random(len(rows)) / 2)]
     rank = _running_total(np.ones(len(rows), dtype=np.int64), group[rows])
     return np.asarray(rows[rank <= number[group[rows]]])

@@ -142,7 +142,9 @@ def _between(
     fraction("the accuracy of a worker", low)
     fraction("the accuracy of a worker", high)
     if low > high:
-        raise UsageError(f"the accuracy of a worker lies between a low and a high number, in this order; got {low}, {high}")
+        raise UsageError(
+            f"the accuracy of a worker lies between a low and a high number, in this order; got {low}, {high}"
+        )
     return low + (high - low) * rng.random(n)
 
 

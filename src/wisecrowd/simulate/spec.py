@@ -72,6 +72,8 @@ def distributions(values: ArrayLike, name: str, shape: tuple[int | None, ...]) -
         wanted = ", ".join("any" if n is None else str(n) for n in shape)
         raise UsageError(f"{name} must have the shape ({wanted}); got {array.shape}")
     if not (np.isfinite(array).all() and (array >= 0).all() and np.allclose(array.sum(axis=-1), 1, atol=1e-6)):
-        raise UsageError(f"{name} must hold probabilities that sum to one along its last axis; divide by that sum first")
+        raise UsageError(
+            f"{name} must hold probabilities that sum to one along its last axis; divide by that sum first"
+        )
     array /= array.sum(axis=-1, keepdims=True)
     return array

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,20 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from wisecrowd.crowd import Crowd, Vocabulary
+from wisecrowd.crowd import Crowd
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate import spec
 from wisecrowd.simulate.activity import activity_of
 from wisecrowd.simulate.assignment import BLOCK, labels_per_task_of
 from wisecrowd.simulate.copying import repeat_sources, shadow
 
-#: Confusion matrices of all workers together may have this many cells (1 GB).
-LARGEST = 2**27
 
-
-def draw_labels(
-    confusion: ArrayLike, worker: ArrayLike, seen: ArrayLike, random_state: Any = 0
-) -> NDArray[np.int32]:
+def draw_labels(confusion: ArrayLike, worker: ArrayLike, seen: ArrayLike, random_state: Any = 0) -> NDArray[np.int32]:
     """One label per row from ``confusion[worker[n], seen[n]]``, whose rows are (worker, true, said).
 
     >>> draw_labels(np.eye(3)[None], worker=[0, 0, 0], seen=[2, 0, 1]).tolist()
@@ -33,7 +29,8 @@ def draw_labels(
     n_classes = table.shape[-1]
     row = np.asarray(worker, dtype=np.int64) * table.shape[-2] + np.asarray(seen)
     reached = np.cumsum(table.reshape(-1, n_classes), axis=1)
-    reached = (reached / reached[:, -1:]).ravel()  # the last class that can be said ends exactly at one
+    reached /= reached[:, -1:].copy()  # the last class that can be said ends exactly at one
+    reached = reached.ravel()
     rng = np.random.default_rng(random_state)
     label = np.zeros(len(row), dtype=np.int32)
     for start in range(0, len(row), BLOCK):
@@ -51,9 +48,9 @@ def simulate_votes(
     difficulty: float | ArrayLike = 0.0,
     source: ArrayLike | None = None,
     fidelity: float | ArrayLike = 1.0,
-    tasks: Vocabulary = None,
-    workers: Vocabulary = None,
-    classes: Vocabulary = None,
+    tasks: Sequence[Any] | pd.Index | None = None,
+    workers: Sequence[Any] | pd.Index | None = None,
+    classes: Sequence[Any] | pd.Index | None = None,
     random_state: Any = 0,
 ) -> Crowd:
     """Votes of given workers on tasks of given truth (class codes).
