@@ -1,3 +1,5 @@
+# mypy: disable-error-code="import-untyped, no-untyped-call, no-any-return, call-overload, call-arg, attr-defined, unreachable"
+# (numba and llvmlite are typed in part, and differently in every version)
 """The compiled form of the two sums: one pass over the votes, written for numba. `kernels.py` says what they mean.
 
 Why it is fast: probabilities are multiplied, so that no vote costs a logarithm; the few classes of a task live in
@@ -22,7 +24,7 @@ from wisecrowd.kernels import LEAST
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-REGISTERS = 16  # up to so many classes the prior comes as a tuple, and code is made for that number of classes
+REGISTERS = 10  # up to so many classes the prior comes as a tuple, and code is made for that number of classes
 AHEAD = 24  # how many votes ahead rows are fetched
 FAINT = 1e-200  # a product of probabilities below this may have lost its rivals to underflow
 FADING = 1e-290  # a running product is put away as a logarithm before it falls below this
@@ -30,11 +32,11 @@ SAFE = {"reassoc", "contract", "arcp", "nsz"}  # fast mathematics that still let
 
 
 def _jit(function: Function) -> Function:
-    options = {"nogil": True, "fastmath": SAFE, "error_model": "numpy"}
+    options: dict[str, Any] = {"nogil": True, "fastmath": SAFE, "error_model": "numpy"}
     try:
-        return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba finds no folder where it may keep compiled code: compile in every process instead
-        return numba.njit(**options)(function)  # type: ignore[no-any-return]
+        return numba.njit(**options)(function)
 
 
 @intrinsic
@@ -49,7 +51,7 @@ def _registers(_typing: Any, prior: Any) -> Any:
 
 
 @intrinsic
-def _fetch(_typing: Any, address: Any) -> Any:
+def _fetch(_typing: Any, _address: Any) -> Any:
     """Ask the memory for the 64 bytes around an address without waiting for them."""
 
     def build(target: Any, builder: Any, _signature: Any, arguments: Any) -> Any:

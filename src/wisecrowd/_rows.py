@@ -46,11 +46,11 @@ class Rows(NamedTuple):
         if duplicates == "last":
             return rows.take(np.flatnonzero(np.append(~same, True)))
         # Rows that are kept together must not betray the order in which they came.
-        keys = [rows.label, rows.worker, rows.task]
-        keys = [key for key in (rows.observed, rows.weight) if key is not None] + keys
-        rows = rows.take(np.lexsort(keys))
+        keys = (rows.label, rows.worker, rows.task)
+        order = np.lexsort([key for key in (rows.observed, rows.weight, *keys) if key is not None])
+        rows = rows.take(order)
         if duplicates == "distinct":
-            rows = rows.take(np.flatnonzero(np.append(True, ~_repeats(*keys[-3:]))))
+            rows = rows.take(np.flatnonzero(np.append(True, ~_repeats(*(key[order] for key in keys)))))
         return rows
 
     def _is_sorted(self) -> bool:
@@ -94,6 +94,12 @@ def as_codes(values: ArrayLike | None, n: int, what: str) -> NDArray[np.int32]:
         raise InputError(f"{what} codes must lie in 0…{n - 1}; got {array.min()}…{array.max()}")
     # A view would let the caller's own array change, or become read-only, behind their back.
     return np.array(array, dtype=np.int32)
+
+
+def as_marks(values: ArrayLike | None) -> NDArray[np.bool_] | None:
+    """Marks of observed votes; None when all are, so that equal crowds look alike."""
+    marks = None if values is None else np.array(values, dtype=bool)
+    return None if marks is None or marks.all() else marks
 
 
 def as_weights(values: ArrayLike | None) -> NDArray[np.float64] | None:

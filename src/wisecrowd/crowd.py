@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd import vocabulary as vocab
 from wisecrowd._building import Buildable, Vocabulary, as_table
-from wisecrowd._rows import Duplicates, Rows, as_codes, as_weights, counting_order
+from wisecrowd._rows import Duplicates, Rows, as_codes, as_marks, as_weights, counting_order
 from wisecrowd.errors import InputError, UsageError, one_of, some
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Crowd(Buildable):
             None if self.workers is None else as_codes(worker, len(self.workers), "worker"),
             np.array(label, dtype=np.float64) if self.classes is None else as_codes(label, len(self.classes), "label"),
             as_weights(weight),
-            None if observed is None else np.array(observed, dtype=bool),
+            as_marks(observed),
         )
         rows = rows.sorted(len(self.tasks), self._n_workers, duplicates, self._name_duplicates)
         self.task, self.worker, self.label = rows.task, rows.worker, rows.label
@@ -263,8 +263,8 @@ class Crowd(Buildable):
         >>> crowd.take([True, False]).n_labels
         1
         """
-        chosen = np.arange(self.n_labels)[np.asarray(rows)]
-        return self._replace(np.sort(chosen))
+        chosen = np.asarray(rows)
+        return self._replace(np.sort(np.arange(self.n_labels)[chosen if chosen.size else slice(0)]))
 
     def select_workers(self, workers: Iterable[Any]) -> Self:
         """Keep the votes of some workers; every task stays, also when nobody is left on it.

@@ -16,20 +16,14 @@ would earn on average.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from wisecrowd.align import truth_series
+from wisecrowd._pairing import Aligned, Numbers, align, is_numeric, pair_numbers
 from wisecrowd.errors import InputError, UsageError, one_of, some
-from wisecrowd.vocabulary import as_index, same_kind
-
-#: Posteriors nearer than this are tied: sums of the same votes in another order must not break a tie.
-TIE = 1e-12
-
 
 # ---------------------------------------------------------------------- of the chosen class
 
@@ -87,9 +81,7 @@ def per_class(truth: Any, prediction: Any) -> pd.DataFrame:
     return pd.DataFrame(columns, index=table.index.rename("class"))[(true > 0) | (chosen > 0)]
 
 
-def f1(
-    truth: Any, prediction: Any, *, average: Literal["macro", "binary"] = "macro", positive: object = None
-) -> float:
+def f1(truth: Any, prediction: Any, *, average: Literal["macro", "binary"] = "macro", positive: object = None) -> float:
     """F1 of the chosen classes: the mean over classes (macro), or that of one ``positive`` class (binary).
 
     >>> f1({"t1": "no", "t2": "yes", "t3": "yes"}, pd.Series({"t1": "yes", "t2": "yes", "t3": "no"}), average="binary")
@@ -100,8 +92,9 @@ def f1(
         return float(per_class(truth, prediction)["f1"].mean())
     table = confusion_table(truth, prediction)
     which = _positive(table.index, positive)
-    total = table.iloc[which].sum() + table.iloc[:, which].sum()
-    return float(2 * table.iloc[which, which] / total) if total else 0.0
+    cells = table.to_numpy()
+    total = cells[which].sum() + cells[:, which].sum()
+    return float(2 * cells[which, which] / total) if total else 0.0
 
 
 # ---------------------------------------------------------------------- of the probabilities
@@ -173,7 +166,9 @@ def auc(truth: Any, prediction: Any, *, positive: object = None) -> float:
         which = np.unique(pair.truth).tolist()
     is_true = [pair.truth == code for code in which]
     if not all(0 < mask.sum() < len(mask) for mask in is_true):
-        raise InputError("the area under the ROC curve needs tasks of the positive class and of another; got one kind only")
+        raise InputError(
+            "the area under the ROC curve needs tasks of the positive class and of another; got one kind only"
+        )
     scores = [roc_auc_score(mask, pair.posterior[:, code]) for mask, code in zip(is_true, which, strict=True)]
     return float(np.mean(scores))
 
@@ -219,7 +214,7 @@ def confusion_divergence(first: ArrayLike, second: ArrayLike, *, clip: float = 1
     return np.asarray(np.clip(rows.mean(axis=-1) / np.log(2), 0, 1))
 
 
-def worker_error(true: pd.Series, estimated: Any) -> float:
+def worker_error(true: pd.Series, estimated: pd.Series) -> float:
     """Mean absolute difference between what workers are worth and what was estimated, both Series by worker.
 
     >>> worker_error(pd.Series({"ann": 0.9, "bob": 0.5}), pd.Series({"bob": 0.7, "ann": 0.9})).__round__(3)
@@ -229,7 +224,7 @@ def worker_error(true: pd.Series, estimated: Any) -> float:
     return float(np.abs(known - found).mean())
 
 
-def worker_correlation(true: pd.Series, estimated: Any) -> float:
+def worker_correlation(true: pd.Series, estimated: pd.Series) -> float:
     """Pearson correlation between what workers are worth and what was estimated; NaN when either never varies.
 
     >>> worker_correlation(pd.Series({"ann": 0.9, "bob": 0.5}), pd.Series({"ann": 0.8, "bob": 0.6})).__round__(3)
@@ -252,12 +247,13 @@ def summary(truth: Any, prediction: Any) -> dict[str, float]:
     >>> figures["n_tasks"], figures["n_without_prediction"], figures["accuracy"], figures["brier"]
     (1, 1, 1.0, 0.125)
     """
-    if _is_numeric(prediction):
-        pair = _pair_numbers(truth, prediction)
-        figures = {"mae": mae(pair.truth, pair.said), "rmse": rmse(pair.truth, pair.said)}
+    both: Aligned | Numbers
+    if is_numeric(prediction):
+        both = pair_numbers(truth, prediction)
+        figures = {"mae": mae(both.truth, both.said), "rmse": rmse(both.truth, both.said)}
     else:
         both = align(truth, prediction)
-        pair, given = both.pair, (both.truth, both.posterior)
+        given = both.truth, both.posterior
         figures = {
             "accuracy": accuracy(*given),
             "balanced_accuracy": float(per_class(*given)["recall"].mean()),
@@ -271,8 +267,31 @@ def summary(truth: Any, prediction: Any) -> dict[str, float]:
                 "calibration_error_mass": calibration_error(*given, bins="mass"),
             }
     counts = {
-        "n_tasks": len(pair.truth),
-        "n_without_truth": pair.n_without_truth,
-        "n_without_prediction": pair.n_without_prediction,
+        "n_tasks": len(both.truth),
+        "n_without_truth": both.n_without_truth,
+        "n_without_prediction": both.n_without_prediction,
     }
     return counts | figures
+
+
+def _errors(truth: Any, prediction: Any) -> NDArray[np.float64]:
+    both = pair_numbers(truth, prediction)
+    return both.said - both.truth
+
+
+def _positive(classes: pd.Index, positive: object) -> int:
+    if positive is None:
+        if len(classes) != 2:
+            raise UsageError(f"there are {len(classes)} classes; name the one to look at: positive={some(classes[:1])}")
+        return 1
+    one_of("positive", positive, classes.tolist())
+    return classes.tolist().index(positive)
+
+
+def _workers(true: pd.Series, estimated: pd.Series) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    both = pd.concat([true.rename("true"), estimated.rename("estimated")], axis=1, join="inner").dropna()
+    if both.empty:
+        raise InputError(
+            f"no worker is known to both; the true ones are {some(true.index)}, the estimated {some(estimated.index)}"
+        )
+    return both["true"].to_numpy(dtype=np.float64), both["estimated"].to_numpy(dtype=np.float64)

@@ -1,0 +1,115 @@
+"""Every method that can answer for the demo's crowd, with the known truth as the judge."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import pandas as pd
+
+from wisecrowd import metrics
+from wisecrowd.base import Aggregator, Method
+from wisecrowd.demo.crowd import DigitsCrowd
+from wisecrowd.errors import NotConverged, WisecrowdError
+from wisecrowd.registry import kind_of, methods
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One method, fitted to the crowd, and how good its answer is.
+
+    >>> from wisecrowd import Crowd, MajorityVote
+    >>> fitted = MajorityVote().fit(Crowd.from_triples([("t1", "ann", "cat")]))
+    >>> Entry(fitted, accuracy=1.0, log_loss=0.0, seconds=0.01).method
+    'majority-vote'
+    """
+
+    fitted: Aggregator
+    accuracy: float
+    log_loss: float
+    seconds: float
+
+    @property
+    def method(self) -> str:
+        """The method's name."""
+        return self.fitted.name
+
+    @property
+    def kind(self) -> str:
+        """Which kind of method it is."""
+        return kind_of(type(self.fitted))
+
+    @property
+    def iterations(self) -> int | None:
+        """Passes over the votes, of a method that makes several."""
+        return getattr(self.fitted, "n_iter_", None)
+
+
+@dataclass(frozen=True)
+class Contest:
+    """All entries, the best first, and the methods that declined, with their reasons.
+
+    >>> from wisecrowd import Crowd, MajorityVote, OneCoin
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "dog")])
+    >>> contest = Contest([Entry(method().fit(crowd), 1.0, 0.0, 0.01) for method in (OneCoin, MajorityVote)], {})
+    >>> contest.table()["accuracy"].to_dict()
+    {'one-coin': 1.0, 'majority-vote': 1.0}
+    >>> float(contest.agreement().loc["one-coin", "majority-vote"])
+    1.0
+    """
+
+    entries: list[Entry]
+    declined: dict[str, str]
+
+    def table(self) -> pd.DataFrame:
+        """A row for each entry: kind, accuracy, log loss, seconds, iterations."""
+        columns = ["method", "kind", "accuracy", "log_loss", "seconds", "iterations"]
+        rows = [[getattr(entry, column) for column in columns] for entry in self.entries]
+        return pd.DataFrame(rows, columns=columns).astype({"iterations": "Int64"}).set_index("method")
+
+    def agreement(self) -> pd.DataFrame:
+        """The share of tasks for which two entries choose the same class."""
+        names = pd.Index([entry.method for entry in self.entries], name="method")
+        chosen = np.stack([entry.fitted.posterior_.argmax(axis=1) for entry in self.entries])
+        return pd.DataFrame((chosen[:, None] == chosen).mean(axis=2), index=names, columns=names)
+
+
+def _aggregate(method: type[Method], demo: DigitsCrowd) -> Aggregator:
+    aggregator = cast(type[Aggregator], method)
+    return aggregator().fit(demo.simulation.crowd, demo.features if aggregator.uses_features else None)
+
+
+#: How a method of each kind answers for the demo's crowd. A new kind of method enters the contest here.
+RUNNERS: dict[str, Callable[[type[Method], DigitsCrowd], Aggregator]] = {"aggregate": _aggregate}
+
+
+def hold_contest(demo: DigitsCrowd) -> Contest:
+    """Let every method of the registry that wants classes answer, as it comes out of the box.
+
+    >>> from wisecrowd.demo.crowd import digits_crowd
+    >>> contest = hold_contest(digits_crowd())
+    >>> table = contest.table()
+    >>> bool(table.loc["dawid-skene", "accuracy"] > table.loc["majority-vote", "accuracy"] + 0.1)
+    True
+    """
+    entries: list[Entry] = []
+    declined: dict[str, str] = {}
+    for name, method in methods().items():
+        if method.numeric or kind_of(method) not in RUNNERS:
+            continue
+        begun = time.perf_counter()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NotConverged)  # the number of iterations says it
+                fitted = RUNNERS[kind_of(method)](method, demo)
+        except WisecrowdError as error:
+            declined[name] = str(error)
+            continue
+        seconds = time.perf_counter() - begun
+        truth = demo.simulation.truth
+        entries.append(Entry(fitted, metrics.accuracy(truth, fitted), metrics.log_loss(truth, fitted), seconds))
+    return Contest(sorted(entries, key=lambda entry: -entry.accuracy), declined)

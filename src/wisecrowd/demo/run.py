@@ -1,0 +1,78 @@
+"""The demo from beginning to end, without a word printed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import pandas as pd
+
+from wisecrowd.base import Aggregator
+from wisecrowd.crowd import Crowd
+from wisecrowd.demo.contest import Contest, hold_contest
+from wisecrowd.demo.crowd import digits_crowd
+from wisecrowd.demo.verdicts import Verdict, judge
+from wisecrowd.simulate import Simulation
+
+#: The method whose view of the workers is told: it has a confusion matrix for each of them.
+JUDGE = "dawid-skene"
+
+#: What each kind of simulated worker should be found to be.
+DESERVED = {
+    "copier": {"copies"},
+    "spammer": {"random"},
+    "one-button": {"one answer"},
+    "adversary": {"contrary"},
+    "biased": {"leaning"},
+    "noisy": {"fallible", "reliable"},
+    "expert": {"reliable"},
+}
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Everything that the demo found out.
+
+    >>> run_demo().contest.entries[0].method
+    'dawid-skene'
+    """
+
+    simulation: Simulation
+    contest: Contest
+    fitted: Aggregator
+    verdicts: list[Verdict]
+    seconds: float
+
+    @property
+    def crowd(self) -> Crowd:
+        """The votes."""
+        return self.simulation.crowd
+
+    def check(self) -> pd.DataFrame:
+        """How many workers of each simulated kind were found out: a row by kind with workers, right and taken_for.
+
+        >>> run_demo().check().loc["spammer", "workers"].item()
+        6
+        """
+        found = pd.Series({verdict.worker: verdict.finding for verdict in self.verdicts})
+        rows = {}
+        for kind, deserved in DESERVED.items():
+            findings = found[self.simulation.kind == kind]
+            right = findings.isin(deserved)
+            others = [f"{worker} {finding}" for worker, finding in findings[~right].items()]
+            rows[kind] = {"workers": len(findings), "right": int(right.sum()), "taken_for": ", ".join(others)}
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("kind")
+
+
+def run_demo(random_state: int = 0) -> Demo:
+    """Make the crowd, let all methods answer, and judge the workers by what Dawid-Skene infers.
+
+    >>> run_demo(random_state=1).crowd.n_workers
+    40
+    """
+    begun = time.perf_counter()
+    digits = digits_crowd(random_state)
+    contest = hold_contest(digits)
+    crowd = digits.simulation.crowd
+    [fitted] = [entry.fitted for entry in contest.entries if entry.method == JUDGE]
+    return Demo(digits.simulation, contest, fitted, judge(crowd, fitted), time.perf_counter() - begun)

@@ -1,0 +1,175 @@
+"""Whom to trust: a verdict on every worker from what a fitted model believes, without knowing any truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.base import Aggregator
+from wisecrowd.crowd import Crowd
+from wisecrowd.demo.copying import find_copies
+from wisecrowd.errors import UsageError
+
+Finding: TypeAlias = Literal["copies", "one answer", "leaning", "contrary", "random", "reliable", "fallible", "unknown"]
+
+#: Fewer votes than this do not make a reputation.
+FEWEST_LABELS = 20
+
+# Shares are measured from what chance gives (0) to what is possible (1), so that they mean the same for any number of
+# classes.
+_ONE_ANSWER, _LEANING = 0.8, 0.25
+_RANDOM, _RELIABLE = 0.2, 0.8
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is thought of one worker, and the detail that gives them away.
+
+    >>> Verdict("w11", "one answer", 120, 0.1, "always says 3").finding
+    'one answer'
+    """
+
+    worker: object
+    finding: Finding
+    n_labels: int
+    accuracy: float
+    detail: str = ""
+
+
+def judge(crowd: Crowd, fitted: Aggregator) -> list[Verdict]:
+    """A verdict on every worker, in the order of the crowd.
+
+    Copiers are looked for first, for their votes give their sources a credit that is not due; then the model is fitted
+    again without them, and everybody else is judged by it.
+
+    >>> from wisecrowd import DawidSkene, simulate_crowd
+    >>> made = simulate_crowd(400, workers={"expert": 6, "noisy": 6, "spammer": 2, "one-button": 1}, labels_per_task=5)
+    >>> found = {verdict.worker: verdict.finding for verdict in judge(made.crowd, DawidSkene().fit(made.crowd))}
+    >>> [found[worker] for worker in made.kind.index[made.kind == "spammer"]]
+    ['random', 'random']
+    """
+    if crowd.workers is None:
+        raise UsageError("a crowd without worker ids has nobody to judge")
+    work = dict(zip(crowd.workers, crowd.labels_per_worker.tolist(), strict=True))
+    accuracy = fitted.workers_["accuracy"]
+    verdicts = {
+        copy.copier: Verdict(copy.copier, "copies", work[copy.copier], float(accuracy[copy.copier]), copy.in_words())
+        for copy in find_copies(crowd, fitted)
+    }
+    if verdicts:
+        crowd = crowd.select_workers([worker for worker in work if worker not in verdicts])
+        fitted = type(fitted)(**fitted.get_params(deep=False)).fit(crowd)
+    verdicts |= {verdict.worker: verdict for verdict in _judge_alone(crowd, fitted)}
+    return [verdicts[worker] for worker in work]
+
+
+def _judge_alone(crowd: Crowd, fitted: Aggregator) -> list[Verdict]:
+    n_classes, workers, classes = crowd.n_classes, crowd.workers, crowd.classes
+    assert workers is not None
+    assert classes is not None
+    true_share = fitted.posterior_.mean(axis=0)
+    said = _said_shares(crowd)
+    favourite = (said - true_share).argmax(axis=1)
+    everybody = np.arange(crowd.n_workers)
+    lean = _beyond(said[everybody, favourite], true_share[favourite])
+    accuracy = fitted.workers_["accuracy"].to_numpy()
+    skill = _beyond(accuracy, 1 / n_classes)
+    confusion = fitted.confusion_.copy()
+    confusion[:, np.arange(n_classes), np.arange(n_classes)] = 0
+    mistaken_for = confusion.argmax(axis=2)
+    contrary = confusion.max(axis=2) @ true_share
+
+    verdicts = []
+    for worker in everybody:
+        n_labels = int(crowd.labels_per_worker[worker])
+        share, button = said[worker, favourite[worker]], classes[favourite[worker]]
+        finding: Finding
+        detail = ""
+        if n_labels < FEWEST_LABELS:
+            finding = "unknown"
+        elif lean[worker] >= _ONE_ANSWER:
+            finding, detail = "one answer", f"always says {button}" if share == 1 else f"says {button} in {share:.0%}"
+        elif lean[worker] >= _LEANING:
+            finding, detail = "leaning", f"says {button} in {share:.0%}"
+        elif contrary[worker] > max(accuracy[worker], 0.5):
+            clearest = int(confusion[worker].max(axis=1).argmax())
+            finding, detail = "contrary", f"says {classes[mistaken_for[worker, clearest]]} for {classes[clearest]}"
+        elif skill[worker] < _RANDOM:
+            finding = "random"
+        else:
+            finding = "reliable" if skill[worker] >= _RELIABLE else "fallible"
+        verdicts.append(Verdict(workers[worker], finding, n_labels, float(accuracy[worker]), detail))
+    return verdicts
+
+
+def _said_shares(crowd: Crowd) -> NDArray[np.float64]:
+    """The share of each class among the votes of each worker."""
+    assert crowd.worker is not None
+    cell = crowd.worker.astype(np.int64) * crowd.n_classes + crowd.label
+    count = np.bincount(cell, minlength=crowd.n_workers * crowd.n_classes).reshape(crowd.n_workers, -1)
+    return count / np.maximum(count.sum(axis=1, keepdims=True), 1)
+
+
+def _beyond(share: NDArray[np.float64], chance: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    return np.asarray((share - chance) / np.maximum(1 - np.asarray(chance), 1e-12))
+
+
+def in_words(verdicts: Sequence[Verdict], n_classes: int) -> list[str]:
+    """Sentences for a person, the gravest findings first.
+
+    >>> for line in in_words([Verdict("w1", "random", 90, 0.1), Verdict("w2", "random", 80, 0.14),
+    ...                       Verdict("w3", "reliable", 70, 0.93)], n_classes=10):
+    ...     print(line)
+    w1 and w2 answer at random: right in 10% to 14%, where guessing gives 10%.
+    w3 (93%) can be trusted most.
+    """
+    of: dict[str, list[Verdict]] = {}
+    for verdict in sorted(verdicts, key=lambda verdict: -verdict.accuracy):
+        of.setdefault(verdict.finding, []).append(verdict)
+
+    def who(finding: Finding) -> list[Verdict]:
+        return sorted(of.get(finding, []), key=lambda verdict: str(verdict.worker))
+
+    lines = [f"{verdict.worker} {verdict.detail}." for verdict in who("copies")]
+    if group := who("random"):
+        verb = "answers" if len(group) == 1 else "answer"
+        lines.append(
+            f"{_names(group)} {verb} at random: right in {_range(group)}, where guessing gives {1 / n_classes:.0%}."
+        )
+    if group := who("one answer"):
+        verb = "does" if len(group) == 1 else "do"
+        lines.append(f"{_names(group)} {verb} not look: {_details(group)}.")
+    if group := who("contrary"):
+        verb, them = ("misleads", "its answers") if len(group) == 1 else ("mislead", "their answers")
+        lines.append(f"{_names(group)} {verb} in a regular way, so that {them} still help: {_details(group)}.")
+    if group := who("leaning"):
+        verb = "looks, but favours" if len(group) == 1 else "look, but favour"
+        lines.append(f"{_names(group)} {verb} one answer: {_details(group)}.")
+    if group := of.get("reliable"):
+        lines.append(f"{_joined([f'{one.worker} ({one.accuracy:.0%})' for one in group])} can be trusted most.")
+    if group := who("fallible"):
+        lines.append(f"The other {len(group)} err, each in their own way, but help: right in {_range(group)}.")
+    if group := who("unknown"):
+        lines.append(f"{_names(group)}: fewer than {FEWEST_LABELS} votes, too few to tell.")
+    return lines
+
+
+def _names(group: Sequence[Verdict]) -> str:
+    return _joined([str(verdict.worker) for verdict in group])
+
+
+def _details(group: Sequence[Verdict]) -> str:
+    return ", ".join(f"{verdict.worker} {verdict.detail}" for verdict in group)
+
+
+def _joined(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _range(group: Sequence[Verdict]) -> str:
+    low, high = (f"{bound([verdict.accuracy for verdict in group]):.0%}" for bound in (min, max))
+    return low if low == high else f"{low} to {high}"
