@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.align import truth_series
 from wisecrowd.errors import InputError, UsageError, some
-from wisecrowd.vocabulary import as_index, same_kind, union
+from wisecrowd.vocabulary import as_index, as_vocabulary, same_kind, union
 
 #: Posteriors nearer than this are tied: sums of the same votes in another order must not break a tie.
 TIE = 1e-12
@@ -66,7 +66,7 @@ def align(truth: Any, prediction: Any, *, probabilities: bool = False) -> Aligne
         known, place, n_without_truth = _by_task(truth, said.index)
         here = place >= 0
         is_labels = isinstance(said, pd.Series)
-        columns = as_index(said.unique()) if is_labels else said.columns
+        columns = as_vocabulary(said.unique() if is_labels else said.columns, "class")
         true = same_kind(as_index(known[here]), columns)
         # Labels name their classes in no order of their own, so that these are sorted.
         classes = union([columns[:0] if is_labels else columns, columns, true.unique()])
@@ -75,10 +75,10 @@ def align(truth: Any, prediction: Any, *, probabilities: bool = False) -> Aligne
                 f"no true class is among the classes of the posterior; the truth has {some(true.unique())}, the posterior "
                 f"{some(columns)}. Check that both use the same names"
             )
-        posterior = np.zeros((int(here.sum()), len(classes)))
         if is_labels:
-            posterior[np.arange(len(posterior)), classes.get_indexer(as_index(said)[place[here]])] = 1
+            posterior = _one_hot(classes.get_indexer(as_index(said)[place[here]]), len(classes))
         else:
+            posterior = np.zeros((int(here.sum()), len(classes)))
             posterior[:, classes.get_indexer(columns)] = said.to_numpy(dtype=np.float64)[place[here]]
         both = Aligned(classes.get_indexer(true), posterior, classes, is_labels, n_without_truth, int((~here).sum()))
     if probabilities and both.hard:
@@ -155,15 +155,22 @@ def _by_position(truth: Any, prediction: NDArray[Any]) -> Aligned:
             f"one prediction per task was wanted, by position; got truth of shape {codes.shape}, "
             f"prediction of shape {prediction.shape}"
         )
-    k = max(codes.max(), prediction.max()) + 1 if hard else prediction.shape[1]
-    for array in (codes, prediction) if hard else (codes,):
-        if array.dtype.kind not in "iu" or not (array.min() >= 0 and array.max() < k):
-            raise InputError(
-                f"without ids, classes are codes from 0 to {k - 1}; for names, give Series and tables by task. "
-                f"Got {some(array)}"
-            )
-    posterior = np.eye(k)[prediction] if hard else prediction.astype(np.float64)
+    coded = np.concatenate([codes, prediction]) if hard else codes
+    if coded.dtype.kind not in "iu":
+        raise InputError(
+            f"without ids, classes are codes; for names, give Series and tables by task. Got {some(coded)}"
+        )
+    k = int(coded.max()) + 1 if hard else prediction.shape[1]
+    if coded.min() < 0 or coded.max() >= k:
+        raise InputError(f"without ids, classes are codes from 0 to {k - 1}; got {coded.min()} to {coded.max()}")
+    posterior = _one_hot(prediction, k) if hard else prediction.astype(np.float64)
     return Aligned(codes.astype(np.int64), posterior, pd.RangeIndex(k), hard)
+
+
+def _one_hot(codes: NDArray[Any], n_classes: int) -> NDArray[np.float64]:
+    rows = np.zeros((len(codes), n_classes))
+    rows[np.arange(len(codes)), codes] = 1
+    return rows
 
 
 def _labelled(prediction: Any) -> Any:

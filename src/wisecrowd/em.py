@@ -11,13 +11,13 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd import progress
+from wisecrowd import online, progress
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd, Pairs
 from wisecrowd.engines.local import LocalEngine
@@ -161,6 +161,10 @@ class ConfusionEM(Aggregator):
         """Logarithm of the prior density of the worker parameters that follow from the tally, up to a constant."""
         return 0.0
 
+    def _class_penalty(self, classes: NDArray[np.float64]) -> float:
+        """Logarithm of the prior density of the class prior that follows from the posteriors, up to a constant."""
+        return 0.0
+
     def _expect(self, engine: LocalEngine, prior: NDArray[np.float64], said: NDArray[Any]) -> Expectation:
         """The E-step: the posteriors that follow from the parameters, added up."""
         return engine.expect(prior, said)
@@ -210,25 +214,27 @@ class ConfusionEM(Aggregator):
         def step(statistics: Statistics) -> tuple[Statistics, float]:
             prior, said = parameters(statistics)
             found = self._expect(engine, prior, said)
-            objective = found.log_likelihood + self._penalty(statistics.tally, pairs)
-            return self._statistics(found, said, pairs), objective
+            penalty = self._penalty(statistics.tally, pairs) + self._class_penalty(statistics.classes)
+            return self._statistics(found, said, pairs), found.log_likelihood + penalty
 
-        runs = [
-            iterate(
+        best: Run | None = None
+        restarts: list[tuple[float, int, bool]] = []
+        for first in self._starts(engine, crowd, start, np.float32 if large else np.float64):
+            run = iterate(
                 step, first, max_iter=self.max_iter, tol=self.tol, accelerate=self.accelerate and not large,
                 monotone=self.monotone, what=type(self).__name__,
-            )
-            for first in self._starts(engine, crowd, start, np.float32 if large else np.float64)
-        ]  # fmt: skip
-        best = max(runs, key=lambda run: run.trace[-1])
+            )  # fmt: skip
+            restarts.append((run.trace[-1], len(run.trace), run.converged))
+            if best is None or run.trace[-1] > best.trace[-1]:  # the others go: forty tables of statistics fill memory
+                best = run
+        assert best is not None
         prior, said = parameters(best.statistics)
+        self.e_step_prior_ = prior
         self.prior_ = prior / prior.sum()
         self.trace_ = np.asarray(best.trace)
         self.n_iter_ = len(best.trace)
         self.converged_ = best.converged
-        self.restarts_ = pd.DataFrame(
-            {"objective": [run.trace[-1] for run in runs], "n_iter": [len(run.trace) for run in runs],
-             "converged": [run.converged for run in runs]})  # fmt: skip
+        self.restarts_ = pd.DataFrame(restarts, columns=["objective", "n_iter", "converged"])
         self._learn(crowd, engine.posterior(prior, said), best.statistics.tally)
         if not best.converged and self.tol > 0:
             warnings.warn(
@@ -273,6 +279,40 @@ class ConfusionEM(Aggregator):
         classes = np.zeros(crowd.n_classes)
         classes[column >= 0] = known.posterior_.sum(axis=0)[column[column >= 0]]
         return np.maximum(classes, 1e-12), tally
+
+    # ------------------------------------------------------------------ new votes
+
+    def predict(self, crowd: Any) -> pd.Series:
+        """The most probable class of tasks that may be new, by what is known of their workers."""
+        table = self.predict_proba(crowd)
+        return pd.Series(self.classes_[table.to_numpy().argmax(axis=1)], index=table.index, name="label")
+
+    def predict_proba(self, crowd: Any) -> pd.DataFrame:
+        """The posterior of tasks that may be new; a worker never seen before is taken for the average of the crowd."""
+        self._learnt("posterior_")
+        votes = online.in_classes_of(self, self._admit(crowd))
+        posterior = online.posterior_of(self, votes)
+        return pd.DataFrame(posterior, index=votes.tasks.rename("task"), columns=self.classes_.rename("class"))
+
+    def partial_fit(self, crowd: Any, *, truth: Any = None) -> Self:
+        """Take in new votes, on old or new tasks, by old or new workers, at the cost of one pass.
+
+        Only the tasks with new votes are inferred again; `converge` goes on to where ``fit`` on all votes would end.
+        """
+        online.partial_fit(self, self._admit(crowd), truth)
+        return self
+
+    def converge(self) -> Self:
+        """Iterate over all votes that partial fits took in, from what is known now, until nothing changes."""
+        votes, gold = online.history(self)
+        return self.fit(votes, truth=gold, start=self.proba_)
+
+    def restart_from(self, crowd: Crowd, posterior: NDArray[Any]) -> None:
+        """Re-estimate everything from a posterior, as one M-step does."""
+        self.task_index_, self.worker_index_ = crowd.tasks, crowd.workers
+        self._learn(crowd, posterior)
+        self.e_step_prior_ = self._class_prior(posterior[crowd.labels_per_task > 0].sum(axis=0))
+        self.prior_ = self.e_step_prior_ / self.e_step_prior_.sum()
 
     def _matrix(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         """Confusion matrices for people: the model's own, unless its E-step uses something that is no probability."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,8 +27,8 @@ class Copy(NamedTuple):
     'repeats w25: 124 of 129 common answers are the same, 78 by chance'
     """
 
-    copier: object
-    source: object
+    copier: Any
+    source: Any
     shared: int
     same: int
     expected: float
@@ -63,15 +63,15 @@ def find_copies(crowd: Crowd, fitted: Aggregator) -> list[Copy]:
     suspects = pairs[(pairs["excess"] >= SUSPICIOUS) & (pairs["shared"] >= FEWEST_SHARED)]
     work = crowd.labels_per_worker
     found: dict[int, Copy] = {}
-    for row in suspects.sort_values("excess", ascending=False).itertuples(index=False):
-        copier, source = sorted((int(row.first), int(row.second)), key=lambda worker: work[worker])
+    for row in suspects.sort_values("excess", ascending=False).to_dict("records"):
+        copier, source = sorted((int(row["first"]), int(row["second"])), key=lambda worker: work[worker])
         if copier not in found:
             found[copier] = Copy(
                 crowd.workers[copier],
                 crowd.workers[source],
-                int(row.shared),
-                int(row.same),
-                float(row.expected),
+                row["shared"],
+                row["same"],
+                row["expected"],
                 certain=bool(work[source] > work[copier]),
             )
     return list(found.values())

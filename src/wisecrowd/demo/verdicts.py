@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ class Verdict:
     'one answer'
     """
 
-    worker: object
+    worker: Any
     finding: Finding
     n_labels: int
     accuracy: float
@@ -74,8 +74,7 @@ def _judge_alone(crowd: Crowd, fitted: Aggregator) -> list[Verdict]:
     true_share = fitted.posterior_.mean(axis=0)
     said = _said_shares(crowd)
     favourite = (said - true_share).argmax(axis=1)
-    everybody = np.arange(crowd.n_workers)
-    lean = _beyond(said[everybody, favourite], true_share[favourite])
+    lean = _beyond(said[np.arange(crowd.n_workers), favourite], true_share[favourite])
     accuracy = fitted.workers_["accuracy"].to_numpy()
     skill = _beyond(accuracy, 1 / n_classes)
     confusion = fitted.confusion_.copy()
@@ -84,9 +83,9 @@ def _judge_alone(crowd: Crowd, fitted: Aggregator) -> list[Verdict]:
     contrary = confusion.max(axis=2) @ true_share
 
     verdicts = []
-    for worker in everybody:
+    for worker in range(crowd.n_workers):
         n_labels = int(crowd.labels_per_worker[worker])
-        share, button = said[worker, favourite[worker]], classes[favourite[worker]]
+        share, button = said[worker, favourite[worker]], classes[int(favourite[worker])]
         finding: Finding
         detail = ""
         if n_labels < FEWEST_LABELS:
@@ -149,7 +148,7 @@ def in_words(verdicts: Sequence[Verdict], n_classes: int) -> list[str]:
     if group := who("leaning"):
         verb = "looks, but favours" if len(group) == 1 else "look, but favour"
         lines.append(f"{_names(group)} {verb} one answer: {_details(group)}.")
-    if group := of.get("reliable"):
+    if group := of.get("reliable", []):
         lines.append(f"{_joined([f'{one.worker} ({one.accuracy:.0%})' for one in group])} can be trusted most.")
     if group := who("fallible"):
         lines.append(f"The other {len(group)} err, each in their own way, but help: right in {_range(group)}.")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import pkgutil
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
@@ -15,7 +16,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from wisecrowd import vocabulary as vocab
 from wisecrowd._building import Missing, Vocabulary
@@ -81,12 +81,11 @@ class Votes:
             "workers": self.workers if options.workers is None else options.workers,
             "classes": self.classes if options.classes is None else options.classes,
         }
-        worker = "worker" if "worker" in table.column_names else None
         if "observed" in table.column_names:
-            return _with_observed(table, worker, numeric, options, given)
+            return _with_observed(table, numeric, options, given)
         return Crowd.from_frame(
             table,
-            worker=worker,
+            worker="worker" if "worker" in table.column_names else None,
             weight="weight" if "weight" in table.column_names else None,
             numeric=numeric,
             duplicates=options.duplicates,
@@ -99,19 +98,19 @@ Truth: TypeAlias = pd.DataFrame  # indexed by task, with the column "truth" and 
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """One way to keep votes in files. What it has no function for, it does not hold.
+    """One way to keep votes in files; what it has no function for, it does not hold.
 
-    >>> from wisecrowd.io import csv
-    >>> csv.CSV.matches(Path("votes.csv.gz"))
+    >>> formats()["csv"].matches(Path("votes.csv.gz"))
     True
     """
 
     name: str
     about: str
+    #: Names that files of this format go by, as for fnmatch.
     patterns: tuple[str, ...]
     votes: Callable[[Path, Options], Votes]
-    #: Whether the content looks like this format; asked when the name alone does not tell.
-    sniff: Callable[[Path], bool] = lambda path: False  # noqa: ARG005
+    #: Whether the content can only be of this format, whatever it is called.
+    sniff: Callable[[Path], bool]
     truth: Callable[[Path, str | None, str | None], Truth | None] | None = None
     features: Callable[[Path], pd.DataFrame | None] | None = None
     texts: Callable[[Path], pd.DataFrame | None] | None = None
@@ -124,13 +123,11 @@ class Format:
 
     def read(self, path: Path, options: Options) -> Crowd:
         """The crowd in a file or folder of this format."""
-        try:
+        with about(path):
             votes = self.votes(path, options)
             for note in votes.notes:
                 log.info("%s: %s", path, note)
             return votes.crowd(options)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
 
 
 @cache
@@ -142,17 +139,16 @@ def formats() -> dict[str, Format]:
     """
     import wisecrowd.io as package
 
-    modules = [importlib.import_module(f"{package.__name__}.{found.name}") for found in pkgutil.iter_modules(package.__path__)]
-    found = [value for module in modules for value in vars(module).values() if isinstance(value, Format)]
-    # Names such as answers.json say more than *.json, so they are tried first.
-    return {form.name: form for form in sorted(set(found), key=lambda form: (all("*." in p for p in form.patterns), form.name))}
+    names = [f"{package.__name__}.{module.name}" for module in pkgutil.iter_modules(package.__path__)]
+    values = [value for name in names for value in vars(importlib.import_module(name)).values()]
+    return {value.name: value for value in values if isinstance(value, Format)}
 
 
 def find_format(path: Path, name: str | None = None) -> Format:
-    """The format of that name, or the one that a file looks like.
+    """The format of that name, or the one that an existing file or folder looks like.
 
-    >>> find_format(Path("votes.tsv"), "csv").name
-    'csv'
+    >>> find_format(Path("votes.txt"), "tsv").about
+    'a table separated by tabs, with a header line'
     """
     if name is not None:
         if name not in formats():
@@ -163,11 +159,59 @@ def find_format(path: Path, name: str | None = None) -> Format:
     if not path.exists():
         near = did_you_mean(path.name, [entry.name for entry in path.parent.iterdir()]) if path.parent.is_dir() else ""
         raise InputError(f"there is no file or folder {path}.{near}")
-    for test in (Format.matches, lambda form, path: form.sniff(path)):
-        for form in formats().values():
-            if test(form, path):
-                return form
-    raise InputError(
-        f"cannot tell what {path} is; neither its name nor its content is that of {', '.join(formats())}. "
-        'Say which it is, for example format="csv" (--format csv)'
+    if path.is_file() and path.stat().st_size == 0:
+        raise InputError(f"{path} is empty; a file with a row per vote was wanted")
+    known = [form for form in formats().values() if form.sniff(path)]
+    known += [form for form in formats().values() if path.is_file() and form.matches(path)]
+    if not known:
+        raise InputError(
+            f"cannot tell what {path} is: neither its name nor its content fits any of {', '.join(formats())}. "
+            'Say which it is, for example format="csv" (--format csv)'
+        )
+    return known[0]
+
+
+@contextlib.contextmanager
+def about(path: Path) -> Iterator[None]:
+    """Put the name of the file before whatever is wrong with it.
+
+    >>> with about(Path("votes.csv")):
+    ...     raise InputError("it is empty")
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.InputError: votes.csv: it is empty
+    """
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def drop_holes(table: pa.Table) -> pa.Table:
+    """The rows that have a value in every column.
+
+    >>> drop_holes(pa.table({"task": ["a", None], "label": [1.0, 2.0]})).num_rows
+    1
+    """
+    holes = np.logical_or.reduce([vocab.missing_mask(column) for column in table.columns])
+    return table.filter(pa.array(~holes)) if holes.any() else table
+
+
+def _with_observed(table: pa.Table, numeric: bool, options: Options, given: dict[str, Any]) -> Crowd:
+    """A crowd of which some votes were filled in."""
+    codes: dict[str, Any] = {}
+    for column, vocabulary in (("task", "tasks"), ("worker", "workers"), ("label", "classes")):
+        if column not in table.column_names or (column == "label" and numeric):
+            codes[column], given[vocabulary] = None, None
+        else:
+            codes[column], given[vocabulary] = vocab.encode(table[column], column, given[vocabulary])
+    vocab.refuse_missing(table["label"], "label")
+    return Crowd(
+        codes["task"],
+        codes["worker"],
+        table["label"].to_numpy() if numeric else codes["label"],
+        weight=table["weight"].to_numpy() if "weight" in table.column_names else None,
+        observed=table["observed"].to_numpy(),
+        duplicates=options.duplicates if codes["worker"] is not None else "keep",
+        **given,
     )

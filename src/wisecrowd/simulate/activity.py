@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate import spec
 
+#: The least share of the work of somebody who works: one step on the line from which `assign` draws.
+LEAST = 2.0**-60
+
 
 def uniform(rng: np.random.Generator, n_workers: int) -> NDArray[np.float64]:  # noqa: ARG001  # one signature for all
     """Everybody works equally much.
@@ -29,9 +32,7 @@ def zipf(rng: np.random.Generator, n_workers: int, exponent: float = 1.0) -> NDA
     """
     if not (np.isfinite(exponent) and exponent >= 0):
         raise UsageError(f"the exponent of zipf must be finite and not negative; got {exponent}")
-    # Relative to the busiest, so that no exponent overflows; whoever underflows keeps the least positive share.
-    activity = np.exp(-exponent * np.log(np.arange(1, n_workers + 1)))
-    return rng.permutation(np.maximum(activity, np.finfo(np.float64).tiny))
+    return rng.permutation(np.maximum(np.exp(-exponent * np.log(np.arange(1, n_workers + 1))), LEAST))
 
 
 def beta(rng: np.random.Generator, n_workers: int, a: float = 1.5, b: float = 3.0) -> NDArray[np.float64]:
@@ -43,7 +44,7 @@ def beta(rng: np.random.Generator, n_workers: int, a: float = 1.5, b: float = 3.
     """
     if not (np.isfinite([a, b]).all() and min(a, b) > 0):
         raise UsageError(f"beta takes two positive numbers; got {a}, {b}")
-    return np.maximum(rng.beta(a, b, n_workers), np.finfo(np.float64).tiny)
+    return np.maximum(rng.beta(a, b, n_workers), LEAST)
 
 
 #: Shapes by name; a new one is a function and an entry here.
@@ -52,6 +53,8 @@ ACTIVITIES: dict[str, Callable[..., NDArray[np.float64]]] = {"uniform": uniform,
 
 def activity_of(activity: str | ArrayLike, n_workers: int, random_state: Any = 0) -> NDArray[np.float64]:
     """Relative activity of each worker, from a shape's name (``zipf(1.5)``) or as given; sums to one.
+
+    Who works at all has at least the share 2^-60, so that he can be drawn once the busier ones have been.
 
     >>> activity_of([3, 1], 2).tolist()
     [0.75, 0.25]
@@ -64,8 +67,7 @@ def activity_of(activity: str | ArrayLike, n_workers: int, random_state: Any = 0
         share = np.array(activity, dtype=np.float64)
         if share.shape != (n_workers,):
             raise UsageError(f"activity must have one entry per worker, {n_workers} in all; got shape {share.shape}")
-    if not (np.isfinite(share).all() and (share >= 0).all() and share.sum() > 0):
+    if not (np.isfinite(share).all() and (share >= 0).all() and share.any()):
         raise UsageError("activity must be finite and not negative, and somebody must work")
-    # By the largest first: a sum of huge activities must not overflow.
-    share = share / share.max()
-    return np.asarray(share / share.sum())
+    relative = share / share.max()  # by the largest first: a sum of huge activities must not overflow
+    return np.where(share > 0, np.maximum(relative / relative.sum(), LEAST), 0.0)

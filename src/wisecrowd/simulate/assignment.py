@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.errors import UsageError
-from wisecrowd.simulate.activity import activity_of
+from wisecrowd.simulate.activity import LEAST, activity_of
 
 #: Cells of a temporary array: large enough to amortise Python, small enough for a processor's cache.
 BLOCK = 2**18
@@ -118,7 +118,7 @@ def _by_turns(rng: np.random.Generator, n_tasks: int, k: int, share: NDArray[np.
 
     Widths on the line are whole numbers, so that no rounding can ever make a point fall into a cut.
     """
-    width = np.maximum(np.rint(share * 2.0**60).astype(np.int64), 1)
+    width = np.rint(share / LEAST).astype(np.int64)
     end = np.cumsum(width)
     start = end - width
     left = np.full(n_tasks, end[-1])

@@ -156,7 +156,7 @@ def simulate_crowd(
         confusion=own,
         kind=pd.Series([one if isinstance(one, str) else "given" for one in given], index=worker_index, name="kind"),
         activity=pd.Series(share, index=worker_index, name="activity"),
-        difficulty=pd.Series(hard, index=task_index, name="difficulty"),
+        difficulty=pd.Series(hard.copy(), index=task_index, name="difficulty"),
         copies=pd.Series(names[source[copier]], index=worker_index[copier], name="copies"),
     )
 
@@ -228,7 +228,7 @@ def _given_workers(
     else:
         number = _apportion(value, 50 if n_workers is None else n_workers)
     # Mixed, so that a worker's number says nothing about the worker.
-    return [list(workers)[position] for position in rng.permutation(np.repeat(np.arange(len(number)), number))]
+    return rng.permutation(np.repeat(np.array(list(workers), dtype=object), number)).tolist()
 
 
 def _apportion(share: NDArray[np.float64], total: int) -> NDArray[np.int64]:
@@ -275,4 +275,4 @@ def _difficulty(
         if len(absent):
             raise UsageError(f"no difficulty for {len(absent):,} tasks, for example {some(absent)}")
         return difficulty.loc[tasks].to_numpy(dtype=np.float64)
-    return np.array(np.broadcast_to(np.asarray(difficulty, dtype=np.float64), len(tasks)))
+    return spec.fractions("difficulty", difficulty, len(tasks), "task")

@@ -60,6 +60,20 @@ def fraction(name: str, value: float) -> float:
     return value
 
 
+def fractions(name: str, values: float | ArrayLike, n: int, what: str) -> NDArray[np.float64]:
+    """One share for each of ``n`` tasks or workers; a single number is meant for all.
+
+    >>> fractions("difficulty", 0.5, 3, "task").tolist()
+    [0.5, 0.5, 0.5]
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape not in ((), (n,)):
+        raise UsageError(f"{name} must be one number, or one for each of the {n:,} {what}s; got shape {array.shape}")
+    if not ((array >= 0) & (array <= 1)).all():
+        raise UsageError(f"{name} must lie between 0 and 1; got {array.min()} to {array.max()}")
+    return np.broadcast_to(array, n)
+
+
 def distributions(values: ArrayLike, name: str, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
     """An array of a shape (None: any length) whose last axis holds probabilities that sum to one.
 

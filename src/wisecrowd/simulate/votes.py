@@ -67,7 +67,7 @@ def simulate_votes(
     n_workers, n_classes = table.shape[:2]
     z = _truth_codes(truth, n_classes)
     n_tasks = len(z)
-    d = _per("difficulty", difficulty, n_tasks, "task")
+    d = spec.fractions("difficulty", difficulty, n_tasks, "task")
     copied = np.full(n_workers, -1, dtype=np.int32) if source is None else _sources(source, n_workers)
     sizing, working, assigning, looking, speaking, copying = np.random.default_rng(random_state).spawn(6)
 
@@ -78,7 +78,9 @@ def simulate_votes(
         guesses = looking.random(len(task)) < d[task]
         seen = np.where(guesses, looking.integers(n_classes, size=len(task), dtype=np.int32), seen)
     label = draw_labels(table, worker, seen, speaking)
-    label = repeat_sources(task, worker, label, copied, _per("fidelity", fidelity, n_workers, "worker"), copying)
+    label = repeat_sources(
+        task, worker, label, copied, spec.fractions("fidelity", fidelity, n_workers, "worker"), copying
+    )
     return Crowd(
         task,
         worker,
@@ -140,12 +142,3 @@ def _sources(source: ArrayLike, n_workers: int) -> NDArray[np.int32]:
             "a worker who copies cannot be copied himself"
         )
     return codes.astype(np.int32)
-
-
-def _per(name: str, values: float | ArrayLike, n: int, what: str) -> NDArray[np.float64]:
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape not in ((), (n,)):
-        raise UsageError(f"{name} must be one number, or one for each of the {n:,} {what}s; got shape {array.shape}")
-    if not ((array >= 0) & (array <= 1)).all():
-        raise UsageError(f"{name} must lie between 0 and 1; got {array.min()} to {array.max()}")
-    return np.broadcast_to(array, n)

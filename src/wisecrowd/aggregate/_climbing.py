@@ -1,0 +1,207 @@
+"""EM for models whose M-step has no closed form: a few steps uphill from where the last one ended.
+
+A model is a `Landscape`: how probable a task's votes are under each class at a point of its parameters, and the expected
+log-likelihood of a posterior with its slope. Every climb begins at the current point and never ends lower, which is all
+that EM needs for its objective never to fall (Dempster, Laird and Rubin 1977, generalised EM).
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd import progress
+from wisecrowd.base import Aggregator
+from wisecrowd.crowd import Crowd
+from wisecrowd.em import ConfusionEM, Statistics, _given_posterior, iterate, vote_shares
+from wisecrowd.errors import NotConverged, UsageError
+
+Array = NDArray[np.float64]
+
+
+class Landscape(ABC):
+    """What a model says of a crowd's votes at a point, its parameters in one vector.
+
+    >>> Landscape.__abstractmethods__ >= {"evidence", "expected", "curvature", "penalty"}
+    True
+    """
+
+    @abstractmethod
+    def begin(self) -> Array:
+        """The point to start from."""
+
+    @abstractmethod
+    def evidence(self, point: Array) -> Array:
+        """log P(the task's votes | class), (tasks, classes); zeros where nobody voted."""
+
+    @abstractmethod
+    def expected(self, point: Array, posterior: Array) -> tuple[float, Array]:
+        """Σ_i Σ_k q_i(k) log P(votes of i | k) + log prior density of the point, and its gradient."""
+
+    @abstractmethod
+    def curvature(self, point: Array, posterior: Array) -> Array:
+        """How sharply the expected log-likelihood bends along every coordinate: positive, infinite where it is fixed."""
+
+    @abstractmethod
+    def penalty(self, point: Array) -> float:
+        """Logarithm of the prior density of the point, up to a constant."""
+
+
+def climb(
+    slope: Callable[[Array], tuple[float, Array]], start: Array, curvature: Array, steps: int
+) -> Array:
+    """A few steps of L-BFGS uphill, in coordinates in which every direction bends alike.
+
+    Without the change of coordinates, a worker with thousands of votes and a task with three set such different scales
+    that most steps would be spent learning them.
+
+    >>> def hill(point):  # highest at (3, 5), a thousand times steeper in the second direction
+    ...     away = point - np.array([3.0, 5.0])
+    ...     return -0.5 * float(away @ (away * [1, 1e3])), -away * [1, 1e3]
+    >>> climb(hill, np.zeros(2), np.array([1, 1e3]), steps=2).round(6).tolist()
+    [3.0, 5.0]
+    """
+    from scipy.optimize import minimize
+
+    scale = 1 / np.sqrt(curvature)
+    # The first trial of L-BFGS has length one: let that be the length of the step that the curvature suggests.
+    length = float(np.linalg.norm(scale * slope(start)[1]))
+    if not length > 0:
+        return start
+    scale = scale * length
+
+    def downhill(move: Array) -> tuple[float, Array]:
+        value, gradient = slope(start + scale * move)
+        return -value, -scale * gradient
+
+    found = minimize(downhill, np.zeros_like(start), jac=True, method="L-BFGS-B", options={"maxiter": steps})
+    return start + scale * found.x
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ClimbingEM(Aggregator):
+    """Generalised EM over a `Landscape`; a method says which landscape its model is.
+
+    >>> from wisecrowd import GLAD
+    >>> issubclass(GLAD, ClimbingEM)
+    True
+    """
+
+    prior: Literal["estimate", "uniform"] | Any = field(
+        default="uniform", metadata={"help": "class prior: 'estimate', 'uniform', or one number per class"}
+    )
+    max_iter: int = field(default=500, metadata={"help": "EM iterations at most"})
+    tol: float = field(default=1e-7, metadata={"help": "stop when the objective rises by less than this fraction"})
+    m_steps: int = field(default=5, metadata={"help": "L-BFGS steps in every M-step"})
+    verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
+
+    @abstractmethod
+    def _landscape(self, crowd: Crowd) -> Landscape:
+        """The model over these votes."""
+
+    @abstractmethod
+    def _keep(self, crowd: Crowd, land: Any, point: Array, posterior: Array) -> None:
+        """Store what the parameters mean for workers and tasks."""
+
+    @abstractmethod
+    def _carried_over(self, land: Any, known: Self, crowd: Crowd) -> Array:
+        """The point that another fit of the same kind leads to, by id; strangers start as everybody does."""
+
+    def _first_posterior(self, crowd: Crowd, land: Landscape) -> Array:
+        """What to believe before the first M-step."""
+        return vote_shares(crowd)
+
+    def _check(self) -> None:
+        if self.max_iter < 1 or self.m_steps < 1:
+            raise UsageError(f"max_iter and m_steps must be 1 or more; got {self.max_iter} and {self.m_steps}")
+
+    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
+        self._check()
+        if self.verbose:
+            with progress.show(after=0):
+                self._run(crowd, clamp, start)
+        else:
+            self._run(crowd, clamp, start)
+
+    def _run(self, crowd: Crowd, clamp: NDArray[np.int32] | None, start: Any) -> None:
+        land = self._landscape(crowd)
+        voted = crowd.labels_per_task > 0
+        point, first = self._start(crowd, land, start)
+        prior = np.full(crowd.n_classes, 1 / crowd.n_classes)
+
+        def statistics(posterior: Array) -> Statistics:
+            return Statistics(posterior.sum(axis=0, where=voted[:, None]), posterior)
+
+        def step(before: Statistics) -> tuple[Statistics, float]:
+            nonlocal point, prior
+            belief = before.tally
+            point = climb(lambda at: land.expected(at, belief), point, land.curvature(point, belief), self.m_steps)
+            prior = ConfusionEM._class_prior(self, before.classes)  # type: ignore[arg-type]  # needs prior, classes_
+            posterior, evidence = infer(land.evidence(point), prior, clamp)
+            return statistics(posterior), float(evidence.sum(where=voted)) + land.penalty(point)
+
+        run = iterate(
+            step, statistics(_clamped(first, clamp)), max_iter=self.max_iter, tol=self.tol, accelerate=False,
+            what=type(self).__name__,
+        )  # fmt: skip
+        self.prior_ = prior
+        self.trace_ = np.asarray(run.trace)
+        self.n_iter_ = len(run.trace)
+        self.converged_ = run.converged
+        self._learn(crowd, run.statistics.tally)
+        self._keep(crowd, land, point, run.statistics.tally)
+        if not run.converged and self.tol > 0:
+            warnings.warn(
+                f"{type(self).__name__} stopped after max_iter={self.max_iter} iterations before its objective "
+                "settled; raise max_iter, or tol if this is good enough",
+                NotConverged,
+                stacklevel=5,
+            )
+
+    def _start(self, crowd: Crowd, land: Landscape, start: Any) -> tuple[Array, Array]:
+        if start is None:
+            return land.begin(), self._first_posterior(crowd, land)
+        if isinstance(start, Aggregator):
+            if not isinstance(start, type(self)):
+                raise UsageError(
+                    f"{type(self).__name__} carries over what a fitted {type(self).__name__} knows; of a "
+                    f"{type(start).__name__} it takes the posterior: start=fitted.proba_"
+                )
+            point = self._carried_over(land, start, crowd)
+            return point, infer(land.evidence(point), np.ones(crowd.n_classes), None)[0]
+        return land.begin(), _given_posterior(start, crowd)
+
+
+def infer(evidence: Array, prior: Array, clamp: NDArray[np.int32] | None) -> tuple[Array, Array]:
+    """Bayes' rule by task: posteriors (tasks, classes), and the log-probability of each task's votes.
+
+    >>> posterior, votes = infer(np.log([[0.8, 0.4]]), np.array([0.5, 0.5]), None)
+    >>> posterior.round(3).tolist(), np.exp(votes).round(3).tolist()
+    ([[0.667, 0.333]], [0.6])
+    """
+    with np.errstate(divide="ignore"):
+        joint = evidence + np.log(prior)
+    peak = joint.max(axis=1, keepdims=True)
+    posterior = np.exp(joint - peak)
+    total = posterior.sum(axis=1, keepdims=True)
+    posterior /= total
+    found = peak[:, 0] + np.log(total[:, 0])
+    if clamp is not None:
+        known = np.flatnonzero(clamp >= 0)
+        found[known] = joint[known, clamp[known]]
+    return _clamped(posterior, clamp), found
+
+
+def _clamped(posterior: Array, clamp: NDArray[np.int32] | None) -> Array:
+    """Tasks whose truth is known are of that class for certain."""
+    if clamp is not None:
+        known = np.flatnonzero(clamp >= 0)
+        posterior[known] = 0
+        posterior[known, clamp[known]] = 1
+    return posterior

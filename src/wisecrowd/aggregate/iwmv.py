@@ -1,0 +1,68 @@
+"""Iterative weighted majority voting."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd import progress
+from wisecrowd.aggregate._weighting import Poll, WeightedVote
+from wisecrowd.errors import NotConverged, UsageError
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class IWMV(WeightedVote):
+    """Vote, weigh every worker by how much better than chance they agree with the outcome, until nothing changes.
+
+        v_r = K a_r − 1,   a_r = share of r's labels that agree with the weighted vote of the round before
+
+    A worker at chance level has no say and one below it votes against their own answer. Li and Yu derive the weight as
+    the first-order form of the optimal one, log((K − 1) a_r / (1 − a_r)) ≈ K/(K − 1) · v_r, so the posterior is
+
+        q_i(k) ∝ exp( K/(K − 1) · Σ_r v_r [y_ir = k] )
+
+    Choose it as a fast stand-in for `OneCoin`: no prior, no likelihood, a handful of rounds. Take `Wawa` when most
+    workers have very few labels, and `DawidSkene` when workers confuse particular classes.
+
+    Ties inside the iteration are split; how they are broken moves the accuracy by up to .005 on real data.
+
+    >>> from wisecrowd import Crowd, IWMV
+    >>> crowd = Crowd.from_triples([(task, worker, (task + (worker == "bad")) % 2) for task in range(8) for worker in
+    ...                             ("ann", "bob", "bad")])
+    >>> IWMV().fit(crowd).workers_["weight"].to_dict()
+    {'ann': 1.0, 'bad': -1.0, 'bob': 1.0}
+    """
+
+    references: ClassVar[tuple[str, ...]] = ("li2014error",)
+
+    max_iter: int = field(default=100, metadata={"help": "rounds of voting at most"})
+
+    def _weigh(self, poll: Poll) -> NDArray[np.float64]:
+        if self.max_iter < 1:
+            raise UsageError(f"max_iter must be 1 or more; got {self.max_iter}")
+        n_classes = poll.crowd.n_classes
+        winners = poll.winners(poll.crowd.votes)
+        for self.n_iter_ in range(1, self.max_iter + 1):
+            weight = n_classes * poll.agreement(winners) - 1
+            before, winners = winners, poll.winners(poll.scores(weight))
+            changed = np.count_nonzero((before != winners).any(axis=1))
+            progress.report("IWMV", self.n_iter_, self.max_iter, f"{changed:,} answers changed")
+            if changed == 0:
+                break
+        self.converged_ = changed == 0
+        if not self.converged_:
+            warnings.warn(
+                f"IWMV still changed {changed:,} answers in round {self.max_iter}; raise max_iter, or accept that "
+                "these tasks are undecided",
+                NotConverged,
+                stacklevel=5,
+            )
+        return weight
+
+    def _posterior(self, poll: Poll, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        n_classes = poll.crowd.n_classes
+        return poll.odds(scores * (n_classes / max(n_classes - 1, 1)))

@@ -1,0 +1,40 @@
+"""Options that several commands share, each group a dataclass whose fields are the options."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, get_type_hints
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def with_options(group: type[Any]) -> Callable[[F], F]:
+    """Give a command the options of a dataclass; it receives them as one argument, the last, named like the class.
+
+    ``@with_options(Reading)`` on ``def check(votes, *, reading: Reading)`` makes every field of ``Reading`` an option.
+    """
+
+    def decorate(command: F) -> F:
+        argument = group.__name__.lower()
+        own = inspect.signature(command, eval_str=True)
+        kinds = get_type_hints(group, include_extras=True)
+        options = [
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=kinds[field.name])
+            for field in dataclasses.fields(group)
+        ]
+        names = {option.name for option in options}
+
+        @functools.wraps(command)
+        def wrapped(*args: Any, **given: Any) -> Any:
+            chosen = {name: given.pop(name) for name in names & set(given)}
+            return command(*args, **given, **{argument: group(**chosen)})
+
+        kept = [parameter for name, parameter in own.parameters.items() if name != argument]
+        wrapped.__signature__ = own.replace(parameters=[*kept, *options])  # type: ignore[attr-defined]
+        wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in [*kept, *options]}
+        return wrapped  # type: ignore[return-value]
+
+    return decorate

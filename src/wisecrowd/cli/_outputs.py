@@ -1,0 +1,95 @@
+"""Result files: all of a run appear or none, nothing of somebody else's is overwritten, and ids stay what they are."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wisecrowd._files import atomic_path
+from wisecrowd.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+#: What marks a folder as one that wisecrowd wrote, and may write again.
+RECORD = "run.json"
+
+Writer = Callable[[Path], object]
+
+
+def check_folder(folder: Path, names: Iterable[str], inputs: Iterable[Path] = ()) -> None:
+    """Refuse a folder for results before the work begins rather than after it."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; -o takes a folder for the results")
+    check_writable(folder / RECORD)
+    there = [folder / name for name in names if (folder / name).exists()]
+    read = {path.resolve() for path in inputs}
+    for path in there:
+        if path.resolve() in read:
+            raise UsageError(f"the results would overwrite {path}, which is read; choose another folder with -o")
+    if there and not (folder / RECORD).exists():
+        raise UsageError(
+            f"{there[0]} exists, and nothing shows that wisecrowd wrote it (there is no {RECORD} beside it); "
+            "choose another folder with -o"
+        )
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a path that could not be written; folders on the way to it need not exist yet."""
+    place = path.absolute().parent
+    while not place.exists():
+        place = place.parent
+    if not place.is_dir():
+        raise UsageError(f"{path} cannot be written: {place} is a file")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise UsageError(f"{path} cannot be written: no permission to write into {place}")
+
+
+def write_all(files: dict[Path, Writer]) -> None:
+    """Write every file under another name first, then give them their names, the first file last."""
+    with contextlib.ExitStack() as stack:
+        for path, write in files.items():
+            write(stack.enter_context(atomic_path(path)))
+
+
+def table_of(frame: pd.DataFrame) -> Writer:
+    """Writes a table in the format that the file's name asks for."""
+    return partial(write_table, frame)
+
+
+def write_table(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table as CSV, TSV or Parquet; what is read back is what was there."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    if path.suffix == ".parquet":
+        parquet.write_table(table, path)
+    elif path.suffix in (".csv", ".tsv"):
+        _write_text(table, path, "," if path.suffix == ".csv" else "\t")
+    else:
+        raise UsageError(f"cannot tell from the name {path.name} what to write; end it in .csv, .tsv or .parquet")
+
+
+def _write_text(table: pa.Table, path: Path, separator: str) -> None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import csv
+
+    def write(quoting: str) -> None:
+        csv.write_csv(table, path, csv.WriteOptions(delimiter=separator, quoting_style=quoting))
+
+    texts = [column for column in table.columns if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)]
+    # Without quotes, an empty text could not be told from a hole.
+    if any(pc.any(pc.equal(column, "")).as_py() for column in texts):
+        write("needed")
+        return
+    try:
+        write("none")
+    except pa.ArrowInvalid:  # some text holds a separator, a quote or a line end
+        write("needed")

@@ -1,0 +1,96 @@
+"""A method's parameters on the command line: ``-p name=value``, understood by the type of the method's field."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from wisecrowd.base import Method
+from wisecrowd.errors import UsageError, did_you_mean
+
+_BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+
+
+def parse_parameters(method: type[Method], assignments: Iterable[str]) -> dict[str, Any]:
+    """The parameters that ``name=value`` texts give to a method."""
+    known = {field.name for field in dataclasses.fields(method)}
+    kinds = get_type_hints(method)
+    parameters: dict[str, Any] = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals:
+            raise UsageError(f"-p takes name=value, for example -p max_iter=50; got {assignment!r}")
+        if name not in known:
+            there = f"it has {', '.join(sorted(known))}" if known else "it has none"
+            raise UsageError(f"{method.name} has no parameter {name!r}; {there}.{did_you_mean(name, known)}")
+        if name in parameters:
+            raise UsageError(f"-p {name} is given twice; leave one of them out")
+        try:
+            parameters[name] = parse_value(text.strip(), kinds[name])
+        except ValueError:
+            raise UsageError(f"{name} of {method.name} must be {in_words(kinds[name])}; got {text!r}") from None
+    return parameters
+
+
+def parse_value(text: str, kind: Any) -> Any:
+    """A text as a value of a type; ValueError if it is none."""
+    if kind is bool:
+        if text.lower() not in _BOOLEANS:
+            raise ValueError
+        return _BOOLEANS[text.lower()]
+    if kind in (int, float, str):
+        return kind(text)
+    if kind is NoneType:
+        if text.lower() != "none":
+            raise ValueError
+        return None
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return {str(choice): choice for choice in inner}[text] if text in map(str, inner) else _refuse()
+    if origin in (Union, UnionType):
+        return _first_that_fits(text, inner)
+    if origin in (tuple, list) and inner:
+        return origin(parse_value(part.strip(), inner[0]) for part in text.split(","))
+    return _anything(text)
+
+
+def in_words(kind: Any) -> str:
+    """A type as a person would say it."""
+    plain = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", NoneType: "none"}
+    if kind in plain:
+        return plain[kind]
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return " or ".join(str(choice) for choice in inner)
+    if origin in (Union, UnionType):
+        return " or ".join(in_words(part) for part in inner)
+    if origin in (tuple, list) and inner:
+        return f"several, separated by commas, each {in_words(inner[0])}"
+    return "numbers separated by commas, or JSON"
+
+
+def _first_that_fits(text: str, kinds: Iterable[Any]) -> Any:
+    for kind in kinds:
+        try:
+            return parse_value(text, kind)
+        except ValueError:
+            continue
+    return _refuse()
+
+
+def _anything(text: str) -> Any:
+    """JSON, numbers separated by commas, or the text itself, whichever comes first; the method says what it thinks of it."""
+    for reading in (json.loads, lambda text: [float(part) for part in text.split(",")]):
+        try:
+            return reading(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _refuse() -> Any:
+    raise ValueError

@@ -1,0 +1,103 @@
+"""How commands read votes and truth: the options, and what they lead to."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from wisecrowd.crowd import Crowd
+
+PANEL = "How to read the votes"
+
+Votes = Annotated[
+    Path,
+    typer.Argument(
+        metavar="VOTES",
+        show_default=False,
+        help="The votes: CSV, TSV, Parquet or JSON lines with a row per vote, or a dataset folder.",
+    ),
+]
+
+
+def _column(name: str, what: str) -> Any:
+    return typer.Option(f"--{name}", metavar="COLUMN", show_default=False, rich_help_panel=PANEL, help=what)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Which column is which, and what to do with repeats and holes."""
+
+    task: Annotated[str | None, _column("task", "Column of the task ids.")] = None
+    worker: Annotated[str | None, _column("worker", "Column of the worker ids.")] = None
+    label: Annotated[str | None, _column("label", "Column of the labels.")] = None
+    weight: Annotated[str | None, _column("weight", "Column of how much a vote counts.")] = None
+    no_workers: Annotated[
+        bool, typer.Option("--no-workers", rich_help_panel=PANEL, help="Nobody knows who said what.")
+    ] = False
+    numeric: Annotated[bool, typer.Option("--numeric", rich_help_panel=PANEL, help="Labels are numbers.")] = False
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,…", show_default=False, rich_help_panel=PANEL, help="All classes, also those nobody chose."
+        ),
+    ] = None
+    duplicates: Annotated[
+        str,
+        typer.Option(
+            metavar="RULE",
+            rich_help_panel=PANEL,
+            help="When a worker labelled a task twice: error, first, last, distinct or keep.",
+        ),
+    ] = "error"
+    missing: Annotated[
+        str, typer.Option(metavar="RULE", rich_help_panel=PANEL, help="Rows with an empty cell: error or drop.")
+    ] = "error"
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format", "--input-format", metavar="NAME", show_default=False, rich_help_panel=PANEL,
+            help="The file format, when its name does not tell.",
+        ),
+    ] = None  # fmt: skip
+
+    def arguments(self) -> dict[str, Any]:
+        """The same as arguments of `wisecrowd.read` and `wisecrowd.examine`."""
+        from wisecrowd.errors import UsageError
+
+        if self.no_workers and self.worker is not None:
+            raise UsageError("--no-workers and --worker contradict each other; leave one of them out")
+        return {
+            "task": self.task,
+            "worker": False if self.no_workers else self.worker,
+            "label": self.label,
+            "weight": self.weight,
+            "numeric": self.numeric,
+            "classes": None if self.classes is None else [name.strip() for name in self.classes.split(",")],
+            "duplicates": self.duplicates,
+            "missing": self.missing,
+            "format": self.format,
+        }
+
+    def read(self, path: Path) -> Crowd:
+        """The votes in a file or folder."""
+        from wisecrowd import io
+
+        return io.read(path, **self.arguments())
+
+
+def read_truth(path: Path, reading: Reading) -> pd.Series:
+    """The truth in a file or dataset folder; its task column may be called as that of the votes is."""
+    from wisecrowd import io
+    from wisecrowd.errors import InputError
+
+    if reading.task is not None:
+        with contextlib.suppress(InputError):
+            return io.read_truth(path, task=reading.task, numeric=reading.numeric)
+    return io.read_truth(path, numeric=reading.numeric)

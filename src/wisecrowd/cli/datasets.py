@@ -1,0 +1,7 @@
+"""``wisecrowd datasets``: published crowds."""
+
+from __future__ import annotations
+
+import typer
+
+app = typer.Typer()

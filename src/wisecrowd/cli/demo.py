@@ -1,0 +1,4 @@
+"""``wisecrowd demo``."""
+from __future__ import annotations
+def demo() -> None:
+    """Demo."""

@@ -1,0 +1,96 @@
+"""``wisecrowd methods``: what there is to choose from."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import textwrap
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wisecrowd.cli._console import console, facts, heading, show, table
+
+if TYPE_CHECKING:
+    from wisecrowd.base import Method
+
+WIDTH = 80
+
+
+def methods(
+    name: Annotated[
+        str | None, typer.Argument(metavar="METHOD", show_default=False, help="Show this method's page.")
+    ] = None,
+) -> None:
+    """List the methods, or show the page of one: its model, when to choose it, its parameters and its paper.
+
+    Examples:
+
+      wisecrowd methods
+      wisecrowd methods dawid-skene
+    """
+    if name is None:
+        _list()
+    else:
+        from wisecrowd.registry import find
+
+        _page(find(name))
+
+
+def _list() -> None:
+    from wisecrowd.citation import short
+    from wisecrowd.registry import kind_of
+    from wisecrowd.registry import methods as known
+
+    rows = [
+        (name, kind_of(method), method.summary(), short(method.references[0]) if method.references else "")
+        for name, method in known().items()
+    ]
+    show(table(["method", "kind", "what it assumes", "paper"], rows, left=4, fold="what it assumes"))
+    show()
+    show("The page of a method: wisecrowd methods dawid-skene")
+
+
+def _page(method: type[Method]) -> None:
+    from wisecrowd.citation import entry, short
+    from wisecrowd.registry import kind_of
+
+    text, example = _split(inspect.getdoc(method) or "")
+    show(facts([(method.name, f"wisecrowd.{method.__name__} in Python; kind: {kind_of(method)}")]))
+    show()
+    console().print(text, soft_wrap=True)
+    fields = dataclasses.fields(method)
+    if fields:
+        heading("Parameters: -p name=value")
+        rows = [(field.name, _default(field), field.metadata.get("help", "")) for field in fields]
+        show(table(["name", "default", "meaning"], rows, left=3, fold="meaning"))
+    heading("On the command line")
+    show(f"  wisecrowd aggregate votes.csv -m {method.name} -o results")
+    if example:
+        heading("In Python")
+        console().print(textwrap.indent(example, "  "), soft_wrap=True)
+    if method.references:
+        heading(f"Papers: wisecrowd cite {method.name}")
+        for key in method.references:
+            show(f"  {short(key)}, {_title(entry(key))}")
+
+
+def _split(page: str) -> tuple[str, str]:
+    """The prose of a docstring, wrapped for a terminal, and its example."""
+    prose, prompt, example = page.partition(">>> ")
+    blocks = []
+    for block in prose.strip("\n").split("\n\n"):
+        plain = re.sub(r"`+([^`]*)`+", r"\1", block)
+        # What is indented is a formula, whose lines mean something.
+        blocks.append(plain if block.startswith(" ") else textwrap.fill(plain, WIDTH))
+    return "\n\n".join(blocks).rstrip(), (prompt + example).rstrip()
+
+
+def _default(field: dataclasses.Field[object]) -> str:
+    return "" if field.default is dataclasses.MISSING else str(field.default)
+
+
+def _title(bibtex: str) -> str:
+    found = re.search(r"^\s*title\s*=\s*\{(.*)\},$", bibtex, re.MULTILINE)
+    return re.sub(r"[{}]", "", found.group(1)) if found else ""

@@ -1,0 +1,149 @@
+"""``wisecrowd simulate``: a crowd with known truth."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from wisecrowd.cli._console import facts, show
+
+PANEL = "The workers: shares of each kind; the rest are noisy"
+
+
+def _share(what: str) -> Any:
+    return typer.Option(metavar="SHARE", show_default=False, min=0, max=1, rich_help_panel=PANEL, help=what)
+
+
+def simulate(
+    *,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", show_default=False, help="The votes: .csv, .tsv or .parquet."),
+    ],
+    tasks: Annotated[int, typer.Option(min=1, help="Number of tasks.")] = 1000,
+    workers: Annotated[int, typer.Option(min=1, help="Number of workers.")] = 50,
+    classes: Annotated[int, typer.Option(min=2, help="Number of classes.")] = 4,
+    labels_per_task: Annotated[
+        str, typer.Option(metavar="N", help="Labels of each task: 3, or 2-5 for any number between.")
+    ] = "3",
+    activity: Annotated[
+        str, typer.Option(metavar="SHAPE", help="How unequally workers work: uniform, zipf, zipf(1.5), beta(2, 3).")
+    ] = "uniform",
+    difficulty: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHAPE", show_default=False, help="How hard tasks are, 0 to 1: a number, or drawn, beta(1.5, 3)."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Another seed, another crowd.")] = 0,
+    experts: Annotated[float | None, _share("Nearly always right.")] = None,
+    biased: Annotated[float | None, _share("Give one favourite answer too often.")] = None,
+    spammers: Annotated[float | None, _share("Answer at random.")] = None,
+    one_button: Annotated[float | None, _share("Always give the same answer.")] = None,
+    adversaries: Annotated[float | None, _share("Give a wrong answer on purpose.")] = None,
+    copiers: Annotated[float | None, _share("Repeat another worker's answers.")] = None,
+    mix: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND=SHARE,…", show_default=False, rich_help_panel=PANEL,
+            help="All kinds at once, with numbers: noisy(0.7)=0.8,spammer=0.2",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and warnings.")] = False,
+) -> None:
+    """Make a crowd of known workers and known truth, to try methods on.
+
+    Writes the votes, and beside them the truth (votes-truth.csv) and the workers (votes-workers.csv):
+
+      wisecrowd simulate -o votes.csv
+      wisecrowd simulate -o votes.csv --tasks 2000 --classes 3 --labels-per-task 2-5
+      wisecrowd simulate -o votes.csv --experts .1 --spammers .3 --activity "zipf(1.2)"
+
+    Then see which method finds the truth:
+
+      wisecrowd aggregate votes.csv -m dawid-skene --score votes-truth.csv
+    """  # fmt: skip
+    from wisecrowd import io
+    from wisecrowd.cli._outputs import check_writable, table_of, write_all
+    from wisecrowd.errors import UsageError
+    from wisecrowd.simulate import simulate_crowd
+
+    truth, kinds = (output.with_name(f"{output.stem}-{what}{output.suffix}") for what in ("truth", "workers"))
+    for path in (output, truth, kinds):
+        check_writable(path)
+        if path.exists() and not force:
+            raise UsageError(f"{path} exists; choose another name with -o, or overwrite it with --force")
+    shares = {
+        "expert": experts, "biased": biased, "spammer": spammers, "one-button": one_button,
+        "adversary": adversaries, "copier": copiers,
+    }  # fmt: skip
+    made = simulate_crowd(
+        tasks,
+        workers,
+        classes,
+        labels_per_task=_labels_per_task(labels_per_task),
+        workers=_mix({kind: share for kind, share in shares.items() if share is not None}, mix),
+        activity=activity,
+        difficulty=_number_or_text(difficulty),
+        random_state=seed,
+    )
+    about = made.kind.to_frame().assign(accuracy=made.accuracy.round(6), copies=made.copies)
+    write_all(
+        {
+            output: lambda path: io.write(made.crowd, path),
+            truth: table_of(made.truth.reset_index()),
+            kinds: table_of(about.reset_index()),
+        }
+    )
+    if not quiet:
+        counts = ", ".join(f"{number} {kind}" for kind, number in made.kind.value_counts().items())
+        wrote = f"{output} (votes), {truth} (truth), {kinds} (workers)"
+        show(facts([("Made", repr(made.crowd)), ("Workers", counts), ("Wrote", wrote)]))
+
+
+def _labels_per_task(text: str) -> int | tuple[int, int]:
+    from wisecrowd.errors import UsageError
+
+    low, dash, high = text.partition("-")
+    try:
+        return (int(low), int(high)) if dash else int(low)
+    except ValueError:
+        raise UsageError(f"--labels-per-task takes a number or a range, 3 or 2-5; got {text!r}") from None
+
+
+def _number_or_text(text: str | None) -> float | str | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def _mix(shares: dict[str, float], mix: str | None) -> dict[str, float] | None:
+    """Shares by kind; None for the usual mix when nothing is said."""
+    from wisecrowd.errors import UsageError
+
+    if mix is not None:
+        if shares:
+            raise UsageError("--mix names all kinds of workers; leave the options for single kinds out")
+        return _parse_mix(mix)
+    if not shares:
+        return None
+    rest = 1 - sum(shares.values())
+    if rest < -1e-9:
+        raise UsageError(f"the shares of workers sum to {1 - rest:g}, more than one")
+    return shares | {"noisy": max(rest, 0.0)}
+
+
+def _parse_mix(mix: str) -> dict[str, float]:
+    from wisecrowd.errors import UsageError
+
+    # A comma inside brackets belongs to a kind's numbers: noisy(0.6, 0.9)=0.5
+    parts = re.split(r",(?![^(]*\))", mix)
+    try:
+        return {kind.strip(): float(share) for kind, _, share in (part.rpartition("=") for part in parts)}
+    except ValueError:
+        raise UsageError(f"--mix reads like expert=0.2,noisy(0.7)=0.6,spammer=0.2; got {mix!r}") from None

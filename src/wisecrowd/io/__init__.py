@@ -1,0 +1,124 @@
+"""Votes from files and back; formats are found by looking, one module each."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from wisecrowd._building import Missing, Vocabulary
+from wisecrowd._rows import Duplicates
+from wisecrowd.crowd import Crowd
+from wisecrowd.errors import InputError, UsageError
+from wisecrowd.io.formats import Format, Options, about, find_format, formats
+
+__all__ = ["Format", "Options", "find_format", "formats", "read", "read_truth", "write"]
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    task: str | None = None,
+    worker: str | Literal[False] | None = None,
+    label: str | None = None,
+    weight: str | None = None,
+    tasks: Vocabulary = None,
+    workers: Vocabulary = None,
+    classes: Vocabulary = None,
+    numeric: bool = False,
+    duplicates: Duplicates = "error",
+    missing: Missing = "error",
+) -> Crowd:
+    """Read the votes in a file or folder.
+
+    The format is guessed from name and content unless ``format`` names it (see :func:`formats`). ``task``, ``worker``,
+    ``label`` and ``weight`` name the columns of a table; without them, names that other tools use are recognised.
+    ``worker=False`` reads votes of which nobody knows who cast them. ``tasks``, ``workers`` and ``classes`` fix the
+    vocabularies; ``numeric=True`` reads labels as numbers; ``duplicates`` and ``missing`` say what to do with a worker's
+    second vote on a task, and with rows that lack something (see :meth:`wisecrowd.Crowd.from_frame`).
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "votes.csv"
+    >>> _ = path.write_text("question,worker,answer\\n1,ann,cat\\n1,bob,dog\\n2,ann,cat\\n")
+    >>> read(path)
+    Crowd(3 labels: 2 tasks x 2 workers, 2 classes, 1.5 labels/task)
+    """
+    options = Options(
+        task=task,
+        worker=worker,
+        label=label,
+        weight=weight,
+        tasks=tasks,
+        workers=workers,
+        classes=classes,
+        numeric=numeric,
+        duplicates=duplicates,
+        missing=missing,
+    )
+    return find_format(Path(path), format).read(Path(path), options)
+
+
+def read_truth(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    task: str | None = None,
+    truth: str | None = None,
+    numeric: bool = False,
+) -> pd.Series[Any]:
+    """Read what is known to be true, by task.
+
+    ``path`` is a table with a task and a truth column (``truth``, ``gold``, ``true_label``, ``label``, …; name them if
+    they are called something else), or a file or folder of any format that holds the truth beside the votes.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "gold.csv"
+    >>> _ = path.write_text("task,gold\\nt1,cat\\nt2,dog\\n")
+    >>> read_truth(path).to_dict()
+    {'t1': 'cat', 't2': 'dog'}
+    """
+    form = find_format(Path(path), format)
+    with about(Path(path)):
+        found = None if form.truth is None else form.truth(Path(path), task, truth)
+        if found is None:
+            raise InputError(f"the truth was wanted, but this {form.name} data does not hold it")
+        series = found["truth"]
+        if numeric:
+            try:
+                return pd.to_numeric(series).astype(float)
+            except ValueError as error:
+                raise InputError(f"numbers were wanted as the truth: {error}") from None
+        return series
+
+
+def write(crowd: Crowd, path: str | os.PathLike[str], *, format: str | None = None) -> None:
+    """Write the votes to a file, or to a dataset folder when ``path`` has no suffix; it appears whole or not at all.
+
+    A table holds the votes only: tasks that nobody labelled and classes that nobody used are kept by a folder.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "votes.parquet"
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat")])
+    >>> write(crowd, path)
+    >>> read(path) == crowd
+    True
+    """
+    target = Path(path)
+    writers = [form for form in formats().values() if form.write is not None]
+    if format is not None:
+        form = find_format(target, format)
+    else:
+        named = [form for form in writers if form.matches(target)] or [form for form in writers if not form.patterns]
+        form = named[0]
+        if target.suffix and not form.matches(target):
+            raise UsageError(
+                f"cannot tell from the name of {target} what to write; end it in .csv, .tsv, .jsonl or .parquet, "
+                'or say format="csv" (--format csv)'
+            )
+    if form.write is None:
+        known = ", ".join(writer.name for writer in writers)
+        raise UsageError(f"wisecrowd reads {form.name} but does not write it; it writes {known}")
+    form.write(crowd, target)

@@ -1,0 +1,113 @@
+"""CEKA: ``name.response.txt`` (worker, task, label), ``name.gold.txt`` (task, label), ``name.arff`` or ``name.arffx``.
+
+Zhang, Sheng, Nicholson and Wu (2015), CEKA: a tool for mining the wisdom of crowds, JMLR 16.
+"""
+
+from __future__ import annotations
+
+import io
+from csv import QUOTE_NONE
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+
+from wisecrowd.errors import InputError
+from wisecrowd.io import _text
+from wisecrowd.io.arff import read_arff
+from wisecrowd.io.formats import Format, Options, Truth, Votes
+from wisecrowd.io.tables import numbers, truth_frame
+
+_RESPONSE, _GOLD = ".response.txt", ".gold.txt"
+
+
+def _votes(path: Path, options: Options) -> Votes:
+    file = _response(path)
+    columns = _words(file, ("worker", "task", "label"))
+    table = pa.table({name: columns[name].to_numpy(dtype=object) for name in ("task", "worker", "label")})
+    if options.numeric:
+        return Votes(table=table.set_column(2, "label", numbers(table["label"], "label")), numeric=True)
+    truth = _truth(path)
+    said = set(columns["label"]) | (set() if truth is None else set(truth["truth"]))
+    return Votes(table=table, classes=_in_order(said))
+
+
+def _truth(path: Path, task: str | None = None, truth: str | None = None) -> Truth | None:  # noqa: ARG001
+    """The gold file, or else the class attribute of the features."""
+    file = path if path.name.endswith(_GOLD) else _beside(path, _GOLD)
+    if file is not None:
+        return truth_frame(pa.Table.from_pandas(_words(file, ("task", "truth"))), "task", "truth", None)
+    attributes = _attributes(path)
+    name = None if attributes is None else _class_of(attributes)
+    return None if attributes is None or name is None else attributes[[name]].set_axis(["truth"], axis=1)
+
+
+def _features(path: Path) -> pd.DataFrame | None:
+    attributes = _attributes(path)
+    return None if attributes is None else attributes.drop(columns=[name for name in [_class_of(attributes)] if name])
+
+
+def _attributes(path: Path) -> pd.DataFrame | None:
+    file = _beside(path, ".arffx") or _beside(path, ".arff")
+    return None if file is None else read_arff(file)
+
+
+def _class_of(attributes: pd.DataFrame) -> str | None:
+    return next((name for name in attributes.columns if name.casefold() == "class"), None)
+
+
+def _response(path: Path) -> Path:
+    file = path if path.name.endswith(_RESPONSE) else _beside(path, _RESPONSE)
+    if file is None:
+        raise InputError(f"there is no file NAME{_RESPONSE} here; the votes were wanted in one")
+    return file
+
+
+def _beside(path: Path, suffix: str) -> Path | None:
+    """The file of the same dataset with another suffix: the same name in a folder of many, or the only one."""
+    folder = path if path.is_dir() else path.parent
+    if not path.is_dir():
+        stem = next((path.name.removesuffix(end) for end in (_RESPONSE, _GOLD) if path.name.endswith(end)), path.stem)
+        if (folder / f"{stem}{suffix}").is_file():
+            return folder / f"{stem}{suffix}"
+    found = sorted(folder.glob(f"*{suffix}"))
+    if path.is_dir() and len(found) > 1 and suffix == _RESPONSE:
+        raise InputError(f"there are {len(found)} datasets here; name the {_RESPONSE} file of the one you want")
+    return found[0] if len(found) == 1 else None
+
+
+def _words(path: Path, names: tuple[str, ...]) -> pd.DataFrame:
+    """Lines of words, as text."""
+    _text.head_lines(path)
+    try:
+        frame = pd.read_csv(path, sep=r"\s+", header=None, names=[*names, "rest"], index_col=False, dtype=str,
+                            keep_default_na=False, na_values=[""], quoting=QUOTE_NONE, encoding="utf-8-sig")  # fmt: skip
+    except UnicodeDecodeError as error:
+        raise _text.not_utf8(error) from None
+    except pd.errors.ParserError as error:
+        raise InputError(f"{path.name}: lines of {' '.join(names)} were wanted: {error}") from None
+    bad = frame[frame["rest"].notna() | frame[list(names)].isna().any(axis=1)]
+    if len(bad):
+        words = " ".join(bad.iloc[0].dropna())
+        raise InputError(f"{path.name}: line {bad.index[0] + 1} is {words!r}; {len(names)} words were wanted: {' '.join(names)}")
+    return frame[list(names)]
+
+
+def _in_order(labels: set[str]) -> list[str]:
+    """CEKA's classes are the integers from 0, which as text would sort 10 before 2."""
+    return sorted(labels, key=int) if all(label.isdecimal() for label in labels) else sorted(labels)
+
+
+def _sniff(path: Path) -> bool:
+    return path.name.endswith((_RESPONSE, _GOLD)) if path.is_file() else path.is_dir() and any(path.glob(f"*{_RESPONSE}"))
+
+
+CEKA = Format(
+    name="ceka",
+    about="CEKA's NAME.response.txt with NAME.gold.txt and NAME.arff or NAME.arffx beside it",
+    patterns=("*.response.txt", "*.gold.txt"),
+    votes=_votes,
+    sniff=_sniff,
+    truth=_truth,
+    features=_features,
+)

@@ -1,0 +1,79 @@
+"""Which column is which: other tools' names are recognised, and two that could both be meant are not guessed at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wisecrowd.errors import InputError, did_you_mean, some
+
+#: Names under which others keep the same thing, without case, spaces, dashes and underscores; the first names are ours.
+_TASK = ("task", "taskid", "question", "questionid", "item", "itemid", "example", "exampleid", "object", "objectid",
+         "unit", "unitid", "instance", "instanceid", "sample", "sampleid", "document", "documentid", "docid", "hitid")  # fmt: skip
+_WORKER = ("worker", "workerid", "annotator", "annotatorid", "rater", "raterid", "user", "userid", "username",
+           "performer", "performerid", "judge", "judgeid", "coder", "coderid", "labeler", "labelerid", "labeller",
+           "labellerid", "participant", "participantid")  # fmt: skip
+_LABEL = ("label", "labels", "answer", "rating", "value", "annotation", "response", "judgment", "judgement", "vote",
+          "workerlabel", "choice")  # fmt: skip
+_TRUTH = ("truth", "gold", "goldlabel", "truelabel", "true", "groundtruth", "gt", "goldstandard", "goldanswer",
+          "trueclass", "correct", "correctanswer", "expert")  # fmt: skip
+
+#: For each role, groups of names in order of preference; within a group no name is better than another.
+ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "task": (_TASK[:1], _TASK),
+    "worker": (_WORKER[:1], _WORKER),
+    "label": (_LABEL[:1], _LABEL),
+    "truth": (_TRUTH[:1], _TRUTH, (*_LABEL, "class", "category", "target")),
+}
+
+
+def find_column(names: Sequence[str], role: str, given: str | None = None) -> str:
+    """The column that plays a role: the one given, the one of that name, or the only one with a name like it.
+
+    >>> find_column(["question", "worker", "answer"], "task")
+    'question'
+    >>> find_column(["item", "unit_id"], "task")
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.InputError: the task column could be 'item' or 'unit_id'; say which: task="item" (--task item)
+    """
+    if given is not None:
+        if given not in names:
+            raise InputError(
+                f"there is no column {given!r} to be the {role}; the columns are {some(names, 12)}."
+                f"{did_you_mean(given, names)}"
+            )
+        return given
+    if role in names:
+        return role
+    for group in ROLES[role]:
+        found = [name for name in names if plain(name) in group]
+        if len(found) > 1:
+            raise InputError(
+                f"the {role} column could be {' or '.join(map(repr, found))}; say which: "
+                f'{role}="{found[0]}" (--{role} {found[0]})'
+            )
+        if found:
+            return found[0]
+    raise InputError(_missing(names, role))
+
+
+def plain(name: str) -> str:
+    """A column name without what people vary: case, spaces, dashes, underscores.
+
+    >>> plain("Task_ID ")
+    'taskid'
+    """
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+def _missing(names: Sequence[str], role: str) -> str:
+    message = f"there is no {role} column; the columns are {some(names, 12)}. "
+    separators = [mark for mark in ";\t|, " if len(names) == 1 and mark in names[0].strip()]
+    if separators:
+        return message + f"It is one column, perhaps because {separators[0]!r} separates the values: use a comma or a tab"
+    if not any(plain(name) in group for name in names for groups in ROLES.values() for group in groups):
+        message += "If the first line is a vote already, put the header task,worker,label above it. "
+    message += f'Say which it is: {role}="NAME" (--{role} NAME)'
+    if role == "worker":
+        message += ", or worker=False if nobody knows who said what"
+    return message

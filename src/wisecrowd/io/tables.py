@@ -1,0 +1,160 @@
+"""What all tables have in common, whatever file they come from: a row per vote, and columns with a role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from wisecrowd.crowd import Crowd
+from wisecrowd.errors import InputError, some
+from wisecrowd.io.columns import find_column
+from wisecrowd.io.formats import Options, Truth, Votes
+
+#: Votes are written in portions, so that their text never stands in memory all at once.
+_PORTION = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """The columns of a table that matter, by role.
+
+    >>> Columns.choose(["question", "worker", "answer", "time"], Options()).label
+    'answer'
+    """
+
+    task: str
+    worker: str | None
+    label: str
+    weight: str | None
+    observed: str | None
+
+    @classmethod
+    def choose(cls, names: Sequence[str], options: Options) -> Columns:
+        """Find out which column is which, or say what is missing."""
+        weight = options.weight or ("weight" if "weight" in names else None)
+        return cls(
+            task=find_column(names, "task", options.task),
+            worker=None if options.worker is False else find_column(names, "worker", options.worker),
+            label=find_column(names, "label", options.label),
+            weight=None if weight is None else find_column(names, "weight", weight),
+            observed="observed" if "observed" in names else None,
+        )
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Role -> column, for the roles that are played."""
+        found = {"task": self.task, "worker": self.worker, "label": self.label}
+        found |= {"weight": self.weight, "observed": self.observed}
+        return {role: name for role, name in found.items() if name is not None}
+
+    def votes(self, table: pa.Table, *, numeric: bool) -> Votes:
+        """The votes in a table that has (at least) these columns."""
+        notes = [f"read {name!r} as the {role} column" for role, name in self.roles.items() if name != role]
+        columns = {role: table[name] for role, name in self.roles.items()}
+        if numeric:
+            columns["label"] = numbers(columns["label"], "label")
+        if "weight" in columns:
+            columns["weight"] = numbers(columns["weight"], "weight")
+        if "observed" in columns:
+            observed = _truths(columns.pop("observed"))
+            if observed is None:
+                notes.append("left out the column 'observed', which does not hold true and false")
+            else:
+                columns["observed"] = observed
+        return Votes(table=pa.table(columns), numeric=numeric, notes=tuple(notes))
+
+
+def numbers(column: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
+    """A column of numbers, parsed if it is text.
+
+    >>> numbers(pa.chunked_array([["1.5", "2"]]), "label").to_pylist()
+    [1.5, 2.0]
+    """
+    try:
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        return column.cast(pa.float64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"numbers were wanted in the {what} column: {error}") from None
+
+
+def truth_frame(table: pa.Table, task: str, truth: str, split: str | None) -> Truth:
+    """The truth by task; a task may come often, but with one truth only, and a task without one is left out.
+
+    >>> table = pa.table({"item": ["a", "a", "b"], "gold": ["x", "x", None]})
+    >>> truth_frame(table, "item", "gold", None).to_dict()
+    {'truth': {'a': 'x'}}
+    """
+    columns = {"task": table[task].to_pandas(), "truth": table[truth].to_pandas()}
+    if split is not None:
+        columns["split"] = table[split].to_pandas()
+    frame = pd.DataFrame(columns).dropna(subset=["task", "truth"]).drop_duplicates()
+    repeated = frame["task"].duplicated()
+    if repeated.any():
+        raise InputError(
+            f"{repeated.sum():,} tasks have more than one truth, for example {some(frame['task'][repeated])}; "
+            "keep one for each"
+        )
+    return frame.set_index("task")
+
+
+def votes_table(crowd: Crowd) -> pa.Table:
+    """The votes of a crowd as an Arrow table whose ids are dictionaries, so that no text is repeated.
+
+    >>> votes_table(Crowd.from_triples([("t1", "ann", "cat")])).to_pylist()
+    [{'task': 't1', 'worker': 'ann', 'label': 'cat'}]
+    """
+    columns = {"task": pa.DictionaryArray.from_arrays(pa.array(crowd.task), _ids(crowd.tasks, "task"))}
+    if crowd.workers is not None:
+        columns["worker"] = pa.DictionaryArray.from_arrays(pa.array(crowd.worker), _ids(crowd.workers, "worker"))
+    if crowd.classes is None:
+        columns["label"] = pa.array(crowd.label)
+    else:
+        columns["label"] = pa.DictionaryArray.from_arrays(pa.array(crowd.label), _ids(crowd.classes, "class"))
+    if crowd.is_weighted:
+        columns["weight"] = pa.array(crowd.weight)
+    if not crowd.observed.all():
+        columns["observed"] = pa.array(crowd.observed)
+    return pa.table(columns)
+
+
+def text_portions(crowd: Crowd, write: Callable[[pa.Array], pa.Array]) -> Iterator[pa.Table]:
+    """The votes in portions whose ids are text; ``write`` says how each id of a vocabulary is written.
+
+    >>> crowd = Crowd.from_triples([(1, "ann", True)])
+    >>> [portion.to_pylist() for portion in text_portions(crowd, lambda ids: ids.cast(pa.string()))]
+    [[{'task': '1', 'worker': 'ann', 'label': 'true'}]]
+    """
+    table = votes_table(crowd)
+    columns = [
+        pa.DictionaryArray.from_arrays(column.chunk(0).indices, write(column.chunk(0).dictionary))
+        if pa.types.is_dictionary(column.type)
+        else column
+        for column in table.columns
+    ]
+    table = pa.table(columns, names=table.column_names)
+    kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in table.schema.types]
+    plain = pa.schema(list(zip(table.column_names, kinds, strict=True)))
+    for start in range(0, max(table.num_rows, 1), _PORTION):
+        yield table.slice(start, _PORTION).cast(plain)
+
+
+def _ids(index: pd.Index, what: str) -> pa.Array:
+    try:
+        return pa.array(index)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InputError(f"the {what} ids mix types and cannot be written ({error}); make them text first") from None
+
+
+def _truths(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    if pa.types.is_boolean(column.type):
+        return column
+    try:
+        return pc.utf8_lower(column).cast(pa.bool_())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None

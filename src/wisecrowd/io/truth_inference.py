@@ -1,0 +1,37 @@
+"""The folders of two truth-inference benchmarks: ``answer.csv`` or ``label.csv`` with the votes, ``truth.csv``.
+
+Zheng, Li, Li, Shan and Cheng (2017), Truth inference in crowdsourcing: is the problem solved? PVLDB 10(5);
+Li, Rubinstein and Cohn (2019), Exploiting worker correlation for label aggregation in crowdsourcing, ICML.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wisecrowd.errors import InputError
+from wisecrowd.io.csv import CSV
+from wisecrowd.io.formats import Format, Options, Truth, Votes
+
+_NAMES = ("answer.csv", "label.csv")
+
+
+def _votes(path: Path, options: Options) -> Votes:
+    file = next((path / name for name in _NAMES if (path / name).is_file()), None)
+    if file is None:
+        raise InputError(f"there is neither {' nor '.join(_NAMES)} here")
+    return CSV.votes(file, options)
+
+
+def _truth(path: Path, task: str | None, truth: str | None) -> Truth | None:
+    file = path / "truth.csv"
+    return None if CSV.truth is None or not file.is_file() else CSV.truth(file, task, truth)
+
+
+TRUTH_INFERENCE = Format(
+    name="truth-inference",
+    about="a folder with answer.csv or label.csv, and truth.csv",
+    patterns=(),
+    votes=_votes,
+    sniff=lambda path: any((path / name).is_file() for name in _NAMES),
+    truth=_truth,
+)

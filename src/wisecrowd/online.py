@@ -1,0 +1,138 @@
+"""New votes without starting over: what a fitted model of worker confusion makes of votes that were not there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from wisecrowd import kernels
+from wisecrowd.align import encode_truth, truth_series
+from wisecrowd.crowd import Crowd, Pairs
+from wisecrowd.errors import InputError, UsageError, some
+
+if TYPE_CHECKING:
+    from wisecrowd.em import ConfusionEM
+
+_NO_VOTES = np.empty(0, dtype=np.int32)
+
+
+def posterior_of(method: ConfusionEM, crowd: Crowd, clamp: NDArray[np.int32] | None = None) -> NDArray[Any]:
+    """The posterior of tasks that may be new, by what is known of their workers.
+
+    >>> from wisecrowd import Crowd, DawidSkene
+    >>> fitted = DawidSkene().fit(Crowd.from_triples([(t, w, t % 2) for t in range(8) for w in ("ann", "bob")]))
+    >>> new = Crowd.from_triples([("new", "ann", 1), ("new", "stranger", 1)], classes=[0, 1])
+    >>> posterior_of(fitted, new).argmax(axis=1).tolist()
+    [1]
+    """
+    return kernels.posterior(crowd.layout, method.e_step_prior_, said_by(method, crowd), clamp)
+
+
+def said_by(method: ConfusionEM, crowd: Crowd) -> NDArray[Any]:
+    """What the E-step needs for the pairs of other votes: each worker's own numbers, the pooled ones for strangers.
+
+    >>> from wisecrowd import Crowd, DawidSkene
+    >>> votes = Crowd.from_triples([(t, w, t % 2) for t in range(8) for w in ("ann", "bob")])
+    >>> said_by(DawidSkene().fit(votes), votes).shape
+    (4, 2)
+    """
+    if crowd.workers is None or method.worker_index_ is None:
+        raise InputError("what is known of workers helps only where it is known who cast each vote")
+    n_classes = len(method.classes_)
+    theirs = crowd.workers.get_indexer(method.worker_index_)  # my worker -> their code, −1 when they have no say here
+    mine = np.flatnonzero(theirs[method.pair_worker_] >= 0)
+    # A worker's probabilities need all that the worker ever said, not only the labels that occur among the new votes.
+    known = theirs[method.pair_worker_[mine]].astype(np.int64) * n_classes + method.pair_label_[mine]
+    wanted = crowd.pairs.worker.astype(np.int64) * n_classes + crowd.pairs.label
+    codes = np.union1d(known, wanted)
+    tally = np.zeros((len(codes), *method.tally_.shape[1:]))
+    tally[np.searchsorted(codes, known)] = method.tally_[mine]
+    worker, label = np.divmod(codes, n_classes)
+    pairs = Pairs(worker.astype(np.int32), label.astype(np.int32), _NO_VOTES, len(crowd.workers))
+    said = method._said(tally, pairs)[np.searchsorted(codes, wanted)]
+    stranger = (method.worker_index_.get_indexer(crowd.workers) < 0)[crowd.pairs.worker]
+    said[stranger] = _pooled(method)[crowd.pairs.label[stranger]]
+    return said
+
+
+def _pooled(method: ConfusionEM) -> NDArray[Any]:
+    """The whole crowd as one worker, (said, true)."""
+    n_classes = len(method.classes_)
+    everybody = np.zeros((n_classes, *method.tally_.shape[1:]))
+    np.add.at(everybody, method.pair_label_, method.tally_)
+    label = np.arange(n_classes, dtype=np.int32)
+    return method._said(everybody, Pairs(np.zeros_like(label), label, _NO_VOTES, 1))
+
+
+def in_classes_of(method: ConfusionEM, crowd: Crowd) -> Crowd:
+    """The same votes over the classes that the method was fitted with.
+
+    >>> from wisecrowd import Crowd, DawidSkene
+    >>> fitted = DawidSkene().fit(Crowd.from_triples([(t, w, t % 2) for t in range(8) for w in ("ann", "bob")]))
+    >>> in_classes_of(fitted, Crowd.from_triples([("new", "ann", 1)])).n_classes
+    2
+    """
+    if crowd.classes is None:
+        raise InputError("votes for classes were wanted; these are numbers")
+    if crowd.classes.equals(method.classes_):
+        return crowd
+    place = method.classes_.get_indexer(crowd.classes)
+    if (place < 0).any():
+        raise InputError(
+            f"the new votes name classes that the fit did not know: {some(crowd.classes[place < 0])}; "
+            f"it knows {some(method.classes_, 8)}. Name all classes when reading the first votes: classes=[...]"
+        )
+    return Crowd(
+        crowd.task, crowd.worker, place[crowd.label], tasks=crowd.tasks, workers=crowd.workers, classes=method.classes_,
+        weight=crowd.weight, observed=crowd.observed, duplicates="keep", tasks_given=crowd.tasks_given,
+    )  # fmt: skip
+
+
+def partial_fit(method: ConfusionEM, new: Crowd, truth: Any = None) -> None:
+    """One incremental EM step (Neal and Hinton 1998): infer the tasks with new votes, then re-estimate the workers.
+
+    >>> from wisecrowd import Crowd, DawidSkene
+    >>> method = DawidSkene()
+    >>> partial_fit(method, Crowd.from_triples([(t, w, t % 2) for t in range(8) for w in ("ann", "bob")]))
+    >>> partial_fit(method, Crowd.from_triples([("late", "ann", 1), ("late", "cy", 1)]))
+    >>> int(method.labels_["late"])
+    1
+    """
+    gold = None if truth is None else truth_series(truth, new)
+    if not hasattr(method, "posterior_"):
+        method.fit(new, truth=gold)
+        method._history = (new, gold)
+        return
+    before, old_gold = history(method)
+    votes = Crowd.concat([before, in_classes_of(method, new)])
+    if gold is not None and old_gold is not None:
+        gold = gold.combine_first(old_gold)
+    gold = old_gold if gold is None else gold
+    clamp = None if gold is None else encode_truth(gold, votes)
+
+    posterior = np.empty((votes.n_tasks, votes.n_classes))
+    posterior[votes.tasks.get_indexer(before.tasks)] = method.posterior_
+    touched = votes.tasks.get_indexer(new.tasks)
+    posterior[touched] = posterior_of(method, votes[touched], None if clamp is None else clamp[touched])
+    method.restart_from(votes, posterior)
+    method._history = (votes, gold)
+
+
+def history(method: ConfusionEM) -> tuple[Crowd, pd.Series | None]:
+    """All votes and gold that partial fits took in.
+
+    >>> from wisecrowd import Crowd, DawidSkene
+    >>> method = DawidSkene().partial_fit(Crowd.from_triples([("t1", "ann", "cat")]))
+    >>> history(method)[0].n_labels
+    1
+    """
+    kept: tuple[Crowd, pd.Series | None] | None = getattr(method, "_history", None)
+    if kept is None:
+        raise UsageError(
+            "new votes join those that came before, and this fit does not hold them (votes are not saved with a model); "
+            "begin with partial_fit, or refit on all votes with start=this"
+        )
+    return kept
