@@ -77,7 +77,7 @@ def _packed(column: pa.ChunkedArray) -> tuple[Codes, pa.Array] | None:
             continue
         padded = pc.ascii_rpad(chunk, width=8 * n_words, padding="\0").buffers()[2]
         rows = np.frombuffer(padded, dtype=">u8", count=n_words * len(chunk)).reshape(-1, n_words)
-        zeros += np.count_nonzero(rows.view(np.uint8) == 0)
+        zeros += int(np.count_nonzero(rows.view(np.uint8) == 0))
         words[:, start : start + len(chunk)] = rows.T
         start += len(chunk)
     if zeros != 8 * words.size - pc.sum(lengths).as_py():

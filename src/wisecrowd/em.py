@@ -169,7 +169,7 @@ class ConfusionEM(Aggregator):
         """The E-step: the posteriors that follow from the parameters, added up."""
         return engine.expect(prior, said)
 
-    def _statistics(self, found: Expectation, said: NDArray[Any], pairs: Pairs) -> Statistics:
+    def _statistics(self, found: Expectation, said: NDArray[Any], before: Statistics, pairs: Pairs) -> Statistics:
         """What the next M-step needs of an E-step; a model with latent variables of its own splits the tally by them."""
         return Statistics(found.classes, found.tally)
 
@@ -215,7 +215,7 @@ class ConfusionEM(Aggregator):
             prior, said = parameters(statistics)
             found = self._expect(engine, prior, said)
             penalty = self._penalty(statistics.tally, pairs) + self._class_penalty(statistics.classes)
-            return self._statistics(found, said, pairs), found.log_likelihood + penalty
+            return self._statistics(found, said, statistics, pairs), found.log_likelihood + penalty
 
         best: Run | None = None
         restarts: list[tuple[float, int, bool]] = []
@@ -244,11 +244,19 @@ class ConfusionEM(Aggregator):
                 stacklevel=5,
             )
 
-    def _starts(self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type) -> Any:
+    def _starts(self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type) -> Iterator[Statistics]:
         """Statistics to start from: of the vote shares, of a given posterior, or of what is known of the workers."""
         if isinstance(start, Aggregator):
             yield Statistics(*self._carried_over(start, crowd))
             return
+        voted = crowd.labels_per_task > 0
+        for posterior in self._start_posteriors(engine, crowd, start, dtype):
+            yield Statistics(posterior[voted].sum(axis=0, dtype=np.float64), engine.tally(posterior))
+
+    def _start_posteriors(
+        self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type
+    ) -> Iterator[NDArray[Any]]:  # fmt: skip
+        """Posteriors to start from: the vote shares first, then perturbed ones; or the one that was given."""
         rng = np.random.default_rng(self.random_state)
         for attempt in range(1 if start is not None else self.n_init):
             posterior = vote_shares(crowd, dtype) if start is None else _given_posterior(start, crowd)
@@ -260,8 +268,7 @@ class ConfusionEM(Aggregator):
                 known = np.flatnonzero(engine.clamp >= 0)
                 posterior[known] = 0
                 posterior[known, engine.clamp[known]] = 1
-            voted = crowd.labels_per_task > 0
-            yield Statistics(posterior[voted].sum(axis=0, dtype=np.float64), engine.tally(posterior))
+            yield posterior
 
     def _carried_over(self, known: Aggregator, crowd: Crowd) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """The tally that another fit left for the same workers and labels; strangers start without a history."""

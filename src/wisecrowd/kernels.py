@@ -104,7 +104,11 @@ class Layout:
 
 
 class Expectation(NamedTuple):
-    """What one pass over the votes gives: everything that adds up over tasks, and the posterior when it was asked for."""
+    """What one pass over the votes gives: all that adds up over tasks, and the posterior if it was asked for.
+
+    >>> Expectation._fields
+    ('log_likelihood', 'classes', 'tally', 'posterior')
+    """
 
     log_likelihood: float
     """Sum over the tasks with votes of log sum_k prior_k prod_n said[pair_n, k]; of a clamped task, its class's term."""
@@ -161,14 +165,26 @@ def posterior(
     compiled: bool | None = None,
     n_jobs: int = 1,
 ) -> NDArray[Any]:
-    """Posterior of every task, (n_tasks, n_classes): the first of the two sums alone, with the arguments of `expect`."""
+    """Posterior of every task, (n_tasks, n_classes), with the arguments of `expect`.
+
+    >>> layout = Layout(np.array([0, 1, 1]), np.array([0], dtype=np.int32), None, 1)
+    >>> posterior(layout, np.array([0.5, 0.5]), np.array([[0.75, 0.25]]))
+    array([[0.75, 0.25],
+           [0.5 , 0.5 ]])
+    """
     found = expect(layout, prior, said, clamp, posterior=True, compiled=compiled, n_jobs=n_jobs).posterior
     assert found is not None
     return found
 
 
 def tally(layout: Layout, posterior: NDArray[Any], *, compiled: bool | None = None, n_jobs: int = 1) -> NDArray[Any]:
-    """Sum of weight x posterior over every pair's votes, (n_pairs, n_classes): the second of the two sums alone."""
+    """Sum of weight x posterior over every pair's votes, (n_pairs, n_classes): the second of the two sums alone.
+
+    >>> layout = Layout(np.array([0, 2, 3]), np.array([0, 1, 1], dtype=np.int32), None, 2)
+    >>> tally(layout, np.array([[1.0, 0.0], [0.25, 0.75]]))
+    array([[1.  , 0.  ],
+           [1.25, 0.75]])
+    """
     form = _form(compiled, layout.n_votes * posterior.shape[1])
     if form is None:
         return _reference_tally(layout, posterior)

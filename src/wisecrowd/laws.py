@@ -267,6 +267,6 @@ def broken_by(method: Aggregator, crowd: Crowd) -> dict[str, str]:
         if name not in method.breaks:
             try:
                 check(method, crowd)
-            except AssertionError as failure:
-                broken[name] = str(failure)
+            except Exception as failure:  # a crash breaks a law as surely as a wrong answer
+                broken[name] = f"{type(failure).__name__}: {failure}"
     return broken

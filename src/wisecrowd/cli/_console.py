@@ -53,6 +53,18 @@ def facts(rows: Iterable[tuple[str, str]]) -> Table:
     return grid
 
 
+def bullets(lines: Iterable[str]) -> Table:
+    """Sentences below each other, each with a dash."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for line in lines:
+        grid.add_row("-", visible(line))
+    return grid
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1, fold: str | None = None) -> Table:
     """A table whose first ``left`` columns hold text and the others figures, aligned to the right.
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from wisecrowd.base import Aggregator
+
 #: What marks a folder as one that wisecrowd wrote, and may write again.
 RECORD = "run.json"
 
@@ -55,6 +57,11 @@ def write_all(files: dict[Path, Writer]) -> None:
     with contextlib.ExitStack() as stack:
         for path, write in files.items():
             write(stack.enter_context(atomic_path(path)))
+
+
+def labels_table(fitted: Aggregator) -> pd.DataFrame:
+    """The answer: task, label, and how probable the label is."""
+    return fitted.labels_.reset_index().assign(confidence=fitted.posterior_.max(axis=1).round(6))
 
 
 def table_of(frame: pd.DataFrame) -> Writer:

@@ -151,15 +151,14 @@ def _score(known: pd.Series, gold: pd.Series | None, fitted: Aggregator, crowd: 
 
 
 def _files(output: Path, fitted: Aggregator, run: dict[str, Any], *, proba: bool) -> dict[Path, Writer]:
-    import pandas as pd
-
     from wisecrowd._files import write_json
-    from wisecrowd.cli._outputs import RECORD, table_of
+    from wisecrowd.cli._outputs import RECORD, labels_table, table_of
 
-    labels = fitted.labels_.reset_index()
-    labels["confidence"] = fitted.posterior_.max(axis=1).round(6)
     # The record comes first to get its name last: where it is, the rest is.
-    files: dict[Path, Writer] = {output / RECORD: lambda path: write_json(path, run), output / LABELS: table_of(labels)}
+    files: dict[Path, Writer] = {
+        output / RECORD: lambda path: write_json(path, run),
+        output / LABELS: table_of(labels_table(fitted)),
+    }
     if fitted.worker_index_ is not None:
         workers = fitted.workers_.round(6).reset_index()
         files[output / WORKERS] = table_of(workers.astype({"n_labels": "int64"}) if _whole(workers["n_labels"]) else workers)

@@ -1,4 +1,110 @@
-"""``wisecrowd demo``."""
+"""``wisecrowd demo``: everything at once, on a crowd whose truth is known."""
+
 from __future__ import annotations
-def demo() -> None:
-    """Demo."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wisecrowd.cli._console import bullets, facts, heading, show, table
+
+if TYPE_CHECKING:
+    from wisecrowd.cli._outputs import Writer
+    from wisecrowd.demo import Demo
+
+VOTES, TRUTH, LABELS, WORKERS = "votes.csv", "truth.csv", "labels.csv", "workers.csv"
+METHODS, AGREEMENT, RECORD = "methods.csv", "agreement.csv", "run.json"
+
+#: A table of agreement with more columns than this does not fit a terminal; the file has them all.
+_SHOWN = 8
+
+
+def demo(
+    *,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write the results.")
+    ] = Path("wisecrowd-demo"),
+    seed: Annotated[int, typer.Option(metavar="N", help="Another seed, another crowd.")] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and warnings.")] = False,
+) -> None:
+    """See it work: digits, a crowd of experts, spammers, copiers and worse, every method, and whom to trust.
+
+    Needs no download and takes seconds. The votes and all results are written to a folder, to go on from there:
+
+      wisecrowd demo
+      wisecrowd aggregate wisecrowd-demo/votes.csv --score wisecrowd-demo/truth.csv
+    """
+    from wisecrowd import progress
+    from wisecrowd.cli._outputs import check_folder, write_all
+    from wisecrowd.demo import run_demo
+
+    check_folder(output, [VOTES, TRUTH, LABELS, WORKERS, METHODS, AGREEMENT, RECORD])
+    if not quiet:
+        show("1,797 handwritten digits, and a crowd that disagrees about them", style="bold")
+    with progress.show():
+        found = run_demo(seed)
+    files = _files(found, output)
+    write_all(files)
+    if not quiet:
+        _tell(found)
+        heading(f"Done in {found.seconds:.1f} s")
+        show(facts([("Wrote", f"{', '.join(sorted(path.name for path in files))} in {output}")]))
+        show(facts([("Next", f"wisecrowd aggregate {output / VOTES} --score {output / TRUTH}")]))
+
+
+def _tell(demo: Demo) -> None:
+    from wisecrowd.demo.run import JUDGE
+    from wisecrowd.demo.verdicts import in_words
+
+    kinds = ", ".join(f"{number} {kind}" for kind, number in demo.simulation.kind.value_counts().items())
+    show(repr(demo.crowd))
+    show(f"Workers: {kinds}. No method is told who is who.")
+
+    heading("What is true? Every method against the known truth (ties split)")
+    rows = [
+        (entry.method, f"{entry.accuracy:.1%}", f"{entry.log_loss:.3f}", entry.iterations or "", f"{entry.seconds:.2f}")
+        for entry in demo.contest.entries
+    ]
+    show(table(["method", "accuracy", "log loss", "iterations", "seconds"], rows))
+    for name, reason in demo.contest.declined.items():
+        show(f"{name} declined: {reason}", style="dim")
+
+    heading("Do they agree? Tasks that get the same label from two methods")
+    agreement = demo.contest.agreement().iloc[:_SHOWN, :_SHOWN]
+    numbers = [str(number) for number in range(1, len(agreement) + 1)]
+    cells = [
+        (f"{number} {name}", *("" if other == name else f"{share:.0%}" for other, share in row.items()))
+        for number, (name, row) in zip(numbers, agreement.iterrows(), strict=True)
+    ]
+    show(table(["", *numbers], cells))
+    if len(demo.contest.entries) > _SHOWN:
+        show(f"The best {_SHOWN}; {AGREEMENT} has all.", style="dim")
+
+    heading(f"Whom to trust? What {JUDGE} makes of the workers, without knowing the truth")
+    show(bullets(in_words(demo.verdicts, demo.crowd.n_classes)))
+
+    heading("Was that right? The workers as they were made")
+    check = demo.check()
+    rows = [(kind, row["workers"], row["right"], row["taken_for"]) for kind, row in check.iterrows()]
+    show(table(["made as", "workers", "recognised", "others"], rows, fold="others"))
+    show(demo.score_of_verdicts())
+
+
+def _files(demo: Demo, output: Path) -> dict[Path, Writer]:
+    from wisecrowd import io
+    from wisecrowd._files import write_json
+    from wisecrowd.cli._outputs import labels_table, table_of
+    from wisecrowd.run import record
+
+    methods = demo.contest.table().round(6).reset_index()
+    run = record(demo.fitted, demo.crowd, demo_seconds=round(demo.seconds, 3), declined=demo.contest.declined)
+    return {
+        output / RECORD: lambda path: write_json(path, run),
+        output / VOTES: lambda path: io.write(demo.crowd, path),
+        output / TRUTH: table_of(demo.simulation.truth.reset_index()),
+        output / LABELS: table_of(labels_table(demo.fitted)),
+        output / WORKERS: table_of(demo.workers().round(6).reset_index()),
+        output / METHODS: table_of(methods),
+        output / AGREEMENT: table_of(demo.contest.agreement().round(6).reset_index()),
+    }

@@ -28,12 +28,15 @@ DESERVED = {
     "expert": {"reliable"},
 }
 
+#: Findings that say: do not trust this worker.
+ACCUSATIONS = {"copies", "random", "one answer", "contrary"}
+
 
 @dataclass(frozen=True)
 class Demo:
     """Everything that the demo found out.
 
-    >>> run_demo().contest.entries[0].method
+    >>> run_demo().fitted.name
     'dawid-skene'
     """
 
@@ -62,6 +65,30 @@ class Demo:
             others = [f"{worker} {finding}" for worker, finding in findings[~right].items()]
             rows[kind] = {"workers": len(findings), "right": int(right.sum()), "taken_for": ", ".join(others)}
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("kind")
+
+    def score_of_verdicts(self) -> str:
+        """One sentence on whether the bad workers were named, and the good ones spared.
+
+        >>> print(run_demo().score_of_verdicts())  # doctest: +ELLIPSIS
+        Of 14 who harm, ... were named; of 26 who mean well, ... accused.
+        """
+        accused = pd.Series({verdict.worker: verdict.finding in ACCUSATIONS for verdict in self.verdicts})
+        harmful = self.simulation.kind.map(lambda kind: DESERVED[kind] <= ACCUSATIONS)
+        spared = int(accused[~harmful].sum())
+        return (
+            f"Of {harmful.sum()} who harm, {accused[harmful].sum()} were named; of {(~harmful).sum()} who mean well, "
+            f"{spared or 'none'} {'were' if spared > 1 else 'was'} accused."
+        )
+
+    def workers(self) -> pd.DataFrame:
+        """What was made of each worker, and what they were made as.
+
+        >>> run_demo().workers().columns.tolist()
+        ['n_labels', 'accuracy', 'finding', 'detail', 'made_as']
+        """
+        rows = [(one.n_labels, one.accuracy, one.finding, one.detail) for one in self.verdicts]
+        table = pd.DataFrame(rows, columns=["n_labels", "accuracy", "finding", "detail"], index=self.simulation.kind.index)
+        return table.assign(made_as=self.simulation.kind)
 
 
 def run_demo(random_state: int = 0) -> Demo:

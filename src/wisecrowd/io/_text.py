@@ -12,7 +12,11 @@ from wisecrowd.errors import InputError
 #: Enough for any header, and for the first records of most files.
 HEAD = 1 << 16
 _BYTE_ORDER_MARKS = {codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
-_MAGIC = {b"PAR1": "a Parquet file", b"\x1f\x8b": "compressed by gzip, but not called .gz", b"PK\x03\x04": "a zip or Excel file"}
+_MAGIC = {
+    b"PAR1": "a Parquet file",
+    b"\x1f\x8b": "compressed by gzip, but not called .gz",
+    b"PK\x03\x04": "a zip or Excel file",
+}
 
 
 def first_bytes(path: Path) -> bytes:
@@ -41,6 +45,15 @@ def head_lines(path: Path) -> list[str]:
     whole = lines if len(raw) < HEAD else lines[:-1] or lines
     try:
         return [line.decode("utf-8") for line in whole]
+    except UnicodeDecodeError as error:
+        raise not_utf8(error) from None
+
+
+def whole_lines(path: Path) -> list[str]:
+    """All lines of a text file, without their ends."""
+    head_lines(path)
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise not_utf8(error) from None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,8 @@ def read_arff(path: Path) -> pd.DataFrame:
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "pets.arffx"
-    >>> _ = path.write_text("@relation pets\\n@attribute size numeric\\n@attribute class {0,1}\\n@data\\n3,0\\n9,1\\n@ID-MAP\\ncat7\\ndog2\\n")
+    >>> header = "@relation pets\\n@attribute size numeric\\n@attribute class {0,1}\\n"
+    >>> _ = path.write_text(header + "@data\\n3,0\\n9,1\\n@ID-MAP\\ncat7\\ndog2\\n")
     >>> read_arff(path).to_dict("index")
     {'cat7': {'size': 3.0, 'class': '0'}, 'dog2': {'size': 9.0, 'class': '1'}}
     """

@@ -5,7 +5,6 @@ Zhang, Sheng, Nicholson and Wu (2015), CEKA: a tool for mining the wisdom of cro
 
 from __future__ import annotations
 
-import io
 from csv import QUOTE_NONE
 from pathlib import Path
 
@@ -16,17 +15,15 @@ from wisecrowd.errors import InputError
 from wisecrowd.io import _text
 from wisecrowd.io.arff import read_arff
 from wisecrowd.io.formats import Format, Options, Truth, Votes
-from wisecrowd.io.tables import numbers, truth_frame
+from wisecrowd.io.tables import truth_frame
 
 _RESPONSE, _GOLD = ".response.txt", ".gold.txt"
 
 
-def _votes(path: Path, options: Options) -> Votes:
+def _votes(path: Path, options: Options) -> Votes:  # noqa: ARG001
     file = _response(path)
     columns = _words(file, ("worker", "task", "label"))
     table = pa.table({name: columns[name].to_numpy(dtype=object) for name in ("task", "worker", "label")})
-    if options.numeric:
-        return Votes(table=table.set_column(2, "label", numbers(table["label"], "label")), numeric=True)
     truth = _truth(path)
     said = set(columns["label"]) | (set() if truth is None else set(truth["truth"]))
     return Votes(table=table, classes=_in_order(said))
@@ -89,7 +86,9 @@ def _words(path: Path, names: tuple[str, ...]) -> pd.DataFrame:
     bad = frame[frame["rest"].notna() | frame[list(names)].isna().any(axis=1)]
     if len(bad):
         words = " ".join(bad.iloc[0].dropna())
-        raise InputError(f"{path.name}: line {bad.index[0] + 1} is {words!r}; {len(names)} words were wanted: {' '.join(names)}")
+        raise InputError(
+            f"{path.name}: line {bad.index[0] + 1} is {words!r}; {len(names)} words were wanted: {' '.join(names)}"
+        )
     return frame[list(names)]
 
 
@@ -99,7 +98,9 @@ def _in_order(labels: set[str]) -> list[str]:
 
 
 def _sniff(path: Path) -> bool:
-    return path.name.endswith((_RESPONSE, _GOLD)) if path.is_file() else path.is_dir() and any(path.glob(f"*{_RESPONSE}"))
+    return (
+        path.name.endswith((_RESPONSE, _GOLD)) if path.is_file() else path.is_dir() and any(path.glob(f"*{_RESPONSE}"))
+    )
 
 
 CEKA = Format(

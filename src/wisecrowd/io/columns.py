@@ -70,7 +70,9 @@ def _missing(names: Sequence[str], role: str) -> str:
     message = f"there is no {role} column; the columns are {some(names, 12)}. "
     separators = [mark for mark in ";\t|, " if len(names) == 1 and mark in names[0].strip()]
     if separators:
-        return message + f"It is one column, perhaps because {separators[0]!r} separates the values: use a comma or a tab"
+        return (
+            message + f"It is one column, perhaps because {separators[0]!r} separates the values: use a comma or a tab"
+        )
     if not any(plain(name) in group for name in names for groups in ROLES.values() for group in groups):
         message += "If the first line is a vote already, put the header task,worker,label above it. "
     message += f'Say which it is: {role}="NAME" (--{role} NAME)'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 from functools import partial
 from pathlib import Path
@@ -22,15 +23,31 @@ _CODED = pa.dictionary(pa.int32(), pa.string())
 _BLOCK = 1 << 23  # bytes; a row must fit into one
 
 
-def _votes(separator: str, path: Path, options: Options) -> Votes:
+def read_votes(path: Path, options: Options, separator: str = ",") -> Votes:
+    """The votes in a text table; the separator is the expected one, and another is taken when the header has it.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "votes.csv"
+    >>> _ = path.write_text("task;worker;label\\n007;ann;NA\\n")
+    >>> read_votes(path, Options()).table.to_pylist()
+    [{'task': '007', 'worker': 'ann', 'label': 'NA'}]
+    """
     names, separator = _header(_text.head_lines(path), separator)
     columns = Columns.choose(names, options)
     kinds = {name: pa.string() for name in columns.roles.values()}
     kinds |= {name: _CODED for role, name in columns.roles.items() if role in ("worker", "label")}
-    return columns.votes(_table(path, separator, kinds), numeric=options.numeric)
+    return columns.votes(_table(path, separator, kinds))
 
 
-def _truth(separator: str, path: Path, task: str | None, truth: str | None) -> Truth:
+def read_truth(path: Path, task: str | None = None, truth: str | None = None, separator: str = ",") -> Truth:
+    """The truth in a text table, and the split where there is one.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "truth.csv"
+    >>> _ = path.write_text("question,truth\\n007,cat\\n")
+    >>> read_truth(path).to_dict()
+    {'truth': {'007': 'cat'}}
+    """
     names, separator = _header(_text.head_lines(path), separator)
     task, truth = find_column(names, "task", task), find_column(names, "truth", truth)
     split = "split" if "split" in names else None
@@ -38,22 +55,39 @@ def _truth(separator: str, path: Path, task: str | None, truth: str | None) -> T
     return truth_frame(_table(path, separator, kinds), task, truth, split)
 
 
+def read_cells(path: Path) -> list[pa.ChunkedArray]:
+    """The columns of a text table without a header.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "matrix.csv"
+    >>> _ = path.write_text("cat,,dog\\n,dog,dog\\n")
+    >>> [column.to_pylist() for column in read_cells(path)]
+    [['cat', None], [None, 'dog'], ['dog', 'dog']]
+    """
+    names = [str(place) for place in range(len(_first_row(_text.head_lines(path), ",")))]
+    return list(_table(path, ",", dict.fromkeys(names, pa.string()), header=False).columns)
+
+
 def _header(lines: list[str], separator: str) -> tuple[list[str], str]:
     """The column names, and what separates them: as the format has it, or as the first line plainly has it."""
     first = next(line for line in lines if line.strip())
     if separator not in first:
         separator = next((mark for mark in ",\t;|" if mark in first), separator)
-    try:
-        names = next(row for row in csv.reader(lines, delimiter=separator) if row)
-    except (csv.Error, StopIteration) as error:
-        raise InputError(f"its first line is no header ({error}); column names were wanted there") from None
+    names = _first_row(lines, separator)
     repeated = [name for name in names if names.count(name) > 1]
     if repeated:
         raise InputError(f"the header repeats {some(dict.fromkeys(repeated))}; give each column a name of its own")
     return names, separator
 
 
-def _table(path: Path, separator: str, kinds: dict[str, pa.DataType]) -> pa.Table:
+def _first_row(lines: list[str], separator: str) -> list[str]:
+    try:
+        return next(row for row in csv.reader(lines, delimiter=separator) if row)
+    except csv.Error as error:
+        raise InputError(f"its first line is no row of a table: {error}") from None
+
+
+def _table(path: Path, separator: str, kinds: dict[str, pa.DataType], *, header: bool = True) -> pa.Table:
     # An empty cell is a hole, but "" in quotes is an empty text; NA, null and None are labels like any other.
     convert = arrow_csv.ConvertOptions(
         include_columns=list(kinds),
@@ -62,45 +96,39 @@ def _table(path: Path, separator: str, kinds: dict[str, pa.DataType]) -> pa.Tabl
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
-    read = partial(_read, path, separator, convert)
+    ragged: list[Any] = []
+
+    def refuse(row: Any) -> str:
+        ragged.append(row)
+        return "error"
+
+    def read(*, use_threads: bool) -> pa.Table:
+        names = None if header else list(kinds)
+        with pa.input_stream(str(path)) as stream:
+            return arrow_csv.read_csv(
+                stream,
+                arrow_csv.ReadOptions(use_threads=use_threads, block_size=_BLOCK, column_names=names),
+                arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=refuse),
+                convert,
+            )
+
     try:
         return read(use_threads=True)
+    except OSError as error:
+        raise InputError(f"cannot read it: {error}") from None
     except pa.ArrowInvalid as error:
         if "UTF8" in str(error):
             raise _text.not_utf8(error) from None
-        ragged: list[Any] = []
-        try:
-            read(use_threads=False, ragged=ragged)  # one thread counts lines
-        except pa.ArrowInvalid:
-            pass
         if not ragged:
             raise InputError(f"it cannot be read as a table separated by {separator!r}: {error}") from None
-        row = ragged[0]
-        raise InputError(
-            f"row {row.number} has {row.actual_columns} columns where the header has {row.expected_columns}: "
-            f"{row.text[:80]!r}; put quotes around values that hold {separator!r}"
-        ) from None
-    except OSError as error:
-        raise InputError(f"cannot read it: {error}") from None
-
-
-def _read(
-    path: Path, separator: str, convert: arrow_csv.ConvertOptions, *, use_threads: bool, ragged: list[Any] | None = None
-) -> pa.Table:
-    def note(row: Any) -> str:
-        if ragged is not None:
-            ragged.append(row)
-        return "error"
-
-    with pa.input_stream(str(path)) as stream:
-        return arrow_csv.read_csv(
-            stream,
-            read_options=arrow_csv.ReadOptions(use_threads=use_threads, block_size=_BLOCK),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=separator, newlines_in_values=True, invalid_row_handler=note
-            ),
-            convert_options=convert,
-        )
+    ragged.clear()
+    with contextlib.suppress(pa.ArrowInvalid):
+        read(use_threads=False)  # one thread counts the rows
+    row = ragged[0]
+    raise InputError(
+        f"row {row.number} has {row.actual_columns} columns, not {row.expected_columns}: {row.text[:80]!r}; "
+        f"put quotes around values that hold {separator!r}"
+    )
 
 
 def _sniff(separator: str, path: Path) -> bool:
@@ -130,9 +158,9 @@ def _delimited(name: str, about: str, separator: str) -> Format:
         name=name,
         about=about,
         patterns=(f"*.{name}", f"*.{name}.gz", f"*.{name}.bz2", f"*.{name}.zst"),
-        votes=partial(_votes, separator),
+        votes=partial(read_votes, separator=separator),
         sniff=partial(_sniff, separator),
-        truth=partial(_truth, separator),
+        truth=partial(read_truth, separator=separator),
         write=partial(_write, separator),
     )
 

@@ -80,9 +80,9 @@ def _votes(path: Path, options: Options) -> Votes:
     kinds = column_types(file)
     floating = pa.types.is_floating(kinds[find_column(list(kinds), "label", options.label)])
     numeric = options.numeric or meta.get("numeric", floating) is True
-    votes = read_votes(file, replace(options, numeric=numeric))
     return replace(
-        votes,
+        read_votes(file, options),
+        numeric=numeric,
         tasks=_vocabulary(path, "task"),
         workers=None if options.worker is False else _vocabulary(path, "worker"),
         classes=None if numeric else meta.get("classes"),

@@ -74,6 +74,9 @@ class Votes:
         table, numeric = self.table, self.numeric or options.numeric
         if table.num_rows == 0:
             raise InputError("there are no votes in it: a row per vote was wanted, with a task, a worker and a label")
+        if numeric:
+            place = table.column_names.index("label")
+            table = table.set_column(place, "label", numbers(table["label"], "label"))
         if options.missing == "drop":
             table = drop_holes(table)
         given: dict[str, Any] = {
@@ -197,6 +200,20 @@ def drop_holes(table: pa.Table) -> pa.Table:
     return table.filter(pa.array(~holes)) if holes.any() else table
 
 
+def numbers(column: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
+    """A column of numbers, parsed if it is text.
+
+    >>> numbers(pa.chunked_array([["1.5", "2"]]), "label").to_pylist()
+    [1.5, 2.0]
+    """
+    try:
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        return column.cast(pa.float64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"numbers were wanted in the {what} column: {error}") from None
+
+
 def _with_observed(table: pa.Table, numeric: bool, options: Options, given: dict[str, Any]) -> Crowd:
     """A crowd of which some votes were filled in."""
     codes: dict[str, Any] = {}
@@ -205,7 +222,8 @@ def _with_observed(table: pa.Table, numeric: bool, options: Options, given: dict
             codes[column], given[vocabulary] = None, None
         else:
             codes[column], given[vocabulary] = vocab.encode(table[column], column, given[vocabulary])
-    vocab.refuse_missing(table["label"], "label")
+    for column in ("label", "observed"):
+        vocab.refuse_missing(table[column], column)
     return Crowd(
         codes["task"],
         codes["worker"],

@@ -26,7 +26,7 @@ _BLOCK = 1 << 24  # bytes; a line must fit into one
 def _line_votes(path: Path, options: Options) -> Votes:
     records = _first_records(path)
     columns = Columns.choose(_keys(records), options)
-    return columns.votes(_lines(path, records, list(columns.roles.values())), numeric=options.numeric)
+    return columns.votes(_lines(path, records, list(columns.roles.values())))
 
 
 def _line_truth(path: Path, task: str | None, truth: str | None) -> Truth:
@@ -37,7 +37,7 @@ def _line_truth(path: Path, task: str | None, truth: str | None) -> Truth:
 def _list_votes(path: Path, options: Options) -> Votes:
     records = _records(path)
     columns = Columns.choose(_keys(records), options)
-    return columns.votes(_typed(records, list(columns.roles.values())), numeric=options.numeric)
+    return columns.votes(_typed(records, list(columns.roles.values())))
 
 
 def _list_truth(path: Path, task: str | None, truth: str | None) -> Truth:

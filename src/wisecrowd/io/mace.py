@@ -13,10 +13,9 @@ import pyarrow as pa
 from wisecrowd.errors import InputError
 from wisecrowd.io.csv import read_cells
 from wisecrowd.io.formats import Format, Options, Votes
-from wisecrowd.io.tables import numbers
 
 
-def _votes(path: Path, options: Options) -> Votes:
+def _votes(path: Path, options: Options) -> Votes:  # noqa: ARG001
     """Tasks and workers go by their place, counted from 0; lines with nothing in them separate texts and are no tasks."""
     cells = read_cells(path)
     filled = [np.flatnonzero(~column.is_null().to_numpy(zero_copy_only=False)) for column in cells]
@@ -27,9 +26,7 @@ def _votes(path: Path, options: Options) -> Votes:
     }
     if len(columns["task"]) == 0:
         raise InputError("every cell is empty; a row of labels per task was wanted")
-    if options.numeric:
-        columns["label"] = numbers(columns["label"], "label")
-    return Votes(table=pa.table(columns), tasks=np.arange(len(cells[0])), numeric=options.numeric)
+    return Votes(table=pa.table(columns), tasks=np.arange(len(cells[0])))
 
 
 MACE = Format(
@@ -37,5 +34,5 @@ MACE = Format(
     about="MACE's matrix in CSV without a header: a row per task, a column per worker",
     patterns=(),
     votes=_votes,
-    sniff=lambda path: False,  # noqa: ARG005  # any table looks like one; format="mace" says so
+    sniff=lambda path: False,  # any table looks like one; format="mace" says so
 )

@@ -31,7 +31,7 @@ def read_votes(path: Path, options: Options) -> Votes:
     # The text of the task ids is by far the largest part, so it goes before the rest comes.
     task = _coded(_table(path, [columns.task])[columns.task])
     others = _table(path, rest, as_codes=[name for name in (columns.worker, columns.label) if name is not None])
-    return columns.votes(others.append_column(columns.task, task), numeric=options.numeric)
+    return columns.votes(others.append_column(columns.task, task))
 
 
 def read_truth(path: Path, task: str | None = None, truth: str | None = None) -> Truth:

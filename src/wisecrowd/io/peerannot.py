@@ -6,7 +6,6 @@ Its ids are integers, and so are they here, although JSON makes text of them.
 
 from __future__ import annotations
 
-import io
 import json
 from functools import partial
 from pathlib import Path
@@ -43,7 +42,7 @@ def _counted(column: pa.ChunkedArray, n: int | None) -> Any:
     if not isinstance(n, int) or not pa.types.is_integer(column.type):
         return None
     held = column.to_numpy()
-    return np.arange(n) if len(held) and 0 <= held.min() and held.max() < n else None
+    return np.arange(n) if len(held) and held.min() >= 0 and held.max() < n else None
 
 
 def _nested(path: Path) -> tuple[list[Any], list[Any], list[Any], None]:
@@ -52,7 +51,12 @@ def _nested(path: Path) -> tuple[list[Any], list[Any], list[Any], None]:
         raise InputError(f'{path.name} should look like {{"task": {{"worker": label}}}}')
     outer = [key for key, said in answers.items() for _ in said]
     inner = [key for said in answers.values() for key in said]
-    return _as_integers(outer), _as_integers(inner), [label for said in answers.values() for label in said.values()], None
+    return (
+        _as_integers(outer),
+        _as_integers(inner),
+        [label for said in answers.values() for label in said.values()],
+        None,
+    )
 
 
 def _as_integers(keys: list[str]) -> list[Any]:
@@ -65,7 +69,9 @@ def _matrix(path: Path) -> tuple[Any, Any, Any, int]:
     try:
         matrix = pd.read_csv(path, sep=r"\s+", header=None, dtype=np.int64, encoding="utf-8-sig").to_numpy()
     except (ValueError, pd.errors.ParserError) as error:
-        raise InputError(f"{path.name}: a matrix of integers was wanted, tasks by workers, -1 for none: {error}") from None
+        raise InputError(
+            f"{path.name}: a matrix of integers was wanted, tasks by workers, -1 for none: {error}"
+        ) from None
     task, worker = np.nonzero(matrix >= 0)
     return task, worker, matrix[task, worker], len(matrix)
 
@@ -116,7 +122,7 @@ def _sniff(path: Path) -> bool:
     if path.name == "answers.txt":
         words = "".join(_text.looks_like_text(path)[:1]).split()
         return bool(words) and all(word.removeprefix("-").isdecimal() for word in words)
-    if path.name not in ("answers.json", "answers_inversed.json"):
+    if path.name != "answers.json":
         return False
     letters = "".join("".join(_text.looks_like_text(path)).split())
     return letters.startswith('{"') and '":{' in letters

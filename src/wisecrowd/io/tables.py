@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +12,7 @@ import pyarrow.compute as pc
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import InputError, some
 from wisecrowd.io.columns import find_column
-from wisecrowd.io.formats import Options, Truth, Votes
+from wisecrowd.io.formats import Options, Truth, Votes, numbers
 
 #: Votes are written in portions, so that their text never stands in memory all at once.
 _PORTION = 1 << 20
@@ -52,12 +51,10 @@ class Columns:
         found |= {"weight": self.weight, "observed": self.observed}
         return {role: name for role, name in found.items() if name is not None}
 
-    def votes(self, table: pa.Table, *, numeric: bool) -> Votes:
+    def votes(self, table: pa.Table) -> Votes:
         """The votes in a table that has (at least) these columns."""
         notes = [f"read {name!r} as the {role} column" for role, name in self.roles.items() if name != role]
         columns = {role: table[name] for role, name in self.roles.items()}
-        if numeric:
-            columns["label"] = numbers(columns["label"], "label")
         if "weight" in columns:
             columns["weight"] = numbers(columns["weight"], "weight")
         if "observed" in columns:
@@ -66,21 +63,7 @@ class Columns:
                 notes.append("left out the column 'observed', which does not hold true and false")
             else:
                 columns["observed"] = observed
-        return Votes(table=pa.table(columns), numeric=numeric, notes=tuple(notes))
-
-
-def numbers(column: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
-    """A column of numbers, parsed if it is text.
-
-    >>> numbers(pa.chunked_array([["1.5", "2"]]), "label").to_pylist()
-    [1.5, 2.0]
-    """
-    try:
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        return column.cast(pa.float64())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError(f"numbers were wanted in the {what} column: {error}") from None
+        return Votes(table=pa.table(columns), notes=tuple(notes))
 
 
 def truth_frame(table: pa.Table, task: str, truth: str, split: str | None) -> Truth:

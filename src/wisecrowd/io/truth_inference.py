@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from wisecrowd.errors import InputError
-from wisecrowd.io.csv import CSV
+from wisecrowd.io.csv import read_truth, read_votes
 from wisecrowd.io.formats import Format, Options, Truth, Votes
 
 _NAMES = ("answer.csv", "label.csv")
@@ -19,12 +19,12 @@ def _votes(path: Path, options: Options) -> Votes:
     file = next((path / name for name in _NAMES if (path / name).is_file()), None)
     if file is None:
         raise InputError(f"there is neither {' nor '.join(_NAMES)} here")
-    return CSV.votes(file, options)
+    return read_votes(file, options)
 
 
 def _truth(path: Path, task: str | None, truth: str | None) -> Truth | None:
     file = path / "truth.csv"
-    return None if CSV.truth is None or not file.is_file() else CSV.truth(file, task, truth)
+    return read_truth(file, task, truth) if file.is_file() else None
 
 
 TRUTH_INFERENCE = Format(
