@@ -46,10 +46,21 @@ def distinct(column: pa.ChunkedArray, what: str) -> tuple[Codes, pa.Array]:
         ) from None
 
 
+def strictly_ascending(ids: pa.Array) -> bool:
+    """Whether ids are sorted and none comes twice; cheaper to see than to sort or to hash.
+
+    >>> strictly_ascending(pa.array(["a", "b"])), strictly_ascending(pa.array(["a", "a"]))
+    (True, False)
+    """
+    return bool(pc.all(pc.less(ids[:-1], ids[1:]), min_count=0).as_py())
+
+
 def _used(encoded: pa.DictionaryArray) -> tuple[Codes, pa.Array]:
     """Sort a dictionary and drop the entries that no row refers to."""
     local = encoded.indices.to_numpy(zero_copy_only=False)
     used = np.bincount(local, minlength=len(encoded.dictionary)) > 0
+    if used.all() and strictly_ascending(encoded.dictionary):
+        return local.astype(np.int32, copy=False), encoded.dictionary
     order = pc.sort_indices(encoded.dictionary).to_numpy()
     order = order[used[order]]
     place = np.full(len(used), -1, dtype=np.int32)
@@ -70,25 +81,31 @@ def _packed(column: pa.ChunkedArray) -> tuple[Codes, pa.Array] | None:
     if longest > PACKED_BYTES:
         return None
     n_words = max(1, -(-longest // 8))
-    words = np.empty((n_words, len(column)), dtype=np.uint64)
-    start, zeros = 0, 0
-    for chunk in column.chunks:
-        if len(chunk) == 0:
-            continue
-        padded = pc.ascii_rpad(chunk, width=8 * n_words, padding="\0").buffers()[2]
-        rows = np.frombuffer(padded, dtype=">u8", count=n_words * len(chunk)).reshape(-1, n_words)
-        zeros += int(np.count_nonzero(rows.view(np.uint8) == 0))
-        words[:, start : start + len(chunk)] = rows.T
-        start += len(chunk)
-    if zeros != 8 * words.size - pc.sum(lengths).as_py():
-        return None  # padding would make one id of "a" and "a\0"
-    codes, *parts = _ranked(words[0])
-    for word in words[1:]:
+    codes, parts, zeros = np.zeros(len(column), dtype=np.int32), np.empty((1, 0), dtype=np.uint64), 0
+    for place in range(n_words):  # one word at a time, for each is a large array
+        word = _word(column, place, n_words)
+        zeros += int(np.count_nonzero(word.view(np.uint8) == 0))
         low, values = _ranked(word)
+        del word
         codes, pairs = _ranked(codes.astype(np.int64) * len(values) + low)
         before, last = np.divmod(pairs, len(values))
-        parts = [*(part[before] for part in parts), values[last]]
-    return codes, _unpacked(np.stack(parts, axis=1))
+        parts = np.column_stack([parts[before], values[last]])
+    if zeros != 8 * n_words * len(column) - pc.sum(lengths).as_py():
+        return None  # an id holds a zero byte, and padding would make one of "a" and "a\0"
+    return codes, _unpacked(parts)
+
+
+def _word(column: pa.ChunkedArray, place: int, n_words: int) -> NDArray[np.uint64]:
+    """Eight bytes of each text, as an integer that sorts as they do."""
+    word = np.empty(len(column), dtype=np.uint64)
+    start = 0
+    for chunk in column.chunks:
+        if len(chunk):
+            padded = pc.ascii_rpad(chunk, width=8 * n_words, padding="\0").buffers()[2]
+            rows = np.frombuffer(padded, dtype=">u8", count=n_words * len(chunk))
+            word[start : start + len(chunk)] = rows[place::n_words]
+            start += len(chunk)
+    return word
 
 
 def _unpacked(words: NDArray[np.uint64]) -> pa.Array:
@@ -107,7 +124,7 @@ def _ranked(values: NDArray[Any]) -> tuple[Codes, NDArray[Any]]:
     low = values.min()
     span = int(values.max()) - int(low) + 1
     if span <= 4 * len(values) + 1_000_000:  # few enough to give each possible value a place, without hashing
-        shifted = (values - low).view(np.int64)
+        shifted = (values if low == 0 else values - low).view(np.int64)
         occurs = np.zeros(span, dtype=bool)
         occurs[shifted] = True
         rank = np.cumsum(occurs, dtype=np.int32)

@@ -43,7 +43,7 @@ def law(function: F) -> F:
     >>> "row_order_is_irrelevant" in LAWS
     True
     """
-    LAWS[function.__name__] = function
+    LAWS[function.__name__.removeprefix("_")] = function
     return function
 
 
@@ -74,14 +74,14 @@ def _new_names(index: pd.Index, seed: int) -> dict[Any, str]:
 
 
 @law
-def row_order_is_irrelevant(method: Aggregator, crowd: Crowd) -> None:
+def _row_order_is_irrelevant(method: Aggregator, crowd: Crowd) -> None:
     """Shuffling the rows of a file changes not a single bit."""
     shuffled = _rebuilt(crowd, crowd.to_frame().sample(frac=1, random_state=1))
     assert np.array_equal(_fit(method, shuffled).posterior_, _fit(method, crowd).posterior_)
 
 
 @law
-def worker_names_do_not_matter(method: Aggregator, crowd: Crowd) -> None:
+def _worker_names_do_not_matter(method: Aggregator, crowd: Crowd) -> None:
     """Renaming the workers leaves every posterior."""
     frame = crowd.to_frame()
     frame["worker"] = frame["worker"].map(_new_names(crowd.workers, 2))  # type: ignore[arg-type]  # has workers
@@ -89,7 +89,7 @@ def worker_names_do_not_matter(method: Aggregator, crowd: Crowd) -> None:
 
 
 @law
-def task_names_do_not_matter(method: Aggregator, crowd: Crowd) -> None:
+def _task_names_do_not_matter(method: Aggregator, crowd: Crowd) -> None:
     """Renaming the tasks moves every posterior along with its task."""
     names = _new_names(crowd.tasks, 3)
     frame = crowd.to_frame()
@@ -103,7 +103,7 @@ def task_names_do_not_matter(method: Aggregator, crowd: Crowd) -> None:
 
 
 @law
-def class_names_do_not_matter(method: Aggregator, crowd: Crowd) -> None:
+def _class_names_do_not_matter(method: Aggregator, crowd: Crowd) -> None:
     """Renaming the classes permutes the columns of the posterior."""
     names = _new_names(crowd.classes, 4)  # type: ignore[arg-type]  # categorical
     frame = crowd.to_frame()
@@ -114,7 +114,7 @@ def class_names_do_not_matter(method: Aggregator, crowd: Crowd) -> None:
 
 
 @law
-def posteriors_are_distributions(method: Aggregator, crowd: Crowd) -> None:
+def _posteriors_are_distributions(method: Aggregator, crowd: Crowd) -> None:
     """Every row of the posterior is finite, not negative, and sums to one; every table fits its vocabulary."""
     fitted = _fit(method, crowd)
     posterior = fitted.posterior_
@@ -131,7 +131,7 @@ def posteriors_are_distributions(method: Aggregator, crowd: Crowd) -> None:
 
 
 @law
-def unanimity_wins(method: Aggregator, crowd: Crowd) -> None:
+def _unanimity_wins(method: Aggregator, crowd: Crowd) -> None:
     """When nobody ever disagrees, everybody is right."""
     truth = np.arange(crowd.n_tasks) % crowd.n_classes
     agreed = Crowd(crowd.task, crowd.worker, truth[crowd.task], tasks=crowd.tasks, workers=crowd.workers,
@@ -142,7 +142,7 @@ def unanimity_wins(method: Aggregator, crowd: Crowd) -> None:
 
 
 @law
-def an_unlabelled_task_changes_nothing(method: Aggregator, crowd: Crowd) -> None:
+def _an_unlabelled_task_changes_nothing(method: Aggregator, crowd: Crowd) -> None:
     """A task nobody labelled gets a posterior of its own and leaves the others alone."""
     more = Crowd(crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks.append(pd.Index(["~nobody saw this"])),
                  workers=crowd.workers, classes=crowd.classes, weight=crowd.weight, duplicates="keep")  # fmt: skip
@@ -153,7 +153,7 @@ def an_unlabelled_task_changes_nothing(method: Aggregator, crowd: Crowd) -> None
 
 
 @law
-def a_double_weight_is_a_repeated_row(method: Aggregator, crowd: Crowd) -> None:
+def _a_double_weight_is_a_repeated_row(method: Aggregator, crowd: Crowd) -> None:
     """Counting every vote twice is the same as writing it twice."""
     heavy = Crowd(crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks, workers=crowd.workers,
                   classes=crowd.classes, weight=crowd.weight * 2, duplicates="keep")  # fmt: skip
@@ -162,7 +162,7 @@ def a_double_weight_is_a_repeated_row(method: Aggregator, crowd: Crowd) -> None:
 
 
 @law
-def the_input_is_untouched(method: Aggregator, crowd: Crowd) -> None:
+def _the_input_is_untouched(method: Aggregator, crowd: Crowd) -> None:
     """Fitting changes neither the crowd nor the parameters, nor anybody else's random numbers."""
     before = copy.deepcopy(crowd)
     parameters = copy.deepcopy(method.get_params())
@@ -175,7 +175,7 @@ def the_input_is_untouched(method: Aggregator, crowd: Crowd) -> None:
 
 
 @law
-def same_seed_same_bits(method: Aggregator, crowd: Crowd) -> None:
+def _same_seed_same_bits(method: Aggregator, crowd: Crowd) -> None:
     """Two fits give the same bits, and refitting an object is like fitting a new one."""
     once = _fit(method, crowd)
     first = once.posterior_.copy()
@@ -184,7 +184,7 @@ def same_seed_same_bits(method: Aggregator, crowd: Crowd) -> None:
 
 
 @law
-def it_survives_copies_and_disks(method: Aggregator, crowd: Crowd) -> None:
+def _it_survives_copies_and_disks(method: Aggregator, crowd: Crowd) -> None:
     """Pickle, scikit-learn's clone, and save and load keep parameters and answers."""
     from sklearn.base import clone
 
@@ -204,7 +204,7 @@ def it_survives_copies_and_disks(method: Aggregator, crowd: Crowd) -> None:
 
 
 @law
-def gold_is_kept(method: Aggregator, crowd: Crowd) -> None:
+def _gold_is_kept(method: Aggregator, crowd: Crowd) -> None:
     """A task whose truth is given has that class, for certain."""
     known = {crowd.tasks[0]: crowd.classes[-1], crowd.tasks[-1]: crowd.classes[0]}  # type: ignore[index]  # categorical
     labels = _fit(method, crowd, truth=known).proba_
@@ -213,7 +213,7 @@ def gold_is_kept(method: Aggregator, crowd: Crowd) -> None:
 
 
 @law
-def the_objective_never_falls(method: Aggregator, crowd: Crowd) -> None:
+def _the_objective_never_falls(method: Aggregator, crowd: Crowd) -> None:
     """Where an iteration climbs an objective, every accepted pass climbs."""
     fitted = _fit(method, crowd)
     trace = getattr(fitted, "trace_", None)
@@ -222,7 +222,7 @@ def the_objective_never_falls(method: Aggregator, crowd: Crowd) -> None:
 
 
 @law
-def odd_crowds_get_an_answer_or_a_reason(method: Aggregator, crowd: Crowd) -> None:  # noqa: ARG001
+def _odd_crowds_get_an_answer_or_a_reason(method: Aggregator, crowd: Crowd) -> None:  # noqa: ARG001
     """One class, one worker, one label per task, unused classes, constant workers: no NaN, no obscure error."""
     for votes in odd_crowds():
         try:

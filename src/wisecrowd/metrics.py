@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from wisecrowd._pairing import TIE as TIE  # others count ties too, and must count the same
 from wisecrowd._pairing import Aligned, Numbers, align, is_numeric, pair_numbers
 from wisecrowd.errors import InputError, UsageError, one_of, some
 

@@ -72,12 +72,17 @@ class Agreement:
         offset = np.concatenate([[0], np.cumsum(self.degree)])
         return sp.csr_array((value, self.second, offset), shape=(self.n_workers, self.n_workers))
 
-    def signs(self, sweeps: int = 1000) -> NDArray[np.float64]:
-        """+1 for workers on the side of the truth, −1 for those on the other: the side of the majority is the truth's.
+    def signs(self, anchor: int | None = None, sweeps: int = 1000) -> NDArray[np.float64]:
+        """+1 for workers on the side of the truth, −1 for those on the other.
 
-        Agreement fixes skills only up to a common sign for workers who are linked by shared tasks. The signs are those
-        of the leading eigenvector of the evidence (skew times tasks in common), scaled by how much there is of each
+        Agreement fixes skills only up to a common sign among workers who are linked by shared tasks. The truth is on
+        the side of ``anchor``, a worker known to be right, and elsewhere on the side of the majority. Sides are read
+        off the leading eigenvector of the evidence (skew times tasks in common), scaled by how much there is of each
         worker, found by power iteration in all linked groups at once.
+
+        >>> votes = [(task, worker, (task + (worker == "bad")) % 2) for task in range(4) for worker in ("a", "b", "bad")]
+        >>> Agreement.of(Crowd.from_triples(votes)).signs().tolist()
+        [1.0, 1.0, -1.0]
         """
         from scipy.sparse.csgraph import connected_components
 
@@ -95,6 +100,8 @@ class Agreement:
         # A side that rounding alone could turn is no side.
         sign = np.where(np.abs(side) > 1e-6, np.sign(side), 0)
         lead = np.sign(np.bincount(group, sign, n_groups))
+        if anchor is not None:
+            lead[group[anchor]] = sign[anchor]
         lead[lead == 0] = 1
         sign *= lead[group]
         sign[sign == 0] = 1

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from wisecrowd import __version__
 from wisecrowd.cli._failures import plain_failures
+from wisecrowd.cli._options import flag
 
 #: Every command in the order of ``wisecrowd --help``, by the heading that it stands under.
 COMMANDS = {
@@ -52,10 +53,10 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def wisecrowd(
-    version: Annotated[  # noqa: ARG001  # its callback does the work
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    version: Annotated[
+        bool, typer.Option("--version", metavar="", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,  # noqa: ARG001
+    debug: Annotated[bool, flag("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Many people labelled your data, and they disagree. What is true, and whom do you trust?
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -19,7 +21,19 @@ def console(*, stderr: bool = False) -> Console:
 
 def show(thing: Any = "", *, style: str | None = None) -> None:
     """Print a line or a table on standard output; a line is wrapped between words."""
-    console().print(thing, style=style)
+    out = console()
+    if out.is_terminal:
+        out.print(thing, style=style)
+        return
+    with out.capture() as captured:
+        out.print(thing, style=style)
+    # A table fills its columns with blanks, which nobody wants in a file.
+    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def show_verbatim(text: str) -> None:
+    """Print text without wrapping it, so that commands and formulas can be copied."""
+    console().print(text, soft_wrap=True)
 
 
 def heading(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Options that several commands share, each group a dataclass whose fields are the options."""
+"""Options of commands: flags, and groups of options that several commands share."""
 
 from __future__ import annotations
 
@@ -6,9 +6,19 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import typer
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def flag(*names: str, help: str, panel: str | None = None) -> Any:
+    """An option that is there or not; its kind of value need not be told."""
+    return typer.Option(*names, metavar="", help=help, rich_help_panel=panel)
+
+
+Quiet = Annotated[bool, flag("--quiet", "-q", help="Print nothing but errors and warnings.")]
 
 
 def with_options(group: type[Any]) -> Callable[[F], F]:
@@ -22,7 +32,9 @@ def with_options(group: type[Any]) -> Callable[[F], F]:
         own = inspect.signature(command, eval_str=True)
         kinds = get_type_hints(group, include_extras=True)
         options = [
-            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=kinds[field.name])
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=kinds[field.name]
+            )
             for field in dataclasses.fields(group)
         ]
         names = {option.name for option in options}

@@ -89,9 +89,18 @@ def _write_text(table: pa.Table, path: Path, separator: str) -> None:
     from pyarrow import csv
 
     def write(quoting: str) -> None:
-        csv.write_csv(table, path, csv.WriteOptions(delimiter=separator, quoting_style=quoting))
+        options = csv.WriteOptions(include_header=False, delimiter=separator, quoting_style=quoting)
+        with path.open("wb") as file:
+            # Arrow would put quotes around every column name, needed or not.
+            header = separator.join(
+                _quoted(name) if set(name) & {separator, *'"\r\n'} else name for name in table.column_names
+            )
+            file.write(f"{header}\n".encode())
+            csv.write_csv(table, file, options)
 
-    texts = [column for column in table.columns if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)]
+    texts = [
+        column for column in table.columns if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    ]
     # Without quotes, an empty text could not be told from a hole.
     if any(pc.any(pc.equal(column, "")).as_py() for column in texts):
         write("needed")
@@ -100,3 +109,7 @@ def _write_text(table: pa.Table, path: Path, separator: str) -> None:
         write("none")
     except pa.ArrowInvalid:  # some text holds a separator, a quote or a line end
         write("needed")
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'

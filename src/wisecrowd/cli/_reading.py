@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wisecrowd.cli._options import flag
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -38,10 +40,8 @@ class Reading:
     worker: Annotated[str | None, _column("worker", "Column of the worker ids.")] = None
     label: Annotated[str | None, _column("label", "Column of the labels.")] = None
     weight: Annotated[str | None, _column("weight", "Column of how much a vote counts.")] = None
-    no_workers: Annotated[
-        bool, typer.Option("--no-workers", rich_help_panel=PANEL, help="Nobody knows who said what.")
-    ] = False
-    numeric: Annotated[bool, typer.Option("--numeric", rich_help_panel=PANEL, help="Labels are numbers.")] = False
+    no_workers: Annotated[bool, flag("--no-workers", panel=PANEL, help="Nobody knows who said what.")] = False
+    numeric: Annotated[bool, flag("--numeric", panel=PANEL, help="Labels are numbers.")] = False
     classes: Annotated[
         str | None,
         typer.Option(

@@ -18,6 +18,11 @@ _SHOWN_CLASSES = 6
 _SHOWN_WORKERS = 3
 
 
+def size(crowd: Crowd) -> str:
+    """How large a crowd is: its repr without the name of the class."""
+    return repr(crowd).removeprefix("Crowd(").removesuffix(")")
+
+
 def summarise(fitted: Aggregator, crowd: Crowd) -> dict[str, Any]:
     """The figures behind the lines, ready for JSON."""
     import numpy as np
@@ -78,7 +83,9 @@ def lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         if rows:
             told.append((title, ", ".join(_worker(row) for row in rows)))
     if "gold" in summary:
-        told.append(("Gold", f"{_tasks(summary['gold']['tasks'])} kept their known truth and taught what workers are worth"))
+        told.append(
+            ("Gold", f"{_tasks(summary['gold']['tasks'])} kept their known truth and taught what workers are worth")
+        )
     if "score" in summary:
         told.append(("Score", _score(summary["score"])))
     return told
@@ -100,11 +107,15 @@ def _worker(row: dict[str, Any]) -> str:
 
 
 def _score(score: dict[str, Any]) -> str:
-    left_out = f" ({_tasks(score['gold_left_out'])} of --truth left out)" if score.get("gold_left_out") else ""
-    return (
+    text = (
         f"accuracy {score['accuracy']:.1%} (ties split), log loss {score['log_loss']:.3f}, "
-        f"calibration error {score['calibration_error']:.3f}, on {_tasks(score['n_tasks'])}{left_out}"
+        f"calibration error {score['calibration_error']:.3f}, on {_tasks(score['n_tasks'])}"
     )
+    if score["n_without_prediction"]:
+        text += f"; {_tasks(score['n_without_prediction'])} of known truth nobody voted on"
+    if score.get("gold_left_out"):
+        text += f"; {_tasks(score['gold_left_out'])} of --truth left out"
+    return text
 
 
 def _tasks(n: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli._console import facts, show
-from wisecrowd.cli._options import with_options
+from wisecrowd.cli._options import Quiet, flag, with_options
 from wisecrowd.cli._reading import Reading, Votes
 
 if TYPE_CHECKING:
@@ -25,11 +25,16 @@ LABELS, WORKERS, POSTERIOR, MODEL = "labels.csv", "workers.csv", "posterior.csv"
 def aggregate(
     votes: Votes,
     *,
-    method: Annotated[str, typer.Option("--method", "-m", help="How to aggregate: see wisecrowd methods.")] = "dawid-skene",
+    method: Annotated[
+        str, typer.Option("--method", "-m", metavar="METHOD", help="How to aggregate: see wisecrowd methods.")
+    ] = "dawid-skene",
     parameter: Annotated[
         list[str] | None,
         typer.Option(
-            "--parameter", "-p", metavar="NAME=VALUE", show_default=False,
+            "--parameter",
+            "-p",
+            metavar="NAME=VALUE",
+            show_default=False,
             help="A parameter of the method; may be repeated.",
         ),
     ] = None,
@@ -40,7 +45,8 @@ def aggregate(
     truth: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", show_default=False,
+            metavar="FILE",
+            show_default=False,
             help="Gold questions: tasks of known truth, used for fitting. They keep it, and teach what workers are worth.",
         ),
     ] = None,
@@ -50,11 +56,11 @@ def aggregate(
             metavar="FILE", show_default=False, help="Known truth to score the labels against; never used for fitting."
         ),
     ] = None,
-    proba: Annotated[bool, typer.Option("--proba", help="Also write posterior.csv: a column for each class.")] = False,
-    save: Annotated[bool, typer.Option("--save", help="Also write the fitted method, to the folder model.")] = False,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Threads at most.")] = 1,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and warnings.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the record of the run as JSON instead.")] = False,
+    proba: Annotated[bool, flag("--proba", help="Also write posterior.csv: a column for each class.")] = False,
+    save: Annotated[bool, flag("--save", help="Also write the fitted method, to the folder model.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Threads at most.")] = 1,
+    quiet: Quiet = False,
+    as_json: Annotated[bool, flag("--json", help="Print the record of the run as JSON instead.")] = False,
     reading: Reading,
 ) -> None:
     """Infer the true label of every task, and what each worker is worth.
@@ -73,11 +79,14 @@ def aggregate(
       wisecrowd aggregate votes.csv --truth gold.csv -o results
       wisecrowd aggregate votes.csv --score gold.csv -o results
     """  # fmt: skip
+    import warnings
+
     from wisecrowd import progress
-    from wisecrowd.cli._outputs import RECORD, check_folder, write_all
+    from wisecrowd._files import write_json
+    from wisecrowd.cli._outputs import RECORD, check_folder, table_of, write_all
     from wisecrowd.cli._reading import read_truth
-    from wisecrowd.cli._summary import lines, summarise
-    from wisecrowd.errors import UsageError
+    from wisecrowd.cli._summary import lines, size, summarise
+    from wisecrowd.errors import DataWarning, UsageError
     from wisecrowd.run import record
 
     if output is None and (proba or save):
@@ -95,21 +104,34 @@ def aggregate(
     if gold is not None:
         summary["gold"] = {"tasks": len(_tasks_of(gold, crowd))}
     if known is not None:
-        summary["score"] = _score(known, gold, fitted, crowd)
+        summary["score"] = _score(known, gold, fitted)
     run = record(fitted, crowd, source=str(votes), summary=summary)
 
     if output is not None:
+        tables = _tables(fitted, proba=proba)
+        run["files"] = [*tables, *([MODEL] if save else [])]
+        stale = [name for name in (WORKERS, POSTERIOR, MODEL) if name not in run["files"] and (output / name).exists()]
+        if stale:
+            warnings.warn(f"{', '.join(stale)} in {output} is from an earlier run", DataWarning, stacklevel=1)
         if save:
             fitted.save(output / MODEL)
-        write_all(_files(output, fitted, run, proba=proba))
+        # The record comes first to get its name last: where it is, the rest is.
+        files: dict[Path, Writer] = {output / RECORD: lambda path: write_json(path, run)}
+        write_all(files | {output / name: table_of(table) for name, table in tables.items()})
     if as_json:
         import json
 
         typer.echo(json.dumps(run, indent=2, ensure_ascii=False))
     elif not quiet:
-        written = [name for name in (LABELS, WORKERS, POSTERIOR, RECORD, MODEL) if output and (output / name).exists()]
-        kept = f"{', '.join(written)} in {output}" if written else "nothing; -o FOLDER keeps labels, workers and a record"
-        show(facts([("Read", f"{votes}: {crowd!r}"), ("Method", _how(fitted)), *lines(summary), ("Wrote", kept)]))
+        wrote = f"{', '.join([*run['files'], RECORD])} in {output}" if output else "nothing; name a folder with -o"
+        told = [
+            ("Read", str(votes)),
+            ("Votes", size(crowd)),
+            ("Method", _how(fitted)),
+            *lines(summary),
+            ("Wrote", wrote),
+        ]
+        show(facts(told))
 
 
 def _chosen(name: str, assignments: list[str], jobs: int) -> Aggregator:
@@ -137,7 +159,7 @@ def _tasks_of(truth: pd.Series, crowd: Crowd) -> pd.Index:
     return tasks[tasks.isin(crowd.tasks)]
 
 
-def _score(known: pd.Series, gold: pd.Series | None, fitted: Aggregator, crowd: Crowd) -> dict[str, Any]:
+def _score(known: pd.Series, gold: pd.Series | None, fitted: Aggregator) -> dict[str, Any]:
     """How good the labels are on tasks that the method was not told the truth of."""
     from wisecrowd.errors import InputError
     from wisecrowd.metrics import summary
@@ -145,31 +167,25 @@ def _score(known: pd.Series, gold: pd.Series | None, fitted: Aggregator, crowd: 
     told = known.index.isin(gold.index) if gold is not None else None
     fair = known if told is None else known[~told]
     if not len(fair):
-        raise InputError("every task of --score is among those of --truth, where the method was told; score other tasks")
+        raise InputError(
+            "every task of --score is among those of --truth, where the method was told; score other tasks"
+        )
     figures = summary(fair, fitted)
     return figures | ({} if told is None else {"gold_left_out": int(told.sum())})
 
 
-def _files(output: Path, fitted: Aggregator, run: dict[str, Any], *, proba: bool) -> dict[Path, Writer]:
-    from wisecrowd._files import write_json
-    from wisecrowd.cli._outputs import RECORD, labels_table, table_of
+def _tables(fitted: Aggregator, *, proba: bool) -> dict[str, pd.DataFrame]:
+    from wisecrowd.cli._outputs import labels_table
 
-    # The record comes first to get its name last: where it is, the rest is.
-    files: dict[Path, Writer] = {
-        output / RECORD: lambda path: write_json(path, run),
-        output / LABELS: table_of(labels_table(fitted)),
-    }
+    tables = {LABELS: labels_table(fitted)}
     if fitted.worker_index_ is not None:
         workers = fitted.workers_.round(6).reset_index()
-        files[output / WORKERS] = table_of(workers.astype({"n_labels": "int64"}) if _whole(workers["n_labels"]) else workers)
+        whole = (workers["n_labels"] == workers["n_labels"].round()).all()
+        tables[WORKERS] = workers.astype({"n_labels": "int64"}) if whole else workers
     if proba:
         posterior = fitted.proba_.round(6)
-        files[output / POSTERIOR] = table_of(posterior.set_axis(posterior.columns.astype(str), axis=1).reset_index())
-    return files
-
-
-def _whole(numbers: pd.Series) -> bool:
-    return bool((numbers == numbers.round()).all())
+        tables[POSTERIOR] = posterior.set_axis(posterior.columns.astype(str), axis=1).reset_index()
+    return tables
 
 
 def _how(fitted: Aggregator) -> str:

@@ -9,7 +9,8 @@ import typer
 
 def cite(
     methods: Annotated[
-        list[str], typer.Argument(metavar="METHOD...", show_default=False, help="Names of methods: see wisecrowd methods.")
+        list[str],
+        typer.Argument(metavar="METHOD...", show_default=False, help="Names of methods: see wisecrowd methods."),
     ],
 ) -> None:
     """Print BibTeX for the papers behind methods.

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wisecrowd.cli._console import bullets, facts, heading, show, table
+from wisecrowd.cli._console import bullets, heading, show, show_verbatim, table
+from wisecrowd.cli._options import Quiet
 
 if TYPE_CHECKING:
     from wisecrowd.cli._outputs import Writer
@@ -26,7 +27,7 @@ def demo(
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write the results.")
     ] = Path("wisecrowd-demo"),
     seed: Annotated[int, typer.Option(metavar="N", help="Another seed, another crowd.")] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and warnings.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """See it work: digits, a crowd of experts, spammers, copiers and worse, every method, and whom to trust.
 
@@ -41,7 +42,7 @@ def demo(
 
     check_folder(output, [VOTES, TRUTH, LABELS, WORKERS, METHODS, AGREEMENT, RECORD])
     if not quiet:
-        show("1,797 handwritten digits, and a crowd that disagrees about them", style="bold")
+        show("Handwritten digits, and a crowd that disagrees about them", style="bold")
     with progress.show():
         found = run_demo(seed)
     files = _files(found, output)
@@ -49,17 +50,17 @@ def demo(
     if not quiet:
         _tell(found)
         heading(f"Done in {found.seconds:.1f} s")
-        show(facts([("Wrote", f"{', '.join(sorted(path.name for path in files))} in {output}")]))
-        show(facts([("Next", f"wisecrowd aggregate {output / VOTES} --score {output / TRUTH}")]))
+        show(f"Wrote {', '.join(path.name for path in files)} in {output}. Go on from there:")
+        show_verbatim(f"  wisecrowd aggregate {output / VOTES} --score {output / TRUTH}")
 
 
 def _tell(demo: Demo) -> None:
+    from wisecrowd.demo.crowd import described
     from wisecrowd.demo.run import JUDGE
     from wisecrowd.demo.verdicts import in_words
 
-    kinds = ", ".join(f"{number} {kind}" for kind, number in demo.simulation.kind.value_counts().items())
     show(repr(demo.crowd))
-    show(f"Workers: {kinds}. No method is told who is who.")
+    show(f"Workers: {described(demo.simulation.kind)}. No method is told who is who.")
 
     heading("What is true? Every method against the known truth (ties split)")
     rows = [
@@ -69,6 +70,7 @@ def _tell(demo: Demo) -> None:
     show(table(["method", "accuracy", "log loss", "iterations", "seconds"], rows))
     for name, reason in demo.contest.declined.items():
         show(f"{name} declined: {reason}", style="dim")
+    show(demo.contest.in_words(demo.crowd.n_tasks))
 
     heading("Do they agree? Tasks that get the same label from two methods")
     agreement = demo.contest.agreement().iloc[:_SHOWN, :_SHOWN]
@@ -86,8 +88,8 @@ def _tell(demo: Demo) -> None:
 
     heading("Was that right? The workers as they were made")
     check = demo.check()
-    rows = [(kind, row["workers"], row["right"], row["taken_for"]) for kind, row in check.iterrows()]
-    show(table(["made as", "workers", "recognised", "others"], rows, fold="others"))
+    kinds = [(kind, row["workers"], row["right"], row["taken_for"]) for kind, row in check.iterrows()]
+    show(table(["made as", "workers", "recognised", "others"], kinds, fold="others"))
     show(demo.score_of_verdicts())
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wisecrowd.cli._console import console, facts, heading, show, table
+from wisecrowd.cli._console import facts, heading, show, show_verbatim, table
 
 if TYPE_CHECKING:
     from wisecrowd.base import Method
@@ -59,21 +59,20 @@ def _page(method: type[Method]) -> None:
     text, example = _split(inspect.getdoc(method) or "")
     show(facts([(method.name, f"wisecrowd.{method.__name__} in Python; kind: {kind_of(method)}")]))
     show()
-    console().print(text, soft_wrap=True)
+    show_verbatim(text)
     fields = dataclasses.fields(method)
     if fields:
         heading("Parameters: -p name=value")
         rows = [(field.name, _default(field), field.metadata.get("help", "")) for field in fields]
         show(table(["name", "default", "meaning"], rows, left=3, fold="meaning"))
     heading("On the command line")
-    show(f"  wisecrowd aggregate votes.csv -m {method.name} -o results")
+    show_verbatim(f"  wisecrowd aggregate votes.csv -m {method.name} -o results")
     if example:
         heading("In Python")
-        console().print(textwrap.indent(example, "  "), soft_wrap=True)
+        show_verbatim(textwrap.indent(example, "  "))
     if method.references:
         heading(f"Papers: wisecrowd cite {method.name}")
-        for key in method.references:
-            show(f"  {short(key)}, {_title(entry(key))}")
+        show(facts((short(key), _title(entry(key))) for key in method.references))
 
 
 def _split(page: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from wisecrowd.cli._console import facts, show
+from wisecrowd.cli._options import Quiet, flag
 
 PANEL = "The workers: shares of each kind; the rest are noisy"
 
@@ -23,9 +24,9 @@ def simulate(
         Path,
         typer.Option("--output", "-o", metavar="FILE", show_default=False, help="The votes: .csv, .tsv or .parquet."),
     ],
-    tasks: Annotated[int, typer.Option(min=1, help="Number of tasks.")] = 1000,
-    workers: Annotated[int, typer.Option(min=1, help="Number of workers.")] = 50,
-    classes: Annotated[int, typer.Option(min=2, help="Number of classes.")] = 4,
+    tasks: Annotated[int, typer.Option(metavar="N", min=1, help="Number of tasks.")] = 1000,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Number of workers.")] = 50,
+    classes: Annotated[int, typer.Option(metavar="N", min=2, help="Number of classes.")] = 4,
     labels_per_task: Annotated[
         str, typer.Option(metavar="N", help="Labels of each task: 3, or 2-5 for any number between.")
     ] = "3",
@@ -38,7 +39,7 @@ def simulate(
             metavar="SHAPE", show_default=False, help="How hard tasks are, 0 to 1: a number, or drawn, beta(1.5, 3)."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Another seed, another crowd.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Another seed, another crowd.")] = 0,
     experts: Annotated[float | None, _share("Nearly always right.")] = None,
     biased: Annotated[float | None, _share("Give one favourite answer too often.")] = None,
     spammers: Annotated[float | None, _share("Answer at random.")] = None,
@@ -48,20 +49,22 @@ def simulate(
     mix: Annotated[
         str | None,
         typer.Option(
-            metavar="KIND=SHARE,…", show_default=False, rich_help_panel=PANEL,
+            metavar="KIND=SHARE,…",
+            show_default=False,
+            rich_help_panel=PANEL,
             help="All kinds at once, with numbers: noisy(0.7)=0.8,spammer=0.2",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and warnings.")] = False,
+    force: Annotated[bool, flag("--force", help="Overwrite files that are there.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Make a crowd of known workers and known truth, to try methods on.
 
     Writes the votes, and beside them the truth (votes-truth.csv) and the workers (votes-workers.csv):
 
       wisecrowd simulate -o votes.csv
-      wisecrowd simulate -o votes.csv --tasks 2000 --classes 3 --labels-per-task 2-5
-      wisecrowd simulate -o votes.csv --experts .1 --spammers .3 --activity "zipf(1.2)"
+      wisecrowd simulate -o votes.csv --tasks 2000 --labels-per-task 2-5
+      wisecrowd simulate -o votes.csv --spammers .3 --activity "zipf(1.2)"
 
     Then see which method finds the truth:
 
@@ -69,6 +72,7 @@ def simulate(
     """  # fmt: skip
     from wisecrowd import io
     from wisecrowd.cli._outputs import check_writable, table_of, write_all
+    from wisecrowd.cli._summary import size
     from wisecrowd.errors import UsageError
     from wisecrowd.simulate import simulate_crowd
 
@@ -102,7 +106,7 @@ def simulate(
     if not quiet:
         counts = ", ".join(f"{number} {kind}" for kind, number in made.kind.value_counts().items())
         wrote = f"{output} (votes), {truth} (truth), {kinds} (workers)"
-        show(facts([("Made", repr(made.crowd)), ("Workers", counts), ("Wrote", wrote)]))
+        show(facts([("Made", size(made.crowd)), ("Workers", counts), ("Wrote", wrote)]))
 
 
 def _labels_per_task(text: str) -> int | tuple[int, int]:

@@ -42,3 +42,16 @@ def digits_crowd(random_state: int = 0) -> DigitsCrowd:
         random_state=random_state,
     )
     return DigitsCrowd(made, pd.DataFrame(pixels, index=tasks))
+
+
+_SEVERAL = {"expert": "experts", "spammer": "spammers", "adversary": "adversaries", "copier": "copiers"}
+
+
+def described(kind: pd.Series) -> str:
+    """How many workers there are of each kind, the most frequent first.
+
+    >>> described(pd.Series(["noisy", "spammer", "spammer"]))
+    '2 spammers, 1 noisy'
+    """
+    counts = kind.value_counts().items()
+    return ", ".join(f"{number} {_SEVERAL.get(str(one), one) if number > 1 else one}" for one, number in counts)

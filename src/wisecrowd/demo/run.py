@@ -87,7 +87,9 @@ class Demo:
         ['n_labels', 'accuracy', 'finding', 'detail', 'made_as']
         """
         rows = [(one.n_labels, one.accuracy, one.finding, one.detail) for one in self.verdicts]
-        table = pd.DataFrame(rows, columns=["n_labels", "accuracy", "finding", "detail"], index=self.simulation.kind.index)
+        table = pd.DataFrame(
+            rows, columns=["n_labels", "accuracy", "finding", "detail"], index=self.simulation.kind.index
+        )
         return table.assign(made_as=self.simulation.kind)
 
 

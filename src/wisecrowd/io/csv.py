@@ -162,6 +162,7 @@ def _delimited(name: str, about: str, separator: str) -> Format:
         sniff=partial(_sniff, separator),
         truth=partial(read_truth, separator=separator),
         write=partial(_write, separator),
+        is_table=True,
     )
 
 

@@ -119,6 +119,8 @@ class Format:
     texts: Callable[[Path], pd.DataFrame | None] | None = None
     meta: Callable[[Path], dict[str, Any]] | None = None
     write: Callable[[Crowd, Path], None] | None = None
+    #: One table, of votes or of truth, rather than a place for both.
+    is_table: bool = False
 
     def matches(self, path: Path) -> bool:
         """Whether the name is one that files of this format go by."""

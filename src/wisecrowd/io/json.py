@@ -179,6 +179,7 @@ JSONL = Format(
     sniff=_sniff_lines,
     truth=_line_truth,
     write=_write,
+    is_table=True,
 )
 JSON = Format(
     name="json",
@@ -187,4 +188,5 @@ JSON = Format(
     votes=_list_votes,
     sniff=_sniff_list,
     truth=_list_truth,
+    is_table=True,
 )

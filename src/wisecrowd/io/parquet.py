@@ -106,4 +106,5 @@ PARQUET = Format(
     sniff=_sniff,
     truth=read_truth,
     write=write_votes,
+    is_table=True,
 )

@@ -1,0 +1,189 @@
+"""How fast wisecrowd aggregates, beside crowd-kit and beside a textbook C kernel, measured in one run.
+
+    python benchmarks/aggregate.py --quick            # up to a million votes, few repeats
+    python benchmarks/aggregate.py                    # up to ten million, and real data when WISECROWD_DATA is set
+
+Writes results/aggregate.json and results/aggregate.md beside this file (--quick: nothing unless -o is given).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from measuring import HERE, in_turns, machine, peer_python, python, run
+from tables import markdown
+
+CLASSES = 5
+PROTOCOL = [
+    "Votes: 5 per task on average, activity of workers by Zipf's law, 5 classes, string ids, rows shuffled.",
+    "A *pass* takes both sums of Dawid-Skene's EM over the votes; an *iteration* adds the step from sums to parameters.",
+    "The C kernel (`textbook.c`, `cc -O3 -march=native`) makes one fused pass in log space over votes that are sorted",
+    "and coded already. *End to end* begins with the start of the interpreter and a Parquet file, and ends with labels",
+    "in memory after ten iterations. Contenders take turns; figures are medians; every end-to-end run is a process of",
+    "its own, and its memory is the peak of that process. Seconds are of the clock, with the processor's beside them.",
+]
+
+Row = dict[str, Any]
+
+
+def workers_for(n_votes: int) -> int:
+    return min(10_000, n_votes // 50)
+
+
+class Benchmark:
+    """Collects rows for tables, and what was wanted of them."""
+
+    def __init__(self, folder: Path, peer: str, sizes: list[int], repeats: int) -> None:
+        self.folder, self.peer, self.sizes, self.repeats = folder, peer, sizes, repeats
+        self.tables: dict[str, list[Row]] = {}
+        self.targets: list[Row] = []
+
+    def note(self, title: str, **row: Any) -> None:
+        print(f"{title}: " + ", ".join(f"{key} {value}" for key, value in row.items()), file=sys.stderr)
+        self.tables.setdefault(title, []).append(row)
+
+    def want(self, what: str, found: float, at_most: float | None = None, at_least: float | None = None) -> None:
+        wanted = f"at most {at_most:g}" if at_most is not None else f"at least {at_least:g}"
+        held = found <= at_most if at_most is not None else found >= (at_least or 0)
+        self.targets.append({"what": what, "wanted": wanted, "found": found, "held": held})
+
+    def votes(self, n_votes: int, n_workers: int, n_classes: int) -> tuple[Path, Path]:
+        folder = self.folder / f"{n_votes}-{n_workers}-{n_classes}"
+        if not folder.exists():
+            run(python("crowds.py", folder, n_votes, n_workers, n_classes))
+        return folder / "votes.parquet", folder / "truth.parquet"
+
+    def passes(self) -> None:
+        for size in self.sizes:
+            repeats = max(3, self.repeats if size > 1_000_000 else 2 * self.repeats)
+            found = run(python("passes.py", size, workers_for(size), CLASSES, repeats))
+            for name, time in found.items():
+                what = name.split(", ")[1]
+                base = found[f"textbook C, {what}"]
+                row = {"votes": size, "what": name, "ms": 1e3 * time["wall"], "cpu ms": 1e3 * time["cpu"]}
+                self.note("One pass, one iteration", **row, **{"ms / C": time["wall"] / base["wall"]})
+            limit = 0.7 if size <= 1_000_000 else 1.0
+            for name in ("compiled, pass", "DawidSkene, iteration"):
+                base = found[f"textbook C, {name.split(', ')[1]}"]
+                self.want(f"{name} / textbook C, {size:,} votes, processor time", time_ratio(found[name], base), limit)
+            both = found["compiled, pass, 2 threads"]["wall"] / found["compiled, pass"]["wall"]
+            if size > 1_000_000:
+                self.want(f"two threads / one, {size:,} votes", both, 0.8)
+
+    def end_to_end(self) -> None:
+        for size in self.sizes:
+            votes, truth = self.votes(size, workers_for(size), CLASSES)
+            repeats = self.repeats if size <= 1_000_000 else 1
+            commands = {
+                "wisecrowd": python("programs/ours.py", votes, truth, 10, 0, 1),
+                "wisecrowd, 2 threads": python("programs/ours.py", votes, truth, 10, 0, 2),
+                "crowd-kit": python("programs/peer.py", votes, truth, 10, interpreter=self.peer),
+            }
+            found = in_turns(commands, repeats)
+            for name, row in found.items():
+                ratio = found["crowd-kit"]["wall"] / row["wall"]
+                self.note("End to end, ten iterations", votes=size, what=name, **figures(row), times=ratio)
+            if size == 1_000_000:
+                times = found["crowd-kit"]["cpu"] / found["wisecrowd"]["cpu"]
+                self.want("times faster than crowd-kit end to end, 1,000,000 votes, processor time", times, at_least=30)
+            if size == 10_000_000:
+                self.want("GB at 10,000,000 votes", found["wisecrowd"]["peak_bytes"] / 1e9, 1.5)
+
+    def wide(self) -> None:
+        for what, shape in {
+            "1,000 classes": (100_000, 1_000, 1_000),
+            "100,000 workers, 100 classes": (200_000, 100_000, 100),
+        }.items():
+            votes, truth = self.votes(*shape)
+            found = run(python("programs/ours.py", votes, truth, 10, 0, 1))
+            self.note("Many classes, many workers", votes=shape[0], what=what, **figures(found))
+            self.want(f"GB with {what}", found["peak_bytes"] / 1e9, 2.0)
+
+    def real(self) -> None:
+        folder = Path(os.environ.get("WISECROWD_DATA", "")) / "pico_tokens"
+        if not (folder / "annotations.parquet").exists():
+            return print("pico_tokens is left out: WISECROWD_DATA does not hold it", file=sys.stderr)
+        for jobs in (1, 2):
+            command = python(
+                "programs/ours.py", folder / "annotations.parquet", folder / "truth.parquet", 500, 1e-7, jobs
+            )
+            found = in_turns({"it": command}, min(3, self.repeats))["it"]
+            name = f"wisecrowd, {jobs} thread{'s' * (jobs > 1)}"
+            row = {"votes": int(found["n_votes"]), "what": name, "iterations": int(found["n_iter"])}
+            self.note("pico_tokens, end to end to convergence", **row, **figures(found))
+        return None
+
+    def first_use(self) -> None:
+        votes, _ = self.votes(10_000, 200, CLASSES)
+        start = "from wisecrowd.cli import main; main()"
+        runs = []
+        for turn in range(max(3, self.repeats)):
+            folder = self.folder / f"first-use-{turn}"
+            command = [sys.executable, "-c", start, "aggregate", str(votes), "-m", "dawid-skene", "-q", "-o"]
+            cache = {"NUMBA_CACHE_DIR": str(folder / "numba")}
+            runs.append([run([*command, str(folder / out)], **cache)["wall"] for out in ("cold", "warm")])
+        cold, warm = (sorted(column)[len(column) // 2] for column in zip(*runs, strict=True))
+        self.note("The command on 10,000 votes", what="first run, nothing compiled yet", seconds=cold)
+        self.note("The command on 10,000 votes", what="next run", seconds=warm)
+        self.want("first run / next run of the command, 10,000 votes", cold / warm, 1.5)
+
+    def imports(self) -> None:
+        names = ("pandas", "wisecrowd")
+        found = in_turns({name: [sys.executable, "-c", f"import {name}"] for name in names}, 3 * self.repeats)
+        for name in names:
+            self.note("Import", what=f"import {name}", seconds=found[name]["wall"])
+        self.want("import wisecrowd / import pandas", found["wisecrowd"]["wall"] / found["pandas"]["wall"], 1.5)
+
+
+def time_ratio(ours: dict[str, float], theirs: dict[str, float]) -> float:
+    return ours["cpu"] / theirs["cpu"]
+
+
+def figures(found: dict[str, Any]) -> Row:
+    numbers = {"seconds": found["wall"], "cpu seconds": found["cpu"], "peak GB": found["peak_bytes"] / 1e9}
+    return {**numbers, "accuracy": found.get("accuracy")}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="up to a million votes, few repeats, no real data")
+    parser.add_argument(
+        "--sizes", type=lambda text: [int(float(size)) for size in text.split(",")], help="e.g. 1e5,1e6"
+    )
+    parser.add_argument("--repeats", type=int, help="runs of each contender")
+    parser.add_argument("--only", help="parts to run, comma-separated: passes,end_to_end,wide,real,first_use,imports")
+    parser.add_argument("--peer-python", help="an interpreter with crowd-kit; without it, an environment is made")
+    parser.add_argument("-o", "--output", type=Path, help="folder for aggregate.json and aggregate.md")
+    asked = parser.parse_args()
+
+    parts = ["passes", "end_to_end", "first_use", "imports"] + ([] if asked.quick else ["wide", "real"])
+    peer = peer_python(asked.peer_python)
+    with tempfile.TemporaryDirectory(prefix="wisecrowd-benchmark-") as folder:
+        sizes = asked.sizes or ([100_000, 1_000_000] if asked.quick else [100_000, 1_000_000, 10_000_000])
+        benchmark = Benchmark(Path(folder), peer, sizes, asked.repeats or (2 if asked.quick else 5))
+        for part in asked.only.split(",") if asked.only else parts:
+            work: Callable[[], None] = getattr(benchmark, part)
+            work()
+    results = {
+        "machine": machine(peer),
+        "protocol": PROTOCOL,
+        "tables": benchmark.tables,
+        "targets": benchmark.targets,
+    }
+    print(markdown(results))
+    output = asked.output or (None if asked.quick or asked.only or asked.sizes else HERE / "results")
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)
+        (output / "aggregate.json").write_text(json.dumps(results, indent=2) + "\n")
+        (output / "aggregate.md").write_text(markdown(results))
+
+
+if __name__ == "__main__":
+    main()

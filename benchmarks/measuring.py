@@ -1,0 +1,84 @@
+"""Run programs in turn, each in a process of its own, and describe the machine. Standard library only.
+
+The measuring process stays small on purpose: a child inherits its parent's peak memory on Linux.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+PEER = "crowd-kit"
+
+
+def run(command: list[str], **environment: str) -> dict[str, Any]:
+    """Run a program; what it printed last as JSON, or else how long it took."""
+    begun = time.time()
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, **environment, "BEGUN": str(begun)}
+    )
+    wall = time.time() - begun
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
+    lines = done.stdout.strip().splitlines()
+    found: dict[str, Any] = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {"wall": wall}
+    return found
+
+
+def python(program: str, *arguments: object, interpreter: str = sys.executable) -> list[str]:
+    """The command that runs one of our programs."""
+    return [interpreter, str(HERE / program), *map(str, arguments)]
+
+
+def in_turns(commands: dict[str, list[str]], repeats: int, **environment: str) -> dict[str, dict[str, Any]]:
+    """Run all commands once, then all again, and so on; the median of every number that they report."""
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in commands}
+    for _ in range(repeats):
+        for name, command in commands.items():
+            runs[name].append(run(command, **environment))
+    return {name: {key: statistics.median(r[key] for r in found) for key in found[0]} for name, found in runs.items()}
+
+
+def peer_python(given: str | None) -> str:
+    """An interpreter with crowd-kit: the given one, or one in an environment that is made for it."""
+    if given:
+        return given
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "wisecrowd-benchmarks"
+    interpreter = cache / PEER / "bin" / "python"
+    if not interpreter.exists():
+        print(f"Making an environment for {PEER}; once", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", str(cache / PEER)], check=True)
+        subprocess.run([str(interpreter), "-m", "pip", "install", "-q", PEER, "pyarrow"], check=True)
+    return str(interpreter)
+
+
+def machine(peer: str) -> dict[str, str]:
+    """What a reader needs to compare with figures of their own; nothing that names the machine."""
+    processor = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        models = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
+        processor = models[0].split(":", 1)[1].strip() if models else processor
+    asked = f"import importlib.metadata as m; print(m.version({PEER!r}))"
+    found = subprocess.run([peer, "-c", asked], capture_output=True, text=True, check=True).stdout.strip()
+    compiler = subprocess.run(["cc", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "processor": f"{processor}, {os.cpu_count()} cores, {memory:.0f} GB",
+        "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, {compiler}",
+        "versions": ", ".join(
+            [f"{name} {version(name)}" for name in ("wisecrowd", "numpy", "scipy", "pandas", "pyarrow", "numba")]
+            + [f"{PEER} {found}"]
+        ),
+    }
