@@ -228,7 +228,7 @@ def _odd_crowds_get_an_answer_or_a_reason(method: Aggregator, crowd: Crowd) -> N
         try:
             posterior = _fit(method, votes).posterior_
         except WisecrowdError as refusal:
-            assert len(str(refusal)) > 20, "a refusal must give its reason"
+            assert len(str(refusal)) > 20, "a refusal must give its reason"  # noqa: PT017
         else:
             assert np.isfinite(posterior).all(), f"no finite answer for {votes}"
 

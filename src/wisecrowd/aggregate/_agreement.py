@@ -46,18 +46,16 @@ class Agreement:
             cell = known * n_classes + clamp[known]
             oracle = sp.coo_array((np.ones(len(known)), (cell, np.zeros_like(cell))), shape=(ballots.shape[0], 1))
             ballots = sp.csr_array(sp.hstack([ballots, oracle]))
-        by_cell = sp.csr_array((np.ones(ballots.shape[0]), np.arange(ballots.shape[0]),
-                                np.arange(0, ballots.shape[0] + 1, n_classes)))  # fmt: skip
-        voted = by_cell @ ballots  # tasks x workers
-        common = sp.csr_array(voted.T @ voted)
-        common.setdiag(0)
-        common.eliminate_zeros()
-        common.sort_indices()
-        pairs = common.tocoo()
-        first, second = pairs.coords
-        agreed = np.asarray(sp.csr_array(ballots.T @ ballots)[first, second]).ravel() / pairs.data
+        by_task = np.arange(0, ballots.shape[0] + 1, n_classes)
+        cells = sp.csr_array((np.ones(ballots.shape[0]), np.arange(ballots.shape[0]), by_task))  # tasks x cells
+        pair, common = _meetings(cells @ ballots)
+        where, together = _meetings(ballots)  # they chose the same cell, so `where` is part of `pair`
+        agreed = np.zeros(len(pair))
+        agreed[np.searchsorted(pair, where)] = together
+        agreed /= common
         skew = (n_classes * agreed - 1) / (n_classes - 1) if n_classes > 1 else agreed
-        return cls(first.astype(np.int32), second.astype(np.int32), pairs.data, skew, ballots.shape[1])
+        first, second = np.divmod(pair, ballots.shape[1])
+        return cls(first.astype(np.int32), second.astype(np.int32), common, skew, ballots.shape[1])
 
     def __len__(self) -> int:
         return len(self.first)
@@ -106,3 +104,13 @@ class Agreement:
         sign *= lead[group]
         sign[sign == 0] = 1
         return sign
+
+
+def _meetings(votes: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Which two different columns have rows in common, as first x columns + second, sorted; and by how much."""
+    table = (votes.T @ votes).tocoo()
+    first, second = table.coords
+    apart = first != second
+    pair = first[apart].astype(np.int64) * votes.shape[1] + second[apart]
+    order = np.argsort(pair, kind="stable")
+    return pair[order], table.data[apart][order].astype(np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,10 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+
+#: Blanks between two columns of a table.
+GAP = 2
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -47,6 +52,11 @@ def remark(text: str, style: str | None = None) -> None:
     console(stderr=True).print(text, style=style, soft_wrap=True)
 
 
+def warn(text: str) -> None:
+    """Print a warning."""
+    remark(f"Warning: {text}", style="yellow")
+
+
 def visible(value: object) -> str:
     """An id as it can be shown on one line: what a terminal would obey is spelled out."""
     text = str(value)
@@ -55,46 +65,56 @@ def visible(value: object) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
-def facts(rows: Iterable[tuple[str, str]]) -> Table:
-    """Lines of the form *what: value*, the values below each other."""
-    from rich.table import Table
-
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True, style="bold")
-    grid.add_column(overflow="fold")
-    for what, value in rows:
-        grid.add_row(what, value)
-    return grid
+def show_facts(rows: Iterable[tuple[str, str]], *, width: int = 0) -> None:
+    """Print lines of the form *what  value*, the values below each other, ``width`` or more from the left."""
+    told = list(rows)
+    width = max(width, *(len(what) + GAP for what, _ in told))
+    for what, value in told:
+        show_hanging(what.ljust(width), value, style="bold")
 
 
-def bullets(lines: Iterable[str]) -> Table:
-    """Sentences below each other, each with a dash."""
-    from rich.table import Table
-
-    grid = Table.grid(padding=(0, 1))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
+def show_bullets(lines: Iterable[str]) -> None:
+    """Print sentences below each other, each with a dash."""
     for line in lines:
-        grid.add_row("-", visible(line))
-    return grid
+        show_hanging("- ", line)
+
+
+def show_hanging(start: str, text: str, style: str = "") -> None:
+    """Print a text that continues below itself; ``start`` stands before its first line.
+
+    It is wrapped between words only: a path or an id stays in one piece, even if it is too long for the line.
+    """
+    from rich.text import Text
+
+    out = console()
+    room = max(out.width - len(start), 20)
+    lines = textwrap.wrap(visible(text), room, break_long_words=False, break_on_hyphens=False) or [""]
+    for number, line in enumerate(lines):
+        out.print(Text.assemble((start if number == 0 else " " * len(start), style), line), soft_wrap=True)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1, fold: str | None = None) -> Table:
     """A table whose first ``left`` columns hold text and the others figures, aligned to the right.
 
-    What does not fit is cut, and the cut is shown (…), except in the column ``fold``, which is continued below.
+    Where it is too wide, the column ``fold`` is continued below; without one, the widest text is cut, and the cut is
+    shown (…). Figures are never cut.
     """
+    from rich.cells import cell_len
     from rich.table import Table
 
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    cells = [[visible(cell) for cell in row] for row in rows]
+    width = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
+    excess = sum(width) + GAP * (len(width) - 1) - console().width
+    widest = max(range(left), key=lambda position: width[position])
+    if excess > 0 and fold is None:
+        width[widest] = max(width[widest] - excess, 1)
+    made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
     for position, name in enumerate(columns):
-        folded = name == fold
-        made.add_column(
-            name,
-            justify="left" if position < left or folded else "right",
-            no_wrap=not folded,
-            overflow="fold" if folded else "ellipsis",
-        )
-    for row in rows:
-        made.add_row(*(visible(cell) for cell in row))
+        if name == fold:
+            made.add_column(name, overflow="fold")
+        else:
+            side = "left" if position < left else "right"
+            made.add_column(name, justify=side, no_wrap=True, overflow="ellipsis", max_width=width[position])  # type: ignore[arg-type]
+    for row in cells:
+        made.add_row(*row)
     return made

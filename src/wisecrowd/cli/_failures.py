@@ -11,7 +11,7 @@ from typing import TextIO
 
 import typer
 
-from wisecrowd.cli._console import remark
+from wisecrowd.cli._console import remark, warn
 from wisecrowd.errors import DataWarning, NotConverged, UsageError, WisecrowdError
 
 #: Exit codes: bad input, bad usage, Ctrl-C.
@@ -64,7 +64,7 @@ def _plain_warnings() -> Iterator[None]:
         text = str(message)
         if text not in said:
             said.add(text)
-            remark(f"Warning: {text}", style="yellow")
+            warn(text)
 
     with warnings.catch_warnings():
         for category in (DataWarning, NotConverged):

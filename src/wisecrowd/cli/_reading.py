@@ -89,7 +89,23 @@ class Reading:
         """The votes in a file or folder."""
         from wisecrowd import io
 
-        return io.read(path, **self.arguments())
+        return io.read(located(path), **self.arguments())
+
+
+def located(path: Path) -> Path:
+    """The path itself, or the folder of the dataset that has this name."""
+    if path.exists() or len(path.parts) != 1:
+        return path
+    from wisecrowd.datasets import list_datasets
+    from wisecrowd.errors import InputError
+
+    known = list_datasets()
+    if path.name not in known.index:
+        return path
+    where = known.at[path.name, "where"]
+    if not known.at[path.name, "downloaded"]:
+        raise InputError(f"the dataset {path} is not here yet; get it with: wisecrowd datasets fetch {path}")
+    return Path(str(where))
 
 
 def read_truth(path: Path, reading: Reading) -> pd.Series:
@@ -97,6 +113,7 @@ def read_truth(path: Path, reading: Reading) -> pd.Series:
     from wisecrowd import io
     from wisecrowd.errors import InputError
 
+    path = located(path)
     if reading.task is not None:
         with contextlib.suppress(InputError):
             return io.read_truth(path, task=reading.task, numeric=reading.numeric)

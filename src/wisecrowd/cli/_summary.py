@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from wisecrowd.cli._console import visible
@@ -60,16 +61,16 @@ def _ranked(workers: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
     z = 1.96
     middle = (accuracy + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(np.maximum(accuracy * (1 - accuracy) / n + z**2 / (4 * n**2), 0))
-    best, worst = np.argsort(-(middle - half), kind="stable"), np.argsort(middle + half, kind="stable")
-    count = min(_SHOWN_WORKERS, len(known) // 2) if len(known) > 1 else len(known)
+    best = np.argsort(-(middle - half), kind="stable")[: min(_SHOWN_WORKERS, (len(known) + 1) // 2)]
+    worst = [one for one in np.argsort(middle + half, kind="stable").tolist() if one not in best][:_SHOWN_WORKERS]
 
-    def rows(order: Any) -> list[dict[str, Any]]:
+    def rows(chosen: Iterable[int]) -> list[dict[str, Any]]:
         return [
             {"worker": str(known.index[one]), "accuracy": round(float(accuracy[one]), 6), "n_labels": float(n[one])}
-            for one in order[:count].tolist()
+            for one in chosen
         ]
 
-    return {"best": rows(best), "worst": rows(worst) if len(known) > 1 else []}
+    return {"best": rows(best.tolist()), "worst": rows(worst)}
 
 
 def lines(summary: dict[str, Any]) -> list[tuple[str, str]]:

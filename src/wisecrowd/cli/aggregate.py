@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wisecrowd.cli._console import facts, show
+from wisecrowd.cli._console import show_facts, warn
 from wisecrowd.cli._options import Quiet, flag, with_options
 from wisecrowd.cli._reading import Reading, Votes
 
@@ -79,14 +79,13 @@ def aggregate(
       wisecrowd aggregate votes.csv --truth gold.csv -o results
       wisecrowd aggregate votes.csv --score gold.csv -o results
     """  # fmt: skip
-    import warnings
+    import json
 
     from wisecrowd import progress
-    from wisecrowd._files import write_json
-    from wisecrowd.cli._outputs import RECORD, check_folder, table_of, write_all
+    from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._summary import lines, size, summarise
-    from wisecrowd.errors import DataWarning, UsageError
+    from wisecrowd.errors import UsageError
     from wisecrowd.run import record
 
     if output is None and (proba or save):
@@ -106,32 +105,15 @@ def aggregate(
     if known is not None:
         summary["score"] = _score(known, gold, fitted)
     run = record(fitted, crowd, source=str(votes), summary=summary)
-
+    kept = "nothing; -o FOLDER keeps the results"
     if output is not None:
-        tables = _tables(fitted, proba=proba)
-        run["files"] = [*tables, *([MODEL] if save else [])]
-        stale = [name for name in (WORKERS, POSTERIOR, MODEL) if name not in run["files"] and (output / name).exists()]
-        if stale:
-            warnings.warn(f"{', '.join(stale)} in {output} is from an earlier run", DataWarning, stacklevel=1)
-        if save:
-            fitted.save(output / MODEL)
-        # The record comes first to get its name last: where it is, the rest is.
-        files: dict[Path, Writer] = {output / RECORD: lambda path: write_json(path, run)}
-        write_all(files | {output / name: table_of(table) for name, table in tables.items()})
+        run["files"] = _write(output, fitted, run, proba=proba, save=save)
+        kept = f"{', '.join(run['files'])} in {output}"
     if as_json:
-        import json
-
         typer.echo(json.dumps(run, indent=2, ensure_ascii=False))
     elif not quiet:
-        wrote = f"{', '.join([*run['files'], RECORD])} in {output}" if output else "nothing; name a folder with -o"
-        told = [
-            ("Read", str(votes)),
-            ("Votes", size(crowd)),
-            ("Method", _how(fitted)),
-            *lines(summary),
-            ("Wrote", wrote),
-        ]
-        show(facts(told))
+        begin = [("Read", str(votes)), ("Votes", size(crowd)), ("Method", _how(fitted))]
+        show_facts([*begin, *lines(summary), ("Wrote", kept)])
 
 
 def _chosen(name: str, assignments: list[str], jobs: int) -> Aggregator:
@@ -172,6 +154,24 @@ def _score(known: pd.Series, gold: pd.Series | None, fitted: Aggregator) -> dict
         )
     figures = summary(fair, fitted)
     return figures | ({} if told is None else {"gold_left_out": int(told.sum())})
+
+
+def _write(output: Path, fitted: Aggregator, run: dict[str, Any], *, proba: bool, save: bool) -> list[str]:
+    """Write everything there is to keep, and give the names of the files."""
+    from wisecrowd._files import write_json
+    from wisecrowd.cli._outputs import RECORD, table_of, write_all
+
+    tables = _tables(fitted, proba=proba)
+    names = [*tables, *([MODEL] if save else []), RECORD]
+    stale = [name for name in (WORKERS, POSTERIOR, MODEL) if name not in names and (output / name).exists()]
+    if stale:
+        warn(f"{', '.join(stale)} in {output}: left there by an earlier run, not part of this one")
+    if save:
+        fitted.save(output / MODEL)
+    # The record comes first to get its name last: where it is, the rest is.
+    files: dict[Path, Writer] = {output / RECORD: lambda path: write_json(path, run | {"files": names})}
+    write_all(files | {output / name: table_of(table) for name, table in tables.items()})
+    return names
 
 
 def _tables(fitted: Aggregator, *, proba: bool) -> dict[str, pd.DataFrame]:

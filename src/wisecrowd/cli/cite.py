@@ -15,10 +15,12 @@ def cite(
 ) -> None:
     """Print BibTeX for the papers behind methods.
 
-    Several methods at once give every paper once:
+    Examples:
 
       wisecrowd cite dawid-skene
       wisecrowd cite dawid-skene one-coin >> paper.bib
+
+    A paper behind several of the methods is printed once.
     """
     from wisecrowd.citation import cite as bibtex
 

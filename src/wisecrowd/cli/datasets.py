@@ -1,7 +1,104 @@
-"""``wisecrowd datasets``: published crowds."""
+"""``wisecrowd datasets``: published crowds, here or to be downloaded."""
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 import typer
 
-app = typer.Typer()
+from wisecrowd.cli._console import show, show_facts, table
+
+app = typer.Typer(no_args_is_help=False)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="A name from: wisecrowd datasets")]
+
+
+@app.callback(invoke_without_command=True)
+def datasets(context: typer.Context) -> None:
+    """List the datasets that can be used by name; fetch one, or show what is in it.
+
+    Datasets are folders in the folders that the variable WISECROWD_DATA lists, or were downloaded:
+
+      wisecrowd datasets
+      wisecrowd datasets fetch labelme
+      wisecrowd datasets show labelme
+      wisecrowd aggregate labelme --score labelme
+
+    A dataset's name can stand wherever a command takes votes or truth.
+    """
+    if context.invoked_subcommand is None:
+        _list()
+
+
+@app.command()
+def fetch(name: Name) -> None:
+    """Download a dataset from where its authors published it, check it, and keep it.
+
+    Example:
+
+      wisecrowd datasets fetch labelme
+
+    Once it is there, its name is enough: wisecrowd check labelme
+    """
+    from wisecrowd.datasets import fetch_dataset
+
+    fetched = fetch_dataset(name)
+    show_facts([("Fetched", repr(fetched)), ("Where", str(fetched.folder))])
+
+
+@app.command(name="show")
+def show_one(name: Name) -> None:
+    """Show what a dataset holds, where it comes from, and whom to cite.
+
+    Example:
+
+      wisecrowd datasets show labelme
+
+    All its parts in Python: wisecrowd.load_dataset("labelme")
+    """
+    from pathlib import Path
+
+    from wisecrowd.cli._reading import located
+    from wisecrowd.cli._summary import size
+    from wisecrowd.datasets import load_dataset
+
+    found = load_dataset(located(Path(name)))
+    rows = [("Name", found.name), ("Votes", size(found.crowd))]
+    if found.crowd.classes is not None:
+        rows.append(("Classes", ", ".join(map(str, found.meta.get("class_names", found.crowd.classes)))))
+    if found.truth is not None:
+        rows.append(("Truth", f"{len(found.truth):,} tasks"))
+    if found.splits is not None:
+        rows.append(("Splits", ", ".join(f"{split} {n:,}" for split, n in found.splits.value_counts().items())))
+    if found.features is not None:
+        rows.append(("Features", f"{found.features.shape[1]:,} numbers for each of {len(found.features):,} tasks"))
+    if found.texts is not None:
+        rows.append(("Texts", f"{len(found.texts):,} tasks"))
+    for key in ("source", "citation", "licence"):
+        if found.meta.get(key):
+            rows.append((key.capitalize(), _plain(found.meta[key])))
+    show_facts([*rows, ("Where", str(found.folder))])
+
+
+def _list() -> None:
+    from wisecrowd.datasets import list_datasets
+
+    known = list_datasets()
+    columns = ["tasks", "workers", "labels", "classes", "gold"]
+    rows = [
+        (name, *("" if count is None else f"{count:,}" for count in counts))
+        for name, *counts in known[columns].astype(object).where(known[columns].notna(), None).itertuples()
+    ]
+    show(table(["name", *columns], rows))
+    absent = known.index[~known["downloaded"].astype(bool)]
+    show()
+    if len(absent):
+        show(f"To be downloaded first: {', '.join(absent)}. For example: wisecrowd datasets fetch {absent[0]}")
+    show("More about one of them: wisecrowd datasets show NAME")
+
+
+def _plain(value: Any) -> str:
+    """What a dataset tells about itself may have parts; their values say enough."""
+    if isinstance(value, dict):
+        return ", ".join(map(_plain, value.values()))
+    return "; ".join(map(_plain, value)) if isinstance(value, list) else str(value)

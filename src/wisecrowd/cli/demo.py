@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wisecrowd.cli._console import bullets, heading, show, show_verbatim, table
+from wisecrowd.cli._console import heading, show, show_bullets, show_verbatim, table
 from wisecrowd.cli._options import Quiet
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _tell(demo: Demo) -> None:
         show(f"The best {_SHOWN}; {AGREEMENT} has all.", style="dim")
 
     heading(f"Whom to trust? What {JUDGE} makes of the workers, without knowing the truth")
-    show(bullets(in_words(demo.verdicts, demo.crowd.n_classes)))
+    show_bullets(in_words(demo.verdicts, demo.crowd.n_classes))
 
     heading("Was that right? The workers as they were made")
     check = demo.check()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wisecrowd.cli._console import facts, heading, show, show_verbatim, table
+from wisecrowd.cli._console import heading, show, show_facts, show_verbatim, table
 
 if TYPE_CHECKING:
     from wisecrowd.base import Method
@@ -29,6 +29,8 @@ def methods(
 
       wisecrowd methods
       wisecrowd methods dawid-skene
+
+    The names are those that wisecrowd aggregate -m takes.
     """
     if name is None:
         _list()
@@ -57,7 +59,7 @@ def _page(method: type[Method]) -> None:
     from wisecrowd.registry import kind_of
 
     text, example = _split(inspect.getdoc(method) or "")
-    show(facts([(method.name, f"wisecrowd.{method.__name__} in Python; kind: {kind_of(method)}")]))
+    show_facts([(method.name, f"wisecrowd.{method.__name__} in Python; kind: {kind_of(method)}")])
     show()
     show_verbatim(text)
     fields = dataclasses.fields(method)
@@ -72,7 +74,7 @@ def _page(method: type[Method]) -> None:
         show_verbatim(textwrap.indent(example, "  "))
     if method.references:
         heading(f"Papers: wisecrowd cite {method.name}")
-        show(facts((short(key), _title(entry(key))) for key in method.references))
+        show_facts((short(key), _title(entry(key))) for key in method.references)
 
 
 def _split(page: str) -> tuple[str, str]:

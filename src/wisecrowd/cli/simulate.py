@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wisecrowd.cli._console import facts, show
+from wisecrowd.cli._console import show_facts
 from wisecrowd.cli._options import Quiet, flag
 
 PANEL = "The workers: shares of each kind; the rest are noisy"
@@ -106,7 +106,7 @@ def simulate(
     if not quiet:
         counts = ", ".join(f"{number} {kind}" for kind, number in made.kind.value_counts().items())
         wrote = f"{output} (votes), {truth} (truth), {kinds} (workers)"
-        show(facts([("Made", size(made.crowd)), ("Workers", counts), ("Wrote", wrote)]))
+        show_facts([("Made", size(made.crowd)), ("Workers", counts), ("Wrote", wrote)])
 
 
 def _labels_per_task(text: str) -> int | tuple[int, int]:

@@ -36,8 +36,13 @@ ACCUSATIONS = {"copies", "random", "one answer", "contrary"}
 class Demo:
     """Everything that the demo found out.
 
-    >>> run_demo().fitted.name
-    'dawid-skene'
+    >>> demo = run_demo()
+    >>> demo.check().loc["spammer", "workers"].item()
+    6
+    >>> print(demo.score_of_verdicts())  # doctest: +ELLIPSIS
+    Of 14 who harm, ... were named; of 26 who mean well, ... accused.
+    >>> demo.workers().columns.tolist()
+    ['n_labels', 'accuracy', 'finding', 'detail', 'made_as']
     """
 
     simulation: Simulation
@@ -52,11 +57,7 @@ class Demo:
         return self.simulation.crowd
 
     def check(self) -> pd.DataFrame:
-        """How many workers of each simulated kind were found out: a row by kind with workers, right and taken_for.
-
-        >>> run_demo().check().loc["spammer", "workers"].item()
-        6
-        """
+        """How many workers of each simulated kind were found out: a row by kind with workers, right and taken_for."""
         found = pd.Series({verdict.worker: verdict.finding for verdict in self.verdicts})
         rows = {}
         for kind, deserved in DESERVED.items():
@@ -67,25 +68,17 @@ class Demo:
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("kind")
 
     def score_of_verdicts(self) -> str:
-        """One sentence on whether the bad workers were named, and the good ones spared.
-
-        >>> print(run_demo().score_of_verdicts())  # doctest: +ELLIPSIS
-        Of 14 who harm, ... were named; of 26 who mean well, ... accused.
-        """
+        """One sentence on whether the bad workers were named, and the good ones spared."""
         accused = pd.Series({verdict.worker: verdict.finding in ACCUSATIONS for verdict in self.verdicts})
         harmful = self.simulation.kind.map(lambda kind: DESERVED[kind] <= ACCUSATIONS)
-        spared = int(accused[~harmful].sum())
+        wronged = int(accused[~harmful].sum())
         return (
             f"Of {harmful.sum()} who harm, {accused[harmful].sum()} were named; of {(~harmful).sum()} who mean well, "
-            f"{spared or 'none'} {'were' if spared > 1 else 'was'} accused."
+            f"{wronged or 'none'} {'were' if wronged > 1 else 'was'} accused."
         )
 
     def workers(self) -> pd.DataFrame:
-        """What was made of each worker, and what they were made as.
-
-        >>> run_demo().workers().columns.tolist()
-        ['n_labels', 'accuracy', 'finding', 'detail', 'made_as']
-        """
+        """What was found out about each worker, and what they were made as."""
         rows = [(one.n_labels, one.accuracy, one.finding, one.detail) for one in self.verdicts]
         table = pd.DataFrame(
             rows, columns=["n_labels", "accuracy", "finding", "detail"], index=self.simulation.kind.index

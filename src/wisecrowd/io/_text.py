@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from wisecrowd.errors import InputError
+from wisecrowd.io.problems import EmptyInput
 
 #: Enough for any header, and for the first records of most files.
 HEAD = 1 << 16
@@ -32,7 +33,7 @@ def head_lines(path: Path) -> list[str]:
     """The first lines of a text file; whatever else it may be is refused by name."""
     raw = first_bytes(path)
     if not raw.strip():
-        raise InputError("it is empty; a header line and a row per vote were wanted")
+        raise EmptyInput("it is empty; a header line and a row per vote were wanted")
     for magic, what in _MAGIC.items():
         if raw.startswith(magic):
             raise InputError(f"it is {what}, not text")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wisecrowd.errors import InputError, did_you_mean, some
+from wisecrowd.errors import did_you_mean, some
+from wisecrowd.io.problems import MissingColumn
 
 #: Names under which others keep the same thing, without case, spaces, dashes and underscores; the first names are ours.
 _TASK = ("task", "taskid", "question", "questionid", "item", "itemid", "example", "exampleid", "object", "objectid",
@@ -34,11 +35,11 @@ def find_column(names: Sequence[str], role: str, given: str | None = None) -> st
     >>> find_column(["item", "unit_id"], "task")
     Traceback (most recent call last):
         ...
-    wisecrowd.errors.InputError: the task column could be 'item' or 'unit_id'; say which: task="item" (--task item)
+    wisecrowd.io.problems.MissingColumn: the task column could be 'item' or 'unit_id'; say which: task="item" (--task item)
     """
     if given is not None:
         if given not in names:
-            raise InputError(
+            raise MissingColumn(
                 f"there is no column {given!r} to be the {role}; the columns are {some(names, 12)}."
                 f"{did_you_mean(given, names)}"
             )
@@ -48,13 +49,13 @@ def find_column(names: Sequence[str], role: str, given: str | None = None) -> st
     for group in ROLES[role]:
         found = [name for name in names if plain(name) in group]
         if len(found) > 1:
-            raise InputError(
+            raise MissingColumn(
                 f"the {role} column could be {' or '.join(map(repr, found))}; say which: "
                 f'{role}="{found[0]}" (--{role} {found[0]})'
             )
         if found:
             return found[0]
-    raise InputError(_missing(names, role))
+    raise MissingColumn(_missing(names, role))
 
 
 def plain(name: str) -> str:
@@ -74,7 +75,10 @@ def _missing(names: Sequence[str], role: str) -> str:
             message + f"It is one column, perhaps because {separators[0]!r} separates the values: use a comma or a tab"
         )
     if not any(plain(name) in group for name in names for groups in ROLES.values() for group in groups):
-        message += "If the first line is a vote already, put the header task,worker,label above it. "
+        message += (
+            "If the first line is a vote already, put the header task,worker,label above it; if rows are tasks and "
+            'columns are workers, say format="mace" (--format mace). '
+        )
     message += f'Say which it is: {role}="NAME" (--{role} NAME)'
     if role == "worker":
         message += ", or worker=False if nobody knows who said what"

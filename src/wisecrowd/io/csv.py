@@ -17,6 +17,7 @@ from wisecrowd.errors import InputError, some
 from wisecrowd.io import _text
 from wisecrowd.io.columns import ROLES, find_column, plain
 from wisecrowd.io.formats import Format, Options, Truth, Votes
+from wisecrowd.io.problems import EmptyInput
 from wisecrowd.io.tables import Columns, text_portions, truth_frame
 
 _CODED = pa.dictionary(pa.int32(), pa.string())
@@ -119,6 +120,8 @@ def _table(path: Path, separator: str, kinds: dict[str, pa.DataType], *, header:
     except pa.ArrowInvalid as error:
         if "UTF8" in str(error):
             raise _text.not_utf8(error) from None
+        if "Empty CSV" in str(error):
+            raise EmptyInput("there are no votes in it: the header is followed by nothing") from None
         if not ragged:
             raise InputError(f"it cannot be read as a table separated by {separator!r}: {error}") from None
     ragged.clear()

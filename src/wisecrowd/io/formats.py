@@ -22,6 +22,7 @@ from wisecrowd._building import Missing, Vocabulary
 from wisecrowd._rows import Duplicates
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import InputError, UsageError, did_you_mean, one_of
+from wisecrowd.io.problems import EmptyInput
 
 log = logging.getLogger("wisecrowd.io")
 
@@ -73,7 +74,7 @@ class Votes:
         """Judge the votes: a crowd, or an error that says what is wrong."""
         table, numeric = self.table, self.numeric or options.numeric
         if table.num_rows == 0:
-            raise InputError("there are no votes in it: a row per vote was wanted, with a task, a worker and a label")
+            raise EmptyInput("there are no votes in it: a row per vote was wanted, with a task, a worker and a label")
         if numeric:
             place = table.column_names.index("label")
             table = table.set_column(place, "label", numbers(table["label"], "label"))
@@ -165,7 +166,7 @@ def find_format(path: Path, name: str | None = None) -> Format:
         near = did_you_mean(path.name, [entry.name for entry in path.parent.iterdir()]) if path.parent.is_dir() else ""
         raise InputError(f"there is no file or folder {path}.{near}")
     if path.is_file() and path.stat().st_size == 0:
-        raise InputError(f"{path} is empty; a file with a row per vote was wanted")
+        raise EmptyInput(f"{path} is empty; a file with a row per vote was wanted")
     known = [form for form in formats().values() if form.sniff(path)]
     known += [form for form in formats().values() if path.is_file() and form.matches(path)]
     if not known:
@@ -189,7 +190,7 @@ def about(path: Path) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise type(error)(f"{path}: {error}") from None
 
 
 def drop_holes(table: pa.Table) -> pa.Table:

@@ -17,6 +17,7 @@ from wisecrowd.errors import InputError
 from wisecrowd.io import _text
 from wisecrowd.io.columns import ROLES, find_column, plain
 from wisecrowd.io.formats import Format, Options, Truth, Votes
+from wisecrowd.io.problems import MixedTypes
 from wisecrowd.io.tables import Columns, text_portions, truth_frame
 
 _KINDS = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
@@ -115,8 +116,8 @@ def _kind(records: Sequence[dict[str, Any]], name: str) -> pa.DataType:
     return _KINDS[float if float in kinds else kinds.pop() if kinds else str]
 
 
-def _mixed(error: object) -> InputError:
-    return InputError(f"a value is not like those before it: {error}; keep to one type per key, for example text")
+def _mixed(error: object) -> MixedTypes:
+    return MixedTypes(f"a value is not like those before it: {error}; keep to one type per key, for example text")
 
 
 def _records(path: Path) -> list[dict[str, Any]]:

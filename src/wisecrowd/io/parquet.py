@@ -11,7 +11,6 @@ from wisecrowd._distinct import distinct
 from wisecrowd._files import atomic_path
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import InputError
-from wisecrowd.io import _text
 from wisecrowd.io.columns import find_column
 from wisecrowd.io.formats import Format, Options, Truth, Votes
 from wisecrowd.io.tables import Columns, truth_frame, votes_table
@@ -95,7 +94,10 @@ def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _sniff(path: Path) -> bool:
-    return path.is_file() and _text.first_bytes(path).startswith(b"PAR1")
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(4) == b"PAR1"
 
 
 PARQUET = Format(

@@ -1,0 +1,116 @@
+"""Where the data of a benchmark come from: a stored dataset, or a simulation."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+from wisecrowd import metrics
+from wisecrowd._rows import Duplicates
+from wisecrowd.datasets import Dataset, list_datasets, load_dataset
+from wisecrowd.errors import InputError
+from wisecrowd.io.folder import ANNOTATIONS, TRUTH
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A dataset by name; ``duplicates`` is part of a paper's protocol, so it is always said.
+
+    ``positive`` is the class whose F1 is the figure ``positive_f1``.
+
+    >>> Stored("no_such_dataset", duplicates="keep").absence()
+    "the dataset 'no_such_dataset' is not on this machine; WISECROWD_DATA names the folders to look in"
+    """
+
+    name: str
+    duplicates: Duplicates
+    figures: tuple[str, ...] = ("accuracy",)
+    positive: str | None = None
+
+    is_random: ClassVar[bool] = False
+
+    def load(self, seed: int) -> Dataset:  # noqa: ARG002  # the same data for every seed
+        """The dataset; one without truth cannot be scored, and is refused."""
+        dataset = load_dataset(self.name, duplicates=self.duplicates)
+        if dataset.truth is None:
+            raise InputError(f"{self.name} has no truth to score against")
+        return dataset
+
+    def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
+        """The usual figures, and F1 of the positive class when there is one."""
+        figures = metrics.summary(dataset.truth, prediction)
+        if self.positive is not None:
+            figures["positive_f1"] = metrics.f1(
+                dataset.truth, prediction, average="binary", positive=self.positive
+            )  # fmt: skip
+        return figures
+
+    def absence(self) -> str | None:
+        """Says so when the dataset is not on this machine."""
+        if self.name in _folders():
+            return None
+        return f"the dataset {self.name!r} is not on this machine; WISECROWD_DATA names the folders to look in"
+
+    def identity(self) -> Any:
+        """Name, protocol, and the digest of the files: new data under an old name are other data."""
+        folder = Path(_folders()[self.name])
+        return [self.name, self.duplicates, self.positive, [_sha256(folder / file) for file in (ANNOTATIONS, TRUTH)]]
+
+    def size(self) -> int:
+        """The number of labels, as the dataset tells it."""
+        labels = list_datasets().at[self.name, "labels"]
+        return int(labels) if labels == labels else 0
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A crowd from `wisecrowd.simulate_crowd` with these settings; every seed makes another one.
+
+    >>> Simulated({"n_tasks": 50, "n_workers": 5}).load(seed=1)
+    Dataset('simulated', Crowd(150 labels: 50 tasks x 5 workers, 4 classes, 3.0 labels/task), truth of 50 tasks)
+    """
+
+    settings: Mapping[str, Any]
+    figures: tuple[str, ...] = ("accuracy",)
+
+    is_random: ClassVar[bool] = True
+
+    def load(self, seed: int) -> Dataset:
+        """Simulate."""
+        from wisecrowd.simulate import simulate_crowd
+
+        made = simulate_crowd(**self.settings, random_state=seed)
+        return Dataset(name="simulated", crowd=made.crowd, truth=made.truth)
+
+    def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
+        """The usual figures."""
+        return metrics.summary(dataset.truth, prediction)
+
+    def absence(self) -> str | None:
+        """Never absent."""
+        return None
+
+    def identity(self) -> Any:
+        """The settings."""
+        return dict(self.settings)
+
+    def size(self) -> int:
+        """The number of labels, if each task gets the same."""
+        per_task = self.settings.get("labels_per_task", 3)
+        return int(self.settings.get("n_tasks", 1000)) * (per_task if isinstance(per_task, int) else 3)
+
+
+def _folders() -> dict[str, str]:
+    return dict(list_datasets()["where"].dropna())
+
+
+@cache
+def _sha256(file: Path) -> str | None:
+    if not file.is_file():
+        return None
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,130 @@
+"""What answers in a benchmark. Any importable callable can; these make a method of the registry into one."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import hashlib
+import inspect
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from types import MappingProxyType
+from typing import Any, ClassVar, Never, cast
+
+from wisecrowd.base import Aggregator
+from wisecrowd.datasets import Dataset
+from wisecrowd.errors import InputError, UsageError
+from wisecrowd.registry import find
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """An aggregator of the registry with settings; its ``random_state``, if it has one, is the seed.
+
+    ``at_most`` declines crowds with more labels than that: where a method is known to be slow, the table says so
+    instead of waiting.
+
+    >>> from wisecrowd.bench.data import Simulated
+    >>> data = Simulated({"n_tasks": 200, "workers": ["expert"] * 5})
+    >>> bool(Aggregate("dawid-skene")(data.load(seed=0), 0).converged_)
+    True
+    >>> Aggregate("dawid-skene", at_most=500)(data.load(seed=0), 0)
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.InputError: too slow for a crowd of more than 500 labels
+    """
+
+    method: str
+    settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    at_most: int | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"settings": dict(self.settings)}  # a mapping proxy does not travel between processes
+
+    def __call__(self, dataset: Dataset, seed: int) -> Aggregator:
+        """Fit the method to the dataset's votes, with its features if the method looks at features."""
+        kind = self._kind
+        if self.at_most is not None and dataset.crowd.n_labels > self.at_most:
+            raise InputError(f"too slow for a crowd of more than {self.at_most:,} labels")
+        if kind.uses_features and dataset.features is None:
+            raise InputError("looks at features, and this dataset has none")
+        seeded = {"random_state": seed} if self.is_random else {}
+        return kind(**seeded, **self.settings).fit(dataset.crowd, dataset.features if kind.uses_features else None)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the answer may depend on the seed."""
+        try:
+            return any(field.name == "random_state" for field in dataclasses.fields(self._kind))
+        except UsageError:  # the answer will say what is wrong
+            return False
+
+    def identity(self) -> Any:
+        """Method, all parameters and the code that is its own: what must be equal for an old answer to count."""
+        kind = self._kind
+        parameters = kind(**self.settings).get_params()
+        code = [code_digest(part.__module__) for part in kind.__mro__ if _is_family(part.__module__)]
+        return [self.method, {name: repr(value) for name, value in sorted(parameters.items())}, self.at_most, code]
+
+    @property
+    def _kind(self) -> type[Aggregator]:
+        kind = find(self.method)
+        if not issubclass(kind, Aggregator):
+            raise UsageError(f"{self.method} does not aggregate votes")
+        return cast(type[Aggregator], kind)
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A method of the paper that wisecrowd does not have: its figures are shown, and why ours are not.
+
+    >>> Absent("needs a belief propagation of its own")(None, 0)
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.UsageError: not in wisecrowd: needs a belief propagation of its own
+    """
+
+    reason: str
+
+    is_random: ClassVar[bool] = False
+
+    def __call__(self, dataset: Dataset | None, seed: int) -> Never:
+        """Decline."""
+        raise UsageError(f"not in wisecrowd: {self.reason}")
+
+    def identity(self) -> Any:
+        """The reason."""
+        return self.reason
+
+
+def identity_of(entry: Any) -> Any:
+    """What tells an entry from others, ready for JSON: its own word for it, or its name and its module's code.
+
+    >>> identity_of(Absent("no source"))
+    'no source'
+    """
+    if hasattr(entry, "identity"):
+        return entry.identity()
+    name = getattr(entry, "__qualname__", repr(entry))
+    return [entry.__module__, name, code_digest(entry.__module__)]
+
+
+@cache
+def code_digest(module: str) -> str:
+    """A digest of what a module does; comments and docstrings do not count.
+
+    >>> code_digest("wisecrowd.em") == code_digest("wisecrowd.base")
+    False
+    """
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
+
+
+def _is_family(module: str) -> bool:
+    """Whether a method inherits what it computes from there, rather than what every method has."""
+    return module.startswith("wisecrowd.") and module != "wisecrowd.base"

@@ -1,0 +1,162 @@
+"""``wisecrowd bench``: the tables of papers beside ours."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wisecrowd.cli._console import console, remark, show, show_verbatim, table
+from wisecrowd.cli._options import Quiet, flag
+
+if TYPE_CHECKING:
+    from wisecrowd.bench._answers import Cell, Row
+    from wisecrowd.bench.session import Session
+
+app = typer.Typer(no_args_is_help=True, help="Run benchmarks: tables of papers beside our own.")
+
+FOLDER = Path("benchmarks/results")
+
+Name = Annotated[
+    str, typer.Argument(metavar="BENCHMARK", show_default=False, help="A name from the list, or a Python file.")
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TITLE",
+        show_default=False,
+        help="Only this method or dataset, by its title in the table (* matches anything); may be repeated.",
+    ),
+]
+Folder = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the results are kept.")]
+
+
+@app.command("list")
+def list_them() -> None:
+    """List the benchmarks.
+
+    wisecrowd bench list
+    """
+    from wisecrowd.bench import list_benchmarks
+
+    show(table(["benchmark", "what it compares"], list_benchmarks().items(), left=2, fold="what it compares"))
+    show()
+    show("Run one: wisecrowd bench run zheng2017")
+
+
+@app.command()
+def run(
+    name: Name,
+    *,
+    only: Only = None,
+    seeds: Annotated[
+        int | None, typer.Option(metavar="N", min=1, show_default=False, help="How often to run what is random.")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes at a time.")] = 2,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", show_default=False, help="Stop a method on a dataset after this time."),
+    ] = None,
+    fresh: Annotated[bool, flag("--fresh", help="Run again what was run before.")] = False,
+    output: Folder = FOLDER,
+    quiet: Quiet = False,
+) -> None:
+    """Run a benchmark, or what is left of it, and show its table.
+
+    What is done is kept as it comes: interrupt it and start it again, and it goes on where it stopped.
+
+      wisecrowd bench run zheng2017
+      wisecrowd bench run zheng2017 --only MV --only "D_*"
+      wisecrowd bench run all-aggregators --jobs 4
+      wisecrowd bench run my_table.py -o results
+
+    A method that was changed is run again; after a change in what all methods share, say --fresh.
+    """
+    from wisecrowd.bench import find_benchmark
+    from wisecrowd.bench.session import Session
+    from wisecrowd.cli._outputs import check_writable
+
+    benchmark = find_benchmark(name)
+    check_writable(output / f"{benchmark.name}.parquet")
+    session = Session(benchmark, output, only=only or (), seeds=seeds, time_limit=time_limit, fresh=fresh)
+    for title, reason in session.absent.items():
+        remark(f"Note: {title} is left out: {reason}", style="dim")
+    if session.n_settled and not quiet:
+        remark(f"{session.n_settled:,} of {session.n_settled + len(session.todo):,} were run before", style="dim")
+    with contextlib.closing(session.run(jobs)) as answers:
+        for _ in _watched(answers, session, quiet=quiet):
+            pass
+    if not quiet:
+        _show(session)
+        show(f"Kept in {output / benchmark.name}.parquet, and as a page in {output / benchmark.name}.md")
+
+
+@app.command("show")
+def show_stored(
+    name: Name,
+    *,
+    only: Only = None,
+    output: Folder = FOLDER,
+    markdown: Annotated[bool, flag("--markdown", help="Print the whole page as Markdown.")] = False,
+) -> None:
+    """Show the table of what has been run so far.
+
+      wisecrowd bench show zheng2017
+      wisecrowd bench show zheng2017 --markdown
+    """  # fmt: skip
+    from wisecrowd.bench import find_benchmark
+    from wisecrowd.bench.session import Session
+
+    session = Session(find_benchmark(name), output, only=only or ())
+    if markdown:
+        show_verbatim(session.markdown().rstrip())
+    else:
+        _show(session)
+
+
+def _show(session: Session) -> None:
+    show(session.benchmark.title, style="bold")
+    show()
+    show_verbatim(session.text(console().width))
+    show()
+    show(session.provenance(), style="dim")
+
+
+def _watched(
+    answers: Iterator[tuple[Cell, Row]], session: Session, *, quiet: bool
+) -> Iterator[tuple[Cell, Row]]:  # fmt: skip
+    """The answers, while whoever waits for them sees how far they are: a bar, or a line each where nothing moves."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    out = console(stderr=True)
+    columns = (
+        TextColumn("{task.fields[count]}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[news]}", markup=False),
+    )
+    # Time goes with the number of votes, and some for every cell.
+    weights = {cell.key: cell.size + 1000 for cell in session.todo}
+    n_cells, begun = len(weights), time.monotonic()
+    with Progress(*columns, console=out, transient=True, disable=quiet or not out.is_terminal) as bar:
+        task = bar.add_task("", total=sum(weights.values()), count=f"0/{n_cells}", news="")
+        for position, (cell, row) in enumerate(answers, 1):
+            news = f"{cell}: {_in_words(cell, row)}"
+            bar.update(task, advance=weights[cell.key], count=f"{position}/{n_cells}", news=news)
+            if not (quiet or out.is_terminal):
+                remark(f"{position}/{n_cells} after {time.monotonic() - begun:,.0f} s: {news}")
+            yield cell, row
+
+
+def _in_words(cell: Cell, row: Row) -> str:
+    if row["status"] != "ok":
+        return f"{row['status']} ({row['reason']})"
+    figure = cell.source.figures[0]
+    value = row["figures"].get(figure)
+    return f"{figure} {'none' if value is None else format(value, '.4g')}, {row['seconds']:.1f} s"

@@ -1,0 +1,151 @@
+"""Look at votes before trusting what follows from them: `examine` names what is wrong and how to mend it.
+
+What would change the answer without a word is an error, and its fix names the option that settles it. What makes the
+answer less sure is a warning. What is merely good to know is a note.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from wisecrowd import vocabulary as vocab
+from wisecrowd._building import as_table
+from wisecrowd.crowd import Crowd
+from wisecrowd.doctor.checks import check_crowd, numbers_as_classes
+from wisecrowd.doctor.findings import Examination, Finding, counted
+from wisecrowd.errors import InputError, some
+from wisecrowd.io.formats import Options, Votes, drop_holes, find_format
+from wisecrowd.io.problems import EmptyInput, MissingColumn, MixedTypes
+from wisecrowd.io.tables import Columns
+
+__all__ = ["Examination", "Finding", "examine"]
+
+
+def examine(source: Any, *, format: str | None = None, **options: Any) -> Examination:
+    """Examine votes in a file, a folder, a dataframe or a crowd; ``options`` are those of :func:`wisecrowd.read`.
+
+    Whatever can be left out or read otherwise is reported and the examination goes on, so that one run tells all.
+
+    >>> print(examine({"task": [1, 1, 2], "worker": ["ann", "ann", "bob"], "label": ["cat", "cat", None]}))
+    votes: Crowd(2 labels: 1 tasks x 1 workers, 1 classes, 2.0 labels/task)
+    2 errors, 2 warnings
+    error    missing-labels: 1 of 3 rows without a label (row 2)
+             Drop such rows: missing="drop" (--missing drop).
+    error    duplicate-votes: 1 repeated vote, the same worker's same answer to the same task (task 1 by 'ann')
+             Say what to do: duplicates="distinct" counts each answer once, "keep" all of them (--duplicates distinct).
+    warning  single-worker: all votes are by 'ann', so nobody can be compared with anybody
+    warning  single-class: every vote is 'cat', so there is nothing to decide
+    """
+    wanted = Options(**options)
+    name = str(source) if isinstance(source, str | os.PathLike) else "votes"
+    if isinstance(source, Crowd):
+        return Examination(source=name, summary=repr(source), findings=tuple(check_crowd(source, settled=True)))
+    findings: list[Finding] = []
+    crowd = None
+    try:
+        votes = _votes(source, format, wanted, findings)
+        votes = _complete(votes, wanted, findings)
+        crowd = _crowd(votes, wanted, findings)
+        findings += check_crowd(crowd, settled=wanted.duplicates != "error")
+    except InputError as error:
+        findings.append(_unreadable(error))
+    return Examination(source=name, summary="" if crowd is None else repr(crowd), findings=tuple(findings))
+
+
+def _unreadable(error: InputError) -> Finding:
+    names = {MissingColumn: "missing-column", EmptyInput: "empty-file", MixedTypes: "mixed-types"}
+    return Finding(name=names.get(type(error), "unreadable"), severity="error", count=1, message=str(error))
+
+
+def _votes(source: Any, format: str | None, options: Options, findings: list[Finding]) -> Votes:
+    if isinstance(source, str | os.PathLike):
+        return find_format(Path(source), format).votes(Path(source), options)
+    if not isinstance(source, pd.DataFrame | dict):
+        table = as_table(source)
+        return Columns.choose(table.column_names, options).votes(table)
+    frame = pd.DataFrame(source).rename(columns=str)
+    columns = Columns.choose(list(frame.columns), options)
+    frame = frame[list(columns.roles.values())]
+    for name in frame:
+        if pd.api.types.infer_dtype(frame[name], skipna=True).startswith("mixed"):
+            kinds = sorted({type(value).__name__ for value in frame[name].dropna()})
+            findings.append(
+                Finding(
+                    name="mixed-types",
+                    severity="error",
+                    count=len(kinds),
+                    examples=tuple(kinds),
+                    message=f"the column {name!r} mixes {' and '.join(kinds)}",
+                    fix=f"Make it one type: df[{name!r}] = df[{name!r}].astype(str).",
+                )
+            )
+            frame[name] = frame[name].map(str, na_action="ignore")
+    return columns.votes(as_table(frame))
+
+
+def _complete(votes: Votes, options: Options, findings: list[Finding]) -> Votes:
+    """The rows that have all they need; the others are reported."""
+    table = votes.table
+    for note in votes.notes:
+        findings.append(Finding(name="columns", severity="note", count=1, message=note))
+    for column, name in (("task", "missing-ids"), ("worker", "missing-ids"), ("label", "missing-labels")):
+        holes = vocab.missing_mask(table[column]) if column in table.column_names else np.zeros(0, dtype=bool)
+        rows = np.flatnonzero(holes)
+        if rows.size:
+            findings.append(
+                Finding(
+                    name=name,
+                    severity="note" if options.missing == "drop" else "error",
+                    count=rows.size,
+                    examples=tuple(rows[:3].tolist()),
+                    message=f"{rows.size:,} of {counted(table.num_rows, 'row')} without a {column} (row {some(rows)})",
+                    fix="" if options.missing == "drop" else 'Drop such rows: missing="drop" (--missing drop).',
+                )
+            )
+    if "weight" in table.column_names:
+        weight = table["weight"].to_numpy()
+        rows = np.flatnonzero(~(np.isfinite(weight) & (weight > 0)))
+        if rows.size:
+            findings.append(
+                Finding(
+                    name="bad-weights",
+                    severity="error",
+                    count=rows.size,
+                    examples=tuple(rows[:3].tolist()),
+                    message=f"{counted(rows.size, 'weight')} not finite and positive (row {some(rows)})",
+                    fix="Leave out votes that should not count.",
+                )
+            )
+            table = table.drop_columns("weight")
+    return replace(votes, table=drop_holes(table))
+
+
+def _crowd(votes: Votes, options: Options, findings: list[Finding]) -> Crowd:
+    """The crowd of all that can be used; what stands in the way is reported and put aside."""
+    options = replace(options, duplicates="keep")
+    label = votes.table["label"]
+    if pa.types.is_floating(label.type) and not (votes.numeric or options.numeric):
+        numbers = pd.unique(label.to_numpy())
+        fractions = numbers[numbers != np.round(numbers)]
+        if fractions.size:
+            findings.append(numbers_as_classes("error", fractions))
+            options = replace(options, numeric=True)
+    try:
+        return votes.crowd(options)
+    except EmptyInput:
+        raise
+    except InputError as error:
+        findings.append(Finding(name="unknown-ids", severity="error", count=1, message=str(error)))
+    try:
+        votes = replace(votes, tasks=None, workers=None, classes=None)
+        return votes.crowd(replace(options, tasks=None, workers=None, classes=None))
+    except InputError:
+        del findings[-1]  # it was not the vocabulary
+        raise

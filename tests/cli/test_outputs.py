@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wisecrowd.cli._outputs import check_folder, check_writable, table_of, write_all, write_table
+from wisecrowd.errors import UsageError
+
+# Everything that UTF-8 can hold; a NUL is no text to Python's reader before 3.11.4.
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
+
+
+@given(texts=st.lists(TEXT, min_size=1, max_size=5), name=TEXT, suffix=st.sampled_from([".csv", ".tsv"]))
+def test_any_text_survives(tmp_path_factory: pytest.TempPathFactory, texts: list[str], name: str, suffix: str) -> None:
+    path = tmp_path_factory.mktemp("table") / f"table{suffix}"
+    frame = pd.DataFrame({"task": texts, f"x{name}": texts, "share": [0.5] * len(texts)})
+    write_table(frame, path)
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file, delimiter="," if suffix == ".csv" else "\t"))
+    assert rows == [["task", f"x{name}", "share"], *([text, text, "0.5"] for text in texts)]
+
+
+def test_quotes_only_where_needed(tmp_path: Path) -> None:
+    write_table(pd.DataFrame({"task": ["t1"], "label": ["cat"]}), tmp_path / "plain.csv")
+    assert (tmp_path / "plain.csv").read_text(encoding="utf-8") == "task,label\nt1,cat\n"
+    write_table(pd.DataFrame({"task": [""], "label": [None]}), tmp_path / "holes.csv")
+    assert (tmp_path / "holes.csv").read_text(encoding="utf-8") == 'task,label\n"",\n'
+
+
+def test_parquet_and_unknown_names(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"task": [1, 2]})
+    write_table(frame, tmp_path / "t.parquet")
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "t.parquet"), frame)
+    with pytest.raises(UsageError, match=r"end it in \.csv"):
+        write_table(frame, tmp_path / "t.xlsx")
+
+
+def test_all_files_or_none(tmp_path: Path) -> None:
+    def fail(path: Path) -> None:
+        path.write_text("half", encoding="utf-8")
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full"):
+        write_all({tmp_path / "a.csv": table_of(pd.DataFrame({"x": [1]})), tmp_path / "b.csv": fail})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_file_gets_its_name_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named: list[str] = []
+    replace = Path.replace
+
+    def spy(self: Path, target: Path) -> Path:
+        named.append(Path(target).name)
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", spy)
+    frame = pd.DataFrame({"x": [1]})
+    write_all({tmp_path / "run.csv": table_of(frame), tmp_path / "labels.csv": table_of(frame)})
+    assert named == ["labels.csv", "run.csv"]
+
+
+def test_folders_are_refused_before_the_work(tmp_path: Path) -> None:
+    check_folder(tmp_path / "new" / "deep", ["labels.csv"])
+    check_folder(tmp_path, ["labels.csv"])
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "labels.csv").write_text("x", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"no run\.json"):
+        check_folder(tmp_path, ["labels.csv"])
+    (tmp_path / "run.json").write_text("{}", encoding="utf-8")
+    check_folder(tmp_path, ["labels.csv"])
+    with pytest.raises(UsageError, match="which is read"):
+        check_folder(tmp_path, ["labels.csv"], [tmp_path / "." / "labels.csv"])
+
+
+@pytest.mark.skipif(
+    os.name == "nt" or not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere"
+)
+def test_a_place_without_permission(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(UsageError, match="no permission"):
+        check_writable(tmp_path / "labels.csv")

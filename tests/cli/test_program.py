@@ -1,0 +1,220 @@
+"""The program as a whole: help, exit codes, failures, start-up, and Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import wisecrowd as wc
+from wisecrowd.cli import COMMANDS, app
+from wisecrowd.cli._failures import plain_failures
+from wisecrowd.errors import DataWarning, InputError, MissingExtra, UsageError
+
+NAMES = [name for names in COMMANDS.values() for name in names]
+PROGRAM = [sys.executable, "-c", "from wisecrowd.cli import main; main()"]
+HEAVY = ("sklearn", "numba", "torch", "matplotlib")
+
+
+def program(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"COLUMNS": "80", "PYTHONWARNINGS": "error"}
+    for name in ("FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS"):  # they ask for colours even in a pipe
+        environment.pop(name, None)
+    return subprocess.run(
+        [*PROGRAM, *map(str, words)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+# ---------------------------------------------------------------------- what there is
+
+
+def test_every_file_is_a_listed_command() -> None:
+    folder = Path(sys.modules["wisecrowd.cli"].__file__ or "").parent
+    files = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
+    assert files == set(NAMES), "a new command is a file and an entry in COMMANDS"
+    assert len(NAMES) == len(set(NAMES))
+
+
+@pytest.mark.parametrize("words", [[], *([name] for name in NAMES), ["datasets", "fetch"], ["datasets", "show"]])
+def test_help_teaches_by_example_and_fits(run: Any, words: list[str]) -> None:
+    result = run(*words, "--help")
+    assert result.exit_code == 0
+    assert re.search(rf"^ +wisecrowd {' '.join(words)}", result.stdout, re.MULTILINE), "no example"
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_every_command_line_in_a_help_text_is_one(run: Any) -> None:
+    """Examples in help texts must name commands and options that exist."""
+    commands = {command.name: command for command in typer.main.get_command(app).commands.values()}  # type: ignore[attr-defined]
+    for name in NAMES:
+        for line in re.findall(r"^ +wisecrowd (.+?)(?: >> .*)?$", commands[name].help or "", re.MULTILINE):
+            called, *words = line.split()
+            assert called in commands
+            options = {option for parameter in commands[called].params for option in parameter.opts}
+            assert {word for word in words if re.match(r"--?[a-z]", word)} <= options, line
+    assert "--help" in run("--help").stdout
+
+
+def test_bare_program_prints_help_and_version_is_one(run: Any) -> None:
+    assert "Usage: wisecrowd" in run().output
+    assert run("--version").stdout == f"wisecrowd {wc.__version__}\n"
+
+
+def test_an_unknown_command_gets_advice(run: Any) -> None:
+    result = run("agregate")
+    assert result.exit_code == 2
+    assert "aggregate" in result.stderr
+
+
+# ---------------------------------------------------------------------- what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InputError("bad votes"), 1),
+        (MissingExtra("fast", "the compiled kernels"), 1),
+        (UsageError("bad call"), 2),
+        (FileNotFoundError(2, "No such file or directory", "votes.csv"), 1),
+        (OSError("odd"), 1),
+        (MemoryError(), 1),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_failures_are_one_line_and_a_code(error: BaseException, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as exit_, plain_failures():
+        raise error
+    assert exit_.value.exit_code == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert str(error.args[-1] if error.args else "") in err
+
+
+def test_debug_shows_where(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit), plain_failures(debug=True):
+        raise InputError("bad votes")
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert err.splitlines()[-1] == "Error: bad votes"
+
+
+def test_debug_is_an_option_of_the_program(run: Any) -> None:
+    assert "Traceback" not in run("aggregate", "nothing.csv").stderr
+    result = run("--debug", "aggregate", "nothing.csv")
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+
+
+def test_a_bug_keeps_its_traceback() -> None:
+    with pytest.raises(ZeroDivisionError), plain_failures():
+        raise ZeroDivisionError
+
+
+def test_warnings_are_one_line_each_and_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with plain_failures():
+        for _ in range(2):
+            warnings.warn("look at t[1]", DataWarning, stacklevel=1)
+    assert capsys.readouterr().err == "Warning: look at t[1]\n"
+    with pytest.raises(DataWarning):  # and everything is as before afterwards
+        warnings.warn("again", DataWarning, stacklevel=1)
+
+
+# ---------------------------------------------------------------------- the real program
+
+
+def test_help_is_quick_and_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from wisecrowd.cli import main\n"
+        "sys.argv = ['wisecrowd', '--help']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        f"print('loaded', *(name for name in {(*HEAVY, 'pandas', 'pyarrow', 'scipy')} if name in sys.modules))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.splitlines()[-1].split() == ["loaded"]
+
+
+def test_aggregate_end_to_end_without_heavy_imports(tmp_path: Path) -> None:
+    made = wc.simulate_crowd(2000, 60, labels_per_task=5)
+    wc.write(made.crowd, tmp_path / "votes.csv")
+    (tmp_path / "gold.csv").write_text(made.truth.to_csv(), encoding="utf-8")
+    code = (
+        "import sys; from wisecrowd.cli import main\n"
+        "sys.argv = ['wisecrowd', 'aggregate', 'votes.csv', '--score', 'gold.csv', '-o', 'out']\n"
+        "try: main()\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        f"print('loaded', *(name for name in {HEAVY} if name in sys.modules))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert shown.stdout.splitlines()[-1].split() == ["loaded"]
+    assert shown.stderr == ""
+    assert json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))["input"]["labels"] == 10_000
+
+
+def test_exit_codes_and_plain_output_in_a_pipe(tmp_path: Path, votes: Path) -> None:
+    good = program("aggregate", votes.name, "-m", "majority-vote", cwd=tmp_path)
+    assert (good.returncode, good.stderr) == (0, "")
+    assert "\x1b" not in good.stdout
+    assert not any(line.endswith(" ") for line in good.stdout.splitlines())
+    bad = program("aggregate", "absent.csv", cwd=tmp_path)
+    assert bad.returncode == 1
+    assert bad.stdout == ""
+    assert len(bad.stderr.splitlines()) == 1
+    assert "\x1b" not in bad.stderr
+    assert program("aggregate", votes.name, "--bogus", cwd=tmp_path).returncode == 2
+
+
+def test_ids_that_the_terminal_cannot_show(tmp_path: Path) -> None:
+    (tmp_path / "v.csv").write_text("task,worker,label\nt1,ann,猫\n", encoding="utf-8")
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    command = [*PROGRAM, "aggregate", "v.csv", "-m", "majority-vote", "-o", "out"]
+    shown = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert shown.returncode == 0, shown.stderr
+    assert "\\u732b" in shown.stdout
+    assert "猫" in (tmp_path / "out" / "labels.csv").read_text(encoding="utf-8")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
+    shown = subprocess.run(
+        f"{sys.executable} -c 'from wisecrowd.cli import main; main()' methods dawid-skene | head -n 1",
+        shell=True, cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert shown.stdout.startswith("dawid-skene")
+    assert "Traceback" not in shown.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another thing on Windows")
+def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path) -> None:
+    wc.write(wc.simulate_crowd(3000, 60, 6, labels_per_task=6).crowd, tmp_path / "votes.csv")
+    before = sorted(tmp_path.iterdir())
+    endless = ["-p", "max_iter=1000000000", "-p", "tol=-1", "-o", "out", "--proba", "--save"]
+    # Progress is drawn after two seconds, but only on a terminal; so the fit is given time to begin.
+    running = subprocess.Popen(
+        [*PROGRAM, "aggregate", "votes.csv", *endless],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        time.sleep(4)
+        assert running.poll() is None, running.communicate()
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    assert running.returncode == 130
+    assert out == ""
+    assert err.splitlines()[-1] == "Interrupted; nothing is left half-written."
+    assert sorted(tmp_path.iterdir()) == before

@@ -1,0 +1,200 @@
+"""The demo's claims: methods are ranked by truth, and the workers are judged without it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from wisecrowd import DawidSkene, MajorityVote, metrics, registry, simulate_crowd
+from wisecrowd.base import Aggregator
+from wisecrowd.crowd import Crowd
+from wisecrowd.demo import Demo, run_demo
+from wisecrowd.demo.contest import hold_contest
+from wisecrowd.demo.copying import agreement_of_pairs, find_copies
+from wisecrowd.demo.crowd import WORKERS, DigitsCrowd, described, digits_crowd
+from wisecrowd.demo.run import ACCUSATIONS, DESERVED
+from wisecrowd.demo.verdicts import Verdict, in_words, judge
+from wisecrowd.errors import UsageError
+
+
+@pytest.fixture(scope="module")
+def demo() -> Demo:
+    return run_demo()
+
+
+# ---------------------------------------------------------------------- crowd and contest
+
+
+def test_the_crowd_is_sparse_and_motley() -> None:
+    made = digits_crowd()
+    crowd = made.simulation.crowd
+    assert crowd.shape == (1797, 40)
+    assert set(crowd.labels_per_task) == {3, 4, 5}
+    assert made.simulation.kind.value_counts().to_dict() == WORKERS
+    assert made.features.index.equals(made.simulation.truth.index)
+    assert digits_crowd().simulation.crowd == crowd
+    assert digits_crowd(1).simulation.crowd != crowd
+
+
+def test_every_method_that_wants_classes_enters(demo: Demo) -> None:
+    wanted = {name for name, method in registry.methods("aggregate").items() if not method.numeric}
+    assert {entry.method for entry in demo.contest.entries} | set(demo.contest.declined) == wanted
+
+
+def test_the_table_says_what_the_metrics_say(demo: Demo) -> None:
+    table = demo.contest.table()
+    assert table["accuracy"].is_monotonic_decreasing
+    fitted = MajorityVote().fit(demo.crowd)
+    assert table.loc["majority-vote", "accuracy"] == metrics.accuracy(demo.simulation.truth, fitted)
+    assert table.loc["majority-vote", "log_loss"] == metrics.log_loss(demo.simulation.truth, fitted)
+    assert table.loc["dawid-skene", "accuracy"] > table.loc["majority-vote", "accuracy"] + 0.1
+
+
+def test_agreement_is_symmetric_and_counts_tasks(demo: Demo) -> None:
+    agreement = demo.contest.agreement()
+    assert (np.diag(agreement) == 1).all()
+    pd.testing.assert_frame_equal(agreement, agreement.T, check_names=False)
+    fitted = {entry.method: entry.fitted for entry in demo.contest.entries}
+    same = (fitted["dawid-skene"].labels_ == fitted["one-coin"].labels_).mean()
+    assert agreement.loc["dawid-skene", "one-coin"] == pytest.approx(same)
+
+
+def test_a_method_that_declines_is_told_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    from wisecrowd.demo import contest
+
+    def decline(method: type[Aggregator], demo: DigitsCrowd) -> Aggregator:
+        if method.name == "one-coin":
+            raise UsageError("not today")
+        return contest._aggregate(method, demo)
+
+    small = {name: registry.find(name) for name in ("majority-vote", "one-coin")}
+    monkeypatch.setattr(contest, "methods", lambda: small)
+    monkeypatch.setitem(contest.RUNNERS, "aggregate", decline)
+    held = hold_contest(digits_crowd())
+    assert held.declined == {"one-coin": "not today"}
+    assert [entry.method for entry in held.entries] == ["majority-vote"]
+
+
+# ---------------------------------------------------------------------- verdicts
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_verdicts_hold_for_other_crowds(seed: int) -> None:
+    """Not for one lucky crowd only: nearly all who harm are named, and nobody else is."""
+    made = digits_crowd(seed + 10).simulation
+    found = pd.Series({one.worker: one.finding for one in judge(made.crowd, DawidSkene().fit(made.crowd))})
+    harmful = made.kind.map(lambda kind: DESERVED[kind] <= ACCUSATIONS)
+    accused = found.isin(ACCUSATIONS)
+    # A copier may be told from his source by nothing at all, and who copies an expert does little harm.
+    assert accused[harmful].sum() >= harmful.sum() - 2
+    assert accused[~harmful].sum() <= 1
+
+
+def test_no_truth_enters_the_verdicts(demo: Demo) -> None:
+    """The same votes with every class renamed get the same verdicts: nothing but votes is known."""
+    frame = demo.crowd.to_frame()
+    frame["label"] = frame["label"].map({str(digit): "abcdefghij"[digit] for digit in range(10)})
+    crowd = Crowd.from_frame(frame)
+    again = judge(crowd, DawidSkene().fit(crowd))
+    assert [(one.worker, one.finding) for one in again] == [(one.worker, one.finding) for one in demo.verdicts]
+
+
+def test_honest_twins_are_no_copiers() -> None:
+    made = simulate_crowd(400, workers=["expert"] * 6 + ["noisy"] * 6, labels_per_task=6)
+    assert find_copies(made.crowd, DawidSkene().fit(made.crowd)) == []
+
+
+def test_pairs_by_brute_force() -> None:
+    made = simulate_crowd(40, workers=["noisy"] * 5, labels_per_task=3)
+    crowd = made.crowd
+    fitted = DawidSkene().fit(crowd)
+    confusion, posterior = fitted.confusion_, fitted.posterior_
+    votes: dict[tuple[int, int], int] = {
+        (int(task), int(worker)): int(label)
+        for task, worker, label in zip(crowd.task, crowd.worker, crowd.label, strict=True)  # type: ignore[arg-type]
+    }
+    for row in agreement_of_pairs(crowd, fitted).to_dict("records"):
+        shared = same = 0
+        expected = 0.0
+        for task in range(crowd.n_tasks):
+            one, other = (votes.get((task, int(row[who]))) for who in ("first", "second"))
+            if one is None or other is None:
+                continue
+            shared, same = shared + 1, same + (one == other)
+            mine, yours = confusion[int(row["first"])], confusion[int(row["second"])]
+            others = posterior[task] / (mine[:, one] * yours[:, other])
+            expected += float((others / others.sum()) @ (mine * yours).sum(axis=1))
+        assert (row["shared"], row["same"]) == (shared, same)
+        assert row["expected"] == pytest.approx(expected)
+
+
+def test_few_votes_make_no_reputation() -> None:
+    votes = [(task, worker, task % 2) for task in range(30) for worker in ("ann", "bob")] + [
+        (0, "new", 1),
+        (1, "new", 0),
+    ]
+    crowd = Crowd.from_triples(votes)
+    found = {one.worker: one.finding for one in judge(crowd, DawidSkene().fit(crowd))}
+    assert found["new"] == "unknown"
+    assert "random" not in found.values()
+
+
+def test_one_class_that_is_nearly_always_true_is_no_button() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.random(400) < 0.03
+    votes = [
+        (task, worker, "rare" if truth[task] else "usual") for task in range(400) for worker in ("ann", "bob", "cy")
+    ]
+    crowd = Crowd.from_triples(votes)
+    assert {one.finding for one in judge(crowd, DawidSkene().fit(crowd))} == {"reliable"}
+
+
+def test_without_workers_there_is_nobody_to_judge() -> None:
+    crowd = Crowd.from_counts([[2, 1]])
+    with pytest.raises(UsageError):
+        judge(crowd, MajorityVote().fit(crowd))
+    with pytest.raises(UsageError):
+        find_copies(crowd, MajorityVote().fit(crowd))
+
+
+def test_every_finding_has_its_sentence() -> None:
+    verdicts = [
+        Verdict("w1", "copies", 50, 0.5, "repeats w2"),
+        Verdict("w3", "one answer", 50, 0.1, "always says 3"),
+        Verdict("w4", "contrary", 50, 0.1, "says 3 for 2"),
+        Verdict("w5", "leaning", 50, 0.5, "says 3 in 50%"),
+        Verdict("w6", "random", 50, 0.1),
+        Verdict("w7", "reliable", 50, 0.95),
+        Verdict("w8", "fallible", 50, 0.6),
+        Verdict("w9", "unknown", 3, 0.6),
+    ]
+    lines = in_words(verdicts, 10)
+    assert len(lines) == len(verdicts)
+    assert lines[0] == "w1 repeats w2."
+    assert "w6 answers at random: right in 10%, where guessing gives 10%." in lines
+    assert "w3 does not look: w3 always says 3." in lines
+    assert lines[-1] == "w9: fewer than 20 votes, too few to tell."
+    assert in_words([], 10) == []
+
+
+# ---------------------------------------------------------------------- the check
+
+
+def test_the_check_counts_against_the_known_kinds(demo: Demo) -> None:
+    check = demo.check()
+    assert check["workers"].to_dict() == WORKERS
+    assert (check["right"] <= check["workers"]).all()
+    missed = check["workers"] - check["right"]
+    assert all(bool(text) == bool(n) for text, n in zip(check["taken_for"], missed, strict=True))
+    workers = demo.workers()
+    assert workers["made_as"].to_dict() == demo.simulation.kind.to_dict()
+    spammers = workers[workers["made_as"] == "spammer"]
+    assert (spammers["finding"] == "random").sum() == check.loc["spammer", "right"]
+
+
+def test_workers_in_words() -> None:
+    assert (
+        described(pd.Series(["copier", "noisy", "noisy", "expert", "expert", "expert"]))
+        == "3 experts, 2 noisy, 1 copier"
+    )
