@@ -25,9 +25,10 @@ PROTOCOL = [
     "Votes: 5 per task on average, activity of workers by Zipf's law, 5 classes, string ids, rows shuffled.",
     "A *pass* takes both sums of Dawid-Skene's EM over the votes; an *iteration* adds the step from sums to parameters.",
     "The C kernel (`textbook.c`, `cc -O3 -march=native`) makes one fused pass in log space over votes that are sorted",
-    "and coded already. *End to end* begins with the start of the interpreter and a Parquet file, and ends with labels",
-    "in memory after ten iterations. Contenders take turns; figures are medians; every end-to-end run is a process of",
-    "its own, and its memory is the peak of that process. Seconds are of the clock, with the processor's beside them.",
+    "and coded already. *End to end* begins, after the imports, with a Parquet file and ends with labels in memory;",
+    "*process* also counts the start of the interpreter and the imports. Contenders take turns; figures are medians;",
+    "every end-to-end run is a process of its own, and its memory is the peak of that process. Seconds are of the clock,",
+    "with the processor's beside them; ratios are of the processor's, which other programs disturb less.",
 ]
 
 Row = dict[str, Any]
@@ -68,14 +69,14 @@ class Benchmark:
                 what = name.split(", ")[1]
                 base = found[f"textbook C, {what}"]
                 row = {"votes": size, "what": name, "ms": 1e3 * time["wall"], "cpu ms": 1e3 * time["cpu"]}
-                self.note("One pass, one iteration", **row, **{"ms / C": time["wall"] / base["wall"]})
-            limit = 0.7 if size <= 1_000_000 else 1.0
-            for name in ("compiled, pass", "DawidSkene, iteration"):
-                base = found[f"textbook C, {name.split(', ')[1]}"]
-                self.want(f"{name} / textbook C, {size:,} votes, processor time", time_ratio(found[name], base), limit)
-            both = found["compiled, pass, 2 threads"]["wall"] / found["compiled, pass"]["wall"]
-            if size > 1_000_000:
-                self.want(f"two threads / one, {size:,} votes", both, 0.8)
+                self.note("One pass, one iteration", **row, **{"cpu / C": time["cpu"] / base["cpu"]})
+            if size >= 1_000_000:
+                limit = 0.7 if size == 1_000_000 else 1.0
+                for name in ("compiled, pass", "DawidSkene, iteration"):
+                    ratio = found[name]["cpu"] / found[f"textbook C, {name.split(', ')[1]}"]["cpu"]
+                    self.want(f"{name} / textbook C, {size:,} votes", ratio, limit)
+                both = found["compiled, pass, 2 threads"]["wall"] / found["compiled, pass"]["wall"]
+                self.want(f"pass with two threads / with one, {size:,} votes, by the clock", both, 0.8)
 
     def end_to_end(self) -> None:
         for size in self.sizes:
@@ -86,13 +87,14 @@ class Benchmark:
                 "wisecrowd, 2 threads": python("programs/ours.py", votes, truth, 10, 0, 2),
                 "crowd-kit": python("programs/peer.py", votes, truth, 10, interpreter=self.peer),
             }
-            found = in_turns(commands, repeats)
+            fresh = {"WISECROWD_CACHE": str(self.folder / f"first-{size}")}
+            found = {"wisecrowd, first run ever": run(commands["wisecrowd"], **fresh), **in_turns(commands, repeats)}
             for name, row in found.items():
-                ratio = found["crowd-kit"]["wall"] / row["wall"]
-                self.note("End to end, ten iterations", votes=size, what=name, **figures(row), times=ratio)
+                times = {"times faster": found["crowd-kit"]["cpu"] / row["cpu"]}
+                self.note("End to end, ten iterations", votes=size, what=name, **figures(row), **times)
             if size == 1_000_000:
                 times = found["crowd-kit"]["cpu"] / found["wisecrowd"]["cpu"]
-                self.want("times faster than crowd-kit end to end, 1,000,000 votes, processor time", times, at_least=30)
+                self.want("times faster than crowd-kit end to end, 1,000,000 votes", times, at_least=30)
             if size == 10_000_000:
                 self.want("GB at 10,000,000 votes", found["wisecrowd"]["peak_bytes"] / 1e9, 1.5)
 
@@ -127,7 +129,7 @@ class Benchmark:
         for turn in range(max(3, self.repeats)):
             folder = self.folder / f"first-use-{turn}"
             command = [sys.executable, "-c", start, "aggregate", str(votes), "-m", "dawid-skene", "-q", "-o"]
-            cache = {"NUMBA_CACHE_DIR": str(folder / "numba")}
+            cache = {"WISECROWD_CACHE": str(folder / "cache")}
             runs.append([run([*command, str(folder / out)], **cache)["wall"] for out in ("cold", "warm")])
         cold, warm = (sorted(column)[len(column) // 2] for column in zip(*runs, strict=True))
         self.note("The command on 10,000 votes", what="first run, nothing compiled yet", seconds=cold)
@@ -142,13 +144,14 @@ class Benchmark:
         self.want("import wisecrowd / import pandas", found["wisecrowd"]["wall"] / found["pandas"]["wall"], 1.5)
 
 
-def time_ratio(ours: dict[str, float], theirs: dict[str, float]) -> float:
-    return ours["cpu"] / theirs["cpu"]
-
-
 def figures(found: dict[str, Any]) -> Row:
-    numbers = {"seconds": found["wall"], "cpu seconds": found["cpu"], "peak GB": found["peak_bytes"] / 1e9}
-    return {**numbers, "accuracy": found.get("accuracy")}
+    return {
+        "seconds": found["wall"],
+        "cpu seconds": found["cpu"],
+        "process seconds": found["process"],
+        "peak GB": found["peak_bytes"] / 1e9,
+        "accuracy": found["accuracy"],
+    }
 
 
 def main() -> None:

@@ -60,5 +60,5 @@ def test_other_types(values: list[Any]) -> None:
 
 
 def test_what_cannot_be_an_id_is_named() -> None:
-    with pytest.raises(InputError, match="the label column holds list<.*> values; ids must be"):
+    with pytest.raises(InputError, match=r"the label column holds list<.*> values; ids must be"):
         distinct(pa.chunked_array([[["a"], ["b"]]]), "label")

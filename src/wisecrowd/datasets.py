@@ -69,10 +69,9 @@ def load_dataset(name_or_folder: str | os.PathLike[str], *, duplicates: Duplicat
     otherwise exact repeats are dropped and different answers all kept (``"distinct"``, the usual protocol), with a warning.
 
     >>> from wisecrowd.io.folder import write_dataset
-    >>> path = Path(tempfile.mkdtemp()) / "pets"
-    >>> write_dataset(path, Crowd.from_triples([("t1", "ann", "cat")]), truth=pd.Series({"t1": "cat"}))
-    >>> load_dataset(path)
-    Dataset('pets', Crowd(1 labels: 1 tasks x 1 workers, 1 classes, 1.0 labels/task), truth of 1 tasks)
+    >>> write_dataset("my-pets", Crowd.from_triples([("t1", "ann", "cat")]), truth=pd.Series({"t1": "cat"}))
+    >>> load_dataset("my-pets")
+    Dataset('my-pets', Crowd(1 labels: 1 tasks x 1 workers, 1 classes, 1.0 labels/task), truth of 1 tasks)
     """
     path = _locate(Path(name_or_folder))
     form = find_format(path)
@@ -91,7 +90,7 @@ def load_dataset(name_or_folder: str | os.PathLike[str], *, duplicates: Duplicat
                 stacklevel=2,
             )
         return Dataset(
-            name=str(meta.get("name", path.stem)),
+            name=str(meta.get("name") or (path.name if path.is_dir() else path.name.partition(".")[0])),
             crowd=crowd,
             truth=None if known is None else known["truth"],
             splits=known["split"] if known is not None and "split" in known else None,

@@ -23,7 +23,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -33,9 +32,13 @@ from numpy.typing import NDArray
 from wisecrowd.errors import MissingExtra, UsageError
 
 Result = TypeVar("Result")
+Kernel = Callable[..., float]
 
-COMPILED_FROM = 4_000_000
+COMPILED_FROM = 2_000_000
 """Votes x classes from which the compiled form is chosen: below it, loading numba costs more than it saves."""
+
+REGISTERS = 10
+"""Up to so many classes, the compiled form is made for their very number."""
 
 LEAST = np.finfo(np.float64).tiny
 """What a probability of zero counts as. A zero so vetoes a class against any evidence short of e**708, and a task
@@ -143,15 +146,16 @@ def expect(
     (array([1.567, 0.433]), array([[0.9  , 0.1  ],
            [1.567, 0.433]]))
     """
+    said = _floating(said)
     prior_sum, said_peak = np.maximum(prior, LEAST).sum(), said.max(initial=1)
     prior = np.maximum(prior, LEAST) / prior_sum
     if said_peak > 1:
         said = said / said_peak
-    form = _form(compiled, layout.n_votes * len(prior))
-    if form is None:
+    kernel = _kernel("expect", layout, said, clamp, compiled)
+    if kernel is None:
         found = _reference_expect(layout, prior, said, clamp, keep=posterior)
     else:
-        found = _compiled_expect(form, layout, prior, said, clamp, keep=posterior, n_jobs=n_jobs)
+        found = _compiled_expect(kernel, layout, prior, said, clamp, keep=posterior, n_jobs=n_jobs)
     scale = float(np.log(prior_sum) * np.count_nonzero(layout.voted) + np.log(said_peak) * layout.total)
     return found._replace(log_likelihood=found.log_likelihood + scale)
 
@@ -185,10 +189,11 @@ def tally(layout: Layout, posterior: NDArray[Any], *, compiled: bool | None = No
     array([[1.  , 0.  ],
            [1.25, 0.75]])
     """
-    form = _form(compiled, layout.n_votes * posterior.shape[1])
-    if form is None:
+    posterior = _floating(posterior)
+    kernel = _kernel("count", layout, posterior, None, compiled)
+    if kernel is None:
         return _reference_tally(layout, posterior)
-    return _compiled_tally(form, layout, posterior, n_jobs)
+    return _compiled_tally(kernel, layout, posterior, n_jobs)
 
 
 def _reference_expect(
@@ -239,27 +244,38 @@ def _chunks(layout: Layout, n_classes: int) -> list[slice]:
     return [slice(start, start + width) for start in range(0, n_classes, width)]
 
 
+def _floating(table: NDArray[Any]) -> NDArray[Any]:
+    return table if table.dtype in (np.float32, np.float64) else table.astype(np.float64)
+
+
 def _log(table: NDArray[Any]) -> NDArray[Any]:
     with np.errstate(divide="ignore"):
         logs = np.log(table)
     return np.maximum(logs, float(np.log(LEAST)), out=logs)
 
 
-def _form(compiled: bool | None, work: int) -> ModuleType | None:
-    """The compiled kernels if they are wanted and installed, else None for the reference."""
-    if compiled is False or (compiled is None and work < COMPILED_FROM):
+def _kernel(
+    name: str, layout: Layout, table: NDArray[Any], clamp: NDArray[np.int32] | None, compiled: bool | None
+) -> Kernel | None:
+    """The compiled kernel if it is wanted and can be had, else None for the reference."""
+    n_classes, weighted = table.shape[1], layout.weight is not None
+    if compiled is False or (compiled is None and layout.n_votes * n_classes < COMPILED_FROM):
         return None
+    in_registers = name == "expect" and not weighted and n_classes <= REGISTERS
     try:
-        from wisecrowd import _compiled
+        from wisecrowd._machine_code import Variant, load
+
+        return load(
+            Variant(name, table.dtype.name, n_classes if in_registers else 0, weighted, clamped=clamp is not None)
+        )
     except ImportError as error:
         if compiled:
             raise MissingExtra("fast", "the compiled kernels") from error
         return None
-    return _compiled
 
 
 def _compiled_expect(
-    form: ModuleType,
+    kernel: Kernel,
     layout: Layout,
     prior: NDArray[np.float64],
     said: NDArray[Any],
@@ -268,47 +284,56 @@ def _compiled_expect(
     keep: bool,
     n_jobs: int,
 ) -> Expectation:
+    n_classes, table = len(prior), np.ascontiguousarray(said)
     if layout.weight is not None:
-        prior, said = _log(prior), _log(said)
-    n_classes = len(prior)
-    in_registers = layout.weight is None and n_classes <= form.REGISTERS
-    vector = tuple(prior.tolist()) if in_registers else _frozen(prior, np.float64)
-    table = _frozen(said, said.dtype)
+        prior, table = _log(prior), _log(table)
+    known = None if clamp is None else np.ascontiguousarray(clamp, dtype=np.int32)
     posterior = np.empty((layout.n_tasks if keep else 0, n_classes), dtype=said.dtype)
+    votes = _votes(layout)
 
-    def work(start: int, stop: int) -> tuple[float, NDArray[np.float64], NDArray[Any]]:
-        classes, tally = np.zeros(n_classes), np.zeros(said.shape, dtype=said.dtype)
-        votes = _votes(layout.block(start, stop))
-        known = None if clamp is None else _frozen(clamp[start:stop], np.int32)
-        value = form.expect(*votes, vector, table, known, classes, tally, posterior[start:stop])
-        return value, classes, tally
+    def work(tasks: slice) -> tuple[float, NDArray[np.float64], NDArray[Any]]:
+        classes, tally, scratch = np.zeros(n_classes), np.zeros_like(table), np.empty(n_classes)
+        mine = None if known is None else known[tasks]
+        log_likelihood = kernel(
+            tasks.stop - tasks.start, n_classes, votes.offset[tasks.start :], votes.pair, votes.weight,
+            prior, table, mine, classes, tally, posterior[tasks], int(keep), scratch,
+        )  # fmt: skip
+        return log_likelihood, classes, tally
 
     values, classes, tallies = zip(*_in_threads(work, layout, n_jobs), strict=True)
     return Expectation(sum(values), _add(classes), _add(tallies), posterior if keep else None)
 
 
-def _compiled_tally(form: ModuleType, layout: Layout, posterior: NDArray[Any], n_jobs: int) -> NDArray[Any]:
-    shares = _frozen(posterior, posterior.dtype)
+def _compiled_tally(kernel: Kernel, layout: Layout, posterior: NDArray[Any], n_jobs: int) -> NDArray[Any]:
+    n_classes, shares, votes = posterior.shape[1], np.ascontiguousarray(posterior), _votes(layout)
 
-    def work(start: int, stop: int) -> NDArray[Any]:
-        tally = np.zeros((layout.n_pairs, shares.shape[1]), dtype=shares.dtype)
-        form.count(*_votes(layout.block(start, stop)), shares[start:stop], tally)
+    def work(tasks: slice) -> NDArray[Any]:
+        tally = np.zeros((layout.n_pairs, n_classes), dtype=shares.dtype)
+        offset = votes.offset[tasks.start :]
+        kernel(tasks.stop - tasks.start, n_classes, offset, votes.pair, votes.weight, shares[tasks], tally)
         return tally
 
     return _add(_in_threads(work, layout, n_jobs))
 
 
-def _in_threads(work: Callable[[int, int], Result], layout: Layout, n_jobs: int) -> list[Result]:
+def _votes(layout: Layout) -> Layout:
+    """The layout with arrays of exactly the types that machine code expects."""
+    weight = None if layout.weight is None else np.ascontiguousarray(layout.weight, dtype=np.float64)
+    offset = np.ascontiguousarray(layout.offset, dtype=np.int64)
+    return Layout(offset, np.ascontiguousarray(layout.pair, dtype=np.int32), weight, layout.n_pairs)
+
+
+def _in_threads(work: Callable[[slice], Result], layout: Layout, n_jobs: int) -> list[Result]:
     """Give every thread consecutive tasks with as many votes as the others have; results in the order of tasks."""
     if n_jobs == 0:
         raise UsageError("n_jobs must be a number of threads, or -1 for all cores; got 0")
     n_jobs = n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
     if n_jobs == 1:
-        return [work(0, layout.n_tasks)]
+        return [work(slice(0, layout.n_tasks))]
     ends = np.linspace(layout.offset[0], layout.offset[-1], n_jobs + 1)[1:-1]
     cuts = [0, *np.searchsorted(layout.offset, ends).tolist(), layout.n_tasks]
     with ThreadPoolExecutor(n_jobs) as threads:
-        return list(threads.map(work, cuts[:-1], cuts[1:]))
+        return list(threads.map(work, map(slice, cuts[:-1], cuts[1:])))
 
 
 def _add(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -316,15 +341,3 @@ def _add(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     for other in others:
         first += other
     return first
-
-
-def _votes(layout: Layout) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
-    weight = None if layout.weight is None else _frozen(layout.weight, np.float64)
-    return _frozen(layout.offset, np.int64), _frozen(layout.pair, np.int32), weight
-
-
-def _frozen(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    """A read-only contiguous view: numba compiles again for every kind of array that it meets."""
-    view = np.ascontiguousarray(array, dtype=dtype).view()
-    view.flags.writeable = False
-    return view

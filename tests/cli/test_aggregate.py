@@ -207,12 +207,67 @@ def test_classes_that_nobody_chose(run: Any, votes: Path) -> None:
     assert list(rows_of(Path("out/posterior.csv"))[0]) == ["task", "cat", "dog", "emu"]
 
 
-def test_numbers_want_a_numeric_method(run: Any, tmp_path: Path) -> None:
-    path = tmp_path / "n.csv"
-    path.write_text("task,worker,label\n1,ann,1.5\n1,bob,2.5\n", encoding="utf-8")
-    result = run("aggregate", path, "--numeric", "-m", "majority-vote")
+def test_a_class_may_be_called_task(run: Any, votes: Path) -> None:
+    votes.write_text(votes.read_text(encoding="utf-8").replace("cat", "task"), encoding="utf-8")
+    assert run("aggregate", votes, "--proba", "-o", "out").exit_code == 0
+    assert list(rows_of(Path("out/posterior.csv"))[0]) == ["task_id", "dog", "task"]
+
+
+def test_ids_meet_though_one_file_has_numbers_and_the_other_text(run: Any, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"task": [1, 1, 2, 2, 3, 3], "worker": list("ababab"), "label": list("xxyyxx")})
+    frame.to_parquet(tmp_path / "votes.parquet")
+    (tmp_path / "gold.csv").write_text("task,truth\n1,x\n", encoding="utf-8")
+    pd.DataFrame({"task": [1, 2], "truth": ["x", "x"]}).to_parquet(tmp_path / "known.parquet")
+    result = run("aggregate", "votes.parquet", "--truth", "gold.csv", "--score", "known.parquet", "--json")
+    assert result.exit_code == 0, result.stderr
+    summary = json.loads(result.stdout)["summary"]
+    assert summary["gold"]["tasks"] == 1
+    assert (summary["score"]["n_tasks"], summary["score"]["gold_left_out"]) == (1, 1)
+    assert summary["score"]["accuracy"] == 0
+
+
+@pytest.fixture
+def ratings(tmp_path: Path) -> Path:
+    """Two tasks rated by three, of whom zed is far off, and one rated once."""
+    rows = ["1,ann,2.0", "1,bob,2.5", "1,zed,9.0", "2,ann,4.0", "2,bob,4.5", "2,zed,0.0", "3,ann,1.0"]
+    path = tmp_path / "ratings.csv"
+    path.write_text("\n".join(["task,worker,label", *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_numbers_want_a_numeric_method(run: Any, ratings: Path, votes: Path) -> None:
+    result = run("aggregate", ratings, "--numeric", "-m", "majority-vote")
     assert result.exit_code == 1
     assert "numbers" in result.stderr
+    result = run("aggregate", votes, "-m", "median")
+    assert result.exit_code == 1
+    result = run("aggregate", ratings, "--numeric", "-m", "median", "--proba", "-o", "out")
+    assert result.exit_code == 2
+    assert "leave --proba out" in result.stderr
+
+
+def test_numbers(run: Any, ratings: Path, tmp_path: Path) -> None:
+    (tmp_path / "gold.csv").write_text("task,truth\n1,2\n2,4\n", encoding="utf-8")
+    result = run("aggregate", ratings.name, "--numeric", "-m", "median", "--score", "gold.csv", "-o", "out")
+    assert result.exit_code == 0, result.stderr
+    labels = rows_of(Path("out/labels.csv"))
+    assert [(row["task"], float(row["label"])) for row in labels] == [("1", 2.5), ("2", 4.0), ("3", 1.0)]
+    assert list(labels[0]) == ["task", "label", "standard_error"]
+    assert labels[2]["standard_error"] == ""
+    assert [row["worker"] for row in rows_of(Path("out/workers.csv"))] == ["ann", "bob", "zed"]
+    told = {line.split()[0]: line for line in result.stdout.splitlines()}
+    assert "mean 2.5, from 1 to 4" in told["Numbers"]
+    assert "1 task with too few labels to tell" in told["Certainty"]
+    assert "zed" in told["Worst"]
+    assert "mean absolute error 0.25, root mean square error 0.3536, on 2 tasks" in told["Score"]
+
+
+def test_gold_numbers(run: Any, ratings: Path, tmp_path: Path) -> None:
+    (tmp_path / "gold.csv").write_text("task,truth\n1,7.5\n", encoding="utf-8")
+    result = run("aggregate", ratings, "--numeric", "-m", "mean", "--truth", "gold.csv", "-o", "out")
+    assert result.exit_code == 0, result.stderr
+    assert float(rows_of(Path("out/labels.csv"))[0]["label"]) == 7.5
+    assert "1 task kept its known truth" in result.stdout
 
 
 def test_jobs_reach_methods_that_have_threads_only(run: Any, votes: Path) -> None:

@@ -29,6 +29,8 @@ def test_the_demo(run: Any) -> None:
 
     with (folder / "methods.csv").open(encoding="utf-8", newline="") as file:
         table = {row["method"]: row for row in csv.DictReader(file)}
+    wanted = {name for name, method in wc.methods("aggregate").items() if not method.numeric}
+    assert set(table) | set(record["declined"]) == wanted
     fitted = wc.DawidSkene().fit(crowd)
     assert float(table["dawid-skene"]["accuracy"]) == pytest.approx(metrics.accuracy(truth, fitted), abs=1e-6)
     accuracy = f"{float(table['dawid-skene']['accuracy']):.1%}"

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import DawidSkene, MajorityVote, metrics, registry, simulate_crowd
+from wisecrowd import DawidSkene, MajorityVote, metrics, simulate_crowd
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd
 from wisecrowd.demo import Demo, run_demo
@@ -17,10 +17,13 @@ from wisecrowd.demo.run import ACCUSATIONS, DESERVED
 from wisecrowd.demo.verdicts import Verdict, in_words, judge
 from wisecrowd.errors import UsageError
 
+SOME = ("dawid-skene", "one-coin", "majority-vote")
+
 
 @pytest.fixture(scope="module")
 def demo() -> Demo:
-    return run_demo()
+    """With some methods only; tests/cli/test_demo.py runs the whole."""
+    return run_demo(only=SOME)
 
 
 # ---------------------------------------------------------------------- crowd and contest
@@ -37,9 +40,10 @@ def test_the_crowd_is_sparse_and_motley() -> None:
     assert digits_crowd(1).simulation.crowd != crowd
 
 
-def test_every_method_that_wants_classes_enters(demo: Demo) -> None:
-    wanted = {name for name, method in registry.methods("aggregate").items() if not method.numeric}
-    assert {entry.method for entry in demo.contest.entries} | set(demo.contest.declined) == wanted
+def test_who_enters(demo: Demo) -> None:
+    assert {entry.method for entry in demo.contest.entries} == set(SOME)
+    with pytest.raises(UsageError, match="dawid-skene"):
+        run_demo(only=["one-coin"])
 
 
 def test_the_table_says_what_the_metrics_say(demo: Demo) -> None:
@@ -68,10 +72,8 @@ def test_a_method_that_declines_is_told_with_its_reason(monkeypatch: pytest.Monk
             raise UsageError("not today")
         return contest._aggregate(method, demo)
 
-    small = {name: registry.find(name) for name in ("majority-vote", "one-coin")}
-    monkeypatch.setattr(contest, "methods", lambda: small)
     monkeypatch.setitem(contest.RUNNERS, "aggregate", decline)
-    held = hold_contest(digits_crowd())
+    held = hold_contest(digits_crowd(), only=["majority-vote", "one-coin"])
     assert held.declined == {"one-coin": "not today"}
     assert [entry.method for entry in held.entries] == ["majority-vote"]
 

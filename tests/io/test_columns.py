@@ -45,13 +45,13 @@ def test_two_candidates_are_not_guessed_at() -> None:
 def test_a_missing_column_lists_what_there_is_and_how_to_name_it() -> None:
     with pytest.raises(
         MissingColumn,
-        match=r"no worker column.*'task', 'who', 'label'.*worker=\"NAME\" \(--worker NAME\).*worker=False",
+        match=r"no worker column.*'task', 'who', 'label'.*worker=\"NAME\" \(--worker NAME\).*worker=False \(--no-workers\)",
     ):
         find_column(["task", "who", "label"], "worker")
 
 
 def test_a_given_name_that_is_not_there() -> None:
-    with pytest.raises(MissingColumn, match="no column 'labl'.*Did you mean 'label'"):
+    with pytest.raises(MissingColumn, match=r"no column 'labl'.*Did you mean 'label'"):
         find_column(["task", "label"], "label", "labl")
 
 

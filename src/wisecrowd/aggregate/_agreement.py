@@ -106,6 +106,25 @@ class Agreement:
         return sign
 
 
+def within_reach(skill: NDArray[np.float64], crowd: Crowd) -> NDArray[np.float64]:
+    """Skills moved off the ends: none is known more precisely than 1/√(tasks), and a perfect one would overrule all.
+
+    >>> within_reach(np.array([-1.0, 0.2, 1.0]), Crowd.from_triples([(task, "ann", task % 2) for task in range(16)])).tolist()
+    [-0.75, 0.2, 0.75]
+    """
+    margin = min(1 / np.sqrt(np.count_nonzero(crowd.labels_per_task)), 0.5)
+    return np.clip(skill, margin - 1 / max(crowd.n_classes - 1, 1), 1 - margin)
+
+
+def log_odds(skill: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
+    """Weight of a vote by skill, log((K − 1) a / (1 − a)) with accuracy a = (1 + (K − 1) s) / K.
+
+    >>> log_odds(np.array([0.0, 0.6]), 2).round(3).tolist()  # accuracy 0.5 and 0.8
+    [0.0, 1.386]
+    """
+    return np.log1p((n_classes - 1) * skill) - np.log1p(-skill)
+
+
 def _meetings(votes: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Which two different columns have rows in common, as first x columns + second, sorted; and by how much."""
     table = (votes.T @ votes).tocoo()

@@ -192,7 +192,7 @@ class ClimbingEM(Aggregator):
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} iterations before its objective "
                 "settled; raise max_iter, or tol if this is good enough",
                 NotConverged,
-                stacklevel=5,
+                stacklevel=4,
             )
 
     def _start(self, crowd: Crowd, land: Landscape, start: Any) -> tuple[Array, Array]:

@@ -1,10 +1,14 @@
-"""Models in which a task may be harder for everybody: GLAD, Rasch and 2PL as lines through a worker's ability."""
+"""Models in which a task may be hard for everybody: GLAD, Rasch and 2PL are lines through a worker's ability.
+
+All say P(y_ir = z_i) = g + (1 − g)·σ(x_ir) with x_ir = slope_i·θ_r − shift_i, and errors even over the other classes;
+they differ in how slope and shift follow from a task's parameters, which is all that a method states (`_line`).
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,14 +17,18 @@ from scipy.special import expit
 
 from wisecrowd.aggregate._climbing import Array, ClimbingEM, Landscape, infer
 from wisecrowd.crowd import Crowd
-from wisecrowd.errors import UsageError, one_of
+from wisecrowd.errors import UsageError
+
+#: e to this power is as easy, or as discriminating, as a task gets.
+STEEPEST = 20.0
 
 
 class Line(NamedTuple):
-    """x = slope_i · ability − shift_i for every task, and how both follow from the task's parameters.
+    """Slope and shift of every task, and how they change with the task's parameters.
 
-    >>> Line(np.ones(2), np.zeros(2), np.zeros((1, 2)), np.ones((1, 2))).shift.tolist()
-    [0.0, 0.0]
+    >>> rasch = Line(slope=np.ones(2), shift=np.zeros(2), slope_by=np.zeros((1, 2)), shift_by=np.ones((1, 2)))
+    >>> rasch.slope * 1.5 - rasch.shift  # the log-odds with which a worker of ability 1.5 is right
+    array([1.5, 1.5])
     """
 
     slope: Array
@@ -34,26 +42,27 @@ class Line(NamedTuple):
 
 
 class Abilities(Landscape):
-    """P(y_ir = z_i) = g + (1 − g)·σ(x_ir), x_ir = slope_i·θ_r − shift_i, errors even over the other classes.
+    """The votes seen by workers' abilities and tasks' lines.
 
-    A point is (θ of all workers, then each parameter of all tasks), each with a Gaussian prior of its own. Of a
-    posterior, the M-step needs only p_ir = q_i(y_ir), whatever the number of classes.
+    A point is θ of all workers, then each parameter of all tasks; every coordinate has a Gaussian prior, of no width
+    where it is fixed. Of a posterior, the M-step needs only p_ir = q_i(y_ir), whatever the number of classes.
     """
 
     def __init__(self, crowd: Crowd, method: DifficultyEM) -> None:
         assert crowd.worker is not None
-        self.method = method
+        self.line = method._line
         self.task, self.worker = crowd.task.astype(np.intp), crowd.worker.astype(np.intp)
         self.n_tasks, self.n_workers, self.n_classes = crowd.n_tasks, crowd.n_workers, crowd.n_classes
         self.cell = self.task * self.n_classes + crowd.label
         self.weight = crowd.weight
-        self.floor = 1 / self.n_classes if method.guessing == "chance" else float(method.guessing)
+        self.floor = method._floor(self.n_classes) if self.n_classes > 1 else 0.0
         self.log_others = float(np.log(max(self.n_classes - 1, 1)))
         means, spreads = zip((method.ability_mean, method.ability_sd), *method._task_priors(), strict=True)
         sizes = [self.n_workers] + [self.n_tasks] * (len(means) - 1)
         self.mean = np.repeat(np.asarray(means, dtype=np.float64), sizes)
         with np.errstate(divide="ignore"):
             self.precision = np.repeat(np.asarray(spreads, dtype=np.float64) ** -2.0, sizes)
+        self.free = np.isfinite(self.precision)
 
     def begin(self) -> Array:
         """Everybody and everything at the mean of the prior."""
@@ -63,17 +72,17 @@ class Abilities(Landscape):
         """Abilities (workers,), and task parameters (parameters, tasks)."""
         return point[: self.n_workers], point[self.n_workers :].reshape(-1, self.n_tasks)
 
-    def _odds(self, point: Array) -> tuple[Line, Array, Array, Array]:
-        """The line, θ and the slope by vote, and x by vote."""
+    def _view(self, point: Array) -> tuple[Line, Array, Array, Array]:
+        """The lines; ability, slope and x of every vote."""
         ability, tasks = self.split(point)
-        line = self.method._line(tasks)
+        line = self.line(tasks)
         theta, slope = ability[self.worker], line.slope[self.task]
         return line, theta, slope, theta * slope - line.shift[self.task]
 
-    def _log_chances(self, x: Array) -> tuple[Array, Array, Array]:
-        """log P(right), log P(wrong), and σ(x), by vote."""
+    def _chances(self, x: Array) -> tuple[Array, Array, Array]:
+        """log P(right), log P(wrong) and σ(x) of every vote."""
         sigma = expit(x)
-        # log σ(−x), to an absolute error of 1e-16: log1p would be as good and takes seven times as long.
+        # log σ(−x) to an absolute error of 1e-16; log1p would be as good and takes seven times as long.
         wrong = np.log(np.maximum(sigma, 1 - sigma)) - np.maximum(x, 0)
         if self.floor == 0:
             return x + wrong, wrong, sigma
@@ -81,80 +90,150 @@ class Abilities(Landscape):
 
     def evidence(self, point: Array) -> Array:
         """Every vote speaks against all classes alike, and for the one it names."""
-        right, wrong, _ = self._log_chances(self._odds(point)[-1])
-        wrong = (wrong - self.log_others) * self.weight
-        against = np.bincount(self.task, weights=wrong, minlength=self.n_tasks)
-        cells = self.n_tasks * self.n_classes
-        named = np.bincount(self.cell, weights=right * self.weight - wrong, minlength=cells)
-        return named.reshape(self.n_tasks, self.n_classes) + against[:, None]
+        right, wrong, _ = self._chances(self._view(point)[-1])
+        against = self.weight * (wrong - self.log_others)
+        named = self._by_cell(self.weight * right - against)
+        return named + self._by_task(against)[:, None]
 
     def penalty(self, point: Array) -> float:
-        """Gaussian, without its constant; a fixed coordinate has nothing to pay."""
-        away = point - self.mean
-        return -0.5 * float(np.sum(self.precision * away**2, where=np.isfinite(self.precision)))
+        """Gaussian; a fixed coordinate has nothing to pay."""
+        return -0.5 * float(np.sum(self.precision * (point - self.mean) ** 2, where=self.free))
 
     def expected(self, point: Array, posterior: Array) -> tuple[float, Array]:
-        """Q and its gradient: one pass over the votes."""
-        line, theta, slope, x = self._odds(point)
-        right, wrong, sigma = self._log_chances(x)
-        chance = posterior.ravel()[self.cell]
+        """One pass over the votes for the value, and sums by worker and by task for the gradient."""
+        line, theta, slope, x = self._view(point)
+        right, wrong, sigma = self._chances(x)
+        chance = posterior.ravel()[self.cell]  # p_ir
         value = float(np.sum(self.weight * (chance * (right - wrong + self.log_others) + wrong - self.log_others)))
-        gain = chance if self.floor == 0 else chance * sigma / (self.floor + (1 - self.floor) * sigma)
-        pull = self.weight * (gain - sigma)  # dQ/dx
+        pull = self.weight * (chance * self._luckless(sigma) - sigma)  # dQ/dx
         by_task = self._by_task(pull * theta) * line.slope_by - self._by_task(pull) * line.shift_by
         gradient = np.concatenate([self._by_worker(pull * slope), by_task.ravel()])
-        free = np.isfinite(self.precision)
-        gradient -= np.where(free, self.precision, 0) * (point - self.mean)
-        return value + self.penalty(point), np.where(free, gradient, 0)
+        gradient -= np.multiply(self.precision, point - self.mean, where=self.free, out=np.zeros_like(point))
+        return value + self.penalty(point), np.where(self.free, gradient, 0)
 
     def curvature(self, point: Array, posterior: Array) -> Array:
-        """Expected information of the votes plus that of the prior."""
-        line, theta, slope, x = self._odds(point)
-        sigma = self._log_chances(x)[2]
-        bend = self.weight * np.maximum(sigma * (1 - sigma), 0.05)
-        if self.floor:
-            bend *= (1 - self.floor) * sigma / (self.floor + (1 - self.floor) * sigma)
+        """The information of votes and prior."""
+        # A vote of which the model is certain, and wrong, would else send its worker and task to infinity.
+        return self._information(point, least=0.01) + self.precision + 1e-9
+
+    def _luckless(self, sigma: Array) -> Array | float:
+        """σ / P(right): the part of being right that is not luck, 1 without a floor."""
+        return 1.0 if self.floor == 0 else sigma / (self.floor + (1 - self.floor) * sigma)
+
+    def _information(self, point: Array, least: float = 0.0) -> Array:
+        """What the votes would tell of every coordinate if the truth were known (Fisher)."""
+        line, theta, slope, x = self._view(point)
+        sigma = expit(x)
+        bend = np.maximum(sigma * (1 - sigma), least) * self.weight
+        bend *= (1 - self.floor) * self._luckless(sigma)
         by_task = (
             self._by_task(bend * theta**2) * line.slope_by**2
             - 2 * self._by_task(bend * theta) * line.slope_by * line.shift_by
             + self._by_task(bend) * line.shift_by**2
         )
-        return np.concatenate([self._by_worker(bend * slope**2), by_task.ravel()]) + self.precision + 1e-12
+        return np.concatenate([self._by_worker(bend * slope**2), by_task.ravel()])
+
+    def standard_error(self, point: Array, posterior: Array) -> Array:
+        """Of every coordinate, the others held where they are: what is known less what not knowing the truth costs.
+
+        The score of a coordinate depends on the true class; its variance under the posterior is the information that
+        goes missing (Louis 1982). What votes tell is not let fall below nothing, so no error exceeds the prior's.
+        """
+        line, theta, slope, x = self._view(point)
+        gain = self.weight * self._luckless(expit(x))  # how much more the score of x is when the vote is right
+        chance = posterior.ravel()[self.cell]
+        by_worker = self._by_worker((gain * slope) ** 2 * chance * (1 - chance))
+        theta_sum, sum_ = self._by_cell(gain * theta), self._by_cell(gain)
+        by_task = []
+        for slope_by, shift_by in zip(line.slope_by, line.shift_by, strict=True):
+            score = slope_by[:, None] * theta_sum - shift_by[:, None] * sum_
+            mean = (posterior * score).sum(axis=1, keepdims=True)
+            by_task.append((posterior * (score - mean) ** 2).sum(axis=1))
+        told = self._information(point) - np.concatenate([by_worker, *by_task])
+        with np.errstate(divide="ignore"):
+            return 1 / np.sqrt(np.maximum(told, 0) + self.precision)
 
     def _by_task(self, values: Array) -> Array:
-        return np.bincount(self.task, weights=values, minlength=self.n_tasks)
+        return _sums(self.task, values, self.n_tasks)
 
     def _by_worker(self, values: Array) -> Array:
-        return np.bincount(self.worker, weights=values, minlength=self.n_workers)
+        return _sums(self.worker, values, self.n_workers)
+
+    def _by_cell(self, values: Array) -> Array:
+        return _sums(self.cell, values, self.n_tasks * self.n_classes).reshape(self.n_tasks, self.n_classes)
+
+
+def _sums(index: NDArray[np.intp], values: Array, size: int) -> Array:
+    return np.bincount(index, weights=values, minlength=size)  # type: ignore[return-value]  # float, being weighted
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DifficultyEM(ClimbingEM):
-    """A worker is right the more probably the abler they are and the easier the task is."""
+    """A worker is right the more probably the abler they are and the easier the task is.
+
+    After ``fit``, ``tasks_`` tells by task its difficulty with a standard error and its number of labels, and
+    ``workers_`` has each worker's ability with a standard error.
+
+    >>> from wisecrowd import Rasch
+    >>> issubclass(Rasch, DifficultyEM)
+    True
+    """
 
     ability_mean: float = field(default=1.0, metadata={"help": "what to think of a worker before any vote"})
-    ability_sd: float = field(default=1.0, metadata={"help": "how much abilities differ; 0 makes all alike"})
+    ability_sd: float = field(default=1.0, metadata={"help": "how much workers differ in ability; 0 makes all alike"})
     difficulty_mean: float = field(default=0.0, metadata={"help": "what to think of a task before any vote"})
-    difficulty_sd: float = field(default=1.0, metadata={"help": "how much difficulties differ; 0 makes all alike"})
-    guessing: float | Literal["chance"] = field(
-        default=0.0, metadata={"help": "probability to be right by luck alone; 'chance' is one over the classes"}
-    )
+    difficulty_sd: float = field(default=1.0, metadata={"help": "how much tasks differ in difficulty; 0: not at all"})
 
     @abstractmethod
     def _line(self, tasks: Array) -> Line:
-        """The model: how log-odds of being right follow from ability, by task."""
+        """The model: the line of every task, from its parameters (parameters, tasks)."""
 
     def _task_priors(self) -> list[tuple[float, float]]:
+        """Mean and standard deviation of the prior of every task parameter, difficulty first."""
         return [(self.difficulty_mean, self.difficulty_sd)]
+
+    def _floor(self, n_classes: int) -> float:
+        """g: the probability to be right by luck alone."""
+        return 0.0
+
+    def _task_columns(self, tasks: Array) -> dict[str, NDArray[Any]]:
+        """What `tasks_` has besides the difficulty."""
+        return {}
+
+    def _check(self) -> None:
+        super()._check()
+        for mean, spread in [(self.ability_mean, self.ability_sd), *self._task_priors()]:
+            if not (np.isfinite(mean) and spread >= 0):
+                raise UsageError(f"a prior needs a finite mean and a spread of 0 or more; got {mean} and {spread}")
 
     def _landscape(self, crowd: Crowd) -> Abilities:
         return Abilities(crowd, self)
 
-    def _first_posterior(self, crowd, land):
+    def _first_posterior(self, crowd: Crowd, land: Abilities) -> Array:
+        """As if all workers were equally able, and all tasks equally difficult."""
         return infer(land.evidence(land.begin()), np.ones(crowd.n_classes), None)[0]
 
-    def _carried_over(self, land, known, crowd):
-        raise NotImplementedError
+    def _carried_over(self, known: DifficultyEM, crowd: Crowd, land: Abilities) -> Array:
+        """Abilities of the workers and parameters of the tasks that both fits know."""
+        point = land.begin()
+        ability, tasks = land.split(point)
+        assert known.worker_index_ is not None
+        assert crowd.workers is not None
+        place = known.worker_index_.get_indexer(crowd.workers)
+        ability[place >= 0] = known.ability_[place[place >= 0]]
+        place = known.task_index_.get_indexer(crowd.tasks)
+        tasks[:, place >= 0] = known.task_parameters_[:, place[place >= 0]]
+        return np.where(land.free, point, land.mean)
 
-    def _keep(self, crowd, land, point, posterior):
-        self.ability_, self.tasks__ = land.split(point)
+    def _keep(self, crowd: Crowd, land: Abilities, point: Array) -> None:
+        self.ability_, self.task_parameters_ = (part.copy() for part in land.split(point))
+        self.ability_error_, errors = land.split(land.standard_error(point, self.posterior_))
+        self.tasks_ = pd.DataFrame(
+            {"difficulty": self.task_parameters_[0], "standard_error": errors[0]}
+            | self._task_columns(self.task_parameters_)
+            | {"n_labels": crowd.votes.sum(axis=1)},
+            index=crowd.tasks.rename("task"),
+        )
+
+    def _worker_columns(self) -> dict[str, NDArray[Any]]:
+        return super()._worker_columns() | {"ability": self.ability_, "standard_error": self.ability_error_}

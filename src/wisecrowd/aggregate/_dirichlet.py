@@ -86,6 +86,15 @@ class DirichletRows:
         return total
 
 
+def geometric_mean(votes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """exp E log of Dir(votes), along the last axis.
+
+    >>> geometric_mean(np.array([1.0, 1.0])).round(3)
+    array([0.368, 0.368])
+    """
+    return np.exp(digamma(votes) - digamma(votes.sum(axis=-1, keepdims=True)))
+
+
 def divergence(before: NDArray[np.float64], counts: NDArray[Any]) -> float:
     """KL(Dir(before + counts) ‖ Dir(before)), added up over the leading axes.
 

@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ class TruthDiscovery(NumericAggregator):
 
     numeric: ClassVar[bool | None] = None
 
-    max_iter: int = field(default=200, metadata={"help": "rounds at most"})
+    max_iter: int = field(default=500, metadata={"help": "rounds at most"})
     tol: float = field(
         default=1e-6, metadata={"help": "stop when no estimate moves by more than this part of the labels' spread"}
     )
@@ -58,6 +58,18 @@ class TruthDiscovery(NumericAggregator):
     def _objective(self, loss: Array, cast: Array, weight: Array, unit: float) -> float | None:
         """What the alternation climbs, if it is known to climb something."""
         return None
+
+    def fit(self, crowd: Any, X: Any = None, *, truth: Any = None, start: Any = None) -> Self:
+        """Infer the truth of every task; ``truth`` holds that of some, which they keep and by which workers are judged."""
+        super().fit(crowd, X, truth=truth, start=start)
+        if not self.converged_:
+            warnings.warn(
+                f"{type(self).__name__} stopped after max_iter={self.max_iter} rounds before its answers settled; raise "
+                "max_iter, or tol if this is good enough",
+                NotConverged,
+                stacklevel=2,
+            )
+        return self
 
     def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         if crowd.is_numeric:
@@ -110,13 +122,6 @@ class TruthDiscovery(NumericAggregator):
             progress.report(title, self.n_iter_, self.max_iter, f"moved by {change:.2g}")
         if climbed[0] is not None:
             self.trace_ = np.array(climbed)
-        if not self.converged_:
-            warnings.warn(
-                f"{title} stopped after max_iter={self.max_iter} rounds with its answers still moving by {change:.2g}; "
-                "raise max_iter, or tol if this is good enough",
-                NotConverged,
-                stacklevel=6,
-            )
         return truth, weight
 
     def _worker_columns(self) -> dict[str, NDArray[Any]]:

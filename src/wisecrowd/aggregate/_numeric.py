@@ -23,6 +23,9 @@ from wisecrowd.vocabulary import same_kind
 #: Shares of weight nearer than this to one half are one half: the median then lies midway between two labels.
 TIE = 1e-8
 
+#: Squares of larger numbers cannot be added up.
+LARGEST = 1e150
+
 
 class NoPosterior(UsageError, AttributeError):
     """Numbers were estimated, so there is no posterior to look at; ``hasattr`` says so, too.
@@ -52,12 +55,14 @@ class Numbers:
 
     def by_task(self, value: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum over the votes of each task."""
-        return np.bincount(self.crowd.task, value * self.crowd.weight, self.crowd.n_tasks)
+        return np.asarray(np.bincount(self.crowd.task, value * self.crowd.weight, self.crowd.n_tasks), dtype=np.float64)
 
     def by_worker(self, value: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum over the votes of each worker."""
         assert self.crowd.worker is not None
-        return np.bincount(self.crowd.worker, value * self.crowd.weight, self.crowd.n_workers)
+        return np.asarray(
+            np.bincount(self.crowd.worker, value * self.crowd.weight, self.crowd.n_workers), dtype=np.float64
+        )
 
     @cached_property
     def cast(self) -> NDArray[np.float64]:
@@ -167,8 +172,8 @@ class NumericAggregator(Aggregator):
             return super().fit(votes, X, truth=truth, start=start)
         if start is not None:
             raise UsageError(f"{type(self).__name__} starts from the labels themselves; leave start out")
-        if not np.isfinite(votes.label).all():
-            raise InputError("numbers must be finite to be averaged; drop the labels that are infinite")
+        if not (np.abs(votes.label) < LARGEST).all():
+            raise InputError(f"numbers must be finite and below {LARGEST:g} in size; drop or rescale the others")
         # What is known of numbers travels as the start, because `truth` would be looked up among classes.
         return super().fit(votes, X, start=None if truth is None else known_numbers(truth, votes))
 

@@ -1,15 +1,94 @@
-"""Fast Dawid-Skene: hard decisions instead of posteriors, so that a handful of passes is enough."""
+"""Fast Dawid-Skene: hard decisions in place of posteriors, so that a handful of passes is enough."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 from wisecrowd.aggregate.dawid_skene import DawidSkene
+from wisecrowd.crowd import Crowd
 from wisecrowd.em import Statistics
 from wisecrowd.engines.local import LocalEngine
+from wisecrowd.errors import one_of
 from wisecrowd.kernels import LEAST, Expectation
+
+#: Hybrid: soft passes end when they move the class prior by no more than this in all (Sinha et al. 2018).
+SOFT_UNTIL = 0.005
+#: Posteriors that differ by less than this part are tied: the order of a product must not break a tie.
+TIED = 1e-9
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class FastDS(DawidSkene):
+    """Dawid and Skene's model with hard decisions in between: every pass gives each task to its most probable class.
+
+    Model and M-step are those of `DawidSkene`; the E-step is
+
+        q_i(k) = [k = argmax_k ρ_k Π_r π_r[k, y_ir]]
+
+    so that the iteration climbs Σ_i max_k log ρ_k Π_r π_r[k, y_ir] (`trace_`) and ends when no decision changes, after 4 to
+    20 passes as a rule. ``hybrid=True`` begins with soft passes until the class prior moves by less than 0.005 and
+    then decides. Ties are split between the tied classes; ``ties="first"`` takes the first of them, as the authors' code
+    does when it does not draw one. At the end, one soft pass gives posteriors that are probabilities again.
+
+    Choose it when many large crowds must be done in little time. Hard decisions forget what was doubtful, so that it ends
+    in a worse likelihood than `DawidSkene`, which is fast enough on a single crowd.
+
+    >>> from wisecrowd import FastDS
+    >>> from wisecrowd.simulate import simulate_crowd
+    >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, labels_per_task=5, random_state=1)
+    >>> fitted = FastDS().fit(made.crowd)
+    >>> float((fitted.labels_ == made.truth).mean()) > 0.9, fitted.n_iter_ < 10
+    (True, True)
+    """
+
+    references: ClassVar[tuple[str, ...]] = ("sinha2018fast",)
+
+    hybrid: bool = field(default=False, metadata={"help": "begin with soft passes"})
+    ties: Literal["split", "first"] = field(
+        default="split", metadata={"help": "who gets a tied task: 'split' or 'first'"}
+    )
+    accelerate: bool = field(default=False, metadata={"help": "extrapolate every third pass (SQUAREM)"})
+
+    def _check(self) -> None:
+        super()._check()
+        one_of("ties", self.ties, ("split", "first"))
+
+    def _decide(self, posterior: NDArray[Any]) -> NDArray[Any]:
+        if self.ties == "first":
+            return np.eye(posterior.shape[1], dtype=posterior.dtype)[posterior.argmax(axis=1)]
+        best = posterior >= posterior.max(axis=1, keepdims=True) * (1 - TIED)
+        return best / best.sum(axis=1, keepdims=True, dtype=posterior.dtype)
+
+    def _expect(self, engine: LocalEngine, prior: NDArray[np.float64], said: NDArray[Any]) -> Expectation:
+        decided = self._decide(engine.posterior(prior, said))
+        classes = decided.sum(axis=0, where=engine.crowd.labels_per_task[:, None] > 0, dtype=np.float64)
+        tally = engine.tally(decided)
+        # The joint logarithm of the decided classes; a tied class has the same as the others.
+        chosen = xlogy(classes, np.maximum(prior, LEAST)).sum() + xlogy(tally, np.maximum(said, LEAST)).sum()
+        return Expectation(float(chosen), classes, tally, None)
+
+    def _start_posteriors(
+        self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type
+    ) -> Iterator[NDArray[Any]]:  # fmt: skip
+        for posterior in super()._start_posteriors(engine, crowd, start, dtype):
+            yield posterior if self.hybrid else self._decide(posterior)
+
+    def _starts(self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type) -> Iterator[Statistics]:
+        for here in super()._starts(engine, crowd, start, dtype):
+            yield self._soften(engine, crowd, here) if self.hybrid else here
+
+    def _soften(self, engine: LocalEngine, crowd: Crowd, here: Statistics) -> Statistics:
+        """Soft passes, until they hardly move the class prior."""
+        for _ in range(self.max_iter):
+            found = engine.expect(self._class_prior(here.classes), self._said(here.tally, crowd.pairs))
+            moved = np.abs(found.classes / found.classes.sum() - here.classes / here.classes.sum()).sum()
+            here = Statistics(found.classes, found.tally)
+            if moved <= SOFT_UNTIL:
+                break
+        return here

@@ -90,12 +90,12 @@ def _k_means(
 ) -> tuple[NDArray[np.float64], int]:
     """Lloyd's iteration, with points between centres shared by them and a centre without points left where it is."""
     members = _highest(-_distances(points, centres))
-    for n_iter in range(1, max_iter + 1):
+    before, n_iter = np.empty(0), 0
+    while n_iter < max_iter and not np.array_equal(before, members):
         size = members.sum(axis=0)[:, None]
         centres = np.divide(members.T @ points, size, out=centres.copy(), where=size > 0)
         before, members = members, _highest(-_distances(points, centres))
-        if np.array_equal(before, members):
-            break
+        n_iter += 1
     return centres, n_iter
 
 

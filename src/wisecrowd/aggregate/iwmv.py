@@ -28,7 +28,8 @@ class IWMV(WeightedVote):
     Choose it as a fast stand-in for `OneCoin`: no prior, no likelihood, a handful of rounds. Take `Wawa` when most
     workers have very few labels, and `DawidSkene` when workers confuse particular classes.
 
-    Ties inside the iteration are split; how they are broken moves the accuracy by up to .005 on real data.
+    Ties inside the iteration are split. Giving them to the first class instead moves the accuracy on real data by .007 at
+    most, in either direction.
 
     >>> from wisecrowd import Crowd, IWMV
     >>> crowd = Crowd.from_triples([(task, worker, (task + (worker == "bad")) % 2) for task in range(8) for worker in
@@ -46,20 +47,20 @@ class IWMV(WeightedVote):
             raise UsageError(f"max_iter must be 1 or more; got {self.max_iter}")
         n_classes = poll.crowd.n_classes
         winners = poll.winners(poll.crowd.votes)
-        for self.n_iter_ in range(1, self.max_iter + 1):
+        self.n_iter_, self.converged_ = 0, False
+        while not self.converged_ and self.n_iter_ < self.max_iter:
             weight = n_classes * poll.agreement(winners) - 1
             before, winners = winners, poll.winners(poll.scores(weight))
             changed = np.count_nonzero((before != winners).any(axis=1))
+            self.n_iter_ += 1
+            self.converged_ = changed == 0
             progress.report("IWMV", self.n_iter_, self.max_iter, f"{changed:,} answers changed")
-            if changed == 0:
-                break
-        self.converged_ = changed == 0
         if not self.converged_:
             warnings.warn(
                 f"IWMV still changed {changed:,} answers in round {self.max_iter}; raise max_iter, or accept that "
                 "these tasks are undecided",
                 NotConverged,
-                stacklevel=5,
+                stacklevel=4,
             )
         return weight
 

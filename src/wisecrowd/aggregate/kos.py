@@ -109,8 +109,8 @@ class _Graph:
 
     def favour(self, said: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Weight that speaks for a class, and weight in all, by task."""
-        n_tasks = self._crowd.n_tasks
-        return np.bincount(self.task, np.maximum(said, 0), n_tasks), np.bincount(self.task, np.abs(said), n_tasks)
+        for_it, against = (np.bincount(self.task, np.maximum(side, 0), self._crowd.n_tasks) for side in (said, -said))
+        return for_it.astype(np.float64), (for_it + against).astype(np.float64)
 
     def mean_by_worker(self, message: NDArray[np.float64]) -> NDArray[np.float64]:
         n_workers = self._crowd.n_workers

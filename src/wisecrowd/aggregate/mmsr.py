@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd import progress
-from wisecrowd.aggregate._agreement import Agreement
+from wisecrowd.aggregate._agreement import Agreement, log_odds, within_reach
 from wisecrowd.aggregate._weighting import Poll, WeightedVote
 from wisecrowd.errors import NotConverged, UsageError
 
@@ -57,7 +57,9 @@ class MMSR(WeightedVote):
         default=None, metadata={"help": "partners left out at each end; chosen by the least linked worker unless given"}
     )
     max_iter: int = field(default=1000, metadata={"help": "rounds of completion at most"})
-    tol: float = field(default=1e-8, metadata={"help": "stop when the completed matrix moves by less than this fraction"})
+    tol: float = field(
+        default=1e-8, metadata={"help": "stop when the completed matrix moves by less than this fraction"}
+    )
 
     def _weigh(self, poll: Poll) -> NDArray[np.float64]:
         if self.max_iter < 1 or (self.trim is not None and self.trim < 0):
@@ -65,13 +67,11 @@ class MMSR(WeightedVote):
         crowd, oracle = poll.crowd, None if poll.clamp is None else poll.crowd.n_workers
         pairs = Agreement.of(crowd, poll.clamp)
         skill = (self._complete(pairs, oracle) * pairs.signs(oracle))[: crowd.n_workers]
-        # No skill is known more precisely than this, and a perfect one would overrule everybody for ever.
-        margin = min(1 / np.sqrt(np.count_nonzero(crowd.labels_per_task)), 0.5)
-        skill = np.clip(skill, margin - 1 / max(crowd.n_classes - 1, 1), 1 - margin)
+        skill = within_reach(skill, crowd)
         linked = pairs.degree[: crowd.n_workers] > 0
         skill[~linked] = skill[linked].mean() if linked.any() else 0.5
         self.skill_ = skill
-        return np.log1p((crowd.n_classes - 1) * skill) - np.log1p(-skill)
+        return log_odds(skill, crowd.n_classes)
 
     def _complete(self, pairs: Agreement, oracle: int | None) -> NDArray[np.float64]:
         """Magnitudes of the skills of all workers; 1 for those who share no task."""
@@ -82,7 +82,7 @@ class MMSR(WeightedVote):
         size = np.abs(pairs.skew)
         trim = max(int(pairs.degree[pairs.degree > 0].min()) // 2 - 1, 0) if self.trim is None else self.trim
         by_v, by_u = _TrimmedMean(pairs, trim), _TrimmedMean(pairs, trim)
-        start = np.sqrt(np.average(size, weights=pairs.common))
+        start = np.sqrt((size * pairs.common).sum() / pairs.common.sum())
         u, v = np.maximum(u * start, LEAST), np.maximum(v * start, LEAST)
         while not self.converged_ and self.n_iter_ < self.max_iter:
             old_u, old_v = u, v
@@ -97,7 +97,7 @@ class MMSR(WeightedVote):
         if not self.converged_:
             warnings.warn(
                 f"M-MSR stopped after max_iter={self.max_iter} rounds with skills still moving by {moved:.2g}; raise "
-                "max_iter, or set trim=0, which always settles",
+                "max_iter, or set trim=0, which settles sooner",
                 NotConverged,
                 stacklevel=5,
             )
@@ -143,5 +143,5 @@ def _distance(*factors: NDArray[np.float64]) -> float:
     """‖u vᵀ − u' v'ᵀ‖ / ‖u vᵀ‖ without the matrices, written so that near factors do not cancel."""
     u, v, old_u, old_v = factors
     du, dv = u - old_u, v - old_v
-    square = (du @ du) * (v @ v) + (old_u @ old_u) * (dv @ dv) + 2 * (du @ old_u) * (v @ dv)
+    square = float((du @ du) * (v @ v) + (old_u @ old_u) * (dv @ dv) + 2 * (du @ old_u) * (v @ dv))
     return float(np.sqrt(max(square, 0) / ((u @ u) * (v @ v))))

@@ -40,7 +40,8 @@ class PM(TruthDiscovery):
     references: ClassVar[tuple[str, ...]] = ("li2014resolving", "aydin2014crowdsourcing", "zheng2017truth")
 
     loss: Literal["absolute", "squared"] = field(
-        default="absolute", metadata={"help": "loss of numbers: 'absolute' (weighted median) or 'squared' (weighted mean)"}
+        default="absolute",
+        metadata={"help": "loss of numbers: 'absolute' (weighted median) or 'squared' (weighted mean)"},
     )
     per_label: bool = field(default=True, metadata={"help": "judge workers by their mean loss, not by its sum"})
 

@@ -34,7 +34,7 @@ class WeightedMean(TruthDiscovery):
     ...          for worker, error in (("ann", 0.1), ("bob", -0.1), ("cy", 2.0))]
     >>> fitted = WeightedMean().fit(Crowd.from_triples(votes, numeric=True))
     >>> fitted.workers_["rmse"].round(1).to_dict()
-    {'ann': 0.1, 'bob': 0.2, 'cy': 1.9}
+    {'ann': 0.1, 'bob': 0.1, 'cy': 2.0}
     """
 
     references: ClassVar[tuple[str, ...]] = ("raykar2010learning", "zheng2017truth")
@@ -62,7 +62,8 @@ class WeightedMean(TruthDiscovery):
         self, numbers: Numbers, estimate: NDArray[np.float64], weight: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
         """What the model says, 1/√(Σ_r 1/v_r), also of a single label."""
-        assert weight is not None and numbers.crowd.worker is not None
+        assert weight is not None
+        assert numbers.crowd.worker is not None
         precision = numbers.by_task(weight[numbers.crowd.worker])
         with np.errstate(divide="ignore"):
             found = np.where(precision > 0, 1 / np.sqrt(precision), np.nan)

@@ -37,7 +37,9 @@ class ZeroBasedSkill(WeightedVote):
     references: ClassVar[tuple[str, ...]] = ("ustalov2024learning",)
 
     max_iter: int = field(default=100, metadata={"help": "rounds of voting at most"})
-    learning_rate: float = field(default=1.0, metadata={"help": "first step towards the agreement, 1 going all the way"})
+    learning_rate: float = field(
+        default=1.0, metadata={"help": "first step towards the agreement, 1 going all the way"}
+    )
     halve_every: int = field(default=20, metadata={"help": "rounds after which the step is halved"})
     tol: float = field(default=1e-5, metadata={"help": "stop when no skill is further than this from the agreement"})
 
@@ -48,20 +50,20 @@ class ZeroBasedSkill(WeightedVote):
             raise UsageError(f"learning_rate must lie between 0 and 1; got {self.learning_rate}")
         crowd = poll.crowd
         skill = np.where(crowd.labels_per_worker > 0, 1 / crowd.n_classes + 1e-5, np.nan)
-        for self.n_iter_ in range(1, self.max_iter + 1):
+        self.n_iter_, self.converged_ = 0, False
+        while not self.converged_ and self.n_iter_ < self.max_iter:
+            self.n_iter_ += 1
             step = self.learning_rate / 2 ** (self.n_iter_ // self.halve_every)
             gap = poll.agreement(poll.winners(poll.scores(skill))) - skill
             skill = skill + step * gap
             furthest = float(np.nanmax(np.abs(gap)))
+            self.converged_ = furthest <= self.tol
             progress.report("ZeroBasedSkill", self.n_iter_, self.max_iter, f"largest gap {furthest:.2g}")
-            if furthest <= self.tol:
-                break
-        self.converged_ = furthest <= self.tol
         if not self.converged_:
             warnings.warn(
                 f"ZeroBasedSkill stopped after max_iter={self.max_iter} rounds with a skill {furthest:.2g} away from the "
                 "agreement; raise max_iter, or tol if this is good enough",
                 NotConverged,
-                stacklevel=5,
+                stacklevel=4,
             )
         return skill

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 from wisecrowd import __version__
 from wisecrowd.bench.base import Benchmark, Data, Entry
 from wisecrowd.bench.entries import identity_of
+from wisecrowd.crowd import Crowd
 from wisecrowd.datasets import Dataset
 from wisecrowd.errors import NotConverged, WisecrowdError
 
@@ -86,6 +87,7 @@ class Shelf:
         if self._dataset is None or label != self._label:
             self._dataset = None  # two large datasets at once may be too much
             self._label, self._dataset = label, source.load(seed)
+            _derive(self._dataset.crowd)
         return self._dataset
 
 
@@ -155,6 +157,11 @@ def _machine() -> str:
     return f"{name}, {os.cpu_count()} cores"
 
 
+def _derive(crowd: Crowd) -> None:
+    """Ask for what a crowd works out once and keeps: it is not the first method that should pay for it."""
+    _ = crowd.offset if crowd.is_numeric else (crowd.votes, crowd.layout)
+
+
 def _finite(figures: Mapping[str, Any]) -> dict[str, float | None]:
     return {name: float(value) if math.isfinite(value) else None for name, value in figures.items()}
 
@@ -170,7 +177,9 @@ def _progress_of(answer: Any) -> dict[str, Any]:
 def _identity(entry: Entry) -> Any:
     try:
         return identity_of(entry)
-    except WisecrowdError as error:  # a method that does not exist, a parameter that it refuses: to be shown in the table
+    except (
+        WisecrowdError
+    ) as error:  # a method that does not exist, a parameter that it refuses: to be shown in the table
         return str(error)
 
 

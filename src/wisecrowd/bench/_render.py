@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -10,7 +11,7 @@ from wisecrowd.bench._table import Group, Numbers, Table, leaderboard, seconds_t
 from wisecrowd.bench.base import Benchmark
 
 #: A Markdown table wider than this would have to be scrolled.
-PAGE = 110
+PAGE = 90
 _GAP = 2
 
 
@@ -25,7 +26,7 @@ def as_text(
     numbers = Numbers(benchmark, rows, only)
     tables = _tables(numbers)
     parts = ["\n".join(_text_lines(table, groups)) for table in tables for groups in _fitting(table, width)]
-    parts.append("\n".join(f"{position}. {note}" for position, note in enumerate(numbers.notes, 1)))
+    parts.append("\n".join(_wrapped(numbers.notes, width)))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -36,7 +37,9 @@ def as_markdown(benchmark: Benchmark, rows: Sequence[Row]) -> str:
     parts.append(f"```sh\nwisecrowd bench run {benchmark.name}\n```")
     tables = _tables(numbers)
     parts += ["\n".join(_markdown_lines(table, groups)) for table in tables for groups in _fitting(table, PAGE)]
-    parts += ["\n".join(f"{position}. {note}" for position, note in enumerate(numbers.notes, 1))] if numbers.notes else []
+    parts += (
+        ["\n".join(f"{position}. {note}" for position, note in enumerate(numbers.notes, 1))] if numbers.notes else []
+    )
     return "\n\n".join([*parts, provenance(rows)]) + "\n"
 
 
@@ -51,7 +54,9 @@ def provenance(rows: Iterable[Row]) -> str:
     days = sorted({row["finished"][:10] for row in known})
     total = sum(row["seconds"] for row in known)
     parts = [
-        f"{states[OK]:,} answers" + (f" ({counts})" if counts else "") + f" in {seconds_text(total)} seconds of computing",
+        f"{states[OK]:,} answers"
+        + (f" ({counts})" if counts else "")
+        + f" in {seconds_text(total)} seconds of computing",
         f"{unsettled:,} of them ended at their limit of iterations" if unsettled else "",
         f"run {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else ""),
         "with " + ", ".join(_versions(known)),
@@ -78,6 +83,12 @@ def _versions(rows: Sequence[Row]) -> Iterator[str]:
         found = sorted({row[package] for row in rows if row.get(package)})
         if found:
             yield f"{package} {'/'.join(found)}"
+
+
+def _wrapped(notes: Sequence[str], width: int) -> Iterator[str]:
+    for position, note in enumerate(notes, 1):
+        number = f"{position}. "
+        yield textwrap.fill(note, width, initial_indent=number, subsequent_indent=" " * len(number))
 
 
 # ---------------------------------------------------------------------- widths
@@ -109,6 +120,15 @@ def _widths(group: Group) -> list[int]:
 # ---------------------------------------------------------------------- printing
 
 
+def _filled(table: Table, groups: list[Group]) -> list[tuple[int, str]]:
+    """The rows that have something to show in these columns."""
+    return [
+        (position, title)
+        for position, title in enumerate(table.titles)
+        if any(any(group.cells[position]) for group in groups)
+    ]
+
+
 def _text_lines(table: Table, groups: list[Group]) -> Iterator[str]:
     first = max(map(len, [table.corner, *table.titles, *table.foot]))
     gap = " " * _GAP
@@ -117,7 +137,9 @@ def _text_lines(table: Table, groups: list[Group]) -> Iterator[str]:
 
     def line(title: str, texts: Sequence[tuple[str, ...]]) -> str:
         cells = [
-            text.ljust(wide) for parts, found in zip(widths, texts, strict=True) for wide, text in zip(parts, found, strict=True)
+            text.ljust(wide)
+            for parts, found in zip(widths, texts, strict=True)
+            for wide, text in zip(parts, found, strict=True)
         ]
         return gap.join([title.ljust(first), *cells]).rstrip()
 
@@ -127,7 +149,7 @@ def _text_lines(table: Table, groups: list[Group]) -> Iterator[str]:
     if has_names:
         yield line(table.corner, [group.columns for group in groups])
     yield "─" * (first + sum(_GAP + span for span in spans))
-    for position, title in enumerate(table.titles):
+    for position, title in _filled(table, groups):
         yield line(title, [group.cells[position] for group in groups])
     if table.foot:
         yield ""
@@ -143,7 +165,7 @@ def _markdown_lines(table: Table, groups: list[Group]) -> Iterator[str]:
     columns = [table.corner, *(head for parts in heads for head in parts)]
     yield line(columns)
     yield line("---" for _ in columns)
-    for position, title in enumerate(table.titles):
+    for position, title in _filled(table, groups):
         yield line([title, *(text for group in groups for text in group.cells[position])])
     for position, title in enumerate(table.foot):
         yield line([f"*{title}*", *(text for group in groups for text in group.foot[position])])

@@ -10,12 +10,13 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from multiprocessing import connection
 from typing import Any
 
 from wisecrowd.bench._answers import FAILED, TOO_SLOW, Cell, Row, Shelf, evaluate, row_of
 from wisecrowd.errors import UsageError
+from wisecrowd.registry import methods
 
 #: Each process computes on one core: parallel methods inside of parallel cells would only be in each other's way.
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -23,12 +24,10 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VE
 _processes = multiprocessing.get_context("spawn")
 
 
-def run_cells(cells: Sequence[Cell], *, jobs: int = 1, time_limit: float | None = None) -> Iterator[tuple[Cell, Row]]:
+def run_cells(cells: Sequence[Cell], *, jobs: int = 1, time_limit: float | None = None) -> Generator[tuple[Cell, Row]]:
     """Answer every cell in ``jobs`` processes, and yield each row as it comes; leaving the loop stops the processes."""
     if jobs < 1:
         raise UsageError(f"jobs must be 1 or more; got {jobs}")
-    if time_limit is not None and time_limit <= 0:
-        raise UsageError(f"the time limit must be positive; got {time_limit}")
     waiting = deque(cells)
     workers = [_Worker() for _ in range(min(jobs, len(cells)))]
     try:
@@ -130,6 +129,7 @@ def _serve(pipe: connection.Connection) -> None:
     """The life of a process: answer cells until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then stops this process
     threading.Thread(target=_die_with_parent, daemon=True).start()
+    methods()  # finding them takes a moment, which should not count for the first one
     shelf = Shelf()
     with contextlib.suppress(EOFError, OSError):
         while True:

@@ -36,14 +36,20 @@ class Answer:
     spread: float | None
     state: str
     seconds: float
+    comparable: bool = True
     notes: str = ""
 
     @property
     def difference(self) -> float | None:
-        """Ours less the paper's, of the figures as printed: a third digit that the paper rounded is no difference."""
-        if self.ours is None or self.paper is None:
+        """Ours less the paper's."""
+        if self.ours is None or self.paper is None or not self.comparable:
             return None
-        return round(self.ours, self.figure.digits) - round(self.paper, self.figure.digits)
+        return self.ours - self.paper
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to show."""
+        return self.paper is None and not self.state
 
 
 @dataclass(frozen=True)
@@ -52,8 +58,8 @@ class Group:
 
     title: str
     columns: tuple[str, ...]
-    cells: list[tuple[str, ...]]
-    foot: list[tuple[str, ...]]
+    cells: Sequence[tuple[str, ...]]
+    foot: Sequence[tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,7 @@ class Numbers:
             spread=statistics.stdev(values) if len(values) > 1 else None,
             state=state,
             seconds=sum(row["seconds"] for row in rows if row["status"] == OK) / max(len(values), 1),
+            comparable=data not in self.benchmark.incomparable,
             notes=self.mark([*reasons, *([told] if told else [])]),
         )
 
@@ -159,6 +166,7 @@ def table_of(numbers: Numbers) -> Table:
     groups = [
         _group(head, [answers[position] for answers in grid], [line[position] for line in foot.values()])
         for position, head in enumerate(heads)
+        if not all(answers[position].is_empty for answers in grid)
     ]
     if not sideways:
         took = [(seconds_text(numbers.seconds(entry)),) for entry in numbers.entries]
@@ -186,12 +194,14 @@ def leaderboard(numbers: Numbers) -> Table:
 
 def number(value: float, digits: int, *, sign: bool = False) -> str:
     """A figure as tables print it: without the zero before the point."""
-    text = f"{value:{'+' if sign else ''}.{digits}f}"
+    text = f"{round(value, digits) or 0.0:{'+' if sign and round(value, digits) else ''}.{digits}f}"
     return text.replace("0.", ".", 1) if text.lstrip("+-").startswith("0.") else text
 
 
 def seconds_text(seconds: float) -> str:
-    """Seconds, with as many digits as mean something."""
+    """Seconds, with as many digits as mean something; nothing for nothing."""
+    if not seconds:
+        return ""
     return f"{seconds:.2f}" if seconds < 10 else f"{seconds:,.0f}"
 
 
@@ -210,9 +220,10 @@ def _place(row: Column, column: Column) -> tuple[str, str, str]:
 
 def _group(title: str, answers: list[Answer], foot: list[tuple[str, str, str]]) -> Group:
     if any(answer.paper is not None for answer in answers):
-        cells: list[tuple[str, ...]] = [_texts(answer) for answer in answers]
-        return Group(title, ("paper", "ours", "diff."), cells, list(foot))
-    return Group(title, ("",), [(_ours(answer) + answer.notes,) for answer in answers], [(ours,) for _, ours, _ in foot])
+        return Group(title, ("paper", "ours", "diff."), [_texts(answer) for answer in answers], foot)
+    return Group(
+        title, ("",), [(_ours(answer) + answer.notes,) for answer in answers], [(ours,) for _, ours, _ in foot]
+    )
 
 
 def _texts(answer: Answer) -> tuple[str, str, str]:

@@ -91,6 +91,8 @@ class Benchmark:
     references: tuple[str, ...] = ()
     published: Published = field(default_factory=lambda: MappingProxyType({}))
     notes: Mapping[str | tuple[str, str], str] = field(default_factory=lambda: MappingProxyType({}))
+    #: Data on which the paper's figures are about something else than ours, as a note says: no difference is shown.
+    incomparable: frozenset[str] = frozenset()
     #: What to know before reading the table, one paragraph each.
     remarks: tuple[str, ...] = ()
     #: How often an entry that uses a seed answers for data; others answer once.
@@ -130,10 +132,12 @@ def published_table(text: str, figure: str = "accuracy") -> dict[tuple[str, str,
     """
     header, *lines = (line.split() for line in text.strip("\n").splitlines() if line.strip())
     columns = [(name.partition(":")[0], name.partition(":")[2] or figure) for name in header]
-    found = {}
+    found: dict[tuple[str, str, str], float] = {}
     for entry, *cells in lines:
         if len(cells) != len(columns):
-            raise UsageError(f"the row {entry!r} has {len(cells)} figures for {len(columns)} columns; put dots in the gaps")
+            raise UsageError(
+                f"the row {entry!r} has {len(cells)} figures for {len(columns)} columns; put dots in the gaps"
+            )
         found |= {
             (entry, *column): float(cell) for column, cell in zip(columns, cells, strict=True) if cell != "."
         }  # fmt: skip

@@ -33,7 +33,7 @@ class Stored:
 
     is_random: ClassVar[bool] = False
 
-    def load(self, seed: int) -> Dataset:  # noqa: ARG002  # the same data for every seed
+    def load(self, seed: int) -> Dataset:
         """The dataset; one without truth cannot be scored, and is refused."""
         dataset = load_dataset(self.name, duplicates=self.duplicates)
         if dataset.truth is None:
@@ -62,8 +62,7 @@ class Stored:
 
     def size(self) -> int:
         """The number of labels, as the dataset tells it."""
-        labels = list_datasets().at[self.name, "labels"]
-        return int(labels) if labels == labels else 0
+        return int(list_datasets()["labels"].fillna(0)[self.name])
 
 
 @dataclass(frozen=True)

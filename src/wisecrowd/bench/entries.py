@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import Any, ClassVar, Never, cast
+from typing import Any, ClassVar, Never
 
 from wisecrowd.base import Aggregator
 from wisecrowd.datasets import Dataset
@@ -73,7 +73,7 @@ class Aggregate:
         kind = find(self.method)
         if not issubclass(kind, Aggregator):
             raise UsageError(f"{self.method} does not aggregate votes")
-        return cast(type[Aggregator], kind)
+        return kind
 
 
 @dataclass(frozen=True)

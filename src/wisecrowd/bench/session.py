@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterable
 from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -49,6 +49,8 @@ class Session:
     ) -> None:
         if seeds is not None and seeds < 1:
             raise UsageError(f"seeds must be 1 or more; got {seeds}")
+        if time_limit is not None and time_limit <= 0:
+            raise UsageError(f"the time limit must be positive; got {time_limit}")
         self.benchmark = benchmark if seeds is None else replace(benchmark, seeds=seeds)
         self.folder = folder
         self.time_limit = time_limit if time_limit is not None else benchmark.time_limit
@@ -60,7 +62,7 @@ class Session:
         #: How many cells an earlier run has done.
         self.n_settled = len(chosen) - len(self.todo)
 
-    def run(self, jobs: int) -> Iterator[tuple[Cell, Row]]:
+    def run(self, jobs: int) -> Generator[tuple[Cell, Row]]:
         """Do what is left to do, and yield each row when it is on the disk; the tables are written at the end.
 
         Whoever leaves the loop before the end loses the cells that were running, and nothing else.

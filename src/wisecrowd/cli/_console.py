@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -55,6 +56,13 @@ def remark(text: str, style: str | None = None) -> None:
 def warn(text: str) -> None:
     """Print a warning."""
     remark(f"Warning: {text}", style="yellow")
+
+
+def watched(*, quiet: bool = False) -> AbstractContextManager[None]:
+    """Draw the progress of what takes long inside the block, if somebody is there to see it."""
+    from wisecrowd import progress
+
+    return nullcontext() if quiet or not console(stderr=True).is_terminal else progress.show()
 
 
 def visible(value: object) -> str:

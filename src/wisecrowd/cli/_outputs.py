@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wisecrowd._files import atomic_path
+from wisecrowd.cli._summary import numeric_tasks
 from wisecrowd.errors import UsageError
 
 if TYPE_CHECKING:
@@ -60,8 +61,11 @@ def write_all(files: dict[Path, Writer]) -> None:
 
 
 def labels_table(fitted: Aggregator) -> pd.DataFrame:
-    """The answer: task, label, and how probable the label is."""
-    return fitted.labels_.reset_index().assign(confidence=fitted.posterior_.max(axis=1).round(6))
+    """The answer: task, label, and how sure it is: the probability of a class, or the standard error of a number."""
+    labels = fitted.labels_.reset_index()
+    if hasattr(fitted, "posterior_"):
+        return labels.assign(confidence=fitted.posterior_.max(axis=1).round(6))
+    return labels.assign(standard_error=numeric_tasks(fitted)["standard_error"].to_numpy())
 
 
 def table_of(frame: pd.DataFrame) -> Writer:

@@ -108,7 +108,7 @@ def located(path: Path) -> Path:
     return Path(str(where))
 
 
-def read_truth(path: Path, reading: Reading) -> pd.Series:
+def read_truth(path: Path, reading: Reading, crowd: Crowd) -> pd.Series:
     """The truth in a file or dataset folder; its task column may be called as that of the votes is."""
     from wisecrowd import io
     from wisecrowd.errors import InputError
@@ -116,5 +116,5 @@ def read_truth(path: Path, reading: Reading) -> pd.Series:
     path = located(path)
     if reading.task is not None:
         with contextlib.suppress(InputError):
-            return io.read_truth(path, task=reading.task, numeric=reading.numeric)
-    return io.read_truth(path, numeric=reading.numeric)
+            return io.read_truth(path, task=reading.task, numeric=crowd.is_numeric)
+    return io.read_truth(path, numeric=crowd.is_numeric)

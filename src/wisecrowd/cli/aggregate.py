@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wisecrowd.cli._console import show_facts, warn
+from wisecrowd.cli._console import show_facts, warn, watched
 from wisecrowd.cli._options import Quiet, flag, with_options
 from wisecrowd.cli._reading import Reading, Votes
 
@@ -78,10 +78,13 @@ def aggregate(
 
       wisecrowd aggregate votes.csv --truth gold.csv -o results
       wisecrowd aggregate votes.csv --score gold.csv -o results
+
+    Labels that are numbers are averaged:
+
+      wisecrowd aggregate ratings.csv --numeric -m median -o results
     """  # fmt: skip
     import json
 
-    from wisecrowd import progress
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._summary import lines, size, summarise
@@ -95,15 +98,17 @@ def aggregate(
         inputs = [path for path in (votes, truth, score) if path is not None]
         check_folder(output, [LABELS, WORKERS, *([POSTERIOR] if proba else []), RECORD], inputs)
     crowd = reading.read(votes)
-    gold = None if truth is None else read_truth(truth, reading)
-    known = None if score is None else read_truth(score, reading)
-    with progress.show():
+    if proba and crowd.is_numeric:
+        raise UsageError("numbers have no probabilities of classes; leave --proba out")
+    gold = None if truth is None else read_truth(truth, reading, crowd)
+    known = None if score is None else read_truth(score, reading, crowd)
+    with watched(quiet=quiet):
         fitted = chosen.fit(crowd, truth=gold)
     summary = summarise(fitted, crowd)
     if gold is not None:
-        summary["gold"] = {"tasks": len(_tasks_of(gold, crowd))}
+        summary["gold"] = {"tasks": int(_tasks_of(gold, crowd).isin(crowd.tasks).sum())}
     if known is not None:
-        summary["score"] = _score(known, gold, fitted)
+        summary["score"] = _score(known, gold, fitted, crowd)
     run = record(fitted, crowd, source=str(votes), summary=summary)
     kept = "nothing; -o FOLDER keeps the results"
     if output is not None:
@@ -135,25 +140,25 @@ def _chosen(name: str, assignments: list[str], jobs: int) -> Aggregator:
 
 
 def _tasks_of(truth: pd.Series, crowd: Crowd) -> pd.Index:
+    """The tasks of known truth, as the crowd writes them: a number in one file may be a text in another."""
     from wisecrowd.vocabulary import same_kind
 
-    tasks = same_kind(truth.dropna().index, crowd.tasks)
-    return tasks[tasks.isin(crowd.tasks)]
+    return same_kind(truth.index, crowd.tasks)
 
 
-def _score(known: pd.Series, gold: pd.Series | None, fitted: Aggregator) -> dict[str, Any]:
+def _score(known: pd.Series, gold: pd.Series | None, fitted: Aggregator, crowd: Crowd) -> dict[str, Any]:
     """How good the labels are on tasks that the method was not told the truth of."""
     from wisecrowd.errors import InputError
     from wisecrowd.metrics import summary
 
-    told = known.index.isin(gold.index) if gold is not None else None
-    fair = known if told is None else known[~told]
-    if not len(fair):
+    if gold is None:
+        return summary(known, fitted)
+    told = _tasks_of(known, crowd).isin(_tasks_of(gold, crowd))
+    if told.all():
         raise InputError(
             "every task of --score is among those of --truth, where the method was told; score other tasks"
         )
-    figures = summary(fair, fitted)
-    return figures | ({} if told is None else {"gold_left_out": int(told.sum())})
+    return summary(known[~told], fitted) | {"gold_left_out": int(told.sum())}
 
 
 def _write(output: Path, fitted: Aggregator, run: dict[str, Any], *, proba: bool, save: bool) -> list[str]:
@@ -184,7 +189,9 @@ def _tables(fitted: Aggregator, *, proba: bool) -> dict[str, pd.DataFrame]:
         tables[WORKERS] = workers.astype({"n_labels": "int64"}) if whole else workers
     if proba:
         posterior = fitted.proba_.round(6)
-        tables[POSTERIOR] = posterior.set_axis(posterior.columns.astype(str), axis=1).reset_index()
+        posterior.columns = posterior.columns.astype(str)
+        # A class may be called task, too.
+        tables[POSTERIOR] = posterior.reset_index(names="task_id" if "task" in posterior else "task")
     return tables
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wisecrowd.cli._console import heading, show, show_bullets, show_verbatim, table
+from wisecrowd.cli._console import heading, show, show_bullets, show_verbatim, table, watched
 from wisecrowd.cli._options import Quiet
 
 if TYPE_CHECKING:
@@ -36,21 +36,20 @@ def demo(
       wisecrowd demo
       wisecrowd aggregate wisecrowd-demo/votes.csv --score wisecrowd-demo/truth.csv
     """
-    from wisecrowd import progress
     from wisecrowd.cli._outputs import check_folder, write_all
     from wisecrowd.demo import run_demo
 
     check_folder(output, [VOTES, TRUTH, LABELS, WORKERS, METHODS, AGREEMENT, RECORD])
     if not quiet:
         show("Handwritten digits, and a crowd that disagrees about them", style="bold")
-    with progress.show():
+    with watched(quiet=quiet):
         found = run_demo(seed)
     files = _files(found, output)
     write_all(files)
     if not quiet:
         _tell(found)
         heading(f"Done in {found.seconds:.1f} s")
-        show(f"Wrote {', '.join(path.name for path in files)} in {output}. Go on from there:")
+        show(f"Wrote {', '.join(sorted(path.name for path in files))} in {output}. Go on from there:")
         show_verbatim(f"  wisecrowd aggregate {output / VOTES} --score {output / TRUTH}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import cast
 
@@ -101,11 +101,11 @@ def _aggregate(method: type[Method], demo: DigitsCrowd) -> Aggregator:
 RUNNERS: dict[str, Callable[[type[Method], DigitsCrowd], Aggregator]] = {"aggregate": _aggregate}
 
 
-def hold_contest(demo: DigitsCrowd) -> Contest:
-    """Let every method of the registry that wants classes answer, as it comes out of the box.
+def hold_contest(demo: DigitsCrowd, only: Collection[str] | None = None) -> Contest:
+    """Let every method of the registry that wants classes answer, as it comes out of the box, or ``only`` some.
 
     >>> from wisecrowd.demo.crowd import digits_crowd
-    >>> contest = hold_contest(digits_crowd())
+    >>> contest = hold_contest(digits_crowd(), only=["dawid-skene", "majority-vote"])
     >>> table = contest.table()
     >>> bool(table.loc["dawid-skene", "accuracy"] > table.loc["majority-vote", "accuracy"] + 0.1)
     True
@@ -113,7 +113,7 @@ def hold_contest(demo: DigitsCrowd) -> Contest:
     entries: list[Entry] = []
     declined: dict[str, str] = {}
     for name, method in methods().items():
-        if method.numeric or kind_of(method) not in RUNNERS:
+        if method.numeric or kind_of(method) not in RUNNERS or (only is not None and name not in only):
             continue
         begun = time.perf_counter()
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import pandas as pd
@@ -12,6 +13,7 @@ from wisecrowd.crowd import Crowd
 from wisecrowd.demo.contest import Contest, hold_contest
 from wisecrowd.demo.crowd import digits_crowd
 from wisecrowd.demo.verdicts import Verdict, judge
+from wisecrowd.errors import UsageError
 from wisecrowd.simulate import Simulation
 
 #: The method whose view of the workers is told: it has a confusion matrix for each of them.
@@ -36,7 +38,7 @@ ACCUSATIONS = {"copies", "random", "one answer", "contrary"}
 class Demo:
     """Everything that the demo found out.
 
-    >>> demo = run_demo()
+    >>> demo = run_demo(only=["dawid-skene", "majority-vote"])
     >>> demo.check().loc["spammer", "workers"].item()
     6
     >>> print(demo.score_of_verdicts())  # doctest: +ELLIPSIS
@@ -86,15 +88,17 @@ class Demo:
         return table.assign(made_as=self.simulation.kind)
 
 
-def run_demo(random_state: int = 0) -> Demo:
-    """Make the crowd, let all methods answer, and judge the workers by what Dawid-Skene infers.
+def run_demo(random_state: int = 0, *, only: Collection[str] | None = None) -> Demo:
+    """Make the crowd, let all methods answer (or ``only`` some), and judge the workers by what `JUDGE` infers.
 
-    >>> run_demo(random_state=1).crowd.n_workers
+    >>> run_demo(random_state=1, only=["dawid-skene"]).crowd.n_workers
     40
     """
     begun = time.perf_counter()
     digits = digits_crowd(random_state)
-    contest = hold_contest(digits)
+    contest = hold_contest(digits, only)
     crowd = digits.simulation.crowd
-    [fitted] = [entry.fitted for entry in contest.entries if entry.method == JUDGE]
+    fitted = next((entry.fitted for entry in contest.entries if entry.method == JUDGE), None)
+    if fitted is None:
+        raise UsageError(f"the demo needs {JUDGE}, which judges the workers; name it among the methods")
     return Demo(digits.simulation, contest, fitted, judge(crowd, fitted), time.perf_counter() - begun)

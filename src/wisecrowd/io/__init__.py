@@ -40,10 +40,8 @@ def read(
     vocabularies; ``numeric=True`` reads labels as numbers; ``duplicates`` and ``missing`` say what to do with a worker's
     second vote on a task, and with rows that lack something (see :meth:`wisecrowd.Crowd.from_frame`).
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "votes.csv"
-    >>> _ = path.write_text("question,worker,answer\\n1,ann,cat\\n1,bob,dog\\n2,ann,cat\\n")
-    >>> read(path)
+    >>> _ = Path("votes.csv").write_text("question,worker,answer\\n1,ann,cat\\n1,bob,dog\\n2,ann,cat\\n")
+    >>> read("votes.csv")
     Crowd(3 labels: 2 tasks x 2 workers, 2 classes, 1.5 labels/task)
     """
     options = Options(
@@ -74,10 +72,8 @@ def read_truth(
     ``path`` is a table with a task and a truth column (``truth``, ``gold``, ``true_label``, ``label``, …; name them if
     they are called something else), or a file or folder of any format that holds the truth beside the votes.
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "gold.csv"
-    >>> _ = path.write_text("task,gold\\nt1,cat\\nt2,dog\\n")
-    >>> read_truth(path).to_dict()
+    >>> _ = Path("gold.csv").write_text("task,gold\\nt1,cat\\nt2,dog\\n")
+    >>> read_truth("gold.csv").to_dict()
     {'t1': 'cat', 't2': 'dog'}
     """
     form = find_format(Path(path), format)
@@ -99,11 +95,9 @@ def write(crowd: Crowd, path: str | os.PathLike[str], *, format: str | None = No
 
     A table holds the votes only: tasks that nobody labelled and classes that nobody used are kept by a folder.
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "votes.parquet"
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat")])
-    >>> write(crowd, path)
-    >>> read(path) == crowd
+    >>> write(crowd, "votes.parquet")
+    >>> read("votes.parquet") == crowd
     True
     """
     target = Path(path)

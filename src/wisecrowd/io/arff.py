@@ -15,8 +15,7 @@ from wisecrowd.io import _text
 def read_arff(path: Path) -> pd.DataFrame:
     """The features by task; a task without an id of its own goes by its place in the file, counted from 0.
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "pets.arffx"
+    >>> path = Path("pets.arffx")
     >>> header = "@relation pets\\n@attribute size numeric\\n@attribute class {0,1}\\n"
     >>> _ = path.write_text(header + "@data\\n3,0\\n9,1\\n@ID-MAP\\ncat7\\ndog2\\n")
     >>> read_arff(path).to_dict("index")

@@ -5,11 +5,11 @@ Zhang, Sheng, Nicholson and Wu (2015), CEKA: a tool for mining the wisdom of cro
 
 from __future__ import annotations
 
-from csv import QUOTE_NONE
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from wisecrowd.errors import InputError
 from wisecrowd.io import _text
@@ -21,19 +21,17 @@ _RESPONSE, _GOLD = ".response.txt", ".gold.txt"
 
 
 def _votes(path: Path, options: Options) -> Votes:  # noqa: ARG001
-    file = _response(path)
-    columns = _words(file, ("worker", "task", "label"))
-    table = pa.table({name: columns[name].to_numpy(dtype=object) for name in ("task", "worker", "label")})
+    votes = _words(_response(path), ("worker", "task", "label"))
     truth = _truth(path)
-    said = set(columns["label"]) | (set() if truth is None else set(truth["truth"]))
-    return Votes(table=table, classes=_in_order(said))
+    known = set() if truth is None else set(truth["truth"])
+    return Votes(table=votes, classes=_in_order(known | set(votes["label"].unique().to_pylist())))
 
 
 def _truth(path: Path, task: str | None = None, truth: str | None = None) -> Truth | None:  # noqa: ARG001
     """The gold file, or else the class attribute of the features."""
     file = path if path.name.endswith(_GOLD) else _beside(path, _GOLD)
     if file is not None:
-        return truth_frame(pa.Table.from_pandas(_words(file, ("task", "truth"))), "task", "truth", None)
+        return truth_frame(_words(file, ("task", "truth")), "task", "truth", None)
     attributes = _attributes(path)
     name = None if attributes is None else _class_of(attributes)
     return None if attributes is None or name is None else attributes[[name]].set_axis(["truth"], axis=1)
@@ -73,23 +71,18 @@ def _beside(path: Path, suffix: str) -> Path | None:
     return found[0] if len(found) == 1 else None
 
 
-def _words(path: Path, names: tuple[str, ...]) -> pd.DataFrame:
+def _words(path: Path, names: tuple[str, ...]) -> pa.Table:
     """Lines of words, as text."""
-    _text.head_lines(path)
-    try:
-        frame = pd.read_csv(path, sep=r"\s+", header=None, names=[*names, "rest"], index_col=False, dtype=str,
-                            keep_default_na=False, na_values=[""], quoting=QUOTE_NONE, encoding="utf-8-sig")  # fmt: skip
-    except UnicodeDecodeError as error:
-        raise _text.not_utf8(error) from None
-    except pd.errors.ParserError as error:
-        raise InputError(f"{path.name}: lines of {' '.join(names)} were wanted: {error}") from None
-    bad = frame[frame["rest"].notna() | frame[list(names)].isna().any(axis=1)]
+    lines = pc.utf8_trim_whitespace(pa.array(_text.whole_lines(path)))
+    words = pc.utf8_split_whitespace(lines)
+    blank = pc.equal(lines, "")
+    bad = pc.indices_nonzero(pc.and_(pc.invert(blank), pc.not_equal(pc.list_value_length(words), len(names))))
     if len(bad):
-        words = " ".join(bad.iloc[0].dropna())
-        raise InputError(
-            f"{path.name}: line {bad.index[0] + 1} is {words!r}; {len(names)} words were wanted: {' '.join(names)}"
-        )
-    return frame[list(names)]
+        line = bad[0].as_py()
+        wanted = f"{len(names)} words were wanted: {' '.join(names)}"
+        raise InputError(f"{path.name}: line {line + 1} is {lines[line].as_py()[:80]!r}; {wanted}")
+    cells = pc.list_flatten(words.filter(pc.invert(blank))).to_numpy(zero_copy_only=False).reshape(-1, len(names))
+    return pa.table({name: pa.array(cells[:, place], pa.string()) for place, name in enumerate(names)})
 
 
 def _in_order(labels: set[str]) -> list[str]:

@@ -81,5 +81,5 @@ def _missing(names: Sequence[str], role: str) -> str:
         )
     message += f'Say which it is: {role}="NAME" (--{role} NAME)'
     if role == "worker":
-        message += ", or worker=False if nobody knows who said what"
+        message += ", or worker=False (--no-workers) if nobody knows who said what"
     return message

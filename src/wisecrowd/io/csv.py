@@ -27,8 +27,7 @@ _BLOCK = 1 << 23  # bytes; a row must fit into one
 def read_votes(path: Path, options: Options, separator: str = ",") -> Votes:
     """The votes in a text table; the separator is the expected one, and another is taken when the header has it.
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "votes.csv"
+    >>> path = Path("votes.csv")
     >>> _ = path.write_text("task;worker;label\\n007;ann;NA\\n")
     >>> read_votes(path, Options()).table.to_pylist()
     [{'task': '007', 'worker': 'ann', 'label': 'NA'}]
@@ -43,8 +42,7 @@ def read_votes(path: Path, options: Options, separator: str = ",") -> Votes:
 def read_truth(path: Path, task: str | None = None, truth: str | None = None, separator: str = ",") -> Truth:
     """The truth in a text table, and the split where there is one.
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "truth.csv"
+    >>> path = Path("truth.csv")
     >>> _ = path.write_text("question,truth\\n007,cat\\n")
     >>> read_truth(path).to_dict()
     {'truth': {'007': 'cat'}}
@@ -59,8 +57,7 @@ def read_truth(path: Path, task: str | None = None, truth: str | None = None, se
 def read_cells(path: Path) -> list[pa.ChunkedArray]:
     """The columns of a text table without a header.
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "matrix.csv"
+    >>> path = Path("matrix.csv")
     >>> _ = path.write_text("cat,,dog\\n,dog,dog\\n")
     >>> [column.to_pylist() for column in read_cells(path)]
     [['cat', None], [None, 'dog'], ['dog', 'dog']]

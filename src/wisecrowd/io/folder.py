@@ -50,10 +50,9 @@ def write_dataset(
     """Write a dataset folder, whole or not at all; truth, splits, features and texts are indexed by task.
 
     >>> from wisecrowd import load_dataset
-    >>> path = Path(tempfile.mkdtemp()) / "pets"
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
-    >>> write_dataset(path, crowd, truth=pd.Series({"t1": "cat"}))
-    >>> load_dataset(path).truth.to_dict()
+    >>> write_dataset("pets", crowd, truth=pd.Series({"t1": "cat"}))
+    >>> load_dataset("pets").truth.to_dict()
     {'t1': 'cat'}
     """
     with _whole_folder(Path(path)) as folder:
@@ -149,8 +148,8 @@ def _told_by_votes(crowd: Crowd, name: str, index: pd.Index) -> bool:
 
 
 def _write_features(features: pd.DataFrame, folder: Path) -> None:
-    kinds = set(features.dtypes)
-    if len(kinds) == 1 and next(iter(kinds)).kind in "fiub":
+    nameless = features.columns.equals(pd.RangeIndex(features.shape[1]))  # an array has no place for names
+    if nameless and features.dtypes.nunique() == 1 and features.dtypes.iloc[0].kind in "fiub":
         tasks = features.index.to_numpy()
         tasks = tasks.astype(str) if tasks.dtype.kind == "O" else tasks  # arrays of objects would need pickle
         np.savez_compressed(folder / "features.npz", task=tasks, X=features.to_numpy())

@@ -167,8 +167,9 @@ def find_format(path: Path, name: str | None = None) -> Format:
         raise InputError(f"there is no file or folder {path}.{near}")
     if path.is_file() and path.stat().st_size == 0:
         raise EmptyInput(f"{path} is empty; a file with a row per vote was wanted")
-    known = [form for form in formats().values() if form.sniff(path)]
-    known += [form for form in formats().values() if path.is_file() and form.matches(path)]
+    looks = [form for form in formats().values() if form.sniff(path)]
+    called = [form for form in formats().values() if path.is_file() and form.matches(path)]
+    known = [form for form in looks if form in called] + looks + called
     if not known:
         raise InputError(
             f"cannot tell what {path} is: neither its name nor its content fits any of {', '.join(formats())}. "

@@ -7,20 +7,18 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wisecrowd._distinct import distinct
 from wisecrowd._files import atomic_path
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import InputError
 from wisecrowd.io.columns import find_column
 from wisecrowd.io.formats import Format, Options, Truth, Votes
-from wisecrowd.io.tables import Columns, truth_frame, votes_table
+from wisecrowd.io.tables import Columns, coded, truth_frame, votes_table
 
 
 def read_votes(path: Path, options: Options) -> Votes:
     """The votes in a Parquet file.
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "votes.parquet"
+    >>> path = Path("votes.parquet")
     >>> pq.write_table(pa.table({"item": ["t1"], "worker": ["ann"], "label": ["cat"]}), path)
     >>> read_votes(path, Options()).notes
     ("read 'item' as the task column",)
@@ -28,7 +26,7 @@ def read_votes(path: Path, options: Options) -> Votes:
     columns = Columns.choose(list(column_types(path)), options)
     rest = [name for role, name in columns.roles.items() if role != "task"]
     # The text of the task ids is by far the largest part, so it goes before the rest comes.
-    task = _coded(_table(path, [columns.task])[columns.task])
+    task = coded(_table(path, [columns.task])[columns.task], "task")
     others = _table(path, rest, as_codes=[name for name in (columns.worker, columns.label) if name is not None])
     return columns.votes(others.append_column(columns.task, task))
 
@@ -36,8 +34,7 @@ def read_votes(path: Path, options: Options) -> Votes:
 def read_truth(path: Path, task: str | None = None, truth: str | None = None) -> Truth:
     """The truth in a Parquet file, and the split where there is one.
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "truth.parquet"
+    >>> path = Path("truth.parquet")
     >>> pq.write_table(pa.table({"task": ["t1"], "label": ["cat"]}), path)
     >>> read_truth(path).to_dict()
     {'truth': {'t1': 'cat'}}
@@ -51,8 +48,7 @@ def read_truth(path: Path, task: str | None = None, truth: str | None = None) ->
 def write_votes(crowd: Crowd, path: Path) -> None:
     """Write the votes to a Parquet file.
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "votes.parquet"
+    >>> path = Path("votes.parquet")
     >>> write_votes(Crowd.from_triples([("t1", "ann", "cat")]), path)
     >>> {name: str(kind) for name, kind in column_types(path).items()}
     {'task': 'string', 'worker': 'string', 'label': 'string'}
@@ -65,8 +61,7 @@ def write_votes(crowd: Crowd, path: Path) -> None:
 def column_types(path: Path) -> dict[str, pa.DataType]:
     """The columns of a Parquet file and their types, without reading it.
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "votes.parquet"
+    >>> path = Path("votes.parquet")
     >>> pq.write_table(pa.table({"label": [0.5]}), path)
     >>> column_types(path)
     {'label': DataType(double)}
@@ -83,14 +78,6 @@ def _table(path: Path, columns: list[str], as_codes: list[str] | None = None) ->
         return pq.read_table(path, columns=columns, read_dictionary=as_codes)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"it cannot be read as Parquet: {error}") from None
-
-
-def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    if not is_text or column.null_count:
-        return column
-    codes, ids = distinct(column, "task")
-    return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(codes), ids)])
 
 
 def _sniff(path: Path) -> bool:

@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from wisecrowd._distinct import distinct
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import InputError, some
 from wisecrowd.io.columns import find_column
@@ -55,8 +56,9 @@ class Columns:
         """The votes in a table that has (at least) these columns."""
         notes = [f"read {name!r} as the {role} column" for role, name in self.roles.items() if name != role]
         columns = {role: table[name] for role, name in self.roles.items()}
+        columns["task"] = coded(columns["task"], "task")
         if "weight" in columns:
-            columns["weight"] = numbers(columns["weight"], "weight")
+            columns["weight"] = numbers(columns["weight"], "weight")  # how much each vote counts
         if "observed" in columns:
             observed = _truths(columns.pop("observed"))
             if observed is None:
@@ -64,6 +66,19 @@ class Columns:
             else:
                 columns["observed"] = observed
         return Votes(table=pa.table(columns), notes=tuple(notes))
+
+
+def coded(column: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
+    """A column of text as codes, so that the text itself can go; other columns, and those with holes, as they are.
+
+    >>> coded(pa.chunked_array([["b", "a"]]), "task").chunk(0).indices.to_pylist()
+    [1, 0]
+    """
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    if not is_text or column.null_count:
+        return column
+    codes, ids = distinct(column, what)
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(codes), ids)])
 
 
 def truth_frame(table: pa.Table, task: str, truth: str, split: str | None) -> Truth:

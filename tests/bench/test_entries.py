@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pickle
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from wisecrowd import OneCoin
+from wisecrowd.bench.data import Simulated
+from wisecrowd.bench.entries import Absent, Aggregate, code_digest, identity_of
+from wisecrowd.errors import UsageError
+
+DATA = Simulated({"n_tasks": 60, "n_workers": 5})
+
+
+def test_settings_and_seed_reach_the_method() -> None:
+    fitted = Aggregate("majority-vote", {"ties": "random"})(DATA.load(0), 7)
+    assert (fitted.get_params()["ties"], fitted.get_params()["random_state"]) == ("random", 7)
+
+
+def test_an_unknown_method_or_parameter_is_refused() -> None:
+    assert not Aggregate("no-such-method").is_random
+    with pytest.raises(UsageError, match="no-such-method"):
+        Aggregate("no-such-method")(DATA.load(0), 0)
+
+
+def test_entries_travel_between_processes() -> None:
+    for entry in (Aggregate("one-coin"), Aggregate("one-coin", {"max_iter": 3}), Absent("why")):
+        assert pickle.loads(pickle.dumps(entry)) == entry
+
+
+def test_identity_follows_settings_and_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = Aggregate("one-coin")
+    before = entry.identity()
+    assert Aggregate("one-coin", {"max_iter": 3}).identity() != before
+    assert Aggregate("one-coin", {"max_iter": OneCoin().max_iter}).identity() == before
+    assert Aggregate("dawid-skene").identity() != before
+    monkeypatch.setattr(OneCoin.__init__, "__kwdefaults__", OneCoin.__init__.__kwdefaults__ | {"max_iter": 7})  # type: ignore[operator]
+    assert entry.identity() != before
+
+
+def test_comments_and_docstrings_do_not_change_what_a_module_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ['def f():\n    "Doc."\n    return 1', "def f():  # why\n    return 1", "def f():\n    return 2"]
+    digests = []
+    for number, text in enumerate(texts):
+        file = tmp_path / f"made_{number}.py"
+        file.write_text(text)
+        module = types.ModuleType(file.stem)
+        module.__file__ = str(file)
+        monkeypatch.setitem(sys.modules, file.stem, module)
+        digests.append(code_digest(file.stem))
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_a_plain_function_has_an_identity() -> None:
+    assert identity_of(published)[1] == "published"
+
+
+def published() -> None:
+    """An entry that is a function."""

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import time
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from wisecrowd.bench._answers import cells_of
+from wisecrowd.bench._runner import run_cells
+from wisecrowd.bench.base import Benchmark
+from wisecrowd.bench.data import Simulated
+from wisecrowd.bench.entries import Aggregate
+from wisecrowd.errors import UsageError
+
+
+def run(entries: dict[str, Any], **options: Any) -> dict[str, dict[str, Any]]:
+    made = Benchmark(title="", entries=entries, data={"data": Simulated({"n_tasks": 30})})
+    cells, _ = cells_of(made)
+    return {cell.entry: row for cell, row in run_cells(cells, **options)}
+
+
+def test_whatever_happens_to_one_the_others_answer(odd: ModuleType) -> None:
+    rows = run(
+        {
+            "dies": odd.die,
+            "refuses": odd.refuse,
+            "fails": odd.fail,
+            "scores itself": odd.figures,
+            "aggregates": Aggregate("majority-vote"),
+            "unheard of": Aggregate("no-such-method"),
+        }
+    )
+    assert {title: row["status"] for title, row in rows.items()} == {
+        "dies": "failed", "refuses": "declined", "fails": "failed", "scores itself": "ok", "aggregates": "ok",
+        "unheard of": "declined",
+    }  # fmt: skip
+    assert "killed" in rows["dies"]["reason"]
+    assert rows["refuses"]["reason"] == "not with these data"
+    assert rows["fails"]["reason"] == "RuntimeError: a bug"
+    assert "odd_entries.py" in rows["fails"]["traceback"]
+    assert rows["scores itself"]["figures"] == {"accuracy": 0.25, "nothing": None}
+    assert 0 < rows["aggregates"]["figures"]["accuracy"] <= 1
+    assert rows["aggregates"]["wisecrowd"]
+    assert rows["aggregates"]["machine"]
+
+
+def test_what_takes_too_long_is_stopped(odd: ModuleType) -> None:
+    begun = time.monotonic()
+    rows = run({"hangs": odd.hang, "answers": odd.figures}, jobs=2, time_limit=8)
+    assert time.monotonic() - begun < 60
+    assert rows["hangs"]["status"] == "too slow"
+    assert rows["hangs"]["reason"] == "stopped after 8 seconds"
+    assert rows["answers"]["status"] == "ok"
+
+
+def test_an_entry_that_cannot_travel_is_refused() -> None:
+    with pytest.raises(UsageError, match="cannot be sent"):
+        run({"nameless": lambda dataset, seed: {"accuracy": 1.0}})
+
+
+def test_no_jobs_is_refused() -> None:
+    with pytest.raises(UsageError, match="jobs must be 1 or more"):
+        list(run_cells([], jobs=0))

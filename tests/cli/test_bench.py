@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TABLE = '''
+"""Two on one."""
+
+from wisecrowd.bench.base import Benchmark
+from wisecrowd.bench.data import Simulated
+from wisecrowd.bench.entries import Absent, Aggregate
+
+
+def benchmark():
+    return Benchmark(
+        title="Two on one",
+        entries={"MV": Aggregate("majority-vote"), "none": Absent("it was lost")},
+        data={"simulated": Simulated({"n_tasks": 30})},
+        published={("MV", "simulated", "accuracy"): 0.5},
+    )
+'''
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    (tmp_path / "two_on_one.py").write_text(TABLE)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path / "two_on_one.py"
+    sys.modules.pop("two_on_one", None)
+
+
+def test_the_list(run: Any) -> None:
+    result = run("bench", "list")
+    assert result.exit_code == 0, result.stderr
+    names = [line.split()[0] for line in result.stdout.splitlines() if line and not line.startswith(" ")]
+    assert {"zheng2017", "truth-inference-at-scale", "crowdkit", "all-aggregators", "synthetic-sparsity"} <= set(names)
+
+
+def test_run_keeps_and_shows(run: Any, table: Path, tmp_path: Path) -> None:
+    result = run("bench", "run", table, "-o", tmp_path / "kept", "-j", 1)
+    assert result.exit_code == 0, result.stderr
+    assert "2/2 after" in result.stderr
+    assert "not in wisecrowd: it was lost" in result.stdout
+    assert all(word in result.stdout for word in ("paper", "ours", "diff.", "two-on-one.parquet"))
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["two-on-one.md", "two-on-one.parquet"]
+
+    shown = run("bench", "show", table, "-o", tmp_path / "kept")
+    assert shown.stdout.splitlines()[:8] == result.stdout.splitlines()[:8]
+    page = run("bench", "show", table, "-o", tmp_path / "kept", "--markdown")
+    assert page.stdout == (tmp_path / "kept" / "two-on-one.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("run", "zheng"), 2, "no benchmark is called 'zheng'"),
+        (("run", "missing.py"), 1, "there is no file missing.py"),
+        (("run", "two_on_one.py", "--only", "mw"), 2, "nothing in two-on-one is called 'mw'"),
+        (("run", "two_on_one.py", "--time-limit", "0"), 2, "the time limit must be positive"),
+        (("run", "two_on_one.py", "-o", "two_on_one.py"), 2, "cannot be written"),
+    ],
+)
+@pytest.mark.usefixtures("table")
+def test_what_cannot_be(run: Any, words: tuple[str, ...], code: int, message: str) -> None:
+    result = run("bench", *words)
+    assert result.exit_code == code
+    assert message in result.stderr
+    assert not Path("benchmarks").exists()
+
+
+def test_nothing_has_been_run(run: Any, table: Path) -> None:
+    result = run("bench", "show", table)
+    assert result.exit_code == 0
+    assert "Nothing has been run yet." in result.stdout

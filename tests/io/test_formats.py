@@ -1,0 +1,150 @@
+"""Which format a file is of, and what `read`, `read_truth` and `write` make of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import wisecrowd as wc
+from wisecrowd.errors import InputError, UsageError
+from wisecrowd.io import find_format, formats
+
+CROWD = wc.Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
+
+
+def test_every_format_is_found() -> None:
+    assert set(formats()) == {
+        "csv", "tsv", "parquet", "jsonl", "json", "folder", "ceka", "peerannot", "peerannot-inverted", "truth-inference", "mace",
+    }  # fmt: skip
+    assert all(form.about for form in formats().values())
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ("task,worker,label\na,x,p\n", "csv"),
+        ("task\tworker\tlabel\na\tx\tp\n", "tsv"),
+        ('{"task": "a", "worker": "x", "label": "p"}\n', "jsonl"),
+        ('[\n {"task": "a", "worker": "x", "label": "p"}]', "json"),
+    ],
+)
+def test_content_tells_when_the_name_does_not(tmp_path: Path, content: str, name: str) -> None:
+    path = tmp_path / "votes"
+    path.write_text(content)
+    assert find_format(path).name == name
+    assert wc.read(path).n_labels == 1
+
+
+def test_what_nobody_knows(tmp_path: Path) -> None:
+    path = tmp_path / "votes.dat"
+    path.write_text("lorem ipsum\n")
+    with pytest.raises(
+        InputError, match=r"cannot tell what .*votes\.dat is.*csv.*Say which it is, for example format=\"csv\""
+    ):
+        wc.read(path)
+
+
+def test_an_unknown_format(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no format is called 'parkett'.*Did you mean 'parquet'"):
+        wc.read(tmp_path, format="parkett")
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text("task,worker,label\n")
+    with pytest.raises(InputError, match=r"there is no file or folder .*vote\.csv\. Did you mean 'votes\.csv'"):
+        wc.read(tmp_path / "vote.csv")
+    with pytest.raises(InputError, match="there is no file or folder"):
+        wc.read(tmp_path / "no" / "such.csv")
+
+
+def test_an_empty_file_without_a_telling_name(tmp_path: Path) -> None:
+    (tmp_path / "votes").touch()
+    with pytest.raises(InputError, match="is empty"):
+        wc.read(tmp_path / "votes")
+
+
+def test_options_are_checked(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="duplicates must be one of"):
+        wc.read(tmp_path, duplicates="frist")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="missing must be one of"):
+        wc.read(tmp_path, missing="ignore")  # type: ignore[arg-type]
+
+
+def test_vocabularies_are_passed_on(tmp_path: Path) -> None:
+    wc.write(CROWD, tmp_path / "v.csv")
+    crowd = wc.read(tmp_path / "v.csv", tasks=["t0", "t1"], workers=["bob", "ann"], classes=["dog", "cat", "fox"])
+    assert (crowd.tasks.tolist(), crowd.workers.tolist(), crowd.n_classes) == (["t0", "t1"], ["bob", "ann"], 3)
+    assert crowd.tasks_given
+    with pytest.raises(InputError, match=r"v\.csv: 1 label ids are not in the given vocabulary"):
+        wc.read(tmp_path / "v.csv", classes=["cat"])
+
+
+def test_paths_may_be_text(tmp_path: Path) -> None:
+    wc.write(CROWD, os.path.join(tmp_path, "v.csv"))
+    assert wc.read(os.path.join(tmp_path, "v.csv")) == CROWD
+
+
+def test_write_by_name_of_format(tmp_path: Path) -> None:
+    wc.write(CROWD, tmp_path / "v.dat", format="tsv")
+    assert (tmp_path / "v.dat").read_text().startswith('"task"\t"worker"')
+
+
+def test_write_says_what_it_cannot(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"end it in \.csv"):
+        wc.write(CROWD, tmp_path / "v.xlsx")
+    with pytest.raises(UsageError, match="reads ceka but does not write it; it writes"):
+        wc.write(CROWD, tmp_path / "v", format="ceka")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_write_makes_folders_and_replaces_files(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "v.csv"
+    wc.write(CROWD, path)
+    wc.write(CROWD.select_workers(["ann"]), path)
+    assert wc.read(path).n_labels == 1
+
+
+def test_ids_of_several_types_cannot_be_written(tmp_path: Path) -> None:
+    crowd = wc.Crowd([0, 1], [0, 0], [0, 0], tasks=[1, "b"], workers=["x"], classes=["p"])
+    with pytest.raises(InputError, match="the task ids mix types"):
+        wc.write(crowd, tmp_path / "v.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------------- truth
+
+
+def test_truth_by_argument(tmp_path: Path) -> None:
+    path = tmp_path / "truth.csv"
+    path.write_text("photo,expert view,label\n1,cat,x\n2,,y\n")
+    assert wc.read_truth(path, task="photo", truth="expert view").to_dict() == {"1": "cat"}
+
+
+def test_truth_beside_the_votes(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("task,worker,label,gold\nt1,ann,cat,cat\nt1,bob,dog,cat\n")
+    assert wc.read_truth(path).to_dict() == {"t1": "cat"}
+
+
+def test_truth_in_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "truth.csv"
+    path.write_text("task,truth\na,0.5\nb,2\n")
+    assert wc.read_truth(path, numeric=True).to_dict() == {"a": 0.5, "b": 2.0}
+    path.write_text("task,truth\na,much\n")
+    with pytest.raises(InputError, match=r"truth\.csv: numbers were wanted as the truth"):
+        wc.read_truth(path, numeric=True)
+
+
+def test_conflicting_truth(tmp_path: Path) -> None:
+    path = tmp_path / "truth.csv"
+    path.write_text("task,truth\na,x\na,y\n")
+    with pytest.raises(InputError, match=r"truth\.csv: 1 tasks have more than one truth"):
+        wc.read_truth(path)
+
+
+def test_no_truth_there(tmp_path: Path) -> None:
+    (tmp_path / "matrix.csv").write_text("a,b\n")
+    with pytest.raises(InputError, match="this mace data does not hold it"):
+        wc.read_truth(tmp_path / "matrix.csv", format="mace")
