@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -167,6 +168,8 @@ def main() -> None:
     asked = parser.parse_args()
 
     parts = ["passes", "end_to_end", "first_use", "imports"] + ([] if asked.quick else ["wide", "real"])
+    if shutil.which("cc") is None:
+        raise SystemExit("the benchmark compiles textbook.c, and there is no C compiler: install one that is called cc")
     peer = peer_python(asked.peer_python)
     with tempfile.TemporaryDirectory(prefix="wisecrowd-benchmark-") as folder:
         sizes = asked.sizes or ([100_000, 1_000_000] if asked.quick else [100_000, 1_000_000, 10_000_000])

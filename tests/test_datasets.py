@@ -236,6 +236,12 @@ def test_a_changed_file_is_refused(tmp_path: Path, cache: Path, serve: Serve) ->
     assert list(cache.iterdir()) == []
 
 
+def test_a_cache_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="WISECROWD_CACHE names another"):
+        wc.fetch_dataset("labelme", cache=tmp_path / "file")
+
+
 def test_a_missing_file_is_reported(tmp_path: Path, cache: Path, serve: Serve) -> None:
     with pytest.raises(InputError, match=r"cannot download .*answers\.txt.*404"):
         wc.fetch_dataset("labelme", base_url=serve(tmp_path))
@@ -248,7 +254,7 @@ def test_a_failed_conversion_leaves_nothing(tmp_path: Path, serve: Serve, monkey
 
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "file").write_text("content")
-    files = {"file": hashlib.sha256(b"content").hexdigest()}
+    files = {"file": (hashlib.sha256(b"content").hexdigest(), 7)}
     monkeypatch.setitem(datasets._UPSTREAM, "labelme", replace(datasets._UPSTREAM["labelme"], files=files, build=fail))
     with pytest.raises(TypeError):
         wc.fetch_dataset("labelme", cache=tmp_path / "elsewhere", base_url=serve(tmp_path / "raw"))

@@ -181,6 +181,8 @@ def test_what_is_no_table() -> None:
 def test_frames_without_rows_or_columns() -> None:
     assert "empty-file" in found(wc.examine(frame([])))
     assert "missing-column" in found(wc.examine(pd.DataFrame({"task": [1]})))
+    twice = frame(GOOD).set_axis(["task", "label", "label"], axis=1)
+    assert "missing-column" in found(wc.examine(twice, worker="label"))
     assert wc.examine(frame(GOOD).set_axis(["item", 1, "label"], axis=1), worker="1").ok
 
 
@@ -202,6 +204,13 @@ def test_labels_alike(twin: str) -> None:
 def test_ids_alike() -> None:
     finding = only([*GOOD, ("T0", "W ", "a"), ("t1", "W ", "b")], "ids-differ-by-case-or-space")
     assert (finding.count, set(finding.examples)) == (4, {"t0", "T0", "W "})
+
+
+def test_a_quotation_mark_that_is_never_closed(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text('task,worker,label\nt1,ann,"cat\nt2,ann,dog\nt3,ann,"cat"\n')
+    finding = found(wc.examine(path))["line-breaks"]
+    assert (finding.severity, finding.count) == ("warning", 1)
 
 
 def test_words_for_no_answer() -> None:
@@ -272,6 +281,10 @@ def test_rare_classes() -> None:
 def test_a_crowd_without_worker_ids() -> None:
     crowd = wc.Crowd.from_counts([[2, 1], [0, 3]], classes=["no", "yes"])
     assert wc.examine(crowd).findings == ()
+
+
+def test_a_crowd_without_votes() -> None:
+    assert [finding.name for finding in wc.examine(wc.Crowd.from_triples([], tasks=["a"])).errors] == ["empty-file"]
 
 
 def test_repeats_in_a_crowd_are_there_by_choice() -> None:

@@ -162,9 +162,13 @@ class Aggregator(Method):
         self.classes_ = pd.Index([]) if votes.classes is None else votes.classes
         self.task_index_ = votes.tasks
         self.worker_index_ = votes.workers
-        self._fit(votes, None if truth is None else encode_truth(truth, votes), X=X, start=start)
+        self._fit(votes, None if truth is None else self._known(truth, votes), X=X, start=start)
         self.fit_seconds_ = time.perf_counter() - begun
         return self
+
+    def _known(self, truth: Any, crowd: Crowd) -> NDArray[Any]:
+        """What is known of each task's truth, in the form that `_fit` wants."""
+        return encode_truth(truth, crowd)
 
     @abstractmethod
     def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:

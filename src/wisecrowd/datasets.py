@@ -130,7 +130,12 @@ def fetch_dataset(name: str, *, cache: str | os.PathLike[str] | None = None, bas
         raise UsageError(f"no dataset {name!r} can be downloaded; there are {known}.{did_you_mean(name, _UPSTREAM)}")
     folder = Path(cache or cache_folder()) / name
     if not FOLDER.sniff(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"no dataset can be kept in {folder.parent}: {error}; WISECROWD_CACHE names another"
+            ) from None
         with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder.parent) as downloads:
             _download(_UPSTREAM[name], Path(downloads), base_url)
             _UPSTREAM[name].build(Path(downloads), folder)
@@ -211,12 +216,13 @@ def _download(upstream: _Upstream, folder: Path, base_url: str | None) -> None:
     level = logger.level
     logger.setLevel("WARNING")  # it would announce every file
     try:
-        for file, sha256 in upstream.files.items():
+        for file, (sha256, size) in upstream.files.items():
             url = f"{(base_url or upstream.base_url).rstrip('/')}/{file}"
             try:
                 pooch.retrieve(url, known_hash=f"sha256:{sha256}", fname=file, path=folder)
-            except ValueError as error:
-                raise InputError(f"{url} is not the file that was published ({error}); nothing was kept") from None
+            except ValueError:
+                published = f"{size:,} bytes with the SHA-256 {sha256[:12]}…"
+                raise InputError(f"{url} is not the file that was published, {published}; nothing was kept") from None
             except OSError as error:
                 raise InputError(f"cannot download {url}: {error}; nothing was kept, so just try again") from None
     finally:
@@ -228,7 +234,7 @@ class _Upstream:
     """Files as their authors published them, and how they become a dataset folder."""
 
     base_url: str
-    files: Mapping[str, str]  # name -> SHA-256
+    files: Mapping[str, tuple[str, int]]  # name -> SHA-256, bytes
     meta: Mapping[str, Any]
     build: Callable[[Path, Path], None]
 
@@ -261,13 +267,13 @@ _UPSTREAM = {
     "labelme": _Upstream(
         base_url="https://raw.githubusercontent.com/FMena14/MixtureofGroups/11a47fb5ca6f518f931e004ae56d2581932881bb/LabelMe",
         files={
-            "answers.txt": "7d1945e639cc2bf4de40338eca1be9c8a6f0402da63f73a79b71d98e07e91897",
-            "LabelMe_Z_train.txt": "229556bdc5da327dd7d4e4154ba180969091c83f43cf8cbee3727131c5a062f6",
-            "LabelMe_Z_valid.txt": "40aba43f903a539b38243c411e214da1f8c696cc47aa59811cc3388cc6899892",
-            "LabelMe_Z_test.txt": "6d508b638d41fa84b2628615270456df96a49dce18054d201ac6261b03ea77bc",
-            "LabelMe_VGG_avg_train.npy": "0ddfbcbd722aab70e81525a459cc37d47c1d344322b401ee35a3e9b158a209e8",
-            "LabelMe_VGG_avg_valid.npy": "cb80ce99ef9fc80c666e6b9c43259ee0aac4e0cf82f8ac654b8bb309fb28953d",
-            "LabelMe_VGG_avg_test.npy": "af407538f702f98e775f233652152cdcb58583c9d4668492308151c126ce7873",
+            "answers.txt": ("7d1945e639cc2bf4de40338eca1be9c8a6f0402da63f73a79b71d98e07e91897", 228_453),
+            "LabelMe_Z_train.txt": ("229556bdc5da327dd7d4e4154ba180969091c83f43cf8cbee3727131c5a062f6", 2_000),
+            "LabelMe_Z_valid.txt": ("40aba43f903a539b38243c411e214da1f8c696cc47aa59811cc3388cc6899892", 1_000),
+            "LabelMe_Z_test.txt": ("6d508b638d41fa84b2628615270456df96a49dce18054d201ac6261b03ea77bc", 2_376),
+            "LabelMe_VGG_avg_train.npy": ("0ddfbcbd722aab70e81525a459cc37d47c1d344322b401ee35a3e9b158a209e8", 2_048_128),
+            "LabelMe_VGG_avg_valid.npy": ("cb80ce99ef9fc80c666e6b9c43259ee0aac4e0cf82f8ac654b8bb309fb28953d", 1_024_128),
+            "LabelMe_VGG_avg_test.npy": ("af407538f702f98e775f233652152cdcb58583c9d4668492308151c126ce7873", 2_433_152),
         },
         meta={
             "name": "labelme",

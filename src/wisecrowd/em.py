@@ -11,6 +11,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -22,7 +23,7 @@ from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd, Pairs
 from wisecrowd.engines.local import LocalEngine
 from wisecrowd.errors import InputError, NotConverged, UsageError, one_of
-from wisecrowd.kernels import Expectation
+from wisecrowd.kernels import COMPILED_FROM, Expectation
 
 #: Raise when an EM step lowers the objective, which exact EM never does. The tests switch it on.
 assert_monotone = False
@@ -189,9 +190,28 @@ class ConfusionEM(Aggregator):
             raise UsageError(f"prior must give {n_classes} non-negative numbers, one per class; got {self.prior!r}")
         return given / given.sum()
 
+    def _fold(self, columns: NDArray[Any]) -> NDArray[Any]:
+        """From the columns of the E-step to classes, along the last axis; a model that splits classes adds their parts."""
+        return columns
+
+    def _said_again(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+        """As `_said`, after the fit and for some workers only, whom a model that ties workers must not tie anew."""
+        return self._said(tally, pairs)
+
+    @property
+    def _e_step_tally(self) -> NDArray[Any]:
+        """What `_said_again` follows from; the tally of classes unless the model splits them."""
+        return self._learnt("tally_")
+
+    def _engine(self, crowd: Crowd, clamp: NDArray[np.int32] | None) -> LocalEngine:
+        """Where the sums are taken. Several starts share the price of loading the compiled kernels."""
+        work = self.n_init * crowd.n_labels * crowd.n_classes
+        compiled = True if work >= COMPILED_FROM and find_spec("numba") else None
+        return LocalEngine(crowd, clamp, self.n_jobs, compiled)
+
     def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         self._check()
-        engine = LocalEngine(crowd, clamp, self.n_jobs)
+        engine = self._engine(crowd, clamp)
         if self.verbose:
             with progress.show(after=0):
                 self._run(engine, crowd, start)
@@ -221,8 +241,8 @@ class ConfusionEM(Aggregator):
         restarts: list[tuple[float, int, bool]] = []
         for first in self._starts(engine, crowd, start, np.float32 if large else np.float64):
             run = iterate(
-                step, first, max_iter=self.max_iter, tol=self.tol, accelerate=self.accelerate and not large,
-                monotone=self.monotone, what=type(self).__name__,
+                step, first, max_iter=self.max_iter, tol=self.tol, monotone=self.monotone, what=type(self).__name__,
+                accelerate=self.accelerate and first.tally.size <= LARGE_TABLE,
             )  # fmt: skip
             restarts.append((run.trace[-1], len(run.trace), run.converged))
             if best is None or run.trace[-1] > best.trace[-1]:  # the others go: forty tables of statistics fill memory
@@ -230,12 +250,12 @@ class ConfusionEM(Aggregator):
         assert best is not None
         prior, said = parameters(best.statistics)
         self.e_step_prior_ = prior
-        self.prior_ = prior / prior.sum()
+        self.prior_ = self._fold(prior) / prior.sum()
         self.trace_ = np.asarray(best.trace)
         self.n_iter_ = len(best.trace)
         self.converged_ = best.converged
         self.restarts_ = pd.DataFrame(restarts, columns=["objective", "n_iter", "converged"])
-        self._learn(crowd, engine.posterior(prior, said), best.statistics.tally)
+        self._learn(crowd, self._fold(engine.posterior(prior, said)), best.statistics.tally)
         if not best.converged and self.tol > 0:
             warnings.warn(
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} passes before its objective settled; "

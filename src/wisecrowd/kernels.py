@@ -6,8 +6,8 @@ Both run over (worker, label) pairs that occur in the data, so a table has as ma
 never workers x classes x classes.
 
 `expect` takes both sums at once. The reference form below says what is computed, in products of a sparse matrix.
-The compiled form (`_compiled.py`, numba) gives the same numbers in one pass over the votes; it takes over when the
-work is large enough to pay for loading it.
+The compiled form (`_compiled.py`, by numba) gives the same numbers in one pass over the votes; it takes over when the
+work is large enough to pay for getting it.
 
 >>> layout = Layout(offset=np.array([0, 2, 3]), pair=np.array([0, 1, 1], dtype=np.int32), weight=None, n_pairs=2)
 >>> said = np.array([[0.9, 0.2], [0.8, 0.4]])  # how probable each pair is when class 0, class 1 is true
@@ -35,7 +35,8 @@ Result = TypeVar("Result")
 Kernel = Callable[..., float]
 
 COMPILED_FROM = 2_000_000
-"""Votes x classes from which the compiled form is chosen: below it, loading numba costs more than it saves."""
+"""Votes x classes from which the compiled form is chosen: a second or two for the first use on a machine, a tenth of a
+second in every process after that, are then soon made good."""
 
 REGISTERS = 10
 """Up to so many classes, the compiled form is made for their very number."""
@@ -146,6 +147,12 @@ def expect(
     (array([1.567, 0.433]), array([[0.9  , 0.1  ],
            [1.567, 0.433]]))
     """
+    _check("prior", prior, (len(prior),))
+    _check("said", said, (layout.n_pairs, len(prior)))
+    if clamp is not None:
+        _check("clamp", clamp, (layout.n_tasks,))
+        if clamp.max(initial=-1) >= len(prior):
+            raise UsageError(f"clamp must hold classes below {len(prior)}, or -1; got {clamp.max()}")
     said = _floating(said)
     prior_sum, said_peak = np.maximum(prior, LEAST).sum(), said.max(initial=1)
     prior = np.maximum(prior, LEAST) / prior_sum
@@ -189,6 +196,7 @@ def tally(layout: Layout, posterior: NDArray[Any], *, compiled: bool | None = No
     array([[1.  , 0.  ],
            [1.25, 0.75]])
     """
+    _check("posterior", posterior, (layout.n_tasks, *posterior.shape[1:2]))
     posterior = _floating(posterior)
     kernel = _kernel("count", layout, posterior, None, compiled)
     if kernel is None:
@@ -242,6 +250,12 @@ def _reference_tally(layout: Layout, posterior: NDArray[Any]) -> NDArray[Any]:
 def _chunks(layout: Layout, n_classes: int) -> list[slice]:
     width = max(1, CHUNK // max(1, layout.n_pairs, layout.n_tasks))
     return [slice(start, start + width) for start in range(0, n_classes, width)]
+
+
+def _check(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:
+    """Refuse what does not fit: machine code would read beyond its end."""
+    if array.shape != shape:
+        raise UsageError(f"{name} must be of shape {shape}; got {array.shape}")
 
 
 def _floating(table: NDArray[Any]) -> NDArray[Any]:

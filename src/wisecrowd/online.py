@@ -28,7 +28,11 @@ def posterior_of(method: ConfusionEM, crowd: Crowd, clamp: NDArray[np.int32] | N
     >>> posterior_of(fitted, new).argmax(axis=1).tolist()
     [1]
     """
-    return kernels.posterior(crowd.layout, method.e_step_prior_, said_by(method, crowd), clamp)
+    posterior = method._fold(kernels.posterior(crowd.layout, method.e_step_prior_, said_by(method, crowd)))
+    if clamp is not None:
+        known = np.flatnonzero(clamp >= 0)
+        posterior[known] = np.eye(posterior.shape[1])[clamp[known]]
+    return posterior
 
 
 def said_by(method: ConfusionEM, crowd: Crowd) -> NDArray[Any]:
@@ -48,11 +52,12 @@ def said_by(method: ConfusionEM, crowd: Crowd) -> NDArray[Any]:
     known = theirs[method.pair_worker_[mine]].astype(np.int64) * n_classes + method.pair_label_[mine]
     wanted = crowd.pairs.worker.astype(np.int64) * n_classes + crowd.pairs.label
     codes = np.union1d(known, wanted)
-    tally = np.zeros((len(codes), *method.tally_.shape[1:]))
-    tally[np.searchsorted(codes, known)] = method.tally_[mine]
+    counted = method._e_step_tally
+    tally = np.zeros((len(codes), counted.shape[1]))
+    tally[np.searchsorted(codes, known)] = counted[mine]
     worker, label = np.divmod(codes, n_classes)
     pairs = Pairs(worker.astype(np.int32), label.astype(np.int32), _NO_VOTES, len(crowd.workers))
-    said = method._said(tally, pairs)[np.searchsorted(codes, wanted)]
+    said = method._said_again(tally, pairs)[np.searchsorted(codes, wanted)]
     stranger = (method.worker_index_.get_indexer(crowd.workers) < 0)[crowd.pairs.worker]
     said[stranger] = _pooled(method)[crowd.pairs.label[stranger]]
     return said
@@ -61,10 +66,10 @@ def said_by(method: ConfusionEM, crowd: Crowd) -> NDArray[Any]:
 def _pooled(method: ConfusionEM) -> NDArray[Any]:
     """The whole crowd as one worker, (said, true)."""
     n_classes = len(method.classes_)
-    everybody = np.zeros((n_classes, *method.tally_.shape[1:]))
-    np.add.at(everybody, method.pair_label_, method.tally_)
+    everybody = np.zeros((n_classes, method._e_step_tally.shape[1]))
+    np.add.at(everybody, method.pair_label_, method._e_step_tally)
     label = np.arange(n_classes, dtype=np.int32)
-    return method._said(everybody, Pairs(np.zeros_like(label), label, _NO_VOTES, 1))
+    return method._said_again(everybody, Pairs(np.zeros_like(label), label, _NO_VOTES, 1))
 
 
 def in_classes_of(method: ConfusionEM, crowd: Crowd) -> Crowd:

@@ -20,7 +20,9 @@ def test_by_hand() -> None:
 
 
 def test_equal_workers_make_it_a_majority_vote() -> None:
-    crowd = Crowd.from_triples([(task, worker, "x" if task == worker else "y") for task in range(3) for worker in range(3)])
+    crowd = Crowd.from_triples(
+        [(task, worker, "x" if task == worker else "y") for task in range(3) for worker in range(3)]
+    )
     np.testing.assert_allclose(Wawa().fit(crowd).posterior_, MajorityVote().fit(crowd).posterior_)
 
 

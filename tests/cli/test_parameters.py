@@ -27,6 +27,7 @@ from wisecrowd.errors import UsageError
         ("uniform", Literal["estimate", "uniform"] | Any, "uniform"),
         ("0.2,0.8", Literal["estimate", "uniform"] | Any, [0.2, 0.8]),
         ("[0.2, 0.8]", Any, [0.2, 0.8]),
+        ("None", Any, None),
         ('{"cat": 0.2}', Any, {"cat": 0.2}),
         ("1, 2", tuple[int, ...], (1, 2)),
         ("1,2", list[float], [1.0, 2.0]),

@@ -159,7 +159,7 @@ def test_an_unrelated_column_called_observed_is_left_out(tmp_path: Path, caplog:
         (b"task worker label\n1 ann cat\n", "perhaps because ' ' separates the values"),
         (b"task,worker,label\nt1,ann,cat,extra\n", "row 2 has 4 columns, not 3: 't1,ann,cat,extra'"),
         (b"task,worker,label\nt1,ann\n", "row 2 has 2 columns, not 3"),
-        (b"task,worker,label,label\nt1,ann,cat,dog\n", "the header repeats 'label'"),
+        (b"task,worker,label,label\nt1,ann,cat,dog\n", "several columns called 'label'"),
         ("task,worker,label\nt1,ann,café\n".encode("latin-1"), "not in UTF-8.*iconv"),
         ("tâche,worker,label\nt1,ann,x\n".encode("latin-1"), "not in UTF-8"),
         ("task,worker,label\nt1,ann,x\n".encode("utf-16"), "text in UTF-16; save it as UTF-8"),

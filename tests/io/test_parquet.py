@@ -83,6 +83,13 @@ def test_damage_within(tmp_path: Path) -> None:
         wc.read(path)
 
 
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    table = pa.table([["a"], ["x"], ["p"], ["q"]], names=["task", "worker", "label", "label"])
+    pq.write_table(table, tmp_path / "v.parquet")
+    with pytest.raises(InputError, match="several columns called 'label'"):
+        wc.read(tmp_path / "v.parquet")
+
+
 def test_no_rows(tmp_path: Path) -> None:
     empty = pa.array([], pa.string())
     path = written(tmp_path / "v.parquet", task=empty, worker=empty, label=empty)

@@ -42,7 +42,7 @@ class DirichletRows:
         label = pairs.label[chosen]
         if self.table is not None:
             return self.table.T[label]
-        return self.off + self.diagonal * (label[:, None] == self.of_row)
+        return np.where(label[:, None] == self.of_row, self.off + self.diagonal, self.off)
 
     @property
     def total(self) -> NDArray[np.float64]:

@@ -51,14 +51,6 @@ class TruthDiscovery(NumericAggregator):
         """The estimates that lose least under some weights."""
         return numbers.mean(weight)
 
-    def _begin(self, numbers: Numbers) -> Array:
-        """The first estimates."""
-        return numbers.median()
-
-    def _objective(self, loss: Array, cast: Array, weight: Array, unit: float) -> float | None:
-        """What the alternation climbs, if it is known to climb something."""
-        return None
-
     def fit(self, crowd: Any, X: Any = None, *, truth: Any = None, start: Any = None) -> Self:
         """Infer the truth of every task; ``truth`` holds that of some, which they keep and by which workers are judged."""
         super().fit(crowd, X, truth=truth, start=start)
@@ -88,7 +80,7 @@ class TruthDiscovery(NumericAggregator):
     def _estimate(self, numbers: Numbers) -> tuple[Array, Array | None]:
         scale = float(np.sqrt((numbers.spread**2).mean())) or 1.0
         return self._alternate(
-            self._begin(numbers),
+            numbers.median(),
             loss=lambda estimate: numbers.by_worker(self._lost(numbers, estimate)),
             average=lambda weight: self._average(numbers, weight),
             moved=lambda before, after: float(np.abs(after - before).max()) / scale,
@@ -111,17 +103,14 @@ class TruthDiscovery(NumericAggregator):
         weight = np.full(len(cast), np.nan)  # and that is what workers without votes keep
         lost = loss(truth)[voted]
         unit = float(lost.sum() / cast.sum()) or 1.0
-        climbed, self.n_iter_, self.converged_ = [], 0, False
+        self.n_iter_, self.converged_ = 0, False
         while not self.converged_ and self.n_iter_ < self.max_iter:
             weight[voted] = self._weights(lost, cast[voted], unit)
-            climbed.append(self._objective(lost, cast[voted], weight[voted], unit))
             before, truth = truth, average(weight)
             lost, change = loss(truth)[voted], moved(before, truth)
             self.n_iter_ += 1
             self.converged_ = change <= self.tol
             progress.report(title, self.n_iter_, self.max_iter, f"moved by {change:.2g}")
-        if climbed[0] is not None:
-            self.trace_ = np.array(climbed)
         return truth, weight
 
     def _worker_columns(self) -> dict[str, NDArray[Any]]:

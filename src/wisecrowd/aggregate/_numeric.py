@@ -82,16 +82,21 @@ class Numbers:
 
     def median(self, weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Median of every task's labels, workers weighing as given; midway between two labels where both would do."""
-        label, order = self.crowd.label[self._order], self._order
-        # Shares of a task add up to one, so the votes of task number i (of those with votes) lie between i and i + 1.
-        reached = np.cumsum((self._shares(weight) * self.crowd.weight)[order])
-        voted = np.flatnonzero(self.crowd.labels_per_task)
-        half = np.arange(len(voted)) + 0.5
-        first, last = self.crowd.offset[voted], self.crowd.offset[voted + 1] - 1
-        low = np.clip(np.searchsorted(reached, half - TIE), first, last)
-        high = np.clip(np.searchsorted(reached, half + TIE), first, last)
-        middle = np.zeros(self.crowd.n_tasks)
-        middle[voted] = label[low] + (label[high] - label[low]) / 2
+        crowd, order = self.crowd, self._order
+        share = (self._shares(weight) * crowd.weight)[order]
+        # Within a task only: over all tasks a running sum would drift by more than the ties it is to find.
+        total = np.cumsum(share)
+        before = np.concatenate([[0.0], total])[crowd.offset[:-1]]
+        reached = total - before[crowd.task]
+        low, high = (
+            np.bincount(crowd.task, reached < half, crowd.n_tasks).astype(np.int64) for half in (0.5 - TIE, 0.5 + TIE)
+        )
+        voted = np.flatnonzero(self.voted)
+        first, last = crowd.offset[voted], crowd.offset[voted + 1] - 1
+        label = crowd.label[order]
+        lower, upper = (label[np.minimum(first + count[voted], last)] for count in (low, high))
+        middle = np.zeros(crowd.n_tasks)
+        middle[voted] = lower + (upper - lower) / 2
         return self._complete(middle)
 
     def standard_error(
@@ -99,7 +104,7 @@ class Numbers:
     ) -> NDArray[np.float64]:
         """Standard error of the weighted mean of every task, from how its labels scatter; NaN for a single label."""
         share = self._shares(weight)
-        effective = np.divide(1, self.by_task(share**2), out=np.zeros(len(estimate)), where=self._voted)
+        effective = np.divide(1, self.by_task(share**2), out=np.zeros(len(estimate)), where=self.voted)
         scatter = self.by_task((share * self.error(estimate)) ** 2)
         several = effective > 1 + TIE
         found = np.divide(scatter * effective, effective - 1, out=np.full(len(estimate), np.nan), where=several)
@@ -116,7 +121,8 @@ class Numbers:
         return np.sqrt(self.by_task(self._shares(None) * self.error(centre) ** 2))
 
     @property
-    def _voted(self) -> NDArray[np.bool_]:
+    def voted(self) -> NDArray[np.bool_]:
+        """Which tasks have labels."""
         return self.crowd.labels_per_task > 0
 
     @cached_property
@@ -138,11 +144,11 @@ class Numbers:
 
     def _complete(self, estimate: NDArray[np.float64]) -> NDArray[np.float64]:
         """Put the known truth in its place, and the mean of the others where nobody voted."""
-        voted = self._voted
+        voted = self.voted
         if self.known is not None:
             estimate = np.where(np.isfinite(self.known), self.known, estimate)
             voted = voted | np.isfinite(self.known)
-        estimate[~voted] = estimate[self._voted].mean()
+        estimate[~voted] = estimate[self.voted].mean()
         return estimate
 
 
@@ -252,7 +258,7 @@ class NumericAggregator(Aggregator):
     if not TYPE_CHECKING:  # a type checker would take it for leave to ask for anything
 
         def __getattr__(self, name: str) -> Any:
-            if name in ("posterior_", "tally_") and "estimates_" in vars(self):
+            if name in ("posterior_", "proba_", "confusion_", "tally_") and "estimates_" in vars(self):
                 raise self._no_posterior()
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

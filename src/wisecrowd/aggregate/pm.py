@@ -22,8 +22,9 @@ class PM(TruthDiscovery):
     A wrong class loses 1. A number loses |y − z_i| / σ_i, σ_i being the standard deviation of the task's labels, and a
     task is then the weighted median; with ``loss="squared"`` it loses (y − z_i)² / σ_i and the weighted mean is taken.
 
-    Choose it for numbers with wild labels from careless workers, when `Median` wastes the good ones. For classes,
-    `OneCoin` does the same by a likelihood.
+    Choose it for numbers with wild labels from careless workers, when `Median` wastes the good ones. With few workers
+    per task the absolute loss may end by following one of them throughout; look at the weights. For classes, `OneCoin`
+    does the same by a likelihood.
 
     Published figures (Zheng et al. 2017) are those of the loss summed over a worker's labels, ``per_label=False``, which
     takes activity for error: accuracy 89.81 on product matching and 95.04 on sentiment, mean absolute error 13.91 and

@@ -83,7 +83,9 @@ def _first_that_fits(text: str, kinds: Iterable[Any]) -> Any:
 
 
 def _anything(text: str) -> Any:
-    """JSON, numbers separated by commas, or the text itself, whichever comes first; the method says what it thinks of it."""
+    """None, JSON, numbers separated by commas, or the text itself, whichever fits first; the method judges it."""
+    if text.lower() == "none":
+        return None
     for reading in (json.loads, lambda text: [float(part) for part in text.split(",")]):
         try:
             return reading(text)

@@ -30,13 +30,17 @@ def check_crowd(crowd: Crowd, *, settled: bool) -> Iterator[Finding]:
     >>> [finding.name for finding in check_crowd(crowd, settled=True)]
     ['one-vote-workers', 'one-vote-tasks', 'labels-differ-by-case-or-space']
     """
-    if crowd.worker is not None and crowd.workers is not None and crowd.n_labels:
+    if crowd.n_labels == 0:
+        yield Finding(name="empty-file", severity="error", count=1, message="there is not one vote")
+        return
+    if crowd.worker is not None and crowd.workers is not None:
         yield from _repeats(crowd, crowd.worker, crowd.workers, settled)
         yield from _about_workers(crowd, crowd.worker, crowd.workers)
         yield from _groups(crowd, crowd.worker)
     yield from _about_tasks(crowd)
     yield from _alike("labels-differ-by-case-or-space", "label", [crowd.classes])
     yield from _alike("ids-differ-by-case-or-space", "id", [crowd.tasks, crowd.workers])
+    yield from _line_breaks([crowd.tasks, crowd.workers, crowd.classes])
     if crowd.classes is not None:
         yield from _about_classes(crowd, crowd.classes)
 
@@ -198,6 +202,20 @@ def _same_but_for_case_or_space(index: pd.Index) -> list[str]:
     bare = pc.replace_substring(pc.utf8_lower(pc.utf8_trim_whitespace(pa.array(index))), " ", "").to_pandas()
     again = bare.duplicated(keep=False)
     return index[again[again].index[bare[again].argsort()]].tolist() if again.any() else []
+
+
+def _line_breaks(indexes: list[pd.Index | None]) -> Iterator[Finding]:
+    texts = [index for index in indexes if index is not None and index.inferred_type == "string"]
+    broken = [text for index in texts for text in index[pc.match_substring(pa.array(index), "\n").to_numpy(False)]]
+    if broken:
+        yield Finding(
+            name="line-breaks",
+            severity="warning",
+            count=len(broken),
+            examples=tuple(broken[:3]),
+            message=f"{counted(len(broken), 'text')} with a line break in it ({some(broken)}), which may be several rows",
+            fix="Look for a quotation mark that is never closed.",
+        )
 
 
 def _about_classes(crowd: Crowd, classes: pd.Index) -> Iterator[Finding]:

@@ -37,6 +37,13 @@ def find_column(names: Sequence[str], role: str, given: str | None = None) -> st
         ...
     wisecrowd.io.problems.MissingColumn: the task column could be 'item' or 'unit_id'; say which: task="item" (--task item)
     """
+    found = _find(names, role, given)
+    if list(names).count(found) > 1:
+        raise MissingColumn(f"there are several columns called {found!r}; give each a name of its own")
+    return found
+
+
+def _find(names: Sequence[str], role: str, given: str | None) -> str:
     if given is not None:
         if given not in names:
             raise MissingColumn(

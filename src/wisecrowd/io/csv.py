@@ -13,7 +13,7 @@ import pyarrow.csv as arrow_csv
 
 from wisecrowd._files import atomic_path
 from wisecrowd.crowd import Crowd
-from wisecrowd.errors import InputError, some
+from wisecrowd.errors import InputError
 from wisecrowd.io import _text
 from wisecrowd.io.columns import ROLES, find_column, plain
 from wisecrowd.io.formats import Format, Options, Truth, Votes
@@ -71,11 +71,7 @@ def _header(lines: list[str], separator: str) -> tuple[list[str], str]:
     first = next(line for line in lines if line.strip())
     if separator not in first:
         separator = next((mark for mark in ",\t;|" if mark in first), separator)
-    names = _first_row(lines, separator)
-    repeated = [name for name in names if names.count(name) > 1]
-    if repeated:
-        raise InputError(f"the header repeats {some(dict.fromkeys(repeated))}; give each column a name of its own")
-    return names, separator
+    return _first_row(lines, separator), separator
 
 
 def _first_row(lines: list[str], separator: str) -> list[str]:

@@ -32,7 +32,7 @@ from wisecrowd.crowd import Crowd
 from wisecrowd.errors import InputError, UsageError, some
 from wisecrowd.io.columns import find_column
 from wisecrowd.io.formats import Format, Options, Truth, Votes
-from wisecrowd.io.parquet import column_types, read_truth, read_votes, write_votes
+from wisecrowd.io.parquet import read_schema, read_truth, read_votes, write_votes
 
 ANNOTATIONS, TRUTH, META = "annotations.parquet", "truth.parquet", "meta.json"
 
@@ -76,8 +76,8 @@ def _votes(path: Path, options: Options) -> Votes:
     file, meta = path / ANNOTATIONS, _meta(path)
     if meta.get("worker_ids") is False and options.worker is None:
         options = replace(options, worker=False)
-    kinds = column_types(file)
-    floating = pa.types.is_floating(kinds[find_column(list(kinds), "label", options.label)])
+    schema = read_schema(file)
+    floating = pa.types.is_floating(schema.field(find_column(schema.names, "label", options.label)).type)
     numeric = options.numeric or meta.get("numeric", floating) is True
     return replace(
         read_votes(file, options),

@@ -23,7 +23,7 @@ def read_votes(path: Path, options: Options) -> Votes:
     >>> read_votes(path, Options()).notes
     ("read 'item' as the task column",)
     """
-    columns = Columns.choose(list(column_types(path)), options)
+    columns = Columns.choose(read_schema(path).names, options)
     rest = [name for role, name in columns.roles.items() if role != "task"]
     # The text of the task ids is by far the largest part, so it goes before the rest comes.
     task = coded(_table(path, [columns.task])[columns.task], "task")
@@ -39,7 +39,7 @@ def read_truth(path: Path, task: str | None = None, truth: str | None = None) ->
     >>> read_truth(path).to_dict()
     {'truth': {'t1': 'cat'}}
     """
-    names = list(column_types(path))
+    names = read_schema(path).names
     task, truth = find_column(names, "task", task), find_column(names, "truth", truth)
     split = "split" if "split" in names else None
     return truth_frame(_table(path, [name for name in (task, truth, split) if name is not None]), task, truth, split)
@@ -50,27 +50,26 @@ def write_votes(crowd: Crowd, path: Path) -> None:
 
     >>> path = Path("votes.parquet")
     >>> write_votes(Crowd.from_triples([("t1", "ann", "cat")]), path)
-    >>> {name: str(kind) for name, kind in column_types(path).items()}
-    {'task': 'string', 'worker': 'string', 'label': 'string'}
+    >>> pq.read_table(path).to_pylist()
+    [{'task': 't1', 'worker': 'ann', 'label': 'cat'}]
     """
     with atomic_path(path) as unfinished:
         # Without our own schema in it, others read plain text and numbers rather than dictionaries.
         pq.write_table(votes_table(crowd), unfinished, store_schema=False, compression="zstd")
 
 
-def column_types(path: Path) -> dict[str, pa.DataType]:
+def read_schema(path: Path) -> pa.Schema:
     """The columns of a Parquet file and their types, without reading it.
 
     >>> path = Path("votes.parquet")
     >>> pq.write_table(pa.table({"label": [0.5]}), path)
-    >>> column_types(path)
-    {'label': DataType(double)}
+    >>> read_schema(path).types
+    [DataType(double)]
     """
     try:
-        schema = pq.read_schema(path)
+        return pq.read_schema(path)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"it cannot be read as Parquet: {error}") from None
-    return dict(zip(schema.names, schema.types, strict=True))
 
 
 def _table(path: Path, columns: list[str], as_codes: list[str] | None = None) -> pa.Table:
@@ -83,8 +82,11 @@ def _table(path: Path, columns: list[str], as_codes: list[str] | None = None) ->
 def _sniff(path: Path) -> bool:
     if not path.is_file():
         return False
-    with path.open("rb") as file:
-        return file.read(4) == b"PAR1"
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PAR1"
+    except OSError:  # reading it will say why
+        return False
 
 
 PARQUET = Format(

@@ -1,0 +1,5 @@
+"""``python -m wisecrowd``: the command line."""
+
+from wisecrowd.cli import main
+
+main()
