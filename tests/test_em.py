@@ -118,7 +118,9 @@ def test_warm_start_from_a_posterior_and_from_another_fit() -> None:
 def test_restarts_are_reported_and_the_best_is_kept() -> None:
     fitted = DawidSkene(n_init=5, random_state=1).fit(make(5))
     assert len(fitted.restarts_) == 5
-    assert fitted.trace_[-1] == fitted.restarts_["objective"].max()
+    # The first of those that ended on the same top, so that chance does not choose between them.
+    assert fitted.trace_[-1] == pytest.approx(fitted.restarts_["objective"].max(), rel=10 * fitted.tol)
+    assert fitted.trace_[-1] == fitted.restarts_["objective"][0]
     assert fitted.restarts_["objective"].nunique() > 1, "restarts must really differ"
 
 

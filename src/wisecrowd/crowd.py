@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["Crowd", "Pairs", "as_table"]
 
 
-class Pairs(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Pairs:
     """The (worker, label) combinations that occur, sorted; tables over them never outgrow the votes.
 
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t2", "ann", "cat")])
@@ -49,9 +51,13 @@ class Pairs(NamedTuple):
         """
         total = np.zeros((self.n_workers, *table.shape[1:]), dtype=table.dtype)
         if len(self):
-            first = np.flatnonzero(np.diff(self.worker, prepend=-1))
-            total[self.worker[first]] = np.add.reduceat(table, first, axis=0)
+            total[self.worker[self._first]] = np.add.reduceat(table, self._first, axis=0)
         return total
+
+    @cached_property
+    def _first(self) -> NDArray[np.int64]:
+        """Where each worker's pairs begin."""
+        return np.flatnonzero(np.diff(self.worker, prepend=-1))
 
 
 class Crowd(Buildable):

@@ -245,7 +245,9 @@ class ConfusionEM(Aggregator):
                 accelerate=self.accelerate and first.tally.size <= LARGE_TABLE,
             )  # fmt: skip
             restarts.append((run.trace[-1], len(run.trace), run.converged))
-            if best is None or run.trace[-1] > best.trace[-1]:  # the others go: forty tables of statistics fill memory
+            # Of starts that ended on one top, the first is kept: which of them came nearest is chance. The others go at
+            # once, for forty tables of statistics fill memory.
+            if best is None or run.trace[-1] - best.trace[-1] > 10 * self.tol * abs(best.trace[-1]):
                 best = run
         assert best is not None
         prior, said = parameters(best.statistics)

@@ -37,7 +37,7 @@ class DirichletRows:
     diagonal: float = 0.0
     table: NDArray[np.float64] | None = None
 
-    def at(self, pairs: Pairs, chosen: slice) -> NDArray[np.float64]:
+    def at(self, pairs: Pairs, chosen: slice) -> NDArray[Any]:
         """β of some pairs, (pairs, rows)."""
         label = pairs.label[chosen]
         if self.table is not None:
@@ -50,7 +50,7 @@ class DirichletRows:
         if self.table is not None:
             return self.table.sum(axis=1)
         # A row without a class of its own (of_row = −1) has no diagonal.
-        return self.n_labels * self.off + self.diagonal * (self.of_row >= 0)
+        return np.where(self.of_row >= 0, self.n_labels * self.off + self.diagonal, self.n_labels * self.off)
 
     def mean(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         """The expected probability of each pair; uniform where nothing is known. Also the mode under Dir(β + 1)."""

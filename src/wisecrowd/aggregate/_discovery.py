@@ -63,7 +63,7 @@ class TruthDiscovery(NumericAggregator):
             )
         return self
 
-    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
+    def _fit(self, crowd: Crowd, clamp: NDArray[Any] | None, *, X: Any, start: Any) -> None:
         if crowd.is_numeric:
             super()._fit(crowd, clamp, X=X, start=start)
             return
@@ -78,7 +78,7 @@ class TruthDiscovery(NumericAggregator):
         self._learn(crowd, poll.shares(poll.scores(self.weight_)))
 
     def _estimate(self, numbers: Numbers) -> tuple[Array, Array | None]:
-        scale = float(np.sqrt((numbers.spread**2).mean())) or 1.0
+        scale = float(np.sqrt((numbers.spread[numbers.voted] ** 2).mean())) or 1.0
         return self._alternate(
             numbers.median(),
             loss=lambda estimate: numbers.by_worker(self._lost(numbers, estimate)),

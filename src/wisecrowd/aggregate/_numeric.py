@@ -174,17 +174,18 @@ class NumericAggregator(Aggregator):
         votes = self._admit(crowd)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # a former fit may have been of the other kind of labels
-        if not votes.is_numeric:
-            return super().fit(votes, X, truth=truth, start=start)
-        if start is not None:
-            raise UsageError(f"{type(self).__name__} starts from the labels themselves; leave start out")
-        if not (np.abs(votes.label) < LARGEST).all():
-            raise InputError(f"numbers must be finite and below {LARGEST:g} in size; drop or rescale the others")
-        # What is known of numbers travels as the start, because `truth` would be looked up among classes.
-        return super().fit(votes, X, start=None if truth is None else known_numbers(truth, votes))
+        if votes.is_numeric:
+            if start is not None:
+                raise UsageError(f"{type(self).__name__} starts from the labels themselves; leave start out")
+            if not (np.abs(votes.label) < LARGEST).all():
+                raise InputError(f"numbers must be finite and below {LARGEST:g} in size; drop or rescale the others")
+        return super().fit(votes, X, truth=truth, start=start)
 
-    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
-        numbers = Numbers(crowd, start)
+    def _known(self, truth: Any, crowd: Crowd) -> NDArray[Any]:
+        return known_numbers(truth, crowd) if crowd.is_numeric else super()._known(truth, crowd)
+
+    def _fit(self, crowd: Crowd, clamp: NDArray[Any] | None, *, X: Any, start: Any) -> None:
+        numbers = Numbers(crowd, clamp)
         estimate, weight = self._estimate(numbers)
         self.estimates_ = estimate
         self.n_labels_ = crowd.n_labels

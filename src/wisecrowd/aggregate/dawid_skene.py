@@ -59,8 +59,9 @@ class DawidSkene(ConfusionEM):
         on_diagonal = tally[np.arange(len(pairs)), pairs.label].astype(np.float64)
         total = 0.0
         if off > 0:
-            total += off * sum(np.log1p(tally[rows] / off).sum(dtype=np.float64) for rows in blocks(*tally.shape))
-            total -= off * np.log1p(on_diagonal / off).sum()
+            # log(1 + x), not log1p(x): several times faster, and what it loses is lost against the one in any sum.
+            total += off * sum(np.log(tally[rows] / off + 1).sum(dtype=np.float64) for rows in blocks(*tally.shape))
+            total -= off * np.log(on_diagonal / off + 1).sum()
         if on > 0:
             total += on * np.log1p(on_diagonal / on).sum()
             total -= row * np.log(pairs.by_worker(tally) + row).sum(dtype=np.float64)

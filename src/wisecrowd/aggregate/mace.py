@@ -142,7 +142,9 @@ class MACE(ConfusionEM):
         knows, habit = known / (known + guessed), rng.uniform(1, 1.5, len(pairs))
         unseen = n_classes - np.bincount(pairs.worker, minlength=pairs.n_workers)
         habit /= (pairs.by_worker(habit) + 1.25 * unseen)[pairs.worker]  # a label never said counts as the mean draw
-        said = _mixture(knows[pairs.worker], (1 - knows)[pairs.worker] * habit, pairs, n_classes).astype(dtype)
+        said: NDArray[Any] = _mixture(knows[pairs.worker], (1 - knows)[pairs.worker] * habit, pairs, n_classes).astype(
+            dtype
+        )
         found = engine.expect(self._class_prior(np.ones(n_classes)), said)
         return Statistics(found.classes, _split(found.tally, said, knows, pairs))
 

@@ -126,9 +126,14 @@ class MinimaxEntropy(ClimbingEM):
     votes, with a few steps of L-BFGS on all matrices together in every M-step (they are jointly concave).
     ``task_terms="vector"`` has S_i[l] instead of S_i[k, l], as in the first paper (2012).
 
-    Choose it when every task has many labels and some tasks draw particular wrong answers; ``tasks_`` names them. With
-    three labels per task it has little to go on and the ridge matters; `DawidSkene` is the same without tasks.
-    ``gamma`` is worth choosing by how well hidden votes are predicted; the papers try 2⁻² to 2² for it.
+    Choose it when every task has many labels and some tasks draw particular wrong answers; ``tasks_`` names them
+    (difficulty: how probably an average worker is wrong about it). `DawidSkene` is the same without tasks. Beware of
+    many classes with few votes per worker: the papers' ridge grows with K², outweighs the votes, and every answer
+    becomes as probable as any other, even a unanimous one (accuracy .64 on LabelMe and .50 on the music genres, where
+    majority vote has .77 and .70). There ``gamma`` must be smaller; choose it by how well hidden votes are predicted
+    (`Crowd.hide`), as the papers do, who try 2⁻² to 2².
+
+    Zheng et al. (2017) report .841 (product matching), .958 (sentiment) and .576 (relevance); here .841, .958, .577.
 
     >>> from wisecrowd import MinimaxEntropy, simulate_crowd
     >>> made = simulate_crowd(n_tasks=100, n_workers=20, n_classes=3, labels_per_task=10, random_state=1)
@@ -140,7 +145,12 @@ class MinimaxEntropy(ClimbingEM):
     """
 
     references: ClassVar[tuple[str, ...]] = ("zhou2012learning", "zhou2014aggregating")
+    breaks: ClassVar[dict[str, str]] = {
+        "unanimity_wins": "a ridge that grows with the square of the classes can outweigh all that few votes say"
+    }
 
+    max_iter: int = field(default=100, metadata={"help": "EM iterations at most"})
+    tol: float = field(default=1e-6, metadata={"help": "stop when the objective rises by less than this fraction"})
     gamma: float = field(default=0.25, metadata={"help": "ridge on a worker's matrix, in units of K²"})
     task_gamma: float | None = field(
         default=None,

@@ -54,7 +54,10 @@ class WeightedMean(NumericAggregator):
     def _estimate(self, numbers: Numbers) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         if self.max_iter < 1 or self.smoothing < 0:
             raise UsageError(f"max_iter must be 1 or more, smoothing 0 or more; got {self.max_iter}, {self.smoothing}")
-        cast, no_table = numbers.cast, np.empty((0, 0))
+        cast, no_table = (
+            numbers.cast,
+            np.empty((0, 0)),
+        )  # the loop carries a table of (worker, label) pairs; here are none
         first = numbers.by_worker(numbers.error(numbers.mean()) ** 2)
         unit = float(first.sum() / cast.sum()) or 1.0  # v₀; everything below is in units of it
         free = numbers.voted if numbers.known is None else numbers.voted & np.isnan(numbers.known)
@@ -66,7 +69,7 @@ class WeightedMean(NumericAggregator):
 
         def step(statistics: Statistics) -> tuple[Statistics, float]:
             weight = precision(statistics.classes)
-            known = self._known(numbers, weight)
+            known = _certainty(numbers, weight)
             doubt = np.divide(1, known, out=np.zeros(len(known)), where=free)
             error = numbers.error(numbers.mean(weight)) ** 2 / unit
             loss = numbers.by_worker(error)
@@ -96,11 +99,11 @@ class WeightedMean(NumericAggregator):
     ) -> NDArray[np.float64]:
         """What the model says, √u_i, also of a single label."""
         assert weight is not None
-        known = self._known(numbers, weight)
+        known = _certainty(numbers, weight)
         return numbers.certain(np.sqrt(np.divide(1, known, out=np.full(len(known), np.nan), where=numbers.voted)))
 
-    @staticmethod
-    def _known(numbers: Numbers, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Precision with which the labels of each task determine it, 1/u_i."""
-        assert numbers.crowd.worker is not None
-        return numbers.by_task(weight[numbers.crowd.worker])
+
+def _certainty(numbers: Numbers, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Precision with which the labels of each task determine it, 1/u_i."""
+    assert numbers.crowd.worker is not None
+    return numbers.by_task(weight[numbers.crowd.worker])

@@ -37,4 +37,4 @@ class LocalEngine:
 
     def tally(self, posterior: NDArray[Any]) -> NDArray[Any]:
         """The posteriors added up by (worker, label) pair."""
-        return kernels.tally(self.crowd.layout, posterior, compiled=self.compiled)
+        return kernels.tally(self.crowd.layout, posterior, n_jobs=self.n_jobs, compiled=self.compiled)
