@@ -34,6 +34,7 @@ class Buildable:
         worker: str | None = "worker",
         label: str = "label",
         weight: str | None = None,
+        observed: str | None = None,
         tasks: Vocabulary = None,
         workers: Vocabulary = None,
         classes: Vocabulary = None,
@@ -45,6 +46,7 @@ class Buildable:
 
         ``tasks``, ``workers`` and ``classes`` fix the vocabularies and their order, and may name what nobody
         labelled or used. ``worker=None`` reads a crowd without worker ids; ``numeric=True`` reads labels as numbers.
+        ``weight`` and ``observed`` name columns, too: how much a vote counts, and whether anybody cast it.
 
         >>> from wisecrowd import Crowd
         >>> frame = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "y"]})
@@ -52,7 +54,7 @@ class Buildable:
         (3, 2)
         """
         one_of("missing", missing, ("error", "drop"))
-        columns = [name for name in (task, worker, label, weight) if name is not None]
+        columns = [name for name in (task, worker, label, weight, observed) if name is not None]
         table = as_table(frame, columns)
         absent = [name for name in columns if name not in table.column_names]
         if absent:
@@ -80,6 +82,7 @@ class Buildable:
             workers=worker_index,
             classes=class_index,
             weight=None if weight is None else _numbers(table[weight]),
+            observed=None if observed is None else _marks(table[observed]),
             duplicates=duplicates if worker is not None else "keep",
             tasks_given=tasks is not None,
         )
@@ -188,6 +191,14 @@ def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputError(f"numbers were wanted: {error}") from None
     return np.asarray(numbers, dtype=np.float64)
+
+
+def _marks(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    vocab.refuse_missing(column, "observed mark")
+    try:
+        return np.asarray(column.cast(pa.bool_()).to_numpy(), dtype=bool)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"true or false was wanted in the observed column: {error}") from None
 
 
 def _refuse_fractions(classes: pd.Index) -> None:

@@ -86,6 +86,13 @@ def test_a_worker_who_shares_no_task_gets_the_mean_skill() -> None:
     assert fitted.labels_[99] == 1
 
 
+def test_a_worker_without_votes_changes_nothing() -> None:
+    crowd = simulate_crowd(100, 8, 2, labels_per_task=5, random_state=6).crowd
+    more = Crowd(crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks, workers=[*crowd.workers, "idle"],
+                 classes=crowd.classes)  # fmt: skip
+    np.testing.assert_allclose(MMSR().fit(more).skill_[:-1], MMSR().fit(crowd).skill_, atol=1e-12)
+
+
 def test_parameters_are_checked_and_haste_is_reported() -> None:
     crowd = simulate_crowd(100, 8, 2, labels_per_task=5, random_state=5).crowd
     with pytest.warns(NotConverged, match="max_iter=1 "):

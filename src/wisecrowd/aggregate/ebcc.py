@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import digamma
 
 from wisecrowd import kernels, online
 from wisecrowd.aggregate._dirichlet import DirichletRows, divergence, geometric_mean
@@ -50,8 +51,12 @@ class EBCC(ConfusionEM):
     references: ClassVar[tuple[str, ...]] = ("li2019exploiting",)
 
     n_subtypes: int = field(default=10, metadata={"help": "M: subtypes of each class at most"})
-    concentration: float = field(default=0.1, metadata={"help": "a: how evenly tasks spread over subtypes; less, fewer"})
-    smoothing: float = field(default=1.0, metadata={"help": "β off the diagonal: votes for each error, seen beforehand"})
+    concentration: float = field(
+        default=0.1, metadata={"help": "a: how evenly tasks spread over subtypes; less, fewer"}
+    )
+    smoothing: float = field(
+        default=1.0, metadata={"help": "β off the diagonal: votes for each error, seen beforehand"}
+    )
     diagonal: float = field(default=3.0, metadata={"help": "how much larger β is on the diagonal"})
     class_votes: float | None = field(
         default=None, metadata={"help": "α: tasks of each class, seen beforehand; None takes the totals of vote shares"}
@@ -99,10 +104,10 @@ class EBCC(ConfusionEM):
 
     def _said(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         n_labels, used = tally.shape[1] // self.n_subtypes, np.flatnonzero(tally.any(axis=0))
-        # What is expected of an empty subtype is the prior's, one number on the diagonal and one off it.
-        right, wrong, *_ = geometric_mean(np.array([self.smoothing + self.diagonal] + [self.smoothing] * n_labels)[: max(n_labels, 2)])
+        # Of an empty subtype only the prior is known: one number on the diagonal, another off it.
+        votes = np.array([self.smoothing + self.diagonal, self.smoothing])
+        right, wrong = np.exp(digamma(votes) - digamma(n_labels * self.smoothing + self.diagonal)).astype(tally.dtype)
         said = np.where(pairs.label[:, None] == np.arange(tally.shape[1]) // self.n_subtypes, right, wrong)
-        said = said.astype(tally.dtype)
         said[:, used] = self._rows(used, n_labels).geometric_mean(tally[:, used], pairs)
         return said
 
@@ -122,3 +127,60 @@ class EBCC(ConfusionEM):
         work = self.n_init * self.n_subtypes * crowd.n_labels * crowd.n_classes
         compiled = True if work >= kernels.COMPILED_FROM and find_spec("numba") else None
         return SubtypeEngine(crowd, clamp, self.n_jobs, compiled, n_subtypes=self.n_subtypes)
+
+    def _expected_classes(self, crowd: Crowd) -> NDArray[np.float64]:
+        """α, positive also for a class that nobody chose."""
+        if self.class_votes is not None:
+            return np.full(crowd.n_classes, float(self.class_votes))
+        return np.maximum(vote_shares(crowd)[crowd.labels_per_task > 0].sum(axis=0), 1e-3)
+
+    def _starts(self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type) -> Iterator[Statistics]:
+        """The vote shares, or whatever is known, with every task's share of a class parted between subtypes at random."""
+        rng = np.random.default_rng(self.random_state)
+        if isinstance(start, Aggregator):
+            classes, tally = self._carried_over(start, crowd)
+            for _ in range(self.n_init):
+                yield Statistics(self._parted(classes, rng), self._parted(tally, rng))
+            return
+        shares = next(super()._start_posteriors(engine, crowd, start, dtype))
+        for _ in range(self.n_init):
+            yield self._drawn(crowd, shares, rng)
+
+    def _drawn(self, crowd: Crowd, shares: NDArray[Any], rng: np.random.Generator) -> Statistics:
+        n_columns = crowd.n_classes * self.n_subtypes
+        classes, tally = np.zeros(n_columns), np.zeros((len(crowd.pairs), n_columns), dtype=shares.dtype)
+        for some in blocks(crowd.n_tasks, n_columns):
+            parts, votes = (
+                self._parted(shares[some], rng),
+                crowd.layout.block(some.start, min(some.stop, crowd.n_tasks)),
+            )
+            classes += parts.sum(axis=0, where=votes.voted[:, None])
+            tally += kernels.tally(votes, parts)
+        return Statistics(classes, tally)
+
+    def _parted(self, shares: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        """Split the last axis, of classes, into columns, uniformly at random."""
+        parts = rng.exponential(size=(*shares.shape, self.n_subtypes))
+        parts *= (shares / parts.sum(axis=-1))[..., None]
+        return parts.reshape(*shares.shape[:-1], -1).astype(shares.dtype, copy=False)
+
+    def _learn(self, crowd: Crowd, posterior: NDArray[Any], tally: NDArray[Any] | None = None) -> None:
+        assert tally is not None
+        self.subtype_tally_ = tally
+        super()._learn(crowd, posterior, self._fold(tally))
+
+    @property
+    def _e_step_tally(self) -> NDArray[Any]:
+        return self._learnt("subtype_tally_")
+
+    def restart_from(self, crowd: Crowd, posterior: NDArray[Any]) -> None:
+        """Re-estimate everything from a posterior, as one M-step does; subtypes are inferred by what was known before."""
+        columns = kernels.posterior(crowd.layout, self.e_step_prior_, online.said_by(self, crowd))
+        shares = self._fold(columns)
+        within = np.divide(posterior, shares, out=np.zeros_like(shares), where=shares > 0)
+        columns *= np.repeat(within, self.n_subtypes, axis=1)
+        self.task_index_, self.worker_index_ = crowd.tasks, crowd.workers
+        self.class_votes_ = self._expected_classes(crowd)
+        self._learn(crowd, posterior, kernels.tally(crowd.layout, columns))
+        self.e_step_prior_ = self._class_prior(columns[crowd.labels_per_task > 0].sum(axis=0))
+        self.prior_ = self._fold(self.e_step_prior_) / self.e_step_prior_.sum()

@@ -101,7 +101,9 @@ class MMSR(WeightedVote):
                 NotConverged,
                 stacklevel=5,
             )
-        return u * np.sqrt(np.linalg.norm(v) / np.linalg.norm(u))
+        # Workers without partners kept their start, which must not tell in the scale of the others.
+        linked = pairs.degree > 0
+        return u * np.sqrt(np.linalg.norm(v[linked]) / np.linalg.norm(u[linked]))
 
     def _posterior(self, poll: Poll, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         return poll.odds(scores)

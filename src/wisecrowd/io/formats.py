@@ -85,12 +85,11 @@ class Votes:
             "workers": self.workers if options.workers is None else options.workers,
             "classes": self.classes if options.classes is None else options.classes,
         }
-        if "observed" in table.column_names:
-            return _with_observed(table, numeric, options, given)
         return Crowd.from_frame(
             table,
             worker="worker" if "worker" in table.column_names else None,
             weight="weight" if "weight" in table.column_names else None,
+            observed="observed" if "observed" in table.column_names else None,
             numeric=numeric,
             duplicates=options.duplicates,
             **given,
@@ -216,24 +215,3 @@ def numbers(column: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
         return column.cast(pa.float64())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputError(f"numbers were wanted in the {what} column: {error}") from None
-
-
-def _with_observed(table: pa.Table, numeric: bool, options: Options, given: dict[str, Any]) -> Crowd:
-    """A crowd of which some votes were filled in."""
-    codes: dict[str, Any] = {}
-    for column, vocabulary in (("task", "tasks"), ("worker", "workers"), ("label", "classes")):
-        if column not in table.column_names or (column == "label" and numeric):
-            codes[column], given[vocabulary] = None, None
-        else:
-            codes[column], given[vocabulary] = vocab.encode(table[column], column, given[vocabulary])
-    for column in ("label", "observed"):
-        vocab.refuse_missing(table[column], column)
-    return Crowd(
-        codes["task"],
-        codes["worker"],
-        table["label"].to_numpy() if numeric else codes["label"],
-        weight=table["weight"].to_numpy() if "weight" in table.column_names else None,
-        observed=table["observed"].to_numpy(),
-        duplicates=options.duplicates if codes["worker"] is not None else "keep",
-        **given,
-    )
