@@ -328,13 +328,22 @@ class ConfusionEM(Aggregator):
 
         Only the tasks with new votes are inferred again; `converge` goes on to where ``fit`` on all votes would end.
         """
-        online.partial_fit(self, self._admit(crowd), truth)
+        self._history = online.partial_fit(self, self._admit(crowd), truth)
         return self
+
+    @property
+    def history(self) -> online.History:
+        """All votes and gold that partial fits took in."""
+        if not hasattr(self, "_history"):
+            raise UsageError(
+                "new votes join those that came before, and this fit does not hold them (votes are not saved with a "
+                "model); begin with partial_fit, or refit on all votes with start=this"
+            )
+        return self._history
 
     def converge(self) -> Self:
         """Iterate over all votes that partial fits took in, from what is known now, until nothing changes."""
-        votes, gold = online.history(self)
-        return self.fit(votes, truth=gold, start=self.proba_)
+        return self.fit(self.history.votes, truth=self.history.gold, start=self.proba_)
 
     def restart_from(self, crowd: Crowd, posterior: NDArray[Any]) -> None:
         """Re-estimate everything from a posterior, as one M-step does."""

@@ -166,7 +166,7 @@ def _the_input_is_untouched(method: Aggregator, crowd: Crowd) -> None:
     """Fitting changes neither the crowd nor the parameters, nor anybody else's random numbers."""
     before = copy.deepcopy(crowd)
     parameters = copy.deepcopy(method.get_params())
-    states = random.getstate(), np.random.get_state()[1].copy()  # type: ignore[index,union-attr]  # noqa: NPY002
+    states = random.getstate(), np.random.get_state()[1].copy()  # type: ignore[index]  # noqa: NPY002
     fitted = _fit(method, crowd)
     assert crowd == before, "the crowd changed"
     assert str(fitted.get_params()) == str(parameters), "a parameter changed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from wisecrowd import kernels
 from wisecrowd.align import encode_truth, truth_series
 from wisecrowd.crowd import Crowd, Pairs
-from wisecrowd.errors import InputError, UsageError, some
+from wisecrowd.errors import InputError, some
 
 if TYPE_CHECKING:
     from wisecrowd.em import ConfusionEM
@@ -96,48 +96,40 @@ def in_classes_of(method: ConfusionEM, crowd: Crowd) -> Crowd:
     )  # fmt: skip
 
 
-def partial_fit(method: ConfusionEM, new: Crowd, truth: Any = None) -> None:
+class History(NamedTuple):
+    """All votes and gold that partial fits took in.
+
+    >>> from wisecrowd import Crowd, DawidSkene
+    >>> DawidSkene().partial_fit(Crowd.from_triples([("t1", "ann", "cat")])).history.votes.n_labels
+    1
+    """
+
+    votes: Crowd
+    gold: pd.Series | None
+
+
+def partial_fit(method: ConfusionEM, new: Crowd, truth: Any = None) -> History:
     """One incremental EM step (Neal and Hinton 1998): infer the tasks with new votes, then re-estimate the workers.
 
     >>> from wisecrowd import Crowd, DawidSkene
     >>> method = DawidSkene()
-    >>> partial_fit(method, Crowd.from_triples([(t, w, t % 2) for t in range(8) for w in ("ann", "bob")]))
-    >>> partial_fit(method, Crowd.from_triples([("late", "ann", 1), ("late", "cy", 1)]))
-    >>> int(method.labels_["late"])
+    >>> method = method.partial_fit(Crowd.from_triples([(t, w, t % 2) for t in range(8) for w in ("ann", "bob")]))
+    >>> int(method.partial_fit(Crowd.from_triples([("late", "ann", 1), ("late", "cy", 1)])).labels_["late"])
     1
     """
     gold = None if truth is None else truth_series(truth, new)
     if not hasattr(method, "posterior_"):
         method.fit(new, truth=gold)
-        method._history = (new, gold)
-        return
-    before, old_gold = history(method)
-    votes = Crowd.concat([before, in_classes_of(method, new)])
-    if gold is not None and old_gold is not None:
-        gold = gold.combine_first(old_gold)
-    gold = old_gold if gold is None else gold
+        return History(new, gold)
+    before = method.history
+    votes = Crowd.concat([before.votes, in_classes_of(method, new)])
+    known = [series for series in (gold, before.gold) if series is not None]
+    gold = known[0].combine_first(known[-1]) if known else None  # what was said last, completed by what was said before
     clamp = None if gold is None else encode_truth(gold, votes)
 
     posterior = np.empty((votes.n_tasks, votes.n_classes))
-    posterior[votes.tasks.get_indexer(before.tasks)] = method.posterior_
+    posterior[votes.tasks.get_indexer(before.votes.tasks)] = method.posterior_
     touched = votes.tasks.get_indexer(new.tasks)
     posterior[touched] = posterior_of(method, votes[touched], None if clamp is None else clamp[touched])
     method.restart_from(votes, posterior)
-    method._history = (votes, gold)
-
-
-def history(method: ConfusionEM) -> tuple[Crowd, pd.Series | None]:
-    """All votes and gold that partial fits took in.
-
-    >>> from wisecrowd import Crowd, DawidSkene
-    >>> method = DawidSkene().partial_fit(Crowd.from_triples([("t1", "ann", "cat")]))
-    >>> history(method)[0].n_labels
-    1
-    """
-    kept: tuple[Crowd, pd.Series | None] | None = getattr(method, "_history", None)
-    if kept is None:
-        raise UsageError(
-            "new votes join those that came before, and this fit does not hold them (votes are not saved with a model); "
-            "begin with partial_fit, or refit on all votes with start=this"
-        )
-    return kept
+    return History(votes, gold)

@@ -52,7 +52,7 @@ def worker_intervals(fitted: ConfusionEM, crowd: Crowd, *, level: float = 0.9) -
     return pd.DataFrame(
         {"n_labels": crowd.labels_per_worker, "accuracy": density @ accuracy,
          "low": _quantile(density, (1 - level) / 2), "high": _quantile(density, (1 + level) / 2)},
-        index=pd.Index(crowd.workers, name="worker"),
+        index=fitted.workers_.index,
     )  # fmt: skip
 
 

@@ -26,28 +26,52 @@ from wisecrowd.kernels import LEAST
 Array = NDArray[np.float64]
 
 
+class Gaussians:
+    """A Gaussian prior for every coordinate; one of infinite precision fixes its coordinate, one of zero is flat.
+
+    >>> prior = Gaussians(mean=np.array([1.0, 1.0]), precision=np.array([4.0, np.inf]))
+    >>> prior.log_density(np.array([2.0, 1.0])), prior.pull(np.array([2.0, 1.0]))
+    (-2.0, array([-4.,  0.]))
+    """
+
+    def __init__(self, mean: Array, precision: Array) -> None:
+        self.mean, self.precision = mean, precision
+        self.free = np.isfinite(precision)
+        self._weight = np.where(self.free, precision, 0)
+
+    def log_density(self, point: Array) -> float:
+        """Up to a constant."""
+        return -0.5 * float(np.sum(self._weight * (point - self.mean) ** 2))
+
+    def pull(self, point: Array) -> Array:
+        """The gradient of the log density."""
+        return self._weight * (self.mean - point)
+
+
 class Landscape(ABC):
     """What a model says of a crowd's votes at a point, which holds all its parameters in one vector.
 
     >>> sorted(Landscape.__abstractmethods__)
-    ['begin', 'curvature', 'evidence', 'expected', 'penalty']
+    ['curvature', 'evidence', 'expected']
     """
 
-    @abstractmethod
+    prior: Gaussians
+
     def begin(self) -> Array:
-        """The point to start from."""
+        """The point to start from: the mean of the prior."""
+        return self.prior.mean.copy()
+
+    def penalty(self, point: Array) -> float:
+        """Logarithm of the prior density of the point, up to a constant."""
+        return self.prior.log_density(point)
 
     @abstractmethod
     def evidence(self, point: Array) -> Array:
         """log P(the task's votes | class), (tasks, classes); zeros where nobody voted."""
 
     @abstractmethod
-    def penalty(self, point: Array) -> float:
-        """Logarithm of the prior density of the point, up to a constant."""
-
-    @abstractmethod
     def expected(self, point: Array, posterior: Array) -> tuple[float, Array]:
-        """Σ_i Σ_k q_i(k) log P(votes of i | k) + penalty, and its gradient."""
+        """Σ_i Σ_k q_i(k) log P(votes of i | k) + penalty, and its gradient, zero along what is fixed."""
 
     @abstractmethod
     def curvature(self, point: Array, posterior: Array) -> Array:

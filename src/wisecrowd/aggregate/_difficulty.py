@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from wisecrowd.aggregate._climbing import Array, ClimbingEM, Landscape, infer
+from wisecrowd.aggregate._climbing import Array, ClimbingEM, Gaussians, Landscape, infer
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import UsageError
 
@@ -59,14 +59,9 @@ class Abilities(Landscape):
         self.log_others = float(np.log(max(self.n_classes - 1, 1)))
         means, spreads = zip((method.ability_mean, method.ability_sd), *method._task_priors(), strict=True)
         sizes = [self.n_workers] + [self.n_tasks] * (len(means) - 1)
-        self.mean = np.repeat(np.asarray(means, dtype=np.float64), sizes)
         with np.errstate(divide="ignore"):
-            self.precision = np.repeat(np.asarray(spreads, dtype=np.float64) ** -2.0, sizes)
-        self.free = np.isfinite(self.precision)
-
-    def begin(self) -> Array:
-        """Everybody and everything at the mean of the prior."""
-        return self.mean.copy()
+            precisions = np.asarray(spreads, dtype=np.float64) ** -2.0
+        self.prior = Gaussians(np.repeat(np.asarray(means, dtype=np.float64), sizes), np.repeat(precisions, sizes))
 
     def split(self, point: Array) -> tuple[Array, Array]:
         """Abilities (workers,), and task parameters (parameters, tasks)."""
@@ -95,10 +90,6 @@ class Abilities(Landscape):
         named = self._by_cell(self.weight * right - against)
         return named + self._by_task(against)[:, None]
 
-    def penalty(self, point: Array) -> float:
-        """Gaussian; a fixed coordinate has nothing to pay."""
-        return -0.5 * float(np.sum(self.precision * (point - self.mean) ** 2, where=self.free))
-
     def expected(self, point: Array, posterior: Array) -> tuple[float, Array]:
         """One pass over the votes for the value, and sums by worker and by task for the gradient."""
         line, theta, slope, x = self._view(point)
@@ -108,13 +99,12 @@ class Abilities(Landscape):
         pull = self.weight * (chance * self._luckless(sigma) - sigma)  # dQ/dx
         by_task = self._by_task(pull * theta) * line.slope_by - self._by_task(pull) * line.shift_by
         gradient = np.concatenate([self._by_worker(pull * slope), by_task.ravel()])
-        gradient -= np.multiply(self.precision, point - self.mean, where=self.free, out=np.zeros_like(point))
-        return value + self.penalty(point), np.where(self.free, gradient, 0)
+        return value + self.penalty(point), np.where(self.prior.free, gradient + self.prior.pull(point), 0)
 
     def curvature(self, point: Array, posterior: Array) -> Array:
         """The information of votes and prior."""
         # A vote of which the model is certain, and wrong, would else send its worker and task to infinity.
-        return self._information(point, least=0.01) + self.precision + 1e-9
+        return self._information(point, least=0.01) + self.prior.precision + 1e-9
 
     def _luckless(self, sigma: Array) -> Array | float:
         """σ / P(right): the part of being right that is not luck, 1 without a floor."""
@@ -151,7 +141,7 @@ class Abilities(Landscape):
             by_task.append((posterior * (score - mean) ** 2).sum(axis=1))
         told = self._information(point) - np.concatenate([by_worker, *by_task])
         with np.errstate(divide="ignore"):
-            return 1 / np.sqrt(np.maximum(told, 0) + self.precision)
+            return 1 / np.sqrt(np.maximum(told, 0) + self.prior.precision)
 
     def _by_task(self, values: Array) -> Array:
         return _sums(self.task, values, self.n_tasks)
@@ -223,7 +213,7 @@ class DifficultyEM(ClimbingEM):
         ability[place >= 0] = known.ability_[place[place >= 0]]
         place = known.task_index_.get_indexer(crowd.tasks)
         tasks[:, place >= 0] = known.task_parameters_[:, place[place >= 0]]
-        return np.where(land.free, point, land.mean)
+        return np.where(land.prior.free, point, land.prior.mean)
 
     def _keep(self, crowd: Crowd, land: Abilities, point: Array) -> None:
         self.ability_, self.task_parameters_ = (part.copy() for part in land.split(point))

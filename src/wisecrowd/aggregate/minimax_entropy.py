@@ -11,7 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from wisecrowd.aggregate._climbing import Array, ClimbingEM, Landscape
+from wisecrowd.aggregate._climbing import Array, ClimbingEM, Gaussians, Landscape
 from wisecrowd.base import DENSE_CELLS
 from wisecrowd.crowd import Crowd
 from wisecrowd.em import blocks, vote_shares
@@ -31,7 +31,7 @@ class Block(NamedTuple):
 
 
 class Scores(Landscape):
-    """P(y_ir = l | z_i = k) ∝ exp(T_r[k, l] + S_i[k, l]), with ridge penalties on T and S.
+    """P(y_ir = l | z_i = k) ∝ exp(T_r[k, l] + S_i[k, l]), with ridge penalties on T and S, which both start from zero.
 
     A point is all T, then all S. Sums over votes run over blocks of them, as products with sparse 0/1 matrices.
     """
@@ -44,18 +44,14 @@ class Scores(Landscape):
         self.weight = crowd.weight
         self.task_shape = (self.n_tasks, 1, k) if vectors else (self.n_tasks, k, k)
         self.n_worker_cells = self.n_workers * k * k
-        self.ridge = np.repeat(np.asarray(ridge), [self.n_worker_cells, int(np.prod(self.task_shape))])
-        self.free = np.isfinite(self.ridge)
+        cells = [self.n_worker_cells, int(np.prod(self.task_shape))]
+        self.prior = Gaussians(np.zeros(sum(cells)), np.repeat(np.asarray(ridge), cells))
         self.blocks = [self._block(votes) for votes in blocks(crowd.n_labels, k * k)]
 
     def _block(self, votes: slice) -> Block:
         workers, of_worker = _incidence(self.worker[votes])
         tasks, of_task = _incidence(self.task[votes])
         return Block(votes, workers, of_worker, tasks, of_task)
-
-    def begin(self) -> Array:
-        """Nothing is known: every answer is as probable as any other."""
-        return np.zeros(len(self.ridge))
 
     def split(self, point: Array) -> tuple[Array, Array]:
         """T (workers, true, said), and S (tasks, true or one, said)."""
@@ -83,24 +79,20 @@ class Scores(Landscape):
             found[block.tasks] += block.of_task @ (self.weight[block.votes, None] * given)
         return found
 
-    def penalty(self, point: Array) -> float:
-        """−½ ridge·|point|²; a fixed coordinate has nothing to pay."""
-        return -0.5 * float(np.sum(self.ridge * point**2, where=self.free))
-
     def expected(self, point: Array, posterior: Array) -> tuple[float, Array]:
         """What was said less what was to be expected, by worker and by task."""
-        value, slope = self.penalty(point), np.multiply(self.ridge, -point, where=self.free, out=np.zeros_like(point))
+        value, slope = self.penalty(point), self.prior.pull(point)
         for block, chance, given in self._answers(point):
             share = self.weight[block.votes, None] * posterior[self.task[block.votes]]  # (votes, true)
             value += float(np.sum(share * given))
             chance *= -share[..., None]
             chance[np.arange(len(chance)), :, self.label[block.votes]] += share
             self._add(slope, block, chance)
-        return value, np.where(self.free, slope, 0)
+        return value, np.where(self.prior.free, slope, 0)
 
     def curvature(self, point: Array, posterior: Array) -> Array:
         """Σ q_i(k)·P(1 − P) of every cell, and the ridge."""
-        bend = self.ridge + 1e-9
+        bend = self.prior.precision + 1e-9
         for block, chance, _ in self._answers(point):
             share = self.weight[block.votes, None] * posterior[self.task[block.votes]]
             self._add(bend, block, chance * (1 - chance) * share[..., None])
@@ -193,7 +185,7 @@ class MinimaxEntropy(ClimbingEM):
         column = known.classes_.get_indexer(crowd.classes)
         here, there = np.flatnonzero(place >= 0), np.flatnonzero(column >= 0)
         worker[np.ix_(here, there, there)] = known.worker_scores_[np.ix_(place[here], column[there], column[there])]
-        return np.where(land.free, point, 0)
+        return np.where(land.prior.free, point, 0)
 
     def _keep(self, crowd: Crowd, land: Scores, point: Array) -> None:
         worker, task = land.split(point)
