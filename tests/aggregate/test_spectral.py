@@ -130,3 +130,13 @@ def test_em_from_the_moments_is_as_good_on_real_crowds(name: str, data_folder: P
         usual = accuracy(data.truth, method.fit(data.crowd))
         found = accuracy(data.truth, method.fit(data.crowd, start=spectral_start(data.crowd, model=model)))
         assert found == pytest.approx(usual, abs=0.005), model
+
+
+@pytest.mark.parametrize("method", [DawidSkene, OneCoin])
+def test_the_family_starts_from_it(method: type[DawidSkene] | type[OneCoin]) -> None:
+    made = simulate_crowd(n_tasks=600, n_workers=15, n_classes=3, labels_per_task=10, random_state=1)
+    votes, spectral = method().fit(made.crowd), method(init="spectral").fit(made.crowd)
+    assert (votes.labels_ == spectral.labels_).mean() > 0.98, "both starts lead to the same optimum on a dense crowd"
+    assert spectral.trace_[0] != votes.trace_[0]
+    with pytest.raises(UsageError, match="init must be one of"):
+        method(init="spectrum").fit(made.crowd)  # type: ignore[arg-type]

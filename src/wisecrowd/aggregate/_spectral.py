@@ -15,8 +15,10 @@ tasks are shared.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import permutations
-from typing import Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +27,8 @@ from wisecrowd import kernels
 from wisecrowd.aggregate._agreement import Agreement, log_odds, within_reach
 from wisecrowd.aggregate._weighting import Poll
 from wisecrowd.crowd import Crowd
+from wisecrowd.em import ConfusionEM
+from wisecrowd.engines.local import LocalEngine
 from wisecrowd.errors import InputError, one_of
 
 #: The paper, in ``references.bib``.
@@ -37,6 +41,30 @@ PARTNERS = 12
 LEAST = 1e-3
 #: Tasks per class that all three groups must have labelled.
 ENOUGH = 10
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SpectralStart(ConfusionEM):
+    """A model that can start from the spectral estimate of Zhang et al. (2016) instead of the votes.
+
+    >>> from wisecrowd import DawidSkene, simulate_crowd
+    >>> made = simulate_crowd(n_tasks=500, n_workers=12, n_classes=2, labels_per_task=9)
+    >>> DawidSkene(init="spectral").fit(made.crowd).converged_
+    True
+    """
+
+    init: Literal["votes", "spectral"] = field(
+        default="votes", metadata={"help": "start from the 'votes', or from a 'spectral' estimate (dense crowds only)"}
+    )
+    #: What the spectral estimate is of.
+    spectral_model: ClassVar[Literal["confusion", "one-coin"]] = "confusion"
+
+    def _start_posteriors(self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type) -> Iterator[NDArray[Any]]:
+        one_of("init", self.init, ("votes", "spectral"))
+        if start is None and self.init == "spectral":
+            yield spectral_start(crowd, self.random_state, model=self.spectral_model, clamp=engine.clamp).astype(dtype)
+        else:
+            yield from super()._start_posteriors(engine, crowd, start, dtype)
 
 
 def spectral_start(

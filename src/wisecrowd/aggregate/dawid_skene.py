@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.aggregate._spectral import SpectralStart
 from wisecrowd.crowd import Pairs
-from wisecrowd.em import ConfusionEM, blocks
+from wisecrowd.em import blocks
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DawidSkene(ConfusionEM):
+class DawidSkene(SpectralStart):
     """Every worker has a full confusion matrix, learnt by EM together with the truth.
 
     Model: z_i ~ ρ and y_ir | z_i = k ~ π_r[k, ·], with pseudo-votes s_kl = smoothing + diagonal·[k = l] (a Dirichlet

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
+from wisecrowd.aggregate._spectral import SpectralStart
 from wisecrowd.crowd import Pairs
-from wisecrowd.em import ConfusionEM
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class OneCoin(ConfusionEM):
+class OneCoin(SpectralStart):
     """Every worker is right with one probability, and errs evenly over the other classes.
 
     Model: y_ir = z_i with probability a_r, otherwise any other class alike. With S = smoothing + diagonal pseudo-votes
@@ -34,6 +34,7 @@ class OneCoin(ConfusionEM):
     """
 
     references: ClassVar[tuple[str, ...]] = ("li2014error", "demartini2012zencrowd")
+    spectral_model: ClassVar[Literal["confusion", "one-coin"]] = "one-coin"
 
     prior: Literal["estimate", "uniform"] | Any = field(
         default="uniform", metadata={"help": "class prior: 'estimate', 'uniform', or one number per class"}
