@@ -143,9 +143,6 @@ def test_relevance_depends_on_when_to_stop(data_folder: Path) -> None:
 @pytest.mark.data
 @pytest.mark.parametrize(("name", "published"), [("product_matching", 0.9220), ("d_possent", 0.9520)])
 def test_figures_of_the_survey(name: str, published: float, data_folder: Path) -> None:
-    """Zheng et al. (2017), whose program compares parameters with themselves where the prior's means should stand.
-
-    Its figures are those of nearly flat priors: here .9220 and .9520 within a point.
-    """
+    """Zheng et al. (2017), whose program takes the parameters for the means of their own priors: it has no priors."""
     data = load_dataset(data_folder / name, duplicates="distinct")
     assert accuracy(data.truth, GLAD().fit(data.crowd)) == pytest.approx(published, abs=0.01)

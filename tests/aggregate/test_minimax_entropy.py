@@ -95,8 +95,8 @@ def test_refusals() -> None:
         MinimaxEntropy().fit(wide)
 
 
-#: Zheng et al. (2017), table 6; beside it, Zhou et al. (2014) have an error of 11.1 % on the web searches.
-PUBLISHED = {"product_matching": 0.8409, "d_possent": 0.9580, "web_search": 0.889}
+#: Zheng et al. (2017), table 6, which has .5759 on the relevance judgements, too: .577 here, in a quarter of a minute.
+PUBLISHED = {"product_matching": 0.8409, "d_possent": 0.9580}
 
 
 @pytest.mark.data

@@ -37,9 +37,9 @@ def test_luck_keeps_everybody_above_it() -> None:
     fitted = Rasch(guessing="chance").fit(crowd)
     land = fitted._landscape(crowd)
     point = np.concatenate([fitted.ability_, fitted.task_parameters_.ravel()])
-    right, wrong, _ = land._chances(land._view(point)[-1])
-    assert (np.exp(right) >= 0.25 - 1e-12).all()
-    np.testing.assert_allclose(np.exp(right) + np.exp(wrong), 1)
+    view = land.view(point)
+    assert (np.exp(view.right) >= 0.25 - 1e-12).all()
+    np.testing.assert_allclose(np.exp(view.right) + np.exp(view.wrong), 1)
 
 
 @pytest.mark.parametrize("guessing", [1.0, -0.1, "luck", None, float("nan")])

@@ -51,6 +51,8 @@ class Gaussians:
 class Landscape(ABC):
     """What a model says of a crowd's votes at a point, which holds all its parameters in one vector.
 
+    A point that was handed out or taken in is never changed in place, so a landscape may remember what it saw there.
+
     >>> sorted(Landscape.__abstractmethods__)
     ['curvature', 'evidence', 'expected']
     """
@@ -152,7 +154,7 @@ class ClimbingEM(Aggregator):
     )
     max_iter: int = field(default=500, metadata={"help": "EM iterations at most"})
     tol: float = field(default=1e-7, metadata={"help": "stop when the objective rises by less than this fraction"})
-    m_steps: int = field(default=5, metadata={"help": "steps of L-BFGS in every M-step"})
+    m_steps: int = field(default=3, metadata={"help": "steps of L-BFGS in every M-step"})
     verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
 
     @abstractmethod

@@ -41,6 +41,20 @@ class Line(NamedTuple):
     """(parameters, tasks): derivatives of the shift."""
 
 
+class View(NamedTuple):
+    """What a point says of every vote: the lines of the tasks; ability, slope, and the chances of being right or wrong."""
+
+    line: Line
+    theta: Array
+    slope: Array
+    right: Array
+    """log P(right)"""
+    wrong: Array
+    """log P(wrong)"""
+    sigma: Array
+    """σ(x), which is P(right) where there is no luck"""
+
+
 class Abilities(Landscape):
     """The votes seen by workers' abilities and tasks' lines.
 
@@ -61,18 +75,21 @@ class Abilities(Landscape):
         sizes = [self.n_workers] + [self.n_tasks] * (len(means) - 1)
         with np.errstate(divide="ignore"):
             precisions = np.asarray(spreads, dtype=np.float64) ** -2.0
+        self._seen: tuple[Array, View] | None = None
         self.prior = Gaussians(np.repeat(np.asarray(means, dtype=np.float64), sizes), np.repeat(precisions, sizes))
 
     def split(self, point: Array) -> tuple[Array, Array]:
         """Abilities (workers,), and task parameters (parameters, tasks)."""
         return point[: self.n_workers], point[self.n_workers :].reshape(-1, self.n_tasks)
 
-    def _view(self, point: Array) -> tuple[Line, Array, Array, Array]:
-        """The lines; ability, slope and x of every vote."""
-        ability, tasks = self.split(point)
-        line = self.line(tasks)
-        theta, slope = ability[self.worker], line.slope[self.task]
-        return line, theta, slope, theta * slope - line.shift[self.task]
+    def view(self, point: Array) -> View:
+        """Computed once for a point, which the M-step, the E-step and the next M-step's first look all ask for."""
+        if self._seen is None or self._seen[0] is not point:
+            ability, tasks = self.split(point)
+            line = self.line(tasks)
+            theta, slope = ability[self.worker], line.slope[self.task]
+            self._seen = point, View(line, theta, slope, *self._chances(theta * slope - line.shift[self.task]))
+        return self._seen[1]
 
     def _chances(self, x: Array) -> tuple[Array, Array, Array]:
         """log P(right), log P(wrong) and σ(x) of every vote."""
@@ -85,15 +102,14 @@ class Abilities(Landscape):
 
     def evidence(self, point: Array) -> Array:
         """Every vote speaks against all classes alike, and for the one it names."""
-        right, wrong, _ = self._chances(self._view(point)[-1])
+        right, wrong = self.view(point)[3:5]
         against = self.weight * (wrong - self.log_others)
         named = self._by_cell(self.weight * right - against)
         return named + self._by_task(against)[:, None]
 
     def expected(self, point: Array, posterior: Array) -> tuple[float, Array]:
         """One pass over the votes for the value, and sums by worker and by task for the gradient."""
-        line, theta, slope, x = self._view(point)
-        right, wrong, sigma = self._chances(x)
+        line, theta, slope, right, wrong, sigma = self.view(point)
         chance = posterior.ravel()[self.cell]  # p_ir
         value = float(np.sum(self.weight * (chance * (right - wrong + self.log_others) + wrong - self.log_others)))
         pull = self.weight * (chance * self._luckless(sigma) - sigma)  # dQ/dx
@@ -112,8 +128,7 @@ class Abilities(Landscape):
 
     def _information(self, point: Array, least: float = 0.0) -> Array:
         """What the votes would tell of every coordinate if the truth were known (Fisher)."""
-        line, theta, slope, x = self._view(point)
-        sigma = expit(x)
+        line, theta, slope, _, _, sigma = self.view(point)
         bend = np.maximum(sigma * (1 - sigma), least) * self.weight
         bend *= (1 - self.floor) * self._luckless(sigma)
         by_task = (
@@ -129,8 +144,8 @@ class Abilities(Landscape):
         The score of a coordinate depends on the true class; its variance under the posterior is the information that
         goes missing (Louis 1982). What votes tell is not let fall below nothing, so no error exceeds the prior's.
         """
-        line, theta, slope, x = self._view(point)
-        gain = self.weight * self._luckless(expit(x))  # how much more the score of x is when the vote is right
+        line, theta, slope, _, _, sigma = self.view(point)
+        gain = self.weight * self._luckless(sigma)  # how much more the score of x is when the vote is right
         chance = posterior.ravel()[self.cell]
         by_worker = self._by_worker((gain * slope) ** 2 * chance * (1 - chance))
         theta_sum, sum_ = self._by_cell(gain * theta), self._by_cell(gain)
