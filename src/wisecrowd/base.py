@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import re
 import time
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from wisecrowd import kernels
 from wisecrowd.align import encode_truth
 from wisecrowd.crowd import Crowd, Pairs
-from wisecrowd.errors import InputError, UsageError, did_you_mean
+from wisecrowd.errors import InputError, NotConverged, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -145,6 +146,8 @@ class Aggregator(Method):
 
     #: Laws of `wisecrowd.laws` that this method breaks, each with the reason.
     breaks: ClassVar[dict[str, str]] = {}
+    #: Advice for whoever's fit ended at its iteration limit.
+    if_unsettled: ClassVar[str] = "raise max_iter, or tol if this is good enough"
     #: Whether ``fit`` takes task features.
     uses_features: ClassVar[bool] = False
 
@@ -164,6 +167,13 @@ class Aggregator(Method):
         self.worker_index_ = votes.workers
         self._fit(votes, None if truth is None else self._known(truth, votes), X=X, start=start)
         self.fit_seconds_ = time.perf_counter() - begun
+        if not getattr(self, "converged_", True) and getattr(self, "tol", 1) > 0:  # tol=0 asks for a number of passes
+            warnings.warn(
+                f"{type(self).__name__} stopped after {getattr(self, 'n_iter_', 0)} iterations before its answers "
+                f"settled; {self.if_unsettled}",
+                NotConverged,
+                stacklevel=2,
+            )
         return self
 
     def _known(self, truth: Any, crowd: Crowd) -> NDArray[Any]:

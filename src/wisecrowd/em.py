@@ -7,11 +7,9 @@ of them leads to valid parameters, so extrapolating them (SQUAREM) needs no care
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -22,18 +20,14 @@ from wisecrowd import online, progress
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd, Pairs
 from wisecrowd.engines.local import LocalEngine
-from wisecrowd.errors import InputError, NotConverged, UsageError, one_of
-from wisecrowd.kernels import COMPILED_FROM, Expectation
+from wisecrowd.errors import InputError, UsageError, one_of, some
+from wisecrowd.kernels import Expectation
 
 #: Raise when an EM step lowers the objective, which exact EM never does. The tests switch it on.
 assert_monotone = False
 
 #: Tables larger than this (in cells) are kept in single precision and not extrapolated: they are what fills memory.
 LARGE_TABLE = 2**25
-
-#: A start is given up when it is so many passes behind the best one before it. Of forty starts of EBCC on each of fifteen
-#: public crowds, fifty would never have cost the best; it saves up to nine tenths of the passes.
-PATIENCE = 100
 
 
 class Statistics(NamedTuple):
@@ -70,8 +64,8 @@ def iterate(
     """Repeat an EM step until the objective rises by less than ``tol`` of its size.
 
     With ``accelerate``, every two plain steps are followed by one extrapolated step (SQUAREM, Varadhan and Roland 2008,
-    scheme S3), which is taken back when it lowers the objective: the trace never falls. A run that is far below the
-    objective of a ``rival`` and rises slowly is given up.
+    scheme S3), which is taken back when it lowers the objective: the trace never falls. A run that rises
+    too slowly to reach the objective of a ``rival`` is given up.
 
     >>> def halve(statistics):  # a step whose objective is highest at zero
     ...     return Statistics(statistics.classes / 2, statistics.tally), -float(statistics.classes.sum())
@@ -92,7 +86,7 @@ def iterate(
         return abs(gain) <= tol * (abs(objective) + 1e-12)
 
     here = start
-    while len(trace) < max_iter and not _beaten(trace, rival):
+    while len(trace) < max_iter and not _beaten(trace, rival, max_iter - len(trace)):
         first, objective = step(here)
         if settled(objective):
             return Run(first, trace, True)
@@ -112,9 +106,9 @@ def iterate(
     return Run(here, trace, False)
 
 
-def _beaten(trace: list[float], rival: float) -> bool:
-    """Whether a run would need more than `PATIENCE` passes at its present pace to reach what another has reached."""
-    return len(trace) > 10 and rival - trace[-1] > PATIENCE * (trace[-1] - trace[-2])
+def _beaten(trace: list[float], rival: float, left: int) -> bool:
+    """Whether a run, at its present pace, cannot reach what another has reached in the passes that are left."""
+    return len(trace) > 10 and rival - trace[-1] > left * (trace[-1] - trace[-2])
 
 
 def _extrapolate(zero: Statistics, one: Statistics, two: Statistics) -> Statistics | None:
@@ -191,38 +185,7 @@ class ConfusionEM(Aggregator):
 
     def _class_prior(self, classes: NDArray[np.float64]) -> NDArray[np.float64]:
         """ρ: estimated from the posteriors, or as given."""
-        n_classes = len(classes)
-        if isinstance(self.prior, str):
-            one_of("prior", self.prior, ("estimate", "uniform"))
-            if self.prior == "uniform":
-                return np.full(n_classes, 1 / n_classes)
-            return classes / classes.sum()
-        given = np.asarray(
-            [self.prior[name] for name in self.classes_] if isinstance(self.prior, dict) else self.prior,
-            dtype=np.float64,
-        )
-        if given.shape != (n_classes,) or (given < 0).any() or not given.sum() > 0:
-            raise UsageError(f"prior must give {n_classes} non-negative numbers, one per class; got {self.prior!r}")
-        return given / given.sum()
-
-    def _fold(self, columns: NDArray[Any]) -> NDArray[Any]:
-        """From the columns of the E-step to classes, along the last axis; a model that splits classes adds their parts."""
-        return columns
-
-    def _said_again(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
-        """As `_said`, after the fit and for some workers only, whom a model that ties workers must not tie anew."""
-        return self._said(tally, pairs)
-
-    @property
-    def _e_step_tally(self) -> NDArray[Any]:
-        """What `_said_again` follows from; the tally of classes unless the model splits them."""
-        return self._learnt("tally_")
-
-    def _engine(self, crowd: Crowd, clamp: NDArray[np.int32] | None) -> LocalEngine:
-        """Where the sums are taken. Several starts share the price of loading the compiled kernels."""
-        work = self.n_init * crowd.n_labels * crowd.n_classes
-        compiled = True if work >= COMPILED_FROM and find_spec("numba") else None
-        return LocalEngine(crowd, clamp, self.n_jobs, compiled)
+        return class_prior(self.prior, classes, self.classes_)
 
     def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         self._check()
@@ -274,13 +237,6 @@ class ConfusionEM(Aggregator):
         self.converged_ = best.converged
         self.restarts_ = pd.DataFrame(restarts, columns=["objective", "n_iter", "converged"])
         self._learn(crowd, self._fold(engine.posterior(prior, said)), best.statistics.tally)
-        if not best.converged and self.tol > 0:
-            warnings.warn(
-                f"{type(self).__name__} stopped after max_iter={self.max_iter} passes before its objective settled; "
-                "raise max_iter, or tol if this is good enough",
-                NotConverged,
-                stacklevel=5,
-            )
 
     def _starts(self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type) -> Iterator[Statistics]:
         """Statistics to start from: of the vote shares, of a given posterior, or of what is known of the workers."""
@@ -297,7 +253,7 @@ class ConfusionEM(Aggregator):
         """Posteriors to start from: the vote shares first, then perturbed ones; or the one that was given."""
         rng = np.random.default_rng(self.random_state)
         for attempt in range(1 if start is not None else self.n_init):
-            posterior = vote_shares(crowd, dtype) if start is None else _given_posterior(start, crowd)
+            posterior = vote_shares(crowd, dtype) if start is None else given_posterior(start, crowd)
             if attempt:
                 posterior = posterior + 1 / crowd.n_classes
                 posterior *= rng.exponential(size=posterior.shape)
@@ -387,6 +343,26 @@ def blocks(rows: int, columns: int, cells: int = 2**22) -> Iterator[slice]:
     return (slice(start, start + height) for start in range(0, rows, height))
 
 
+def class_prior(option: Any, totals: NDArray[np.float64], names: pd.Index) -> NDArray[np.float64]:
+    """The class prior that an option asks for: "estimate" from class totals, "uniform", or given by class.
+
+    >>> class_prior("estimate", np.array([3.0, 1.0]), pd.Index(["cat", "dog"])).tolist()
+    [0.75, 0.25]
+    >>> class_prior({"dog": 3, "cat": 1}, np.array([3.0, 1.0]), pd.Index(["cat", "dog"])).tolist()
+    [0.25, 0.75]
+    """
+    n_classes = len(totals)
+    if isinstance(option, str):
+        one_of("prior", option, ("estimate", "uniform"))
+        return np.full(n_classes, 1 / n_classes) if option == "uniform" else totals / totals.sum()
+    if isinstance(option, dict) and set(option) != set(names):
+        raise UsageError(f"prior must name every class once: {some(names, 8)}; got {some(option, 8)}")
+    given = np.asarray([option[name] for name in names] if isinstance(option, dict) else option, dtype=np.float64)
+    if given.shape != (n_classes,) or (given < 0).any() or not given.sum() > 0:
+        raise UsageError(f"prior must give {n_classes} non-negative numbers, one per class; got {option!r}")
+    return given / given.sum()
+
+
 def vote_shares(crowd: Crowd, dtype: type = np.float64) -> NDArray[Any]:
     """The soft vote: each class's share of a task's votes, uniform where nobody voted.
 
@@ -399,7 +375,13 @@ def vote_shares(crowd: Crowd, dtype: type = np.float64) -> NDArray[Any]:
     return np.divide(votes, total, out=shares, where=total > 0, casting="same_kind")
 
 
-def _given_posterior(start: Any, crowd: Crowd) -> NDArray[np.float64]:
+def given_posterior(start: Any, crowd: Crowd) -> NDArray[np.float64]:
+    """A posterior to start from, in the order of the crowd's tasks and classes.
+
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
+    >>> given_posterior(pd.DataFrame({"dog": [1.0], "cat": [3.0]}, index=["t1"]), crowd).tolist()
+    [[0.75, 0.25]]
+    """
     if isinstance(start, pd.DataFrame):
         start = start.reindex(index=crowd.tasks, columns=crowd.classes)
     posterior = np.array(start, dtype=np.float64)

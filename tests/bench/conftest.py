@@ -21,7 +21,7 @@ import time
 from wisecrowd.bench.base import Benchmark, published_table
 from wisecrowd.bench.data import Simulated
 from wisecrowd.bench.entries import Aggregate
-from wisecrowd.errors import InputError
+from wisecrowd.errors import InputError, MissingExtra
 
 HERE = pathlib.Path(__file__).parent
 
@@ -34,6 +34,14 @@ def figures(dataset, seed):
 
 def refuse(dataset, seed):
     raise InputError("not with these data")
+
+
+def lack(dataset, seed):
+    raise MissingExtra("learn", "this")
+
+
+def nonsense(dataset, seed):
+    return "labels, perhaps"
 
 
 def fail(dataset, seed):

@@ -29,11 +29,13 @@ def test_whatever_happens_to_one_the_others_answer(odd: ModuleType) -> None:
             "scores itself": odd.figures,
             "aggregates": Aggregate("majority-vote"),
             "unheard of": Aggregate("no-such-method"),
+            "lacks something": odd.lack,
+            "gives nonsense": odd.nonsense,
         }
     )
     assert {title: row["status"] for title, row in rows.items()} == {
         "dies": "failed", "refuses": "declined", "fails": "failed", "scores itself": "ok", "aggregates": "ok",
-        "unheard of": "declined",
+        "unheard of": "declined", "lacks something": "not installed", "gives nonsense": "failed",
     }  # fmt: skip
     assert "killed" in rows["dies"]["reason"]
     assert rows["refuses"]["reason"] == "not with these data"

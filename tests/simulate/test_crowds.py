@@ -233,3 +233,8 @@ def test_bad_input(options: dict[str, object], message: str) -> None:
 def test_a_task_named_twice_is_refused() -> None:
     with pytest.raises(InputError, match="repeats 'a'"):
         simulate_crowd(truth=pd.Series(["x", "y"], index=["a", "a"]), workers=["noisy"] * 3)
+
+
+def test_a_crowd_that_cannot_fit_is_refused_before_it_fills_memory() -> None:
+    with pytest.raises(UsageError, match="at most 100,000,000 tasks"):
+        simulate_crowd(n_tasks=3_000_000_000)

@@ -7,7 +7,6 @@ that EM needs for its objective never to fall (generalised EM).
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,8 +18,8 @@ from numpy.typing import NDArray
 from wisecrowd import progress
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import ConfusionEM, Statistics, _given_posterior, iterate
-from wisecrowd.errors import NotConverged, UsageError
+from wisecrowd.em import Statistics, class_prior, given_posterior, iterate
+from wisecrowd.errors import UsageError
 from wisecrowd.kernels import LEAST
 
 Array = NDArray[np.float64]
@@ -198,7 +197,7 @@ class ClimbingEM(Aggregator):
             nonlocal point, prior
             belief = before.tally
             point = climb(lambda at: land.expected(at, belief), point, land.curvature(point, belief), self.m_steps)
-            prior = ConfusionEM._class_prior(self, before.classes)  # type: ignore[arg-type]  # needs prior, classes_
+            prior = class_prior(self.prior, before.classes, self.classes_)
             posterior, evidence = infer(land.evidence(point), prior, clamp)
             return statistics(posterior), float(evidence.sum(where=voted)) + land.penalty(point)
 
@@ -213,13 +212,6 @@ class ClimbingEM(Aggregator):
         self.converged_ = run.converged
         self._learn(crowd, run.statistics.tally)
         self._keep(crowd, land, point)
-        if not run.converged and self.tol > 0:
-            warnings.warn(
-                f"{type(self).__name__} stopped after max_iter={self.max_iter} iterations before its objective "
-                "settled; raise max_iter, or tol if this is good enough",
-                NotConverged,
-                stacklevel=4,
-            )
 
     def _start(self, crowd: Crowd, land: Landscape, start: Any) -> tuple[Array, Array]:
         """The point and the belief to start from."""
@@ -234,7 +226,7 @@ class ClimbingEM(Aggregator):
             start._learnt("posterior_")
             point = self._carried_over(start, crowd, land)
             return point, infer(land.evidence(point), np.ones(crowd.n_classes), None)[0]
-        return land.begin(), _given_posterior(start, crowd)
+        return land.begin(), given_posterior(start, crowd)
 
 
 def infer(evidence: Array, prior: Array, clamp: NDArray[np.int32] | None) -> tuple[Array, Array]:

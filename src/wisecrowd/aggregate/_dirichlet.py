@@ -6,6 +6,7 @@ used only the row's total is needed, so that every sum runs over the (worker, la
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +28,8 @@ class DirichletRows:
     >>> pairs = Pairs(np.array([0, 0]), np.array([0, 1]), np.empty(0, dtype=np.int32), 1)
     >>> rows = DirichletRows(np.array([0, 1]), n_labels=2, off=1.0, diagonal=1.0)
     >>> rows.mean(np.array([[7.0, 0.0], [0.0, 1.0]]), pairs)
-    array([[0.8 , 0.25],
-           [0.2 , 0.75]])
+    array([[0.9 , 0.25],
+           [0.1 , 0.75]])
     """
 
     of_row: NDArray[np.intp]
@@ -37,12 +38,12 @@ class DirichletRows:
     diagonal: float = 0.0
     table: NDArray[np.float64] | None = None
 
-    def at(self, pairs: Pairs, chosen: slice) -> NDArray[Any]:
-        """β of some pairs, (pairs, rows)."""
+    def at(self, pairs: Pairs, chosen: slice, of: Callable[[Any], Any] = np.asarray) -> NDArray[Any]:
+        """β of some pairs, (pairs, rows), or a function of it, which is cheap: β has few values."""
         label = pairs.label[chosen]
         if self.table is not None:
-            return self.table.T[label]
-        return np.where(label[:, None] == self.of_row, self.off + self.diagonal, self.off)
+            return of(self.table).T[label]
+        return np.where(label[:, None] == self.of_row, of(self.off + self.diagonal), of(self.off))
 
     @property
     def total(self) -> NDArray[np.float64]:
@@ -80,9 +81,9 @@ class DirichletRows:
 
     def divergence(self, tally: NDArray[Any], pairs: Pairs) -> float:
         """KL(Dir(β + n) ‖ Dir(β)), added up over all rows of all workers."""
-        total = divergence_of_sums(self.total, pairs.by_worker(tally))
+        total = -_cells(self.total, pairs.by_worker(tally), gammaln(self.total))
         for some in blocks(*tally.shape):
-            total += divergence_of_cells(self.at(pairs, some), tally[some])
+            total += _cells(self.at(pairs, some), tally[some], self.at(pairs, some, gammaln))
         return total
 
 
@@ -101,23 +102,11 @@ def divergence(before: NDArray[np.float64], counts: NDArray[Any]) -> float:
     >>> round(divergence(np.ones(2), np.array([1.0, 0.0])), 4)  # from uniform to density 2x
     0.1931
     """
-    return divergence_of_cells(before, counts) + divergence_of_sums(before.sum(axis=-1), counts.sum(axis=-1))
+    sums = before.sum(axis=-1), counts.sum(axis=-1)
+    return _cells(before, counts, gammaln(before)) - _cells(*sums, gammaln(sums[0]))
 
 
-def divergence_of_cells(before: NDArray[Any], counts: NDArray[Any]) -> float:
-    """The part of the divergence that cells contribute; a cell without counts contributes nothing.
-
-    >>> divergence_of_cells(np.ones(2), np.zeros(2))
-    0.0
-    """
+def _cells(before: NDArray[Any], counts: NDArray[Any], log_gamma_before: NDArray[Any]) -> float:
+    """What cells contribute to a divergence, and the sums of their rows take away; nothing without counts."""
     after = before + counts
-    return float((counts * digamma(after) - gammaln(after) + gammaln(before)).sum(dtype=np.float64))
-
-
-def divergence_of_sums(before: NDArray[Any], counts: NDArray[Any]) -> float:
-    """The part of the divergence that the totals of rows contribute.
-
-    >>> divergence_of_sums(np.ones(2), np.zeros(2))
-    0.0
-    """
-    return -divergence_of_cells(before, counts)
+    return float((counts * digamma(after) - gammaln(after) + log_gamma_before).sum(dtype=np.float64))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from wisecrowd import progress
 from wisecrowd.aggregate._numeric import Numbers, NumericAggregator
 from wisecrowd.aggregate._weighting import Poll
 from wisecrowd.crowd import Crowd
-from wisecrowd.errors import NotConverged, UsageError
+from wisecrowd.errors import UsageError
 
 Array = NDArray[np.float64]
 
@@ -50,18 +49,6 @@ class TruthDiscovery(NumericAggregator):
     def _average(self, numbers: Numbers, weight: Array | None) -> Array:
         """The estimates that lose least under some weights."""
         return numbers.mean(weight)
-
-    def fit(self, crowd: Any, X: Any = None, *, truth: Any = None, start: Any = None) -> Self:
-        """Infer the truth of every task; ``truth`` holds that of some, which they keep and by which workers are judged."""
-        super().fit(crowd, X, truth=truth, start=start)
-        if not self.converged_:
-            warnings.warn(
-                f"{type(self).__name__} stopped after max_iter={self.max_iter} rounds before its answers settled; raise "
-                "max_iter, or tol if this is good enough",
-                NotConverged,
-                stacklevel=2,
-            )
-        return self
 
     def _fit(self, crowd: Crowd, clamp: NDArray[Any] | None, *, X: Any, start: Any) -> None:
         if crowd.is_numeric:

@@ -28,7 +28,7 @@ class SubtypeEngine(LocalEngine):
     >>> from wisecrowd import Crowd
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
     >>> engine = SubtypeEngine(crowd, clamp=np.array([1]), n_subtypes=2)
-    >>> engine.expect(np.full(4, 0.25), np.full((2, 4), 0.5)).classes.tolist()
+    >>> engine.expect(np.full(4, 0.25), np.full((2, 4), 0.5)).classes.round(3).tolist()
     [0.0, 0.0, 0.5, 0.5]
     """
 

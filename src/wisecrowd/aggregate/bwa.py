@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -12,8 +11,8 @@ from numpy.typing import NDArray
 from wisecrowd import kernels
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import Statistics, _given_posterior, iterate, vote_shares
-from wisecrowd.errors import NotConverged, UsageError
+from wisecrowd.em import Statistics, given_posterior, iterate, vote_shares
+from wisecrowd.errors import UsageError
 
 #: Least expected variance of a vote: where nobody ever disagrees, precisions must stay finite.
 LEAST_VARIANCE = 1e-9
@@ -67,7 +66,7 @@ class BWA(Aggregator):
         average = _Average(self, crowd, clamp)
         if isinstance(start, Aggregator):
             start = start.proba_
-        first = average.clamped(vote_shares(crowd) if start is None else _given_posterior(start, crowd))
+        first = average.clamped(vote_shares(crowd) if start is None else given_posterior(start, crowd))
         run = iterate(
             average.step, average.weights(first, average.errors(first)), max_iter=self.max_iter, tol=self.tol,
             accelerate=self.accelerate, what=type(self).__name__,
@@ -77,13 +76,6 @@ class BWA(Aggregator):
         self.trace_, self.n_iter_, self.converged_ = np.asarray(run.trace), len(run.trace), run.converged
         truth = average.truth(run.statistics)
         self._learn(crowd, truth / truth.sum(axis=1, keepdims=True))
-        if not run.converged and self.tol > 0:
-            warnings.warn(
-                f"BWA stopped after max_iter={self.max_iter} passes before its objective settled; "
-                "raise max_iter, or tol if this is good enough",
-                NotConverged,
-                stacklevel=3,
-            )
 
     def _worker_columns(self) -> dict[str, NDArray[Any]]:
         return super()._worker_columns() | {"precision": self.precision_.mean(axis=1)}

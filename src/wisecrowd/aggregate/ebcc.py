@@ -49,6 +49,10 @@ class EBCC(ConfusionEM):
     """
 
     references: ClassVar[tuple[str, ...]] = ("li2019exploiting",)
+    breaks: ClassVar[dict[str, str]] = {
+        "task_names_do_not_matter": "subtypes start at random, task by task: other names, another draw and another optimum",
+        "class_names_do_not_matter": "subtypes start at random, class by class: other names, another draw",
+    }
 
     n_subtypes: int = field(default=10, metadata={"help": "M: subtypes of each class at most"})
     concentration: float = field(

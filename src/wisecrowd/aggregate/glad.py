@@ -28,7 +28,7 @@ class GLAD(DifficultyEM):
 
     Accuracies agree with those that crowd-kit publishes: product matching .928, sentiment .948, relevance .511, here
     .928, .948, .507. The survey of Zheng et al. (2017) has .922, .952, .536: its program had lost the priors, and on
-    the third set a fit is the more accurate the sooner it stops (.559 after two iterations).
+    the third set a fit is the more accurate the sooner it stops (.56 after two iterations).
 
     >>> from wisecrowd import GLAD, simulate_crowd
     >>> made = simulate_crowd(n_tasks=200, n_workers=30, n_classes=3, labels_per_task=15, random_state=1,

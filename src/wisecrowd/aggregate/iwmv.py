@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd import progress
 from wisecrowd.aggregate._weighting import Poll, WeightedVote
-from wisecrowd.errors import NotConverged, UsageError
+from wisecrowd.errors import UsageError
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -39,6 +38,7 @@ class IWMV(WeightedVote):
     """
 
     references: ClassVar[tuple[str, ...]] = ("li2014error",)
+    if_unsettled: ClassVar[str] = "raise max_iter, or take the tasks whose answers still change for undecided"
 
     max_iter: int = field(default=100, metadata={"help": "rounds of voting at most"})
 
@@ -55,13 +55,6 @@ class IWMV(WeightedVote):
             self.n_iter_ += 1
             self.converged_ = changed == 0
             progress.report("IWMV", self.n_iter_, self.max_iter, f"{changed:,} answers changed")
-        if not self.converged_:
-            warnings.warn(
-                f"IWMV still changed {changed:,} answers in round {self.max_iter}; raise max_iter, or accept that "
-                "these tasks are undecided",
-                NotConverged,
-                stacklevel=4,
-            )
         return weight
 
     def _posterior(self, poll: Poll, scores: NDArray[np.float64]) -> NDArray[np.float64]:

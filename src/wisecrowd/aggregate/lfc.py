@@ -33,10 +33,11 @@ class LFC(ConfusionEM):
     labels each. Without such knowledge it is `DawidSkene` with a regularised class prior.
 
     >>> from wisecrowd import LFC, Crowd
-    >>> crowd = Crowd.from_triples([("t1", "ann", "wolf"), ("t2", "ann", "dog"), ("t3", "ann", "dog")])
-    >>> people_say_wolf_to_dogs = [[6, 4], [1, 9]]  # rows: what is true, dog and wolf
-    >>> LFC(expected=people_say_wolf_to_dogs).fit(crowd).proba_.loc["t1"].round(2).to_dict()
-    {'dog': 0.47, 'wolf': 0.53}
+    >>> crowd = Crowd.from_triples([("t1", "ann", "wolf"), ("t1", "bob", "wolf"), ("t1", "cy", "dog"),
+    ...                             ("t2", "ann", "dog"), ("t3", "bob", "dog")])
+    >>> many_take_dogs_for_wolves = [[6, 4], [1, 9]]  # rows: what is true, dog and wolf
+    >>> LFC(expected=many_take_dogs_for_wolves).fit(crowd).proba_.loc["t1"].round(2).to_dict()
+    {'dog': 0.73, 'wolf': 0.27}
     """
 
     references: ClassVar[tuple[str, ...]] = ("raykar2010learning",)

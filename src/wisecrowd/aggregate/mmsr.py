@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from wisecrowd import progress
 from wisecrowd.aggregate._agreement import Agreement, log_odds, within_reach
 from wisecrowd.aggregate._weighting import Poll, WeightedVote
-from wisecrowd.errors import NotConverged, UsageError
+from wisecrowd.errors import UsageError
 
 #: Skills do not fall below this while they are divided by: a pair at chance level must not send its partner to infinity.
 LEAST = 1e-3
@@ -52,6 +51,7 @@ class MMSR(WeightedVote):
     """
 
     references: ClassVar[tuple[str, ...]] = ("ma2020adversarial",)
+    if_unsettled: ClassVar[str] = "raise max_iter, or set trim=0, which settles sooner"
 
     trim: int | None = field(
         default=None, metadata={"help": "partners left out at each end; chosen by the least linked worker unless given"}
@@ -94,13 +94,6 @@ class MMSR(WeightedVote):
             self.n_iter_ += 1
             self.converged_ = moved <= self.tol
             progress.report("M-MSR", self.n_iter_, self.max_iter, f"skills moved by {moved:.2g}")
-        if not self.converged_:
-            warnings.warn(
-                f"M-MSR stopped after max_iter={self.max_iter} rounds with skills still moving by {moved:.2g}; raise "
-                "max_iter, or set trim=0, which settles sooner",
-                NotConverged,
-                stacklevel=5,
-            )
         # Workers without partners kept their start, which must not tell in the scale of the others.
         linked = pairs.degree > 0
         return u * np.sqrt(np.linalg.norm(v[linked]) / np.linalg.norm(u[linked]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.aggregate._numeric import Numbers, NumericAggregator
 from wisecrowd.em import Statistics, iterate
-from wisecrowd.errors import NotConverged, UsageError
+from wisecrowd.errors import UsageError
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -84,13 +83,6 @@ class WeightedMean(NumericAggregator):
         run = iterate(step, Statistics(first / unit, no_table), max_iter=self.max_iter, tol=self.tol,
                       accelerate=self.accelerate, what="WeightedMean")  # fmt: skip
         self.trace_, self.n_iter_, self.converged_ = np.array(run.trace), len(run.trace), run.converged
-        if not run.converged and self.tol > 0:
-            warnings.warn(
-                f"WeightedMean stopped after max_iter={self.max_iter} passes before its objective settled; raise "
-                "max_iter, or tol if this is good enough",
-                NotConverged,
-                stacklevel=5,
-            )
         weight = precision(run.statistics.classes)
         return numbers.mean(weight), weight / unit
 

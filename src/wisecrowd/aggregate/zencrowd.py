@@ -61,7 +61,9 @@ class ZenCrowd(OneCoin):
         others = super()._starts(engine, crowd, start, dtype)
         if start is None:
             pairs, n_classes = crowd.pairs, crowd.n_classes
-            said: NDArray[Any] = np.full((len(pairs), n_classes), (1 - self.initial_accuracy) / max(n_classes - 1, 1), dtype=dtype)
+            said: NDArray[Any] = np.full(
+                (len(pairs), n_classes), (1 - self.initial_accuracy) / max(n_classes - 1, 1), dtype=dtype
+            )
             said[np.arange(len(pairs)), pairs.label] = self.initial_accuracy
             found = engine.expect(np.full(n_classes, 1 / n_classes), said)
             yield Statistics(found.classes, found.tally)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd import progress
 from wisecrowd.aggregate._weighting import Poll, WeightedVote
-from wisecrowd.errors import NotConverged, UsageError
+from wisecrowd.errors import UsageError
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -59,11 +58,4 @@ class ZeroBasedSkill(WeightedVote):
             furthest = float(np.nanmax(np.abs(gap)))
             self.converged_ = furthest <= self.tol
             progress.report("ZeroBasedSkill", self.n_iter_, self.max_iter, f"largest gap {furthest:.2g}")
-        if not self.converged_:
-            warnings.warn(
-                f"ZeroBasedSkill stopped after max_iter={self.max_iter} rounds with a skill {furthest:.2g} away from the "
-                "agreement; raise max_iter, or tol if this is good enough",
-                NotConverged,
-                stacklevel=4,
-            )
         return skill

@@ -23,13 +23,13 @@ from wisecrowd.bench.base import Benchmark, Data, Entry
 from wisecrowd.bench.entries import identity_of
 from wisecrowd.crowd import Crowd
 from wisecrowd.datasets import Dataset
-from wisecrowd.errors import NotConverged, WisecrowdError
+from wisecrowd.errors import MissingExtra, NotConverged, WisecrowdError
 
 #: What a cell came to, as it is stored.
 Row: TypeAlias = dict[str, Any]
 
 #: The states of a row. The first two are final; the others are tried again by the next run.
-OK, DECLINED, FAILED, TOO_SLOW = "ok", "declined", "failed", "too slow"
+OK, DECLINED, FAILED, TOO_SLOW, NOT_INSTALLED = "ok", "declined", "failed", "too slow", "not installed"
 
 _VERSIONS_OF = ("numpy", "scipy", "pandas", "scikit-learn", "numba", "torch")
 
@@ -94,22 +94,14 @@ class Shelf:
 def evaluate(cell: Cell, shelf: Shelf) -> Row:
     """Let the entry answer and score it; a refusal and a failure are results too."""
     begun = time.perf_counter()
-    found: Row = {}
-    seconds = None
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         try:
-            dataset = shelf.load(cell.source, cell.seed)
-            begun = time.perf_counter()
-            answer = cell.answer(dataset, cell.seed)
-            seconds = time.perf_counter() - begun
-            figures = answer if isinstance(answer, Mapping) else cell.source.score(dataset, answer)
-            found = {"status": OK, "figures": _finite(figures)} | _progress_of(answer)
-        except WisecrowdError as error:
-            found = {"status": DECLINED, "reason": str(error)}
+            found = _answered(cell, shelf.load(cell.source, cell.seed))
         except Exception as error:
             found = {
                 "status": FAILED,
+                "seconds": time.perf_counter() - begun,
                 "reason": " ".join(traceback.format_exception_only(error)).strip(),
                 "traceback": traceback.format_exc(),
             }
@@ -118,7 +110,19 @@ def evaluate(cell: Cell, shelf: Shelf) -> Row:
     others = {str(warning.message) for warning in heard if not issubclass(warning.category, NotConverged)}
     if others:
         found["warnings"] = "\n".join(sorted(others))
-    return row_of(cell, seconds=time.perf_counter() - begun if seconds is None else seconds, **found)
+    return row_of(cell, **found)
+
+
+def _answered(cell: Cell, dataset: Dataset) -> Row:
+    begun = time.perf_counter()
+    try:
+        answer = cell.answer(dataset, cell.seed)
+    except WisecrowdError as error:
+        status = NOT_INSTALLED if isinstance(error, MissingExtra) else DECLINED
+        return {"status": status, "seconds": time.perf_counter() - begun, "reason": str(error)}
+    seconds = time.perf_counter() - begun
+    figures = answer if isinstance(answer, Mapping) else cell.source.score(dataset, answer)
+    return {"status": OK, "seconds": seconds, "figures": _finite(figures)} | _progress_of(answer)
 
 
 def row_of(cell: Cell, *, status: str, seconds: float, **found: Any) -> Row:

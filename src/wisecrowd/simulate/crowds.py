@@ -24,6 +24,9 @@ from wisecrowd.vocabulary import as_index, as_vocabulary
 #: The workers of a crowd about which nothing is said: shares by kind.
 MIX: dict[str, float] = {"expert": 0.2, "noisy": 0.5, "spammer": 0.2, "adversary": 0.05, "copier": 0.05}
 
+#: Tasks of a crowd that is made in memory; their names alone take several gigabytes.
+MOST_TASKS = 100_000_000
+
 #: Confusion matrices of all workers together may have this many cells (1 GB).
 LARGEST = 2**27
 
@@ -178,6 +181,8 @@ def _truth(
         shares = None if prior is None else spec.distributions(prior, "prior", (n_classes,))
         k = n_classes if n_classes is not None else 4 if shares is None else len(shares)
         n = 1000 if n_tasks is None else n_tasks
+        if n > MOST_TASKS:
+            raise UsageError(f"a simulated crowd is made in memory, of at most {MOST_TASKS:,} tasks; got {n:,}")
         if n < 1 or k < 2:
             raise UsageError(f"a simulated crowd needs a task and two classes at least; got {n} tasks, {k} classes")
         return _Truth(rng.choice(k, size=n, p=shares), ids("t", n), ids("c", k))
