@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +22,7 @@ from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd, Pairs
 from wisecrowd.engines.local import LocalEngine
 from wisecrowd.errors import InputError, UsageError, one_of, some
-from wisecrowd.kernels import Expectation
+from wisecrowd.kernels import COMPILED_FROM, Expectation
 
 #: Raise when an EM step lowers the objective, which exact EM never does. The tests switch it on.
 assert_monotone = False
@@ -186,6 +187,25 @@ class ConfusionEM(Aggregator):
     def _class_prior(self, classes: NDArray[np.float64]) -> NDArray[np.float64]:
         """ρ: estimated from the posteriors, or as given."""
         return class_prior(self.prior, classes, self.classes_)
+
+    def _fold(self, columns: NDArray[Any]) -> NDArray[Any]:
+        """From the columns of the E-step to classes, along the last axis; a model that splits classes adds their parts."""
+        return columns
+
+    def _said_again(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+        """As `_said`, after the fit and for some workers only, whom a model that ties workers must not tie anew."""
+        return self._said(tally, pairs)
+
+    @property
+    def _e_step_tally(self) -> NDArray[Any]:
+        """What `_said_again` follows from; the tally of classes unless the model splits them."""
+        return self._learnt("tally_")
+
+    def _engine(self, crowd: Crowd, clamp: NDArray[np.int32] | None) -> LocalEngine:
+        """Where the sums are taken. Several starts share the price of loading the compiled kernels."""
+        work = self.n_init * crowd.n_labels * crowd.n_classes
+        compiled = True if work >= COMPILED_FROM and find_spec("numba") else None
+        return LocalEngine(crowd, clamp, self.n_jobs, compiled)
 
     def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         self._check()
