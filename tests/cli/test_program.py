@@ -200,7 +200,7 @@ def test_ids_that_the_terminal_cannot_show(tmp_path: Path) -> None:
 
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
     shown = subprocess.run(
-        f"{sys.executable} -c 'from wisecrowd.cli import main; main()' methods dawid-skene | head -n 1",
+        f"'{sys.executable}' -c 'from wisecrowd.cli import main; main()' methods dawid-skene | head -n 1",
         shell=True, cwd=tmp_path, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert shown.stdout.startswith("dawid-skene")

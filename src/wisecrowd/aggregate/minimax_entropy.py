@@ -18,7 +18,7 @@ from wisecrowd.em import blocks, vote_shares
 from wisecrowd.errors import UsageError, one_of
 
 
-class Block(NamedTuple):
+class _Block(NamedTuple):
     """Some consecutive votes, few enough that a matrix for each of them fits into memory."""
 
     votes: slice
@@ -30,7 +30,7 @@ class Block(NamedTuple):
     of_task: Any
 
 
-class Scores(Landscape):
+class _Scores(Landscape):
     """P(y_ir = l | z_i = k) ∝ exp(T_r[k, l] + S_i[k, l]), with ridge penalties on T and S, which both start from zero.
 
     A point is all T, then all S. Sums over votes run over blocks of them, as products with sparse 0/1 matrices.
@@ -48,10 +48,10 @@ class Scores(Landscape):
         self.prior = Gaussians(np.zeros(sum(cells)), np.repeat(np.asarray(ridge), cells))
         self.blocks = [self._block(votes) for votes in blocks(crowd.n_labels, k * k)]
 
-    def _block(self, votes: slice) -> Block:
+    def _block(self, votes: slice) -> _Block:
         workers, of_worker = _incidence(self.worker[votes])
         tasks, of_task = _incidence(self.task[votes])
-        return Block(votes, workers, of_worker, tasks, of_task)
+        return _Block(votes, workers, of_worker, tasks, of_task)
 
     def split(self, point: Array) -> tuple[Array, Array]:
         """T (workers, true, said), and S (tasks, true or one, said)."""
@@ -59,7 +59,7 @@ class Scores(Landscape):
         worker, task = np.split(point, [self.n_worker_cells])
         return worker.reshape(self.n_workers, k, k), task.reshape(self.task_shape)
 
-    def _answers(self, point: Array) -> Iterator[tuple[Block, Array, Array]]:
+    def _answers(self, point: Array) -> Iterator[tuple[_Block, Array, Array]]:
         """By block of votes: probabilities of all answers (votes, true, said), and log of the one given (votes, true)."""
         # exp is taken of every matrix, not of every vote; rows may be shifted freely before a softmax.
         worker, task = (part - part.max(axis=2, keepdims=True) for part in self.split(point))
@@ -98,7 +98,7 @@ class Scores(Landscape):
             self._add(bend, block, chance * (1 - chance) * share[..., None])
         return bend
 
-    def _add(self, total: Array, block: Block, cells: Array) -> None:
+    def _add(self, total: Array, block: _Block, cells: Array) -> None:
         """Add cells (votes, true, said) to the matrices of the votes' workers and tasks."""
         worker, task = self.split(total)
         flat = cells.reshape(len(cells), -1)
@@ -158,7 +158,7 @@ class MinimaxEntropy(ClimbingEM):
         if not self.gamma > 0 or not (self.task_gamma is None or self.task_gamma > 0):
             raise UsageError(f"gamma and task_gamma must be positive; got {self.gamma} and {self.task_gamma}")
 
-    def _landscape(self, crowd: Crowd) -> Scores:
+    def _landscape(self, crowd: Crowd) -> _Scores:
         vectors = self.task_terms == "vector"
         k = crowd.n_classes
         cells = crowd.n_workers * k**2 + crowd.n_tasks * (k if vectors else k**2)
@@ -169,12 +169,12 @@ class MinimaxEntropy(ClimbingEM):
             )
         busy = np.count_nonzero(crowd.labels_per_worker), np.count_nonzero(crowd.labels_per_task)
         task_gamma = self.gamma * busy[1] / busy[0] if self.task_gamma is None else self.task_gamma
-        return Scores(crowd, (self.gamma * k**2, task_gamma * k**2), vectors=vectors)
+        return _Scores(crowd, (self.gamma * k**2, task_gamma * k**2), vectors=vectors)
 
-    def _first_posterior(self, crowd: Crowd, land: Scores) -> Array:
+    def _first_posterior(self, crowd: Crowd, land: _Scores) -> Array:
         return vote_shares(crowd)
 
-    def _carried_over(self, known: MinimaxEntropy, crowd: Crowd, land: Scores) -> Array:
+    def _carried_over(self, known: MinimaxEntropy, crowd: Crowd, land: _Scores) -> Array:
         """Matrices of the workers that both fits know."""
         assert known.worker_index_ is not None
         assert crowd.workers is not None
@@ -187,7 +187,7 @@ class MinimaxEntropy(ClimbingEM):
         worker[np.ix_(here, there, there)] = known.worker_scores_[np.ix_(place[here], column[there], column[there])]
         return np.where(land.prior.free, point, 0)
 
-    def _keep(self, crowd: Crowd, land: Scores, point: Array) -> None:
+    def _keep(self, crowd: Crowd, land: _Scores, point: Array) -> None:
         worker, task = land.split(point)
         self.worker_scores_ = worker.copy()
         weight = crowd.labels_per_worker / crowd.n_labels

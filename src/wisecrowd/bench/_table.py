@@ -238,7 +238,8 @@ def _ours(answer: Answer) -> str:
     if answer.ours is None:
         return {"": "", OK: "none", FAILED: "failed", TOO_SLOW: "slow"}.get(answer.state, "–")
     text = number(answer.ours, answer.figure.digits)
-    return text if answer.spread is None else f"{text}±{number(answer.spread, answer.figure.digits)}"
+    spread = round(answer.spread or 0.0, answer.figure.digits)
+    return f"{text}±{number(spread, answer.figure.digits)}" if spread else text
 
 
 def _foot(numbers: Numbers, grid: list[list[Answer]]) -> Mapping[str, list[tuple[str, str, str]]]:

@@ -32,7 +32,11 @@ NOTES: dict[str | tuple[str, str], str] = {
 
 
 def benchmark() -> Benchmark:
-    """All methods that choose between classes x all datasets with classes and gold in ``WISECROWD_DATA``."""
+    """All methods that choose between classes x all datasets with classes and gold in ``WISECROWD_DATA``.
+
+    >>> "dawid-skene" in benchmark().entries
+    True
+    """
     listed = list_datasets()
     scored = listed[listed["downloaded"] & (listed["gold"].fillna(0) > 0) & listed["classes"].notna()]
     kinds = {name: kind for name, kind in methods("aggregate").items() if issubclass(kind, Aggregator)}

@@ -19,7 +19,12 @@ Published: TypeAlias = Mapping[tuple[str, str, str], float]
 
 
 class Data(Protocol):
-    """Where a column's data come from; see `wisecrowd.bench.data` for those there are."""
+    """Where a column's data come from; see `wisecrowd.bench.data` for those there are.
+
+    >>> from wisecrowd.bench.data import Stored
+    >>> Stored("labelme", "distinct").figures
+    ('accuracy',)
+    """
 
     @property
     def figures(self) -> tuple[str, ...]:
@@ -46,7 +51,11 @@ class Data(Protocol):
 
 
 class Figure(NamedTuple):
-    """How a figure is shown."""
+    """How a figure is shown.
+
+    >>> Figure("acc.").digits
+    3
+    """
 
     title: str
     digits: int = 3

@@ -78,17 +78,22 @@ class Session:
                 if self._results.rows:
                     write_text(self._results.markdown, self.markdown())
 
+    @property
+    def rows(self) -> list[Row]:
+        """Everything that has been run so far, a row for each entry, data and seed."""
+        return list(self._results.rows.values())
+
     def text(self, width: int = 80) -> str:
         """The tables and their footnotes, no wider than that."""
-        return as_text(self.benchmark, self._results.rows.values(), width=width, only=self.only)
+        return as_text(self.benchmark, self.rows, width=width, only=self.only)
 
     def markdown(self) -> str:
         """The page of the benchmark: everything that has been run, with ``only`` or without."""
-        return as_markdown(self.benchmark, list(self._results.rows.values()))
+        return as_markdown(self.benchmark, self.rows)
 
     def provenance(self) -> str:
         """How much was run, when, with what, and on which machine."""
-        return provenance(self._results.rows.values())
+        return provenance(self.rows)
 
 
 def _chosen(benchmark: Benchmark, only: Iterable[str]) -> tuple[Collection[str], Collection[str]]:

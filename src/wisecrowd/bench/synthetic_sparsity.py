@@ -30,7 +30,11 @@ ENTRIES = (
 
 
 def crowd(per_task: int, per_worker: int) -> Simulated:
-    """A crowd of experts, noisy workers, spammers and a few adversaries, with so many labels each."""
+    """A crowd of experts, noisy workers, spammers and a few adversaries, with so many labels each.
+
+    >>> crowd(3, 50).settings["labels_per_task"]
+    3
+    """
     workers = {"expert": 0.2, "noisy": 0.5, "spammer": 0.25, "adversary": 0.05}
     n_workers = max(per_task, N_TASKS * per_task // per_worker)
     settings = {"n_tasks": N_TASKS, "n_workers": n_workers, "n_classes": N_CLASSES, "labels_per_task": per_task}
@@ -38,7 +42,11 @@ def crowd(per_task: int, per_worker: int) -> Simulated:
 
 
 def benchmark() -> Benchmark:
-    """Two sweeps through the same kind of crowd."""
+    """Two sweeps through the same kind of crowd.
+
+    >>> "3 per task" in benchmark().data
+    True
+    """
     tasks = {f"{number} per task": crowd(number, PER_WORKER) for number in LABELS_PER_TASK}
     workers = {f"{number} per worker": crowd(PER_TASK, number) for number in LABELS_PER_WORKER}
     return Benchmark(

@@ -1,0 +1,48 @@
+"""The results in the repository are complete, explained, and shown as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wisecrowd.bench import find_benchmark, list_benchmarks
+from wisecrowd.bench._answers import FAILED
+from wisecrowd.bench._table import Numbers
+from wisecrowd.bench.session import Session
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+
+#: Differences from a paper above this need a note.
+SMALL = 0.01
+
+
+@pytest.fixture(params=list_benchmarks())
+def session(request: pytest.FixtureRequest) -> Session:
+    return Session(find_benchmark(request.param), RESULTS)
+
+
+def test_every_benchmark_has_been_run_without_failures(session: Session) -> None:
+    rows = session.rows
+    assert rows
+    assert [row["reason"] for row in rows if row["status"] == FAILED] == []
+    answered = {(row["entry"], row["data"]) for row in rows}
+    missing = {(entry, data) for entry, data, _ in session.benchmark.cells} - answered
+    assert not missing
+
+
+def test_every_difference_from_a_paper_is_explained(session: Session) -> None:
+    benchmark = session.benchmark
+    numbers = Numbers(benchmark, session.rows)
+    unexplained = [
+        (entry, data, figure)
+        for entry, data, figure in benchmark.published
+        if abs(numbers.answer(entry, data, figure).difference or 0) > SMALL
+        and not {entry, data, (entry, data)} & set(benchmark.notes)
+    ]
+    assert not unexplained
+
+
+def test_the_page_is_the_table(session: Session) -> None:
+    page = (RESULTS / f"{session.benchmark.name}.md").read_text(encoding="utf-8")
+    assert page == session.markdown()
