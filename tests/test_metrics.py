@@ -350,3 +350,12 @@ def test_inputs_are_untouched() -> None:
     metrics.confusion_table(truth, table, normalize=True)
     assert truth.equals(before[0])
     assert table.equals(before[1])
+
+
+def test_methods_that_take_either_kind_are_summarised_by_what_they_were_given() -> None:
+    from wisecrowd import CATD, Crowd
+
+    numbers = Crowd.from_triples([(task, worker, task + 0.5) for task in range(4) for worker in range(3)], numeric=True)
+    assert summary({0: 0.5, 1: 1.5}, CATD().fit(numbers))["mae"] == 0
+    classes = Crowd.from_triples([(task, worker, task % 2) for task in range(4) for worker in range(3)])
+    assert summary({0: 0, 1: 1}, CATD().fit(classes))["accuracy"] == 1

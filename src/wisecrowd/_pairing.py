@@ -201,7 +201,8 @@ def is_numeric(prediction: Any) -> bool:
     """
     if isinstance(prediction, pd.Series):
         return prediction.dtype.kind == "f"
-    return getattr(prediction, "numeric", False) is True
+    # A method that takes either kind has estimates instead of a posterior when it was given numbers.
+    return hasattr(prediction, "estimates_") or getattr(prediction, "numeric", False) is True
 
 
 def _refuse_ids(truth: Any) -> None:
