@@ -356,6 +356,6 @@ def test_methods_that_take_either_kind_are_summarised_by_what_they_were_given() 
     from wisecrowd import CATD, Crowd
 
     numbers = Crowd.from_triples([(task, worker, task + 0.5) for task in range(4) for worker in range(3)], numeric=True)
-    assert summary({0: 0.5, 1: 1.5}, CATD().fit(numbers))["mae"] == 0
+    assert metrics.summary({0: 0.5, 1: 1.5}, CATD().fit(numbers))["mae"] == 0
     classes = Crowd.from_triples([(task, worker, task % 2) for task in range(4) for worker in range(3)])
-    assert summary({0: 0, 1: 1}, CATD().fit(classes))["accuracy"] == 1
+    assert metrics.summary({0: 0, 1: 1}, CATD().fit(classes))["accuracy"] == 1

@@ -8,7 +8,7 @@ from wisecrowd.bench.entries import Aggregate
 
 N_TASKS, N_CLASSES = 1000, 4
 LABELS_PER_TASK = (1, 2, 3, 5, 10, 20)
-LABELS_PER_WORKER = (5, 10, 20, 50, 100, 250)
+LABELS_PER_WORKER = (5, 10, 20, 50, 200, 500)
 #: While one of the two changes, the other stays here.
 PER_TASK, PER_WORKER = 5, 100
 
