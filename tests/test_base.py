@@ -93,8 +93,10 @@ class TestSaving:
 
     def test_nothing_else_is_overwritten(self, tmp_path: Path) -> None:
         (tmp_path / "thesis.txt").write_text("years of work")
-        with pytest.raises(UsageError, match="holds something else"):
+        with pytest.raises(UsageError, match="is something else"):
             MajorityVote().fit(CROWD).save(tmp_path)
+        with pytest.raises(UsageError, match="is something else"):
+            MajorityVote().fit(CROWD).save(tmp_path / "thesis.txt")
 
     def test_what_is_no_model_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"no method\.json"):

@@ -38,9 +38,10 @@ class TestBuilding:
             pl.DataFrame(FRAME),
             pa.Table.from_pandas(FRAME),
             FRAME.astype("category"),
+            pl.DataFrame(FRAME).cast({"label": pl.Categorical, "worker": pl.Categorical}),
             FRAME.to_dict("list"),
         ],
-        ids=["pandas", "polars", "pyarrow", "categorical", "dict"],
+        ids=["pandas", "polars", "pyarrow", "categorical", "polars categorical", "dict"],
     )
     def test_every_dataframe_gives_the_same_crowd(self, frame: object) -> None:
         assert Crowd.from_frame(frame) == Crowd.from_triples(TRIPLES)
@@ -125,6 +126,13 @@ class TestRefusals:
     def test_bad_tables(self, frame: object, message: str) -> None:
         with pytest.raises(InputError, match=message):
             Crowd.from_frame(frame)
+
+    def test_the_columns_that_are_there_are_named(self) -> None:
+        frame = pd.DataFrame({"task": ["a"], "rater": ["b"], "label": [1]})
+        with pytest.raises(InputError, match=r"no column 'worker' among 'task', 'rater', 'label'"):
+            Crowd.from_frame(frame)
+        with pytest.raises(InputError, match="one length"):
+            Crowd.from_matrix([[0, 1], [1]])
 
     def test_mixed_types(self) -> None:
         with pytest.raises(InputError, match="mixes types"):

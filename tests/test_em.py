@@ -155,6 +155,10 @@ def test_bad_calls_get_advice() -> None:
     crowd = make(9)
     with pytest.raises(UsageError, match="max_iter"):
         DawidSkene(max_iter=0).fit(crowd)
+    with pytest.raises(UsageError, match="max_iter of DawidSkene must be a whole number; got 'three'"):
+        DawidSkene(max_iter="three").fit(crowd)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="tol of DawidSkene must be a number; got nan"):
+        DawidSkene(tol=float("nan")).fit(crowd)
     with pytest.raises(UsageError, match="negative"):
         DawidSkene(smoothing=-1).fit(crowd)
     with pytest.raises(InputError, match="posterior of 40 tasks x 3 classes"):

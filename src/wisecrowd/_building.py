@@ -58,8 +58,9 @@ class Buildable:
         table = as_table(frame, columns)
         absent = [name for name in columns if name not in table.column_names]
         if absent:
+            there = frame.columns if isinstance(frame, pd.DataFrame) else table.column_names
             raise InputError(
-                f"no column {some(absent)} among {some(table.column_names, 12)}; name yours by argument, "
+                f"no column {some(absent)} among {some(there, 12)}; name yours by argument, "
                 f'for example task="question", worker="rater", label="answer"'
             )
         if missing == "drop":
@@ -118,8 +119,11 @@ class Buildable:
         >>> Crowd.from_matrix([[0, 1, -1], [1, -1, -1]], missing=-1)
         Crowd(3 labels: 2 tasks x 3 workers, 2 classes, 1.5 labels/task)
         """
-        frame = matrix if isinstance(matrix, pd.DataFrame) else pd.DataFrame(np.asarray(matrix))
-        if frame.ndim != 2 or frame.empty:
+        try:
+            frame = matrix if isinstance(matrix, pd.DataFrame) else pd.DataFrame(np.asarray(matrix))
+        except ValueError as error:
+            raise InputError(f"a matrix of tasks x workers was wanted, all rows of one length: {error}") from None
+        if frame.empty:
             raise InputError(f"a matrix of tasks x workers was wanted; got shape {frame.shape}")
         filled = frame.notna().to_numpy()
         if missing is not None:

@@ -57,6 +57,8 @@ def strictly_ascending(ids: pa.Array) -> bool:
 
 def _used(encoded: pa.DictionaryArray) -> tuple[Codes, pa.Array]:
     """Sort a dictionary and drop the entries that no row refers to."""
+    if pa.types.is_string_view(encoded.dictionary.type):  # polars' categories; Arrow cannot sort such texts
+        encoded = pa.DictionaryArray.from_arrays(encoded.indices, encoded.dictionary.cast(pa.large_string()))
     local = encoded.indices.to_numpy(zero_copy_only=False)
     used = np.bincount(local, minlength=len(encoded.dictionary)) > 0
     if used.all() and strictly_ascending(encoded.dictionary):

@@ -111,6 +111,21 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
 
         save(self, folder)
 
+    def _check_types(self) -> None:
+        """Refuse a parameter of another kind than its default: a text for a number would fail far from here."""
+        for field in dataclasses.fields(self):
+            value, default = getattr(self, field.name), field.default
+            if isinstance(default, bool) or not isinstance(default, int | float):
+                continue
+            wanted = "a whole number" if isinstance(default, int) else "a number"
+            fits = (
+                isinstance(value, int | np.integer)
+                if isinstance(default, int)
+                else isinstance(value, int | float | np.number)
+            )
+            if isinstance(value, bool) or not (fits or value is None) or value != value:  # NaN differs from itself
+                raise UsageError(f"{field.name} of {type(self).__name__} must be {wanted}; got {value!r}")
+
     def _admit(self, crowd: Any) -> Crowd:
         """Let a crowd in, or say at the door why not."""
         votes = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd, numeric=bool(self.numeric))
@@ -159,6 +174,7 @@ class Aggregator(Method):
         (tasks x classes), or a fitted method of the same kind, whose knowledge of workers is carried over by id.
         """
         begun = time.perf_counter()
+        self._check_types()
         votes = self._admit(crowd)
         if X is not None and not self.uses_features:
             raise UsageError(f"{type(self).__name__} does not look at features; leave X out")

@@ -60,13 +60,12 @@ class Run(NamedTuple):
 
 def iterate(
     step: Step, start: Statistics, *, max_iter: int, tol: float, accelerate: bool = True, monotone: bool = True,
-    what: str = "EM", rival: float = -np.inf,
+    what: str = "EM",
 ) -> Run:  # fmt: skip
     """Repeat an EM step until the objective rises by less than ``tol`` of its size.
 
     With ``accelerate``, every two plain steps are followed by one extrapolated step (SQUAREM, Varadhan and Roland 2008,
-    scheme S3), which is taken back when it lowers the objective: the trace never falls. A run that rises
-    too slowly to reach the objective of a ``rival`` is given up.
+    scheme S3), which is taken back when it lowers the objective: the trace never falls.
 
     >>> def halve(statistics):  # a step whose objective is highest at zero
     ...     return Statistics(statistics.classes / 2, statistics.tally), -float(statistics.classes.sum())
@@ -87,7 +86,7 @@ def iterate(
         return abs(gain) <= tol * (abs(objective) + 1e-12)
 
     here = start
-    while len(trace) < max_iter and not _beaten(trace, rival, max_iter - len(trace)):
+    while len(trace) < max_iter:
         first, objective = step(here)
         if settled(objective):
             return Run(first, trace, True)
@@ -105,11 +104,6 @@ def iterate(
                 trace.append(objective)
                 here = landed
     return Run(here, trace, False)
-
-
-def _beaten(trace: list[float], rival: float, left: int) -> bool:
-    """Whether a run, at its present pace, cannot reach what another has reached in the passes that are left."""
-    return len(trace) > 10 and rival - trace[-1] > left * (trace[-1] - trace[-2])
 
 
 def _extrapolate(zero: Statistics, one: Statistics, two: Statistics) -> Statistics | None:
@@ -241,7 +235,6 @@ class ConfusionEM(Aggregator):
             run = iterate(
                 step, first, max_iter=self.max_iter, tol=self.tol, monotone=self.monotone, what=type(self).__name__,
                 accelerate=self.accelerate and first.tally.size <= LARGE_TABLE,
-                rival=-np.inf if best is None else best.trace[-1],
             )  # fmt: skip
             restarts.append((run.trace[-1], len(run.trace), run.converged))
             # Of starts that ended on one top, the first is kept: which of them came nearest is chance. The others go at

@@ -34,8 +34,8 @@ def save(method: Method, folder: str | os.PathLike[str]) -> None:
     ['arrays.npz', 'classes_.parquet', 'method.json', 'task_index_.parquet', 'worker_index_.parquet']
     """
     target = Path(folder)
-    if target.exists() and not (target / "method.json").exists() and any(target.iterdir()):
-        raise UsageError(f"{target} exists and holds something else; choose another folder to save the method in")
+    if target.is_file() or (target.exists() and not (target / "method.json").exists() and any(target.iterdir())):
+        raise UsageError(f"{target} exists and is something else; choose another folder to save the method in")
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
         partial = Path(scratch) / "method"
