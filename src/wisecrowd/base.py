@@ -111,6 +111,12 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
 
         save(self, folder)
 
+    def _as_crowd(self, crowd: Any) -> Crowd:
+        if isinstance(crowd, Crowd):
+            return crowd
+        build = Crowd.from_triples if isinstance(crowd, list | tuple) else Crowd.from_frame
+        return build(crowd, numeric=bool(self.numeric))
+
     def _check_types(self) -> None:
         """Refuse a parameter of another kind than its default: a text for a number would fail far from here."""
         for field in dataclasses.fields(self):
@@ -128,7 +134,7 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
 
     def _admit(self, crowd: Any) -> Crowd:
         """Let a crowd in, or say at the door why not."""
-        votes = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd, numeric=bool(self.numeric))
+        votes = self._as_crowd(crowd)
         title = type(self).__name__
         if votes.is_numeric and self.numeric is False:
             raise InputError(

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
@@ -16,6 +17,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 def flag(*names: str, help: str, panel: str | None = None) -> Any:
     """An option that is there or not; its kind of value need not be told."""
     return typer.Option(*names, metavar="", help=help, rich_help_panel=panel)
+
+
+def place(text: str | Path) -> Path:
+    """Where to write; nothing at all, as an unset variable of a script leaves it, is not taken for this folder."""
+    if not str(text):
+        raise typer.BadParameter("it is empty; name a place, or . for this folder")
+    return Path(text)
 
 
 Quiet = Annotated[bool, flag("--quiet", "-q", help="Print nothing but errors and warnings.")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli._console import show_facts, warn, watched
-from wisecrowd.cli._options import Quiet, flag, with_options
+from wisecrowd.cli._options import Quiet, flag, place, with_options
 from wisecrowd.cli._reading import Reading, Votes
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ def aggregate(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FOLDER", show_default=False, help="Where to write the results."),
+        typer.Option(
+            "--output", "-o", parser=place, metavar="FOLDER", show_default=False, help="Where to write the results."
+        ),
     ] = None,
     truth: Annotated[
         Path | None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wisecrowd.cli._console import console, remark, show, show_verbatim, table
-from wisecrowd.cli._options import Quiet, flag
+from wisecrowd.cli._options import Quiet, flag, place
 
 if TYPE_CHECKING:
     from wisecrowd.bench._answers import Cell, Row
@@ -32,7 +32,9 @@ Only = Annotated[
         help="Only this method or dataset, by its title in the table (* matches anything); may be repeated.",
     ),
 ]
-Folder = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the results are kept.")]
+Folder = Annotated[
+    Path, typer.Option("--output", "-o", parser=place, metavar="FOLDER", help="Where the results are kept.")
+]
 
 
 @app.command("list")

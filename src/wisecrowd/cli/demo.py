@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wisecrowd.cli._console import heading, show, show_bullets, show_verbatim, table, watched
-from wisecrowd.cli._options import Quiet
+from wisecrowd.cli._options import Quiet, place
 
 if TYPE_CHECKING:
     from wisecrowd.cli._outputs import Writer
@@ -24,7 +24,7 @@ _SHOWN = 8
 def demo(
     *,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write the results.")
+        Path, typer.Option("--output", "-o", parser=place, metavar="FOLDER", help="Where to write the results.")
     ] = Path("wisecrowd-demo"),
     seed: Annotated[int, typer.Option(metavar="N", help="Another seed, another crowd.")] = 0,
     quiet: Quiet = False,

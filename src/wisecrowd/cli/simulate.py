@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from wisecrowd.cli._console import show_facts
-from wisecrowd.cli._options import Quiet, flag
+from wisecrowd.cli._options import Quiet, flag, place
 
 PANEL = "The workers: shares of each kind; the rest are noisy"
 
@@ -22,7 +22,9 @@ def simulate(
     *,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", show_default=False, help="The votes: .csv, .tsv or .parquet."),
+        typer.Option(
+            "--output", "-o", parser=place, metavar="FILE", show_default=False, help="The votes: .csv, .tsv or .parquet."
+        ),
     ],
     tasks: Annotated[int, typer.Option(metavar="N", min=1, help="Number of tasks.")] = 1000,
     workers: Annotated[int, typer.Option(metavar="N", min=1, help="Number of workers.")] = 50,
