@@ -33,6 +33,19 @@ PROTOCOL = [
 ]
 
 Row = dict[str, Any]
+TEN = {"max_iter": 10, "tol": 0}
+
+#: Ours, its settings, theirs, its settings, votes, and how many times faster ours should be.
+CONTESTS: list[tuple[str, Row, str, Row, int, float]] = [
+    ("OneCoin", {}, "OneCoinDawidSkene", {"n_iter": 10}, 200_000, 50),
+    ("MACE", {}, "MACE", {"n_restarts": 10, "n_iter": 50}, 200_000, 50),
+    ("MMSR", {}, "MMSR", {}, 50_000, 10),
+    ("GLAD", {}, "GLAD", {"n_iter": 1}, 200_000, 100),
+]
+
+
+def ours(votes: Path, truth: Path, method: str, **parameters: Any) -> list[str]:
+    return python("programs/ours.py", votes, truth, method, json.dumps(parameters))
 
 
 def workers_for(n_votes: int) -> int:
@@ -84,9 +97,9 @@ class Benchmark:
             votes, truth = self.votes(size, workers_for(size), CLASSES)
             repeats = self.repeats if size <= 1_000_000 else 1
             commands = {
-                "wisecrowd": python("programs/ours.py", votes, truth, 10, 0, 1),
-                "wisecrowd, 2 threads": python("programs/ours.py", votes, truth, 10, 0, 2),
-                "crowd-kit": python("programs/peer.py", votes, truth, 10, interpreter=self.peer),
+                "wisecrowd": ours(votes, truth, "DawidSkene", **TEN),
+                "wisecrowd, 2 threads": ours(votes, truth, "DawidSkene", **TEN, n_jobs=2),
+                "crowd-kit": self.theirs(votes, truth, "DawidSkene", n_iter=10, tol=0),
             }
             fresh = {"WISECROWD_CACHE": str(self.folder / f"first-{size}")}
             found = {"wisecrowd, first run ever": run(commands["wisecrowd"], **fresh), **in_turns(commands, repeats)}
@@ -99,13 +112,32 @@ class Benchmark:
             if size == 10_000_000:
                 self.want("GB at 10,000,000 votes", found["wisecrowd"]["peak_bytes"] / 1e9, 1.5)
 
+    def methods(self) -> None:
+        """Ours to convergence or as they come; theirs with fewer iterations where they would take hours."""
+        for ours_name, parameters, theirs_name, options, n_votes, at_least in CONTESTS:
+            votes, truth = self.votes(n_votes, 1000, CLASSES)
+            pair = {
+                "wisecrowd": ours(votes, truth, ours_name, **parameters),
+                "crowd-kit": self.theirs(votes, truth, theirs_name, **options),
+            }
+            found = in_turns(pair, 1)
+            times = found["crowd-kit"]["cpu"] / found["wisecrowd"]["cpu"]
+            for name, settings in (("wisecrowd", parameters), ("crowd-kit", options)):
+                shown = ", ".join(f"{key}={value}" for key, value in settings.items()) or "defaults"
+                row = {"votes": n_votes, "what": f"{name} {ours_name}", "settings": shown}
+                self.note("Other methods, end to end", **row, **figures(found[name]))
+            self.want(f"times faster than crowd-kit, {ours_name}, {n_votes:,} votes", times, at_least=at_least)
+
+    def theirs(self, votes: Path, truth: Path, method: str, **parameters: Any) -> list[str]:
+        return python("programs/peer.py", votes, truth, method, json.dumps(parameters), interpreter=self.peer)
+
     def wide(self) -> None:
         for what, shape in {
             "1,000 classes": (100_000, 1_000, 1_000),
             "100,000 workers, 100 classes": (200_000, 100_000, 100),
         }.items():
             votes, truth = self.votes(*shape)
-            found = run(python("programs/ours.py", votes, truth, 10, 0, 1))
+            found = run(ours(votes, truth, "DawidSkene", **TEN))
             self.note("Many classes, many workers", votes=shape[0], what=what, **figures(found))
             self.want(f"GB with {what}", found["peak_bytes"] / 1e9, 2.0)
 
@@ -114,9 +146,7 @@ class Benchmark:
         if not (folder / "annotations.parquet").exists():
             return print("pico_tokens is left out: WISECROWD_DATA does not hold it", file=sys.stderr)
         for jobs in (1, 2):
-            command = python(
-                "programs/ours.py", folder / "annotations.parquet", folder / "truth.parquet", 500, 1e-7, jobs
-            )
+            command = ours(folder / "annotations.parquet", folder / "truth.parquet", "DawidSkene", n_jobs=jobs)
             found = in_turns({"it": command}, min(3, self.repeats))["it"]
             name = f"wisecrowd, {jobs} thread{'s' * (jobs > 1)}"
             row = {"votes": int(found["n_votes"]), "what": name, "iterations": int(found["n_iter"])}
@@ -162,12 +192,14 @@ def main() -> None:
         "--sizes", type=lambda text: [int(float(size)) for size in text.split(",")], help="e.g. 1e5,1e6"
     )
     parser.add_argument("--repeats", type=int, help="runs of each contender")
-    parser.add_argument("--only", help="parts to run, comma-separated: passes,end_to_end,wide,real,first_use,imports")
+    parser.add_argument(
+        "--only", help="parts to run, comma-separated: passes,end_to_end,methods,wide,real,first_use,imports"
+    )
     parser.add_argument("--peer-python", help="an interpreter with crowd-kit; without it, an environment is made")
     parser.add_argument("-o", "--output", type=Path, help="folder for aggregate.json and aggregate.md")
     asked = parser.parse_args()
 
-    parts = ["passes", "end_to_end", "first_use", "imports"] + ([] if asked.quick else ["wide", "real"])
+    parts = ["passes", "end_to_end", "first_use", "imports"] + ([] if asked.quick else ["wide", "real", "methods"])
     if shutil.which("cc") is None:
         raise SystemExit("the benchmark compiles textbook.c, and there is no C compiler: install one that is called cc")
     peer = peer_python(asked.peer_python)

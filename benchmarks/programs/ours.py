@@ -1,13 +1,18 @@
-"""Votes on disk to labels in memory with wisecrowd: ``ours.py VOTES TRUTH MAX_ITER TOL N_JOBS``."""
+"""Votes on disk to labels in memory with wisecrowd: ``ours.py VOTES TRUTH METHOD PARAMETERS``, the last as JSON."""
 
+import json
 import sys
+import warnings
 
 from clock import Clock
 
-from wisecrowd import DawidSkene, read
+import wisecrowd
+from wisecrowd import read
 
-votes, truth, max_iter, tol, n_jobs = sys.argv[1:]
+votes, truth, name, parameters = sys.argv[1:]
+method = getattr(wisecrowd, name)(**json.loads(parameters))
+warnings.simplefilter("ignore")  # a fixed number of iterations is what was asked for
 clock = Clock()
 crowd = read(votes)
-method = DawidSkene(max_iter=int(max_iter), tol=float(tol), n_jobs=int(n_jobs)).fit(crowd)
-clock.report(method.labels_, truth, n_votes=crowd.n_labels, n_iter=method.n_iter_)
+fitted = method.fit(crowd)
+clock.report(fitted.labels_, truth, n_votes=crowd.n_labels, n_iter=getattr(fitted, "n_iter_", 0))

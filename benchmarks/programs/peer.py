@@ -1,13 +1,18 @@
-"""Votes on disk to labels in memory with crowd-kit: ``peer.py VOTES TRUTH MAX_ITER``."""
+"""Votes on disk to labels in memory with crowd-kit: ``peer.py VOTES TRUTH METHOD PARAMETERS``, the last as JSON."""
 
+import json
 import sys
+import warnings
 
+import crowdkit.aggregation
 import pandas as pd
 from clock import Clock
-from crowdkit.aggregation import DawidSkene
 
-votes, truth, max_iter = sys.argv[1:]
+votes, truth, name, parameters = sys.argv[1:]
+options = json.loads(parameters)
+method = getattr(crowdkit.aggregation, name)(**options)
+warnings.simplefilter("ignore")
 clock = Clock()
 frame = pd.read_parquet(votes)
-labels = DawidSkene(n_iter=int(max_iter), tol=0).fit_predict(frame)
-clock.report(labels, truth, n_votes=len(frame), n_iter=int(max_iter))
+labels = method.fit_predict(frame)
+clock.report(labels, truth, n_votes=len(frame), n_iter=options.get("n_iter", 0))
