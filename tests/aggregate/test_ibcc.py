@@ -45,7 +45,8 @@ def test_the_bound_is_below_the_evidence_and_near_it() -> None:
     assert fitted.trace_[-1] > exact - 1.5
     # Mean field is too sure, but it is sure of the right class.
     assert (fitted.posterior_.argmax(axis=1) == posterior.argmax(axis=1)).all()
-    np.testing.assert_allclose(fitted.posterior_, posterior, atol=0.1)
+    assert (fitted.posterior_.max(axis=1) > posterior.max(axis=1)).all()
+    np.testing.assert_allclose(fitted.posterior_, posterior, atol=0.2)
 
 
 def test_without_votes_to_learn_from_the_bound_is_the_evidence() -> None:

@@ -37,7 +37,7 @@ def test_an_empty_cell_is_a_hole_and_quotes_an_empty_text(tmp_path: Path) -> Non
     path = tmp_path / "votes.csv"
     path.write_text('task,worker,label\nt1,ann,""\nt2,ann,\n')
     assert said(path, missing="drop") == [("t1", "ann", "")]
-    with pytest.raises(InputError, match=r"votes\.csv: 1 of 2 rows has no label \(row 1\).*missing=\"drop\""):
+    with pytest.raises(InputError, match=r"votes\.csv: 1 of 2 rows has no label \(line 3\).*missing=\"drop\""):
         wc.read(path)
 
 
@@ -118,7 +118,7 @@ def test_numbers(tmp_path: Path) -> None:
     path.write_text("task,worker,label\nt1,ann,0.25\nt1,bob,-3e2\n")
     assert wc.read(path, numeric=True).label.tolist() == [0.25, -300]
     path.write_text("task,worker,label\nt1,ann,0.25\nt1,bob,much\n")
-    with pytest.raises(InputError, match=r"numbers were wanted in the label column.*much"):
+    with pytest.raises(InputError, match=r"numbers were wanted in the label column; got 'much' \(line 3\)"):
         wc.read(path, numeric=True)
     path.write_text("task,worker,label\nt1,ann,0.25\nt1,bob,nan\n")
     with pytest.raises(InputError, match="1 of 2 rows has no label"):
@@ -155,10 +155,10 @@ def test_an_unrelated_column_called_observed_is_left_out(tmp_path: Path, caplog:
         (b"\n\n", "is empty"),
         (b"task,worker,label\n", "there are no votes in it"),
         (b"task,worker,label", "there are no votes in it"),
-        (b"q,who,what\n1,ann,cat\n", "no task column; the columns are 'q', 'who', 'what'"),
+        (b"q,who,what\n1,ann,cat\n", "no task, worker and label columns; the columns are 'q', 'who', 'what'"),
         (b"task worker label\n1 ann cat\n", "perhaps because ' ' separates the values"),
-        (b"task,worker,label\nt1,ann,cat,extra\n", "row 2 has 4 columns, not 3: 't1,ann,cat,extra'"),
-        (b"task,worker,label\nt1,ann\n", "row 2 has 2 columns, not 3"),
+        (b"task,worker,label\nt1,ann,cat,extra\n", "line 2 has 4 columns, not 3: 't1,ann,cat,extra'"),
+        (b"task,worker,label\nt1,ann\n", "line 2 has 2 columns, not 3"),
         (b"task,worker,label,label\nt1,ann,cat,dog\n", "several columns called 'label'"),
         ("task,worker,label\nt1,ann,café\n".encode("latin-1"), "not in UTF-8.*iconv"),
         ("tâche,worker,label\nt1,ann,x\n".encode("latin-1"), "not in UTF-8"),
@@ -166,7 +166,7 @@ def test_an_unrelated_column_called_observed_is_left_out(tmp_path: Path, caplog:
         (bytes(range(256)) * 4, "zero bytes|not in UTF-8"),
         (b"\x1f\x8b\x08\x00rubbish", "compressed by gzip, but not called .gz"),
         (b"PK\x03\x04rubbish", "a zip or Excel file"),
-        (b'task,worker,label\n"t1,ann,cat\n', "cannot be read as a table|columns"),
+        (b'task,worker,label\n"t1,ann,cat\n', "quotation mark on line 2 is never closed"),
     ],
 )
 def test_bad_input(tmp_path: Path, content: bytes, message: str) -> None:
@@ -188,7 +188,7 @@ def test_a_bad_row_far_into_the_file_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     rows = "".join(f"t{row},ann,cat\n" for row in range(20_000))
     path.write_text(f"task,worker,label\n{rows}last,bob\n")
-    with pytest.raises(InputError, match="row 20002 has 2 columns, not 3: 'last,bob'"):
+    with pytest.raises(InputError, match="line 20002 has 2 columns, not 3: 'last,bob'"):
         wc.read(path)
 
 

@@ -133,14 +133,14 @@ def test_truth_in_numbers(tmp_path: Path) -> None:
     path.write_text("task,truth\na,0.5\nb,2\n")
     assert wc.read_truth(path, numeric=True).to_dict() == {"a": 0.5, "b": 2.0}
     path.write_text("task,truth\na,much\n")
-    with pytest.raises(InputError, match=r"truth\.csv: numbers were wanted as the truth"):
+    with pytest.raises(InputError, match=r"truth\.csv: numbers were wanted as the truth; got 'much' for the task 'a'"):
         wc.read_truth(path, numeric=True)
 
 
 def test_conflicting_truth(tmp_path: Path) -> None:
     path = tmp_path / "truth.csv"
     path.write_text("task,truth\na,x\na,y\n")
-    with pytest.raises(InputError, match=r"truth\.csv: 1 tasks have more than one truth"):
+    with pytest.raises(InputError, match=r"truth\.csv: 1 task has more than one truth"):
         wc.read_truth(path)
 
 

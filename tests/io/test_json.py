@@ -43,7 +43,7 @@ def test_null_and_absent_are_holes(tmp_path: Path) -> None:
     path = lines(
         tmp_path / "v.jsonl", RECORDS[0], {"task": "b", "worker": 1, "label": None}, {"task": "c", "worker": 2}
     )
-    with pytest.raises(InputError, match=r"2 of 3 rows have no label \(row 1, 2\)"):
+    with pytest.raises(InputError, match=r"2 of 3 rows have no label \(line 2, 3\)"):
         wc.read(path)
     assert wc.read(path, missing="drop").n_labels == 1
 

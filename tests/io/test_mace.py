@@ -35,7 +35,7 @@ def test_it_is_never_guessed_but_advised(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(",,\n", "every cell is empty"), ("a,b\na\n", "row 2 has 1 columns, not 2")]
+    ("content", "message"), [(",,\n", "every cell is empty"), ("a,b\na\n", "line 2 has 1 columns, not 2")]
 )
 def test_bad_input(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "matrix.csv"
