@@ -324,3 +324,14 @@ def test_real_datasets(data_folder: Path) -> None:
     assert wc.examine(data_folder / "labelme").ok
     assert found(wc.examine(data_folder / "weather_amt"))["duplicate-votes"].count == 5
     assert wc.examine(data_folder / "movie_reviews").ok
+
+
+def test_counts_are_those_of_reading(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text("task,worker,label\n1,a,x\n1,a,x\n1,a,y\n1,b,x\n2,a,y\n2,b,\n")
+    for rule, n in (("first", 3), ("last", 3), ("distinct", 4), ("keep", 5)):
+        options: dict[str, Any] = {"duplicates": rule, "missing": "drop"}
+        examination = wc.examine(path, **options)
+        assert examination.summary == repr(wc.read(path, **options))
+        assert f"{n} labels" in examination.summary
+        assert found(examination)["duplicate-votes"].count == 1

@@ -53,6 +53,8 @@ def short(key: str) -> str:
 
     >>> short("dawid1979maximum")
     'Dawid and Skene 1979'
+    >>> short("ying2024little")
+    'Ying et al. 2024'
     """
     text = entry(key)
     authors = re.search(r"author\s*=\s*\{(.*?)\},\n", text, re.S)
@@ -60,5 +62,12 @@ def short(key: str) -> str:
     if authors is None or year is None:
         raise UsageError(f"the reference {key!r} has no author or no year")
     names = [re.sub(r"[{}\\'\"`^~]", "", name.split(",")[0]).strip() for name in authors.group(1).split(" and ")]
-    who = names[0] if len(names) == 1 else " and ".join(names) if len(names) == 2 else f"{names[0]} et al."
+    # BibTeX writes "and others" where not all names are given.
+    who = (
+        names[0]
+        if len(names) == 1
+        else " and ".join(names)
+        if len(names) == 2 and names[1] != "others"
+        else f"{names[0]} et al."
+    )
     return f"{who} {year.group(1)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,8 +41,10 @@ def missing_mask(column: pa.ChunkedArray) -> NDArray[np.bool_]:
     return np.asarray(mask.combine_chunks().to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def refuse_missing(column: pa.ChunkedArray, what: str) -> None:
-    """Raise when a column has a hole, and say in which rows.
+def refuse_missing(
+    column: pa.ChunkedArray, what: str, where: Callable[[Sequence[int]], str] = lambda rows: f"row {some(rows)}"
+) -> None:
+    """Raise when a column has a hole, and say in which rows, or in which lines of the file if ``where`` can tell.
 
     >>> refuse_missing(as_column(["a", None], "worker"), "worker")
     Traceback (most recent call last):
@@ -55,7 +57,7 @@ def refuse_missing(column: pa.ChunkedArray, what: str) -> None:
     if rows.size:
         verb = "has" if rows.size == 1 else "have"
         raise InputError(
-            f"{rows.size:,} of {len(column):,} rows {verb} no {what} (row {some(rows)}); "
+            f"{rows.size:,} of {len(column):,} rows {verb} no {what} ({where(rows.tolist())}); "
             f'drop such rows first: missing="drop", or --missing drop'
         )
 

@@ -86,12 +86,11 @@ def test_the_compiled_kernels_give_the_same_answer() -> None:
 
 
 def correlated(seed: int, n_tasks: int) -> tuple[Crowd, np.ndarray]:
-    """A third of the dogs look like wolves: on these, most workers err together."""
+    """On two tasks of five only three experts know better than a coin; on the others everybody knows."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(2, size=n_tasks)
-    hard = (truth == 0) & (rng.random(n_tasks) < 0.33)
-    expert = np.arange(15) < 4
-    right = np.where(hard[:, None], np.where(expert, 0.9, 0.2), 0.85)
+    hard, expert = rng.random(n_tasks) < 0.4, np.arange(15) < 3
+    right = np.where(hard[:, None], np.where(expert, 0.9, 0.5), 0.99)
     label = np.where(rng.random((n_tasks, 15)) < right, truth[:, None], 1 - truth[:, None])
     task, worker = np.nonzero(rng.random(label.shape) < 0.7)
     crowd = Crowd(task, worker, label[task, worker], tasks=range(n_tasks), workers=range(15), classes=range(2))
@@ -102,7 +101,7 @@ def test_it_sees_through_errors_that_workers_make_together() -> None:
     crowd, truth = correlated(0, 600)
     alone = accuracy(truth, IBCC().fit(crowd).posterior_)
     together = accuracy(truth, EBCC(n_init=10).fit(crowd).posterior_)
-    assert together > alone + 0.03
+    assert together > alone + 0.05
     few, few_truth = correlated(0, 60)
     assert together > accuracy(few_truth, EBCC(n_init=10).fit(few).posterior_), "the better the more tasks"
 
@@ -133,15 +132,15 @@ def test_a_single_precision_start_is_kept() -> None:
 
 @pytest.mark.parametrize("wrong", [{"n_subtypes": 0}, {"concentration": 0.0}, {"smoothing": 0.0}, {"class_votes": 0.0}])
 def test_zeros_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(UsageError, match="must be (positive|1 or more)"):
+    with pytest.raises(UsageError, match=r"must be (positive|1 or more)"):
         EBCC(**wrong).fit(Crowd.from_triples([("t", "w", "a")]))  # type: ignore[arg-type]
 
 
 #: The authors' notebook: best bound of forty starts, as they print it, and its accuracy; and which draw finds it here.
 #: Elsewhere other draws end above the published bound, with other accuracies: the docstring has them.
 PUBLISHED = {
-    "zencrowd_in": (-8246.29, 0.7809, 0), "d_possent": (-12174.8, 0.9610, 0), "bluebirds": (-3134.56, 0.8611, 1),
-    "dog": (-27934.8, 0.8401, 0), "rte": (-9075.35, 0.93125, 0), "music_genre": (-86977.0, 0.7871, 0),
+    "zencrowd_in": (-8246.29, 0.7809, 0), "bluebirds": (-3134.56, 0.8611, 1), "dog": (-27934.8, 0.8401, 0),
+    "rte": (-9075.35, 0.93125, 0),
 }  # fmt: skip
 
 

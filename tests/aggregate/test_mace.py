@@ -81,7 +81,7 @@ def test_the_objective_never_falls(
     monkeypatch.setattr("wisecrowd.em.assert_monotone", True)
     for seed in range(3):
         crowd = simulate_crowd(60, 12, 3, labels_per_task=4, random_state=seed).crowd
-        MACE(n_init=2, accelerate=accelerate, tol=1e-10, max_iter=5000, **options).fit(crowd)  # type: ignore[arg-type]
+        MACE(n_init=2, accelerate=accelerate, tol=1e-8, max_iter=2000, **options).fit(crowd)  # type: ignore[arg-type]
 
 
 def test_starts_differ_and_the_best_is_kept() -> None:
@@ -95,14 +95,15 @@ def test_starts_differ_and_the_best_is_kept() -> None:
 
 
 def test_guessers_have_no_competence_even_when_they_are_often_right() -> None:
-    """Nine tasks of ten are of one class, and half of the workers always say it: right by luck."""
-    workers = ["expert"] * 5 + ["one-button(0)"] * 5
-    made = simulate_crowd(300, 10, 3, labels_per_task=6, prior=[0.9, 0.05, 0.05], workers=workers, random_state=2)
-    found = MACE(prior="estimate").fit(made.crowd).workers_
-    assert found["competence"][:5].min() > 0.75
-    assert found["competence"][5:].max() < 0.3
-    assert found["accuracy"][5:].min() > 0.75, "but they are right by luck"
-    np.testing.assert_allclose(found["accuracy"], made.accuracy, atol=0.15)
+    """Four tasks of five are of one class, and some workers always say it: right by luck."""
+    workers = ["expert"] * 6 + ["one-button(0)"] * 4
+    made = simulate_crowd(300, 10, 3, labels_per_task=6, prior=[0.8, 0.1, 0.1], workers=workers, random_state=2)
+    for prior in ("uniform", "estimate"):
+        found = MACE(prior=prior).fit(made.crowd).workers_
+        assert found["competence"][:6].min() > 0.75
+        assert found["competence"][6:].max() < 0.1
+        assert found["accuracy"][6:].min() > 0.65
+        np.testing.assert_allclose(found["accuracy"], made.accuracy, atol=0.1)
 
 
 def test_competence_is_found_the_better_the_more_labels() -> None:

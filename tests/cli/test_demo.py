@@ -36,6 +36,15 @@ def test_the_demo(run: Any) -> None:
     accuracy = f"{float(table['dawid-skene']['accuracy']):.1%}"
     assert re.search(rf"^dawid-skene +{accuracy} ", shown, re.MULTILINE)
 
+    assert record["parameters"] == json.loads(json.dumps(wc.DawidSkene().get_params()))
+    assert record["footnotes"]
+    told = " ".join(shown.split())
+    assert all(note in told for note in record["footnotes"])
+    assert {note.split()[0] for note in record["footnotes"]} >= {
+        name for name, row in table.items() if float(row["accuracy"]) <= 0.1
+    }
+    assert result.stderr == ""
+
     for words in ("What is true?", "Do they agree?", "Whom to trust?", "Was that right?", "Done in"):
         assert words in shown
     for worker, row in _workers(folder).items():

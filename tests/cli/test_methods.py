@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import pytest
@@ -14,7 +15,23 @@ def test_the_table_has_every_method_and_fits_a_terminal(run: Any) -> None:
     first_words = [line.split()[0] for line in result.stdout.splitlines() if line and not line.startswith(" ")]
     assert set(wc.methods()) <= set(first_words)
     assert max(map(len, result.stdout.splitlines())) <= 80
-    assert "…" not in result.stdout, "a name was cut; make room for it"
+    rows = re.split(r"^(?=\S)", result.stdout.partition("\n\n")[0], flags=re.MULTILINE)[2:]
+    assert [row.split()[0] for row in rows] == list(wc.methods()), "a name was cut; make room for it"
+    assert max(row.count("\n") for row in rows) <= 2
+    assert "aggregate" not in result.stdout, "there is one kind, which needs no column"
+    numbers = [row.split()[0] for row in rows if "[numbers]" in row]
+    assert numbers == [name for name, method in wc.methods().items() if method.numeric]
+
+
+def test_papers_of_many_authors(run: Any) -> None:
+    text = run("methods").stdout
+    assert "Ying et al. 2024" in text
+    assert "others" not in text.replace("the others", "").replace("other ", "")
+
+
+def test_numbers_are_read_as_such_in_the_example(run: Any) -> None:
+    assert "wisecrowd aggregate ratings.csv --numeric -m median -o results" in run("methods", "median").stdout
+    assert "--numeric" not in run("methods", "dawid-skene").stdout.partition("On the command line")[2]
 
 
 @pytest.mark.parametrize("name", wc.methods())

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import os
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -85,3 +86,13 @@ def test_a_place_without_permission(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(UsageError, match="no permission"):
         check_writable(tmp_path / "labels.csv")
+
+
+@pytest.mark.parametrize(
+    "command", [("aggregate", "votes.csv"), ("demo",), ("simulate",), ("bench", "run", "zheng2017")]
+)
+def test_an_empty_place_is_refused(run: Any, votes: Path, command: tuple[str, ...]) -> None:
+    result = run(*command, "-o", "")
+    assert result.exit_code == 2
+    assert "it is empty" in result.stderr
+    assert list(votes.parent.iterdir()) == [votes]

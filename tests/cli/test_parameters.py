@@ -72,7 +72,7 @@ def test_parameters_of_a_method() -> None:
     [
         ("smooting=1", "Did you mean 'smoothing'?"),
         ("smoothing", "-p takes name=value"),
-        ("smoothing=much", "smoothing of dawid-skene must be a number; got 'much'"),
+        ("smoothing=much", "smoothing of dawid-skene must be a finite number; got 'much'"),
         ("max_iter=1.5", "max_iter of dawid-skene must be a whole number; got '1.5'"),
         ("accelerate=perhaps", "must be true or false"),
     ],
@@ -111,3 +111,9 @@ def test_a_method_without_parameters() -> None:
         pass
 
     assert parse_parameters(Bare, []) == {}
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e999"])
+def test_numbers_are_finite(text: str) -> None:
+    with pytest.raises(UsageError, match="tol of dawid-skene must be a finite number"):
+        parse_parameters(DawidSkene, [f"tol={text}"])

@@ -82,3 +82,11 @@ def test_an_unknown_kind_of_file(run: Any) -> None:
     assert result.exit_code == 2
     assert ".parquet" in result.stderr
     assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["s.xyz", "s"])
+def test_a_name_that_does_not_tell_the_format(run: Any, tmp_path: Path, name: str) -> None:
+    result = run("simulate", "-o", name)
+    assert result.exit_code == 2
+    assert result.stderr == f"Error: cannot tell from the name {name} what to write; end it in .csv, .tsv or .parquet\n"
+    assert list(tmp_path.iterdir()) == []

@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from wisecrowd import Crowd, MajorityVote
-from wisecrowd.cli._summary import _ranked, lines, summarise
+from wisecrowd.cli._summary import _ranked, _workers, lines, summarise
+
+
+def names(rows: list[dict[str, Any]]) -> list[str]:
+    return [row["worker"] for row in rows]
 
 
 def test_figures() -> None:
@@ -23,27 +29,58 @@ def test_figures() -> None:
 
 def test_one_lucky_vote_does_not_make_the_best_worker() -> None:
     workers = pd.DataFrame(
-        {"n_labels": [1, 100, 100, 100, 1, 0], "accuracy": [1.0, 0.95, 0.5, 0.2, 0.0, np.nan]}, index=list("abcdef")
+        {"n_labels": [4, 5, 100, 100, 100, 4, 0], "accuracy": [1.0, 0.95, 0.9, 0.5, 0.2, 0.0, np.nan]},
+        index=list("abcdefg"),
     )
     ranked = _ranked(workers)
-    assert [row["worker"] for row in ranked["best"]][:1] == ["b"]
-    assert [row["worker"] for row in ranked["worst"]][:1] == ["d"]
-    assert not {row["worker"] for row in ranked["best"]} & {row["worker"] for row in ranked["worst"]}
-    assert "f" not in {row["worker"] for rows in ranked.values() for row in rows}
+    assert names(ranked["best"]) == ["b", "c"]
+    assert names(ranked["worst"]) == ["e", "d"]
+    assert ranked["with_too_few_labels"] == 2
+    told = dict(_workers(ranked))
+    assert told["Left out"] == "2 workers who have fewer than 5 labels, too few to rank"
+
+
+def test_nobody_is_among_the_best_and_the_worst() -> None:
+    """Of equals, who did more comes first."""
+    workers = pd.DataFrame({"n_labels": [5, 9, 6, 8, 7], "accuracy": [0.8] * 5}, index=list("abcde"))
+    ranked = _ranked(workers)
+    assert (names(ranked["best"]), names(ranked["worst"])) == (["b", "d"], ["e", "c"])
+
+
+def test_the_order_is_that_of_the_figures_shown() -> None:
+    rng = np.random.default_rng(0)
+    workers = pd.DataFrame({"n_labels": rng.integers(5, 500, 30), "accuracy": rng.random(30)})
+    ranked = _ranked(workers)
+    assert [row["accuracy"] for row in ranked["best"]] == workers["accuracy"].nlargest(3).round(6).tolist()
+    assert [row["accuracy"] for row in ranked["worst"]] == workers["accuracy"].nsmallest(3).round(6).tolist()
 
 
 def test_one_lucky_number_does_not_make_the_best_worker() -> None:
-    workers = pd.DataFrame({"n_labels": [1, 100, 100, 100, 1], "rmse": [0.0, 0.1, 1.0, 3.0, 4.0]}, index=list("abcde"))
+    workers = pd.DataFrame(
+        {"n_labels": [1, 100, 100, 100, 100, 1], "rmse": [0.0, 0.1, 1.0, 2.0, 3.0, 4.0]}, index=list("abcdef")
+    )
     ranked = _ranked(workers)
-    assert ranked["best"][0]["worker"] == "b"
-    assert ranked["worst"][0]["worker"] == "d"
+    assert (names(ranked["best"]), names(ranked["worst"])) == (["b", "c"], ["e", "d"])
 
 
-def test_a_single_worker_is_the_best_and_nobody_the_worst() -> None:
-    ranked = _ranked(pd.DataFrame({"n_labels": [3], "accuracy": [1.0]}, index=["ann"]))
-    assert ([row["worker"] for row in ranked["best"]], ranked["worst"]) == (["ann"], [])
+def test_few_workers_are_all_shown() -> None:
+    ranked = _ranked(pd.DataFrame({"n_labels": [1, 30, 40], "accuracy": [0.5, 1.0, 0.7]}, index=["ann", "bob", "cy"]))
+    assert _workers(ranked) == [("Workers", "bob 100% (30 labels), cy 70% (40 labels), ann 50% (1 label)")]
+
+
+def test_a_crowd_of_passers_by_has_no_best() -> None:
+    ranked = _ranked(pd.DataFrame({"n_labels": [1, 2, 3, 4], "accuracy": [0.5, 1.0, 0.7, 0.1]}, index=list("abcd")))
+    assert _workers(ranked) == [("Left out", "4 workers who have fewer than 5 labels, too few to rank")]
 
 
 def test_many_classes_are_counted() -> None:
     crowd = Crowd.from_triples([(task, "ann", f"class {task}") for task in range(20)])
     assert dict(lines(summarise(MajorityVote().fit(crowd), crowd)))["Classes"].endswith("and 14 more")
+
+
+def test_a_class_with_an_endless_name_is_cut() -> None:
+    crowd = Crowd.from_triples([("t1", "ann", "x" * 2_000_000), ("t2", "ann", "cat")])
+    told = dict(lines(summarise(MajorityVote().fit(crowd), crowd)))["Classes"]
+    assert "cat 50.0%" in told
+    assert "x… 50.0%" in told
+    assert len(told) < 80

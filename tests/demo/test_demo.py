@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import DawidSkene, MajorityVote, metrics, simulate_crowd
+from wisecrowd import EBCC, DawidSkene, MajorityVote, find, metrics, simulate_crowd
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd
 from wisecrowd.demo import Demo, run_demo
-from wisecrowd.demo.contest import hold_contest
+from wisecrowd.demo.contest import REASONS, SETTINGS, Contest, Entry, hold_contest
 from wisecrowd.demo.copying import agreement_of_pairs, find_copies
 from wisecrowd.demo.crowd import WORKERS, DigitsCrowd, described, digits_crowd
 from wisecrowd.demo.run import ACCUSATIONS, DESERVED
@@ -200,3 +200,29 @@ def test_workers_in_words() -> None:
         described(pd.Series(["copier", "noisy", "noisy", "expert", "expert", "expert"]))
         == "3 experts, 2 noisy, 1 copier"
     )
+
+
+# ---------------------------------------------------------------------- footnotes
+
+
+def test_what_does_no_better_than_guessing_gets_its_reason(demo: Demo) -> None:
+    assert demo.contest.footnotes(10) == []
+    fitted = demo.contest.entries[0].fitted
+    bad = Contest([Entry(fitted, 0.1, 2.3, 0.0)], {})
+    [note] = bad.footnotes(10)
+    assert note.startswith(f"{fitted.name} does no better than guessing (10%)")
+    assert note.endswith(f"wisecrowd methods {fitted.name}")
+    assert bad.footnotes(20) == []
+
+
+def test_what_is_not_out_of_the_box_is_told() -> None:
+    crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "dog")])
+    notes = Contest([Entry(EBCC(**SETTINGS["ebcc"]).fit(crowd), 0.9, 0.3, 0.0)], {}).footnotes(2)
+    assert notes == ["ebcc ran with -p n_init=5, to save time; usual: 40."]
+
+
+def test_settings_and_reasons_are_of_methods_that_exist() -> None:
+    for name, given in SETTINGS.items():
+        find(name)(**given)
+    for name in REASONS:
+        find(name)

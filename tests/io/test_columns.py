@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from wisecrowd.io.columns import find_column, plain
+from wisecrowd.io.columns import find_column, find_columns, plain
 from wisecrowd.io.problems import MissingColumn
 
 
@@ -78,3 +78,14 @@ def test_truth_prefers_its_own_names_to_those_of_labels() -> None:
 
 def test_plain_forgets_case_and_marks() -> None:
     assert plain(" Worker-ID_") == "workerid"
+
+
+def test_all_missing_columns_are_told_at_once() -> None:
+    with pytest.raises(
+        MissingColumn, match=r"there are no worker and label columns; .*--worker NAME --label NAME"
+    ) as one:
+        find_columns(["task", "x"], {"task": None, "worker": None, "label": None})
+    assert one.value.roles == ("worker", "label")
+    with pytest.raises(MissingColumn, match=r"no column 'who' to be the worker.*there is no label column") as two:
+        find_columns(["task", "x"], {"task": None, "worker": "who", "label": None})
+    assert two.value.roles == ("worker", "label")

@@ -215,3 +215,26 @@ def test_long_files_are_written_in_portions(tmp_path: Path, monkeypatch: pytest.
     crowd = wc.Crowd.from_triples([(f"t{n}", "ann", "x") for n in range(10)])
     wc.write(crowd, tmp_path / "votes.csv")
     assert wc.read(tmp_path / "votes.csv") == crowd
+
+
+def test_messages_name_the_line_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text('task,worker,label,weight\n\nt1,ann,"a\nb",1\nt1,bob,,1\nt2,ann,x,-1\nt2,,y,1\n')
+    with pytest.raises(InputError, match=r"1 of 4 rows has no worker \(line 7\)"):
+        wc.read(path)
+    with pytest.raises(InputError, match=r"1 of 4 weights are not finite and positive \(line 6\)"):
+        wc.read(path, missing="drop")
+    messages = [finding.message for finding in wc.examine(path).errors]
+    assert [message.rpartition("(")[2] for message in messages] == ["line 7)", "line 5)", "line 6)"]
+    path.write_text("task,worker,label,weight\nt1,ann,,1\nt1,bob,x,heavy\n")
+    with pytest.raises(InputError, match=r"numbers were wanted in the weight column; got 'heavy' \(line 3\)"):
+        wc.read(path)
+    path.write_text("task,worker,label\nt1,ann,\n\nt1,bob,x\n")
+    assert "got 'x' (line 4)" in str(wc.examine(path, numeric=True))
+
+
+def test_a_ragged_row_after_blank_lines_and_breaks(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text('task,worker,label\n\nt1,ann,"a\nb"\n\nt1,bob\n')
+    with pytest.raises(InputError, match="line 6 has 2 columns, not 3: 't1,bob'"):
+        wc.read(path)

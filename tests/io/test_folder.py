@@ -142,7 +142,7 @@ def test_nothing_is_left_of_a_failed_write(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_votes_is_not_a_dataset(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is a folder, but no dataset.*It is empty"):
+    with pytest.raises(InputError, match=r"is a folder, but no dataset.*It is empty"):
         wc.read(tmp_path)
 
 

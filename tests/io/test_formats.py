@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
 import wisecrowd as wc
@@ -148,3 +150,45 @@ def test_no_truth_there(tmp_path: Path) -> None:
     (tmp_path / "matrix.csv").write_text("a,b\n")
     with pytest.raises(InputError, match="this mace data does not hold it"):
         wc.read_truth(tmp_path / "matrix.csv", format="mace")
+
+
+def test_truths_are_counted_by_task(tmp_path: Path) -> None:
+    path = tmp_path / "truth.csv"
+    path.write_text("task,truth\na,x\na,y\na,z\nb,x\nb,y\nc,x\n")
+    with pytest.raises(InputError, match="2 tasks have more than one truth, for example 'a', 'b'; keep"):
+        wc.read_truth(path)
+
+
+def test_a_folder_of_other_files_is_told_apart(tmp_path: Path) -> None:
+    for name in ("gold.csv", "votes.csv", "readme.md"):
+        (tmp_path / name).write_text("task,worker,label\nt1,ann,cat\n")
+    wanted = r"In it: 'gold\.csv', 'readme\.md', 'votes\.csv'\. Give .* for example .*/votes\.csv$"
+    with pytest.raises(InputError, match=f"is a folder, but no dataset.*{wanted}"):
+        wc.read(tmp_path)
+    with pytest.raises(InputError, match=f"is a folder, but csv is the format of a file.*{wanted}"):
+        wc.read(tmp_path, format="csv")
+
+
+@pytest.mark.parametrize(("name", "advice"), [("v.xlsx", "save its sheet as CSV"), ("v.ZIP", "unpack it first")])
+def test_what_is_not_read_is_refused_with_advice(tmp_path: Path, name: str, advice: str) -> None:
+    (tmp_path / name).write_bytes(b"PK\x03\x04rest")
+    with pytest.raises(InputError, match=f"which is not read; {advice}"):
+        wc.read(tmp_path / name)
+    with pytest.raises(InputError, match="zip or Excel file"):
+        wc.read(tmp_path / name, format="csv")
+
+
+def test_standard_input_is_not_read() -> None:
+    with pytest.raises(InputError, match="standard input; save them to a file"):
+        wc.read("-")
+
+
+def test_what_is_no_path_or_no_crowd() -> None:
+    frame: Any = pd.DataFrame({"task": [1]})
+    with pytest.raises(UsageError, match=r"got DataFrame\. .*Crowd\.from_frame"):
+        wc.read(frame)
+    with pytest.raises(UsageError, match=r"got DataFrame\. .*Series by task"):
+        wc.read_truth(frame)
+    fitted: Any = wc.MajorityVote().fit(wc.Crowd.from_triples([("t1", "ann", "cat")]))
+    with pytest.raises(UsageError, match=r"a crowd was wanted.*got MajorityVote\. .*save\(path\)"):
+        wc.write(fitted, "v.csv")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -36,8 +37,9 @@ class FastDS(DawidSkene):
     then decides. Ties are split between the tied classes; ``ties="first"`` takes the first of them, as the authors' code
     does when it does not draw one. At the end, one soft pass gives posteriors that are probabilities again.
 
-    Choose it when many large crowds must be done in little time. Hard decisions forget what was doubtful, so that it ends
-    in a worse likelihood than `DawidSkene`, which is fast enough on a single crowd.
+    Choose it to compare with published figures, or when passes are what costs. Hard decisions forget what was doubtful, so
+    that it ends in a worse likelihood than `DawidSkene`, which is as fast here: its passes are accelerated, and cost less
+    because nothing is written down between them.
 
     >>> from wisecrowd import FastDS
     >>> from wisecrowd.simulate import simulate_crowd
@@ -62,8 +64,12 @@ class FastDS(DawidSkene):
     def _decide(self, posterior: NDArray[Any]) -> NDArray[Any]:
         if self.ties == "first":
             return np.eye(posterior.shape[1], dtype=posterior.dtype)[posterior.argmax(axis=1)]
-        best = posterior >= posterior.max(axis=1, keepdims=True) * (1 - TIED)
-        return best / best.sum(axis=1, keepdims=True, dtype=posterior.dtype)
+        highest = reduce(np.maximum, posterior.T) * (1 - TIED)  # class by class: rows are too short for max(axis=1)
+        decided = (posterior >= highest[:, None]).astype(posterior.dtype)
+        winners = reduce(np.add, decided.T)
+        tied = np.flatnonzero(winners > 1)
+        decided[tied] /= winners[tied, None]
+        return decided
 
     def _expect(self, engine: LocalEngine, prior: NDArray[np.float64], said: NDArray[Any]) -> Expectation:
         decided = self._decide(engine.posterior(prior, said))

@@ -73,6 +73,12 @@ def visible(value: object) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
+def shortened(value: object, room: int = 40) -> str:
+    """An id that leaves room for the rest of its line: the end of a long one is cut, and the cut is shown (…)."""
+    text = str(value)
+    return visible(text) if len(text) <= room else visible(text[: room - 1]) + "…"
+
+
 def show_facts(rows: Iterable[tuple[str, str]], *, width: int = 0) -> None:
     """Print lines of the form *what  value*, the values below each other, ``width`` or more from the left."""
     told = list(rows)

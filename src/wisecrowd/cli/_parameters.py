@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterable
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -42,6 +43,8 @@ def parse_value(text: str, kind: Any) -> Any:
         if text.lower() not in _BOOLEANS:
             raise ValueError
         return _BOOLEANS[text.lower()]
+    if kind is float and not math.isfinite(float(text)):
+        raise ValueError
     if kind in (int, float, str):
         return kind(text)
     if kind is NoneType:
@@ -60,7 +63,7 @@ def parse_value(text: str, kind: Any) -> Any:
 
 def in_words(kind: Any) -> str:
     """A type as a person would say it."""
-    plain = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", NoneType: "none"}
+    plain = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a text", NoneType: "none"}
     if kind in plain:
         return plain[kind]
     origin, inner = get_origin(kind), get_args(kind)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -91,6 +94,29 @@ class Reading:
 
         return io.read(located(path), **self.arguments())
 
+    def recorded(self, path: Path) -> dict[str, Any]:
+        """All that is needed to read the same votes in the same way again, ready for JSON."""
+        from wisecrowd.io.formats import find_format
+
+        return dataclasses.asdict(self) | {"format": find_format(located(path), self.format).name}
+
+    @contextlib.contextmanager
+    def hushed(self, *, quiet: bool) -> Iterator[None]:
+        """Read without notes on columns that the user named, for he knows; with no notes at all if it is to be quiet."""
+        named = tuple(
+            f"read {getattr(self, role)!r} as the {role} column" for role in ("task", "worker", "label", "weight")
+        )
+
+        def worth_saying(note: logging.LogRecord) -> bool:
+            return not quiet and not note.getMessage().endswith(named)
+
+        logger = logging.getLogger("wisecrowd.io")
+        logger.addFilter(worth_saying)
+        try:
+            yield
+        finally:
+            logger.removeFilter(worth_saying)
+
 
 def located(path: Path) -> Path:
     """The path itself, or the folder of the dataset that has this name."""
@@ -111,10 +137,13 @@ def located(path: Path) -> Path:
 def read_truth(path: Path, reading: Reading, crowd: Crowd) -> pd.Series:
     """The truth in a file or dataset folder; its task column may be called as that of the votes is."""
     from wisecrowd import io
-    from wisecrowd.errors import InputError
+    from wisecrowd.io.problems import MissingColumn
 
     path = located(path)
     if reading.task is not None:
-        with contextlib.suppress(InputError):
+        try:
             return io.read_truth(path, task=reading.task, numeric=crowd.is_numeric)
+        except MissingColumn as error:
+            if "task" not in error.roles:
+                raise
     return io.read_truth(path, numeric=crowd.is_numeric)

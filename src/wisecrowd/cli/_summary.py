@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from wisecrowd.cli._console import visible
+from wisecrowd.cli._console import shortened
+from wisecrowd.doctor.findings import counted
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
     from wisecrowd.base import Aggregator
     from wisecrowd.crowd import Crowd
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 UNSURE = 0.6
 _SHOWN_CLASSES = 6
 _SHOWN_WORKERS = 3
+#: Fewer workers than this are all shown, without a best and a worst.
+_FEW_WORKERS = 4
+#: Workers with fewer labels than this are neither the best nor the worst: it may be luck.
+_FEWEST_LABELS = 5
 
 
 def size(crowd: Crowd) -> str:
@@ -71,59 +75,46 @@ def numeric_tasks(fitted: Aggregator) -> pd.DataFrame:
     return tasks
 
 
-def _ranked(workers: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """The best and the worst workers, as far as the number of their labels lets one be sure of it."""
+def _ranked(workers: pd.DataFrame) -> dict[str, Any]:
+    """The best and the worst workers by what is shown of them, or all of a few; few labels make no reputation."""
     import numpy as np
 
     known = workers[workers["n_labels"] > 0]
-    n = known["n_labels"].to_numpy(dtype=float)
-    measure = "accuracy" if "accuracy" in known else "rmse"
-    value = known[measure].to_numpy(dtype=float)
-    surely_good, surely_bad = _accuracy_bounds(value, n) if measure == "accuracy" else _error_bounds(value, n)
-    best = np.argsort(-surely_good, kind="stable")[: min(_SHOWN_WORKERS, (len(known) + 1) // 2)]
-    worst = [one for one in np.argsort(-surely_bad, kind="stable").tolist() if one not in best][:_SHOWN_WORKERS]
+    measure, sign = ("accuracy", -1) if "accuracy" in known else ("rmse", 1)
+    ranked = known if len(known) < _FEW_WORKERS else known[known["n_labels"] >= _FEWEST_LABELS]
+    n, value = (ranked[column].to_numpy(dtype=float) for column in ("n_labels", measure))
+    # Of workers equally good or bad, who did more comes first.
+    best = np.lexsort((-n, sign * value)).tolist()
 
     def rows(chosen: Iterable[int]) -> list[dict[str, Any]]:
         return [
-            {"worker": str(known.index[one]), measure: round(float(value[one]), 6), "n_labels": float(n[one])}
+            {"worker": str(ranked.index[one]), measure: round(float(value[one]), 6), "n_labels": float(n[one])}
             for one in chosen
         ]
 
-    return {"best": rows(best.tolist()), "worst": rows(worst)}
-
-
-def _accuracy_bounds(accuracy: NDArray[Any], n: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """How good and how bad one can be sure that workers are, by Wilson's interval: one slip does not make the worst."""
-    import numpy as np
-
-    z = 1.96
-    middle = (accuracy + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * np.sqrt(np.maximum(accuracy * (1 - accuracy) / n + z**2 / (4 * n**2), 0))
-    return middle - half, -(middle + half)
-
-
-def _error_bounds(rmse: NDArray[Any], n: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The same for errors: with few labels, a worker is taken to be as far off as all others are."""
-    import numpy as np
-
-    usual = float(np.sqrt((n * rmse**2).sum() / n.sum()))
-    shrunk = np.sqrt((n * rmse**2 + 2 * usual**2) / (n + 2))
-    return -shrunk, shrunk
+    found: dict[str, Any] = {"with_too_few_labels": len(known) - len(ranked)}
+    if len(ranked) < _FEW_WORKERS:
+        return found | {"all": rows(best)}
+    shown = min(_SHOWN_WORKERS, len(ranked) // 2)
+    worst = [one for one in np.lexsort((-n, -sign * value)).tolist() if one not in best[:shown]]
+    return found | {"best": rows(best[:shown]), "worst": rows(worst[:shown])}
 
 
 def lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """The figures as lines."""
     told = _numbers(summary) if "numbers" in summary else _classes(summary)
     if summary["without_votes"]:
-        told.append(("Unlabelled", f"{_tasks(summary['without_votes'])} without a vote, of which nothing is known"))
-    for title, key in (("Best", "best"), ("Worst", "worst")):
-        rows = summary.get("workers", {}).get(key, [])
-        if rows:
-            told.append((title, ", ".join(_worker(row) for row in rows)))
+        told.append(
+            ("Unlabelled", f"{counted(summary['without_votes'], 'task')} without a vote, of which nothing is known")
+        )
+    told += _workers(summary.get("workers", {}))
     if "gold" in summary:
         n = summary["gold"]["tasks"]
         told.append(
-            ("Gold", f"{_tasks(n)} kept {'its' if n == 1 else 'their'} known truth and taught what workers are worth")
+            (
+                "Gold",
+                f"{counted(n, 'task')} kept {'its' if n == 1 else 'their'} known truth and taught what workers are worth",
+            )
         )
     if "score" in summary:
         told.append(("Score", _score(summary["score"])))
@@ -132,9 +123,9 @@ def lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _classes(summary: dict[str, Any]) -> list[tuple[str, str]]:
     shares, confidence = summary["classes"], summary["confidence"]
-    shown = [f"{visible(name)} {share:.1%}" for name, share in list(shares.items())[:_SHOWN_CLASSES]]
+    shown = [f"{shortened(name)} {share:.1%}" for name, share in list(shares.items())[:_SHOWN_CLASSES]]
     hidden = len(shares) - len(shown)
-    unsure = f"{_tasks(confidence[f'under_{UNSURE}'])} under {UNSURE}, {confidence['tied']:,} tied"
+    unsure = f"{counted(confidence[f'under_{UNSURE}'], 'task')} under {UNSURE}, {confidence['tied']:,} tied"
     return [
         ("Classes", ", ".join(shown) + (f", and {hidden:,} more" if hidden else "")),
         ("Certainty", f"mean confidence {confidence['mean']:.3f}; {unsure}"),
@@ -145,16 +136,34 @@ def _numbers(summary: dict[str, Any]) -> list[tuple[str, str]]:
     numbers, error = summary["numbers"], summary["standard_error"]
     certainty = [] if error["mean"] is None else [f"mean standard error {error['mean']:.3g}"]
     if error["unknown"]:
-        certainty.append(f"{_tasks(error['unknown'])} with too few labels to tell")
+        certainty.append(f"{counted(error['unknown'], 'task')} with too few labels to tell")
     return [
         ("Numbers", f"mean {numbers['mean']:.4g}, from {numbers['lowest']:.4g} to {numbers['highest']:.4g}"),
         ("Certainty", "; ".join(certainty)),
     ]
 
 
+def _workers(ranked: dict[str, Any]) -> list[tuple[str, str]]:
+    told = [
+        (title, ", ".join(map(_worker, ranked[key])))
+        for title, key in (("Workers", "all"), ("Best", "best"), ("Worst", "worst"))
+        if ranked.get(key)
+    ]
+    if left_out := ranked.get("with_too_few_labels"):
+        have = "has" if left_out == 1 else "have"
+        told.append(
+            (
+                "Left out",
+                f"{counted(left_out, 'worker')} who {have} fewer than {_FEWEST_LABELS} labels, too few to rank",
+            )
+        )
+    return told
+
+
 def _worker(row: dict[str, Any]) -> str:
     worth = f"{row['accuracy']:.0%}" if "accuracy" in row else f"off by {row['rmse']:.3g}"
-    return f"{visible(row['worker'])} {worth} ({row['n_labels']:,.6g} labels)"
+    n = row["n_labels"]
+    return f"{shortened(row['worker'])} {worth} ({n:,.6g} {'label' if n == 1 else 'labels'})"
 
 
 def _score(score: dict[str, Any]) -> str:
@@ -163,13 +172,9 @@ def _score(score: dict[str, Any]) -> str:
         figures += f"calibration error {score['calibration_error']:.3f}"
     else:
         figures = f"mean absolute error {score['mae']:.4g}, root mean square error {score['rmse']:.4g}"
-    text = f"{figures}, on {_tasks(score['n_tasks'])}"
+    text = f"{figures}, on {counted(score['n_tasks'], 'task')}"
     if score["n_without_prediction"]:
-        text += f"; {_tasks(score['n_without_prediction'])} of known truth nobody voted on"
+        text += f"; {counted(score['n_without_prediction'], 'task')} of known truth nobody voted on"
     if score.get("gold_left_out"):
-        text += f"; {_tasks(score['gold_left_out'])} of --truth left out"
+        text += f"; {counted(score['gold_left_out'], 'task')} of --truth left out"
     return text
-
-
-def _tasks(n: int) -> str:
-    return f"{n:,} task" if n == 1 else f"{n:,} tasks"

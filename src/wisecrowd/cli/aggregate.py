@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wisecrowd.cli._outputs import Writer
     from wisecrowd.crowd import Crowd
 
-LABELS, WORKERS, POSTERIOR, MODEL = "labels.csv", "workers.csv", "posterior.csv", "model"
+LABELS, WORKERS, TASKS, POSTERIOR, MODEL = "labels.csv", "workers.csv", "tasks.csv", "posterior.csv", "model"
 
 
 @with_options(Reading)
@@ -67,7 +67,8 @@ def aggregate(
 ) -> None:
     """Infer the true label of every task, and what each worker is worth.
 
-    Writes labels.csv (task, label, confidence), workers.csv and run.json, the record of the run:
+    Writes labels.csv (task, label, confidence), workers.csv and run.json, the record of the run; a method that tells how
+    hard tasks are also writes tasks.csv:
 
       wisecrowd aggregate votes.csv -o results
 
@@ -96,14 +97,15 @@ def aggregate(
     if output is None and (proba or save):
         raise UsageError("--proba and --save write files; say where with -o FOLDER")
     chosen = _chosen(method, parameter or [], jobs)
+    inputs = [path for path in (votes, truth, score) if path is not None]
     if output is not None:
-        inputs = [path for path in (votes, truth, score) if path is not None]
         check_folder(output, [LABELS, WORKERS, *([POSTERIOR] if proba else []), RECORD], inputs)
-    crowd = reading.read(votes)
-    if proba and crowd.is_numeric:
-        raise UsageError("numbers have no probabilities of classes; leave --proba out")
-    gold = None if truth is None else read_truth(truth, reading, crowd)
-    known = None if score is None else read_truth(score, reading, crowd)
+    with reading.hushed(quiet=quiet):
+        crowd = reading.read(votes)
+        gold = None if truth is None else read_truth(truth, reading, crowd)
+        known = None if score is None else read_truth(score, reading, crowd)
+    _check_kind(chosen, crowd, proba=proba)
+    _warn_of_look_alikes(crowd, votes)
     with watched(quiet=quiet):
         fitted = chosen.fit(crowd, truth=gold)
     summary = summarise(fitted, crowd)
@@ -111,10 +113,15 @@ def aggregate(
         summary["gold"] = {"tasks": int(_tasks_of(gold, crowd).isin(crowd.tasks).sum())}
     if known is not None:
         summary["score"] = _score(known, gold, fitted, crowd)
-    run = record(fitted, crowd, source=str(votes), summary=summary)
+        if unknown := summary["score"].get("unknown_classes"):
+            warn(_nobody_chose(unknown, score, fitted))
+    command = {"votes": str(votes), **reading.recorded(votes), "truth": _text(truth), "score": _text(score)}
+    run = record(fitted, crowd, source=str(votes), command=command, summary=summary)
     kept = "nothing; -o FOLDER keeps the results"
     if output is not None:
-        run["files"] = _write(output, fitted, run, proba=proba, save=save)
+        tables = _tables(fitted, proba=proba)
+        check_folder(output, tables, inputs)  # some are known only now
+        run["files"] = _write(output, tables, fitted, run, save=save)
         kept = f"{', '.join(run['files'])} in {output}"
     if as_json:
         typer.echo(json.dumps(run, indent=2, ensure_ascii=False))
@@ -141,6 +148,36 @@ def _chosen(name: str, assignments: list[str], jobs: int) -> Aggregator:
     return method(**parameters)
 
 
+def _check_kind(chosen: Aggregator, crowd: Crowd, *, proba: bool) -> None:
+    """Refuse what does not go together, in the words of the command line."""
+    from wisecrowd.errors import InputError, UsageError
+
+    if proba and crowd.is_numeric:
+        raise UsageError("numbers have no probabilities of classes; leave --proba out")
+    if chosen.numeric is True and not crowd.is_numeric:
+        raise InputError(
+            f"{chosen.name} averages numbers, but these labels were read as classes; add --numeric if they are numbers, "
+            "or choose another method with -m"
+        )
+
+
+def _warn_of_look_alikes(crowd: Crowd, votes: Path) -> None:
+    """The one complaint of ``wisecrowd check`` that costs nothing to find and changes answers without a word."""
+    from wisecrowd.doctor.checks import _same_but_for_case_or_space
+    from wisecrowd.errors import some
+
+    alike = [] if crowd.classes is None else _same_but_for_case_or_space(crowd.classes)
+    if alike:
+        warn(
+            f"{len(alike):,} labels differ only by case or space, and count as different ({some(alike)}); "
+            f"see wisecrowd check {votes}"
+        )
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
 def _tasks_of(truth: pd.Series, crowd: Crowd) -> pd.Index:
     """The tasks of known truth, as the crowd writes them: a number in one file may be a text in another."""
     from wisecrowd.vocabulary import same_kind
@@ -151,26 +188,52 @@ def _tasks_of(truth: pd.Series, crowd: Crowd) -> pd.Index:
 def _score(known: pd.Series, gold: pd.Series | None, fitted: Aggregator, crowd: Crowd) -> dict[str, Any]:
     """How good the labels are on tasks that the method was not told the truth of."""
     from wisecrowd.errors import InputError
-    from wisecrowd.metrics import summary
 
     if gold is None:
-        return summary(known, fitted)
+        return _figures(known, fitted)
     told = _tasks_of(known, crowd).isin(_tasks_of(gold, crowd))
     if told.all():
         raise InputError(
             "every task of --score is among those of --truth, where the method was told; score other tasks"
         )
-    return summary(known[~told], fitted) | {"gold_left_out": int(told.sum())}
+    return _figures(known[~told], fitted) | {"gold_left_out": int(told.sum())}
 
 
-def _write(output: Path, fitted: Aggregator, run: dict[str, Any], *, proba: bool, save: bool) -> list[str]:
+def _figures(known: pd.Series, fitted: Aggregator) -> dict[str, Any]:
+    """The usual figures, and how many tasks are of which classes that the crowd never had."""
+    from wisecrowd._pairing import align
+    from wisecrowd.metrics import summary
+
+    figures: dict[str, Any] = summary(known, fitted)
+    if hasattr(fitted, "posterior_"):
+        both = align(known, fitted)
+        true = both.classes[both.truth]
+        counts = true[~true.isin(fitted.classes_)].value_counts(sort=False)
+        if len(counts):
+            figures["unknown_classes"] = {str(name): int(n) for name, n in counts.items()}
+    return figures
+
+
+def _nobody_chose(unknown: dict[str, int], score: Path | None, fitted: Aggregator) -> str:
+    from wisecrowd.doctor.findings import counted
+    from wisecrowd.errors import did_you_mean, some
+
+    tasks = sum(unknown.values())
+    return (
+        f"{score}: no label of the crowd is {some(unknown)}, so {counted(tasks, 'task')} of known truth "
+        f"{'counts' if tasks == 1 else 'count'} as wrong.{did_you_mean(next(iter(unknown)), map(str, fitted.classes_))}"
+    )
+
+
+def _write(
+    output: Path, tables: dict[str, pd.DataFrame], fitted: Aggregator, run: dict[str, Any], *, save: bool
+) -> list[str]:
     """Write everything there is to keep, and give the names of the files."""
     from wisecrowd._files import write_json
     from wisecrowd.cli._outputs import RECORD, table_of, write_all
 
-    tables = _tables(fitted, proba=proba)
     names = [*tables, *([MODEL] if save else []), RECORD]
-    stale = [name for name in (WORKERS, POSTERIOR, MODEL) if name not in names and (output / name).exists()]
+    stale = [name for name in (WORKERS, TASKS, POSTERIOR, MODEL) if name not in names and (output / name).exists()]
     if stale:
         warn(f"{', '.join(stale)} in {output}: left there by an earlier run, not part of this one")
     if save:
@@ -186,9 +249,9 @@ def _tables(fitted: Aggregator, *, proba: bool) -> dict[str, pd.DataFrame]:
 
     tables = {LABELS: labels_table(fitted)}
     if fitted.worker_index_ is not None:
-        workers = fitted.workers_.round(6).reset_index()
-        whole = (workers["n_labels"] == workers["n_labels"].round()).all()
-        tables[WORKERS] = workers.astype({"n_labels": "int64"}) if whole else workers
+        tables[WORKERS] = _counted_whole(fitted.workers_)
+    if hasattr(fitted, "posterior_") and hasattr(fitted, "tasks_"):  # of numbers, the labels tell all
+        tables[TASKS] = _counted_whole(fitted.tasks_)
     if proba:
         posterior = fitted.proba_.round(6)
         posterior.columns = posterior.columns.astype(str)
@@ -197,9 +260,18 @@ def _tables(fitted: Aggregator, *, proba: bool) -> dict[str, pd.DataFrame]:
     return tables
 
 
+def _counted_whole(table: pd.DataFrame) -> pd.DataFrame:
+    """A table for a file; its numbers of labels have no decimals unless votes were weighted."""
+    rounded = table.round(6).reset_index()
+    whole = (rounded["n_labels"] == rounded["n_labels"].round()).all()
+    return rounded.astype({"n_labels": "int64"}) if whole else rounded
+
+
 def _how(fitted: Aggregator) -> str:
+    from wisecrowd.doctor.findings import counted
+
     passes = getattr(fitted, "n_iter_", None)
     if passes is None:
         return f"{fitted.name}, {fitted.fit_seconds_:.2f} s"
     ended = "converged after" if getattr(fitted, "converged_", True) else "stopped before it converged, after"
-    return f"{fitted.name}, {ended} {passes:,} iterations, {fitted.fit_seconds_:.2f} s"
+    return f"{fitted.name}, {ended} {counted(passes, 'iteration')}, {fitted.fit_seconds_:.2f} s"

@@ -42,6 +42,7 @@ def fetch(name: Name) -> None:
     """
     from wisecrowd.datasets import fetch_dataset
 
+    _check_known(name)
     fetched = fetch_dataset(name)
     show_facts([("Fetched", repr(fetched)), ("Where", str(fetched.folder))])
 
@@ -61,23 +62,45 @@ def show_one(name: Name) -> None:
     from wisecrowd.cli._reading import located
     from wisecrowd.cli._summary import size
     from wisecrowd.datasets import load_dataset
+    from wisecrowd.doctor.findings import counted
 
-    found = load_dataset(located(Path(name)))
+    where = located(Path(name))
+    if not where.exists():
+        _check_known(name)
+    found = load_dataset(where)
     rows = [("Name", found.name), ("Votes", size(found.crowd))]
     if found.crowd.classes is not None:
         rows.append(("Classes", ", ".join(map(str, found.meta.get("class_names", found.crowd.classes)))))
     if found.truth is not None:
-        rows.append(("Truth", f"{len(found.truth):,} tasks"))
+        rows.append(("Truth", counted(len(found.truth), "task")))
     if found.splits is not None:
         rows.append(("Splits", ", ".join(f"{split} {n:,}" for split, n in found.splits.value_counts().items())))
     if found.features is not None:
-        rows.append(("Features", f"{found.features.shape[1]:,} numbers for each of {len(found.features):,} tasks"))
+        rows.append(
+            (
+                "Features",
+                f"{counted(found.features.shape[1], 'number')} for each of {counted(len(found.features), 'task')}",
+            )
+        )
     if found.texts is not None:
-        rows.append(("Texts", f"{len(found.texts):,} tasks"))
+        rows.append(("Texts", counted(len(found.texts), "task")))
     for key in ("source", "citation", "licence"):
         if found.meta.get(key):
             rows.append((key.capitalize(), _plain(found.meta[key])))
     show_facts([*rows, ("Where", str(found.folder))])
+
+
+def _check_known(name: str) -> None:
+    """Refuse a name that no dataset has, whatever was to be done with it."""
+    from wisecrowd.datasets import list_datasets
+    from wisecrowd.errors import InputError, did_you_mean
+
+    known = list_datasets().index
+    if name not in known:
+        raise InputError(
+            f"there is no dataset {name!r}; wisecrowd datasets lists those there are, and the variable WISECROWD_DATA "
+            f"names the folders to look in.{did_you_mean(name, known)}"
+        )
 
 
 def _list() -> None:

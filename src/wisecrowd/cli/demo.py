@@ -69,6 +69,8 @@ def _tell(demo: Demo) -> None:
     show(table(["method", "accuracy", "log loss", "iterations", "seconds"], rows))
     for name, reason in demo.contest.declined.items():
         show(f"{name} declined: {reason}", style="dim")
+    for note in demo.contest.footnotes(demo.crowd.n_classes):
+        show(note, style="dim")
     show(demo.contest.in_words(demo.crowd.n_tasks))
 
     heading("Do they agree? Tasks that get the same label from two methods")
@@ -99,7 +101,10 @@ def _files(demo: Demo, output: Path) -> dict[Path, Writer]:
     from wisecrowd.run import record
 
     methods = demo.contest.table().round(6).reset_index()
-    run = record(demo.fitted, demo.crowd, demo_seconds=round(demo.seconds, 3), declined=demo.contest.declined)
+    notes = demo.contest.footnotes(demo.crowd.n_classes)
+    run = record(
+        demo.fitted, demo.crowd, demo_seconds=round(demo.seconds, 3), declined=demo.contest.declined, footnotes=notes
+    )
     return {
         output / RECORD: lambda path: write_json(path, run),
         output / VOTES: lambda path: io.write(demo.crowd, path),

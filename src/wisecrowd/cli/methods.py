@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wisecrowd.cli._console import heading, show, show_facts, show_verbatim, table
+from wisecrowd.cli._console import GAP, console, heading, show, show_facts, show_verbatim, table
 
 if TYPE_CHECKING:
     from wisecrowd.base import Method
 
 WIDTH = 80
+
+SUMMARY = "what it assumes"
+#: What stands before the summary of a method that takes no classes.
+NUMBERS = "[numbers] "
 
 
 def methods(
@@ -45,13 +49,29 @@ def _list() -> None:
     from wisecrowd.registry import kind_of
     from wisecrowd.registry import methods as known
 
-    rows = [
-        (name, kind_of(method), method.summary(), short(method.references[0]) if method.references else "")
-        for name, method in known().items()
-    ]
-    show(table(["method", "kind", "what it assumes", "paper"], rows, left=4, fold="what it assumes"))
+    found = known()
+    columns = {
+        "method": list(found),
+        "kind": [kind_of(method) for method in found.values()],
+        SUMMARY: [(NUMBERS if method.numeric else "") + method.summary() for method in found.values()],
+        "paper": [short(method.references[0]) if method.references else "" for method in found.values()],
+    }
+    if len(set(columns["kind"])) == 1:
+        del columns["kind"]
+    others = [max(map(len, [title, *cells])) for title, cells in columns.items() if title != SUMMARY]
+    room = max(console().width - sum(others) - GAP * len(others), 20)
+    columns[SUMMARY] = [_cut(text, room) for text in columns[SUMMARY]]
+    rows = list(zip(*columns.values(), strict=True))
+    show(table(list(columns), rows, left=len(columns), fold=SUMMARY))
     show()
+    if any(method.numeric for method in found.values()):
+        show(f"{NUMBERS.strip()} takes labels that are numbers, read with --numeric")
     show("The page of a method: wisecrowd methods dawid-skene")
+
+
+def _cut(text: str, room: int) -> str:
+    """As much of a text as goes on two lines."""
+    return " ".join(textwrap.wrap(text, room, max_lines=2, placeholder=" …", break_on_hyphens=False))
 
 
 def _page(method: type[Method]) -> None:
@@ -68,7 +88,8 @@ def _page(method: type[Method]) -> None:
         rows = [(field.name, _default(field), field.metadata.get("help", "")) for field in fields]
         show(table(["name", "default", "meaning"], rows, left=3, fold="meaning"))
     heading("On the command line")
-    show_verbatim(f"  wisecrowd aggregate votes.csv -m {method.name} -o results")
+    votes = "ratings.csv --numeric" if method.numeric else "votes.csv"
+    show_verbatim(f"  wisecrowd aggregate {votes} -m {method.name} -o results")
     if example:
         heading("In Python")
         show_verbatim(textwrap.indent(example, "  "))

@@ -23,7 +23,12 @@ def simulate(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", parser=place, metavar="FILE", show_default=False, help="The votes: .csv, .tsv or .parquet."
+            "--output",
+            "-o",
+            parser=place,
+            metavar="FILE",
+            show_default=False,
+            help="The votes: .csv, .tsv or .parquet.",
         ),
     ],
     tasks: Annotated[int, typer.Option(metavar="N", min=1, help="Number of tasks.")] = 1000,
@@ -78,6 +83,8 @@ def simulate(
     from wisecrowd.errors import UsageError
     from wisecrowd.simulate import simulate_crowd
 
+    if output.suffix not in (".csv", ".tsv", ".parquet"):
+        raise UsageError(f"cannot tell from the name {output} what to write; end it in .csv, .tsv or .parquet")
     truth, kinds = (output.with_name(f"{output.stem}-{what}{output.suffix}") for what in ("truth", "workers"))
     for path in (output, truth, kinds):
         check_writable(path)

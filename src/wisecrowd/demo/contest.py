@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,14 @@ from wisecrowd.base import Aggregator, Method
 from wisecrowd.demo.crowd import DigitsCrowd
 from wisecrowd.errors import NotConverged, WisecrowdError
 from wisecrowd.registry import kind_of, methods
+
+#: Parameters with which methods enter that would otherwise take most of the demo's time.
+SETTINGS: dict[str, dict[str, Any]] = {"ebcc": {"n_init": 5}}
+
+#: Why a method may do no better than guessing on such a crowd.
+REASONS = {
+    "minimax-entropy": "its ridge grows with the square of the number of classes, and outweighs the few votes of a worker"
+}
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,29 @@ class Contest:
         chosen = np.stack([entry.fitted.posterior_.argmax(axis=1) for entry in self.entries])
         return pd.DataFrame((chosen[:, None] == chosen).mean(axis=2), index=names, columns=names)
 
+    def footnotes(self, n_classes: int) -> list[str]:
+        """What must be known of some entries: those that do no better than guessing, and those not out of the box.
+
+        >>> from wisecrowd import Crowd, MinimaxEntropy
+        >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "dog")])
+        >>> [note] = Contest([Entry(MinimaxEntropy().fit(crowd), 0.5, 0.7, 0.0)], {}).footnotes(n_classes=2)
+        >>> note.partition(":")[0]
+        'minimax-entropy does no better than guessing (50%)'
+        """
+        chance = 1 / n_classes
+        notes = [
+            f"{entry.method} does no better than guessing ({chance:.0%}): "
+            f"{REASONS.get(entry.method, 'it does not suit this crowd')}. See wisecrowd methods {entry.method}"
+            for entry in self.entries
+            if entry.accuracy <= chance
+        ]
+        for entry in self.entries:
+            if given := SETTINGS.get(entry.method):
+                chosen = " ".join(f"-p {name}={value}" for name, value in given.items())
+                usual = ", ".join(str(getattr(type(entry.fitted)(), name)) for name in given)
+                notes.append(f"{entry.method} ran with {chosen}, to save time; usual: {usual}.")
+        return notes
+
     def in_words(self, n_tasks: int) -> str:
         """What the best entry gains over counting votes.
 
@@ -89,12 +120,14 @@ class Contest:
         accuracy = {entry.method: entry.accuracy for entry in self.entries}
         best = self.entries[0]
         gain = round((best.accuracy - accuracy["majority-vote"]) * n_tasks)
-        return f"From the same votes, {best.method} gets {gain:,} more tasks right than a plain majority."
+        more = "1 more task" if gain == 1 else f"{gain:,} more tasks"
+        return f"From the same votes, {best.method} gets {more} right than a plain majority."
 
 
 def _aggregate(method: type[Method], demo: DigitsCrowd) -> Aggregator:
     aggregator = cast(type[Aggregator], method)
-    return aggregator().fit(demo.simulation.crowd, demo.features if aggregator.uses_features else None)
+    fresh = aggregator(**SETTINGS.get(aggregator.name, {}))
+    return fresh.fit(demo.simulation.crowd, demo.features if aggregator.uses_features else None)
 
 
 #: How a method of each kind answers for the demo's crowd. A new kind of method enters the contest here.
@@ -102,7 +135,7 @@ RUNNERS: dict[str, Callable[[type[Method], DigitsCrowd], Aggregator]] = {"aggreg
 
 
 def hold_contest(demo: DigitsCrowd, only: Collection[str] | None = None) -> Contest:
-    """Let every method of the registry that wants classes answer, as it comes out of the box, or ``only`` some.
+    """Let every method of the registry that wants classes answer, out of the box but for `SETTINGS`, or ``only`` some.
 
     >>> from wisecrowd.demo.crowd import digits_crowd
     >>> contest = hold_contest(digits_crowd(), only=["dawid-skene", "majority-vote"])

@@ -73,10 +73,10 @@ class Demo:
         """One sentence on whether the bad workers were named, and the good ones spared."""
         accused = pd.Series({verdict.worker: verdict.finding in ACCUSATIONS for verdict in self.verdicts})
         harmful = self.simulation.kind.map(lambda kind: DESERVED[kind] <= ACCUSATIONS)
-        wronged = int(accused[~harmful].sum())
+        named, wronged = int(accused[harmful].sum()), int(accused[~harmful].sum())
         return (
-            f"Of {harmful.sum()} who harm, {accused[harmful].sum()} were named; of {(~harmful).sum()} who mean well, "
-            f"{wronged or 'none'} {'were' if wronged > 1 else 'was'} accused."
+            f"Of {harmful.sum()} who harm, {named} {'was' if named == 1 else 'were'} named; "
+            f"of {(~harmful).sum()} who mean well, {wronged or 'none'} {'were' if wronged > 1 else 'was'} accused."
         )
 
     def workers(self) -> pd.DataFrame:

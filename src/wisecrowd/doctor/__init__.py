@@ -20,8 +20,8 @@ from wisecrowd._building import as_table
 from wisecrowd.crowd import Crowd
 from wisecrowd.doctor.checks import check_crowd, numbers_as_classes
 from wisecrowd.doctor.findings import Examination, Finding, counted
-from wisecrowd.errors import InputError, some
-from wisecrowd.io.formats import Options, Votes, drop_holes, find_format
+from wisecrowd.errors import InputError
+from wisecrowd.io.formats import Options, Votes, find_format
 from wisecrowd.io.problems import EmptyInput, MissingColumn, MixedTypes
 from wisecrowd.io.tables import Columns
 
@@ -48,15 +48,17 @@ def examine(source: Any, *, format: str | None = None, **options: Any) -> Examin
     if isinstance(source, Crowd):
         return Examination(source=name, summary=repr(source), findings=tuple(check_crowd(source, settled=True)))
     findings: list[Finding] = []
-    crowd = None
+    summary = ""
     try:
         votes = _votes(source, format, wanted, findings)
         votes = _complete(votes, wanted, findings)
-        crowd = _crowd(votes, wanted, findings)
-        findings += check_crowd(crowd, settled=wanted.duplicates != "error")
+        crowd, settled = _crowds(votes, wanted, findings)
+        summary = repr(settled)
+        named = wanted.classes is not None or votes.classes is not None
+        findings += check_crowd(crowd, settled=wanted.duplicates != "error", named=named)
     except InputError as error:
         findings.append(_unreadable(error))
-    return Examination(source=name, summary="" if crowd is None else repr(crowd), findings=tuple(findings))
+    return Examination(source=name, summary=summary, findings=tuple(findings))
 
 
 def _unreadable(error: InputError) -> Finding:
@@ -104,8 +106,9 @@ def _complete(votes: Votes, options: Options, findings: list[Finding]) -> Votes:
                     name=name,
                     severity="note" if options.missing == "drop" else "error",
                     count=rows.size,
-                    examples=tuple(rows[:3].tolist()),
-                    message=f"{rows.size:,} of {counted(table.num_rows, 'row')} without a {column} (row {some(rows)})",
+                    examples=tuple(votes.places(rows[:3].tolist())[1]),
+                    message=f"{rows.size:,} of {counted(table.num_rows, 'row')} without a {column} "
+                    f"({votes.where(rows.tolist())})",
                     fix="" if options.missing == "drop" else 'Drop such rows: missing="drop" (--missing drop).',
                 )
             )
@@ -118,18 +121,17 @@ def _complete(votes: Votes, options: Options, findings: list[Finding]) -> Votes:
                     name="bad-weights",
                     severity="error",
                     count=rows.size,
-                    examples=tuple(rows[:3].tolist()),
-                    message=f"{counted(rows.size, 'weight')} not finite and positive (row {some(rows)})",
+                    examples=tuple(votes.places(rows[:3].tolist())[1]),
+                    message=f"{counted(rows.size, 'weight')} not finite and positive ({votes.where(rows.tolist())})",
                     fix="Leave out votes that should not count.",
                 )
             )
             table = table.drop_columns("weight")
-    return replace(votes, table=drop_holes(table))
+    return replace(votes, table=table).complete()
 
 
-def _crowd(votes: Votes, options: Options, findings: list[Finding]) -> Crowd:
-    """The crowd of all that can be used; what stands in the way is reported and put aside."""
-    options = replace(options, duplicates="keep")
+def _crowds(votes: Votes, options: Options, findings: list[Finding]) -> tuple[Crowd, Crowd]:
+    """The crowd of all votes that can be used, and what the options leave of it; what stands in the way is reported."""
     label = votes.table["label"]
     if pa.types.is_floating(label.type) and not (votes.numeric or options.numeric):
         numbers = pd.unique(label.to_numpy())
@@ -138,14 +140,19 @@ def _crowd(votes: Votes, options: Options, findings: list[Finding]) -> Crowd:
             findings.append(numbers_as_classes("error", fractions))
             options = replace(options, numeric=True)
     try:
-        return votes.crowd(options)
+        return _with_and_without_repeats(votes, options)
     except EmptyInput:
         raise
     except InputError as error:
         findings.append(Finding(name="unknown-ids", severity="error", count=1, message=str(error)))
     try:
         votes = replace(votes, tasks=None, workers=None, classes=None)
-        return votes.crowd(replace(options, tasks=None, workers=None, classes=None))
+        return _with_and_without_repeats(votes, replace(options, tasks=None, workers=None, classes=None))
     except InputError:
         del findings[-1]  # it was not the vocabulary
         raise
+
+
+def _with_and_without_repeats(votes: Votes, options: Options) -> tuple[Crowd, Crowd]:
+    everything = votes.crowd(replace(options, duplicates="keep"))
+    return everything, everything if options.duplicates in ("error", "keep") else votes.crowd(options)

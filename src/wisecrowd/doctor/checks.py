@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from wisecrowd.crowd import Crowd
 from wisecrowd.doctor.findings import Finding, Severity, counted
 from wisecrowd.errors import some
+from wisecrowd.io.numerals import suspect_numbers
 
 #: A worker's habit shows after this many votes, and a class can be learnt from as many.
 ENOUGH_VOTES = 5
-#: More different whole numbers than this are hardly classes.
-MANY_CLASSES = 30
 #: Words that people write when they have no answer.
 _NO_ANSWER = frozenset({"", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown", "?", "-", "."})
 
 
-def check_crowd(crowd: Crowd, *, settled: bool) -> Iterator[Finding]:
-    """Everything about a crowd; ``settled`` says that repeated votes are in it by somebody's choice.
+def check_crowd(crowd: Crowd, *, settled: bool, named: bool = False) -> Iterator[Finding]:
+    """Everything about a crowd; ``settled`` says that repeated votes are in it by somebody's choice, ``named`` that
+    somebody listed the classes.
 
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "Cat"), ("t2", "bob", "dog")])
     >>> [finding.name for finding in check_crowd(crowd, settled=True)]
@@ -42,7 +42,7 @@ def check_crowd(crowd: Crowd, *, settled: bool) -> Iterator[Finding]:
     yield from _alike("ids-differ-by-case-or-space", "id", [crowd.tasks, crowd.workers])
     yield from _line_breaks([crowd.tasks, crowd.workers, crowd.classes])
     if crowd.classes is not None:
-        yield from _about_classes(crowd, crowd.classes)
+        yield from _about_classes(crowd, crowd.classes, named)
 
 
 def numbers_as_classes(severity: Severity, numbers: Any) -> Finding:
@@ -214,11 +214,11 @@ def _line_breaks(indexes: list[pd.Index | None]) -> Iterator[Finding]:
             count=len(broken),
             examples=tuple(broken[:3]),
             message=f"{counted(len(broken), 'text')} with a line break in it ({some(broken)}), which may be several rows",
-            fix="Look for a quotation mark that is never closed.",
+            fix="Look for a quotation mark that is closed too late.",
         )
 
 
-def _about_classes(crowd: Crowd, classes: pd.Index) -> Iterator[Finding]:
+def _about_classes(crowd: Crowd, classes: pd.Index, named: bool) -> Iterator[Finding]:
     votes = np.bincount(crowd.label, minlength=len(classes))
     used, unused = classes[votes > 0], classes[votes == 0]
     rare = classes[(votes > 0) & (votes < ENOUGH_VOTES)]
@@ -247,13 +247,9 @@ def _about_classes(crowd: Crowd, classes: pd.Index) -> Iterator[Finding]:
             message=f"{len(rare):,} of {len(classes):,} classes have fewer than {ENOUGH_VOTES} votes ({some(rare)}): too "
             "few to learn what they are mistaken for",
         )
-    numbers = pd.to_numeric(pd.Series(used.astype(str)), errors="coerce").to_numpy(dtype=np.float64)
-    if len(used) and np.isfinite(numbers).all():
-        fractions = used[numbers != np.round(numbers)]
-        if len(fractions):
-            yield numbers_as_classes("error", fractions)
-        elif len(used) > MANY_CLASSES:
-            yield numbers_as_classes("warning", used)
+    suspect = used[:0] if named else suspect_numbers(used)
+    if len(suspect):
+        yield numbers_as_classes("warning", suspect)
     empty = [text for text in used if isinstance(text, str) and text.strip().lower() in _NO_ANSWER]
     if empty:
         yield Finding(

@@ -11,7 +11,7 @@ import pandas as pd
 from wisecrowd._building import Missing, Vocabulary
 from wisecrowd._rows import Duplicates
 from wisecrowd.crowd import Crowd
-from wisecrowd.errors import InputError, UsageError
+from wisecrowd.errors import InputError, UsageError, some
 from wisecrowd.io.formats import Format, Options, about, find_format, formats
 
 __all__ = ["Format", "Options", "find_format", "formats", "read", "read_truth", "write"]
@@ -44,6 +44,7 @@ def read(
     >>> read("votes.csv")
     Crowd(3 labels: 2 tasks x 2 workers, 2 classes, 1.5 labels/task)
     """
+    _refuse_no_path(path, "a dataframe becomes a crowd by Crowd.from_frame(df)")
     options = Options(
         task=task,
         worker=worker,
@@ -76,6 +77,7 @@ def read_truth(
     >>> read_truth("gold.csv").to_dict()
     {'t1': 'cat', 't2': 'dog'}
     """
+    _refuse_no_path(path, "truth in memory is used as it is, as a Series by task")
     form = find_format(Path(path), format)
     with about(Path(path)):
         found = None if form.truth is None else form.truth(Path(path), task, truth)
@@ -83,10 +85,13 @@ def read_truth(
             raise InputError(f"the truth was wanted, but this {form.name} data does not hold it")
         series = found["truth"]
         if numeric:
-            try:
-                return pd.to_numeric(series).astype(float)
-            except ValueError as error:
-                raise InputError(f"numbers were wanted as the truth: {error}") from None
+            values = pd.to_numeric(series, errors="coerce").astype(float)
+            bad = series[values.isna()]
+            if len(bad):
+                raise InputError(
+                    f"numbers were wanted as the truth; got {some(bad[:1])} for the task {some(bad.index[:1])}"
+                )
+            return values
         return series
 
 
@@ -100,6 +105,11 @@ def write(crowd: Crowd, path: str | os.PathLike[str], *, format: str | None = No
     >>> read("votes.parquet") == crowd
     True
     """
+    if not isinstance(crowd, Crowd):
+        raise UsageError(
+            f"a crowd was wanted, for its votes are written; got {type(crowd).__name__}. "
+            "A fitted method is written by its own save(path)"
+        )
     target = Path(path)
     writers = [form for form in formats().values() if form.write is not None]
     if format is not None:
@@ -116,3 +126,8 @@ def write(crowd: Crowd, path: str | os.PathLike[str], *, format: str | None = No
         known = ", ".join(writer.name for writer in writers)
         raise UsageError(f"wisecrowd reads {form.name} but does not write it; it writes {known}")
     form.write(crowd, target)
+
+
+def _refuse_no_path(path: Any, advice: str) -> None:
+    if not isinstance(path, str | os.PathLike):
+        raise UsageError(f"the path of a file or folder was wanted; got {type(path).__name__}. {advice}")

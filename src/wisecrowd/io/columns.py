@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from wisecrowd.errors import did_you_mean, some
 from wisecrowd.io.problems import MissingColumn
@@ -37,13 +37,42 @@ def find_column(names: Sequence[str], role: str, given: str | None = None) -> st
         ...
     wisecrowd.io.problems.MissingColumn: the task column could be 'item' or 'unit_id'; say which: task="item" (--task item)
     """
-    found = _find(names, role, given)
-    if list(names).count(found) > 1:
+    return find_columns(names, {role: given})[role]
+
+
+def find_columns(names: Sequence[str], wanted: Mapping[str, str | None]) -> dict[str, str]:
+    """The columns that play several roles, where names may be given; all that are missing are told at once.
+
+    >>> find_columns(["question", "who", "answer"], {"task": None, "worker": "who"})
+    {'task': 'question', 'worker': 'who'}
+    """
+    found: dict[str, str] = {}
+    absent: list[str] = []
+    problems: list[str] = []
+    for role, given in wanted.items():
+        try:
+            column = _find(names, role, given)
+            if column is None:
+                absent.append(role)
+            else:
+                found[role] = column
+        except MissingColumn as error:
+            problems.append(str(error))
+    if absent:
+        problems.append(_missing(names, absent))
+    if problems:
+        raise MissingColumn(". ".join(problems), tuple(role for role in wanted if role not in found))
+    return found
+
+
+def _find(names: Sequence[str], role: str, given: str | None) -> str | None:
+    found = _named(names, role, given)
+    if list(names).count(str(found)) > 1:
         raise MissingColumn(f"there are several columns called {found!r}; give each a name of its own")
     return found
 
 
-def _find(names: Sequence[str], role: str, given: str | None) -> str:
+def _named(names: Sequence[str], role: str, given: str | None) -> str | None:
     if given is not None:
         if given not in names:
             raise MissingColumn(
@@ -62,7 +91,7 @@ def _find(names: Sequence[str], role: str, given: str | None) -> str:
             )
         if found:
             return found[0]
-    raise MissingColumn(_missing(names, role))
+    return None
 
 
 def plain(name: str) -> str:
@@ -74,8 +103,12 @@ def plain(name: str) -> str:
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
-def _missing(names: Sequence[str], role: str) -> str:
-    message = f"there is no {role} column; the columns are {some(names, 12)}. "
+def _missing(names: Sequence[str], roles: Sequence[str]) -> str:
+    listed = " and ".join(", ".join(roles).rsplit(", ", 1))
+    several = len(roles) > 1
+    message = (
+        f"there {'are' if several else 'is'} no {listed} column{'s' * several}; the columns are {some(names, 12)}. "
+    )
     separators = [mark for mark in ";\t|, " if len(names) == 1 and mark in names[0].strip()]
     if separators:
         return (
@@ -86,7 +119,8 @@ def _missing(names: Sequence[str], role: str) -> str:
             "If the first line is a vote already, put the header task,worker,label above it; if rows are tasks and "
             'columns are workers, say format="mace" (--format mace). '
         )
-    message += f'Say which it is: {role}="NAME" (--{role} NAME)'
-    if role == "worker":
+    keywords, options = (", ".join(f'{role}="NAME"' for role in roles), " ".join(f"--{role} NAME" for role in roles))
+    message += f"Say which {'they are' if several else 'it is'}: {keywords} ({options})"
+    if "worker" in roles:
         message += ", or worker=False (--no-workers) if nobody knows who said what"
     return message

@@ -15,9 +15,10 @@ from wisecrowd._files import atomic_path
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import InputError
 from wisecrowd.io import _text
-from wisecrowd.io.columns import ROLES, find_column, plain
+from wisecrowd.io.columns import ROLES, find_columns, plain
 from wisecrowd.io.formats import Format, Options, Truth, Votes
 from wisecrowd.io.problems import EmptyInput
+from wisecrowd.io.records import lines_of_records, refuse_open_quote
 from wisecrowd.io.tables import Columns, text_portions, truth_frame
 
 _CODED = pa.dictionary(pa.int32(), pa.string())
@@ -32,11 +33,12 @@ def read_votes(path: Path, options: Options, separator: str = ",") -> Votes:
     >>> read_votes(path, Options()).table.to_pylist()
     [{'task': '007', 'worker': 'ann', 'label': 'NA'}]
     """
-    names, separator = _header(_text.head_lines(path), separator)
+    names, separator = _header(path, separator)
     columns = Columns.choose(names, options)
     kinds = {name: pa.string() for name in columns.roles.values()}
     kinds |= {name: _CODED for role, name in columns.roles.items() if role in ("worker", "label")}
-    return columns.votes(_table(path, separator, kinds))
+    table = _table(path, separator, kinds)
+    return columns.votes(table, lambda rows: lines_of_records(path, separator, [row + 1 for row in rows]))
 
 
 def read_truth(path: Path, task: str | None = None, truth: str | None = None, separator: str = ",") -> Truth:
@@ -47,11 +49,11 @@ def read_truth(path: Path, task: str | None = None, truth: str | None = None, se
     >>> read_truth(path).to_dict()
     {'truth': {'007': 'cat'}}
     """
-    names, separator = _header(_text.head_lines(path), separator)
-    task, truth = find_column(names, "task", task), find_column(names, "truth", truth)
+    names, separator = _header(path, separator)
+    found = find_columns(names, {"task": task, "truth": truth})
     split = "split" if "split" in names else None
-    kinds = {name: pa.string() for name in (task, truth, split) if name is not None}
-    return truth_frame(_table(path, separator, kinds), task, truth, split)
+    kinds = {name: pa.string() for name in (*found.values(), split) if name is not None}
+    return truth_frame(_table(path, separator, kinds), found["task"], found["truth"], split)
 
 
 def read_cells(path: Path) -> list[pa.ChunkedArray]:
@@ -62,15 +64,19 @@ def read_cells(path: Path) -> list[pa.ChunkedArray]:
     >>> [column.to_pylist() for column in read_cells(path)]
     [['cat', None], [None, 'dog'], ['dog', 'dog']]
     """
-    names = [str(place) for place in range(len(_first_row(_text.head_lines(path), ",")))]
+    lines = _text.head_lines(path)
+    refuse_open_quote(path, ",")
+    names = [str(place) for place in range(len(_first_row(lines, ",")))]
     return list(_table(path, ",", dict.fromkeys(names, pa.string()), header=False).columns)
 
 
-def _header(lines: list[str], separator: str) -> tuple[list[str], str]:
+def _header(path: Path, separator: str) -> tuple[list[str], str]:
     """The column names, and what separates them: as the format has it, or as the first line plainly has it."""
+    lines = _text.head_lines(path)
     first = next(line for line in lines if line.strip())
     if separator not in first:
         separator = next((mark for mark in ",\t;|" if mark in first), separator)
+    refuse_open_quote(path, separator)
     return _first_row(lines, separator), separator
 
 
@@ -121,8 +127,10 @@ def _table(path: Path, separator: str, kinds: dict[str, pa.DataType], *, header:
     with contextlib.suppress(pa.ArrowInvalid):
         read(use_threads=False)  # one thread counts the rows
     row = ragged[0]
+    lines = lines_of_records(path, separator, [row.number - 1])
+    place = f"row {row.number}" if lines is None else f"line {lines[0]}"
     raise InputError(
-        f"row {row.number} has {row.actual_columns} columns, not {row.expected_columns}: {row.text[:80]!r}; "
+        f"{place} has {row.actual_columns} columns, not {row.expected_columns}: {row.text[:80]!r}; "
         f"put quotes around values that hold {separator!r}"
     )
 

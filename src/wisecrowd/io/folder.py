@@ -30,9 +30,9 @@ import pyarrow.parquet as pq
 from wisecrowd._files import read_json, write_json
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import InputError, UsageError, some
-from wisecrowd.io.columns import find_column
 from wisecrowd.io.formats import Format, Options, Truth, Votes
 from wisecrowd.io.parquet import read_schema, read_truth, read_votes, write_votes
+from wisecrowd.io.tables import Columns
 
 ANNOTATIONS, TRUTH, META = "annotations.parquet", "truth.parquet", "meta.json"
 
@@ -77,7 +77,7 @@ def _votes(path: Path, options: Options) -> Votes:
     if meta.get("worker_ids") is False and options.worker is None:
         options = replace(options, worker=False)
     schema = read_schema(file)
-    floating = pa.types.is_floating(schema.field(find_column(schema.names, "label", options.label)).type)
+    floating = pa.types.is_floating(schema.field(Columns.choose(schema.names, options).label).type)
     numeric = options.numeric or meta.get("numeric", floating) is True
     return replace(
         read_votes(file, options),

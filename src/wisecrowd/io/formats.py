@@ -6,8 +6,9 @@ import contextlib
 import importlib
 import logging
 import pkgutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
@@ -21,10 +22,16 @@ from wisecrowd import vocabulary as vocab
 from wisecrowd._building import Missing, Vocabulary
 from wisecrowd._rows import Duplicates
 from wisecrowd.crowd import Crowd
-from wisecrowd.errors import InputError, UsageError, did_you_mean, one_of
+from wisecrowd.errors import DataWarning, InputError, UsageError, did_you_mean, one_of, some
+from wisecrowd.io.numerals import numbers, suspect_numbers
 from wisecrowd.io.problems import EmptyInput
 
 log = logging.getLogger("wisecrowd.io")
+
+_SHEET = ("a spreadsheet", "save its sheet as CSV in UTF-8 first")
+_ARCHIVE = ("an archive", "unpack it first, and give the file or folder that was in it")
+#: What people try, by suffix: what it is, and what to do instead.
+_NOT_READ = dict.fromkeys((".xlsx", ".xls", ".ods"), _SHEET) | dict.fromkeys((".zip", ".7z", ".tar", ".tgz"), _ARCHIVE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +76,43 @@ class Votes:
     classes: Vocabulary = None
     numeric: bool = False
     notes: tuple[str, ...] = ()
+    #: The lines of the file on which some rows are, where rows are lines at all; None also when it cannot be told.
+    lines: Callable[[Sequence[int]], list[int] | None] | None = None
+
+    def where(self, rows: Sequence[int]) -> str:
+        """How to call the places of some rows: the lines of the file, or else the positions from 0.
+
+        >>> Votes(table=pa.table({"task": []}), lines=lambda rows: [row + 2 for row in rows]).where([0, 3])
+        'line 2, 5'
+        """
+        word, places = self.places(rows[:4])  # one more than a message shows
+        return f"{word} {some(places)}"
+
+    def places(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        """What places are called, and the numbers of those of some rows.
+
+        >>> Votes(table=pa.table({"task": []})).places([0, 3])
+        ('row', [0, 3])
+        """
+        lines = None if self.lines is None else self.lines(rows)
+        return ("row", list(rows)) if lines is None else ("line", lines)
+
+    def complete(self) -> Votes:
+        """The votes in rows that have a value in every column; they still know their lines.
+
+        >>> table = pa.table({"task": ["a", None, "b"], "label": [1.0, 2.0, 3.0]})
+        >>> Votes(table=table, lines=lambda rows: [row + 2 for row in rows]).complete().where([1])
+        'line 4'
+        """
+        holes = np.logical_or.reduce([vocab.missing_mask(column) for column in self.table.columns])
+        if not holes.any():
+            return self
+        kept, lines = np.flatnonzero(~holes), self.lines
+        return replace(
+            self,
+            table=self.table.filter(pa.array(~holes)),
+            lines=None if lines is None else lambda rows: lines(kept[list(rows)].tolist()),
+        )
 
     def crowd(self, options: Options) -> Crowd:
         """Judge the votes: a crowd, or an error that says what is wrong."""
@@ -77,9 +121,10 @@ class Votes:
             raise EmptyInput("there are no votes in it: a row per vote was wanted, with a task, a worker and a label")
         if numeric:
             place = table.column_names.index("label")
-            table = table.set_column(place, "label", numbers(table["label"], "label"))
+            table = table.set_column(place, "label", numbers(table["label"], "label", self.where))
+        self._refuse_bad_rows(table, options)
         if options.missing == "drop":
-            table = drop_holes(table)
+            table = replace(self, table=table).complete().table
         given: dict[str, Any] = {
             "tasks": self.tasks if options.tasks is None else options.tasks,
             "workers": self.workers if options.workers is None else options.workers,
@@ -94,6 +139,24 @@ class Votes:
             duplicates=options.duplicates,
             **given,
         )
+
+    def _refuse_bad_rows(self, table: pa.Table, options: Options) -> None:
+        """Say on which lines of the file something is wrong, while rows are still in the order of the file."""
+        if self.lines is None:
+            return
+        if options.missing == "error":
+            for role in ("task", "worker", "label"):
+                if role in table.column_names:
+                    vocab.refuse_missing(table[role], role, self.where)
+        if "weight" in table.column_names:
+            weight = table["weight"].to_numpy()
+            bad = ~(np.isfinite(weight) & (weight > 0))
+            rows = np.flatnonzero(bad & ~np.isnan(weight) if options.missing == "drop" else bad)
+            if rows.size:
+                raise InputError(
+                    f"{rows.size:,} of {len(weight):,} weights are not finite and positive ({self.where(rows.tolist())}); "
+                    "drop votes that should not count"
+                )
 
 
 Truth: TypeAlias = pd.DataFrame  # indexed by task, with the column "truth" and perhaps "split"
@@ -132,7 +195,18 @@ class Format:
             votes = self.votes(path, options)
             for note in votes.notes:
                 log.info("%s: %s", path, note)
-            return votes.crowd(options)
+            crowd = votes.crowd(options)
+        if crowd.classes is not None and votes.classes is None and options.classes is None:
+            suspect = suspect_numbers(crowd.classes)
+            if len(suspect):
+                warnings.warn(
+                    f"{path}: the labels are numbers, and each of the {len(suspect):,} is a class of its own "
+                    f"({some(suspect)}); if they measure something, say numeric=True (--numeric); if they are names, "
+                    "list them as classes= (--classes)",
+                    DataWarning,
+                    stacklevel=3,
+                )
+        return crowd
 
 
 @cache
@@ -160,21 +234,44 @@ def find_format(path: Path, name: str | None = None) -> Format:
             raise UsageError(
                 f"no format is called {name!r}; there are {', '.join(formats())}.{did_you_mean(name, formats())}"
             )
+        if path.is_dir() and formats()[name].is_table:
+            raise InputError(f"{path} is a folder, but {name} is the format of a file.{_inside(path)}")
         return formats()[name]
+    if str(path) == "-":
+        raise InputError("votes are not read from standard input; save them to a file, and give its name")
     if not path.exists():
         near = did_you_mean(path.name, [entry.name for entry in path.parent.iterdir()]) if path.parent.is_dir() else ""
         raise InputError(f"there is no file or folder {path}.{near}")
     if path.is_file() and path.stat().st_size == 0:
         raise EmptyInput(f"{path} is empty; a file with a row per vote was wanted")
+    if path.is_file() and path.suffix.lower() in _NOT_READ:
+        what, advice = _NOT_READ[path.suffix.lower()]
+        raise InputError(f"{path} is {what}, which is not read; {advice}")
     looks = [form for form in formats().values() if form.sniff(path)]
     called = [form for form in formats().values() if path.is_file() and form.matches(path)]
     known = [form for form in looks if form in called] + looks + called
+    if not known and path.is_dir():
+        raise InputError(
+            f"{path} is a folder, but no dataset: there is no annotations.parquet in it, nor another tool's files."
+            f"{_inside(path)}"
+        )
     if not known:
         raise InputError(
             f"cannot tell what {path} is: neither its name nor its content fits any of {', '.join(formats())}. "
             'Say which it is, for example format="csv" (--format csv)'
         )
     return known[0]
+
+
+def _inside(folder: Path) -> str:
+    """What there is in a folder, and which of it to try."""
+    names = sorted(entry.name + "/" * entry.is_dir() for entry in folder.iterdir())
+    if not names:
+        return " It is empty"
+    tables = [name for name in names for form in formats().values() if form.is_table and form.matches(Path(name))]
+    tables.sort(key=lambda name: not any(word in name for word in ("vote", "annotation", "label", "answer")))
+    advice = f". Give the file with the votes itself, for example {folder / tables[0]}" if tables else ""
+    return f" In it: {some(names, 8)}{advice}"
 
 
 @contextlib.contextmanager
@@ -190,28 +287,5 @@ def about(path: Path) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise type(error)(f"{path}: {error}") from None
-
-
-def drop_holes(table: pa.Table) -> pa.Table:
-    """The rows that have a value in every column.
-
-    >>> drop_holes(pa.table({"task": ["a", None], "label": [1.0, 2.0]})).num_rows
-    1
-    """
-    holes = np.logical_or.reduce([vocab.missing_mask(column) for column in table.columns])
-    return table.filter(pa.array(~holes)) if holes.any() else table
-
-
-def numbers(column: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
-    """A column of numbers, parsed if it is text.
-
-    >>> numbers(pa.chunked_array([["1.5", "2"]]), "label").to_pylist()
-    [1.5, 2.0]
-    """
-    try:
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        return column.cast(pa.float64())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError(f"numbers were wanted in the {what} column: {error}") from None
+        error.args = (f"{path}: {error}",)  # in place, for an error may know more than its message
+        raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from wisecrowd._files import atomic_path
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import InputError
 from wisecrowd.io import _text
-from wisecrowd.io.columns import ROLES, find_column, plain
+from wisecrowd.io.columns import ROLES, find_columns, plain
 from wisecrowd.io.formats import Format, Options, Truth, Votes
 from wisecrowd.io.problems import MixedTypes
 from wisecrowd.io.tables import Columns, text_portions, truth_frame
@@ -27,7 +28,7 @@ _BLOCK = 1 << 24  # bytes; a line must fit into one
 def _line_votes(path: Path, options: Options) -> Votes:
     records = _first_records(path)
     columns = Columns.choose(_keys(records), options)
-    return columns.votes(_lines(path, records, list(columns.roles.values())))
+    return columns.votes(_lines(path, records, list(columns.roles.values())), lambda rows: _line_numbers(path, rows))
 
 
 def _line_truth(path: Path, task: str | None, truth: str | None) -> Truth:
@@ -47,9 +48,10 @@ def _list_truth(path: Path, task: str | None, truth: str | None) -> Truth:
 
 
 def _truth(names: list[str], table: Any, task: str | None, truth: str | None) -> Truth:
-    task, truth = find_column(names, "task", task), find_column(names, "truth", truth)
+    found = find_columns(names, {"task": task, "truth": truth})
     split = "split" if "split" in names else None
-    return truth_frame(table([name for name in (task, truth, split) if name is not None]), task, truth, split)
+    columns = [name for name in (*found.values(), split) if name is not None]
+    return truth_frame(table(columns), found["task"], found["truth"], split)
 
 
 def _keys(records: Sequence[dict[str, Any]]) -> list[str]:
@@ -70,6 +72,14 @@ def _first_records(path: Path) -> list[dict[str, Any]]:
             raise InputError(f"line {number} is no JSON object but {line.strip()[:40]}; one object per line was wanted")
         records.append(record)
     return records
+
+
+def _line_numbers(path: Path, rows: Sequence[int]) -> list[int]:
+    """The lines on which some objects are, in ascending order; blank lines hold none."""
+    with pa.input_stream(str(path)) as stream:
+        filled = (number for number, line in enumerate(io.BufferedReader(stream), start=1) if line.strip())
+        wanted = set(rows)
+        return [line for row, line in zip(range(max(rows) + 1), filled, strict=False) if row in wanted]
 
 
 def _lines(path: Path, records: Sequence[dict[str, Any]], names: list[str]) -> pa.Table:

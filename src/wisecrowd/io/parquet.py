@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from wisecrowd._files import atomic_path
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import InputError
-from wisecrowd.io.columns import find_column
+from wisecrowd.io.columns import find_columns
 from wisecrowd.io.formats import Format, Options, Truth, Votes
 from wisecrowd.io.tables import Columns, coded, truth_frame, votes_table
 
@@ -40,9 +40,10 @@ def read_truth(path: Path, task: str | None = None, truth: str | None = None) ->
     {'truth': {'t1': 'cat'}}
     """
     names = read_schema(path).names
-    task, truth = find_column(names, "task", task), find_column(names, "truth", truth)
+    found = find_columns(names, {"task": task, "truth": truth})
     split = "split" if "split" in names else None
-    return truth_frame(_table(path, [name for name in (task, truth, split) if name is not None]), task, truth, split)
+    table = _table(path, [name for name in (*found.values(), split) if name is not None])
+    return truth_frame(table, found["task"], found["truth"], split)
 
 
 def write_votes(crowd: Crowd, path: Path) -> None:

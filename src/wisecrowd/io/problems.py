@@ -24,6 +24,11 @@ class MissingColumn(InputError):
     wisecrowd.io.problems.MissingColumn: there is no task column
     """
 
+    def __init__(self, message: str, roles: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        #: What the missing columns were wanted for.
+        self.roles = roles
+
 
 class MixedTypes(InputError):
     """A column holds text here and numbers there.

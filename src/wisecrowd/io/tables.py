@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from wisecrowd._distinct import distinct
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import InputError, some
-from wisecrowd.io.columns import find_column
-from wisecrowd.io.formats import Options, Truth, Votes, numbers
+from wisecrowd.io.columns import find_columns
+from wisecrowd.io.formats import Options, Truth, Votes
+from wisecrowd.io.numerals import numbers
 
 #: Votes are written in portions, so that their text never stands in memory all at once.
 _PORTION = 1 << 20
@@ -37,11 +38,14 @@ class Columns:
     def choose(cls, names: Sequence[str], options: Options) -> Columns:
         """Find out which column is which, or say what is missing."""
         weight = options.weight or ("weight" if "weight" in names else None)
+        wanted = {"task": options.task, "worker": options.worker, "label": options.label, "weight": weight}
+        left_out = {"worker": options.worker is False, "weight": weight is None}
+        found = find_columns(names, {role: name or None for role, name in wanted.items() if not left_out.get(role)})
         return cls(
-            task=find_column(names, "task", options.task),
-            worker=None if options.worker is False else find_column(names, "worker", options.worker),
-            label=find_column(names, "label", options.label),
-            weight=None if weight is None else find_column(names, "weight", weight),
+            task=found["task"],
+            worker=found.get("worker"),
+            label=found["label"],
+            weight=found.get("weight"),
             observed="observed" if "observed" in names else None,
         )
 
@@ -52,20 +56,20 @@ class Columns:
         found |= {"weight": self.weight, "observed": self.observed}
         return {role: name for role, name in found.items() if name is not None}
 
-    def votes(self, table: pa.Table) -> Votes:
-        """The votes in a table that has (at least) these columns."""
+    def votes(self, table: pa.Table, lines: Callable[[Sequence[int]], list[int] | None] | None = None) -> Votes:
+        """The votes in a table that has (at least) these columns; ``lines`` tells on which lines of a file rows are."""
         notes = [f"read {name!r} as the {role} column" for role, name in self.roles.items() if name != role]
         columns = {role: table[name] for role, name in self.roles.items()}
         columns["task"] = coded(columns["task"], "task")
         if "weight" in columns:
-            columns["weight"] = numbers(columns["weight"], "weight")  # how much each vote counts
+            columns["weight"] = numbers(columns["weight"], "weight", Votes(table=table, lines=lines).where)
         if "observed" in columns:
             observed = _truths(columns.pop("observed"))
             if observed is None:
                 notes.append("left out the column 'observed', which does not hold true and false")
             else:
                 columns["observed"] = observed
-        return Votes(table=pa.table(columns), notes=tuple(notes))
+        return Votes(table=pa.table(columns), notes=tuple(notes), lines=lines)
 
 
 def coded(column: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
@@ -94,10 +98,9 @@ def truth_frame(table: pa.Table, task: str, truth: str, split: str | None) -> Tr
     frame = pd.DataFrame(columns).dropna(subset=["task", "truth"]).drop_duplicates()
     repeated = frame["task"].duplicated()
     if repeated.any():
-        raise InputError(
-            f"{repeated.sum():,} tasks have more than one truth, for example {some(frame['task'][repeated])}; "
-            "keep one for each"
-        )
+        tasks = frame["task"][repeated].unique()
+        several = f"{len(tasks):,} tasks have" if len(tasks) > 1 else "1 task has"
+        raise InputError(f"{several} more than one truth, for example {some(tasks)}; keep one for each")
     return frame.set_index("task")
 
 
