@@ -12,7 +12,9 @@ from wisecrowd.registry import methods
 #: Methods that would need minutes for a large crowd: the most labels that they are asked to answer for here.
 AT_MOST = {
     "dewsmv": 100_000,
+    "ebcc": 250_000,
     "glad": 1_000_000,
+    "lagnn": 1_000_000,
     "minimax-entropy": 100_000,
     "rasch": 1_000_000,
     "two-pl": 1_000_000,

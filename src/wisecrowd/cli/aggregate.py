@@ -163,10 +163,10 @@ def _check_kind(chosen: Aggregator, crowd: Crowd, *, proba: bool) -> None:
 
 def _warn_of_look_alikes(crowd: Crowd, votes: Path) -> None:
     """The one complaint of ``wisecrowd check`` that costs nothing to find and changes answers without a word."""
-    from wisecrowd.doctor.checks import _same_but_for_case_or_space
+    from wisecrowd.doctor.checks import same_but_for_case_or_space
     from wisecrowd.errors import some
 
-    alike = [] if crowd.classes is None else _same_but_for_case_or_space(crowd.classes)
+    alike = [] if crowd.classes is None else same_but_for_case_or_space(crowd.classes)
     if alike:
         warn(
             f"{len(alike):,} labels differ only by case or space, and count as different ({some(alike)}); "

@@ -184,7 +184,7 @@ def _about_tasks(crowd: Crowd) -> Iterator[Finding]:
 
 
 def _alike(name: str, noun: str, indexes: list[pd.Index | None]) -> Iterator[Finding]:
-    alike = [text for index in indexes if index is not None for text in _same_but_for_case_or_space(index)]
+    alike = [text for index in indexes if index is not None for text in same_but_for_case_or_space(index)]
     if alike:
         yield Finding(
             name=name,
@@ -196,7 +196,12 @@ def _alike(name: str, noun: str, indexes: list[pd.Index | None]) -> Iterator[Fin
         )
 
 
-def _same_but_for_case_or_space(index: pd.Index) -> list[str]:
+def same_but_for_case_or_space(index: pd.Index) -> list[str]:
+    """The ids that another id equals but for capitals and spaces, like ones together.
+
+    >>> same_but_for_case_or_space(pd.Index(["Cat", "dog", "cat "]))
+    ['Cat', 'cat ']
+    """
     if index.inferred_type != "string":
         return []
     bare = pc.replace_substring(pc.utf8_lower(pc.utf8_trim_whitespace(pa.array(index))), " ", "").to_pandas()
