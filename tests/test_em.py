@@ -17,7 +17,7 @@ from wisecrowd.aggregate.dawid_skene import DawidSkene
 from wisecrowd.aggregate.majority_vote import MajorityVote
 from wisecrowd.aggregate.one_coin import OneCoin
 from wisecrowd.crowd import Crowd
-from wisecrowd.errors import InputError, NotConverged, UsageError
+from wisecrowd.errors import DataWarning, InputError, NotConverged, UsageError
 
 
 @pytest.fixture(autouse=True)
@@ -149,6 +149,13 @@ def test_stopping_early_warns_with_advice() -> None:
     with pytest.warns(NotConverged, match="raise max_iter"):
         DawidSkene(max_iter=2).fit(make(8))
     DawidSkene(max_iter=2, tol=0).fit(make(8))  # asked for exactly two passes: nothing to warn of
+
+
+def test_a_crowd_of_single_votes_is_warned_of() -> None:
+    crowd = Crowd.from_triples([(task, task % 3, task % 2) for task in range(12)])
+    with pytest.warns(DataWarning, match="no task has two votes"):
+        DawidSkene().fit(crowd)
+    DawidSkene().fit(crowd, truth={0: 0, 1: 1})  # gold tells them apart
 
 
 def test_bad_calls_get_advice() -> None:

@@ -7,6 +7,7 @@ of them leads to valid parameters, so extrapolating them (SQUAREM) needs no care
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from wisecrowd import online, progress
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd, Pairs
 from wisecrowd.engines.local import LocalEngine
-from wisecrowd.errors import InputError, UsageError, one_of, some
+from wisecrowd.errors import DataWarning, InputError, UsageError, one_of, some
 from wisecrowd.kernels import COMPILED_FROM, Expectation
 
 #: Raise when an EM step lowers the objective, which exact EM never does. The tests switch it on.
@@ -119,9 +120,8 @@ def _extrapolate(zero: Statistics, one: Statistics, two: Statistics) -> Statisti
     ))  # fmt: skip
 
 
-def _square(table: NDArray[Any]) -> float:
-    flat = table.ravel()  # not by BLAS, whose threads cost more than they save here and may add in another order
-    return float(np.einsum("i,i->", flat, flat))
+def _square(table: NDArray[Any]) -> float:  # not by BLAS, whose threads cost more than they save here
+    return float(np.einsum("i,i->", table.ravel(), table.ravel()))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -197,12 +197,18 @@ class ConfusionEM(Aggregator):
 
     def _engine(self, crowd: Crowd, clamp: NDArray[np.int32] | None) -> LocalEngine:
         """Where the sums are taken. Several starts share the price of loading the compiled kernels."""
-        work = self.n_init * crowd.n_labels * crowd.n_classes
-        compiled = True if work >= COMPILED_FROM and find_spec("numba") else None
-        return LocalEngine(crowd, clamp, self.n_jobs, compiled)
+        much = self.n_init * crowd.n_labels * crowd.n_classes >= COMPILED_FROM
+        return LocalEngine(crowd, clamp, self.n_jobs, True if much and find_spec("numba") else None)
 
     def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         self._check()
+        if crowd.labels_per_task.max() < 2 and clamp is None:
+            warnings.warn(
+                f"no task has two votes, so that nothing tells the workers apart and {type(self).__name__} may put every "
+                "task into one class; use majority-vote, or get a second vote on some tasks",
+                DataWarning,
+                stacklevel=3,
+            )
         engine = self._engine(crowd, clamp)
         if self.verbose:
             with progress.show(after=0):
@@ -237,17 +243,13 @@ class ConfusionEM(Aggregator):
                 accelerate=self.accelerate and first.tally.size <= LARGE_TABLE,
             )  # fmt: skip
             restarts.append((run.trace[-1], len(run.trace), run.converged))
-            # Of starts that ended on one top, the first is kept: which of them came nearest is chance. The others go at
-            # once, for forty tables of statistics fill memory.
+            # Of starts that ended on one top the first is kept, for which came nearest is chance.
             if best is None or run.trace[-1] - best.trace[-1] > 10 * self.tol * abs(best.trace[-1]):
                 best = run
         assert best is not None
         prior, said = parameters(best.statistics)
-        self.e_step_prior_ = prior
-        self.prior_ = self._fold(prior) / prior.sum()
-        self.trace_ = np.asarray(best.trace)
-        self.n_iter_ = len(best.trace)
-        self.converged_ = best.converged
+        self.e_step_prior_, self.prior_ = prior, self._fold(prior) / prior.sum()
+        self.trace_, self.n_iter_, self.converged_ = np.asarray(best.trace), len(best.trace), best.converged
         self.restarts_ = pd.DataFrame(restarts, columns=["objective", "n_iter", "converged"])
         self._learn(crowd, self._fold(engine.posterior(prior, said)), best.statistics.tally)
 
@@ -260,9 +262,7 @@ class ConfusionEM(Aggregator):
         for posterior in self._start_posteriors(engine, crowd, start, dtype):
             yield Statistics(posterior[voted].sum(axis=0, dtype=np.float64), engine.tally(posterior))
 
-    def _start_posteriors(
-        self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type
-    ) -> Iterator[NDArray[Any]]:  # fmt: skip
+    def _start_posteriors(self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type) -> Iterator[NDArray[Any]]:
         """Posteriors to start from: the vote shares first, then perturbed ones; or the one that was given."""
         rng = np.random.default_rng(self.random_state)
         for attempt in range(1 if start is not None else self.n_init):

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd
-from wisecrowd.errors import NotConverged, WisecrowdError
+from wisecrowd.errors import DataWarning, NotConverged, WisecrowdError
 from wisecrowd.persist import load
 
 Law = Callable[[Aggregator, Crowd], None]
@@ -50,6 +50,7 @@ def law(function: F) -> F:
 def _fit(method: Aggregator, crowd: Crowd, **options: Any) -> Aggregator:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConverged)  # laws hold wherever an iteration stops
+        warnings.simplefilter("ignore", DataWarning)  # and on crowds of which somebody should be warned
         return copy.deepcopy(method).fit(crowd, **options)
 
 

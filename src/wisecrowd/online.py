@@ -100,8 +100,8 @@ class History(NamedTuple):
     """All votes and gold that partial fits took in.
 
     >>> from wisecrowd import Crowd, DawidSkene
-    >>> DawidSkene().partial_fit(Crowd.from_triples([("t1", "ann", "cat")])).history.votes.n_labels
-    1
+    >>> DawidSkene().partial_fit(Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "cat")])).history.votes.n_labels
+    2
     """
 
     votes: Crowd

@@ -137,7 +137,7 @@ def test_zeros_are_refused(wrong: dict[str, float]) -> None:
 
 
 #: The authors' notebook: best bound of forty starts, as they print it, and its accuracy; and which draw finds it here.
-#: Elsewhere other draws end above the published bound, with other accuracies: the docstring has them.
+#: Elsewhere other draws end above the published bound, with other accuracies: the docstring has some.
 PUBLISHED = {
     "zencrowd_in": (-8246.29, 0.7809, 0), "bluebirds": (-3134.56, 0.8611, 1), "dog": (-27934.8, 0.8401, 0),
     "rte": (-9075.35, 0.93125, 0),

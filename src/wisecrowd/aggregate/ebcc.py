@@ -35,16 +35,12 @@ class EBCC(ConfusionEM):
     α is the total of vote shares of each class, subtypes start at random, and the best bound of 40 starts is kept.
     Most subtypes lose all their tasks within a few passes and then cost nothing.
 
-    Beside the authors' figures on fifteen public crowds, ten accuracies agree within .003. On four the best start ends on
-    a higher bound than theirs, with .853 for .857 (weather, AMT), .853 for .862 (ZenCrowd), .632 for .635 (faces) and .898
-    for .861 (bluebirds); on the web searches one start in forty reaches their optimum, and ``random_state=0`` has none
-    (.744 for .769; ``random_state=1`` .768).
-
     Choose it when tasks of one class differ and workers trip over the same ones, and every task has several labels. It
     takes hundreds of times as long as `IBCC` (``n_init`` starts, each over all subtypes), which it becomes with
     ``n_subtypes=1`` (but for α). The best of forty random starts is a matter of luck on some crowds: of fifteen published
-    accuracies, eleven are reproduced to 0.003, and four are not, where other starts win (bluebirds .898 for .861, web
-    search .744 for .769, ZenCrowd .853 for .862, weather .853 for .857).
+    accuracies, eleven are reproduced to 0.003, and four are not, where other starts win. Three of these end on a higher
+    bound than the authors' best (bluebirds .898 for .861, ZenCrowd .853 for .862, weather .853 for .857); on the web
+    searches one start in forty finds theirs, and none of ``random_state=0`` (.744 for .769; ``random_state=1``: .768).
 
     >>> from wisecrowd import EBCC
     >>> from wisecrowd.simulate import simulate_crowd

@@ -79,9 +79,7 @@ class FastDS(DawidSkene):
         chosen = xlogy(classes, np.maximum(prior, LEAST)).sum() + xlogy(tally, np.maximum(said, LEAST)).sum()
         return Expectation(float(chosen), classes, tally, None)
 
-    def _start_posteriors(
-        self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type
-    ) -> Iterator[NDArray[Any]]:  # fmt: skip
+    def _start_posteriors(self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type) -> Iterator[NDArray[Any]]:
         for posterior in super()._start_posteriors(engine, crowd, start, dtype):
             yield posterior if self.hybrid else self._decide(posterior)
 

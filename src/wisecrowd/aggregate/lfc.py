@@ -27,7 +27,7 @@ class LFC(ConfusionEM):
 
     This is the model of Raykar et al. (2010) for votes without features; for two classes the rows are its Beta priors of
     sensitivity and specificity. By default s_kl = smoothing + diagonal·[k = l]; ``expected`` takes any table of
-    pseudo-votes (true x said) instead, ``class_votes`` one number or one per class.
+    pseudo-votes (true x said) instead, ``class_votes`` one number c or one per class (1 by default).
 
     Choose it when you know beforehand which classes people confuse or how frequent classes are, and workers have few
     labels each. Without such knowledge it is `DawidSkene` with a regularised class prior.
@@ -46,7 +46,10 @@ class LFC(ConfusionEM):
         default=None,
         metadata={"help": "pseudo-votes (true x said) in place of smoothing and diagonal: a table by class, or rows"},
     )
-    class_votes: Any = field(default=1.0, metadata={"help": "pseudo-votes of the classes: a number, or one per class"})
+    class_votes: Any = field(
+        default=None,
+        metadata={"help": "pseudo-votes of the classes: a number, or one per class; one each if not given"},
+    )
 
     def _check(self) -> None:
         super()._check()
@@ -68,7 +71,7 @@ class LFC(ConfusionEM):
         return DirichletRows(np.arange(n_classes), n_classes, table=votes)
 
     def _class_votes(self, n_classes: int) -> NDArray[np.float64]:
-        votes = np.asarray(self.class_votes, dtype=np.float64)
+        votes = np.asarray(1.0 if self.class_votes is None else self.class_votes, dtype=np.float64)
         if votes.shape not in ((), (n_classes,)) or not (votes >= 0).all() or not np.isfinite(votes).all():
             raise UsageError(
                 f"class_votes must be one non-negative number, or {n_classes}, one per class; got {self.class_votes!r}"
