@@ -19,6 +19,8 @@ SMALL = 0.01
 
 @pytest.fixture(params=list_benchmarks())
 def session(request: pytest.FixtureRequest) -> Session:
+    if not (RESULTS / f"{request.param}.parquet").exists():
+        pytest.skip(f"no results of {request.param} are kept; wisecrowd bench run {request.param} -o benchmarks/results")
     return Session(find_benchmark(request.param), RESULTS)
 
 
