@@ -52,12 +52,16 @@ def test_leaving_the_loop_keeps_what_came(odd: ModuleType, tmp_path: Path) -> No
     assert not list(tmp_path.glob("*.jsonl"))
 
 
-def test_an_entry_that_is_gone_is_forgotten(odd: ModuleType, tmp_path: Path) -> None:
+def test_what_is_gone_is_forgotten(odd: ModuleType, tmp_path: Path) -> None:
     list(session(odd, tmp_path, only=["one", "small"]).run(jobs=1))
     benchmark = odd.benchmark()
-    fewer = replace(benchmark, name="odd", entries={"MV": benchmark.entries["MV"]}, published={})
-    list(Session(fewer, tmp_path, only=["small"], seeds=1).run(jobs=1))
-    assert "one" not in Session(fewer, tmp_path).text()
+    fewer = replace(benchmark, name="odd", data={"large": benchmark.data["large"]}, published={})
+    elsewhere = replace(fewer, data_at_hand=True)
+    list(Session(elsewhere, tmp_path, only=["MV"], seeds=1).run(jobs=1))
+    assert {row["data"] for row in Session(elsewhere, tmp_path).rows} == {"small", "large"}
+    fewest = replace(fewer, entries={"MV": benchmark.entries["MV"]})
+    list(Session(fewest, tmp_path).run(jobs=1))
+    assert {(row["entry"], row["data"]) for row in Session(fewest, tmp_path).rows} == {("MV", "large")}
 
 
 def test_titles_are_chosen_by_pattern(odd: ModuleType, tmp_path: Path) -> None:

@@ -138,7 +138,9 @@ def test_only_some() -> None:
 
 
 def test_data_of_another_machine_are_shown() -> None:
-    assert "cats" in as_text(made(), [*ROWS, row("MV", "cats", accuracy=0.1)])
+    rows = [*ROWS, row("MV", "cats", accuracy=0.1)]
+    assert "cats" in as_text(made(data_at_hand=True), rows)
+    assert "cats" not in as_text(made(), rows)
 
 
 def test_markdown_is_a_page_with_everything() -> None:

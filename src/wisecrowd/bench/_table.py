@@ -86,8 +86,8 @@ class Numbers:
         entries, data = only or ((), ())
         seen = {key for key, _, _ in benchmark.published} | {entry for entry, _ in self._rows}
         self.entries = [title for title in benchmark.entries if title in seen and (not entries or title in entries)]
-        # Data that were run elsewhere are shown as well, though they are not on this machine.
-        titles = dict.fromkeys([*benchmark.data, *sorted({data for _, data in self._rows})])
+        elsewhere = sorted({data for _, data in self._rows}) if benchmark.data_at_hand else []
+        titles = dict.fromkeys([*benchmark.data, *elsewhere])
         shown = {title for _, title, _ in benchmark.published} | {title for _, title in self._rows}
         self.data = [title for title in titles if title in shown and (not data or title in data)]
         self.notes: list[str] = []

@@ -49,6 +49,7 @@ def benchmark() -> Benchmark:
         notes=NOTES,
         rows="data",
         ranked=True,
+        data_at_hand=True,
         time_limit=60,
         remarks=(
             "Accuracy with ties split; exact repeats of a worker's vote are dropped; every method with its default "

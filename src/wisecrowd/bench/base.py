@@ -112,6 +112,8 @@ class Benchmark:
     rows: Literal["entries", "data"] = "entries"
     #: Whether entries are ranked against each other.
     ranked: bool = False
+    #: Whether the data are those that happen to be on this machine, so that results on others count as well.
+    data_at_hand: bool = False
     #: Seconds after which an entry is stopped.
     time_limit: float | None = None
 

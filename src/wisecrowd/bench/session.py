@@ -69,7 +69,7 @@ class Session:
         """
         rows = run_cells(self.todo, jobs=jobs, time_limit=self.time_limit)
         with self._results.writing(), contextlib.closing(rows):
-            self._results.drop(key for key in list(self._results.rows) if key[0] not in self.benchmark.entries)
+            self._results.drop(key for key in list(self._results.rows) if not self._has(key))
             try:
                 for cell, row in rows:
                     self._results.add(row)
@@ -77,6 +77,10 @@ class Session:
             finally:
                 if self._results.rows:
                     write_text(self._results.markdown, self.markdown())
+
+    def _has(self, key: tuple[str, str, int]) -> bool:
+        entry, data, _ = key
+        return entry in self.benchmark.entries and (data in self.benchmark.data or self.benchmark.data_at_hand)
 
     @property
     def rows(self) -> list[Row]:
