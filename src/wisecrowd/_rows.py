@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from wisecrowd.errors import InputError, UsageError
 
 Duplicates: TypeAlias = Literal["error", "first", "last", "distinct", "keep"]
+#: What an integer has room for, its sign aside.
+MOST_BITS = 63
 #: Words for the rows (by position) that repeat an earlier one.
 Describe: TypeAlias = "Callable[[Rows, NDArray[np.int64]], str]"
 
@@ -60,9 +62,19 @@ class Rows(NamedTuple):
         return self.worker is None or not (np.diff(self.worker)[step == 0] < 0).any()
 
     def _sorted_by_task_and_worker(self, n_tasks: int, n_workers: int) -> Rows:
-        # Two stable counting sorts, the less important key first: O(votes), several times faster than lexsort.
-        rows = self if self.worker is None else self.take(counting_order(self.worker, n_workers))
-        return rows.take(counting_order(rows.task, n_tasks))
+        n_votes = len(self.task)
+        worker_bits, row_bits = n_workers.bit_length(), n_votes.bit_length()
+        if n_tasks.bit_length() + worker_bits + row_bits > MOST_BITS:
+            keys = (self.task,) if self.worker is None else (self.worker, self.task)
+            return self.take(np.lexsort(keys))
+        # Task, worker and row in one integer: to sort these, with the processor's vector instructions, is many times
+        # faster than to sort by two columns, and the row in the lowest bits makes the order stable.
+        key = self.task.astype(np.int64)
+        if self.worker is not None:
+            key = (key << worker_bits) | self.worker
+        key = (key << row_bits) | np.arange(n_votes)
+        key.sort()
+        return self.take(key & ((1 << row_bits) - 1))
 
 
 def _repeats(*columns: NDArray[Any]) -> NDArray[np.bool_]:

@@ -306,7 +306,7 @@ def _compiled_expect(
     votes = _votes(layout)
 
     def work(tasks: slice) -> tuple[float, NDArray[np.float64], NDArray[Any]]:
-        classes, tally, scratch = np.zeros(n_classes), np.zeros_like(table), np.empty(n_classes)
+        classes, tally, scratch = _apart(n_classes), np.zeros_like(table), _apart(n_classes)
         mine = None if known is None else known[tasks]
         log_likelihood = kernel(
             tasks.stop - tasks.start, n_classes, votes.offset[tasks.start :], votes.pair, votes.weight,
@@ -348,6 +348,12 @@ def _in_threads(work: Callable[[slice], Result], layout: Layout, n_jobs: int) ->
     cuts = [0, *np.searchsorted(layout.offset, ends).tolist(), layout.n_tasks]
     with ThreadPoolExecutor(n_jobs) as threads:
         return list(threads.map(work, map(slice, cuts[:-1], cuts[1:])))
+
+
+def _apart(n: int) -> NDArray[np.float64]:
+    """Zeros that share no cache line with anything: threads that write to one line in turns wait for each other."""
+    margin = 16  # numbers in two lines, which some processors fetch together
+    return np.zeros(n + 2 * margin)[margin : margin + n]
 
 
 def _add(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:

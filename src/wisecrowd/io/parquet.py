@@ -75,7 +75,9 @@ def read_schema(path: Path) -> pa.Schema:
 
 def _table(path: Path, columns: list[str], as_codes: list[str] | None = None) -> pa.Table:
     try:
-        return pq.read_table(path, columns=columns, read_dictionary=as_codes)
+        # Unlike pq.read_table, this does not load the machinery for folders and remote stores.
+        with pq.ParquetFile(path, read_dictionary=as_codes) as file:
+            return file.read(columns=columns)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"it cannot be read as Parquet: {error}") from None
 
