@@ -17,9 +17,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import kernels
-from wisecrowd.align import encode_truth
+from wisecrowd.align import align_features, as_numbers, encode_truth, in_task_order
 from wisecrowd.crowd import Crowd, Pairs
-from wisecrowd.errors import InputError, NotConverged, UsageError, did_you_mean
+from wisecrowd.errors import InputError, NotConverged, UsageError, did_you_mean, some
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -111,6 +111,10 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
 
         save(self, folder)
 
+    def _revive(self, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
+        """A part with a life of its own (a classifier), made anew from the parameters and the arrays that were saved."""
+        raise NotImplementedError(f"{type(self).__name__} has no part {name}")
+
     def _as_crowd(self, crowd: Any) -> Crowd:
         if isinstance(crowd, Crowd):
             return crowd
@@ -147,58 +151,42 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Aggregator(Method):
-    """Infers the truth of the tasks that were labelled, from the votes alone.
+class Inference(Method):
+    """A method that infers the truth of the tasks that were labelled, with or without features.
 
     After ``fit``: ``posterior_`` (tasks x classes), ``labels_`` (Series by task), ``proba_`` (the posterior as a table),
     ``workers_`` (table by worker), ``confusion_`` (workers x true x said), ``trace_``, ``n_iter_``, ``converged_``.
 
-    >>> from wisecrowd import Crowd, MajorityVote
-    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "cat"), ("t2", "bob", "dog")])
-    >>> MajorityVote().fit(crowd).labels_.to_dict()
-    {'t1': 'cat', 't2': 'dog'}
+    >>> from wisecrowd import MajorityVote
+    >>> issubclass(MajorityVote, Inference)
+    True
     """
 
     #: Laws of `wisecrowd.laws` that this method breaks, each with the reason.
     breaks: ClassVar[dict[str, str]] = {}
     #: Advice for whoever's fit ended at its iteration limit.
     if_unsettled: ClassVar[str] = "raise max_iter, or tol if this is good enough"
-    #: Whether ``fit`` takes task features.
-    uses_features: ClassVar[bool] = False
 
-    def fit(self, crowd: Any, X: Any = None, *, truth: Any = None, start: Any = None) -> Self:
-        """Infer the truth of every task.
-
-        ``crowd`` is a `Crowd` or a dataframe with task, worker and label. ``truth`` holds the known truth of some tasks
-        (gold questions): they keep it, and teach what their workers are worth. ``start`` is a posterior to start from
-        (tasks x classes), or a fitted method of the same kind, whose knowledge of workers is carried over by id.
-        """
-        begun = time.perf_counter()
-        self._check_types()
-        votes = self._admit(crowd)
-        if X is not None and not self.uses_features:
-            raise UsageError(f"{type(self).__name__} does not look at features; leave X out")
+    def _begin(self, votes: Crowd) -> None:
+        """Keep the vocabularies, over which everything that is learnt is indexed."""
         self.classes_ = pd.Index([]) if votes.classes is None else votes.classes
         self.task_index_ = votes.tasks
         self.worker_index_ = votes.workers
-        self._fit(votes, None if truth is None else self._known(truth, votes), X=X, start=start)
+
+    def _end(self, begun: float) -> None:
+        """Note the time, and warn of an iteration that was cut short."""
         self.fit_seconds_ = time.perf_counter() - begun
         if not getattr(self, "converged_", True) and getattr(self, "tol", 1) > 0:  # tol=0 asks for a number of passes
             warnings.warn(
                 f"{type(self).__name__} stopped after {getattr(self, 'n_iter_', 0)} iterations before its answers "
                 f"settled; {self.if_unsettled}",
                 NotConverged,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return self
 
     def _known(self, truth: Any, crowd: Crowd) -> NDArray[Any]:
         """What is known of each task's truth, in the form that `_fit` wants."""
         return encode_truth(truth, crowd)
-
-    @abstractmethod
-    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
-        """Do the work and call `_learn`."""
 
     def _learn(self, crowd: Crowd, posterior: NDArray[Any], tally: NDArray[Any] | None = None) -> None:
         """Keep what was inferred; the tally of posteriors by (worker, label) follows from it unless given."""
@@ -207,14 +195,6 @@ class Aggregator(Method):
         pairs = crowd.pairs
         self.pair_worker_, self.pair_label_ = pairs.worker, pairs.label
         self.tally_ = kernels.tally(crowd.layout, posterior) if tally is None else tally
-
-    def fit_predict(self, crowd: Any, X: Any = None, **options: Any) -> pd.Series:
-        """Fit, and give the labels by task."""
-        return self.fit(crowd, X, **options).labels_
-
-    def fit_predict_proba(self, crowd: Any, X: Any = None, **options: Any) -> pd.DataFrame:
-        """Fit, and give the posterior as a table of tasks x classes."""
-        return self.fit(crowd, X, **options).proba_
 
     # ------------------------------------------------------------------ what was learnt, for people
 
@@ -295,8 +275,209 @@ class Aggregator(Method):
 
     def _learnt(self, attribute: str) -> NDArray[Any]:
         if not hasattr(self, attribute):
-            raise UsageError(f"this {type(self).__name__} is not fitted yet; call fit(crowd) first")
+            raise UsageError(f"this {type(self).__name__} is not fitted yet; call fit first")
         return getattr(self, attribute)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Aggregator(Inference):
+    """Infers the truth of the tasks that were labelled, from the votes alone.
+
+    >>> from wisecrowd import Crowd, MajorityVote
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "cat"), ("t2", "bob", "dog")])
+    >>> MajorityVote().fit(crowd).labels_.to_dict()
+    {'t1': 'cat', 't2': 'dog'}
+    """
+
+    #: Whether ``fit`` takes task features.
+    uses_features: ClassVar[bool] = False
+
+    def fit(self, crowd: Any, X: Any = None, *, truth: Any = None, start: Any = None) -> Self:
+        """Infer the truth of every task.
+
+        ``crowd`` is a `Crowd` or a dataframe with task, worker and label. ``truth`` holds the known truth of some tasks
+        (gold questions): they keep it, and teach what their workers are worth. ``start`` is a posterior to start from
+        (tasks x classes), or a fitted method of the same kind, whose knowledge of workers is carried over by id.
+        """
+        begun = time.perf_counter()
+        self._check_types()
+        votes = self._admit(crowd)
+        if X is not None and not self.uses_features:
+            raise UsageError(f"{type(self).__name__} does not look at features; leave X out")
+        self._begin(votes)
+        self._fit(votes, None if truth is None else self._known(truth, votes), X=X, start=start)
+        self._end(begun)
+        return self
+
+    @abstractmethod
+    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
+        """Do the work and call `_learn`."""
+
+    def fit_predict(self, crowd: Any, X: Any = None, **options: Any) -> pd.Series:
+        """Fit, and give the labels by task."""
+        return self.fit(crowd, X, **options).labels_
+
+    def fit_predict_proba(self, crowd: Any, X: Any = None, **options: Any) -> pd.DataFrame:
+        """Fit, and give the posterior as a table of tasks x classes."""
+        return self.fit(crowd, X, **options).proba_
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Learner(Inference):
+    """Trains a classifier on the votes: a scikit-learn classifier whose ``y`` is a `Crowd`.
+
+    ``fit(X, crowd)`` learns to tell the classes apart by features, and infers the truth of the training tasks as an
+    aggregator does. ``predict`` and ``predict_proba`` then answer for tasks that nobody labelled.
+
+    >>> from wisecrowd import Raykar
+    >>> issubclass(Raykar, Learner)
+    True
+    """
+
+    def fit(self, X: Any, crowd: Any, *, truth: Any = None) -> Self:
+        """Learn from features and votes.
+
+        ``X`` holds a row of features for every task: a table indexed by task, or an array when the order of tasks is
+        beyond doubt. ``crowd`` is a `Crowd` or a dataframe with task, worker and label. ``truth`` holds the known truth
+        of some tasks (gold questions), as for an aggregator.
+        """
+        begun = time.perf_counter()
+        self._check_types()
+        if isinstance(X, Crowd):
+            raise UsageError(f"{type(self).__name__}.fit takes the features first: fit(X, crowd)")
+        if isinstance(crowd, np.ndarray):
+            raise UsageError(
+                f"{type(self).__name__}.fit takes the votes of workers as its target, a Crowd, and got an array; to train on "
+                "one label per task, any scikit-learn classifier will do. (cross_val_predict makes an array of a Crowd "
+                "unless its method is 'predict'.)"
+            )
+        votes = self._admit(crowd)
+        if votes.n_classes < 2:
+            only = some([] if votes.classes is None else votes.classes)
+            raise InputError(
+                f"{type(self).__name__} learns to tell classes apart, and these votes name only {only}; "
+                "name all classes when reading if nobody chose the others: classes=[...]"
+            )
+        rows = align_features(X, votes)
+        if rows.ndim < 2 or rows[:1].size == 0:
+            raise InputError(f"a row of features for every task was wanted; got an array of shape {rows.shape}")
+        self._begin(votes)
+        self.feature_shape_ = list(rows.shape[1:])
+        self.feature_names_ = _names(X)
+        self._fit(rows, votes, None if truth is None else self._known(truth, votes))
+        self._end(begun)
+        return self
+
+    @abstractmethod
+    def _fit(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
+        """Do the work and call `_learn`."""
+
+    @abstractmethod
+    def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The class probabilities of rows of features that were checked."""
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many features a task has."""
+        self._learnt("posterior_")
+        return int(np.prod(self.feature_shape_))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """How probable each class is (columns as ``classes_``) for tasks of which only features are known."""
+        self._learnt("posterior_")
+        rows = self._rows(X)
+        return self._predict_proba(rows) if len(rows) else np.empty((0, len(self.classes_)))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of tasks of which only features are known."""
+        best = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def predict_worker_proba(self, X: Any, workers: Any) -> NDArray[np.float64]:
+        """What each of some workers (by id) would say of tasks: (tasks, workers, classes).
+
+        P(r says l | x) = Σ_k f_k(x) π_r[k, l]; a worker who was not seen in training answers as the crowd does.
+        """
+        return np.einsum("nk,rkl->nrl", self.predict_proba(X), self._confusion_by_id(workers))
+
+    def _confusion_by_id(self, workers: Any) -> NDArray[np.float64]:
+        wanted = pd.Index(workers)
+        known = np.full(len(wanted), -1) if self.worker_index_ is None else self.worker_index_.get_indexer(wanted)
+        matrices = np.empty((len(wanted), len(self.classes_), len(self.classes_)))
+        matrices[known >= 0] = self.confusion_of(known[known >= 0])
+        matrices[known < 0] = self.crowd_confusion_
+        return matrices
+
+    @property
+    def crowd_confusion_(self) -> NDArray[np.float64]:
+        """What the crowd as a whole says when each class is true: (true, said), rows sum to one."""
+        n_classes = self._learnt("tally_").shape[1]
+        said = np.zeros((n_classes, n_classes))
+        np.add.at(said, self.pair_label_, self.tally_)
+        said += 1e-3  # a class that never was true says nothing, uniformly
+        return said.T / said.sum(axis=0)[:, None]
+
+    def score(self, X: Any, y: Any) -> float:
+        """How often `predict` is right; against a `Crowd`, the share of its votes that say what is predicted.
+
+        A table of features meets the tasks of a crowd by id, as in `fit`, and so it meets truth that is a Series where
+        that has all its ids.
+        """
+        if isinstance(y, Crowd):
+            place = self.classes_.get_indexer(pd.Index(self.predict(in_task_order(X, y))))
+            names = pd.Index([]) if y.classes is None else y.classes
+            right = self.classes_.get_indexer(names)[y.label] == place[y.task]
+            return float(np.average(right, weights=y.weight)) if y.n_labels else float("nan")
+        if (
+            isinstance(y, pd.Series)
+            and isinstance(X, pd.DataFrame)
+            and y.index.is_unique
+            and X.index.isin(y.index).all()
+        ):
+            y = y.reindex(X.index)
+        predicted, truth = self.predict(X), np.asarray(y)
+        if truth.shape != predicted.shape:
+            raise InputError(f"one true class per row was wanted, {len(predicted):,} in all; got shape {truth.shape}")
+        return float((truth == predicted).mean())
+
+    def _rows(self, X: Any) -> NDArray[np.float64]:
+        """Features of new tasks, checked."""
+        names = _names(X)
+        if names is not None and self.feature_names_ is not None and names != self.feature_names_:
+            if sorted(names) != sorted(self.feature_names_):
+                absent = [name for name in self.feature_names_ if name not in names]
+                further = [name for name in names if name not in self.feature_names_]
+                told = [f"{what} {some(which)}" for what, which in (("without", absent), ("with", further)) if which]
+                raise InputError(
+                    f"the columns of training were wanted, in any order; got a table {' and '.join(told) or 'with repeats'}"
+                )
+            X = X.iloc[:, [names.index(name) for name in self.feature_names_]]
+        rows = as_numbers(X)
+        wanted = tuple(self.feature_shape_)
+        if rows.shape[1:] != wanted or rows.ndim < 2:
+            raise InputError(
+                f"rows of {' x '.join(map(str, wanted))} features were wanted, as in training; got an array of shape {rows.shape}"
+            )
+        bad = ~np.isfinite(rows).all(axis=tuple(range(1, rows.ndim)))
+        if bad.any():
+            raise InputError(
+                f"features of {bad.sum():,} rows are not finite, for example row {some(np.flatnonzero(bad))}; impute them first"
+            )
+        return rows
+
+    def __sklearn_tags__(self) -> Tags:
+        from sklearn.utils import ClassifierTags
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type, tags.classifier_tags, tags.target_tags.required = "classifier", ClassifierTags(), True
+        return tags
+
+
+def _names(X: Any) -> list[str] | None:
+    """The names of the features, if they have any beside their numbers."""
+    if not isinstance(X, pd.DataFrame) or X.columns.equals(pd.RangeIndex(X.shape[1])):
+        return None
+    return [str(name) for name in X.columns]
 
 
 def _same(value: object, default: object) -> bool:

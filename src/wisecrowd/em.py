@@ -346,16 +346,6 @@ class ConfusionEM(Aggregator):
         return self.smoothing + self.diagonal, n_classes * self.smoothing + self.diagonal
 
 
-def blocks(rows: int, columns: int, cells: int = 2**22) -> Iterator[slice]:
-    """Slices of rows that hold about ``cells`` cells each, so that a temporary never doubles a large table.
-
-    >>> list(blocks(5, 2, cells=4))
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 6, None)]
-    """
-    height = max(1, cells // max(columns, 1))
-    return (slice(start, start + height) for start in range(0, rows, height))
-
-
 def class_prior(option: Any, totals: NDArray[np.float64], names: pd.Index) -> NDArray[np.float64]:
     """The class prior that an option asks for: "estimate" from class totals, "uniform", or given by class.
 

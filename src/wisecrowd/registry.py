@@ -8,11 +8,11 @@ import pkgutil
 from functools import cache
 from types import ModuleType
 
-from wisecrowd.base import Aggregator, Method
+from wisecrowd.base import Aggregator, Learner, Method
 from wisecrowd.errors import UsageError, did_you_mean, one_of
 
 #: Packages that hold methods, and the kind of method each holds. One file there is one method.
-KINDS = {"aggregate": Aggregator}
+KINDS: dict[str, type[Method]] = {"aggregate": Aggregator, "learn": Learner}
 
 
 @cache

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, xlogy
 
 from wisecrowd.crowd import Pairs
-from wisecrowd.em import blocks
+from wisecrowd.matrices import blocks
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.aggregate._spectral import SpectralStart
 from wisecrowd.crowd import Pairs
-from wisecrowd.em import blocks
+from wisecrowd.matrices import smoothed, smoothed_log_prior
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -42,29 +41,7 @@ class DawidSkene(SpectralStart):
     references: ClassVar[tuple[str, ...]] = ("dawid1979maximum",)
 
     def _said(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
-        n_classes = tally.shape[1]
-        evidence = pairs.by_worker(tally) + (n_classes * self.smoothing + self.diagonal)  # n_r[k, ·] + s_k·
-        said = tally + tally.dtype.type(self.smoothing)
-        said[np.arange(len(pairs)), pairs.label] += self.diagonal
-        for rows in blocks(*said.shape):
-            total = evidence[pairs.worker[rows]]
-            # Without pseudo-votes, a class that a worker never met leaves the row undefined: say nothing, uniformly.
-            np.divide(said[rows], total, out=said[rows], where=total > 0)
-            said[rows][total == 0] = 1 / n_classes
-        return said
+        return smoothed(tally, pairs, self.smoothing, self.diagonal)
 
     def _penalty(self, tally: NDArray[Any], pairs: Pairs) -> float:
-        """Σ_r Σ_kl s_kl log π_r[k, l] but for a constant: a cell without votes contributes only to its row's total."""
-        n_classes = tally.shape[1]
-        off, on = self.smoothing, self.smoothing + self.diagonal
-        row = n_classes * self.smoothing + self.diagonal
-        on_diagonal = tally[np.arange(len(pairs)), pairs.label].astype(np.float64)
-        total = 0.0
-        if off > 0:
-            # log(1 + x), not log1p(x): several times faster, and what it loses is lost against the one in any sum.
-            total += off * sum(np.log(tally[rows] / off + 1).sum(dtype=np.float64) for rows in blocks(*tally.shape))
-            total -= off * np.log(on_diagonal / off + 1).sum()
-        if on > 0:
-            total += on * np.log1p(on_diagonal / on).sum()
-            total -= row * np.log(pairs.by_worker(tally) + row).sum(dtype=np.float64)
-        return float(total)
+        return smoothed_log_prior(tally, pairs, self.smoothing, self.diagonal)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd import progress
 from wisecrowd.aggregate._weighting import Poll, WeightedVote
-from wisecrowd.em import blocks
+from wisecrowd.matrices import blocks
 from wisecrowd.errors import UsageError
 
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax, xlogy
 
 from wisecrowd.crowd import Crowd, Pairs
-from wisecrowd.em import ConfusionEM, Statistics, blocks
+from wisecrowd.em import ConfusionEM, Statistics
+from wisecrowd.matrices import blocks
 from wisecrowd.engines.local import LocalEngine
 from wisecrowd.errors import UsageError
 from wisecrowd.kernels import LEAST, Expectation

@@ -16,7 +16,8 @@ from wisecrowd.aggregate._dirichlet import DirichletRows, divergence, geometric_
 from wisecrowd.aggregate._subtypes import SubtypeEngine
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd, Pairs
-from wisecrowd.em import ConfusionEM, Statistics, blocks, vote_shares
+from wisecrowd.em import ConfusionEM, Statistics, vote_shares
+from wisecrowd.matrices import blocks
 from wisecrowd.engines.local import LocalEngine
 from wisecrowd.errors import UsageError
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from wisecrowd.aggregate._climbing import Array, ClimbingEM, Gaussians, Landscape
 from wisecrowd.base import DENSE_CELLS
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import blocks, vote_shares
+from wisecrowd.em import vote_shares
+from wisecrowd.matrices import blocks
 from wisecrowd.errors import UsageError, one_of
 
 

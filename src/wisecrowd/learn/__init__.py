@@ -1,0 +1,1 @@
+"""Learners: classifiers trained on the votes themselves. One file is one method."""

@@ -1,0 +1,75 @@
+"""Aggregate first, then train: the plain way, and the baseline of every learner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.base import Aggregator, Learner
+from wisecrowd.crowd import Crowd
+from wisecrowd.errors import UsageError
+from wisecrowd.learn.classifiers import SoftClassifier, soft_classifier
+from wisecrowd.registry import find
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TwoStage(Learner):
+    """An aggregator's answer as the target of a classifier.
+
+    ``TwoStage(aggregator="majority-vote", hard=True)`` is what papers call DL-MV, ``TwoStage(aggregator="majority-vote")``
+    DL-softMV and ``TwoStage(aggregator="dawid-skene")`` DL-DS. Soft targets tell the classifier how sure the crowd is, and
+    are better almost always. The posterior of the training tasks is the aggregator's: the classifier does not correct it.
+    `Raykar` and `Concord` let it.
+
+    >>> from wisecrowd import TwoStage, simulate_crowd
+    >>> import numpy as np, pandas as pd
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
+    >>> bool(TwoStage(aggregator="dawid-skene").fit(X, made.crowd).score(X, made.truth) > 0.9)
+    True
+    """
+
+    references: ClassVar[tuple[str, ...]] = ("raykar2010learning",)
+    needs_workers: ClassVar[bool] = False
+
+    aggregator: Any = field(default="dawid-skene", metadata={"help": "an aggregator, or its name"})
+    classifier: Any = field(
+        default="logistic",
+        metadata={"help": "'logistic', 'linear', 'mlp', 'cnn', a torch module, or a scikit-learn classifier"},
+    )
+    hard: bool = field(default=False, metadata={"help": "train on the most probable class alone"})
+    l2: float = field(default=1.0, metadata={"help": "ridge on the coefficients of logistic regression"})
+    random_state: int = field(default=0, metadata={"help": "seed of networks"})
+
+    def _fit(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
+        from sklearn.base import clone
+
+        chosen = find(self.aggregator)() if isinstance(self.aggregator, str) else clone(self.aggregator)
+        if not isinstance(chosen, Aggregator):
+            raise UsageError(f"the first stage must be an aggregator; got {self.aggregator!r}")
+        first: Aggregator = chosen
+        known = None
+        if clamp is not None:
+            gold = np.flatnonzero(clamp >= 0)
+            known = dict(zip(crowd.tasks[gold], self.classes_[clamp[gold]], strict=True))
+        first.fit(crowd, X if first.uses_features else None, truth=known)
+        self.first_converged_ = bool(getattr(first, "converged_", True))
+        taught = crowd.layout.voted | (False if clamp is None else clamp >= 0)
+        targets = first.posterior_
+        if self.hard:
+            targets = np.eye(crowd.n_classes)[targets.argmax(axis=1)]
+        self.classifier_ = self._new_classifier().fit(X[taught], targets[taught])
+        self._learn(crowd, first.posterior_, first.tally_)
+
+    def _new_classifier(self) -> SoftClassifier:
+        return soft_classifier(self.classifier, l2=self.l2, random_state=self.random_state)
+
+    def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.classifier_.predict_proba(X)
+
+    def _revive(self, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
+        return self._new_classifier().restore(arrays)
