@@ -17,14 +17,20 @@ __version__ = "0.1.0"
 
 #: Public name -> the module that defines it.
 _HOME = {
+    "AdaptiveDifficulty": "learn.adaptive_difficulty",
     "BWA": "aggregate.bwa",
     "CATD": "aggregate.catd",
+    "CMM": "learn.cmm",
+    "Concord": "learn.concord",
     "Crowd": "crowd",
+    "CrowdLab": "learn.crowd_lab",
     "DEWSMV": "aggregate.dewsmv",
+    "DLEM": "learn.dlem",
     "DSWorkerClusters": "aggregate.ds_worker_clusters",
     "DawidSkene": "aggregate.dawid_skene",
     "EBCC": "aggregate.ebcc",
     "FastDS": "aggregate.fast_ds",
+    "FixedDifficulty": "learn.fixed_difficulty",
     "GLAD": "aggregate.glad",
     "GTIC": "aggregate.gtic",
     "HDS": "aggregate.hds",
@@ -42,7 +48,9 @@ _HOME = {
     "OneCoin": "aggregate.one_coin",
     "PM": "aggregate.pm",
     "Rasch": "aggregate.rasch",
+    "Raykar": "learn.raykar",
     "TwoPL": "aggregate.two_pl",
+    "TwoStage": "learn.two_stage",
     "Wawa": "aggregate.wawa",
     "WeightedMean": "aggregate.weighted_mean",
     "ZenCrowd": "aggregate.zencrowd",
@@ -56,6 +64,7 @@ _HOME = {
     "load_dataset": "datasets",
     "methods": "registry",
     "read": "io",
+    "read_features": "io.features",
     "read_truth": "io",
     "simulate_crowd": "simulate",
     "write": "io",
@@ -102,6 +111,15 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.io import read as read
     from wisecrowd.io import read_truth as read_truth
     from wisecrowd.io import write as write
+    from wisecrowd.io.features import read_features as read_features
+    from wisecrowd.learn.adaptive_difficulty import AdaptiveDifficulty as AdaptiveDifficulty
+    from wisecrowd.learn.cmm import CMM as CMM
+    from wisecrowd.learn.concord import Concord as Concord
+    from wisecrowd.learn.crowd_lab import CrowdLab as CrowdLab
+    from wisecrowd.learn.dlem import DLEM as DLEM
+    from wisecrowd.learn.fixed_difficulty import FixedDifficulty as FixedDifficulty
+    from wisecrowd.learn.raykar import Raykar as Raykar
+    from wisecrowd.learn.two_stage import TwoStage as TwoStage
     from wisecrowd.persist import load as load
     from wisecrowd.registry import find as find
     from wisecrowd.registry import methods as methods

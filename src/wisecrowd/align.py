@@ -81,6 +81,22 @@ def align_features(features: Any, crowd: Crowd) -> NDArray[np.float64]:
     >>> align_features(pd.DataFrame({"x": [2.0, 1.0]}, index=["b", "a"]), crowd).tolist()
     [[1.0], [2.0]]
     """
+    rows = as_numbers(in_task_order(features, crowd))
+    bad = np.logical_not(np.isfinite(rows).reshape(len(rows), -1).all(axis=1))
+    if bad.any():
+        raise InputError(
+            f"features of {bad.sum():,} tasks are not finite, for example {some(crowd.tasks[bad])}; impute them first"
+        )
+    return rows
+
+
+def in_task_order(features: Any, crowd: Crowd) -> Any:
+    """The features as they are, but in the order of the crowd's tasks.
+
+    >>> crowd = Crowd.from_triples([("b", "ann", 1), ("a", "ann", 0)])
+    >>> in_task_order(pd.DataFrame({"colour": ["red", "blue"]}, index=["b", "a"]), crowd)["colour"].tolist()
+    ['blue', 'red']
+    """
     if isinstance(features, pd.DataFrame):
         if not features.index.is_unique:
             raise InputError(
@@ -89,19 +105,32 @@ def align_features(features: Any, crowd: Crowd) -> NDArray[np.float64]:
         place = features.index.get_indexer(same_kind(crowd.tasks, features.index))
         if (place < 0).any():
             raise InputError(f"no features for {np.sum(place < 0):,} tasks, for example {some(crowd.tasks[place < 0])}")
-        rows = features.to_numpy(dtype=np.float64)[place]
-    else:
-        rows = np.asarray(features, dtype=np.float64)
-        if not crowd.tasks_given:
-            raise InputError(
-                "a bare feature array cannot be matched to these tasks; index it by task "
-                "(pd.DataFrame(X, index=task_ids)), or fix the order with Crowd.from_frame(votes, tasks=task_ids)"
-            )
-        if len(rows) != crowd.n_tasks:
-            raise InputError(f"one row of features per task was wanted, {crowd.n_tasks:,} in all; got {len(rows):,}")
-    bad = ~np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
-    if bad.any():
+        return features.iloc[place]
+    if not crowd.tasks_given:
         raise InputError(
-            f"features of {bad.sum():,} tasks are not finite, for example {some(crowd.tasks[bad])}; impute them first"
+            "a bare feature array cannot be matched to these tasks; index it by task "
+            "(pd.DataFrame(X, index=task_ids)), or fix the order with Crowd.from_frame(votes, tasks=task_ids)"
         )
-    return rows
+    try:
+        n_rows = len(features)
+    except TypeError:  # a single number, or a sparse matrix
+        raise InputError(f"a table or a dense array of features was wanted; got {type(features).__name__}") from None
+    if n_rows != crowd.n_tasks:
+        raise InputError(f"one row of features per task was wanted, {crowd.n_tasks:,} in all; got {n_rows:,}")
+    return features
+
+
+def as_numbers(features: Any) -> NDArray[np.float64]:
+    """Features as an array of numbers; a hole in a table is NaN.
+
+    >>> as_numbers([["red"]])
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.InputError: features must be numbers: could not convert string to float: 'red'; encode text and ...
+    """
+    try:
+        if isinstance(features, pd.DataFrame):
+            return features.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.asarray(features, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"features must be numbers: {error}; encode text and categories first") from None

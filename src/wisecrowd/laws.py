@@ -1,7 +1,8 @@
-"""Laws that every aggregator obeys, run over the whole registry by the tests and open to whoever adds a method.
+"""Laws that every method obeys, run over the whole registry by the tests and open to whoever adds a method.
 
 A law takes an unfitted method and a crowd, and raises AssertionError when it is broken. A method that must break one
 says so beside its code, with the reason: ``breaks = {"class_names_do_not_matter": "ties go to the first class"}``.
+Learners obey the laws of aggregators, each task having features of its own, and some that only they can break.
 
 >>> from wisecrowd import Crowd, DawidSkene
 >>> crowd = Crowd.from_triples([(task, worker, (task * worker) % 2) for task in range(6) for worker in range(3)])
@@ -13,6 +14,7 @@ from __future__ import annotations
 import copy
 import pickle
 import random
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -23,16 +25,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.base import Aggregator
+from wisecrowd.base import Aggregator, Learner
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import DataWarning, NotConverged, WisecrowdError
 from wisecrowd.persist import load
 
-Law = Callable[[Aggregator, Crowd], None]
+AnyMethod = Aggregator | Learner
+Law = Callable[[Any, Crowd], None]
 F = TypeVar("F", bound=Law)
 
-#: Every law by name.
+#: Every law of methods that infer the truth, by name.
 LAWS: dict[str, Law] = {}
+#: Further laws of learners.
+LEARNER_LAWS: dict[str, Law] = {}
 #: How far apart two answers may lie that differ only in the order of sums.
 NEAR = 1e-6
 
@@ -47,15 +52,49 @@ def law(function: F) -> F:
     return function
 
 
-def _fit(method: Aggregator, crowd: Crowd, **options: Any) -> Aggregator:
+def learner_law(function: F) -> F:
+    """Enter a function into `LEARNER_LAWS`.
+
+    >>> "rows_are_predicted_one_by_one" in LEARNER_LAWS
+    True
+    """
+    LEARNER_LAWS[function.__name__.removeprefix("_")] = function
+    return function
+
+
+def laws_of(method: AnyMethod | type[AnyMethod]) -> dict[str, Law]:
+    """The laws that a method is under.
+
+    >>> from wisecrowd import Raykar
+    >>> len(laws_of(Raykar)) > len(laws_of(Aggregator)) == len(LAWS)
+    True
+    """
+    kind = method if isinstance(method, type) else type(method)
+    return LAWS | LEARNER_LAWS if issubclass(kind, Learner) else dict(LAWS)
+
+
+def features_of(tasks: pd.Index) -> pd.DataFrame:
+    """Features for a law: eight numbers that stay with a task's place, however many tasks come after it.
+
+    >>> features_of(pd.Index(["a", "b"])).shape
+    (2, 8)
+    """
+    rows = np.random.default_rng(7).normal(size=(len(tasks), 8))
+    return pd.DataFrame(rows, index=tasks, columns=[f"x{place}" for place in range(8)])
+
+
+def _fit(method: AnyMethod, crowd: Crowd, X: pd.DataFrame | None = None, **options: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConverged)  # laws hold wherever an iteration stops
         warnings.simplefilter("ignore", DataWarning)  # and on crowds of which somebody should be warned
-        return copy.deepcopy(method).fit(crowd, **options)
+        fresh = copy.deepcopy(method)
+        if isinstance(fresh, Learner):
+            return fresh.fit(features_of(crowd.tasks) if X is None else X, crowd, **options)
+        return fresh.fit(crowd, **options)
 
 
-def _table(method: Aggregator, crowd: Crowd) -> pd.DataFrame:
-    return _fit(method, crowd).proba_.sort_index().sort_index(axis=1)
+def _table(method: AnyMethod, crowd: Crowd, X: pd.DataFrame | None = None) -> pd.DataFrame:
+    return _fit(method, crowd, X).proba_.sort_index().sort_index(axis=1)
 
 
 def _rebuilt(crowd: Crowd, frame: pd.DataFrame, **vocabularies: Any) -> Crowd:
@@ -75,14 +114,14 @@ def _new_names(index: pd.Index, seed: int) -> dict[Any, str]:
 
 
 @law
-def _row_order_is_irrelevant(method: Aggregator, crowd: Crowd) -> None:
+def _row_order_is_irrelevant(method: AnyMethod, crowd: Crowd) -> None:
     """Shuffling the rows of a file changes not a single bit."""
     shuffled = _rebuilt(crowd, crowd.to_frame().sample(frac=1, random_state=1))
     assert np.array_equal(_fit(method, shuffled).posterior_, _fit(method, crowd).posterior_)
 
 
 @law
-def _worker_names_do_not_matter(method: Aggregator, crowd: Crowd) -> None:
+def _worker_names_do_not_matter(method: AnyMethod, crowd: Crowd) -> None:
     """Renaming the workers leaves every posterior."""
     frame = crowd.to_frame()
     frame["worker"] = frame["worker"].map(_new_names(crowd.workers, 2))  # type: ignore[arg-type]  # has workers
@@ -90,12 +129,13 @@ def _worker_names_do_not_matter(method: Aggregator, crowd: Crowd) -> None:
 
 
 @law
-def _task_names_do_not_matter(method: Aggregator, crowd: Crowd) -> None:
+def _task_names_do_not_matter(method: AnyMethod, crowd: Crowd) -> None:
     """Renaming the tasks moves every posterior along with its task."""
     names = _new_names(crowd.tasks, 3)
     frame = crowd.to_frame()
     frame["task"] = frame["task"].map(names)
-    found = _table(method, _rebuilt(crowd, frame, tasks=sorted(names.values())))
+    features = features_of(crowd.tasks).rename(index=names)
+    found = _table(method, _rebuilt(crowd, frame, tasks=sorted(names.values())), features)
     _near(
         found.loc[[names[task] for task in crowd.tasks]],
         _fit(method, crowd).proba_.sort_index(axis=1),
@@ -104,7 +144,7 @@ def _task_names_do_not_matter(method: Aggregator, crowd: Crowd) -> None:
 
 
 @law
-def _class_names_do_not_matter(method: Aggregator, crowd: Crowd) -> None:
+def _class_names_do_not_matter(method: AnyMethod, crowd: Crowd) -> None:
     """Renaming the classes permutes the columns of the posterior."""
     names = _new_names(crowd.classes, 4)  # type: ignore[arg-type]  # categorical
     frame = crowd.to_frame()
@@ -115,7 +155,7 @@ def _class_names_do_not_matter(method: Aggregator, crowd: Crowd) -> None:
 
 
 @law
-def _posteriors_are_distributions(method: Aggregator, crowd: Crowd) -> None:
+def _posteriors_are_distributions(method: AnyMethod, crowd: Crowd) -> None:
     """Every row of the posterior is finite, not negative, and sums to one; every table fits its vocabulary."""
     fitted = _fit(method, crowd)
     posterior = fitted.posterior_
@@ -132,18 +172,19 @@ def _posteriors_are_distributions(method: Aggregator, crowd: Crowd) -> None:
 
 
 @law
-def _unanimity_wins(method: Aggregator, crowd: Crowd) -> None:
-    """When nobody ever disagrees, everybody is right."""
+def _unanimity_wins(method: AnyMethod, crowd: Crowd) -> None:
+    """When nobody ever disagrees, nor do the features, everybody is right."""
     truth = np.arange(crowd.n_tasks) % crowd.n_classes
     agreed = Crowd(crowd.task, crowd.worker, truth[crowd.task], tasks=crowd.tasks, workers=crowd.workers,
                    classes=crowd.classes, duplicates="keep")  # fmt: skip
     voted = agreed.labels_per_task > 0
-    found = _fit(method, agreed).posterior_.argmax(axis=1)
+    kinds = {f"is {place}": (truth == place).astype(float) for place in range(crowd.n_classes)}
+    found = _fit(method, agreed, features_of(crowd.tasks).assign(**kinds)).posterior_.argmax(axis=1)
     assert (found == truth)[voted].all(), "a unanimous answer was overruled"
 
 
 @law
-def _an_unlabelled_task_changes_nothing(method: Aggregator, crowd: Crowd) -> None:
+def _an_unlabelled_task_changes_nothing(method: AnyMethod, crowd: Crowd) -> None:
     """A task nobody labelled gets a posterior of its own and leaves the others alone."""
     more = Crowd(crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks.append(pd.Index(["~nobody saw this"])),
                  workers=crowd.workers, classes=crowd.classes, weight=crowd.weight, duplicates="keep")  # fmt: skip
@@ -154,7 +195,7 @@ def _an_unlabelled_task_changes_nothing(method: Aggregator, crowd: Crowd) -> Non
 
 
 @law
-def _a_double_weight_is_a_repeated_row(method: Aggregator, crowd: Crowd) -> None:
+def _a_double_weight_is_a_repeated_row(method: AnyMethod, crowd: Crowd) -> None:
     """Counting every vote twice is the same as writing it twice."""
     heavy = Crowd(crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks, workers=crowd.workers,
                   classes=crowd.classes, weight=crowd.weight * 2, duplicates="keep")  # fmt: skip
@@ -163,29 +204,34 @@ def _a_double_weight_is_a_repeated_row(method: Aggregator, crowd: Crowd) -> None
 
 
 @law
-def _the_input_is_untouched(method: Aggregator, crowd: Crowd) -> None:
-    """Fitting changes neither the crowd nor the parameters, nor anybody else's random numbers."""
+def _the_input_is_untouched(method: AnyMethod, crowd: Crowd) -> None:
+    """Fitting changes neither the crowd nor the features nor the parameters, nor anybody else's random numbers."""
     before = copy.deepcopy(crowd)
+    features = features_of(crowd.tasks)
     parameters = copy.deepcopy(method.get_params())
     states = random.getstate(), np.random.get_state()[1].copy()  # type: ignore[index]  # noqa: NPY002
-    fitted = _fit(method, crowd)
+    torch = sys.modules.get("torch")  # who did not import it cannot have used it
+    drawn = None if torch is None else torch.get_rng_state().tolist()
+    fitted = _fit(method, crowd, features)
     assert crowd == before, "the crowd changed"
+    assert features.equals(features_of(crowd.tasks)), "the features changed"
+    assert drawn is None or torch.get_rng_state().tolist() == drawn, "torch's global random state was used"  # type: ignore[union-attr]
     assert str(fitted.get_params()) == str(parameters), "a parameter changed"
     assert random.getstate() == states[0], "Python's global random state was used"
     assert np.array_equal(np.random.get_state()[1], states[1]), "numpy's global random state was used"  # type: ignore[index]  # noqa: NPY002
 
 
 @law
-def _same_seed_same_bits(method: Aggregator, crowd: Crowd) -> None:
-    """Two fits give the same bits, and refitting an object is like fitting a new one."""
-    once = _fit(method, crowd)
-    first = once.posterior_.copy()
+def _same_seed_same_bits(method: AnyMethod, crowd: Crowd) -> None:
+    """Two fits give the same bits, and refitting an object that knew other tasks is like fitting a new one."""
+    first = _fit(method, crowd).posterior_
     assert np.array_equal(first, _fit(method, crowd).posterior_)
-    assert np.array_equal(first, _fit(once, crowd).posterior_), "a second fit remembers the first"
+    used = _fit(method, crowd[: crowd.n_tasks // 2])
+    assert np.array_equal(first, _fit(used, crowd).posterior_), "a second fit remembers the first"
 
 
 @law
-def _it_survives_copies_and_disks(method: Aggregator, crowd: Crowd) -> None:
+def _it_survives_copies_and_disks(method: AnyMethod, crowd: Crowd) -> None:
     """Pickle, scikit-learn's clone, and save and load keep parameters and answers."""
     from sklearn.base import clone
 
@@ -202,10 +248,14 @@ def _it_survives_copies_and_disks(method: Aggregator, crowd: Crowd) -> None:
         if crowd.has_workers:
             pd.testing.assert_frame_equal(other.workers_, fitted.workers_)
             assert np.array_equal(other.confusion_, fitted.confusion_)
+        if isinstance(fitted, Learner):
+            assert isinstance(other, Learner)
+            rows = features_of(crowd.tasks[:5]) + 0.5
+            assert np.array_equal(other.predict_proba(rows), fitted.predict_proba(rows)), "predictions changed"
 
 
 @law
-def _gold_is_kept(method: Aggregator, crowd: Crowd) -> None:
+def _gold_is_kept(method: AnyMethod, crowd: Crowd) -> None:
     """A task whose truth is given has that class, for certain."""
     known = {crowd.tasks[0]: crowd.classes[-1], crowd.tasks[-1]: crowd.classes[0]}  # type: ignore[index]  # categorical
     labels = _fit(method, crowd, truth=known).proba_
@@ -214,7 +264,7 @@ def _gold_is_kept(method: Aggregator, crowd: Crowd) -> None:
 
 
 @law
-def _the_objective_never_falls(method: Aggregator, crowd: Crowd) -> None:
+def _the_objective_never_falls(method: AnyMethod, crowd: Crowd) -> None:
     """Where an iteration climbs an objective, every accepted pass climbs."""
     fitted = _fit(method, crowd)
     trace = getattr(fitted, "trace_", None)
@@ -222,8 +272,40 @@ def _the_objective_never_falls(method: Aggregator, crowd: Crowd) -> None:
         assert (np.diff(trace) >= -1e-8 * (1 + np.abs(trace[1:]))).all(), "the objective fell"
 
 
+@learner_law
+def _features_meet_tasks_by_id(method: Learner, crowd: Crowd) -> None:
+    """Shuffling the rows of a table of features, and adding rows of other tasks, changes not a single bit."""
+    table = features_of(crowd.tasks)
+    others = table.iloc[:2].rename(index=lambda name: f"{name} of elsewhere")
+    shuffled = pd.concat([others, table]).sample(frac=1, random_state=5)
+    assert np.array_equal(_fit(method, crowd, shuffled).posterior_, _fit(method, crowd, table).posterior_)
+
+
+@learner_law
+def _predictions_are_distributions(method: Learner, crowd: Crowd) -> None:
+    """What is predicted is finite, not negative, and sums to one, also far from all that was seen."""
+    fitted = _fit(method, crowd)
+    for scale in (0.0, 1.0, 1e6):
+        found = fitted.predict_proba(scale * features_of(pd.RangeIndex(7)))
+        assert found.shape == (7, crowd.n_classes)
+        assert np.isfinite(found).all(), "a prediction is not finite"
+        assert (found >= 0).all(), "a prediction is negative"
+        assert np.allclose(found.sum(axis=1), 1, atol=1e-5), "a prediction does not sum to one"
+
+
+@learner_law
+def _rows_are_predicted_one_by_one(method: Learner, crowd: Crowd) -> None:
+    """What is predicted of a task does not depend on the tasks that it is asked with, nor on how often one asks."""
+    fitted = _fit(method, crowd)
+    rows = features_of(pd.RangeIndex(6))
+    together = fitted.predict_proba(rows)
+    alone = np.concatenate([fitted.predict_proba(rows.iloc[[place]]) for place in range(6)])
+    _near(alone, together, "asking for one task at a time")
+    assert np.array_equal(fitted.predict_proba(rows), together), "asking again changed a prediction"
+
+
 @law
-def _odd_crowds_get_an_answer_or_a_reason(method: Aggregator, crowd: Crowd) -> None:  # noqa: ARG001
+def _odd_crowds_get_an_answer_or_a_reason(method: AnyMethod, crowd: Crowd) -> None:  # noqa: ARG001
     """One class, one worker, one label per task, unused classes, constant workers: no NaN, no obscure error."""
     for votes in odd_crowds():
         try:
@@ -255,7 +337,7 @@ def odd_crowds() -> list[Crowd]:
     ]
 
 
-def broken_by(method: Aggregator, crowd: Crowd) -> dict[str, str]:
+def broken_by(method: AnyMethod, crowd: Crowd) -> dict[str, str]:
     """Run every law; give those that were broken and are not declared, with what happened.
 
     >>> from wisecrowd import Crowd, MajorityVote
@@ -264,7 +346,7 @@ def broken_by(method: Aggregator, crowd: Crowd) -> dict[str, str]:
     {}
     """
     broken = {}
-    for name, check in LAWS.items():
+    for name, check in laws_of(method).items():
         if name not in method.breaks:
             try:
                 check(method, crowd)

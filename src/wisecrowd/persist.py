@@ -1,4 +1,7 @@
-"""Fitted methods as folders of arrays, tables and JSON. Nothing is pickled, so a folder from a stranger is only data."""
+"""Fitted methods as folders of arrays, tables and JSON. Nothing is pickled, so a folder from a stranger is only data.
+
+A part with a life of its own, such as a trained classifier, gives ``arrays()``; the method makes it anew from them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,10 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wisecrowd._files import read_json, write_json
+from wisecrowd.base import Method
 from wisecrowd.errors import InputError, UsageError
-
-if TYPE_CHECKING:
-    from wisecrowd.base import Method
 
 VERSION = 1
 
@@ -55,8 +56,6 @@ def load(folder: str | os.PathLike[str]) -> Method:
     >>> load(place).labels_.to_dict()
     {'t1': 'cat'}
     """
-    from wisecrowd.registry import find
-
     source = Path(folder)
     if not (source / "method.json").is_file():
         raise InputError(f"{source} is not a saved method: it has no method.json. Give the folder that save() wrote")
@@ -65,7 +64,7 @@ def load(folder: str | os.PathLike[str]) -> Method:
         raise InputError(
             f"{source} was saved in layout {state.get('version')!r}; this wisecrowd reads layout {VERSION}"
         )
-    method = find(state["method"])(**{name: _from_json(value) for name, value in state["parameters"].items()})
+    method = _from_json({"method": state["method"], "parameters": state["parameters"]})
     with np.load(source / "arrays.npz", allow_pickle=False) as arrays:
         for name in arrays.files:
             setattr(method, name, arrays[name])
@@ -73,6 +72,9 @@ def load(folder: str | os.PathLike[str]) -> Method:
         setattr(method, name, _read_table(source / f"{name}.parquet", kind))
     for name, value in state["learnt"].items():
         setattr(method, name, value)
+    for name in state.get("parts", ()):  # last: to make one anew, a method may look at what else it learnt
+        with np.load(source / f"{name}.npz", allow_pickle=False) as arrays:
+            setattr(method, name, method._revive(name, dict(arrays)))
     return method
 
 
@@ -80,6 +82,7 @@ def _write(method: Method, folder: Path) -> None:
     arrays: dict[str, Any] = {}
     tables: dict[str, str] = {}
     learnt: dict[str, Any] = {}
+    parts: list[str] = []
     for name, value in vars(method).items():
         if not name.endswith("_"):
             continue
@@ -87,11 +90,13 @@ def _write(method: Method, folder: Path) -> None:
             arrays[name] = value
         elif isinstance(value, pd.Index | pd.Series | pd.DataFrame):
             tables[name] = _write_table(value, folder / f"{name}.parquet")
+        elif hasattr(value, "arrays"):
+            np.savez(folder / f"{name}.npz", **value.arrays())
+            parts.append(name)
         else:
             learnt[name] = value.item() if isinstance(value, np.generic) else value
     np.savez(folder / "arrays.npz", **arrays)
-    parameters = {field.name: _to_json(getattr(method, field.name)) for field in dataclasses.fields(method)}
-    state = {"version": VERSION, "method": method.name, "parameters": parameters, "tables": tables, "learnt": learnt}
+    state = {"version": VERSION, **_as_json(method), "tables": tables, "learnt": learnt, "parts": parts}
     try:
         json.dumps(state, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -99,12 +104,45 @@ def _write(method: Method, folder: Path) -> None:
     write_json(folder / "method.json", state)
 
 
+def _as_json(method: Method) -> dict[str, Any]:
+    """Name and parameters of a method."""
+    parameters = {}
+    for field in dataclasses.fields(method):
+        value = getattr(method, field.name)
+        parameters[field.name] = _to_json(value)
+        try:
+            json.dumps(parameters[field.name], allow_nan=False)
+        except (TypeError, ValueError):
+            kind = value.__name__ if hasattr(value, "__name__") else type(value).__name__
+            raise UsageError(
+                f"{field.name} of {type(method).__name__} is of the kind {kind}, which cannot be saved: a folder holds "
+                "numbers, texts, arrays and methods of wisecrowd, never code. Choose one by its name where that is "
+                "possible, or keep the program that makes it and fit again"
+            ) from None
+    return {"method": method.name, "parameters": parameters}
+
+
 def _to_json(value: Any) -> Any:
-    return {"array": value.tolist()} if isinstance(value, np.ndarray) else value
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist()}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple):  # JSON has lists only
+        return {"tuple": [_to_json(part) for part in value]}
+    return _as_json(value) if isinstance(value, Method) else value
 
 
 def _from_json(value: Any) -> Any:
-    return np.asarray(value["array"]) if isinstance(value, dict) and set(value) == {"array"} else value
+    keys = set(value) if isinstance(value, dict) else set()
+    if keys == {"array"}:
+        return np.asarray(value["array"])
+    if keys == {"tuple"}:
+        return tuple(map(_from_json, value["tuple"]))
+    if keys == {"method", "parameters"}:
+        from wisecrowd.registry import find
+
+        return find(value["method"])(**{name: _from_json(inner) for name, inner in value["parameters"].items()})
+    return value
 
 
 def _write_table(value: pd.Index | pd.Series | pd.DataFrame, path: Path) -> str:

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from wisecrowd import __version__
-from wisecrowd.base import Aggregator
+from wisecrowd.base import Inference
 from wisecrowd.crowd import Crowd
 
 _VERSIONS_OF = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "numba", "torch")
 
 
-def record(method: Aggregator, crowd: Crowd, **extra: Any) -> dict[str, Any]:
+def record(method: Inference, crowd: Crowd, **extra: Any) -> dict[str, Any]:
     """Method, parameters, seed, versions, input digest, time and convergence, ready for JSON.
 
     >>> from wisecrowd import Crowd, MajorityVote
@@ -61,4 +61,7 @@ def _versions() -> dict[str, str]:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
-    return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic):
+        return value.item()
+    # A classifier or an aggregator within a method is told as it would be written.
+    return value if value is None or isinstance(value, bool | int | float | str | list | tuple | dict) else repr(value)

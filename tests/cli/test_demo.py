@@ -29,12 +29,12 @@ def test_the_demo(run: Any) -> None:
 
     with (folder / "methods.csv").open(encoding="utf-8", newline="") as file:
         table = {row["method"]: row for row in csv.DictReader(file)}
-    wanted = {name for name, method in wc.methods("aggregate").items() if not method.numeric}
+    wanted = {name for name, method in wc.methods().items() if not method.numeric}
     assert set(table) | set(record["declined"]) == wanted
     fitted = wc.DawidSkene().fit(crowd)
     assert float(table["dawid-skene"]["accuracy"]) == pytest.approx(metrics.accuracy(truth, fitted), abs=1e-6)
     accuracy = f"{float(table['dawid-skene']['accuracy']):.1%}"
-    assert re.search(rf"^dawid-skene +{accuracy} ", shown, re.MULTILINE)
+    assert re.search(rf"^dawid-skene +votes +{accuracy} ", shown, re.MULTILINE)
 
     assert record["parameters"] == json.loads(json.dumps(wc.DawidSkene().get_params()))
     assert record["footnotes"]

@@ -12,15 +12,24 @@ import wisecrowd as wc
 def test_the_table_has_every_method_and_fits_a_terminal(run: Any) -> None:
     result = run("methods")
     assert result.exit_code == 0, result.stderr
-    first_words = [line.split()[0] for line in result.stdout.splitlines() if line and not line.startswith(" ")]
-    assert set(wc.methods()) <= set(first_words)
     assert max(map(len, result.stdout.splitlines())) <= 80
-    rows = re.split(r"^(?=\S)", result.stdout.partition("\n\n")[0], flags=re.MULTILINE)[2:]
-    assert [row.split()[0] for row in rows] == list(wc.methods()), "a name was cut; make room for it"
-    assert max(row.count("\n") for row in rows) <= 2
-    assert "aggregate" not in result.stdout, "there is one kind, which needs no column"
-    numbers = [row.split()[0] for row in rows if "[numbers]" in row]
+    rows = re.split(r"^(?=\S)", result.stdout, flags=re.MULTILINE)
+    names = [row.split()[0] for row in rows if row.split() and row.split()[0] in wc.methods()]
+    assert sorted(names) == list(wc.methods()), "a name was cut; make room for it"
+    assert names == [*wc.methods("aggregate"), *wc.methods("learn")]
+    told = [row.strip() for row in rows if row.split() and row.split()[0] in wc.methods()]
+    assert max(row.count("\n") for row in told) <= 2
+    numbers = [row.split()[0] for row in told if "[numbers]" in row]
     assert numbers == [name for name, method in wc.methods().items() if method.numeric]
+
+
+def test_methods_stand_under_the_command_that_takes_them(run: Any) -> None:
+    aggregate, learn = run("methods").stdout.split("wisecrowd learn votes.csv --features X.npz -m METHOD")
+    assert "wisecrowd aggregate votes.csv -m METHOD" in aggregate
+    assert "dawid-skene" in aggregate
+    assert "\nraykar " in learn
+    assert "wisecrowd learn votes.csv --features X.npz -m raykar -o results" in run("methods", "raykar").stdout
+    assert "wisecrowd aggregate votes.csv -m one-coin -o results" in run("methods", "one-coin").stdout
 
 
 def test_papers_of_many_authors(run: Any) -> None:

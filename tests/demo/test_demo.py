@@ -78,6 +78,15 @@ def test_a_method_that_declines_is_told_with_its_reason(monkeypatch: pytest.Monk
     assert [entry.method for entry in held.entries] == ["majority-vote"]
 
 
+def test_learners_see_the_pixels() -> None:
+    held = hold_contest(digits_crowd(), only=["dawid-skene", "majority-vote", "raykar"])
+    table = held.table()
+    assert table["kind"].to_dict() == {"raykar": "learn", "dawid-skene": "aggregate", "majority-vote": "aggregate"}
+    assert table.loc["raykar", "accuracy"] > table.loc["dawid-skene", "accuracy"] + 0.1
+    gain = round((table.loc["raykar", "accuracy"] - table.loc["dawid-skene", "accuracy"]) * 1797)
+    assert held.in_words(1797).endswith(f"Looking at the pictures, too, raykar gets {gain} more tasks right than that.")
+
+
 # ---------------------------------------------------------------------- verdicts
 
 

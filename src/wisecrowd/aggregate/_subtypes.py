@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd import kernels
-from wisecrowd.matrices import blocks
 from wisecrowd.engines.local import LocalEngine
 from wisecrowd.kernels import Expectation, Layout
+from wisecrowd.matrices import blocks
 
 #: A column whose weight is less than this part of the largest is left out: it would take evidence of e**92 to revive it.
 FAINT = 1e-40

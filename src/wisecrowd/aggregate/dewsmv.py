@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from wisecrowd import progress
 from wisecrowd.aggregate._weighting import Poll, WeightedVote
-from wisecrowd.matrices import blocks
 from wisecrowd.errors import UsageError
+from wisecrowd.matrices import blocks
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -14,10 +14,10 @@ from scipy.special import softmax, xlogy
 
 from wisecrowd.crowd import Crowd, Pairs
 from wisecrowd.em import ConfusionEM, Statistics
-from wisecrowd.matrices import blocks
 from wisecrowd.engines.local import LocalEngine
 from wisecrowd.errors import UsageError
 from wisecrowd.kernels import LEAST, Expectation
+from wisecrowd.matrices import blocks
 
 
 class _Groups(NamedTuple):

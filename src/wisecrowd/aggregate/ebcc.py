@@ -17,9 +17,9 @@ from wisecrowd.aggregate._subtypes import SubtypeEngine
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd, Pairs
 from wisecrowd.em import ConfusionEM, Statistics, vote_shares
-from wisecrowd.matrices import blocks
 from wisecrowd.engines.local import LocalEngine
 from wisecrowd.errors import UsageError
+from wisecrowd.matrices import blocks
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -15,8 +15,8 @@ from wisecrowd.aggregate._climbing import Array, ClimbingEM, Gaussians, Landscap
 from wisecrowd.base import DENSE_CELLS
 from wisecrowd.crowd import Crowd
 from wisecrowd.em import vote_shares
-from wisecrowd.matrices import blocks
 from wisecrowd.errors import UsageError, one_of
+from wisecrowd.matrices import blocks
 
 
 class _Block(NamedTuple):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from wisecrowd.base import Aggregator
+    from wisecrowd.base import Inference
 
 #: What marks a folder as one that wisecrowd wrote, and may write again.
 RECORD = "run.json"
@@ -60,7 +60,7 @@ def write_all(files: dict[Path, Writer]) -> None:
             write(stack.enter_context(atomic_path(path)))
 
 
-def labels_table(fitted: Aggregator) -> pd.DataFrame:
+def labels_table(fitted: Inference) -> pd.DataFrame:
     """The answer: task, label, and how sure it is: the probability of a class, or the standard error of a number."""
     labels = fitted.labels_.reset_index()
     if hasattr(fitted, "posterior_"):

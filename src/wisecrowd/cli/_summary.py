@@ -11,7 +11,7 @@ from wisecrowd.doctor.findings import counted
 if TYPE_CHECKING:
     import pandas as pd
 
-    from wisecrowd.base import Aggregator
+    from wisecrowd.base import Inference
     from wisecrowd.crowd import Crowd
 
 #: A task whose most probable class is less probable than this deserves another look.
@@ -29,7 +29,7 @@ def size(crowd: Crowd) -> str:
     return repr(crowd).removeprefix("Crowd(").removesuffix(")")
 
 
-def summarise(fitted: Aggregator, crowd: Crowd) -> dict[str, Any]:
+def summarise(fitted: Inference, crowd: Crowd) -> dict[str, Any]:
     """The figures behind the lines, ready for JSON."""
     summary = _of_numbers(fitted, crowd) if crowd.is_numeric else _of_classes(fitted, crowd)
     summary["without_votes"] = int((crowd.labels_per_task == 0).sum())
@@ -38,7 +38,7 @@ def summarise(fitted: Aggregator, crowd: Crowd) -> dict[str, Any]:
     return summary
 
 
-def _of_classes(fitted: Aggregator, crowd: Crowd) -> dict[str, Any]:
+def _of_classes(fitted: Inference, crowd: Crowd) -> dict[str, Any]:
     import numpy as np
 
     from wisecrowd.metrics import TIE
@@ -58,7 +58,7 @@ def _of_classes(fitted: Aggregator, crowd: Crowd) -> dict[str, Any]:
     }
 
 
-def _of_numbers(fitted: Aggregator, crowd: Crowd) -> dict[str, Any]:
+def _of_numbers(fitted: Inference, crowd: Crowd) -> dict[str, Any]:
     voted = crowd.labels_per_task > 0
     label = fitted.labels_.to_numpy(dtype=float)[voted]
     error = numeric_tasks(fitted)["standard_error"].to_numpy()[voted]
@@ -69,7 +69,7 @@ def _of_numbers(fitted: Aggregator, crowd: Crowd) -> dict[str, Any]:
     }
 
 
-def numeric_tasks(fitted: Aggregator) -> pd.DataFrame:
+def numeric_tasks(fitted: Inference) -> pd.DataFrame:
     """What a numeric method learnt of each task."""
     tasks: pd.DataFrame = fitted.tasks_  # type: ignore[attr-defined]  # numeric methods have it
     return tasks
@@ -117,7 +117,7 @@ def lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
             )
         )
     if "score" in summary:
-        told.append(("Score", _score(summary["score"])))
+        told.append(("Score", scored(summary["score"])))
     return told
 
 
@@ -166,7 +166,8 @@ def _worker(row: dict[str, Any]) -> str:
     return f"{shortened(row['worker'])} {worth} ({n:,.6g} {'label' if n == 1 else 'labels'})"
 
 
-def _score(score: dict[str, Any]) -> str:
+def scored(score: dict[str, Any]) -> str:
+    """How good labels are, in a line."""
     if "accuracy" in score:
         figures = f"accuracy {score['accuracy']:.1%} (ties split), log loss {score['log_loss']:.3f}, "
         figures += f"calibration error {score['calibration_error']:.3f}"

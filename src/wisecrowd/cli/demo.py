@@ -19,6 +19,8 @@ METHODS, AGREEMENT, RECORD = "methods.csv", "agreement.csv", "run.json"
 
 #: A table of agreement with more columns than this does not fit a terminal; the file has them all.
 _SHOWN = 8
+#: What methods of each kind look at.
+_SEES = {"aggregate": "votes", "learn": "votes and pixels"}
 
 
 def demo(
@@ -31,7 +33,7 @@ def demo(
 ) -> None:
     """See it work: digits, a crowd of experts, spammers, copiers and worse, every method, and whom to trust.
 
-    Needs no download and takes seconds. The votes and all results are written to a folder, to go on from there:
+    Needs no download and takes less than a minute. The votes and all results are written to a folder, to go on from there:
 
       wisecrowd demo
       wisecrowd aggregate wisecrowd-demo/votes.csv --score wisecrowd-demo/truth.csv
@@ -63,10 +65,17 @@ def _tell(demo: Demo) -> None:
 
     heading("What is true? Every method against the known truth (ties split)")
     rows = [
-        (entry.method, f"{entry.accuracy:.1%}", f"{entry.log_loss:.3f}", entry.iterations or "", f"{entry.seconds:.2f}")
+        (
+            entry.method,
+            _SEES[entry.kind],
+            f"{entry.accuracy:.1%}",
+            f"{entry.log_loss:.3f}",
+            entry.iterations or "",
+            f"{entry.seconds:.2f}",
+        )
         for entry in demo.contest.entries
     ]
-    show(table(["method", "accuracy", "log loss", "iterations", "seconds"], rows))
+    show(table(["method", "from", "accuracy", "log loss", "iterations", "seconds"], rows, left=2))
     for name, reason in demo.contest.declined.items():
         show(f"{name} declined: {reason}", style="dim")
     for note in demo.contest.footnotes(demo.crowd.n_classes):

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 WIDTH = 80
 
 SUMMARY = "what it assumes"
+#: What each kind of method infers the truth from, and what its command is given.
+KINDS = {
+    "aggregate": ("From votes", "votes.csv"),
+    "learn": ("From votes and features", "votes.csv --features X.npz"),
+}
 #: What stands before the summary of a method that takes no classes.
 NUMBERS = "[numbers] "
 
@@ -34,7 +39,7 @@ def methods(
       wisecrowd methods
       wisecrowd methods dawid-skene
 
-    The names are those that wisecrowd aggregate -m takes.
+    The names are those that -m of wisecrowd aggregate and wisecrowd learn takes.
     """
     if name is None:
         _list()
@@ -50,20 +55,21 @@ def _list() -> None:
     from wisecrowd.registry import methods as known
 
     found = known()
-    columns = {
-        "method": list(found),
-        "kind": [kind_of(method) for method in found.values()],
-        SUMMARY: [(NUMBERS if method.numeric else "") + method.summary() for method in found.values()],
-        "paper": [short(method.references[0]) if method.references else "" for method in found.values()],
-    }
-    if len(set(columns["kind"])) == 1:
-        del columns["kind"]
-    others = [max(map(len, [title, *cells])) for title, cells in columns.items() if title != SUMMARY]
-    room = max(console().width - sum(others) - GAP * len(others), 20)
-    columns[SUMMARY] = [_cut(text, room) for text in columns[SUMMARY]]
-    rows = list(zip(*columns.values(), strict=True))
-    show(table(list(columns), rows, left=len(columns), fold=SUMMARY))
-    show()
+    first = max(map(len, found))
+    for kind, (what, given) in KINDS.items():
+        members = {name: method for name, method in found.items() if kind_of(method) == kind}
+        show(f"{what}: wisecrowd {kind} {given} -m METHOD", style="bold")
+        columns = {
+            "method".ljust(first): list(members),
+            SUMMARY: [(NUMBERS if method.numeric else "") + method.summary() for method in members.values()],
+            "paper": [short(method.references[0]) if method.references else "" for method in members.values()],
+        }
+        others = [max(map(len, [title, *cells])) for title, cells in columns.items() if title != SUMMARY]
+        room = max(console().width - sum(others) - GAP * len(others), 20)
+        columns[SUMMARY] = [_cut(text, room) for text in columns[SUMMARY]]
+        rows = list(zip(*columns.values(), strict=True))
+        show(table(list(columns), rows, left=len(columns), fold=SUMMARY))
+        show()
     if any(method.numeric for method in found.values()):
         show(f"{NUMBERS.strip()} takes labels that are numbers, read with --numeric")
     show("The page of a method: wisecrowd methods dawid-skene")
@@ -88,8 +94,8 @@ def _page(method: type[Method]) -> None:
         rows = [(field.name, _default(field), field.metadata.get("help", "")) for field in fields]
         show(table(["name", "default", "meaning"], rows, left=3, fold="meaning"))
     heading("On the command line")
-    votes = "ratings.csv --numeric" if method.numeric else "votes.csv"
-    show_verbatim(f"  wisecrowd aggregate {votes} -m {method.name} -o results")
+    given = "ratings.csv --numeric" if method.numeric else KINDS[kind_of(method)][1]
+    show_verbatim(f"  wisecrowd {kind_of(method)} {given} -m {method.name} -o results")
     if example:
         heading("In Python")
         show_verbatim(textwrap.indent(example, "  "))

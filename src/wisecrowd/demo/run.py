@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import cast
 
 import pandas as pd
 
@@ -101,4 +102,5 @@ def run_demo(random_state: int = 0, *, only: Collection[str] | None = None) -> D
     fitted = next((entry.fitted for entry in contest.entries if entry.method == JUDGE), None)
     if fitted is None:
         raise UsageError(f"the demo needs {JUDGE}, which judges the workers; name it among the methods")
-    return Demo(digits.simulation, contest, fitted, judge(crowd, fitted), time.perf_counter() - begun)
+    judging = cast(Aggregator, fitted)
+    return Demo(digits.simulation, contest, judging, judge(crowd, judging), time.perf_counter() - begun)

@@ -83,3 +83,23 @@ def own_chance(place: device, state: Arrays | int) -> Iterator[Callable[[], Arra
             return found
 
         yield where
+
+
+@contextlib.contextmanager
+def threads(number: int | None) -> Iterator[None]:
+    """A block in which torch uses so many threads; None leaves them as they are.
+
+    >>> before = need_torch().get_num_threads()
+    >>> with threads(1):
+    ...     need_torch().get_num_threads()
+    1
+    >>> need_torch().get_num_threads() == before
+    True
+    """
+    torch = need_torch()
+    before = torch.get_num_threads()
+    torch.set_num_threads(before if number is None else number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

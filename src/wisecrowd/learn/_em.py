@@ -89,8 +89,10 @@ class ClassifierEM(Learner):
             raise UsageError(f"max_iter must be 1 or more; got {self.max_iter}")
         if min(self.smoothing, self.diagonal, self.l2 or 0, float(self.shrinkage)) < 0:
             raise UsageError("smoothing, diagonal, l2 and shrinkage must not be negative")
-        if self.cv < 0 or self.cv == 1 or self.cv > crowd.n_tasks:
-            raise UsageError(f"cv must be 0 (no cross-fitting), or from 2 to the number of tasks; got {self.cv}")
+        if self.cv < 0 or self.cv == 1 or self.cv > crowd.layout.voted.sum():
+            raise UsageError(
+                f"cv must be 0 (no cross-fitting), or from 2 to the number of tasks with votes; got {self.cv}"
+            )
         if self.calibrate and not self.cv:
             raise UsageError(
                 "calibrate needs cross-fitting: a classifier is always too sure of tasks it has seen; set cv=5"
@@ -116,7 +118,7 @@ class ClassifierEM(Learner):
         layout, pairs = crowd.layout, crowd.pairs
         # A task without votes teaches nothing, unless its truth is known.
         taught = layout.voted | (clamp >= 0) if clamp is not None else layout.voted
-        folds = list(self._folds(crowd.n_tasks))
+        folds = list(self._folds(taught))
         classifiers = [self._new_classifier() for _ in folds]
         exact = self.cv == 0 and self.shrinkage is False and classifiers[0].exact
 
@@ -160,12 +162,14 @@ class ClassifierEM(Learner):
         """The step as it is; a method whose steps are long notes where they lead, to go on from there."""
         return step
 
-    def _folds(self, n_tasks: int) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+    def _folds(self, taught: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
         """Which tasks each classifier learns from, and for which it then speaks."""
         if self.cv == 0:
-            yield np.ones(n_tasks, dtype=bool), np.ones(n_tasks, dtype=bool)
+            yield np.ones(len(taught), dtype=bool), np.ones(len(taught), dtype=bool)
             return
-        fold = np.random.default_rng(self.random_state).permutation(n_tasks) % self.cv
+        # Drawn among the tasks that teach: others must not change their folds. Any classifier can speak for those.
+        fold = np.zeros(len(taught), dtype=np.int64)
+        fold[taught] = np.random.default_rng(self.random_state).permutation(int(taught.sum())) % self.cv
         for number in range(self.cv):
             yield fold != number, fold == number
 

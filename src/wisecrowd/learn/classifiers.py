@@ -10,6 +10,7 @@ import contextlib
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -82,7 +83,8 @@ class Standardiser:
 
     def apply(self, X: Rows) -> Rows:
         """The rows, standardised."""
-        assert self.mean is not None and self.scale is not None
+        assert self.mean is not None
+        assert self.scale is not None
         return (X - self.mean) / self.scale
 
 
@@ -155,7 +157,6 @@ class Logistic(SoftClassifier):
     def fit(self, X: Rows, targets: Rows, weight: Rows | None = None) -> Self:
         """As `SoftClassifier.fit`."""
         from scipy.optimize import minimize
-        from threadpoolctl import threadpool_limits
 
         wanted = targets if weight is None else targets * weight[:, None]
         mass = wanted.sum(axis=1, keepdims=True)
@@ -163,7 +164,7 @@ class Logistic(SoftClassifier):
         shape = (_flat(X).shape[1] + 1, targets.shape[1])
 
         # Products of small matrices: more threads than one cost several times what they save.
-        with threadpool_limits(1, "blas") if shape[0] * targets.size < SMALL else contextlib.nullcontext():
+        with _one_thread() if shape[0] * targets.size < SMALL else contextlib.nullcontext():
             rows = self.standardiser.fit(_flat(X)).apply(_flat(X))
             axes = self.axes = self.axes or Axes.of(rows, self.l2)
 
@@ -308,6 +309,19 @@ def softmax(logits: Rows) -> Rows:
     """
     share = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return share / share.sum(axis=-1, keepdims=True)
+
+
+def _one_thread() -> contextlib.AbstractContextManager[Any]:
+    """BLAS with a single thread."""
+    return _controller().limit(limits=1, user_api="blas")
+
+
+@cache
+def _controller() -> Any:
+    """What knows the libraries that were loaded; to look for them takes longer than a small fit."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _flat(X: Rows) -> Rows:

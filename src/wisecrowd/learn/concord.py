@@ -15,8 +15,8 @@ from wisecrowd.learn._em import ClassifierEM
 from wisecrowd.learn._views import OfRoots
 from wisecrowd.learn.classifiers import Logistic, SoftClassifier, soft_classifier
 
-#: Ridges among which the hidden votes choose, the middle one first.
-RIDGES = (0.3, 1.0, 3.0, 10.0, 30.0)
+#: Ridges among which the hidden votes choose; with the last, features count for nothing.
+RIDGES = (0.3, 1.0, 3.0, 10.0, 30.0, 10_000.0)
 #: Splits into seen and hidden votes over which the choice is averaged, and the share that is hidden.
 SPLITS, HIDDEN = 3, 0.2
 #: Tasks on which settings compete, at most; and the passes that a trial gets, after which little changes.
@@ -62,12 +62,24 @@ class Concord(ClassifierEM):
 
     references: ClassVar[tuple[str, ...]] = ("raykar2010learning", "perronnin2010improving")
 
+    breaks: ClassVar[dict[str, str]] = {
+        "task_names_do_not_matter": "folds are drawn by the order of tasks",
+        "worker_names_do_not_matter": "hidden votes are drawn by the order of votes, which is by worker",
+        "a_double_weight_is_a_repeated_row": "a repeated vote can be hidden once and seen once",
+        "the_objective_never_falls": "cross-fitting, evidence and calibration have objectives of their own",
+    }
+
     l2: float | None = field(default=None, metadata={"help": "ridge; chosen on hidden votes unless given"})  # type: ignore[assignment]
-    shrinkage: bool | float = True
-    cv: int = 5
-    calibrate: bool = True
-    max_iter: int = 8
-    tol: float = 0.0
+    shrinkage: bool | float = field(
+        default=True,
+        metadata={
+            "help": "draw workers' matrices toward the crowd's: yes, by marginal likelihood, or so many pseudo-votes"
+        },
+    )
+    cv: int = field(default=5, metadata={"help": "folds of cross-fitting"})
+    calibrate: bool = field(default=True, metadata={"help": "sharpen the classifier by the likelihood of the votes"})
+    max_iter: int = field(default=8, metadata={"help": "passes"})
+    tol: float = field(default=0.0, metadata={"help": "stop when the objective changes by less than this fraction"})
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
         self._check(crowd)
@@ -80,9 +92,10 @@ class Concord(ClassifierEM):
         if self.l2 is not None or self.classifier != "logistic":
             given = 1.0 if self.l2 is None else self.l2
             return pd.DataFrame({"l2": [given], "log_likelihood": [np.nan], "chosen": [True]})
-        few = np.sort(np.random.default_rng(self.random_state).permutation(crowd.n_tasks)[:SELECT_ON])
+        voted = np.flatnonzero(crowd.layout.voted)
+        few = np.sort(np.random.default_rng(self.random_state).permutation(voted)[:SELECT_ON])
         contest = _Contest(self, X[few], crowd[few], None if clamp is None else clamp[few])
-        contest.climb(len(RIDGES) // 2)
+        contest.climb(RIDGES.index(3.0))
         return contest.verdict()
 
     def _new_classifier(self) -> SoftClassifier:

@@ -125,9 +125,13 @@ class Network(SoftClassifier):
         settings = Training(
             epochs=self._planned(n_rows), batch_size=self.batch_size, optimiser=self.optimiser, schedule=self.schedule,
             learning_rate=self.learning_rate, weight_decay=self.weight_decay + self.l2 / n_rows,
-            random_state=self.random_state, device=self.device,
+            random_state=self.random_state, device=self.device, threads=1 if self._is_small else None,
         )  # fmt: skip
         return Trainer(module, settings, groups=weights_and_biases(module), checkpoint=place, what="network")
+
+    @property
+    def _is_small(self) -> bool:
+        return isinstance(self.choice, str) and self.choice != "cnn"
 
     def _planned(self, n_rows: int) -> int:
         return max(EPOCHS, -(-BATCHES // -(-n_rows // self.batch_size))) if self.epochs is None else self.epochs

@@ -22,7 +22,7 @@ import pandas as pd
 
 from wisecrowd import progress
 from wisecrowd.errors import UsageError, one_of
-from wisecrowd.learn._chance import chosen_device, need_torch, own_chance
+from wisecrowd.learn._chance import chosen_device, need_torch, own_chance, threads
 from wisecrowd.learn._checkpoint import Arrays, Checkpoint, plain
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ class Training:
     device: str = "auto"
     """ "cpu", "cuda", ..., or the fastest there is."""
     dtype: Literal["float32", "float64"] = "float32"
+    threads: int | None = None
+    """Of torch while it trains; over small tensors, several would only wait for each other. None leaves them."""
 
     def __post_init__(self) -> None:
         _check(self.optimiser, self.schedule, self.learning_rate, self.weight_decay)
@@ -263,7 +265,7 @@ class Trainer:
             raise UsageError("training needs at least one row")
         done = len(self.history)
         until = max(self.settings.epochs, done) if epochs is None else done + epochs
-        with own_chance(self.device, self._chance) as where:
+        with threads(self.settings.threads), own_chance(self.device, self._chance) as where:
             while len(self.history) < until and not self.stopped:
                 begun = time.perf_counter()
                 mean = self._epoch(loss, n_rows)

@@ -15,18 +15,44 @@ from wisecrowd.simulate.activity import ACTIVITIES
 from wisecrowd.simulate.assignment import assign
 from wisecrowd.simulate.copying import shadow
 from wisecrowd.simulate.crowds import MIX, Simulation, simulate_crowd
+from wisecrowd.simulate.difficulty import (
+    FIVE_WORKERS,
+    DifficultyCrowd,
+    easiness_of,
+    gaussian_difficulty,
+    gaussian_difficulty_2019,
+    simulate_by_difficulty,
+    simulate_unstructured,
+)
 from wisecrowd.simulate.kinds import KINDS, Behaviour
+from wisecrowd.simulate.mixtures import (
+    GroupedSimulation,
+    one_worker_per_label,
+    simulate_gaussian_groups,
+    simulate_image_groups,
+)
 from wisecrowd.simulate.votes import draw_labels, simulate_votes
 
 __all__ = [
     "ACTIVITIES",
+    "FIVE_WORKERS",
     "KINDS",
     "MIX",
     "Behaviour",
+    "DifficultyCrowd",
+    "GroupedSimulation",
     "Simulation",
     "assign",
     "draw_labels",
+    "easiness_of",
+    "gaussian_difficulty",
+    "gaussian_difficulty_2019",
+    "one_worker_per_label",
     "shadow",
+    "simulate_by_difficulty",
     "simulate_crowd",
+    "simulate_gaussian_groups",
+    "simulate_image_groups",
+    "simulate_unstructured",
     "simulate_votes",
 ]

@@ -1,0 +1,207 @@
+"""What commands that fit a method have in common: their options, the score, and the files they leave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wisecrowd.cli._console import warn
+from wisecrowd.cli._options import flag, place
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from wisecrowd.base import Inference
+    from wisecrowd.cli._outputs import Writer
+    from wisecrowd.crowd import Crowd
+
+LABELS, WORKERS, TASKS, POSTERIOR = "labels.csv", "workers.csv", "tasks.csv", "posterior.csv"
+PREDICTIONS, MODEL = "predictions.csv", "model"
+
+Parameter = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--parameter",
+        "-p",
+        metavar="NAME=VALUE",
+        show_default=False,
+        help="A parameter of the method; may be repeated.",
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", parser=place, metavar="FOLDER", show_default=False, help="Where to write the results."
+    ),
+]
+Gold = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        show_default=False,
+        help="Gold questions: tasks of known truth, used for fitting. They keep it, and teach what workers are worth.",
+    ),
+]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Threads at most.")]
+AsJson = Annotated[bool, flag("--json", help="Print the record of the run as JSON instead.")]
+
+
+def chosen(kind: str, name: str, assignments: list[str], jobs: int) -> Any:
+    """The method with its parameters, not yet fitted; it must be of the kind that the command is for."""
+    import dataclasses
+
+    from wisecrowd.cli._parameters import parse_parameters
+    from wisecrowd.errors import UsageError
+    from wisecrowd.registry import find, kind_of
+
+    method = find(name)
+    if kind_of(method) != kind:
+        raise UsageError(
+            f"{method.name} is no method to {kind}; use it with wisecrowd {kind_of(method)} -m {method.name}"
+        )
+    parameters = parse_parameters(method, assignments)
+    if any(field.name == "n_jobs" for field in dataclasses.fields(method)):
+        parameters.setdefault("n_jobs", jobs)
+    return method(**parameters)
+
+
+def warn_of_look_alikes(crowd: Crowd, votes: Path) -> None:
+    """The one complaint of ``wisecrowd check`` that costs nothing to find and changes answers without a word."""
+    from wisecrowd.doctor.checks import same_but_for_case_or_space
+    from wisecrowd.errors import some
+
+    alike = [] if crowd.classes is None else same_but_for_case_or_space(crowd.classes)
+    if alike:
+        warn(
+            f"{len(alike):,} labels differ only by case or space, and count as different ({some(alike)}); "
+            f"see wisecrowd check {votes}"
+        )
+
+
+def summary_of(
+    fitted: Inference, crowd: Crowd, gold: pd.Series | None, known: pd.Series | None, score: Path | None
+) -> dict[str, Any]:
+    """The figures of a result, ready for JSON: at a glance, and by the truth in the file ``score``."""
+    from wisecrowd.cli._summary import summarise
+
+    summary = summarise(fitted, crowd)
+    if gold is not None:
+        summary["gold"] = {"tasks": int(tasks_of(gold, crowd.tasks).isin(crowd.tasks).sum())}
+    if known is not None:
+        summary["score"] = _score(known, gold, fitted, crowd)
+        if unknown := summary["score"].get("unknown_classes"):
+            warn(_nobody_chose(unknown, score, fitted))
+    return summary
+
+
+def text(path: Path | None) -> str | None:
+    """A path for JSON."""
+    return None if path is None else str(path)
+
+
+def tasks_of(truth: pd.Series, tasks: pd.Index) -> pd.Index:
+    """The tasks of known truth, as others write them: a number in one file may be a text in another."""
+    from wisecrowd.vocabulary import same_kind
+
+    return same_kind(truth.index, tasks)
+
+
+def _score(known: pd.Series, gold: pd.Series | None, fitted: Inference, crowd: Crowd) -> dict[str, Any]:
+    """How good the labels are on tasks that the method was not told the truth of."""
+    from wisecrowd.errors import InputError
+
+    if gold is None:
+        return _figures(known, fitted)
+    told = tasks_of(known, crowd.tasks).isin(tasks_of(gold, crowd.tasks))
+    if told.all():
+        raise InputError(
+            "every task of --score is among those of --truth, where the method was told; score other tasks"
+        )
+    return _figures(known[~told], fitted) | {"gold_left_out": int(told.sum())}
+
+
+def _figures(known: pd.Series, fitted: Inference) -> dict[str, Any]:
+    """The usual figures, and how many tasks are of which classes that the crowd never had."""
+    from wisecrowd._pairing import align
+    from wisecrowd.metrics import summary
+
+    figures: dict[str, Any] = summary(known, fitted)
+    if hasattr(fitted, "posterior_"):
+        both = align(known, fitted)
+        true = both.classes[both.truth]
+        counts = true[~true.isin(fitted.classes_)].value_counts(sort=False)
+        if len(counts):
+            figures["unknown_classes"] = {str(name): int(n) for name, n in counts.items()}
+    return figures
+
+
+def _nobody_chose(unknown: dict[str, int], score: Path | None, fitted: Inference) -> str:
+    """What to say of classes that are true and that nobody chose."""
+    from wisecrowd.doctor.findings import counted
+    from wisecrowd.errors import did_you_mean, some
+
+    tasks = sum(unknown.values())
+    return (
+        f"{score}: no label of the crowd is {some(unknown)}, so {counted(tasks, 'task')} of known truth "
+        f"{'counts' if tasks == 1 else 'count'} as wrong.{did_you_mean(next(iter(unknown)), map(str, fitted.classes_))}"
+    )
+
+
+def write_results(
+    output: Path, tables: dict[str, pd.DataFrame], fitted: Inference, run: dict[str, Any], *, save: bool
+) -> list[str]:
+    """Write everything there is to keep, and give the names of the files."""
+    from wisecrowd._files import write_json
+    from wisecrowd.cli._outputs import RECORD, table_of, write_all
+
+    names = [*tables, *([MODEL] if save else []), RECORD]
+    stale = [
+        name
+        for name in (WORKERS, TASKS, POSTERIOR, PREDICTIONS, MODEL)
+        if name not in names and (output / name).exists()
+    ]
+    if stale:
+        warn(f"{', '.join(stale)} in {output}: left there by an earlier run, not part of this one")
+    if save:
+        fitted.save(output / MODEL)
+    # The record comes first to get its name last: where it is, the rest is.
+    files: dict[Path, Writer] = {output / RECORD: lambda path: write_json(path, run | {"files": names})}
+    write_all(files | {output / name: table_of(table) for name, table in tables.items()})
+    return names
+
+
+def tables_of(fitted: Inference, *, proba: bool) -> dict[str, pd.DataFrame]:
+    """What was learnt of tasks and workers, by the name of the file."""
+    from wisecrowd.cli._outputs import labels_table
+
+    tables = {LABELS: labels_table(fitted)}
+    if fitted.worker_index_ is not None:
+        tables[WORKERS] = _counted_whole(fitted.workers_)
+    if hasattr(fitted, "posterior_") and hasattr(fitted, "tasks_"):  # of numbers, the labels tell all
+        tables[TASKS] = _counted_whole(fitted.tasks_)
+    if proba:
+        posterior = fitted.proba_.round(6)
+        posterior.columns = posterior.columns.astype(str)
+        # A class may be called task, too.
+        tables[POSTERIOR] = posterior.reset_index(names="task_id" if "task" in posterior else "task")
+    return tables
+
+
+def _counted_whole(table: pd.DataFrame) -> pd.DataFrame:
+    """A table for a file; its numbers of labels have no decimals unless votes were weighted."""
+    rounded = table.round(6).reset_index()
+    whole = (rounded["n_labels"] == rounded["n_labels"].round()).all()
+    return rounded.astype({"n_labels": "int64"}) if whole else rounded
+
+
+def how(fitted: Inference) -> str:
+    """Which method it was, and how long it took."""
+    from wisecrowd.doctor.findings import counted
+
+    passes = getattr(fitted, "n_iter_", None)
+    if passes is None:
+        return f"{fitted.name}, {fitted.fit_seconds_:.2f} s"
+    ended = "converged after" if getattr(fitted, "converged_", True) else "stopped before it converged, after"
+    return f"{fitted.name}, {ended} {counted(passes, 'iteration')}, {fitted.fit_seconds_:.2f} s"

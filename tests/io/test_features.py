@@ -1,0 +1,132 @@
+"""Features from files: arrays, tables and folders, ids as they are written, and what is wrong said with the file's name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from wisecrowd import Crowd, read_features
+from wisecrowd.errors import InputError
+from wisecrowd.io.folder import write_dataset
+
+ROWS = np.array([[1.5, 2.0], [0.5, -1.0]])
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("X.csv", "task,a,b\n007,1.5,2\nNA,0.5,-1\n"),
+        ("X.tsv", "a\ttask\tb\n1.5\t007\t2\n0.5\tNA\t-1\n"),
+        ("X.csv", '"question","a","b"\n"007",1.5,2\n"NA",0.5,-1\n'),
+        ("X.csv", "photo,a,b\n007,1.5,2\nNA,0.5,-1\n"),
+    ],
+    ids=["csv", "tsv, ids in between", "another name", "the first column"],
+)
+def test_tables_of_text_keep_ids_as_they_are(name: str, text: str) -> None:
+    Path(name).write_text(text, encoding="utf-8")
+    found = read_features(name)
+    assert found.tasks.tolist() == ["007", "NA"]
+    assert found.names == ("a", "b")
+    np.testing.assert_array_equal(found.rows, ROWS)
+    assert found.table.loc["NA", "b"] == -1
+
+
+def test_parquet_arrays_and_compressed_text() -> None:
+    frame = pd.DataFrame(ROWS, columns=["a", "b"], index=pd.Index([7, 8], name="task"))
+    frame.to_parquet("X.parquet")
+    frame.to_csv("X.csv.gz")
+    np.savez("X.npz", task=[7, 8], X=ROWS)
+    for name, ids in (("X.parquet", [7, 8]), ("X.csv.gz", ["7", "8"]), ("X.npz", [7, 8])):
+        found = read_features(name)
+        assert found.tasks.tolist() == ids, name
+        np.testing.assert_array_equal(found.rows, ROWS)
+    assert read_features("X.npz").names is None
+
+
+@pytest.mark.parametrize("columns", [None, ["a", "b"]], ids=["arrays", "table"])
+def test_dataset_folders(columns: list[str] | None) -> None:
+    crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")])
+    write_dataset("pets", crowd, features=pd.DataFrame(ROWS, index=["t1", "t2"], columns=columns))
+    np.testing.assert_array_equal(read_features("pets").rows, ROWS)
+    write_dataset("bare", crowd)
+    with pytest.raises(InputError, match=r"bare: this folder has no features \(features.npz or features.parquet\)"):
+        read_features("bare")
+
+
+def test_a_hole_is_nan_for_the_learner_to_refuse_by_task() -> None:
+    Path("X.csv").write_text("task,a\nt1,1\nt2,\n", encoding="utf-8")
+    assert np.isnan(read_features("X.csv").rows[1, 0])
+
+
+def test_images_meet_their_tasks() -> None:
+    np.savez("X.npz", task=["t2", "t1", "t3"], X=np.arange(12).reshape(3, 2, 2))
+    crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")])
+    images, same = read_features("X.npz").beside(crowd)
+    assert images[:, 0, 0].tolist() == [4, 0]
+    assert same == crowd
+    assert same.tasks_given
+    assert not crowd.tasks_given
+    with pytest.raises(InputError, match="do not go into a table"):
+        _ = read_features("X.npz").table
+    with pytest.raises(InputError, match="no features for 1 tasks, for example 't9'"):
+        read_features("X.npz").beside(Crowd.from_triples([("t9", "ann", "cat")]))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "task,a,colour\nt1,1,red\n",
+            r"X.csv: features must be numbers, and 'colour' is not, for example 'red'; encode",
+        ),
+        ("task,a\nt1,1\nt1,2\n", "several rows for 't1'; keep one each"),
+        ("task\nt1\n", "there are no features in it"),
+        ("task,a\n", "there are no features in it"),
+        ("task,a,a\nt1,1,2\n", "several columns are called 'a'"),
+        ("task,a\nt1,1,2\n", "cannot be read as a table separated by ','"),
+        ("", "it is empty"),
+    ],
+    ids=["text", "twice", "ids only", "header only", "repeated name", "ragged", "empty"],
+)
+def test_what_is_wrong_with_a_table(text: str, message: str) -> None:
+    Path("X.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read_features("X.csv")
+
+
+def test_what_is_wrong_with_arrays() -> None:
+    for arrays, message in [
+        ({"X": ROWS}, r"X.npz: the arrays 'task' \(ids\) and 'X' .* were wanted.*; it holds 'X'"),
+        ({"task": ["a"], "X": ROWS}, r"of shape \(1,\) and \(2, 2\)"),
+        ({"task": ["a", "b"], "X": ROWS[:, 0]}, r"of shape \(2,\) and \(2,\)"),
+        ({"task": ["a", "b"], "X": ROWS.astype(str)}, "features must be numbers; 'X' holds <U"),
+        ({"task": np.array(["a", 1], dtype=object), "X": ROWS}, "allow_pickle=False"),
+    ]:
+        np.savez("X.npz", **arrays)
+        with pytest.raises(InputError, match=message):
+            read_features("X.npz")
+
+
+def test_what_is_no_file_of_features() -> None:
+    Path("X.npz").write_text("task,a\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"X.npz: the arrays 'task'"):
+        read_features("X.npz")
+    Path("X.parquet").write_text("task,a\n", encoding="utf-8")
+    with pytest.raises(InputError, match="not a Parquet file"):
+        read_features("X.parquet")
+    Path("X.xlsx").write_text("task,a\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"read from .npz, .csv, .tsv or .parquet files"):
+        read_features("X.xlsx")
+    with pytest.raises(InputError, match="there is no such file"):
+        read_features("nothing.npz")
+    Path("X.csv").write_text("task,a\nt1,1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="photo"):
+        read_features("X.csv", task="photo")

@@ -1,0 +1,150 @@
+"""Whatever a learner is given, it answers rightly or says what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from wisecrowd import Crowd, Raykar, methods, simulate_crowd
+from wisecrowd.base import Learner
+from wisecrowd.errors import InputError, MissingExtra, UsageError
+
+MADE = simulate_crowd(30, 6, 2, labels_per_task=3, workers={"expert": 4, "noisy": 2})
+CROWD, TRUTH = MADE.crowd, MADE.truth
+SIGN = np.where(CROWD.classes.get_indexer(TRUTH) == 0, -2.0, 2.0)
+NOISE = np.random.default_rng(0).normal(size=(30, 2))
+X = pd.DataFrame({"size": SIGN + NOISE[:, 0], "weight": SIGN + NOISE[:, 1]}, index=TRUTH.index)
+LOOSE = Crowd.from_frame(CROWD.to_frame())
+"""The same votes, of a file that does not fix the order of tasks."""
+
+
+@pytest.fixture(params=methods("learn"))
+def learner(request: pytest.FixtureRequest) -> Learner:
+    found = methods("learn")[request.param]()
+    assert isinstance(found, Learner)
+    return found
+
+
+def spoilt(value: Any) -> pd.DataFrame:
+    table = X.astype(object)
+    table.iloc[3, 1] = value
+    return table
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (spoilt(np.nan), "features of 1 tasks are not finite, for example 't03'; impute them first"),
+        (spoilt(None), "features of 1 tasks are not finite, for example 't03'"),
+        (X.assign(weight=np.inf), "features of 30 tasks are not finite"),
+        (X.astype("Float64").where(X["size"] > 0), "not finite"),
+        (spoilt("heavy"), "features must be numbers: could not convert string to float: 'heavy'; encode text"),
+        (X.iloc[:29], "no features for 1 tasks, for example 't29'"),
+        (pd.concat([X, X.iloc[:1]]), "features repeat the tasks 't00'"),
+        (X.to_numpy()[:29], "one row of features per task was wanted, 30 in all; got 29"),
+        (SIGN, r"a row of features for every task was wanted; got an array of shape \(30,\)"),
+        (X[[]], r"got an array of shape \(30, 0\)"),
+        (sparse.csr_array(X.to_numpy()), "a dense array of features was wanted; got csr_array"),
+        (None, "a table or a dense array of features was wanted; got NoneType"),
+    ],
+    ids=["nan", "none", "inf", "na", "text", "row missing", "row twice", "short", "flat", "empty", "sparse", "nothing"],
+)
+def test_features(learner: Learner, features: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        learner.fit(features, CROWD)
+
+
+def test_a_bare_array_needs_a_known_order(learner: Learner) -> None:
+    with pytest.raises(InputError, match="cannot be matched to these tasks; index it by task"):
+        learner.fit(X.to_numpy(), LOOSE)
+
+
+def test_rows_are_aligned_by_id(learner: Learner) -> None:
+    shuffled = pd.concat(
+        [X.sample(frac=1, random_state=1), pd.DataFrame({"size": [9.0], "weight": [9.0]}, index=["zz"])]
+    )
+    try:
+        plain = learner.fit(X, CROWD).posterior_
+    except MissingExtra as missing:
+        pytest.skip(str(missing))
+    np.testing.assert_array_equal(learner.fit(shuffled, LOOSE).posterior_, plain)
+
+
+def test_crowd_first(learner: Learner) -> None:
+    with pytest.raises(UsageError, match=r"takes the features first: fit\(X, crowd\)"):
+        learner.fit(CROWD, X)
+
+
+def test_one_class_only(learner: Learner) -> None:
+    same = Crowd.from_triples([(task, worker, "cat") for task in range(5) for worker in range(3)])
+    with pytest.raises(InputError, match=r"these votes name only 'cat'; name all classes .*classes=\[...\]"):
+        learner.fit(np.eye(5), same)
+
+
+def test_numbers_or_no_votes(learner: Learner) -> None:
+    with pytest.raises(InputError, match="labels are numbers"):
+        learner.fit(np.eye(2), Crowd.from_triples([(0, "a", 1.5), (1, "a", 2.5)], numeric=True))
+    with pytest.raises(InputError, match="needs votes, and this crowd has none"):
+        learner.fit(X, CROWD.take([]))
+
+
+def test_votes_that_are_no_votes(learner: Learner) -> None:
+    with pytest.raises(UsageError, match="a Crowd, and got an array"):
+        learner.fit(X, TRUTH.to_numpy(dtype=str))
+
+
+class TestPrediction:
+    fitted = Raykar().fit(X, CROWD)
+
+    @pytest.mark.parametrize(
+        ("features", "message"),
+        [
+            (X.to_numpy()[:, :1], r"rows of 2 features were wanted, as in training; got an array of shape \(30, 1\)"),
+            (X.to_numpy()[0], r"got an array of shape \(2,\)"),
+            (X[["size"]], "the columns of training were wanted, in any order; got a table without 'weight'"),
+            (X.assign(colour=1.0), "got a table with 'colour'"),
+            (X.rename(columns={"size": "length"}), "got a table without 'size' and with 'length'"),
+            (X[["size", "weight", "size"]], "got a table with repeats"),
+            (X.assign(size=np.nan), "features of 30 rows are not finite, for example row 0"),
+            (X.assign(size="big"), "features must be numbers: could not convert string to float: 'big'"),
+        ],
+        ids=["columns", "one row", "column missing", "column more", "renamed", "column twice", "nan", "text"],
+    )
+    def test_features(self, features: Any, message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            self.fitted.predict(features)
+
+    def test_columns_in_another_order_are_put_right(self) -> None:
+        wild = X * [1, -3]  # so that the order matters
+        fitted = Raykar().fit(wild, CROWD)
+        np.testing.assert_array_equal(fitted.predict_proba(wild[["weight", "size"]]), fitted.predict_proba(wild))
+        assert not np.allclose(fitted.predict_proba(wild[["weight", "size"]].to_numpy()), fitted.predict_proba(wild))
+
+    def test_arrays_and_tables_without_names_go_by_position(self) -> None:
+        wanted = self.fitted.predict_proba(X)
+        np.testing.assert_array_equal(self.fitted.predict_proba(X.to_numpy()), wanted)
+        np.testing.assert_array_equal(self.fitted.predict_proba(pd.DataFrame(X.to_numpy())), wanted)
+
+    def test_tasks_unseen_in_training_are_what_it_is_for(self) -> None:
+        assert self.fitted.predict(pd.DataFrame({"size": [-5.0], "weight": [-5.0]}, index=["new"])) == [
+            CROWD.classes[0]
+        ]
+        assert self.fitted.predict_proba(X.iloc[:0]).shape == (0, 2)
+
+    def test_a_worker_unseen_in_training_answers_as_the_crowd(self) -> None:
+        known = CROWD.workers[0]
+        found = self.fitted.predict_worker_proba(X, ["nobody", known])
+        assert found.shape == (30, 2, 2)
+        np.testing.assert_allclose(found.sum(axis=2), 1)
+        by_hand = self.fitted.predict_proba(X) @ self.fitted.crowd_confusion_
+        np.testing.assert_allclose(found[:, 0], by_hand)
+        np.testing.assert_allclose(found[:, 1], self.fitted.predict_proba(X) @ self.fitted.confusion_[0])
+
+    def test_before_fitting(self, learner: Learner) -> None:
+        for ask in ("predict", "predict_proba"):
+            with pytest.raises(UsageError, match="is not fitted yet; call fit first"):
+                getattr(learner, ask)(X)

@@ -1,0 +1,35 @@
+"""Mena and Ñanculef (CIARP 2019): what the Crowd Mixture Model reaches on LabelMe and on simulated crowds."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from wisecrowd.bench._mena import TEST, GaussianGroups, LabelMe, Learn
+from wisecrowd.bench.mena2020 import ENTRIES, published
+
+
+@pytest.mark.data
+def test_labelme_in_both_settings(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setenv("WISECROWD_DATA", os.fspath(data_folder))
+    source = {name: LabelMe("labelme", "distinct", setting=name) for name in ("individual", "global")}
+    if source["individual"].absence():
+        pytest.skip("WISECROWD_DATA has no dataset 'labelme'")
+    known, unknown = (each.load(0) for each in source.values())
+    found = [ENTRIES["CMM"](known, seed)[TEST] for seed in range(5)]
+    assert np.mean(found) >= published()["CMM", "LabelMe", TEST]
+    assert ENTRIES["CMM"](unknown, 0)[TEST] == pytest.approx(found[0], abs=0.005)
+
+
+def test_the_mixture_wins_where_workers_are_many_and_loses_nothing() -> None:
+    few, many = (GaussianGroups(number).load(0) for number in (100, 10_000))
+    mixture, single = Learn("cmm", network=False), ENTRIES["Raykar"]
+    at_few, at_many = mixture(few, 0)[TEST], mixture(many, 0)[TEST]
+    assert abs(at_few - at_many) < 0.015
+    assert min(at_few, at_many) > published()["CMM", "T = 10,000", TEST]
+    assert at_many > single(many, 0)[TEST] + 0.05
+    assert single(few, 0)[TEST] > 0.92
