@@ -42,7 +42,7 @@ class Scaling:
         """Measure."""
         found: dict[str, float] = {}
         self.learn.fitted(_SMALL.load(seed), seed)  # what is loaded with the first fit of a process is not of the pass
-        costs = []
+        costs: list[float] = []
         while len(costs) < REPEATS and sum(costs) < ENOUGH:
             few, many = (self._seconds(dataset, seed, number) for number in (1, 1 + TIMED))
             costs.append(many - few)  # the start and the end of a fit cost the same in both, and are not of the pass
@@ -91,9 +91,10 @@ def benchmark() -> Benchmark:
         seeds=5,
         remarks=(
             "Set-up (1): 2,457 tasks with five labels each, labelled by T workers; and a million tasks with five million labels "
-            f"by a million workers. Milliseconds of the processor for a pass (mean over {TIMED} passes, least of {REPEATS} measurements), most memory during a fit in megabytes beyond "
-            "the data, both with logistic regression, and for the million workers the whole fit of CMM and its accuracy. The "
-            "figure in the paper has no numbers; there a matrix for each worker is dense, and memory ran out in set-up (2) from "
-            "6,000 workers on. Ours holds only what was said, so that it grows with the labels.",
+            "by a million workers. Milliseconds of the processor for a pass (mean over "
+            f"{TIMED} passes, least of {REPEATS} measurements), most memory during a fit in megabytes beyond the data, both "
+            "with logistic regression, and for the million workers the whole fit of CMM and its accuracy. The figure in the "
+            "paper has no numbers; there a matrix for each worker is dense, and memory ran out in set-up (2) from 6,000 "
+            "workers on. Ours holds only what was said, so that it grows with the labels.",
         ),
     )
