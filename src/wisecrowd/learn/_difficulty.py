@@ -23,7 +23,7 @@ from wisecrowd.crowd import Crowd
 from wisecrowd.em import Statistics, iterate, vote_shares
 from wisecrowd.errors import UsageError, one_of
 from wisecrowd.kernels import LEAST
-from wisecrowd.learn._em import CLIP, clamped
+from wisecrowd.learn._em import CLIP, clamped, posterior_of
 from wisecrowd.learn._responses import MOST, Anchor, Array, Responses, confusion_at, easiness_of
 from wisecrowd.learn.classifiers import SoftClassifier, soft_classifier
 
@@ -125,7 +125,7 @@ class DifficultyEM(Learner):
             self.expected_ = expected
             self.easiness_ = self._easiness(expected, posterior)
             joint = np.log(self._prior(expected)) + responses.evidence(ability, self.easiness_)
-            return _posterior(joint, taught, clamp)
+            return posterior_of(joint, taught, clamp)
 
         def step(statistics: Statistics) -> tuple[Statistics, float]:
             posterior, ability = statistics
@@ -212,15 +212,3 @@ class DifficultyEM(Learner):
 
 def _normal(share: Array) -> Array:
     return np.asarray(share / share.sum(axis=1, keepdims=True))
-
-
-def _posterior(joint: Array, counted: NDArray[np.bool_], clamp: NDArray[np.int32] | None) -> tuple[Array, float]:
-    """Posteriors from log f_k(x_i) P(votes | k), and the log-likelihood of the tasks that count."""
-    peak = joint.max(axis=1, keepdims=True)
-    share = np.exp(joint - peak)
-    total = share.sum(axis=1, keepdims=True)
-    value = (peak + np.log(total))[:, 0]
-    if clamp is not None:
-        known = np.flatnonzero(clamp >= 0)
-        value[known] = joint[known, clamp[known]]
-    return clamped(share / total, clamp), float(value[counted].sum())

@@ -241,17 +241,27 @@ def e_step(
     ([[0.9, 0.1]], -1.3863)
     """
     joint = np.log(np.maximum(expected, LEAST)) + layout.matrix @ np.log(np.maximum(said, LEAST))
+    counted = layout.voted if clamp is None else layout.voted | (clamp >= 0)
+    return posterior_of(joint, counted, clamp)
+
+
+def posterior_of(
+    joint: NDArray[np.float64], counted: NDArray[np.bool_], clamp: NDArray[np.int32] | None
+) -> tuple[NDArray[np.float64], float]:
+    """Posteriors from log f_k(x_i) P(votes | k), and the log-likelihood of the tasks that count.
+
+    >>> posterior, value = posterior_of(np.log([[0.3, 0.1]]), np.array([True]), None)
+    >>> posterior.round(6).tolist(), round(value, 4)
+    ([[0.75, 0.25]], -0.9163)
+    """
     peak = joint.max(axis=1, keepdims=True)
-    posterior = np.exp(joint - peak)
-    total = posterior.sum(axis=1, keepdims=True)
+    share = np.exp(joint - peak)
+    total = share.sum(axis=1, keepdims=True)
     value = (peak + np.log(total))[:, 0]
-    posterior = clamped(posterior / total, clamp)
-    counted = layout.voted
     if clamp is not None:
         known = np.flatnonzero(clamp >= 0)
         value[known] = joint[known, clamp[known]]
-        counted = counted | (clamp >= 0)
-    return posterior, float(value[counted].sum())
+    return clamped(share / total, clamp), float(value[counted].sum())
 
 
 def clamped(posterior: NDArray[np.float64], clamp: NDArray[np.int32] | None) -> NDArray[np.float64]:

@@ -70,11 +70,11 @@ def _train(model: Network, X: Array, posterior: Array, ability: Array, responses
     trainer = model.trainer
     assert trainer is not None
     n_classes = responses.n_classes
-    inputs, wanted, able = model._tensor(model._rows(X)), model._tensor(posterior), model._tensor(ability)
+    inputs, wanted, able = model.tensor(model.rows(X)), model.tensor(posterior), model.tensor(ability)
     device = inputs.device
     worker = torch.as_tensor(np.array(responses.worker), device=device, dtype=torch.int64)
     label = torch.as_tensor(np.array(responses.label), device=device, dtype=torch.int64)
-    weight = None if responses.weight is None else model._tensor(responses.weight)
+    weight = None if responses.weight is None else model.tensor(responses.weight)
     offset = np.searchsorted(responses.task, np.arange(responses.n_tasks + 1))
     first, count = (torch.as_tensor(part, device=device) for part in (offset[:-1], np.diff(offset)))
     classes = torch.arange(n_classes, device=device)

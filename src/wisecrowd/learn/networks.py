@@ -95,11 +95,11 @@ class Network(SoftClassifier):
         """As `SoftClassifier.fit`."""
         torch = need_torch()
         first = self.trainer is None
-        rows = self._rows(X, learn=True)
+        rows = self.rows(X, learn=True)
         wanted = targets if weight is None else targets * weight[:, None]
         trainer = self.trainer or self._begin(rows, wanted)
-        inputs = self._tensor(rows)
-        taught = self._tensor(wanted)
+        inputs = self.tensor(rows)
+        taught = self.tensor(wanted)
 
         def loss(batch: Tensor) -> Tensor:
             logits: Tensor = trainer.model(inputs[batch])
@@ -152,7 +152,7 @@ class Network(SoftClassifier):
                 f"the network must give one logit per class, here {wanted}; it gave an array of shape {found}"
             )
 
-    def _rows(self, X: Rows, learn: bool = False) -> Rows:
+    def rows(self, X: Rows, learn: bool = False) -> Rows:
         """Features as the network takes them, standardised."""
         rows = laid_out(np.asarray(X), self.choice)
         if not self.standardise:
@@ -164,7 +164,8 @@ class Network(SoftClassifier):
         scaled = self.standardiser.apply(last)
         return np.moveaxis(scaled, -1, 1) if by_channel else scaled
 
-    def _tensor(self, rows: Rows) -> Tensor:
+    def tensor(self, rows: Rows) -> Tensor:
+        """Rows on the device."""
         assert self.trainer is not None
         torch = need_torch()
         found: Tensor = torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32)).to(self.trainer.device)
@@ -175,13 +176,13 @@ class Network(SoftClassifier):
     def predict_proba(self, X: Rows) -> Rows:
         """As `SoftClassifier.predict_proba`, with dropout switched off."""
         network = self.module  # or the word that it is not fitted
-        return softmax(self._logits(network, self._rows(X)))
+        return softmax(self._logits(network, self.rows(X)))
 
     def _logits(self, network: nn.Module, rows: Rows) -> Rows:
         network.eval()
         blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
         with need_torch().no_grad():
-            found = [network(self._tensor(block)).double().cpu().numpy() for block in blocks]
+            found = [network(self.tensor(block)).double().cpu().numpy() for block in blocks]
         return np.concatenate(found) if found else np.empty((0, self.n_classes))
 
     @property
