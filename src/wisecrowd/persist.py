@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wisecrowd._files import read_json, write_json
-from wisecrowd.base import Method
 from wisecrowd.errors import InputError, UsageError
+from wisecrowd.method import Method
 
 VERSION = 1
 

@@ -252,7 +252,8 @@ def _foot(numbers: Numbers, grid: list[list[Answer]]) -> Mapping[str, list[tuple
         if all(a.ours is not None and (a.paper is not None or not c) for a, c in zip(answers, compared, strict=True))
     ]
     foot: dict[str, list[tuple[str, str, str]]] = {}
-    if len(whole) > 1:
+    alike = len({answers[0].figure for answers in grid}) == 1  # a mean of milliseconds and megabytes says nothing
+    if len(whole) > 1 and alike:
         foot[f"mean of {len(whole)}"] = [_mean([column[position] for position in whole]) for column in columns]
     if numbers.benchmark.ranked:
         ranks = numbers.ranks()

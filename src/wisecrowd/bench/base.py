@@ -73,6 +73,11 @@ FIGURES = {
     "calibration_error": Figure("ECE", more_is_better=False),
     "mae": Figure("MAE", digits=2, more_is_better=False),
     "rmse": Figure("RMSE", digits=2, more_is_better=False),
+    "I-JS": Figure("I-JS", more_is_better=False),
+    "G-JS": Figure("G-JS", more_is_better=False),
+    "ms per pass": Figure("ms per pass", digits=1, more_is_better=False),
+    "MB": Figure("MB", digits=1, more_is_better=False),
+    "seconds": Figure("seconds", digits=0, more_is_better=False),
 }
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from wisecrowd.bench._mena import LabelMe, Learn
 from wisecrowd.bench.base import Benchmark
 from wisecrowd.bench.mena2020 import ENTRIES
 from wisecrowd.datasets import Dataset
-from wisecrowd.learn.cmm import CMM
 
 FIGURES = ("weight", "similarity", "entropy")
 
@@ -29,7 +27,7 @@ class Groups:
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """Fit, and read the table."""
-        fitted = cast(Callable[..., CMM], cast(Learn, ENTRIES[self.entry]).fitted)(dataset, seed)
+        fitted: Any = cast(Learn, ENTRIES[self.entry]).fitted(dataset, seed)
         columns = fitted.groups_[["weight", "identity_similarity", "entropy"]].to_numpy()
         return dict(zip(self.figures, columns.ravel().tolist(), strict=True))
 
@@ -58,8 +56,8 @@ def benchmark() -> Benchmark:
             "that smoothing gives to nothing, uniform, of entropy log 8 = 2.08. Similarity is one less the Jensen-Shannon "
             "divergence from the identity; that of a uniform matrix is .28. The paper's .02 and .03 stand for −.016 and −.027 "
             "in the results kept beside the authors' program, which no such divergence can give. Our heaviest group is closer to "
-            "the identity than theirs: the network has taken more of the votes' noise upon itself.",
-            "CMM, tied": "With one group for all votes of a worker there are groups to find.",
+            "the identity than theirs, and than the matrix that the truth gives (similarity .850, entropy .725).",
+            "CMM, tied": "One group for all votes of a worker, one class for all votes on a task (tied='worker').",
         },
         rows="data",
         seeds=5,

@@ -72,9 +72,10 @@ class CMM(Learner):
     After ``fit`` there are further ``groups_`` (a table: weight, labels, similarity to the identity, entropy in nats),
     ``group_weight_``, ``group_confusion_`` (groups, true, said; the heaviest group first) and ``restarts_``.
 
-    The authors' program runs one epoch of Adam per pass and stops at a change of 3 %, before the likelihood has
-    risen far; run to convergence with logistic regression, the model comes within a point of the
-    classifier trained on truth on their simulated crowds, several points above the published figures.
+    The authors' program runs one epoch of Adam per pass and stops at a change of 3 %. On their simulated crowds, logistic
+    regression run to convergence has 94 to 95 % on test tasks, and their network with at most 50 passes about 92 %, where
+    the paper has 90 to 92 %. With many features and few tasks a classifier can explain the noise of the votes by itself:
+    give a strong ridge (``l2``), or stop a network early (``tol``), and expect the answer to depend on it.
 
     >>> from wisecrowd import CMM
     >>> from wisecrowd.simulate import simulate_gaussian_groups
