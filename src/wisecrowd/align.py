@@ -104,7 +104,11 @@ def in_task_order(features: Any, crowd: Crowd) -> Any:
             )
         place = features.index.get_indexer(same_kind(crowd.tasks, features.index))
         if (place < 0).any():
-            raise InputError(f"no features for {np.sum(place < 0):,} tasks, for example {some(crowd.tasks[place < 0])}")
+            raise InputError(
+                f"no features for {np.sum(place < 0):,} tasks, for example {some(crowd.tasks[place < 0])}; the features "
+                f"are of {some(features.index)}. If the ids are a column, make them the index: X.set_index('task'). If "
+                "scikit-learn split these, it split by position: put X in the crowd's order first, X.loc[crowd.tasks]"
+            )
         return features.iloc[place]
     if not crowd.tasks_given:
         raise InputError(

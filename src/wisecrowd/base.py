@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from wisecrowd import kernels
 from wisecrowd.align import align_features, as_numbers, encode_truth, in_task_order
 from wisecrowd.crowd import Crowd, Pairs
-from wisecrowd.errors import InputError, NotConverged, UsageError, some
+from wisecrowd.errors import DataWarning, InputError, NotConverged, UsageError, some
 from wisecrowd.method import Method as Method
 
 if TYPE_CHECKING:
@@ -327,6 +327,13 @@ class Learner(Inference):
                     f"the columns of training were wanted, in any order; got a table {' and '.join(told) or 'with repeats'}"
                 )
             X = X.iloc[:, [names.index(name) for name in self.feature_names_]]
+        if names is not None and self.feature_names_ is None:
+            warnings.warn(
+                "the features of training had no names, so that these columns are matched by their order; see that it "
+                "is the same, or train on a table with names",
+                DataWarning,
+                stacklevel=4,
+            )
         rows = as_numbers(X)
         wanted = tuple(self.feature_shape_)
         if rows.shape[1:] != wanted or rows.ndim < 2:

@@ -115,7 +115,12 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
 
     def _check_types(self) -> None:
         """Refuse a text where a number belongs: it would fail far from here, and not say why."""
-        wanted = {"int": (int | np.integer, "a whole number"), "float": (int | float | np.number, "a number")}
+        number = int | float | np.number
+        wanted = {
+            "int": (int | np.integer, "a whole number"),
+            "float": (number, "a number"),
+            "float | None": (number | None, "a number or None"),
+        }
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             kinds, words = wanted.get(str(field.type), (object, ""))

@@ -130,3 +130,16 @@ def test_what_is_no_file_of_features() -> None:
     Path("X.csv").write_text("task,a\nt1,1\n", encoding="utf-8")
     with pytest.raises(InputError, match="photo"):
         read_features("X.csv", task="photo")
+
+
+def test_row_numbers_that_pandas_wrote_are_no_feature(tmp_path: Path) -> None:
+    place = tmp_path / "X.csv"
+    pd.DataFrame({"task": ["a", "b"], "x": [1.0, 2.0]}).to_csv(place)
+    assert read_features(place).names == ("x",)
+
+
+def test_without_a_column_of_ids_the_message_says_so(tmp_path: Path) -> None:
+    place = tmp_path / "X.csv"
+    place.write_text("p0,p1\n0.0,1\n0.0,2\n0.0,3\n")
+    with pytest.raises(InputError, match="no column of task ids"):
+        read_features(place)

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from wisecrowd import Crowd, Raykar, methods, simulate_crowd
 from wisecrowd.base import Learner
-from wisecrowd.errors import InputError, MissingExtra, UsageError
+from wisecrowd.errors import DataWarning, InputError, MissingExtra, UsageError
 
 MADE = simulate_crowd(30, 6, 2, labels_per_task=3, workers={"expert": 4, "noisy": 2})
 CROWD, TRUTH = MADE.crowd, MADE.truth
@@ -148,3 +148,9 @@ class TestPrediction:
         for ask in ("predict", "predict_proba"):
             with pytest.raises(UsageError, match="is not fitted yet; call fit first"):
                 getattr(learner, ask)(X)
+
+
+def test_named_columns_after_nameless_training_are_told_of() -> None:
+    model = Raykar().fit(pd.DataFrame(X.to_numpy(), index=X.index), CROWD)
+    with pytest.warns(DataWarning, match="matched by their order"):
+        model.predict(X)

@@ -66,7 +66,6 @@ class FitLearner:
 ENTRIES: dict[str, Entry] = {
     "concord": FitLearner("concord"),
     "raykar": FitLearner("raykar"),
-    "raykar, ridge 30": FitLearner("raykar", {"l2": 30.0}),
     "dlem": FitLearner("dlem"),
     "cmm": FitLearner("cmm"),
     "crowd-lab": FitLearner("crowd-lab"),

@@ -204,4 +204,6 @@ def how(fitted: Inference) -> str:
     if passes is None:
         return f"{fitted.name}, {fitted.fit_seconds_:.2f} s"
     ended = "converged after" if getattr(fitted, "converged_", True) else "stopped before it converged, after"
+    if getattr(fitted, "tol", 1) == 0:  # so many passes were asked for
+        ended = "after"
     return f"{fitted.name}, {ended} {counted(passes, 'iteration')}, {fitted.fit_seconds_:.2f} s"

@@ -25,6 +25,8 @@ from wisecrowd.io.problems import MissingColumn
 from wisecrowd.vocabulary import same_kind
 
 _LOG = logging.getLogger("wisecrowd.io")
+#: What pandas calls the row numbers that it writes when nobody stops it.
+_NAMELESS = ("", "Unnamed: 0")
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
@@ -90,7 +92,10 @@ def read_features(path: str | os.PathLike[str], *, task: str | None = None) -> F
         except OSError as error:
             raise InputError(f"cannot read it: {error.strerror or error}") from None
         if not found.tasks.is_unique:
-            raise InputError(f"several rows for {some(found.tasks[found.tasks.duplicated()])}; keep one each")
+            raise InputError(
+                f"several rows for {some(found.tasks[found.tasks.duplicated()].unique())}; keep one each. If that is no "
+                "id, the file has no column of task ids that could be recognised: call it 'task'"
+            )
         if found.rows[:1].size == 0:
             raise InputError("there are no features in it")
         return found
@@ -150,6 +155,10 @@ def _from_text(path: Path, separator: str, task: str | None) -> Features:
 def _from_table(table: pa.Table, task: str | None) -> Features:
     ids = _task_column(table.column_names, task)
     others = [name for name in table.column_names if name not in (ids, "__index_level_0__")]
+    counters = [name for name in others if name in _NAMELESS and _counts_rows(table[name])]
+    if counters:
+        _LOG.info("left out %r, which only counts the rows", counters[0])
+        others = [name for name in others if name not in counters]
     kinds = {name: table.schema.field(name).type for name in others}
     texts = [name for name, kind in kinds.items() if not _is_number(kind)]
     if texts:
@@ -173,6 +182,10 @@ def _task_column(names: list[str], given: str | None) -> str:
             raise
         _LOG.info("read %r as the task column", names[0])
         return names[0]
+
+
+def _counts_rows(column: pa.ChunkedArray) -> bool:
+    return pa.types.is_integer(column.type) and column.to_pylist() == list(range(len(column)))
 
 
 def _is_number(kind: pa.DataType) -> bool:

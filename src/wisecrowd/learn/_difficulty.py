@@ -47,7 +47,7 @@ class DifficultyEM(Learner):
         default="logistic",
         metadata={"help": "'logistic', 'linear', 'mlp', 'cnn', a torch module, or a scikit-learn classifier"},
     )
-    l2: float = field(default=1.0, metadata={"help": "ridge on the coefficients of logistic regression"})
+    l2: float | None = field(default=None, metadata={"help": "ridge of the classifier; unless given, by its features"})
     ability_update: Literal["map", "ml", "frozen"] = field(
         default="map",
         metadata={"help": "'map': abilities near those of the soft vote, 'ml': anywhere, 'frozen': there"},
@@ -101,7 +101,7 @@ class DifficultyEM(Learner):
         one_of("ability_update", self.ability_update, ("map", "ml", "frozen"))
         if self.max_iter < 1:
             raise UsageError(f"max_iter must be 1 or more; got {self.max_iter}")
-        if self.l2 < 0:
+        if self.l2 is not None and self.l2 < 0:
             raise UsageError(f"l2 must not be negative; got {self.l2}")
 
     def _run(self, X: Array, crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:

@@ -54,7 +54,7 @@ class ClassifierEM(Learner):
         default="logistic",
         metadata={"help": "'logistic', 'linear', 'mlp', 'cnn', a torch module, or a scikit-learn classifier"},
     )
-    l2: float = field(default=1.0, metadata={"help": "ridge on the coefficients of logistic regression"})
+    l2: float | None = field(default=None, metadata={"help": "ridge of the classifier; unless given, by its features"})
     smoothing: float = field(
         default=0.1, metadata={"help": "pseudo-votes in every cell of a worker's confusion matrix"}
     )

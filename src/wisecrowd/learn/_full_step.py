@@ -53,9 +53,9 @@ def _climb(model: Logistic, X: Array, posterior: Array, ability: Array, response
         normaliser = peak + np.log(np.exp(logits - peak[:, None]).sum(axis=1))
         votes, by_easiness = responses.expected(posterior, ability, easiness_of(share))
         value = np.einsum("nk,nk->", posterior, logits) - normaliser.sum() + votes
-        value -= 0.5 * model.l2 * np.einsum("dk,dk->", coefficients[:-1], coefficients[:-1])
+        value -= 0.5 * model.ridge * np.einsum("dk,dk->", coefficients[:-1], coefficients[:-1])
         slope = posterior - share + by_easiness[:, None] * easiness_slope(share)
-        by_weight = rows.T @ slope - model.l2 * coefficients[:-1]
+        by_weight = rows.T @ slope - model.ridge * coefficients[:-1]
         return -float(value) / size, -np.vstack([by_weight, slope.sum(axis=0)]).ravel() / size
 
     options = {"maxiter": CLIMB, "gtol": model.tol, "ftol": 1e-12}

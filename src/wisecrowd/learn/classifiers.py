@@ -146,7 +146,9 @@ class Logistic(SoftClassifier):
 
     exact: ClassVar[bool] = True
 
-    l2: float = 1.0
+    l2: float | None = None
+    """λ; unless given, a tenth of the number of features, and at least one. Whatever their number, that expects
+    logits of a standard deviation near three; with a fixed ridge, hundreds of features learn every vote by heart."""
     max_iter: int = 200
     tol: float = 1e-7
     standardiser: Standardiser = field(default_factory=Standardiser)
@@ -166,7 +168,8 @@ class Logistic(SoftClassifier):
         # Products of small matrices: more threads than one cost several times what they save.
         with _one_thread() if shape[0] * targets.size < SMALL else contextlib.nullcontext():
             rows = self.standardiser.fit(_flat(X)).apply(_flat(X))
-            axes = self.axes = self.axes or Axes.of(rows, self.l2)
+            ridge = self.ridge
+            axes = self.axes = self.axes or Axes.of(rows, ridge)
 
             def against(flat: Rows) -> tuple[float, Rows]:
                 coefficients = axes.back(flat.reshape(shape))
@@ -175,10 +178,10 @@ class Logistic(SoftClassifier):
                 share = np.exp(logits)
                 total = share.sum(axis=1, keepdims=True)
                 value = (mass * np.log(total)).sum() - np.einsum("nk,nk->", wanted, logits)
-                value += 0.5 * self.l2 * np.einsum("dk,dk->", coefficients[:-1], coefficients[:-1])
+                value += 0.5 * ridge * np.einsum("dk,dk->", coefficients[:-1], coefficients[:-1])
                 share *= mass / total
                 share -= wanted
-                slope = np.vstack([rows.T @ share + self.l2 * coefficients[:-1], share.sum(axis=0)])
+                slope = np.vstack([rows.T @ share + ridge * coefficients[:-1], share.sum(axis=0)])
                 return float(value) / size, axes.slope(slope).ravel() / size
 
             begin = axes.into(np.zeros(shape) if self.coefficients is None else self.coefficients)
@@ -186,6 +189,14 @@ class Logistic(SoftClassifier):
             found = minimize(against, begin.ravel(), jac=True, method="L-BFGS-B", options=options)
             self.coefficients = axes.back(found.x.reshape(shape))
         return self
+
+    @property
+    def ridge(self) -> float:
+        """λ as given, or by the features that were seen."""
+        if self.l2 is not None:
+            return self.l2
+        assert self.standardiser.mean is not None
+        return max(1.0, self.standardiser.mean.size / 10)
 
     def predict_proba(self, X: Rows) -> Rows:
         """As `SoftClassifier.predict_proba`."""
@@ -202,7 +213,7 @@ class Logistic(SoftClassifier):
 
     def log_prior(self) -> float:
         """−λ/2 ‖W‖²."""
-        return 0.0 if self.coefficients is None else -0.5 * self.l2 * float((self.coefficients[:-1] ** 2).sum())
+        return 0.0 if self.coefficients is None else -0.5 * self.ridge * float((self.coefficients[:-1] ** 2).sum())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """As `SoftClassifier.arrays`."""
@@ -286,7 +297,7 @@ def soft_classifier(choice: Any, **settings: Any) -> SoftClassifier:
     if isinstance(choice, SoftClassifier):
         return choice.fresh()
     if choice == "logistic":
-        return Logistic(l2=settings.get("l2", 1.0), max_iter=settings.get("max_iter", 200))
+        return Logistic(l2=settings.get("l2"), max_iter=settings.get("max_iter", 200))
     if isinstance(choice, str) and choice not in ("linear", "mlp", "cnn"):
         raise UsageError(
             'a classifier is "logistic", "linear", "mlp", "cnn", a torch module, a function that makes one, or a '
@@ -298,7 +309,8 @@ def soft_classifier(choice: Any, **settings: Any) -> SoftClassifier:
         return Expanded(choice)
     from wisecrowd.learn.networks import Network
 
-    return Network(choice, **settings)
+    ridge = 1.0 if settings.get("l2") is None else settings["l2"]
+    return Network(choice, **settings | {"l2": ridge})
 
 
 def softmax(logits: Rows) -> Rows:

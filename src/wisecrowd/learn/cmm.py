@@ -100,7 +100,7 @@ class CMM(Learner):
         default="logistic",
         metadata={"help": "'logistic', 'linear', 'mlp', 'cnn', a torch module, or a scikit-learn classifier"},
     )
-    l2: float = field(default=1.0, metadata={"help": "ridge on the coefficients of logistic regression"})
+    l2: float | None = field(default=None, metadata={"help": "ridge of the classifier; unless given, by its features"})
     smoothing: float = field(
         default=1.0, metadata={"help": "pseudo-counts of every group's weight and in every cell of its matrix"}
     )
@@ -143,7 +143,7 @@ class CMM(Learner):
             raise UsageError(f"n_groups must be a whole number from 1, or 'auto'; got {self.n_groups!r}")
         if self.max_iter < 1 or self.n_init < 1:
             raise UsageError(f"max_iter and n_init must be 1 or more; got {self.max_iter} and {self.n_init}")
-        if min(self.smoothing, self.l2) < 0:
+        if min(self.smoothing, self.l2 or 0) < 0:
             raise UsageError(f"smoothing and l2 must not be negative; got {self.smoothing} and {self.l2}")
         if self.tied == "worker" and not crowd.has_workers:
             raise InputError("tied='worker' groups workers, and this crowd has no worker ids; use tied='no'")

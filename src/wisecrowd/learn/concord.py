@@ -70,7 +70,7 @@ class Concord(ClassifierEM):
         "the_objective_never_falls": "cross-fitting, evidence and calibration have objectives of their own",
     }
 
-    l2: float | None = field(default=None, metadata={"help": "ridge; chosen on hidden votes unless given"})  # type: ignore[assignment]
+    l2: float | None = field(default=None, metadata={"help": "ridge; chosen on hidden votes unless given"})
     shrinkage: bool | float = field(
         default=True,
         metadata={

@@ -69,7 +69,7 @@ class CrowdLab(Learner):
         default="logistic",
         metadata={"help": "'logistic', 'linear', 'mlp', 'cnn', a torch module, or a scikit-learn classifier"},
     )
-    l2: float = field(default=1.0, metadata={"help": "ridge on the coefficients of logistic regression"})
+    l2: float | None = field(default=None, metadata={"help": "ridge of the classifier; unless given, by its features"})
     cv: int = field(default=5, metadata={"help": "folds of cross-fitting: no task is judged by who has seen it"})
     pred_probs: Any = field(
         default=None,

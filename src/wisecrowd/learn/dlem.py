@@ -63,7 +63,7 @@ class DLEM(ClassifierEM):
     classifier: Any = field(
         default="mlp", metadata={"help": "'mlp', 'cnn', 'linear', a torch module, or a function that makes one"}
     )
-    l2: float = field(default=1.0, metadata={"help": "ridge on the weights, against the sum over all tasks"})
+    l2: float | None = field(default=1.0, metadata={"help": "ridge on the weights, against the sum over all tasks"})
     pretraining: int = field(default=5, metadata={"help": "epochs on the shares of the votes, as the first M-step"})
     epochs_per_step: int = field(default=1, metadata={"help": "epochs of every later M-step"})
     hidden: int = field(default=128, metadata={"help": "width of the hidden layer"})

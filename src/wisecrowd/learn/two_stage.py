@@ -42,7 +42,7 @@ class TwoStage(Learner):
         metadata={"help": "'logistic', 'linear', 'mlp', 'cnn', a torch module, or a scikit-learn classifier"},
     )
     hard: bool = field(default=False, metadata={"help": "train on the most probable class alone"})
-    l2: float = field(default=1.0, metadata={"help": "ridge on the coefficients of logistic regression"})
+    l2: float | None = field(default=None, metadata={"help": "ridge of the classifier; unless given, by its features"})
     random_state: int = field(default=0, metadata={"help": "seed of networks"})
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
