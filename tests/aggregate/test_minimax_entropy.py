@@ -8,8 +8,9 @@ from scipy.optimize import minimize
 
 from wisecrowd import Crowd, DawidSkene, MajorityVote, MinimaxEntropy, load_dataset, simulate_crowd
 from wisecrowd.aggregate import minimax_entropy
-from wisecrowd.em import blocks, vote_shares
+from wisecrowd.em import vote_shares
 from wisecrowd.errors import UsageError
+from wisecrowd.matrices import blocks
 from wisecrowd.metrics import accuracy
 
 

@@ -55,7 +55,7 @@ def parse_value(text: str, kind: Any) -> Any:
     if origin is Literal:
         return {str(choice): choice for choice in inner}[text] if text in map(str, inner) else _refuse()
     if origin in (Union, UnionType):
-        return _first_that_fits(text, inner)
+        return _first_that_fits(text, sorted(inner, key=lambda kind: kind is str))  # any text fits str: it comes last
     if origin in (tuple, list) and inner:
         return origin(parse_value(part.strip(), inner[0]) for part in text.split(","))
     return _anything(text)
