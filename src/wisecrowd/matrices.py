@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from wisecrowd.crowd import Pairs
 
-#: Pseudo-votes between which the strength of a pooled prior is sought.
-STRENGTHS = (0.1, 1000.0)
+#: Pseudo-votes between which the strength of a pooled prior is sought. Posteriors that are unsure blur how workers differ, so
+#: that the evidence overstates how alike they are; without a limit it can end in a crowd of equals, which is a plain vote.
+STRENGTHS = (0.1, 20.0)
 
 
 def blocks(rows: int, columns: int, cells: int = 2**22) -> list[slice]:

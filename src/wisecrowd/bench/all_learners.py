@@ -53,7 +53,7 @@ class FitLearner:
         kind = self._kind
         modules = [part.__module__ for part in kind.__mro__ if part.__module__.startswith("wisecrowd.learn")]
         parameters = {name: repr(value) for name, value in sorted(kind(**self.settings).get_params(deep=False).items())}
-        return [self.method, parameters, *map(code_digest, [__name__, *modules])]
+        return [self.method, parameters, *map(code_digest, [__name__, "wisecrowd.matrices", *modules])]
 
     @property
     def _kind(self) -> type[Learner]:

@@ -47,8 +47,8 @@ class Concord(ClassifierEM):
     and it makes eight passes and no more: with many, the classifier and the workers begin to believe each other. ``tol``
     above zero stops earlier.
     Choose it whenever there are features in which a linear classifier makes sense: embeddings, counts, measurements.
-    LabelMe (five seeds): 87.0 ± 0.3 % on the test split and 87.6 ± 0.4 % of the training tasks, where the best last-epoch
-    figures that were published are near 84. Music: 80.6 ± 0.5 % of the training tasks, no better than `Raykar`, and 65 % on
+    LabelMe (five seeds): 87.0 ± 0.1 % on the test split and 88.0 ± 0.3 % of the training tasks, where the best last-epoch
+    figures that were published are near 84. Music: 80.5 ± 0.6 % of the training tasks, no better than `Raykar`, and 65 % on
     the test split, where `DLEM` has 70. ``wisecrowd bench run all-learners`` makes that table.
 
     >>> from wisecrowd import Concord, simulate_crowd
