@@ -115,14 +115,8 @@ class Inference(Method):
 
     def confusion_of(self, workers: Any) -> NDArray[np.float64]:
         """Confusion matrices of some workers, by position: (chosen workers, true, said)."""
-        self._learnt("tally_")
-        chosen = np.asarray(list(workers), dtype=np.int32)
-        n_classes = self.tally_.shape[1]
-        if len(chosen) * n_classes**2 > DENSE_CELLS:
-            raise UsageError(
-                f"{len(chosen):,} confusion matrices of {n_classes:,} x {n_classes:,} would not fit in memory; "
-                "ask for some of the workers: confusion_of([0, 1, 2])"
-            )
+        n_classes = self._learnt("tally_").shape[1]
+        chosen = self._chosen(workers)
         place = np.full(self._n_workers, -1, dtype=np.int32)
         place[chosen] = np.arange(len(chosen), dtype=np.int32)
         mine = np.flatnonzero(place[self.pair_worker_] >= 0)
@@ -133,6 +127,16 @@ class Inference(Method):
         worker, label = np.divmod(np.arange(len(tally), dtype=np.int32), np.int32(n_classes))
         said = self._matrix(tally, Pairs(worker, label, np.empty(0, dtype=np.int32), len(chosen)))
         return np.ascontiguousarray(said.reshape(len(chosen), n_classes, n_classes).transpose(0, 2, 1))
+
+    def _chosen(self, workers: Any) -> NDArray[np.int32]:
+        """Positions of some workers, of whom there must not be more than matrices have room for."""
+        chosen, n_classes = np.asarray(list(workers), dtype=np.int32), len(self.classes_)
+        if len(chosen) * n_classes**2 > DENSE_CELLS:
+            raise UsageError(
+                f"{len(chosen):,} confusion matrices of {n_classes:,} x {n_classes:,} would not fit in memory; "
+                "ask for some of the workers: confusion_of([0, 1, 2])"
+            )
+        return chosen
 
     def _matrix(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         """P(worker of the pair says its label | true class), from the tally; plain frequencies unless a model says more."""
@@ -275,10 +279,14 @@ class Learner(Inference):
         """
         return np.einsum("nk,rkl->nrl", self.predict_proba(X), self._confusion_by_id(workers))
 
-    def _confusion_by_id(self, workers: Any) -> NDArray[np.float64]:
+    def _places_of(self, workers: Any) -> NDArray[np.intp]:
+        """Positions of some workers (by id), −1 of those who were not seen in training."""
         wanted = pd.Index(workers)
-        known = np.full(len(wanted), -1) if self.worker_index_ is None else self.worker_index_.get_indexer(wanted)
-        matrices = np.empty((len(wanted), len(self.classes_), len(self.classes_)))
+        return np.full(len(wanted), -1) if self.worker_index_ is None else self.worker_index_.get_indexer(wanted)
+
+    def _confusion_by_id(self, workers: Any) -> NDArray[np.float64]:
+        known = self._places_of(workers)
+        matrices = np.empty((len(known), len(self.classes_), len(self.classes_)))
         matrices[known >= 0] = self.confusion_of(known[known >= 0])
         matrices[known < 0] = self.crowd_confusion_
         return matrices

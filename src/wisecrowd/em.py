@@ -210,10 +210,7 @@ class ConfusionEM(Aggregator):
                 stacklevel=3,
             )
         engine = self._engine(crowd, clamp)
-        if self.verbose:
-            with progress.show(after=0):
-                self._run(engine, crowd, start)
-        else:
+        with progress.shown(self.verbose):
             self._run(engine, crowd, start)
 
     def _check(self) -> None:
@@ -271,11 +268,7 @@ class ConfusionEM(Aggregator):
                 posterior = posterior + 1 / crowd.n_classes
                 posterior *= rng.exponential(size=posterior.shape)
                 posterior /= posterior.sum(axis=1, keepdims=True)
-            if engine.clamp is not None:
-                known = np.flatnonzero(engine.clamp >= 0)
-                posterior[known] = 0
-                posterior[known, engine.clamp[known]] = 1
-            yield posterior
+            yield clamped(posterior, engine.clamp)
 
     def _carried_over(self, known: Aggregator, crowd: Crowd) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """The tally that another fit left for the same workers and labels; strangers start without a history."""
@@ -376,6 +369,19 @@ def vote_shares(crowd: Crowd, dtype: type = np.float64) -> NDArray[Any]:
     total = votes.sum(axis=1, keepdims=True)
     shares: NDArray[Any] = np.full(votes.shape, 1 / crowd.n_classes, dtype=dtype)
     return np.divide(votes, total, out=shares, where=total > 0, casting="same_kind")
+
+
+def clamped(posterior: NDArray[Any], clamp: NDArray[np.int32] | None) -> NDArray[Any]:
+    """The posterior, changed in place, with certainty where the truth is known.
+
+    >>> clamped(np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([1, -1])).tolist()
+    [[0.0, 1.0], [0.5, 0.5]]
+    """
+    if clamp is not None:
+        known = np.flatnonzero(clamp >= 0)
+        posterior[known] = 0
+        posterior[known, clamp[known]] = 1
+    return posterior
 
 
 def given_posterior(start: Any, crowd: Crowd) -> NDArray[np.float64]:

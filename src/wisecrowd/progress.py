@@ -41,6 +41,15 @@ def listen(listener: Listener) -> Iterator[None]:
         _listener.reset(token)
 
 
+def shown(verbose: bool) -> contextlib.AbstractContextManager[None]:
+    """A progress bar from the start for a method that is asked for one; otherwise whatever there was.
+
+    >>> with shown(verbose=False):
+    ...     report("nobody looks", 1, 1)
+    """
+    return show(after=0) if verbose else contextlib.nullcontext()
+
+
 @contextlib.contextmanager
 def show(after: float = 2.0) -> Iterator[None]:
     """Draw a progress bar on standard error for whatever takes longer than ``after`` seconds.

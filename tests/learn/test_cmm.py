@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import clone
 
 from wisecrowd import CMM, Crowd, Raykar, load
 from wisecrowd.errors import DataWarning, InputError, UsageError
 from wisecrowd.learn._cmm_groups import Groups
-from wisecrowd.learn.classifiers import Logistic, softmax
+from wisecrowd.learn.classifiers import Logistic
 from wisecrowd.metrics import confusion_divergence
 from wisecrowd.simulate import GroupedSimulation, one_worker_per_label, simulate_gaussian_groups
 
@@ -103,7 +104,7 @@ def test_groups_are_sorted_and_may_come_in_any_order(gaussian: GroupedSimulation
 def test_the_pooled_matrix_is_recovered() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 2))
-    f = softmax(X @ np.array([[3.0, -2.0, 0.0], [0.0, 2.0, -3.0]]))
+    f = softmax(X @ np.array([[3.0, -2.0, 0.0], [0.0, 2.0, -3.0]]), axis=1)
     said = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.25, 0.15, 0.6]])
     cumulative = (f @ said).cumsum(axis=1)  # each vote has a class of its own, as the model says
     label = (rng.random((len(X), 4))[:, :, None] > cumulative[:, None, :2]).sum(axis=2)

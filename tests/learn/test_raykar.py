@@ -11,7 +11,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from wisecrowd import Crowd, DawidSkene, Raykar
 from wisecrowd.errors import UsageError
-from wisecrowd.learn._em import e_step, sharpened, sharpness_of
+from wisecrowd.learn._em import e_step, evidence_of, sharpened, sharpness_of
 from wisecrowd.simulate import Simulation
 
 
@@ -90,7 +90,8 @@ def test_sharpening(made: Simulation) -> None:
     assert sharpened(share, 1.0) is share
     crowd = made.crowd
     timid = np.full((crowd.n_tasks, 3), 1 / 3)
-    assert sharpness_of(crowd.layout, timid, np.full((len(crowd.pairs), 3), 0.5)) > 0  # flat: any will do
+    flat = evidence_of(crowd.layout, np.full((len(crowd.pairs), 3), 0.5))
+    assert sharpness_of(timid, flat) > 0  # any will do
 
 
 def test_unseen_worker_answers_as_the_crowd(made: Simulation, X: pd.DataFrame) -> None:

@@ -178,10 +178,7 @@ class ClimbingEM(Aggregator):
 
     def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         self._check()
-        if self.verbose:
-            with progress.show(after=0):
-                self._run(crowd, clamp, start)
-        else:
+        with progress.shown(self.verbose):
             self._run(crowd, clamp, start)
 
     def _run(self, crowd: Crowd, clamp: NDArray[np.int32] | None, start: Any) -> None:

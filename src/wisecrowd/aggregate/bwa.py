@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from wisecrowd import kernels
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import Statistics, given_posterior, iterate, vote_shares
+from wisecrowd.em import Statistics, clamped, given_posterior, iterate, vote_shares
 from wisecrowd.errors import UsageError
 
 #: Least expected variance of a vote: where nobody ever disagrees, precisions must stay finite.
@@ -66,7 +66,7 @@ class BWA(Aggregator):
         average = _Average(self, crowd, clamp)
         if isinstance(start, Aggregator):
             start = start.proba_
-        first = average.clamped(vote_shares(crowd) if start is None else given_posterior(start, crowd))
+        first = clamped(vote_shares(crowd) if start is None else given_posterior(start, crowd), clamp)
         run = iterate(
             average.step, average.weights(first, average.errors(first)), max_iter=self.max_iter, tol=self.tol,
             accelerate=self.accelerate, what=type(self).__name__,
@@ -102,13 +102,7 @@ class _Average:
         chosen = np.zeros_like(every)
         chosen[self.own] = every[self.own]
         total = self.shrinkage + self.layout.matrix @ every
-        return self.clamped((self.shrinkage * mean + self.layout.matrix @ chosen) / total)
-
-    def clamped(self, truth: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self.clamp is not None:
-            known = np.flatnonzero(self.clamp >= 0)
-            truth[known] = np.eye(truth.shape[1])[self.clamp[known]]
-        return truth
+        return clamped((self.shrinkage * mean + self.layout.matrix @ chosen) / total, self.clamp)
 
     def errors(self, truth: NDArray[np.float64]) -> NDArray[np.float64]:
         """Σ_i (y_irk − z_ik)², (workers, classes)."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, ClassVar
@@ -12,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd import progress
+from wisecrowd._torch import need_torch, threads
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import vote_shares
-from wisecrowd.errors import MissingExtra, UsageError
+from wisecrowd.em import clamped, vote_shares
+from wisecrowd.errors import UsageError
 
 #: What the network is told of a (worker, label) pair; see `_Graph.features`.
 N_FEATURES = 5
@@ -62,15 +61,15 @@ class LAGNN(Aggregator):
 
     def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         self._check(start)
-        torch = _torch()
-        with _one_thread(torch):
+        torch = need_torch("graph networks")
+        with threads(1):
             graph = _Graph(torch, crowd, clamp)
             rounds = self._untrained(torch)
             self.trace_ = np.asarray(self._train(graph, rounds, *self._lessons(crowd, graph, clamp)))
             with torch.no_grad():
                 belief = torch.softmax(graph.scores(rounds)[0], dim=1).numpy().copy()
         self.n_iter_ = len(self.trace_)
-        self._learn(crowd, _with_truth(belief, clamp))
+        self._learn(crowd, clamped(belief, clamp))
 
     def _untrained(self, torch: ModuleType) -> list[list[Any]]:
         """Coefficients of f for every round, drawn so that all votes weigh about the same."""
@@ -142,7 +141,7 @@ class _Graph:
         )
         self.weight = self.tensor(np.array(crowd.weight, dtype=np.float64))
         self.known = None if clamp is None else self.tensor(np.flatnonzero(clamp >= 0))
-        self.belief = self.tensor(_with_truth(vote_shares(crowd), clamp))
+        self.belief = self.tensor(clamped(vote_shares(crowd), clamp))
         self.pair_size, self.worker_size, self.task_size = (
             self._sum(index, size, self.weight)
             for index, size in ((self.pair, self.n_pairs), (self.worker, self.n_workers), (self.task, self.n_tasks))
@@ -182,29 +181,3 @@ class _Graph:
                     belief = belief.index_copy(0, self.known, self.belief[self.known])
         own = self._sum(self.voter * self.n_classes + self.label, len(self.voter_task) * self.n_classes, pull)
         return by_task, by_task[self.task_of_voter] - own.reshape(-1, self.n_classes)
-
-
-def _with_truth(belief: NDArray[np.float64], clamp: NDArray[np.int32] | None) -> NDArray[np.float64]:
-    if clamp is not None:
-        known = np.flatnonzero(clamp >= 0)
-        belief[known] = np.eye(belief.shape[1])[clamp[known]]
-    return belief
-
-
-@contextlib.contextmanager
-def _one_thread(torch: ModuleType) -> Iterator[None]:
-    """Threads would only wait for each other over tensors this small, and could change the order of sums."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _torch() -> ModuleType:
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtra("learn", "graph networks") from error
-    return torch

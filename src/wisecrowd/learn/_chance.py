@@ -4,27 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from types import ModuleType
 from typing import TYPE_CHECKING
 
-from wisecrowd.errors import MissingExtra, UsageError
+from wisecrowd._torch import need_torch
+from wisecrowd.errors import UsageError
 from wisecrowd.learn._checkpoint import Arrays
 
 if TYPE_CHECKING:
     from torch import device
-
-
-def need_torch() -> ModuleType:
-    """The torch module, or the line that installs it.
-
-    >>> need_torch().__name__
-    'torch'
-    """
-    try:
-        import torch
-    except ImportError:
-        raise MissingExtra("learn", "networks") from None
-    return torch
 
 
 def chosen_device(name: str) -> device:
@@ -83,23 +70,3 @@ def own_chance(place: device, state: Arrays | int) -> Iterator[Callable[[], Arra
             return found
 
         yield where
-
-
-@contextlib.contextmanager
-def threads(number: int | None) -> Iterator[None]:
-    """A block in which torch uses so many threads; None leaves them as they are.
-
-    >>> before = need_torch().get_num_threads()
-    >>> with threads(1):
-    ...     need_torch().get_num_threads()
-    1
-    >>> need_torch().get_num_threads() == before
-    True
-    """
-    torch = need_torch()
-    before = torch.get_num_threads()
-    torch.set_num_threads(before if number is None else number)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

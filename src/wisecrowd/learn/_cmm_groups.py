@@ -7,11 +7,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from wisecrowd.crowd import Crowd
 from wisecrowd.em import Statistics
 from wisecrowd.kernels import LEAST
-from wisecrowd.learn.classifiers import SoftClassifier, softmax
+from wisecrowd.learn.classifiers import SoftClassifier
 
 #: Passes of the clustering that an iteration starts from; it need not settle.
 CLUSTERING = 50
@@ -88,7 +89,7 @@ class Groups(NamedTuple):
         for column, matrix in enumerate(self.confusion):  # one group at a time: only a column of votes is ever held
             evidence = np.log(np.maximum(expected @ matrix, LEAST))[crowd.task, crowd.label]
             joint[:, column] += by_worker(evidence, crowd)
-        return softmax(joint)
+        return softmax(joint, axis=1)
 
 
 class Reached(NamedTuple):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from wisecrowd import kernels
 from wisecrowd.crowd import Crowd
@@ -23,7 +24,7 @@ from wisecrowd.em import Statistics
 from wisecrowd.kernels import LEAST
 from wisecrowd.learn._cmm_groups import Groups, Reached, clustered
 from wisecrowd.learn._em import CLIP, e_step
-from wisecrowd.learn.classifiers import SoftClassifier, softmax
+from wisecrowd.learn.classifiers import SoftClassifier
 from wisecrowd.matrices import pooled
 
 #: Passes in which new votes find their groups, and the change at which they have.
@@ -81,7 +82,7 @@ class WorkerMixture:
         voters = self.crowd.labels_per_worker > 0
         bound = _entropy(posterior) + float((posterior * np.log(expected)).sum()) + _log_total(joint[voters])
         objective = bound + classifier.log_prior() + groups.log_prior(self.smoothing)
-        return Reached(objective, groups, Statistics(posterior, softmax(joint)), expected)
+        return Reached(objective, groups, Statistics(posterior, softmax(joint, axis=1)), expected)
 
     def _groups(self, tally: NDArray[np.float64], member: NDArray[np.float64]) -> Groups:
         pairs, n_classes = self.crowd.pairs, self.crowd.n_classes
@@ -137,7 +138,7 @@ def placed(
     member = prior
     for _ in range(PASSES):
         posterior, _ = e_step(crowd.layout, expected, said(groups, member, crowd), None)
-        found = softmax(np.log(np.maximum(prior, LEAST)) + log_joint(groups, posterior, crowd))
+        found = softmax(np.log(np.maximum(prior, LEAST)) + log_joint(groups, posterior, crowd), axis=1)
         if np.abs(found - member).max(initial=0) < SETTLED:
             return found
         member = found

@@ -8,7 +8,6 @@ M:  a_rk by Newton's method;  f by what the method believes of easiness
 
 from __future__ import annotations
 
-import contextlib
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -18,21 +17,21 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import progress
-from wisecrowd.base import DENSE_CELLS, Learner
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import Statistics, iterate, vote_shares
+from wisecrowd.em import Statistics, clamped, iterate, vote_shares
 from wisecrowd.errors import UsageError, one_of
 from wisecrowd.kernels import LEAST
-from wisecrowd.learn._em import CLIP, clamped, posterior_of
+from wisecrowd.learn._classifying import ClassifierLearner, taught_by
+from wisecrowd.learn._em import CLIP, posterior_of
 from wisecrowd.learn._responses import MOST, Anchor, Array, Responses, confusion_at, easiness_of
-from wisecrowd.learn.classifiers import SoftClassifier, soft_classifier
+from wisecrowd.learn.classifiers import SoftClassifier
 
 #: Pseudo-votes in every cell, and for being right, where a worker's ability is read off the votes to begin with.
 SMOOTHING, DIAGONAL = 0.1, 1.0
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DifficultyEM(Learner):
+class DifficultyEM(ClassifierLearner):
     """Every model in which a task's easiness scales what a worker's ability makes of it.
 
     After ``fit``: ``tasks_`` tells the easiness and difficulty of every task, ``workers_`` the abilities by class (and
@@ -43,11 +42,6 @@ class DifficultyEM(Learner):
     True
     """
 
-    classifier: Any = field(
-        default="logistic",
-        metadata={"help": "'logistic', 'linear', 'mlp', 'cnn', a torch module, or a scikit-learn classifier"},
-    )
-    l2: float | None = field(default=None, metadata={"help": "ridge of the classifier; unless given, by its features"})
     ability_update: Literal["map", "ml", "frozen"] = field(
         default="map",
         metadata={"help": "'map': abilities near those of the soft vote, 'ml': anywhere, 'frozen': there"},
@@ -55,7 +49,6 @@ class DifficultyEM(Learner):
     allow_adversarial: bool = field(default=False, metadata={"help": "let abilities be negative: worse than guessing"})
     max_iter: int = field(default=200, metadata={"help": "passes at most"})
     tol: float = field(default=1e-6, metadata={"help": "stop when the objective changes by less than this fraction"})
-    random_state: int = field(default=0, metadata={"help": "seed of networks"})
     verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
 
     # ------------------------------------------------------------------ what a member of the family says
@@ -94,7 +87,7 @@ class DifficultyEM(Learner):
 
     def _fit(self, X: Array, crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
         self._check()
-        with progress.show(after=0) if self.verbose else contextlib.nullcontext():
+        with progress.shown(self.verbose):
             self._run(X, crowd, clamp)
 
     def _check(self) -> None:
@@ -107,8 +100,7 @@ class DifficultyEM(Learner):
     def _run(self, X: Array, crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
         self._prepare(crowd)
         responses = Responses(crowd)
-        # A task without votes teaches nothing, unless its truth is known.
-        taught = crowd.layout.voted | (False if clamp is None else clamp >= 0)
+        taught = taught_by(crowd.layout, clamp)
         model, least = self._new_classifier(), -MOST if self.allow_adversarial else 0.0
         floor = LEAST if model.exact else CLIP
         start = clamped(vote_shares(crowd), clamp)
@@ -153,9 +145,6 @@ class DifficultyEM(Learner):
         belief = self._belief(expected, posterior)
         return np.ones(len(expected)) if belief is None else easiness_of(belief)
 
-    def _new_classifier(self) -> SoftClassifier:
-        return soft_classifier(self.classifier, l2=self.l2, random_state=self.random_state)
-
     # ------------------------------------------------------------------ what was learnt
 
     @property
@@ -175,14 +164,7 @@ class DifficultyEM(Learner):
 
     def confusion_of(self, workers: Any) -> Array:
         """What some workers, by position, say on the easiest task: (chosen workers, true, said)."""
-        self._learnt("ability_")
-        chosen, n_classes = np.asarray(list(workers), dtype=np.int64), len(self.classes_)
-        if len(chosen) * n_classes**2 > DENSE_CELLS:
-            raise UsageError(
-                f"{len(chosen):,} confusion matrices of {n_classes:,} x {n_classes:,} would not fit in memory; "
-                "ask for some of the workers: confusion_of([0, 1, 2])"
-            )
-        return confusion_at(self.ability_[chosen])
+        return confusion_at(self._learnt("ability_")[self._chosen(workers)])
 
     def predict_worker_proba(self, X: Any, workers: Any) -> Array:
         """What each of some workers (by id) would say of tasks, hard ones included: (tasks, workers, classes).
@@ -190,11 +172,7 @@ class DifficultyEM(Learner):
         A worker who was not seen in training has the mean ability of the crowd.
         """
         expected = self.predict_proba(X)
-        known = (
-            np.full(len(workers), -1)
-            if self.worker_index_ is None
-            else self.worker_index_.get_indexer(pd.Index(workers))
-        )
+        known = self._places_of(workers)
         ability = np.where((known >= 0)[:, None], self.ability_[known], self.ability_.mean(axis=0))
         right = confusion_at(ability, self._easiness_ahead(expected)[:, None, None])  # (tasks, workers, true, said)
         return np.asarray(np.einsum("nk,nrkl->nrl", expected, right))
@@ -202,12 +180,6 @@ class DifficultyEM(Learner):
     def _easiness_ahead(self, expected: Array) -> Array:
         """How easy tasks without votes will be."""
         return self._easiness(expected, expected)
-
-    def _predict_proba(self, X: Array) -> Array:
-        return self.classifier_.predict_proba(X)
-
-    def _revive(self, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
-        return self._new_classifier().restore(arrays)
 
 
 def _normal(share: Array) -> Array:

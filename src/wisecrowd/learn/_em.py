@@ -9,21 +9,20 @@ the M-step fits the classifier and the workers' matrices to the posterior:
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from wisecrowd import kernels, matrices, progress
-from wisecrowd.base import Learner
 from wisecrowd.crowd import Crowd, Pairs
-from wisecrowd.em import Statistics, Step, iterate, vote_shares
+from wisecrowd.em import Statistics, Step, clamped, iterate, vote_shares
 from wisecrowd.errors import UsageError
 from wisecrowd.kernels import LEAST
-from wisecrowd.learn.classifiers import SoftClassifier, soft_classifier, softmax
+from wisecrowd.learn._classifying import ClassifierLearner, cross_fitted, taught_by
+from wisecrowd.learn.classifiers import SoftClassifier
 
 #: How sure a classifier that has not seen a task may be of it: an over-confident one would veto all votes.
 CLIP = 1e-6
@@ -42,7 +41,7 @@ class Parameters(NamedTuple):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ClassifierEM(Learner):
+class ClassifierEM(ClassifierLearner):
     """Every model in which a classifier is the prior of a task and a worker answers by a confusion matrix.
 
     >>> from wisecrowd import Raykar
@@ -50,11 +49,6 @@ class ClassifierEM(Learner):
     True
     """
 
-    classifier: Any = field(
-        default="logistic",
-        metadata={"help": "'logistic', 'linear', 'mlp', 'cnn', a torch module, or a scikit-learn classifier"},
-    )
-    l2: float | None = field(default=None, metadata={"help": "ridge of the classifier; unless given, by its features"})
     smoothing: float = field(
         default=0.1, metadata={"help": "pseudo-votes in every cell of a worker's confusion matrix"}
     )
@@ -75,13 +69,11 @@ class ClassifierEM(Learner):
     )
     max_iter: int = field(default=100, metadata={"help": "passes at most"})
     tol: float = field(default=1e-6, metadata={"help": "stop when the objective changes by less than this fraction"})
-    random_state: int = field(default=0, metadata={"help": "seed of folds and networks"})
     verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
         self._check(crowd)
-        X = self._features(X)
-        with progress.show(after=0) if self.verbose else contextlib.nullcontext():
+        with progress.shown(self.verbose):
             self._run(X, crowd, clamp)
 
     def _check(self, crowd: Crowd) -> None:
@@ -98,13 +90,6 @@ class ClassifierEM(Learner):
                 "calibrate needs cross-fitting: a classifier is always too sure of tasks it has seen; set cv=5"
             )
 
-    def _new_classifier(self) -> SoftClassifier:
-        return soft_classifier(self.classifier, l2=self.l2, random_state=self.random_state)
-
-    def _features(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What the classifier gets to see of the features."""
-        return X
-
     def _workers(self, tally: NDArray[Any], pairs: Pairs) -> Parameters:
         """The M-step of the workers."""
         if self.shrinkage is False:
@@ -116,9 +101,9 @@ class ClassifierEM(Learner):
 
     def _run(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
         layout, pairs = crowd.layout, crowd.pairs
-        # A task without votes teaches nothing, unless its truth is known.
-        taught = layout.voted | (clamp >= 0) if clamp is not None else layout.voted
-        folds = list(self._folds(taught))
+        taught = taught_by(crowd.layout, clamp)
+        everything = (taught, np.ones(crowd.n_tasks, dtype=bool))
+        folds = list(cross_fitted(taught, self.cv, self.random_state)) if self.cv else [everything]
         classifiers = [self._new_classifier() for _ in folds]
         exact = self.cv == 0 and self.shrinkage is False and classifiers[0].exact
 
@@ -126,8 +111,7 @@ class ClassifierEM(Learner):
             """The M-step of the classifier, and what it then expects of every task."""
             expected = np.empty_like(posterior)
             for model, (train, test) in zip(classifiers, folds, strict=True):
-                seen = train & taught
-                model.fit(X[seen], posterior[seen])
+                model.fit(X[train], posterior[train])
                 expected[test] = model.predict_proba(X[test])
             expected = np.clip(expected, LEAST if exact else CLIP, None)
             return expected / expected.sum(axis=1, keepdims=True), 0.0 if self.cv else classifiers[0].log_prior()
@@ -136,9 +120,10 @@ class ClassifierEM(Learner):
             posterior, tally = statistics
             expected, log_prior = priors(posterior)
             workers = self._workers(tally, pairs)
-            sharpness = sharpness_of(layout, expected, workers.said) if self.calibrate else 1.0
+            evidence = evidence_of(layout, workers.said)
+            sharpness = sharpness_of(expected[layout.voted], evidence[layout.voted]) if self.calibrate else 1.0
             expected = sharpened(expected, sharpness)
-            found, log_likelihood = e_step(layout, expected, workers.said, clamp)
+            found, log_likelihood = posterior_of(log(expected) + evidence, taught, clamp)
             self.expected_, self.strength_, self.sharpness_ = expected, workers.strength, sharpness
             return Statistics(found, kernels.tally(layout, found)), log_likelihood + log_prior + workers.log_prior
 
@@ -152,8 +137,12 @@ class ClassifierEM(Learner):
         self._learn(crowd, run.statistics.classes, run.statistics.tally)
         # With cross-fitting, no fold's classifier has seen all tasks: the one for new tasks has.
         self.classifier_ = (
-            classifiers[0] if not self.cv else self._new_classifier().fit(X[taught], self.posterior_[taught])
+            self._whole_classifier().fit(X[taught], self.posterior_[taught]) if self.cv else classifiers[0]
         )
+
+    def _whole_classifier(self) -> SoftClassifier:
+        """One to be fitted to all tasks when the iteration has ended."""
+        return self._new_classifier()
 
     def _kept(
         self, step: Step, classifiers: list[SoftClassifier], X: NDArray[np.float64], crowd: Crowd,
@@ -161,17 +150,6 @@ class ClassifierEM(Learner):
     ) -> Step:  # fmt: skip
         """The step as it is; a method whose steps are long notes where they lead, to go on from there."""
         return step
-
-    def _folds(self, taught: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
-        """Which tasks each classifier learns from, and for which it then speaks."""
-        if self.cv == 0:
-            yield np.ones(len(taught), dtype=bool), np.ones(len(taught), dtype=bool)
-            return
-        # Drawn among the tasks that teach: others must not change their folds. Any classifier can speak for those.
-        fold = np.zeros(len(taught), dtype=np.int64)
-        fold[taught] = np.random.default_rng(self.random_state).permutation(int(taught.sum())) % self.cv
-        for number in range(self.cv):
-            yield fold != number, fold == number
 
     def _matrix(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         if self.shrinkage is False:
@@ -187,10 +165,7 @@ class ClassifierEM(Learner):
         return self.strength_ * float(share), self.strength_
 
     def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return sharpened(self.classifier_.predict_proba(self._features(X)), self.sharpness_)
-
-    def _revive(self, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
-        return self._new_classifier().restore(arrays)
+        return sharpened(self.classifier_.predict_proba(X), self.sharpness_)
 
 
 def sharpened(expected: NDArray[np.float64], sharpness: float) -> NDArray[np.float64]:
@@ -201,25 +176,23 @@ def sharpened(expected: NDArray[np.float64], sharpness: float) -> NDArray[np.flo
     """
     if sharpness == 1:
         return expected
-    return softmax(sharpness * np.log(np.maximum(expected, LEAST)))
+    return softmax(sharpness * log(expected), axis=1)
 
 
-def sharpness_of(layout: kernels.Layout, expected: NDArray[np.float64], said: NDArray[Any]) -> float:
+def sharpness_of(expected: NDArray[np.float64], evidence: NDArray[np.float64]) -> float:
     """The sharpness under which the votes are most probable.
 
     A ridge makes a classifier timid and noise in its targets makes it bold; predictions for tasks that it has not seen
     can be put right by the one number that makes what was said most likely.
 
-    >>> crowd = Crowd.from_triples([(task, "ann", task % 2) for task in range(20)])
     >>> expected = np.where(np.arange(20)[:, None] % 2 == np.arange(2), 0.6, 0.4)  # right, but timid
-    >>> sharpness_of(crowd.layout, expected, np.array([[0.9, 0.1], [0.1, 0.9]])) > 2
+    >>> evidence = np.log(np.where(expected > 0.5, 0.9, 0.1))
+    >>> sharpness_of(expected, evidence) > 2
     True
     """
     from scipy.optimize import minimize_scalar
 
-    voted = layout.voted
-    evidence = (layout.matrix @ np.log(np.maximum(said, LEAST)))[voted]
-    logs = np.log(np.maximum(expected[voted], LEAST))
+    logs = log(expected)
 
     def against(log_sharpness: float) -> float:
         prior = np.exp(log_sharpness) * logs
@@ -228,6 +201,25 @@ def sharpness_of(layout: kernels.Layout, expected: NDArray[np.float64], said: ND
 
     low, high = np.log(SHARPNESS)
     return float(np.exp(minimize_scalar(against, bounds=(low, high), method="bounded", options={"xatol": 0.01}).x))
+
+
+def evidence_of(layout: kernels.Layout, said: NDArray[Any]) -> NDArray[np.float64]:
+    """log P(votes on a task | class), (tasks, classes).
+
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
+    >>> evidence_of(crowd.layout, np.full((2, 2), 0.5)).round(4).tolist()
+    [[-1.3863, -1.3863]]
+    """
+    return np.asarray(layout.matrix @ log(said))
+
+
+def log(probability: NDArray[Any]) -> NDArray[np.float64]:
+    """The logarithm, finite where there is no probability.
+
+    >>> log(np.array([1.0, 0.0])) > -1000
+    array([ True,  True])
+    """
+    return np.asarray(np.log(np.maximum(probability, LEAST)))
 
 
 def e_step(
@@ -240,9 +232,7 @@ def e_step(
     >>> posterior.round(6).tolist(), round(value, 4)
     ([[0.9, 0.1]], -1.3863)
     """
-    joint = np.log(np.maximum(expected, LEAST)) + layout.matrix @ np.log(np.maximum(said, LEAST))
-    counted = layout.voted if clamp is None else layout.voted | (clamp >= 0)
-    return posterior_of(joint, counted, clamp)
+    return posterior_of(log(expected) + evidence_of(layout, said), taught_by(layout, clamp), clamp)
 
 
 def posterior_of(
@@ -262,16 +252,3 @@ def posterior_of(
         known = np.flatnonzero(clamp >= 0)
         value[known] = joint[known, clamp[known]]
     return clamped(share / total, clamp), float(value[counted].sum())
-
-
-def clamped(posterior: NDArray[np.float64], clamp: NDArray[np.int32] | None) -> NDArray[np.float64]:
-    """The posterior with certainty where the truth is known.
-
-    >>> clamped(np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([1, -1])).tolist()
-    [[0.0, 1.0], [0.5, 0.5]]
-    """
-    if clamp is not None:
-        known = np.flatnonzero(clamp >= 0)
-        posterior[known] = 0
-        posterior[known, clamp[known]] = 1
-    return posterior

@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import softmax
 
 from wisecrowd.errors import UsageError
 from wisecrowd.learn._responses import Array, Responses, easiness_of, easiness_slope
-from wisecrowd.learn.classifiers import Logistic, SoftClassifier, softmax
+from wisecrowd.learn.classifiers import Logistic, SoftClassifier
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,7 +49,7 @@ def _climb(model: Logistic, X: Array, posterior: Array, ability: Array, response
     def against(flat: Array) -> tuple[float, Array]:
         coefficients = flat.reshape(shape)
         logits = rows @ coefficients[:-1] + coefficients[-1]
-        share = softmax(logits)
+        share = softmax(logits, axis=1)
         peak = logits.max(axis=1)
         normaliser = peak + np.log(np.exp(logits - peak[:, None]).sum(axis=1))
         votes, by_easiness = responses.expected(posterior, ability, easiness_of(share))

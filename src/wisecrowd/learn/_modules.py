@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wisecrowd._torch import need_torch
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.learn._chance import need_torch
 
 if TYPE_CHECKING:
     from torch import nn

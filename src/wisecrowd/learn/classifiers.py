@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from wisecrowd.errors import UsageError
 
@@ -200,7 +201,7 @@ class Logistic(SoftClassifier):
 
     def predict_proba(self, X: Rows) -> Rows:
         """As `SoftClassifier.predict_proba`."""
-        return softmax(self.logits(X))
+        return softmax(self.logits(X), axis=1)
 
     def logits(self, X: Rows) -> Rows:
         """Wx + b."""
@@ -311,16 +312,6 @@ def soft_classifier(choice: Any, **settings: Any) -> SoftClassifier:
 
     ridge = 1.0 if settings.get("l2") is None else settings["l2"]
     return Network(choice, **settings | {"l2": ridge})
-
-
-def softmax(logits: Rows) -> Rows:
-    """e^a / Σ e^a along the last axis, without overflow.
-
-    >>> softmax(np.array([[0.0, 0.0]])).tolist()
-    [[0.5, 0.5]]
-    """
-    share = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return share / share.sum(axis=-1, keepdims=True)
 
 
 def _one_thread() -> contextlib.AbstractContextManager[Any]:

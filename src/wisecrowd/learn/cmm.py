@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import warnings
 from dataclasses import dataclass, field
@@ -11,19 +10,20 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from wisecrowd import metrics, online, progress
 from wisecrowd.align import align_features
-from wisecrowd.base import DENSE_CELLS, Learner
+from wisecrowd.base import DENSE_CELLS
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import Statistics, iterate
+from wisecrowd.em import Statistics, clamped, iterate
 from wisecrowd.errors import DataWarning, InputError, UsageError, one_of
 from wisecrowd.kernels import LEAST
+from wisecrowd.learn._classifying import ClassifierLearner, taught_by
 from wisecrowd.learn._cmm_groups import Grouping, Groups, Reached, by_worker
 from wisecrowd.learn._cmm_votes import VoteMixture
 from wisecrowd.learn._cmm_workers import WorkerMixture, placed
-from wisecrowd.learn._em import clamped
-from wisecrowd.learn.classifiers import SoftClassifier, soft_classifier, softmax
+from wisecrowd.learn.classifiers import SoftClassifier
 
 #: Numbers of groups that "auto" tries, and the share of votes that it hides to compare them.
 NUMBERS, HIDDEN = (1, 2, 3, 4, 5, 6), 0.2
@@ -36,7 +36,7 @@ SWITCHED = 0.1
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CMM(Learner):
+class CMM(ClassifierLearner):
     """The Crowd Mixture Model: a classifier, and a few confusion matrices for all votes instead of one for each worker.
 
     Who cast a vote need not be known. A vote on task i comes from group m with probability α_m, meets class k with
@@ -96,11 +96,6 @@ class CMM(Learner):
     tied: Literal["no", "worker"] = field(
         default="no", metadata={"help": "'worker': all votes of a worker come from one group, and a task has one class"}
     )
-    classifier: Any = field(
-        default="logistic",
-        metadata={"help": "'logistic', 'linear', 'mlp', 'cnn', a torch module, or a scikit-learn classifier"},
-    )
-    l2: float | None = field(default=None, metadata={"help": "ridge of the classifier; unless given, by its features"})
     smoothing: float = field(
         default=1.0, metadata={"help": "pseudo-counts of every group's weight and in every cell of its matrix"}
     )
@@ -112,7 +107,7 @@ class CMM(Learner):
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
         self._check(crowd)
-        with progress.show(after=0) if self.verbose else contextlib.nullcontext():
+        with progress.shown(self.verbose):
             number = self._choose(X, crowd, clamp) if self.n_groups == "auto" else int(self.n_groups)
             best = self._run(X, crowd, clamp, number)
         self.n_groups_ = number
@@ -159,7 +154,7 @@ class CMM(Learner):
         first: NDArray[np.float64] | None = None,
     ) -> _Best:
         """Fit so many groups, from all starts; those of workers start from a posterior, which is found unless given."""
-        taught = np.flatnonzero(_taught(crowd, clamp))
+        taught = np.flatnonzero(taught_by(crowd.layout, clamp))
         known, rest = None if clamp is None else clamp[taught], (n_groups, self.smoothing, self.random_state)
         grouping: Grouping
         if self.tied == "worker":
@@ -195,10 +190,10 @@ class CMM(Learner):
     ) -> NDArray[np.float64]:
         expected = best.classifier.predict_proba(X)
         if self.tied == "worker":
-            expected[_taught(crowd, clamp)] = best.reached.found.classes
+            expected[taught_by(crowd.layout, clamp)] = best.reached.found.classes
             return expected
         said = np.log(np.maximum(best.reached.groups.pooled, LEAST))
-        return clamped(softmax(np.log(np.maximum(expected, LEAST)) + crowd.votes @ said.T), clamp)
+        return clamped(softmax(np.log(np.maximum(expected, LEAST)) + crowd.votes @ said.T, axis=1), clamp)
 
     def _membership(
         self, X: NDArray[np.float64], crowd: Crowd, found: Statistics, groups: Groups, order: NDArray[np.intp]
@@ -248,9 +243,6 @@ class CMM(Learner):
                 DataWarning,
                 stacklevel=5,
             )
-
-    def _new_classifier(self) -> SoftClassifier:
-        return soft_classifier(self.classifier, l2=self.l2, random_state=self.random_state)
 
     # ------------------------------------------------------------------ what was learnt
 
@@ -309,12 +301,6 @@ class CMM(Learner):
         index = pd.MultiIndex.from_frame(frame[[name for name in ("task", "worker", "label") if name in frame]])
         return pd.DataFrame(share, index=index, columns=pd.RangeIndex(self.n_groups_, name="group"))
 
-    def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.classifier_.predict_proba(X)
-
-    def _revive(self, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
-        return self._new_classifier().restore(arrays)
-
 
 class _Best(NamedTuple):
     """The best iterate of all starts."""
@@ -341,12 +327,6 @@ class _Watch:
             keep = copy.copy if self.classifier.exact else copy.deepcopy
             self.best = reached, keep(self.classifier)
         return reached.found, reached.objective
-
-
-def _taught(crowd: Crowd, clamp: NDArray[np.int32] | None) -> NDArray[np.bool_]:
-    """A task without votes teaches nothing, unless its truth is known."""
-    voted = crowd.labels_per_task > 0
-    return voted if clamp is None else voted | (clamp >= 0)
 
 
 def _hidden(crowd: Crowd, random_state: int) -> tuple[Crowd, Crowd]:

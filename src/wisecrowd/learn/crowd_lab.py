@@ -11,12 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.align import align_features
-from wisecrowd.base import Learner
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import vote_shares
+from wisecrowd.em import clamped, vote_shares
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.learn._em import clamped
-from wisecrowd.learn.classifiers import SoftClassifier, soft_classifier
+from wisecrowd.learn._classifying import ClassifierLearner, cross_fitted, taught_by
 
 #: No weight is less than this.
 LEAST_WEIGHT = 1e-6
@@ -26,7 +24,7 @@ Numbers = NDArray[np.float64]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CrowdLab(Learner):
+class CrowdLab(ClassifierLearner):
     """A weighted average of what a classifier expects and what the workers say, as cleanlab computes it.
 
     The classifier is trained on the shares of the votes, and asked only about tasks that it has not seen (``cv``
@@ -65,17 +63,11 @@ class CrowdLab(Learner):
         "task_names_do_not_matter": "the folds of cross-fitting are drawn in the order of the tasks",
     }
 
-    classifier: Any = field(
-        default="logistic",
-        metadata={"help": "'logistic', 'linear', 'mlp', 'cnn', a torch module, or a scikit-learn classifier"},
-    )
-    l2: float | None = field(default=None, metadata={"help": "ridge of the classifier; unless given, by its features"})
     cv: int = field(default=5, metadata={"help": "folds of cross-fitting: no task is judged by who has seen it"})
     pred_probs: Any = field(
         default=None,
         metadata={"help": "out-of-sample predictions to use instead: tasks x classes, a table by task or an array"},
     )
-    random_state: int = field(default=0, metadata={"help": "seed of folds and networks"})
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
         votes = _Votes(crowd)
@@ -100,23 +92,18 @@ class CrowdLab(Learner):
         self.n_votes_ = votes.size
         self.consensus_quality_ = final.posterior[at_consensus]
         posterior = clamped(final.posterior, clamp)
-        taught = crowd.layout.voted | (False if clamp is None else clamp >= 0)
+        taught = taught_by(crowd.layout, clamp)
         self.classifier_ = self._new_classifier().fit(X[taught], posterior[taught])
         self._learn(crowd, posterior)
 
     def _out_of_sample(self, X: NDArray[np.float64], crowd: Crowd) -> Numbers:
         """What classifiers expect of each task who have not seen it."""
-        voted = np.flatnonzero(crowd.layout.voted)
-        if not 2 <= self.cv <= len(voted):
-            raise UsageError(f"cv must be from 2 to the number of labelled tasks, {len(voted):,}; got {self.cv}")
+        n_voted = int(crowd.layout.voted.sum())
+        if not 2 <= self.cv <= n_voted:
+            raise UsageError(f"cv must be from 2 to the number of labelled tasks, {n_voted:,}; got {self.cv}")
         targets = vote_shares(crowd)
-        # Tasks without votes teach nobody; the first classifier speaks for them.
-        fold = np.zeros(crowd.n_tasks, dtype=np.intp)
-        fold[voted] = np.random.default_rng(self.random_state).permutation(len(voted)) % self.cv
         expected = np.empty_like(targets)
-        for number in range(self.cv):
-            train = voted[fold[voted] != number]
-            test = fold == number
+        for train, test in cross_fitted(crowd.layout.voted, self.cv, self.random_state):
             expected[test] = self._new_classifier().fit(X[train], targets[train]).predict_proba(X[test])
         return expected
 
@@ -152,15 +139,6 @@ class CrowdLab(Learner):
             "agree": self.agree_,
         }
         return pd.DataFrame(columns | {"n_labels": self.n_votes_}, index=self.task_index_.rename("task"))
-
-    def _new_classifier(self) -> SoftClassifier:
-        return soft_classifier(self.classifier, l2=self.l2, random_state=self.random_state)
-
-    def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.classifier_.predict_proba(X)
-
-    def _revive(self, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
-        return self._new_classifier().restore(arrays)
 
 
 class _Votes:

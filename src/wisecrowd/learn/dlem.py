@@ -91,13 +91,9 @@ class DLEM(ClassifierEM):
             batch_size=self.batch_size,
         )  # fmt: skip
 
-    def _run(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
-        super()._run(X, crowd, clamp)
-        if self.cv:
-            # No fold's network has seen all tasks. The one for new tasks has, for as many epochs as each of them.
-            taught = crowd.layout.voted if clamp is None else crowd.layout.voted | (clamp >= 0)
-            whole = self._network(self.pretraining + (self.n_iter_ - 1) * self.epochs_per_step)
-            self.classifier_ = whole.fit(X[taught], self.posterior_[taught])
+    def _whole_classifier(self) -> SoftClassifier:
+        # For as many epochs as each fold's network.
+        return self._network(self.pretraining + (self.n_iter_ - 1) * self.epochs_per_step)
 
     def _kept(
         self, step: Step, classifiers: list[SoftClassifier], X: NDArray[np.float64], crowd: Crowd,

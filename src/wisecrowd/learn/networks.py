@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
+from wisecrowd._torch import need_torch
 from wisecrowd.errors import UsageError
-from wisecrowd.learn._chance import chosen_device, need_torch, own_chance
+from wisecrowd.learn._chance import chosen_device, own_chance
 from wisecrowd.learn._checkpoint import Arrays, fingerprint
 from wisecrowd.learn._modules import build, laid_out
-from wisecrowd.learn.classifiers import Rows, SoftClassifier, Standardiser, softmax
+from wisecrowd.learn.classifiers import Rows, SoftClassifier, Standardiser
 from wisecrowd.learn.training import OptimiserName, ScheduleName, Trainer, Training, part_of, weights_and_biases
 
 if TYPE_CHECKING:
@@ -176,7 +178,7 @@ class Network(SoftClassifier):
     def predict_proba(self, X: Rows) -> Rows:
         """As `SoftClassifier.predict_proba`, with dropout switched off."""
         network = self.module  # or the word that it is not fitted
-        return softmax(self._logits(network, self.rows(X)))
+        return softmax(self._logits(network, self.rows(X)), axis=1)
 
     def _logits(self, network: nn.Module, rows: Rows) -> Rows:
         network.eval()

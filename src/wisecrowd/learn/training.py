@@ -21,8 +21,9 @@ import numpy as np
 import pandas as pd
 
 from wisecrowd import progress
+from wisecrowd._torch import need_torch, threads
 from wisecrowd.errors import UsageError, one_of
-from wisecrowd.learn._chance import chosen_device, need_torch, own_chance, threads
+from wisecrowd.learn._chance import chosen_device, own_chance
 from wisecrowd.learn._checkpoint import Arrays, Checkpoint, plain
 
 if TYPE_CHECKING:

@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.base import Aggregator, Learner
+from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import UsageError
-from wisecrowd.learn.classifiers import SoftClassifier, soft_classifier
+from wisecrowd.learn._classifying import ClassifierLearner, taught_by
 from wisecrowd.registry import find
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TwoStage(Learner):
+class TwoStage(ClassifierLearner):
     """An aggregator's answer as the target of a classifier.
 
     ``TwoStage(aggregator="majority-vote", hard=True)`` is what papers call DL-MV, ``TwoStage(aggregator="majority-vote")``
@@ -37,13 +37,7 @@ class TwoStage(Learner):
     needs_workers: ClassVar[bool] = False
 
     aggregator: Any = field(default="dawid-skene", metadata={"help": "an aggregator, or its name"})
-    classifier: Any = field(
-        default="logistic",
-        metadata={"help": "'logistic', 'linear', 'mlp', 'cnn', a torch module, or a scikit-learn classifier"},
-    )
     hard: bool = field(default=False, metadata={"help": "train on the most probable class alone"})
-    l2: float | None = field(default=None, metadata={"help": "ridge of the classifier; unless given, by its features"})
-    random_state: int = field(default=0, metadata={"help": "seed of networks"})
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
         from sklearn.base import clone
@@ -58,18 +52,9 @@ class TwoStage(Learner):
             known = dict(zip(crowd.tasks[gold], self.classes_[clamp[gold]], strict=True))
         first.fit(crowd, X if first.uses_features else None, truth=known)
         self.first_converged_ = bool(getattr(first, "converged_", True))
-        taught = crowd.layout.voted | (False if clamp is None else clamp >= 0)
+        taught = taught_by(crowd.layout, clamp)
         targets = first.posterior_
         if self.hard:
             targets = np.eye(crowd.n_classes)[targets.argmax(axis=1)]
         self.classifier_ = self._new_classifier().fit(X[taught], targets[taught])
         self._learn(crowd, first.posterior_, first.tally_)
-
-    def _new_classifier(self) -> SoftClassifier:
-        return soft_classifier(self.classifier, l2=self.l2, random_state=self.random_state)
-
-    def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.classifier_.predict_proba(X)
-
-    def _revive(self, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
-        return self._new_classifier().restore(arrays)
