@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import simulate_crowd
-from wisecrowd.simulate import Simulation
+from wisecrowd import em, simulate_crowd
+from wisecrowd.simulate import DifficultyCrowd, Simulation, gaussian_difficulty, gaussian_difficulty_2019
 
 Featured = tuple[Simulation, pd.DataFrame]
 
@@ -37,3 +37,21 @@ def made() -> Simulation:
 def X() -> pd.DataFrame:  # noqa: N802
     """Four features of the same tasks."""
     return _featured()[1]
+
+
+@pytest.fixture
+def never_falls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An EM step that lowers its objective is an error."""
+    monkeypatch.setattr(em, "assert_monotone", True)
+
+
+@pytest.fixture(scope="session")
+def published() -> DifficultyCrowd:
+    """The Gaussian data of Xu et al. (2019)."""
+    return gaussian_difficulty_2019()
+
+
+@pytest.fixture(scope="session")
+def small() -> DifficultyCrowd:
+    """Few tasks of the same kind, with three labels each."""
+    return gaussian_difficulty(300, 200, labels_per_task=3, random_state=2)

@@ -12,25 +12,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
 import wisecrowd
-from wisecrowd import AdaptiveDifficulty, Crowd, Raykar, em, metrics
+from wisecrowd import AdaptiveDifficulty, Crowd, Raykar, metrics
 from wisecrowd.errors import UsageError
 from wisecrowd.learn._responses import Responses, confusion_at, easiness_of
-from wisecrowd.simulate import DifficultyCrowd, gaussian_difficulty, gaussian_difficulty_2019
+from wisecrowd.simulate import DifficultyCrowd, gaussian_difficulty
 
-
-@pytest.fixture(autouse=True)
-def never_falls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(em, "assert_monotone", True)
-
-
-@pytest.fixture(scope="module")
-def published() -> DifficultyCrowd:
-    return gaussian_difficulty_2019()
-
-
-@pytest.fixture(scope="module")
-def small() -> DifficultyCrowd:
-    return gaussian_difficulty(300, 200, labels_per_task=3, random_state=2)
+pytestmark = pytest.mark.usefixtures("never_falls")
 
 
 def three_classes(n_tasks: int = 300) -> DifficultyCrowd:

@@ -10,24 +10,11 @@ import pytest
 from sklearn.base import clone
 
 import wisecrowd
-from wisecrowd import Crowd, FixedDifficulty, Raykar, em, metrics
+from wisecrowd import Crowd, FixedDifficulty, Raykar, metrics
 from wisecrowd.errors import UsageError
-from wisecrowd.simulate import DifficultyCrowd, gaussian_difficulty, gaussian_difficulty_2019
+from wisecrowd.simulate import DifficultyCrowd, gaussian_difficulty
 
-
-@pytest.fixture(autouse=True)
-def never_falls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(em, "assert_monotone", True)
-
-
-@pytest.fixture(scope="module")
-def published() -> DifficultyCrowd:
-    return gaussian_difficulty_2019()
-
-
-@pytest.fixture(scope="module")
-def small() -> DifficultyCrowd:
-    return gaussian_difficulty(300, 200, labels_per_task=3, random_state=2)
+pytestmark = pytest.mark.usefixtures("never_falls")
 
 
 def right(model: FixedDifficulty | Raykar) -> np.ndarray:

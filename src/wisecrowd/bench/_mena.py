@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from wisecrowd import metrics
 from wisecrowd.base import Learner
-from wisecrowd.bench.data import Stored
-from wisecrowd.bench.entries import code_digest
+from wisecrowd.bench.data import Stored, train_and_test
+from wisecrowd.bench.entries import OfLearner, code_digest
 from wisecrowd.crowd import Crowd
 from wisecrowd.datasets import Dataset
-from wisecrowd.errors import InputError, UsageError
+from wisecrowd.errors import InputError
 from wisecrowd.learn.classifiers import soft_classifier
-from wisecrowd.registry import find
 from wisecrowd.simulate import one_worker_per_label, simulate_gaussian_groups
 
 TEST, TRAIN, I_JS, G_JS = "test accuracy", "train accuracy", "I-JS", "G-JS"
@@ -48,15 +47,7 @@ class GaussianGroups:
     def load(self, seed: int) -> Dataset:
         """Simulate; the test tasks have features and truth, and no votes."""
         made = simulate_gaussian_groups(self.n_workers, n_tasks=self.n_tasks, random_state=seed)
-        truth = pd.concat([made.truth, made.test_truth])
-        split = np.repeat(["train", "test"], [len(made.truth), len(truth) - len(made.truth)])
-        return Dataset(
-            name="gaussians",
-            crowd=made.crowd,
-            truth=truth,
-            features=pd.concat([made.features, made.test_features]),
-            splits=pd.Series(split, index=truth.index),
-        )
+        return train_and_test("gaussians", made)
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
         """The usual figures, of an entry that does not score itself."""
@@ -99,7 +90,7 @@ class LabelMe(Stored):
 
 
 @dataclass(frozen=True)
-class Learn:
+class Learn(OfLearner):
     """A learner of the registry with their network or with logistic regression; it scores itself as they do.
 
     >>> made = GaussianGroups(50, n_tasks=200).load(seed=0)
@@ -107,8 +98,6 @@ class Learn:
     ['G-JS', 'I-JS', 'test accuracy', 'train accuracy']
     """
 
-    method: str
-    settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     network: bool = True
     epochs: int = 1
     """Of the first fit of the network; an EM method goes on by one in each pass."""
@@ -119,18 +108,11 @@ class Learn:
 
     is_random: ClassVar[bool] = True
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Mapping proxies do not travel between processes.
-        return vars(self) | {"settings": dict(self.settings), "on_labelme": dict(self.on_labelme)}
-
     def fitted(self, dataset: Dataset, seed: int, **settings: Any) -> Learner:
         """The learner, fitted to the votes."""
-        kind = find(self.method)
-        if not issubclass(kind, Learner):
-            raise UsageError(f"{self.method} does not learn from features")
         chosen = {"random_state": seed, **self.settings, **(self.on_labelme if dataset.name == "labelme" else {})}
         chosen |= {"classifier": self._classifier(dataset, seed)} if self.network else {"l2": RIDGES[dataset.name]}
-        return kind(**chosen | settings).fit(dataset.features, dataset.crowd)
+        return self.kind(**chosen | settings).fit(dataset.features, dataset.crowd)
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """Fit and score."""
@@ -140,8 +122,6 @@ class Learn:
 
     def identity(self) -> Any:
         """Method, settings, and the code that is its own."""
-        kind = find(self.method)
-        modules = [part.__module__ for part in kind.__mro__ if part.__module__.startswith("wisecrowd.learn")]
         parts = [
             self.method,
             repr(dict(self.settings)),
@@ -150,7 +130,7 @@ class Learn:
             self.epochs,
             self.per_worker,
         ]
-        return [*parts, *map(code_digest, [__name__, *modules])]
+        return [*parts, code_digest(__name__), *self.code()]
 
     def _classifier(self, dataset: Dataset, seed: int) -> Any:
         return soft_classifier("mlp", epochs=self.epochs, random_state=seed, **NETWORKS[dataset.name])

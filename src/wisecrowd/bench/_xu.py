@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -16,11 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import metrics
-from wisecrowd.base import Learner
-from wisecrowd.bench.entries import code_digest
+from wisecrowd.bench.data import train_and_test
+from wisecrowd.bench.entries import OfLearner, code_digest
 from wisecrowd.datasets import Dataset
-from wisecrowd.errors import UsageError
-from wisecrowd.registry import find
 from wisecrowd.simulate import (
     FIVE_WORKERS,
     DifficultyCrowd,
@@ -160,20 +158,11 @@ def _shirts(file: Path, n_tasks: int) -> tuple[Array, NDArray[np.int64], Array, 
 
 
 def _dataset(name: str, made: DifficultyCrowd) -> Dataset:
-    truth = pd.concat([made.truth, made.test_truth])
-    split = np.repeat(["train", "test"], [len(made.truth), len(made.test_truth)])
-    return Dataset(
-        name=name,
-        crowd=made.crowd,
-        truth=truth,
-        features=pd.concat([made.features, made.test_features]),
-        splits=pd.Series(split, index=truth.index),
-        meta={"accuracy": made.accuracy.to_numpy()},
-    )
+    return train_and_test(name, made, accuracy=made.accuracy.to_numpy())
 
 
 @dataclass(frozen=True)
-class Learn:
+class Learn(OfLearner):
     """A learner of the registry, with logistic regression for points and a network for images; it scores itself.
 
     >>> figures = Learn("raykar")(Points().load(0), 0)
@@ -181,8 +170,6 @@ class Learn:
     (0.95, ['AUC', 'TPR at 0.01'])
     """
 
-    method: str
-    settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     hard: bool = False
     """Whether the posterior is a class and nothing else, as the paper's majority vote is."""
 
@@ -192,12 +179,9 @@ class Learn:
     network: ClassVar[Mapping[str, Any]] = MappingProxyType({"classifier": "mlp", "l2": 1.0})
     passes: ClassVar[int] = 20
 
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"settings": dict(self.settings)}  # a mapping proxy does not travel between processes
-
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """Fit, and answer: are labels right, are new tasks classified, are workers known for what they are?"""
-        kind, settings = self._kind, dict(self.settings)
+        kind, settings = self.kind, dict(self.settings)
         if dataset.name != "points":
             settings |= {**self.network, "random_state": seed}
             settings |= {"max_iter": self.passes, "tol": 0.0} if "max_iter" in kind().get_params() else {}
@@ -217,16 +201,8 @@ class Learn:
 
     def identity(self) -> Any:
         """Method, settings, and the code that is its own."""
-        modules = [part.__module__ for part in self._kind.__mro__ if part.__module__.startswith("wisecrowd.learn")]
         parts = [self.method, repr(dict(self.settings)), self.hard, repr(dict(self.network)), self.passes]
-        return [*parts, *map(code_digest, [*modules, __name__])]
-
-    @property
-    def _kind(self) -> type[Learner]:
-        kind = find(self.method)
-        if not issubclass(kind, Learner):
-            raise UsageError(f"{self.method} does not learn from features")
-        return kind
+        return [*parts, code_digest(__name__), *self.code()]
 
 
 def roc(true: NDArray[Any], score: Array) -> dict[str, float]:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from wisecrowd.base import Learner
 from wisecrowd.bench.base import Benchmark, Entry
 from wisecrowd.bench.data import Stored
-from wisecrowd.bench.entries import code_digest
+from wisecrowd.bench.entries import OfLearner, code_digest
 from wisecrowd.datasets import Dataset
-from wisecrowd.errors import InputError, UsageError
-from wisecrowd.registry import find
+from wisecrowd.errors import InputError
 
 #: Of the classifier, on tasks without votes; and of the posterior, on tasks with them.
 TEST, TASKS = "test accuracy", "training tasks"
@@ -21,26 +17,20 @@ FIGURES = (TEST, TASKS)
 
 
 @dataclass(frozen=True)
-class FitLearner:
+class FitLearner(OfLearner):
     """A learner of the registry with settings; it scores itself on both kinds of tasks.
 
     >>> FitLearner("raykar").method
     'raykar'
     """
 
-    method: str
-    settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-
     is_random: ClassVar[bool] = True
-
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"settings": dict(self.settings)}  # a mapping proxy does not travel between processes
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """Fit to the votes, and compare with the truth."""
         if dataset.truth is None or dataset.features is None or dataset.splits is None:
             raise InputError("a learner is scored by truth, features and splits, and this dataset has not all of them")
-        model = self._kind(**{"random_state": seed, **self.settings}).fit(dataset.features, dataset.crowd)
+        model = self.kind(**{"random_state": seed, **self.settings}).fit(dataset.features, dataset.crowd)
         test = dataset.splits.index[dataset.splits == "test"]
         right = model.labels_.to_numpy() == dataset.truth.loc[dataset.crowd.tasks].to_numpy()
         return {
@@ -50,17 +40,9 @@ class FitLearner:
 
     def identity(self) -> Any:
         """Method, parameters and the code that is its own."""
-        kind = self._kind
-        modules = [part.__module__ for part in kind.__mro__ if part.__module__.startswith("wisecrowd.learn")]
-        parameters = {name: repr(value) for name, value in sorted(kind(**self.settings).get_params(deep=False).items())}
-        return [self.method, parameters, *map(code_digest, [__name__, "wisecrowd.matrices", *modules])]
-
-    @property
-    def _kind(self) -> type[Learner]:
-        kind = find(self.method)
-        if not issubclass(kind, Learner):
-            raise UsageError(f"{self.method} does not learn from features")
-        return kind
+        parameters = self.kind(**self.settings).get_params(deep=False)
+        shown = {name: repr(value) for name, value in sorted(parameters.items())}
+        return [self.method, shown, code_digest(__name__), *self.code()]
 
 
 ENTRIES: dict[str, Entry] = {

@@ -9,11 +9,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+import pandas as pd
+
 from wisecrowd import metrics
 from wisecrowd._rows import Duplicates
 from wisecrowd.datasets import Dataset, list_datasets, load_dataset
 from wisecrowd.errors import InputError
 from wisecrowd.io.folder import ANNOTATIONS, TRUTH
+from wisecrowd.simulate import DifficultyCrowd, GroupedSimulation
 
 
 @dataclass(frozen=True)
@@ -113,3 +117,20 @@ def _sha256(file: Path) -> str | None:
         return None
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def train_and_test(name: str, made: GroupedSimulation | DifficultyCrowd, **meta: Any) -> Dataset:
+    """A simulated crowd as a dataset of tasks with votes to train on and tasks without to test on.
+
+    >>> from wisecrowd.simulate import simulate_gaussian_groups
+    >>> made = simulate_gaussian_groups(20, n_tasks=30)
+    >>> len(train_and_test("groups", made).features) == len(made.truth) + len(made.test_truth)
+    True
+    """
+    assert made.test_truth is not None
+    truth = pd.concat([made.truth, made.test_truth])
+    split = np.repeat(["train", "test"], [len(made.truth), len(made.test_truth)])
+    return Dataset(
+        name=name, crowd=made.crowd, truth=truth, features=pd.concat([made.features, made.test_features]),
+        splits=pd.Series(split, index=truth.index), meta=meta,
+    )  # fmt: skip

@@ -13,14 +13,50 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Never
 
-from wisecrowd.base import Aggregator
+from wisecrowd.base import Aggregator, Learner
 from wisecrowd.datasets import Dataset
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.registry import find
 
 
+class Portable:
+    """What travels between processes: mapping proxies do not, plain dicts do.
+
+    >>> Aggregate("dawid-skene", {"tol": 0.1}).__getstate__()["settings"]
+    {'tol': 0.1}
+    """
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: dict(value) if isinstance(value, Mapping) else value for name, value in vars(self).items()}
+
+
 @dataclass(frozen=True)
-class Aggregate:
+class OfLearner(Portable):
+    """A learner of the registry with settings: what entries that fit one have in common.
+
+    >>> OfLearner("raykar").kind.__name__
+    'Raykar'
+    """
+
+    method: str
+    settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def kind(self) -> type[Learner]:
+        """Its class."""
+        found = find(self.method)
+        if not issubclass(found, Learner):
+            raise UsageError(f"{self.method} does not learn from features")
+        return found
+
+    def code(self) -> list[str]:
+        """Digests of the code that is its own."""
+        family = [part.__module__ for part in self.kind.__mro__ if part.__module__.startswith("wisecrowd.learn")]
+        return [code_digest(module) for module in ["wisecrowd.matrices", *family]]
+
+
+@dataclass(frozen=True)
+class Aggregate(Portable):
     """An aggregator of the registry with settings; its ``random_state``, if it has one, is the seed.
 
     ``at_most`` declines crowds with more labels than that: where a method is known to be slow, the table says so
@@ -39,9 +75,6 @@ class Aggregate:
     method: str
     settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     at_most: int | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"settings": dict(self.settings)}  # a mapping proxy does not travel between processes
 
     def __call__(self, dataset: Dataset, seed: int) -> Aggregator:
         """Fit the method to the dataset's votes, with its features if the method looks at features."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wisecrowd.cli._console import warn
+from wisecrowd.cli._console import show_facts, warn
 from wisecrowd.cli._options import flag, place
 
 if TYPE_CHECKING:
@@ -149,7 +149,36 @@ def _nobody_chose(unknown: dict[str, int], score: Path | None, fitted: Inference
     )
 
 
-def write_results(
+def keep(
+    output: Path | None,
+    tables: dict[str, pd.DataFrame],
+    inputs: list[Path],
+    fitted: Inference,
+    run: dict[str, Any],
+    *,
+    save: bool,
+) -> str:
+    """Write the results if somebody wants them, enter their names into the record, and say what was kept."""
+    from wisecrowd.cli._outputs import check_folder
+
+    if output is None:
+        return "nothing; -o FOLDER keeps the results"
+    check_folder(output, tables, inputs)  # some are known only now
+    run["files"] = _write_results(output, tables, fitted, run, save=save)
+    return f"{', '.join(run['files'])} in {output}"
+
+
+def tell(run: dict[str, Any], facts: list[tuple[str, str]], *, as_json: bool, quiet: bool) -> None:
+    """The record for programs, or the handful of lines that a person wants."""
+    import json
+
+    if as_json:
+        typer.echo(json.dumps(run, indent=2, ensure_ascii=False))
+    elif not quiet:
+        show_facts(facts)
+
+
+def _write_results(
     output: Path, tables: dict[str, pd.DataFrame], fitted: Inference, run: dict[str, Any], *, save: bool
 ) -> list[str]:
     """Write everything there is to keep, and give the names of the files."""

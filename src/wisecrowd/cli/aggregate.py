@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wisecrowd.cli import _fitting as fitting
-from wisecrowd.cli._console import show_facts, watched
+from wisecrowd.cli._console import watched
 from wisecrowd.cli._options import Quiet, flag, with_options
 from wisecrowd.cli._reading import Reading, Votes
 
@@ -61,8 +61,6 @@ def aggregate(
 
       wisecrowd aggregate ratings.csv --numeric -m median -o results
     """  # fmt: skip
-    import json
-
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._summary import lines, size
@@ -91,17 +89,10 @@ def aggregate(
         "score": fitting.text(score),
     }
     run = record(fitted, crowd, source=str(votes), command=command, summary=summary)
-    kept = "nothing; -o FOLDER keeps the results"
-    if output is not None:
-        tables = fitting.tables_of(fitted, proba=proba)
-        check_folder(output, tables, inputs)  # some are known only now
-        run["files"] = fitting.write_results(output, tables, fitted, run, save=save)
-        kept = f"{', '.join(run['files'])} in {output}"
-    if as_json:
-        typer.echo(json.dumps(run, indent=2, ensure_ascii=False))
-    elif not quiet:
-        begin = [("Read", str(votes)), ("Votes", size(crowd)), ("Method", fitting.how(fitted))]
-        show_facts([*begin, *lines(summary), ("Wrote", kept)])
+    tables = {} if output is None else fitting.tables_of(fitted, proba=proba)
+    kept = fitting.keep(output, tables, inputs, fitted, run, save=save)
+    begin = [("Read", str(votes)), ("Votes", size(crowd)), ("Method", fitting.how(fitted))]
+    fitting.tell(run, [*begin, *lines(summary), ("Wrote", kept)], as_json=as_json, quiet=quiet)
 
 
 def _check_kind(chosen: Aggregator, crowd: Crowd, *, proba: bool) -> None:

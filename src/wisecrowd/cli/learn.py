@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import _fitting as fitting
-from wisecrowd.cli._console import show_facts, watched
+from wisecrowd.cli._console import watched
 from wisecrowd.cli._options import Quiet, flag, with_options
 from wisecrowd.cli._reading import Reading, Votes
 
@@ -76,8 +76,6 @@ def learn(
 
     The model goes on answering in Python: wisecrowd.load("results/model").predict(X)
     """  # fmt: skip
-    import json
-
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import located, read_truth
     from wisecrowd.cli._summary import lines, size
@@ -116,20 +114,13 @@ def learn(
         "score": fitting.text(score),
     }
     run = record(fitted, crowd, source=str(votes), command=command, summary=summary)
-    kept = "nothing; -o FOLDER keeps the results"
-    if output is not None:
-        tables = fitting.tables_of(fitted, proba=proba)
-        if predicted is not None:
-            tables[fitting.PREDICTIONS] = _table(predicted)
-        check_folder(output, tables, inputs)  # some are known only now
-        run["files"] = fitting.write_results(output, tables, fitted, run, save=True)
-        kept = f"{', '.join(run['files'])} in {output}"
-    if as_json:
-        typer.echo(json.dumps(run, indent=2, ensure_ascii=False))
-    elif not quiet:
-        begin = [("Read", f"{votes} and {source}"), ("Votes", size(crowd)), ("Features", _size(given, crowd))]
-        told = [*begin, ("Method", fitting.how(fitted)), *lines(summary), *_predictions(summary)]
-        show_facts([*told, ("Wrote", kept)])
+    tables = {} if output is None else fitting.tables_of(fitted, proba=proba)
+    if predicted is not None:
+        tables[fitting.PREDICTIONS] = _table(predicted)
+    kept = fitting.keep(output, tables, inputs, fitted, run, save=True)
+    begin = [("Read", f"{votes} and {source}"), ("Votes", size(crowd)), ("Features", _size(given, crowd))]
+    told = [*begin, ("Method", fitting.how(fitted)), *lines(summary), *_predictions(summary), ("Wrote", kept)]
+    fitting.tell(run, told, as_json=as_json, quiet=quiet)
 
 
 def _where(features: Path | None, votes: Path) -> Path:

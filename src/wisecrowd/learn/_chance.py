@@ -27,7 +27,7 @@ def chosen_device(name: str) -> device:
         found = torch.device(name)
         torch.empty(0, device=found)
         if found.type not in ("cpu", "cuda", "xpu"):
-            raise NotImplementedError("its random stream cannot be put back where it was")
+            raise RuntimeError("its random stream cannot be put back where it was")
     except (RuntimeError, AssertionError, NotImplementedError) as error:  # torch has no error of its own for this
         raise UsageError(
             f"torch has no device {name!r} here ({str(error).splitlines()[0]}); use 'cpu' or 'auto'"
