@@ -58,11 +58,14 @@ class Features:
         >>> X.ravel().tolist(), crowd.tasks_given
         ([1.0, 2.0], True)
         """
-        if self.rows.ndim == 2:
-            return self.table, crowd
         place = self.tasks.get_indexer(same_kind(crowd.tasks, self.tasks))
         if (place < 0).any():
-            raise InputError(f"no features for {np.sum(place < 0):,} tasks, for example {some(crowd.tasks[place < 0])}")
+            raise InputError(
+                f"no features for {np.sum(place < 0):,} tasks, for example {some(crowd.tasks[place < 0])}; the features "
+                f"are of {some(self.tasks)}"
+            )
+        if self.rows.ndim == 2:
+            return self.table, crowd
         same = Crowd(
             crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks, workers=crowd.workers, classes=crowd.classes,
             weight=crowd.weight if crowd.is_weighted else None, observed=crowd.observed, duplicates="keep",
