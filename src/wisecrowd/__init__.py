@@ -24,6 +24,7 @@ _HOME = {
     "Concord": "learn.concord",
     "Crowd": "crowd",
     "CrowdLab": "learn.crowd_lab",
+    "CrowdLayer": "learn.crowd_layer",
     "DEWSMV": "aggregate.dewsmv",
     "DLEM": "learn.dlem",
     "DSWorkerClusters": "aggregate.ds_worker_clusters",
@@ -116,6 +117,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.learn.cmm import CMM as CMM
     from wisecrowd.learn.concord import Concord as Concord
     from wisecrowd.learn.crowd_lab import CrowdLab as CrowdLab
+    from wisecrowd.learn.crowd_layer import CrowdLayer as CrowdLayer
     from wisecrowd.learn.dlem import DLEM as DLEM
     from wisecrowd.learn.fixed_difficulty import FixedDifficulty as FixedDifficulty
     from wisecrowd.learn.raykar import Raykar as Raykar

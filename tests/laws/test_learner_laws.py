@@ -11,10 +11,17 @@ import pytest
 from wisecrowd.base import Learner
 from wisecrowd.crowd import Crowd
 from wisecrowd.laws import broken_by, laws_of
+from wisecrowd.learn._deep import DeepLearner
 from wisecrowd.registry import methods
 
 #: Parameters under which slow learners are tried; a law holds wherever an iteration stops.
 QUICK: dict[str, dict[str, Any]] = {"concord": {"max_iter": 2}}
+#: The same for all that train a network by gradients; in double precision, for sums in another order move single ones.
+DEEP: dict[str, Any] = {"epochs": 20, "batch_size": 16, "hidden": 16, "learning_rate": 0.01, "precision": "double"}
+
+
+def quick(kind: type[Learner]) -> Learner:
+    return kind(**QUICK.get(kind.name, {}), **DEEP if issubclass(kind, DeepLearner) else {})
 
 
 def crowd_of(seed: int, n_tasks: int, n_workers: int, n_classes: int, density: float) -> Crowd:
@@ -37,8 +44,7 @@ LAWS = laws_of(Learner)
 def test_every_learner_obeys_every_law(name: str, law: str, obeys: Callable[..., None]) -> None:
     kind = methods("learn")[name]
     assert issubclass(kind, Learner)
-    method = kind(**QUICK.get(name, {}))
-    obeys(method, law, LAWS, CROWDS.values())
+    obeys(quick(kind), law, LAWS, CROWDS.values())
 
 
 @pytest.mark.parametrize("name", methods("learn"))

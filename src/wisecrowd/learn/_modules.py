@@ -14,6 +14,8 @@ from wisecrowd.errors import InputError, UsageError
 if TYPE_CHECKING:
     from torch import nn
 
+    from wisecrowd.learn.classifiers import Standardiser
+
 #: Networks that have a name.
 NAMES = ("linear", "mlp", "cnn")
 #: How many channels an image has whose channels come last.
@@ -96,3 +98,21 @@ def laid_out(X: Any, choice: Any) -> Any:
         )
     last = X.shape[3] in CHANNELS_LAST and X.shape[1] not in CHANNELS_LAST
     return np.moveaxis(X, 3, 1) if last else X
+
+
+def prepared(X: Any, choice: Any, standardiser: Standardiser | None, learn: bool = False) -> Any:
+    """Rows as the network takes them, each feature standardised, images by channel.
+
+    >>> from wisecrowd.learn.classifiers import Standardiser
+    >>> prepared(np.array([[1.0], [3.0]]), "mlp", Standardiser(), learn=True).tolist()
+    [[-1.0], [1.0]]
+    """
+    rows = laid_out(np.asarray(X), choice)
+    if standardiser is None:
+        return rows
+    by_channel = rows.ndim == 4
+    last = np.moveaxis(rows, 1, -1) if by_channel else rows
+    if learn:
+        standardiser.fit(last.reshape(-1, last.shape[-1]) if by_channel else last)
+    scaled = standardiser.apply(last)
+    return np.moveaxis(scaled, -1, 1) if by_channel else scaled

@@ -23,12 +23,11 @@ LEFT_OUT = ("checkpoint", "verbose", "classifier")
 
 
 def own_place(
-    method: Learner, folder: str, classifier: SoftClassifier, X: NDArray[Any], crowd: Crowd, clamp: NDArray[Any] | None
+    method: Learner, folder: str, shown: str, X: NDArray[Any], crowd: Crowd, clamp: NDArray[Any] | None
 ) -> Checkpoint:
     """A file in the folder for this fit alone, named by all that it depends on: other fits, say of cross-validation,
-    have theirs beside it.
+    have theirs beside it. ``shown`` describes the classifier.
     """
-    shown = classifier.describe() if isinstance(classifier, Network) else repr(classifier)
     settings = {each.name: getattr(method, each.name) for each in fields(method) if each.name not in LEFT_OUT}
     votes = (crowd.task, crowd.worker, crowd.label, crowd.weight, crowd.n_tasks, crowd.n_classes)
     name = fingerprint(X, *votes, clamp, shown, settings)

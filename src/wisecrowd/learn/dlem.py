@@ -14,6 +14,7 @@ from wisecrowd.errors import UsageError
 from wisecrowd.learn._em import ClassifierEM
 from wisecrowd.learn._resume import own_place, resumable
 from wisecrowd.learn.classifiers import SoftClassifier, soft_classifier
+from wisecrowd.learn.networks import Network
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -101,5 +102,7 @@ class DLEM(ClassifierEM):
     ) -> Step:  # fmt: skip
         if self.checkpoint is None:
             return step
-        place = own_place(self, self.checkpoint, self._new_classifier(), X, crowd, clamp)
+        model = self._new_classifier()
+        shown = model.describe() if isinstance(model, Network) else repr(model)
+        place = own_place(self, self.checkpoint, shown, X, crowd, clamp)
         return resumable(step, place, self.max_iter, self, ("expected_", "strength_", "sharpness_"), classifiers)

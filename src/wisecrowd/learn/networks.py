@@ -14,7 +14,7 @@ from wisecrowd._torch import need_torch
 from wisecrowd.errors import UsageError
 from wisecrowd.learn._chance import chosen_device, own_chance
 from wisecrowd.learn._checkpoint import Arrays, fingerprint
-from wisecrowd.learn._modules import build, laid_out
+from wisecrowd.learn._modules import build, prepared
 from wisecrowd.learn.classifiers import Rows, SoftClassifier, Standardiser
 from wisecrowd.learn.training import OptimiserName, ScheduleName, Trainer, Training, part_of, weights_and_biases
 
@@ -156,15 +156,7 @@ class Network(SoftClassifier):
 
     def rows(self, X: Rows, learn: bool = False) -> Rows:
         """Features as the network takes them, standardised."""
-        rows = laid_out(np.asarray(X), self.choice)
-        if not self.standardise:
-            return rows
-        by_channel = rows.ndim == 4
-        last = np.moveaxis(rows, 1, -1) if by_channel else rows
-        if learn:
-            self.standardiser.fit(last.reshape(-1, last.shape[-1]) if by_channel else last)
-        scaled = self.standardiser.apply(last)
-        return np.moveaxis(scaled, -1, 1) if by_channel else scaled
+        return prepared(X, self.choice, self.standardiser if self.standardise else None, learn)
 
     def tensor(self, rows: Rows) -> Tensor:
         """Rows on the device."""
@@ -205,8 +197,7 @@ class Network(SoftClassifier):
         shown = {
             each.name: getattr(self, each.name) for each in fields(self) if each.init and each.name != "checkpoint"
         }
-        if hasattr(self.choice, "__qualname__"):
-            shown["choice"] = f"{self.choice.__module__}.{self.choice.__qualname__}"
+        shown["choice"] = described(self.choice)
         return str(shown)
 
     def fresh(self) -> Self:
@@ -258,3 +249,12 @@ class Network(SoftClassifier):
             weights = part_of(arrays, "model").items()
             self.module.load_state_dict({name: torch.from_numpy(np.array(each)) for name, each in weights})
         return self
+
+
+def described(choice: Any) -> str:
+    """A network by name, the same in every process; what a function does is known by its name alone.
+
+    >>> described("mlp"), described(described)
+    ('mlp', 'wisecrowd.learn.networks.described')
+    """
+    return f"{choice.__module__}.{choice.__qualname__}" if hasattr(choice, "__qualname__") else str(choice)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 #: Row numbers -> the mean loss of those rows.
 Loss = Callable[["Tensor"], "Tensor"]
 
-OptimiserName = Literal["adam", "adamw", "radam", "sgd"]
-ScheduleName = Literal["constant", "cosine", "onecycle"]
+OptimiserName = Literal["adam", "adamw", "radam", "sgd", "lazyadam"]
+ScheduleName = Literal["constant", "cosine", "onecycle", "step"]
 
 
 # ---------------------------------------------------------------------- schedules
@@ -55,6 +55,7 @@ SCHEDULES: dict[ScheduleName, Callable[[float], float]] = {
     "constant": lambda done: 1.0,
     "cosine": lambda done: _cosine(1.0, 0.0, done),
     "onecycle": _one_cycle,
+    "step": lambda done: 1.0 if done < 2 / 3 else 0.1,
 }
 
 
@@ -73,6 +74,7 @@ class Training:
     """Length of the plan, over which the schedule runs; past it, the rate stays where the schedule ended."""
     batch_size: int = 64
     optimiser: OptimiserName = "adam"
+    """ "lazyadam" is Adam for large tables with sparse gradients: rows that a batch does not touch rest, moments and all."""
     learning_rate: float = 1e-3
     schedule: ScheduleName = "constant"
     weight_decay: float = 0.0
@@ -127,7 +129,7 @@ def weights_and_biases(module: nn.Module, **settings: Any) -> list[Group]:
 
 
 def _check(optimiser: object, schedule: object, learning_rate: float, weight_decay: float) -> None:
-    one_of("optimiser", optimiser, ("adam", "adamw", "radam", "sgd"))
+    one_of("optimiser", optimiser, get_args(OptimiserName))
     one_of("schedule", schedule, SCHEDULES)
     if not learning_rate > 0 or not weight_decay >= 0:
         raise UsageError(
@@ -227,9 +229,14 @@ class Trainer:
         rate = common.learning_rate if group.learning_rate is None else group.learning_rate
         decay = common.weight_decay if group.weight_decay is None else group.weight_decay
         _check(name, group.schedule or common.schedule, rate, decay)
-        kinds = {"adam": optim.Adam, "adamw": optim.AdamW, "radam": optim.RAdam, "sgd": optim.SGD}
-        further = {"momentum": common.momentum} if name == "sgd" else {}
-        made: Optimizer = kinds[name](list(group.parameters), lr=rate, weight_decay=decay, **further)
+        kinds = {"adam": optim.Adam, "adamw": optim.AdamW, "radam": optim.RAdam, "sgd": optim.SGD,
+                 "lazyadam": optim.SparseAdam}  # fmt: skip
+        further = {"weight_decay": decay} | ({"momentum": common.momentum} if name == "sgd" else {})
+        if name == "lazyadam":
+            if decay:
+                raise UsageError(f"lazyadam has no weight decay: rows that rest would not decay; got {decay}")
+            further = {}
+        made: Optimizer = kinds[name](list(group.parameters), lr=rate, **further)
         made.param_groups[0]["initial_lr"] = rate
         return made
 
@@ -352,10 +359,11 @@ class Trainer:
         best = part_of(arrays, "best")
         self.best = {name: torch.from_numpy(each.copy()).to(self.device) for name, each in best.items()} or None
         for number, optimiser in enumerate(self.optimisers):
-            state: dict[int, dict[str, Tensor]] = {}
+            state: dict[int, dict[str, Tensor | int]] = {}
             for name, moment in part_of(arrays, f"moment.{number}").items():
                 place, _, kind = name.partition(".")
-                state.setdefault(int(place), {})[kind] = torch.from_numpy(moment.copy())
+                whole = moment.dtype.kind == "i"  # the step of lazyadam, which it counts in Python's numbers
+                state.setdefault(int(place), {})[kind] = int(moment) if whole else torch.from_numpy(moment.copy())
             optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
 
 

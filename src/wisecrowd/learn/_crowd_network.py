@@ -1,0 +1,196 @@
+"""A network that classifies tasks, with what a method knows of workers beside it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd._torch import need_torch, threads
+from wisecrowd.errors import UsageError
+from wisecrowd.learn._ballots import PerWorker
+from wisecrowd.learn._checkpoint import Arrays
+from wisecrowd.learn._modules import build, prepared
+from wisecrowd.learn.classifiers import Standardiser
+from wisecrowd.learn.training import Group, part_of, weights_and_biases
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+#: Rows that go through a network at once when it predicts.
+BLOCK = 4096
+
+
+class Sizes(NamedTuple):
+    """What the parameters of a method depend on.
+
+    >>> Sizes(n_workers=59, n_classes=8, n_hidden=128).n_classes
+    8
+    """
+
+    n_workers: int
+    n_classes: int
+    n_hidden: int
+    """Units that the last layer of the network is given."""
+
+
+class CrowdNetwork:
+    """Trunk, head, and a method's own parameters, with the standardiser of the inputs.
+
+    ``module`` is what a `Trainer` trains. Per-worker tables lie flat in it, (workers, numbers).
+    """
+
+    def __init__(self, choice: Any, shape: tuple[int, ...], n_classes: int, hidden: int, dropout: float) -> None:
+        """A network without workers; layers draw their weights from torch's global stream."""
+        torch = need_torch()
+        self.choice, self.shape, self.n_classes = choice, shape, n_classes
+        self.standardiser = Standardiser()
+        whole = build(choice, shape, n_classes, hidden, dropout)
+        self.module: nn.Module = torch.nn.Module()
+        self.module.trunk, self.module.head = _halves(whole)
+        self.module.own = torch.nn.Module()
+        self.tables: dict[str, tuple[int, ...]] = {}
+        self.sparse: list[str] = []
+        self._try_out()
+
+    @property
+    def own(self) -> Any:
+        """The method's own parameters and layers."""
+        return self.module.own
+
+    @property
+    def n_hidden(self) -> int:
+        """Units that the head is given."""
+        return int(self.module.head.in_features)  # type: ignore[arg-type,union-attr]  # it is a Linear
+
+    def add(self, parts: Mapping[str, Any]) -> Self:
+        """Take in a method's parameters (tensors), layers (modules) and `PerWorker` tables by name."""
+        nn = need_torch().nn
+        for name, part in parts.items():
+            if isinstance(part, nn.Module):
+                self.own.add_module(name, part)
+                continue
+            if isinstance(part, PerWorker):
+                self.tables[name] = tuple(part.start.shape[1:])
+                if part.sparse:
+                    self.sparse.append(name)
+                part = part.start.reshape(len(part.start), -1)
+            self.own.register_parameter(name, nn.Parameter(part.clone()))
+        return self
+
+    def groups(self, learning_rate: float | None, decay: float) -> list[Group]:
+        """For a `Trainer`: weights that decay, what does not, and tables of which only touched rows are updated."""
+        network = need_torch().nn.ModuleList([self.module.trunk, self.module.head])
+        found = weights_and_biases(network, weight_decay=decay)
+        tables = [getattr(self.own, name) for name in self.sparse]
+        rest = [each for each in self.own.parameters() if all(each is not table for table in tables)]
+        if rest:
+            found.append(Group(parameters=rest, learning_rate=learning_rate, weight_decay=0.0))
+        if tables:
+            found.append(Group(parameters=tables, optimiser="lazyadam", learning_rate=learning_rate, weight_decay=0.0))
+        return found
+
+    # ------------------------------------------------------------------ computing
+
+    def rows(self, X: NDArray[Any], learn: bool = False) -> NDArray[Any]:
+        """Features as the network takes them, standardised by what was seen first."""
+        return prepared(X, self.choice, self.standardiser, learn)
+
+    def tensor(self, rows: NDArray[Any]) -> Tensor:
+        """Numbers where the network computes, in its precision."""
+        found: Tensor = need_torch().from_numpy(np.ascontiguousarray(rows)).to(self.module.head.weight)  # type: ignore[union-attr]
+        return found
+
+    def __call__(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """What the last layer is given, and what it gives."""
+        hidden = self.module.trunk(inputs)  # type: ignore[operator]  # torch says that any attribute may be a tensor
+        return hidden, self.module.head(hidden)  # type: ignore[operator]
+
+    def table(self, name: str) -> Tensor:
+        """A per-worker table in its shape, (workers, ...)."""
+        flat: Tensor = getattr(self.own, name)
+        return flat.view(len(flat), *self.tables[name])
+
+    def rows_of(self, name: str, worker: Tensor) -> Tensor:
+        """The rows of a per-worker table for some workers, who may recur."""
+        flat = getattr(self.own, name)
+        embedding = need_torch().nn.functional.embedding  # whose gradient is sparse, unlike that of indexing
+        found = embedding(worker, flat, sparse=True) if name in self.sparse else flat[worker]
+        return found.view(len(worker), *self.tables[name])
+
+    def blocks(self, X: NDArray[Any], size: int = BLOCK) -> Any:
+        """Inputs, hidden units and logits of rows of features, block by block, with dropout switched off."""
+        self.module.eval()
+        with need_torch().no_grad(), threads(1 if self.is_small else None):
+            for start in range(0, len(X), size):
+                inputs = self.tensor(self.rows(X[start : start + size]))
+                yield (inputs, *self(inputs))
+
+    @property
+    def is_small(self) -> bool:
+        """Whether several threads would only wait for each other."""
+        return isinstance(self.choice, str) and self.choice != "cnn"
+
+    def _try_out(self) -> None:
+        """Refuse a network that does not fit the rows before it trains on them."""
+        torch = need_torch()
+        self.module.eval()
+        try:
+            with torch.no_grad():
+                hidden, logits = self(torch.zeros(2, *self.shape))
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+            raise UsageError(
+                f"the network cannot take rows of shape {self.shape}: {str(error).splitlines()[0]}"
+            ) from error
+        if tuple(logits.shape) != (2, self.n_classes) or hidden.ndim != 2:
+            raise UsageError(
+                f"the network must give one logit per class, here (2, {self.n_classes}) for two rows, by a last layer "
+                f"that is linear; it gave an array of shape {tuple(logits.shape)}"
+            )
+
+    # ------------------------------------------------------------------ keeping
+
+    def arrays(self) -> Arrays:
+        """Enough to predict."""
+        found = {f"model.{name}": each.cpu().numpy().copy() for name, each in self.module.state_dict().items()}
+        if self.standardiser.mean is not None and self.standardiser.scale is not None:
+            found |= {"mean": self.standardiser.mean, "scale": self.standardiser.scale}
+        return found
+
+    def restore(self, arrays: Arrays) -> Self:
+        """Take back what `arrays` gave."""
+        torch = need_torch()
+        if "mean" in arrays:
+            self.standardiser = Standardiser(arrays["mean"], arrays["scale"])
+        weights = {name: torch.from_numpy(np.array(each)) for name, each in part_of(arrays, "model").items()}
+        self.module.to(next(iter(weights.values())).dtype)
+        self.module.load_state_dict(weights)
+        self.module.eval()
+        return self
+
+    def weights(self) -> dict[str, Tensor]:
+        """A copy of all weights, for `take`."""
+        return {name: each.detach().clone() for name, each in self.module.state_dict().items()}
+
+    def take(self, weights: dict[str, Tensor]) -> None:
+        """Go to other weights."""
+        self.module.load_state_dict(weights)
+
+
+def _halves(whole: nn.Module) -> tuple[nn.Module, nn.Module]:
+    """The network without its last linear layer, and that layer."""
+    nn = need_torch().nn
+    if isinstance(whole, nn.Linear):
+        return nn.Identity(), whole
+    linear = [name for name, part in whole.named_modules() if isinstance(part, nn.Linear)]
+    if not linear:
+        raise UsageError("the network must end in a linear layer, torch.nn.Linear; it has none")
+    trunk = copy.deepcopy(whole)
+    parent, _, name = linear[-1].rpartition(".")
+    holder = trunk.get_submodule(parent)
+    head = getattr(holder, name)
+    setattr(holder, name, nn.Identity())
+    return trunk, head

@@ -1,0 +1,386 @@
+"""What learners have in common that train a network and what they know of workers together, by gradients.
+
+A method says what it knows of workers (`_own`), and with what probability a worker would say each label (`_said`); the
+rest is here: batches of tasks with the votes on them, the training loop, held-out votes, and the posterior.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from wisecrowd import kernels, matrices, progress
+from wisecrowd._torch import need_torch
+from wisecrowd.base import Learner
+from wisecrowd.crowd import Crowd, Pairs
+from wisecrowd.em import clamped
+from wisecrowd.errors import UsageError, one_of
+from wisecrowd.learn._ballots import Ballots, Seen, grid
+from wisecrowd.learn._chance import chosen_device, own_chance
+from wisecrowd.learn._classifying import taught_by
+from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
+from wisecrowd.learn._em import CLIP, e_step
+from wisecrowd.learn._resume import own_place
+from wisecrowd.learn.networks import described
+from wisecrowd.learn.training import OptimiserName, ScheduleName, Trainer, Training
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+#: Epochs and batches that a fit has at least, unless it is told how many epochs.
+EPOCHS, BATCHES = 50, 1000
+#: Votes that are answered at once when workers' answers are predicted.
+ANSWERS = 2**16
+
+_watcher: ContextVar[Callable[[DeepLearner], None] | None] = ContextVar("wisecrowd_epochs", default=None)
+
+
+@contextlib.contextmanager
+def each_epoch(call: Callable[[DeepLearner], None]) -> Iterator[None]:
+    """After every epoch of a fit inside the block, ``call(learner)``; its ``classify(X)`` answers as of that epoch.
+
+    For curves, and for papers that report their best epoch: a fit itself never looks.
+
+    >>> from wisecrowd import CrowdLayer, simulate_crowd
+    >>> import numpy as np
+    >>> made = simulate_crowd(n_tasks=50, n_workers=5, n_classes=2)
+    >>> X, shapes = np.ones((50, 2)), []
+    >>> with each_epoch(lambda learner: shapes.append(learner.classify(X).shape)):
+    ...     _ = CrowdLayer(epochs=2).fit(X, made.crowd)
+    >>> shapes
+    [(50, 2), (50, 2)]
+    """
+    token = _watcher.set(call)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+@dataclass
+class Lesson:
+    """What a fit learns from, as tensors; tasks are numbered among those that teach."""
+
+    inputs: Tensor
+    ballots: Ballots
+    known: Tensor | None
+    """The true class of each task, −1 where it is not known; None where no truth is."""
+    held: tuple[NDArray[np.float64], Crowd] | None
+    """Features of tasks that do not teach, and the votes on them, by which epochs are compared."""
+    crowd: Crowd
+    """Of the tasks that teach."""
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def see(self, network: CrowdNetwork, tasks: Tensor, epoch: int = 0) -> Seen:
+        """Those tasks and the votes on them, through the network."""
+        inputs = self.inputs[tasks]
+        known = None if self.known is None else self.known[tasks]
+        return Seen(network, inputs, *network(inputs), *self.ballots.on(tasks), known=known, epoch=epoch)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DeepLearner(Learner):
+    """A network f, and workers who see its classes through parameters of their own, trained together on the votes.
+
+    A batch is some tasks with the votes on them; its loss is the mean over those votes of −log P(r says y | x), so that
+    a step costs what was said and not tasks x workers. A task whose truth is given has that class for its workers, and
+    teaches the network as a vote does that cannot be wrong.
+
+    With ``validation``, the votes on some tasks are held out, and every epoch is scored by how many of them say what the
+    network predicts: ``history_`` has the curve. ``keep="selected"`` takes the weights of the best epoch instead of the last.
+
+    ``posterior_`` is what features and votes say together, q_i(k) ∝ f_k(x_i) Π_r π_r[k, y_ir], with π the workers' confusion
+    matrices: the model's own where it has such, otherwise estimated from f and the votes and drawn toward the crowd's.
+    The network has seen the votes of the tasks that it was trained on, so that this is surer than it should be.
+
+    >>> from wisecrowd import CrowdLayer
+    >>> issubclass(CrowdLayer, DeepLearner)
+    True
+    """
+
+    breaks: ClassVar[dict[str, str]] = {
+        "task_names_do_not_matter": "batches are drawn by position, and names decide on the order of tasks",
+        "class_names_do_not_matter": "first weights are drawn by position, and names decide on the order of classes",
+    }
+
+    classifier: Any = field(
+        default="mlp", metadata={"help": "'mlp', 'cnn', 'linear', a torch module, or a function that makes one"}
+    )
+    hidden: int = field(default=128, metadata={"help": "width of the hidden layer"})
+    dropout: float = field(default=0.5, metadata={"help": "share of hidden units that a step leaves out"})
+    l2: float = field(default=1.0, metadata={"help": "ridge on the network's weights, against the sum over all tasks"})
+    epochs: int | None = field(
+        default=None, metadata={"help": "times through all tasks; unless given, 50, or more where tasks are few"}
+    )
+    batch_size: int = field(default=64, metadata={"help": "tasks per step"})
+    optimiser: OptimiserName = field(
+        default="adam", metadata={"help": "of the network: 'adam', 'adamw', 'radam' or 'sgd'"}
+    )
+    learning_rate: float = field(default=1e-3, metadata={"help": "step size"})
+    worker_learning_rate: float | None = field(
+        default=None, metadata={"help": "step size of what is known of workers; unless given, as learning_rate"}
+    )
+    schedule: ScheduleName = field(
+        default="constant", metadata={"help": "of the step size: 'constant', 'cosine', 'onecycle' or 'step'"}
+    )
+    validation: float = field(
+        default=0.0, metadata={"help": "share of tasks whose votes are held out to compare epochs by"}
+    )
+    keep: Literal["last", "selected"] = field(
+        default="last",
+        metadata={"help": "weights of the last epoch, or of the one that held-out votes agree with most"},
+    )
+    precision: Literal["single", "double"] = field(
+        default="single", metadata={"help": "of the numbers that the network computes with"}
+    )
+    device: str = field(default="auto", metadata={"help": "'cpu', 'cuda', or the fastest there is"})
+    checkpoint: str | None = field(default=None, metadata={"help": "folder in which a fit that is killed is kept"})
+    random_state: int = field(default=0, metadata={"help": "seed of weights, batches, dropout and what is held out"})
+    verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
+
+    if TYPE_CHECKING:  # left by _fit
+
+        @property
+        def network_(self) -> CrowdNetwork: ...
+
+        @network_.setter
+        def network_(self, fitted: CrowdNetwork) -> None: ...
+
+    # ------------------------------------------------------------------ what a method says
+
+    def _own(self, sizes: Sizes) -> dict[str, Any]:
+        """The method's parameters by name: tensors, torch layers, and `PerWorker` tables."""
+        raise NotImplementedError
+
+    def _prepare(self, network: CrowdNetwork, crowd: Crowd) -> None:
+        """Start the method's parameters from the votes, in place; by default they stay as `_own` made them."""
+
+    def _said(self, seen: Seen) -> Tensor:
+        """log P(the worker of a vote says each label | x), (votes, classes)."""
+        raise NotImplementedError
+
+    def _loss(self, seen: Seen) -> Tensor:
+        """The mean loss of the votes in a batch."""
+        said = self._said(seen)
+        return seen.mean(-said.gather(1, seen.label[:, None])[:, 0])
+
+    def _proba(self, network: CrowdNetwork, hidden: Tensor, logits: Tensor) -> Tensor:
+        """Class probabilities, (tasks, classes)."""
+        found: Tensor = need_torch().softmax(logits, dim=1)
+        return found
+
+    # ------------------------------------------------------------------ fitting
+
+    def _fit(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
+        self._check(crowd)
+        self.n_workers_ = crowd.n_workers
+        with progress.shown(self.verbose):
+            network, lesson = self._begin_lesson(X, crowd, clamp)
+            self._train(network, lesson, self._place(X, crowd, clamp))
+        self._conclude(X, crowd, clamp)
+
+    def _check(self, crowd: Crowd) -> None:
+        one_of("keep", self.keep, ("last", "selected"))
+        one_of("precision", self.precision, ("single", "double"))
+        if not 0 <= self.validation < 1:
+            raise UsageError(f"validation must be a share, from 0 to below 1; got {self.validation}")
+        if self.keep == "selected" and self.validation == 0:
+            raise UsageError(
+                "keep='selected' compares epochs by votes that were held out; say how many: validation=0.1"
+            )
+        if self.hidden < 1 or not 0 <= self.dropout < 1 or self.l2 < 0:
+            raise UsageError(
+                "hidden must be 1 or more, dropout from 0 to below 1, and l2 not negative; "
+                f"got {self.hidden}, {self.dropout} and {self.l2}"
+            )
+        if self.epochs is not None and self.epochs < 1:
+            raise UsageError(f"epochs must be 1 or more; got {self.epochs}")
+
+    def _begin_lesson(
+        self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None
+    ) -> tuple[CrowdNetwork, Lesson]:
+        """A network, and the tasks that teach it."""
+        torch = need_torch(type(self).__name__)
+        teaches = taught_by(crowd.layout, clamp)
+        held = self._held_out(crowd, clamp)
+        tasks = np.flatnonzero(teaches & ~held)
+        network = self._new_network(self.random_state)
+        rows = network.rows(X[tasks], learn=True)
+        self._prepare(network, crowd[tasks])
+        device, dtype = chosen_device(self.device), torch.float32 if self.precision == "single" else torch.float64
+        network.module.to(device, dtype)
+        inputs = network.tensor(rows)
+        known = None
+        if clamp is not None and (clamp[tasks] >= 0).any():
+            known = torch.from_numpy(clamp[tasks].astype(np.int64)).to(device)
+        out = (X[held], crowd[np.flatnonzero(held)]) if held.any() else None
+        return network, Lesson(inputs, Ballots.of(crowd, tasks, inputs), known, out, crowd[tasks])
+
+    def _held_out(self, crowd: Crowd, clamp: NDArray[np.int32] | None) -> NDArray[np.bool_]:
+        """Tasks by whose votes epochs are compared: of those with votes, without a known truth."""
+        found = np.zeros(crowd.n_tasks, dtype=bool)
+        if self.validation == 0:
+            return found
+        unknown = crowd.layout.voted if clamp is None else crowd.layout.voted & (clamp < 0)
+        tasks = np.flatnonzero(unknown)
+        number = round(self.validation * len(tasks))
+        if not 0 < number < len(tasks):
+            raise UsageError(
+                f"validation={self.validation} of {len(tasks):,} tasks with votes leaves none to hold out, or none to learn "
+                "from; choose another share, or 0"
+            )
+        found[np.random.default_rng(self.random_state).choice(tasks, size=number, replace=False)] = True
+        return found
+
+    def _new_network(self, seed: int) -> CrowdNetwork:
+        """An untrained network for features and a crowd such as those of this fit."""
+        with own_chance(chosen_device("cpu"), seed):
+            shape = prepared_shape(self.feature_shape_, self.classifier)
+            n_classes = len(self.classes_)
+            network = CrowdNetwork(self.classifier, shape, n_classes, self.hidden, self.dropout)
+            return network.add(self._own(Sizes(self.n_workers_, n_classes, network.n_hidden)))
+
+    def _new_trainer(self, network: CrowdNetwork, n_rows: int, seed: int, place: Path | None = None) -> Trainer:
+        settings = Training(
+            epochs=self._planned(n_rows), batch_size=self.batch_size, optimiser=self.optimiser,
+            learning_rate=self.learning_rate, schedule=self.schedule, random_state=seed, device=self.device,
+            dtype="float32" if self.precision == "single" else "float64", threads=1 if network.is_small else None,
+        )  # fmt: skip
+        groups = network.groups(self.worker_learning_rate, self.l2 / n_rows)
+        return Trainer(network.module, settings, groups=groups, checkpoint=place, what=type(self).__name__)
+
+    def _planned(self, n_rows: int) -> int:
+        return max(EPOCHS, -(-BATCHES // -(-n_rows // self.batch_size))) if self.epochs is None else self.epochs
+
+    def _place(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> Path | None:
+        """The file of this fit in the checkpoint folder."""
+        if self.checkpoint is None:
+            return None
+        return own_place(self, self.checkpoint, described(self.classifier), X, crowd, clamp).path
+
+    def _train(self, network: CrowdNetwork, lesson: Lesson, place: Path | None) -> None:
+        """Train, and leave ``network_`` and ``history_``."""
+        trainer = self._new_trainer(network, len(lesson), self.random_state, place)
+        self.network_ = network
+
+        def loss(tasks: Tensor) -> Tensor:
+            return self._lesson_loss(network, lesson, tasks, len(trainer.history))
+
+        trainer.run(loss, len(lesson), validate=self._validate(lesson))
+        self._note(trainer)
+        if self.keep == "selected" and trainer.best is not None:
+            network.take(trainer.best)
+
+    def _note(self, trainer: Trainer) -> None:
+        self.history_: pd.DataFrame = trainer.history.table()
+        self.n_iter_ = len(trainer.history)
+
+    def _lesson_loss(self, network: CrowdNetwork, lesson: Lesson, tasks: Tensor, epoch: int) -> Tensor:
+        """The loss of some tasks: of the votes on them, and of the truth that is known."""
+        seen = lesson.see(network, tasks, epoch)
+        return self._with_truth(self._loss(seen), seen)
+
+    def _with_truth(self, loss: Tensor, seen: Seen) -> Tensor:
+        """A known truth counts in the mean like a vote that cannot be wrong."""
+        if seen.known is None or not bool((seen.known >= 0).any()):
+            return loss
+        given = seen.known >= 0
+        against = need_torch().nn.functional.cross_entropy(seen.logits[given], seen.known[given], reduction="sum")
+        votes = seen.weight.sum()
+        return (votes * loss + against) / (votes + given.sum())
+
+    def _validate(self, lesson: Lesson) -> Callable[[], float] | None:
+        """For the trainer: how often the votes that are held out say what is predicted, having told who watches."""
+        watcher = _watcher.get()
+        if lesson.held is None and watcher is None:
+            return None
+
+        def validate() -> float:
+            if watcher is not None:
+                watcher(self)
+            if lesson.held is None:
+                return float("nan")
+            features, votes = lesson.held
+            best = self._predict_proba(features).argmax(axis=1)
+            return float(np.average(best[votes.task] == votes.label, weights=votes.weight))
+
+        return validate
+
+    # ------------------------------------------------------------------ what was learnt
+
+    def _conclude(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
+        """The posterior of tasks with votes."""
+        expected = np.maximum(self._predict_proba(X), CLIP)
+        expected /= expected.sum(axis=1, keepdims=True)
+        tally = kernels.tally(crowd.layout, clamped(expected, clamp))
+        toward = matrices.pooled(tally, crowd.pairs)
+        self.strength_ = matrices.strength_of(tally, crowd.pairs, toward)
+        posterior, _ = e_step(crowd.layout, expected, self._said_of(crowd.pairs, tally), clamp)
+        self._learn(crowd, posterior)
+
+    def _said_of(self, pairs: Pairs, tally: NDArray[np.float64]) -> NDArray[np.float64]:
+        """P(the worker of a pair says its label | true class), (pairs, classes); from the tally of what is expected."""
+        return matrices.shrunk(tally, pairs, matrices.pooled(tally, pairs), self.strength_)
+
+    def _matrix(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+        return matrices.shrunk(tally, pairs, matrices.pooled(self.tally_, self._pairs), self.strength_)
+
+    def _pseudo_votes(self, n_classes: int) -> tuple[float, float]:
+        share = self.posterior_.mean(axis=0) @ np.diagonal(self.crowd_confusion_)
+        return self.strength_ * float(share), self.strength_
+
+    def classify(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """`predict_proba` of an array, also while the fit goes on (see `each_epoch`)."""
+        return self._predict_proba(np.asarray(X, dtype=np.float64))
+
+    def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        network = self.network_
+        found = [self._proba(network, hidden, logits).double().cpu().numpy() for _, hidden, logits in network.blocks(X)]
+        return np.concatenate(found) if found else np.empty((0, len(self.classes_)))
+
+    def predict_worker_proba(self, X: Any, workers: Any) -> NDArray[np.float64]:
+        """What each of some workers (by id) would say of tasks, as the model has it: (tasks, workers, classes).
+
+        A worker who was not seen in training answers as the crowd does.
+        """
+        rows, place = self._rows(X), self._places_of(workers)
+        found = np.einsum("nk,rkl->nrl", self.predict_proba(rows), self._confusion_by_id(workers))
+        seen = np.flatnonzero(place >= 0)
+        if len(seen) and len(rows):
+            found[:, seen] = self._answers(rows, place[seen])
+        return found
+
+    def _answers(self, X: NDArray[np.float64], workers: NDArray[np.intp]) -> NDArray[np.float64]:
+        """What workers, by position, say of rows of features: (tasks, workers, classes)."""
+        torch = need_torch()
+        found: list[NDArray[np.float64]] = []
+        for inputs, hidden, logits in self.network_.blocks(X, size=max(1, ANSWERS // len(workers))):
+            row, worker = (torch.from_numpy(side).to(inputs.device) for side in grid(len(inputs), workers))
+            one = torch.ones_like(row)
+            said = self._said(Seen(self.network_, inputs, hidden, logits, row, worker, label=0 * one, weight=one))
+            found.append(said.exp().double().cpu().numpy().reshape(len(inputs), len(workers), -1))
+        return np.concatenate(found)
+
+    def _revive(self, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
+        return self._new_network(self.random_state).restore(arrays)
+
+
+def prepared_shape(shape: list[int], choice: Any) -> tuple[int, ...]:
+    """The shape of a task's features as a network takes them.
+
+    >>> prepared_shape([8, 9, 3], "cnn"), prepared_shape([8, 9], "mlp")
+    ((3, 8, 9), (72,))
+    """
+    from wisecrowd.learn._modules import laid_out
+
+    return tuple(laid_out(np.empty((1, *shape)), choice).shape[1:])

@@ -1,0 +1,78 @@
+"""CrowdLayer: what a network says of a task, through a layer of every worker's own (Rodrigues and Pereira)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from wisecrowd._torch import need_torch
+from wisecrowd.crowd import Crowd
+from wisecrowd.errors import one_of
+from wisecrowd.learn._ballots import PerWorker, Seen
+from wisecrowd.learn._crowd_network import Sizes
+from wisecrowd.learn._deep import DeepLearner
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CrowdLayer(DeepLearner):
+    """A network, and a layer for every worker that turns its answer into what the worker says.
+
+        s_r = T_rᵀ f(x),  P(r says l | x) = softmax(s_r)_l                        variant "matrix" (MW)
+        s_r = w_r ⊙ f(x)  and  s_r = w_r ⊙ f(x) + b_r                             "scale" (VW), "affine" (VW+B)
+
+    f is a distribution already when the layer gets it, and a second softmax follows: T_r starts as the identity and
+    grows, for with T = I nothing could be more probable than e / (e + K − 1). It is therefore no confusion matrix;
+    ``confusion_`` is estimated from the network's answers and the votes, and ``layer_`` has T (or w and b) as it is. Trained
+    for long, the layers and the network together explain the noise, and accuracy falls from its best.
+
+    The program that Rodrigues and Pereira published averages a batch's loss over all tasks x workers, with zeros where
+    nobody voted, so that its steps shrink with the number of workers; here the mean is over votes, and only matrices of
+    workers who voted are touched. crowd-kit's version gives the layer logits instead of probabilities; this does not.
+
+    >>> from wisecrowd import CrowdLayer, simulate_crowd
+    >>> import numpy as np, pandas as pd
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
+    >>> model = CrowdLayer(epochs=20).fit(X, made.crowd)
+    >>> bool(model.score(X, made.truth) > 0.9), model.layer_["T"].shape
+    (True, (10, 2, 2))
+    """
+
+    references: ClassVar[tuple[str, ...]] = ("rodrigues2018deep",)
+
+    variant: Literal["matrix", "scale", "affine"] = field(
+        default="matrix", metadata={"help": "'matrix' (MW), 'scale' (VW) or 'affine' (VW+B)"}
+    )
+
+    def _check(self, crowd: Crowd) -> None:
+        super()._check(crowd)
+        one_of("variant", self.variant, ("matrix", "scale", "affine"))
+
+    def _own(self, sizes: Sizes) -> dict[str, Any]:
+        torch, (n_workers, n_classes, _) = need_torch(), sizes
+        if self.variant == "matrix":
+            return {"T": PerWorker(torch.eye(n_classes).repeat(n_workers, 1, 1))}
+        scale = {"w": PerWorker(torch.ones(n_workers, n_classes))}
+        return scale if self.variant == "scale" else scale | {"b": PerWorker(torch.zeros(n_workers, n_classes))}
+
+    def _said(self, seen: Seen) -> Tensor:
+        torch, p = need_torch(), seen.p[seen.row]
+        if self.variant == "matrix":
+            s = torch.bmm(p[:, None], seen.of_worker("T"))[:, 0]
+        else:
+            s = seen.of_worker("w") * p
+            if self.variant == "affine":
+                s = s + seen.of_worker("b")
+        found: Tensor = torch.log_softmax(s, dim=1)
+        return found
+
+    @property
+    def layer_(self) -> dict[str, Any]:
+        """The workers' layers as they were learnt: "T" (workers, true, said), or "w" and "b" (workers, classes)."""
+        self._learnt("posterior_")
+        network = self.network_
+        return {name: network.table(name).detach().cpu().numpy() for name in network.tables}
