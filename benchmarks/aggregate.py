@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from measuring import HERE, in_turns, machine, peer_python, python, run
-from tables import markdown
+from tables import Ledger, Row
 
 CLASSES = 5
 PROTOCOL = [
@@ -32,7 +32,6 @@ PROTOCOL = [
     "with the processor's beside them; ratios are of the processor's, which other programs disturb less.",
 ]
 
-Row = dict[str, Any]
 TEN = {"max_iter": 10, "tol": 0}
 PEER_MOST = 1_000_000  # beyond, crowd-kit takes minutes and tells nothing new
 
@@ -53,22 +52,12 @@ def workers_for(n_votes: int) -> int:
     return min(10_000, n_votes // 50)
 
 
-class Benchmark:
-    """Collects rows for tables, and what was wanted of them."""
+class Benchmark(Ledger):
+    """The parts of the benchmark, each of which notes its rows."""
 
     def __init__(self, folder: Path, peer: str, sizes: list[int], repeats: int) -> None:
+        super().__init__()
         self.folder, self.peer, self.sizes, self.repeats = folder, peer, sizes, repeats
-        self.tables: dict[str, list[Row]] = {}
-        self.targets: list[Row] = []
-
-    def note(self, title: str, **row: Any) -> None:
-        print(f"{title}: " + ", ".join(f"{key} {value}" for key, value in row.items()), file=sys.stderr)
-        self.tables.setdefault(title, []).append(row)
-
-    def want(self, what: str, found: float, at_most: float | None = None, at_least: float | None = None) -> None:
-        wanted = f"at most {at_most:g}" if at_most is not None else f"at least {at_least:g}"
-        held = found <= at_most if at_most is not None else found >= (at_least or 0)
-        self.targets.append({"what": what, "wanted": wanted, "found": found, "held": held})
 
     def votes(self, n_votes: int, n_workers: int, n_classes: int) -> tuple[Path, Path]:
         folder = self.folder / f"{n_votes}-{n_workers}-{n_classes}"
@@ -213,18 +202,8 @@ def main() -> None:
         for part in asked.only.split(",") if asked.only else parts:
             work: Callable[[], None] = getattr(benchmark, part)
             work()
-    results = {
-        "machine": machine(peer),
-        "protocol": PROTOCOL,
-        "tables": benchmark.tables,
-        "targets": benchmark.targets,
-    }
-    print(markdown(results))
     output = asked.output or (None if asked.quick or asked.only or asked.sizes else HERE / "results")
-    if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
-        (output / "aggregate.json").write_text(json.dumps(results, indent=2) + "\n")
-        (output / "aggregate.md").write_text(markdown(results))
+    benchmark.report("aggregate", "Speed", machine(peer), PROTOCOL, output)
 
 
 if __name__ == "__main__":

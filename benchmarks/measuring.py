@@ -62,23 +62,27 @@ def peer_python(given: str | None) -> str:
     return str(interpreter)
 
 
-def machine(peer: str) -> dict[str, str]:
+def machine(
+    peer: str | None = None, names: tuple[str, ...] = ("numpy", "scipy", "pandas", "pyarrow", "numba")
+) -> dict[str, str]:
     """What a reader needs to compare with figures of their own; nothing that names the machine."""
     processor = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         models = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
         processor = models[0].split(":", 1)[1].strip() if models else processor
-    asked = f"import importlib.metadata as m; print(m.version({PEER!r}))"
-    found = subprocess.run([peer, "-c", asked], capture_output=True, text=True, check=True).stdout.strip()
-    compiler = subprocess.run(["cc", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    versions = [f"{name} {version(name)}" for name in ("wisecrowd", *names)]
+    if peer is not None:
+        asked = f"import importlib.metadata as m; print(m.version({PEER!r}))"
+        found = subprocess.run([peer, "-c", asked], capture_output=True, text=True, check=True).stdout.strip()
+        versions.append(f"{PEER} {found}")
+        compiler = subprocess.run(["cc", "--version"], capture_output=True, text=True, check=True).stdout
+        system += f", {compiler.splitlines()[0]}"
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "processor": f"{processor}, {os.cpu_count()} cores, {memory:.0f} GB",
-        "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, {compiler}",
-        "versions": ", ".join(
-            [f"{name} {version(name)}" for name in ("wisecrowd", "numpy", "scipy", "pandas", "pyarrow", "numba")]
-            + [f"{PEER} {found}"]
-        ),
+        "system": system,
+        "versions": ", ".join(versions),
     }

@@ -2,15 +2,54 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+Row = dict[str, Any]
 
-def markdown(results: dict[str, Any]) -> str:
+
+class Ledger:
+    """Collects rows for tables, and what was wanted of them."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, list[Row]] = {}
+        self.targets: list[Row] = []
+
+    def note(self, title: str, **row: Any) -> None:
+        """One more row of a table, told at once to whoever waits."""
+        print(f"{title}: " + ", ".join(f"{key} {value}" for key, value in row.items()), file=sys.stderr)
+        self.tables.setdefault(title, []).append(row)
+
+    def want(self, what: str, found: float, at_most: float | None = None, at_least: float | None = None) -> None:
+        """What a figure should be, beside what it is."""
+        wanted = f"at most {at_most:g}" if at_most is not None else f"at least {at_least:g}"
+        held = found <= at_most if at_most is not None else found >= (at_least or 0)
+        self.targets.append({"what": what, "wanted": wanted, "found": found, "held": held})
+
+    def report(self, name: str, title: str, machine: dict[str, str], protocol: list[str], folder: Path | None) -> None:
+        """Print the page, and write it and its numbers to a folder."""
+        results = {"machine": machine, "protocol": protocol, "tables": self.tables, "targets": self.targets}
+        page = markdown(title, results)
+        print(page)
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{name}.json").write_text(json.dumps(results, indent=2) + "\n")
+            (folder / f"{name}.md").write_text(page)
+
+
+def markdown(title: str, results: dict[str, Any]) -> str:
     """The whole page."""
-    parts = ["# Speed", *(f"- {name}: {value}" for name, value in results["machine"].items()), "", *results["protocol"]]
-    for title, rows in results["tables"].items():
-        parts += ["", f"## {title}", "", *_table(rows)]
+    parts = [
+        f"# {title}",
+        *(f"- {name}: {value}" for name, value in results["machine"].items()),
+        "",
+        *results["protocol"],
+    ]
+    for heading, rows in results["tables"].items():
+        parts += ["", f"## {heading}", "", *_table(rows)]
     parts += ["", "## What was wanted", "", *_table(results["targets"])]
     return "\n".join(parts) + "\n"
 

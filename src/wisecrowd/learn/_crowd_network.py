@@ -62,9 +62,19 @@ class CrowdNetwork:
         return self.module.own
 
     @property
+    def trunk(self) -> Any:
+        """All layers but the last."""
+        return self.module.trunk
+
+    @property
+    def head(self) -> Any:
+        """The last layer, which is linear."""
+        return self.module.head
+
+    @property
     def n_hidden(self) -> int:
         """Units that the head is given."""
-        return int(self.module.head.in_features)  # type: ignore[arg-type,union-attr]  # it is a Linear
+        return int(self.head.in_features)
 
     def add(self, parts: Mapping[str, Any]) -> Self:
         """Take in a method's parameters (tensors), layers (modules) and `PerWorker` tables by name."""
@@ -83,7 +93,7 @@ class CrowdNetwork:
 
     def groups(self, learning_rate: float | None, decay: float) -> list[Group]:
         """For a `Trainer`: weights that decay, what does not, and tables of which only touched rows are updated."""
-        network = need_torch().nn.ModuleList([self.module.trunk, self.module.head])
+        network = need_torch().nn.ModuleList([self.trunk, self.head])
         found = weights_and_biases(network, weight_decay=decay)
         tables = [getattr(self.own, name) for name in self.sparse]
         rest = [each for each in self.own.parameters() if all(each is not table for table in tables)]
@@ -101,13 +111,13 @@ class CrowdNetwork:
 
     def tensor(self, rows: NDArray[Any]) -> Tensor:
         """Numbers where the network computes, in its precision."""
-        found: Tensor = need_torch().from_numpy(np.ascontiguousarray(rows)).to(self.module.head.weight)  # type: ignore[union-attr]
+        found: Tensor = need_torch().from_numpy(np.ascontiguousarray(rows)).to(self.head.weight)
         return found
 
     def __call__(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """What the last layer is given, and what it gives."""
-        hidden = self.module.trunk(inputs)  # type: ignore[operator]  # torch says that any attribute may be a tensor
-        return hidden, self.module.head(hidden)  # type: ignore[operator]
+        hidden = self.trunk(inputs)
+        return hidden, self.head(hidden)
 
     def table(self, name: str) -> Tensor:
         """A per-worker table in its shape, (workers, ...)."""

@@ -251,13 +251,16 @@ class DeepLearner(Learner):
             return network.add(self._own(Sizes(self.n_workers_, n_classes, network.n_hidden)))
 
     def _new_trainer(self, network: CrowdNetwork, n_rows: int, seed: int, place: Path | None = None) -> Trainer:
-        settings = Training(
+        groups = network.groups(self.worker_learning_rate, self.l2 / n_rows)
+        settings = self._settings(n_rows, seed, is_small=network.is_small)
+        return Trainer(network.module, settings, groups=groups, checkpoint=place, what=type(self).__name__)
+
+    def _settings(self, n_rows: int, seed: int, *, is_small: bool) -> Training:
+        return Training(
             epochs=self._planned(n_rows), batch_size=self.batch_size, optimiser=self.optimiser,
             learning_rate=self.learning_rate, schedule=self.schedule, random_state=seed, device=self.device,
-            dtype="float32" if self.precision == "single" else "float64", threads=1 if network.is_small else None,
+            dtype="float32" if self.precision == "single" else "float64", threads=1 if is_small else None,
         )  # fmt: skip
-        groups = network.groups(self.worker_learning_rate, self.l2 / n_rows)
-        return Trainer(network.module, settings, groups=groups, checkpoint=place, what=type(self).__name__)
 
     def _planned(self, n_rows: int) -> int:
         return max(EPOCHS, -(-BATCHES // -(-n_rows // self.batch_size))) if self.epochs is None else self.epochs
@@ -344,7 +347,9 @@ class DeepLearner(Learner):
         return self._predict_proba(np.asarray(X, dtype=np.float64))
 
     def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        network = self.network_
+        return self._proba_by(self.network_, X)
+
+    def _proba_by(self, network: CrowdNetwork, X: NDArray[np.float64]) -> NDArray[np.float64]:
         found = [self._proba(network, hidden, logits).double().cpu().numpy() for _, hidden, logits in network.blocks(X)]
         return np.concatenate(found) if found else np.empty((0, len(self.classes_)))
 
@@ -362,12 +367,17 @@ class DeepLearner(Learner):
 
     def _answers(self, X: NDArray[np.float64], workers: NDArray[np.intp]) -> NDArray[np.float64]:
         """What workers, by position, say of rows of features: (tasks, workers, classes)."""
+        return self._answers_by(self.network_, X, workers)
+
+    def _answers_by(
+        self, network: CrowdNetwork, X: NDArray[np.float64], workers: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
         torch = need_torch()
         found: list[NDArray[np.float64]] = []
-        for inputs, hidden, logits in self.network_.blocks(X, size=max(1, ANSWERS // len(workers))):
+        for inputs, hidden, logits in network.blocks(X, size=max(1, ANSWERS // len(workers))):
             row, worker = (torch.from_numpy(side).to(inputs.device) for side in grid(len(inputs), workers))
             one = torch.ones_like(row)
-            said = self._said(Seen(self.network_, inputs, hidden, logits, row, worker, label=0 * one, weight=one))
+            said = self._said(Seen(network, inputs, hidden, logits, row, worker, label=0 * one, weight=one))
             found.append(said.exp().double().cpu().numpy().reshape(len(inputs), len(workers), -1))
         return np.concatenate(found)
 

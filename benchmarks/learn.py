@@ -1,0 +1,89 @@
+"""What a training step of the deep learners costs, beside a dense implementation of CrowdLayer, measured in one run.
+
+    python benchmarks/learn.py --quick
+    python benchmarks/learn.py
+
+Writes results/learn.json and results/learn.md beside this file (--quick: nothing unless -o is given).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from measuring import HERE, in_turns, machine, python
+from tables import Ledger
+
+PROTOCOL = [
+    "Tasks with 64 features, 10 classes and 3 labels each; a step is 64 tasks through a network with 128 hidden units, one",
+    "thread. *Dense* is CrowdLayer with an answer of every worker on every task of a batch, masked where nobody voted, and",
+    "Adam over all matrices. Contenders take turns, each in a process of its own; figures are medians, milliseconds those of",
+    "the processor per step after the first epoch, memory what training added to the peak of the process once everything",
+    "was imported and a small network had been trained.",
+]
+#: One network of CCC beside one network of CrowdLayer; corrections from the first epoch on.
+CORRECTED = {"warmup": 0}
+
+
+def trained(method: str, n_workers: int, n_tasks: int, epochs: int = 4, **parameters: object) -> list[str]:
+    return python("programs/train.py", method, n_workers, n_tasks, epochs, json.dumps(parameters))
+
+
+def flat(ledger: Ledger, n_tasks: int, repeats: int) -> None:
+    """More workers cost nothing."""
+    sizes = (100, 1_000, 10_000, 100_000)
+    found = in_turns({str(size): trained("CrowdLayer", size, n_tasks) for size in sizes}, repeats)
+    for size in sizes:
+        row = found[str(size)]
+        ledger.note("CrowdLayer, by workers", workers=size, **{"ms / step": row["ms"], "added MB": row["added"] / 1e6})
+    ledger.want("a step with 100,000 workers / with 100", found["100000"]["ms"] / found["100"]["ms"], at_most=1.2)
+
+
+def beside_dense(ledger: Ledger, n_tasks: int, repeats: int) -> None:
+    """The usual implementation."""
+    for size in (100, 1_000, 10_000):
+        few = n_tasks if size < 10_000 else max(640, n_tasks // 10)  # a step is a step
+        pair = {"wisecrowd": trained("CrowdLayer", size, few), "dense": trained("dense", size, few)}
+        found = in_turns(pair, repeats)
+        for name, row in found.items():
+            columns = {"ms / step": row["ms"], "added MB": row["added"] / 1e6}
+            ledger.note("Beside a dense mask", workers=size, what=name, **columns)
+    times = found["dense"]["ms"] / found["wisecrowd"]["ms"]
+    ledger.want("times faster than the dense mask, 10,000 workers", times, at_least=20)
+    lighter = found["dense"]["added"] / found["wisecrowd"]["added"]
+    ledger.want("times lighter than the dense mask, 10,000 workers", lighter, at_least=5)
+
+
+def meta_step(ledger: Ledger, n_tasks: int, repeats: int) -> None:
+    """What a correction adds to a step."""
+    commands = {
+        "CrowdLayer": trained("CrowdLayer", 250, n_tasks),
+        "CCC, gamma 0": trained("CCC", 250, n_tasks, gamma=0.0),
+        "CCC, head": trained("CCC", 250, n_tasks, **CORRECTED),
+        "CCC, full": trained("CCC", 250, n_tasks, meta="full", **CORRECTED),
+    }
+    found = in_turns(commands, repeats)
+    plain = found["CrowdLayer"]["ms"]
+    for name, row in found.items():
+        each = row["ms"] if name == "CrowdLayer" else row["ms"] / 2
+        ledger.note("The meta step of CCC", what=name, **{"ms / step and network": each, "/ CrowdLayer": each / plain})
+    added = (found["CCC, head"]["ms"] - found["CCC, gamma 0"]["ms"]) / 2
+    ledger.want("what a head-only correction adds to a step / a step of CrowdLayer", added / plain, at_most=2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer tasks and repeats")
+    parser.add_argument("-o", "--output", type=Path, help="folder for learn.json and learn.md")
+    asked = parser.parse_args()
+    n_tasks, repeats = (1_920, 1) if asked.quick else (19_200, 5)
+    ledger = Ledger()
+    for part in (flat, beside_dense, meta_step):
+        part(ledger, n_tasks, repeats)
+    output = asked.output or (None if asked.quick else HERE / "results")
+    ledger.report("learn", "What a step costs", machine(names=("numpy", "torch")), PROTOCOL, output)
+
+
+if __name__ == "__main__":
+    main()

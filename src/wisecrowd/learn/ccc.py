@@ -1,0 +1,271 @@
+"""Coupled Confusion Correction: two networks that correct each other's worker matrices (Zhang et al.)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from wisecrowd._torch import need_torch
+from wisecrowd.crowd import Crowd
+from wisecrowd.errors import UsageError, one_of
+from wisecrowd.learn._ballots import Seen
+from wisecrowd.learn._chance import own_chance
+from wisecrowd.learn._crowd_network import BLOCK, CrowdNetwork
+from wisecrowd.learn._deep import Lesson
+from wisecrowd.learn._meta import (
+    Trusted,
+    correction_of,
+    distilled,
+    full_gradient,
+    grouped,
+    head_gradient,
+    hidden_of,
+)
+from wisecrowd.learn.crowd_layer import CrowdLayer
+from wisecrowd.learn.training import Trainer
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+#: Of the tasks that teach: how many are trusted, at most `MOST`, unless it is said.
+TRUSTED, MOST = 0.2, 1000
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CCC(CrowdLayer):
+    """Two networks with a crowd layer each, whose matrices are corrected by what the other network is sure of.
+
+    Both start as `CrowdLayer`, from different weights. After ``warmup`` epochs, every epoch
+
+    1. groups the workers by K-means over their matrices T_r, since few have labels enough for a correction of their own;
+    2. lets each network choose the labels that it believes most, as many of every class (``trusted`` in all): these are
+       what the *other* network is judged by;
+
+    and every step asks how the matrices should have been for it to lead to a network that is better on trusted labels:
+
+        θ̂(V) = θ − η ∇_θ L(θ, T + V),    G = ∂ L_meta(θ̂(V)) / ∂V at V = 0,    V = −γ max(T) G / max|G|
+
+    Then θ and T take one step of L(θ, T + V) with V fixed, and V is forgotten: T moves by the gradient at T + V. The
+    prediction is the mean of the two networks'. With ``gamma=0`` each network is `CrowdLayer`, to the bit.
+
+    ``meta="head"`` looks ahead with the last layer alone, in closed form: it costs one pass of trusted tasks through
+    the network. ``meta="full"`` differentiates through the whole step. V is scaled to a fixed size, so that a gradient which
+    is only noise is applied with full strength; a smaller ``gamma`` is a milder medicine.
+
+    As in `CrowdLayer`, T is no confusion matrix and ``confusion_`` is estimated. ``layer_`` has T of both networks,
+    ``groups_`` a table by worker, and ``correction_`` the mean of V over the last epoch, (networks, groups, true, said).
+
+    Where the authors' program differs from the paper, this takes: the mean of losses over votes (as the program; the
+    paper divides by tasks), V anew in each step, groups for each network, the largest T (the program takes that of a
+    copy one step ahead; here it is renewed each epoch, and by the workers at hand). Different from both: an answer that
+    several workers give is trusted once, only the head moves in the step ahead, no weight decay acts on T, T has a
+    lazy Adam of its own, and dropout is off where trusted tasks are looked at. The program stores "best" warm-up weights
+    that are the last ones, and the paper's *best* is chosen on the test set.
+
+    >>> from wisecrowd import CCC, simulate_crowd
+    >>> import numpy as np, pandas as pd
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> rng = np.random.default_rng(0)
+    >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
+    >>> model = CCC(epochs=20, n_groups=3).fit(X, made.crowd)
+    >>> bool(model.score(X, made.truth) > 0.9), model.correction_.shape
+    (True, (2, 3, 2, 2))
+    >>> model.groups_.columns.tolist()
+    ['first', 'second']
+    """
+
+    references: ClassVar[tuple[str, ...]] = ("zhang2024coupled",)
+
+    variant: Literal["matrix"] = field(
+        default="matrix", metadata={"help": "as in crowd-layer; corrections are of matrices"}
+    )
+    n_groups: int = field(default=25, metadata={"help": "groups of workers that are corrected alike"})
+    gamma: float = field(default=0.5, metadata={"help": "size of a correction, relative to the largest entry of T"})
+    warmup: int | None = field(
+        default=None, metadata={"help": "epochs of plain CrowdLayer before; unless given, a quarter of all"}
+    )
+    trusted: int | None = field(
+        default=None,
+        metadata={"help": "labels that judge the other network; unless given, a fifth of the tasks, at most 1,000"},
+    )
+    meta: Literal["head", "full"] = field(
+        default="head", metadata={"help": "which layers look a step ahead: the last one, or all"}
+    )
+
+    def _check(self, crowd: Crowd) -> None:
+        super()._check(crowd)
+        one_of("variant", self.variant, ("matrix",))
+        one_of("meta", self.meta, ("head", "full"))
+        if self.n_groups < 1 or (self.trusted is not None and self.trusted < 1):
+            raise UsageError(f"n_groups and trusted must be 1 or more; got {self.n_groups} and {self.trusted}")
+        if self.gamma < 0 or (self.warmup is not None and self.warmup < 0):
+            raise UsageError(f"gamma and warmup must not be negative; got {self.gamma} and {self.warmup}")
+
+    # ------------------------------------------------------------------ fitting
+
+    def _train(self, network: CrowdNetwork, lesson: Lesson, place: Path | None) -> None:
+        torch = need_torch()
+        twin = self._new_network(self.random_state + 1)
+        twin.standardiser = network.standardiser
+        twin.module.to(lesson.inputs)
+        self.network_, self.twin_ = network, twin
+        both = torch.nn.ModuleList([network.module, twin.module])
+        with own_chance(torch.device("cpu"), self.random_state + 1):
+            both.register_buffer("chance", torch.get_rng_state())
+        groups = [
+            group for each in (network, twin) for group in each.groups(self.worker_learning_rate, self.l2 / len(lesson))
+        ]
+        settings = self._settings(len(lesson), self.random_state, is_small=network.is_small)
+        trainer = Trainer(both, settings, groups=groups, checkpoint=place, what=type(self).__name__)
+        coupled = _Coupled(self, (network, twin), lesson, trainer)
+        trainer.run(coupled.loss, len(lesson), validate=self._validate(lesson))
+        self._note(trainer)
+        if self.keep == "selected" and trainer.best is not None:
+            both.load_state_dict(trainer.best)
+        self.group_ = coupled.groups_now()
+        self.correction_ = np.stack([each.cpu().numpy() for each in coupled.mean_correction()])
+
+    def _corrected_loss(self, seen: Seen, correction: Tensor, group: Tensor) -> Tensor:
+        """The loss of `CrowdLayer` at T + V."""
+        torch = need_torch()
+        s = torch.bmm(seen.p[seen.row][:, None], seen.of_worker("T") + correction[group[seen.worker]])[:, 0]
+        return seen.mean(torch.nn.functional.cross_entropy(s, seen.label, reduction="none"))
+
+    # ------------------------------------------------------------------ what was learnt
+
+    @property
+    def groups_(self) -> pd.DataFrame:
+        """The group of every worker at the end, as each of the two networks sees it."""
+        group = self._learnt("group_")
+        index = None if self.worker_index_ is None else self.worker_index_.rename("worker")
+        return pd.DataFrame(group.T, index=index, columns=["first", "second"])
+
+    @property
+    def layer_(self) -> dict[str, Any]:
+        """The workers' matrices as they were learnt: "T" of the first network, "T of the second", (workers, true, said)."""
+        self._learnt("posterior_")
+        tables = [each.table("T").detach().cpu().numpy() for each in (self.network_, self.twin_)]
+        return dict(zip(("T", "T of the second"), tables, strict=True))
+
+    def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (self._proba_by(self.network_, X) + self._proba_by(self.twin_, X)) / 2
+
+    def _answers(self, X: NDArray[np.float64], workers: NDArray[np.intp]) -> NDArray[np.float64]:
+        return (self._answers_by(self.network_, X, workers) + self._answers_by(self.twin_, X, workers)) / 2
+
+
+class _Coupled:
+    """The loss of both networks on a batch; what holds for an epoch is found at the first batch of it."""
+
+    def __init__(
+        self, method: CCC, networks: tuple[CrowdNetwork, CrowdNetwork], lesson: Lesson, trainer: Trainer
+    ) -> None:
+        self.method, self.networks, self.lesson, self.trainer = method, networks, lesson, trainer
+        size = method.trusted or min(MOST, round(TRUSTED * len(lesson)))
+        self.size = max(size, lesson.crowd.n_classes)
+        self.warm = trainer.settings.epochs // 4 if method.warmup is None else method.warmup
+        self.epoch = -1
+        self.group: list[Tensor] = []
+        self.trusted: list[Trusted] = []
+        self.largest: list[float] = []
+        self.total: list[Tensor] = []
+        self.steps = 0
+
+    def loss(self, tasks: Tensor) -> Tensor:
+        """Of the first network and of its twin, whose parameters are different ones: the sum has both gradients."""
+        epoch = len(self.trainer.history)
+        corrects = self.method.gamma > 0 and epoch >= self.warm
+        if corrects and epoch != self.epoch:
+            self._begin(epoch)
+        first = self._one(0, tasks, epoch, corrects)
+        with self._other_chance():
+            second = self._one(1, tasks, epoch, corrects)
+        self.steps += corrects
+        return first + second
+
+    def _one(self, which: int, tasks: Tensor, epoch: int, corrects: bool) -> Tensor:
+        method, network = self.method, self.networks[which]
+        seen = self.lesson.see(network, tasks, epoch)
+        if not corrects:
+            return method._with_truth(method._loss(seen), seen)
+        correction = self._correction(which, seen)
+        self.total[which] += correction
+        return method._with_truth(method._corrected_loss(seen, correction, self.group[which]), seen)
+
+    def _correction(self, which: int, seen: Seen) -> Tensor:
+        method, network, group = self.method, self.networks[which], self.group[which]
+        task, label = self._some_trusted(which)
+        inputs, rate = self.lesson.inputs[task], self.trainer.optimisers[0].param_groups[0]["lr"]
+        n_groups = len(self.total[which])
+        if method.meta == "head":
+            gradient = head_gradient(seen, group, n_groups, rate, hidden_of(network, inputs), label)
+        else:
+            gradient = full_gradient(seen, group, n_groups, rate, inputs, label)
+        now = network.rows_of("T", seen.worker).detach()
+        largest = max(self.largest[which], float(now.max())) if len(now) else self.largest[which]
+        return correction_of(gradient, method.gamma, largest)
+
+    def _some_trusted(self, which: int) -> Trusted:
+        """The next batch of what the other network trusts, going round."""
+        trusted, size = self.trusted[1 - which], self.method.batch_size
+        start = self.steps * size
+        place = need_torch().arange(start, start + min(size, len(trusted.task))) % len(trusted.task)
+        return Trusted(trusted.task[place], trusted.label[place])
+
+    def _begin(self, epoch: int) -> None:
+        """Groups and trusted labels of an epoch follow from the weights that it starts with."""
+        torch = need_torch()
+        self.epoch, self.steps = epoch, 0
+        inputs, seed = self.lesson.inputs, [self.method.random_state, epoch]
+        self.group, self.trusted, self.largest, self.total = [], [], [], []
+        groups = self.groups_now()
+        for which, network in enumerate(self.networks):
+            with torch.no_grad():
+                hidden = torch.cat([hidden_of(network, inputs[at : at + BLOCK]) for at in range(0, len(inputs), BLOCK)])
+                log_p = torch.log_softmax(network.head(hidden), dim=1)
+            trusted = distilled(log_p, self.lesson.ballots, self.size)
+            order = torch.from_numpy(np.random.default_rng([*seed, which]).permutation(len(trusted.task)))
+            self.trusted.append(Trusted(*(each[order.to(each.device)] for each in trusted)))
+            table = network.table("T").detach()
+            self.group.append(torch.from_numpy(groups[which]).to(inputs.device))
+            self.largest.append(float(table.max()))
+            shape = (self.n_groups, *table.shape[1:])
+            self.total.append(torch.zeros(shape, dtype=inputs.dtype, device=inputs.device))
+
+    @property
+    def n_groups(self) -> int:
+        """No more than there are workers."""
+        return min(self.method.n_groups, self.lesson.crowd.n_workers)
+
+    def groups_now(self) -> NDArray[np.int64]:
+        """The workers' groups by the matrices as they are, (networks, workers)."""
+        tables = [network.table("T").detach().cpu().numpy() for network in self.networks]
+        return np.stack([grouped(table, self.n_groups, self.method.random_state) for table in tables])
+
+    def mean_correction(self) -> list[Tensor]:
+        """The mean of V over the last epoch; zero where there never was one."""
+        torch = need_torch()
+        if not self.total:
+            n_classes = self.lesson.crowd.n_classes
+            return [torch.zeros(self.n_groups, n_classes, n_classes)] * 2
+        return [total / max(self.steps, 1) for total in self.total]
+
+    @contextlib.contextmanager
+    def _other_chance(self) -> Iterator[None]:
+        """The twin's dropout has a stream of its own, kept with the weights: the first network draws as if alone."""
+        torch = need_torch()
+        kept = self.trainer.model.chance
+        mine = torch.get_rng_state()
+        torch.set_rng_state(kept.cpu())
+        try:
+            yield
+        finally:
+            kept.copy_(torch.get_rng_state())  # type: ignore[operator]
+            torch.set_rng_state(mine)
