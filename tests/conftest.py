@@ -6,12 +6,13 @@ import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
+    from wisecrowd.base import Learner
     from wisecrowd.datasets import Dataset
 
 # `--hypothesis-profile search` looks further, with fresh examples each time, when there is time to look.
@@ -58,3 +59,21 @@ def dataset(data_folder: Path) -> Callable[[str], Dataset]:
         return wisecrowd.load_dataset(data_folder / name)
 
     return load
+
+
+@pytest.fixture(scope="session")
+def quick() -> Callable[[str], Learner]:
+    """A learner by name, with settings under which it is quick: small, and in double precision, for the order of sums
+    moves single ones.
+    """
+    from wisecrowd.learn._deep import DeepLearner
+    from wisecrowd.registry import methods
+
+    deep = {"epochs": 20, "batch_size": 16, "hidden": 16, "learning_rate": 0.01, "precision": "double"}
+
+    def made(name: str) -> Learner:
+        kind: Any = methods("learn")[name]
+        found: Learner = kind(**deep) if issubclass(kind, DeepLearner) else kind()
+        return found.set_params(max_iter=2) if name == "concord" else found
+
+    return made

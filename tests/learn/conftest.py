@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import em, simulate_crowd
+from wisecrowd import Crowd, em, simulate_crowd
 from wisecrowd.simulate import DifficultyCrowd, Simulation, gaussian_difficulty, gaussian_difficulty_2019
 
 Featured = tuple[Simulation, pd.DataFrame]
@@ -39,6 +40,21 @@ def X() -> pd.DataFrame:  # noqa: N802
     return _featured()[1]
 
 
+@pytest.fixture(scope="session")
+def batch_of() -> Callable[..., Any]:
+    """What a learner that trains a network sees of the first tasks: as fitted, or as it starts."""
+
+    def batch_of(model: Any, X: pd.DataFrame, crowd: Crowd, *, n_tasks: int = 20, fresh: bool = False) -> Any:
+        torch = pytest.importorskip("torch")
+        network, lesson = model.fit(X, crowd)._begin_lesson(X.to_numpy(), crowd, None)
+        network = network if fresh else model.network_
+        network.module.eval()
+        network.module.zero_grad()  # what the last step of the fit left
+        return lesson.see(network, torch.arange(n_tasks))
+
+    return batch_of
+
+
 @pytest.fixture
 def never_falls(monkeypatch: pytest.MonkeyPatch) -> None:
     """An EM step that lowers its objective is an error."""
@@ -55,3 +71,21 @@ def published() -> DifficultyCrowd:
 def small() -> DifficultyCrowd:
     """Few tasks of the same kind, with three labels each."""
     return gaussian_difficulty(300, 200, labels_per_task=3, random_state=2)
+
+
+@pytest.fixture(scope="session")
+def seen_by() -> Callable[..., Any]:
+    """All tasks and votes as a fitted learner that trains by gradients sees them in a batch, without dropout."""
+
+    def see(model: Any, X: pd.DataFrame, crowd: Crowd, epoch: int = 0) -> Any:
+        import torch
+
+        from wisecrowd.learn._ballots import Ballots, Seen
+
+        network = model.network_
+        network.module.eval()
+        inputs = network.tensor(network.rows(X.to_numpy()))
+        votes = Ballots.of(crowd, like=inputs).on(torch.arange(len(inputs)))
+        return Seen(network, inputs, *network(inputs), *votes, epoch=epoch)
+
+    return see

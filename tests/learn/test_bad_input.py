@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,8 @@ LOOSE = Crowd.from_frame(CROWD.to_frame())
 
 
 @pytest.fixture(params=methods("learn"))
-def learner(request: pytest.FixtureRequest) -> Learner:
-    found = methods("learn")[request.param]()
-    assert isinstance(found, Learner)
-    return found
+def learner(request: pytest.FixtureRequest, quick: Callable[[str], Learner]) -> Learner:
+    return quick(request.param)
 
 
 def spoilt(value: Any) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from wisecrowd import CrowdLayer, simulate_crowd
 from wisecrowd._torch import need_torch
 from wisecrowd.learn._ballots import Ballots, Seen
 from wisecrowd.learn._crowd_network import CrowdNetwork
-from wisecrowd.learn._meta import correction_of, distilled, full_gradient, grouped, head_gradient, hidden_of
+from wisecrowd.learn._meta import correction_of, distilled, full_gradient, given, grouped, head_gradient, hidden_of
 
 torch = need_torch()
 RATE, N_GROUPS, N_TRUSTED = 0.3, 3, 7
@@ -138,22 +138,22 @@ def test_the_largest_correction_is_gamma_times_the_largest_entry(largest: float)
 def test_trusted_labels_are_the_most_probable_of_every_class_and_were_given() -> None:
     made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=4, labels_per_task=3)
     crowd = made.crowd
-    ballots = Ballots.of(crowd)
+    labels = given(Ballots.of(crowd), 4)
     log_p = torch.log_softmax(torch.randn(300, 4, generator=torch.Generator().manual_seed(0)), dim=1)
-    task, label = distilled(log_p, ballots, size=40)
+    task, label = distilled(log_p, labels, size=40)
     assert torch.bincount(label).tolist() == [10] * 4
-    given = set(zip(crowd.task.tolist(), crowd.label.tolist(), strict=True))
+    all_given = set(zip(crowd.task.tolist(), crowd.label.tolist(), strict=True))
     chosen = set(zip(task.tolist(), label.tolist(), strict=True))
     assert len(chosen) == 40
-    assert chosen <= given
+    assert chosen <= all_given
     for k in range(4):
         least = min(float(log_p[i, j]) for i, j in chosen if j == k)
-        assert all(float(log_p[i, j]) <= least for i, j in given - chosen if j == k)
+        assert all(float(log_p[i, j]) <= least for i, j in all_given - chosen if j == k)
 
 
 def test_a_class_with_few_labels_gives_all_it_has() -> None:
     crowd = simulate_crowd(n_tasks=30, n_workers=5, n_classes=2).crowd
-    task, label = distilled(torch.zeros(30, 2), Ballots.of(crowd), size=10_000)
+    task, label = distilled(torch.zeros(30, 2), given(Ballots.of(crowd), 2), size=10_000)
     assert len(task) == len(set(zip(crowd.task.tolist(), crowd.label.tolist(), strict=True)))
     assert torch.bincount(label).tolist() == [len(set(crowd.task[crowd.label == k])) for k in (0, 1)]
 
@@ -168,4 +168,4 @@ def test_looking_at_trusted_tasks_leaves_the_network_in_training() -> None:
     network = CrowdNetwork("mlp", (3,), 2, hidden=4, dropout=0.5)
     network.module.train()
     hidden_of(network, torch.zeros(5, 3))
-    assert network.module.training
+    assert all(part.training for part in network.module.modules())

@@ -35,8 +35,8 @@ from wisecrowd.learn.training import OptimiserName, ScheduleName, Trainer, Train
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Epochs and batches that a fit has at least, unless it is told how many epochs.
-EPOCHS, BATCHES = 50, 1000
+#: Unless a fit is told how many epochs: at least so many, more until there were so many batches, but never more than these.
+EPOCHS, BATCHES, MOST_EPOCHS = 50, 1000, 200
 #: Votes that are answered at once when workers' answers are predicted.
 ANSWERS = 2**16
 
@@ -263,7 +263,9 @@ class DeepLearner(Learner):
         )  # fmt: skip
 
     def _planned(self, n_rows: int) -> int:
-        return max(EPOCHS, -(-BATCHES // -(-n_rows // self.batch_size))) if self.epochs is None else self.epochs
+        if self.epochs is not None:
+            return self.epochs
+        return min(MOST_EPOCHS, max(EPOCHS, -(-BATCHES // -(-n_rows // self.batch_size))))
 
     def _place(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> Path | None:
         """The file of this fit in the checkpoint folder."""

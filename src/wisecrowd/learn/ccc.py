@@ -24,6 +24,7 @@ from wisecrowd.learn._meta import (
     correction_of,
     distilled,
     full_gradient,
+    given,
     grouped,
     head_gradient,
     hidden_of,
@@ -171,6 +172,7 @@ class _Coupled:
         size = method.trusted or min(MOST, round(TRUSTED * len(lesson)))
         self.size = max(size, lesson.crowd.n_classes)
         self.warm = trainer.settings.epochs // 4 if method.warmup is None else method.warmup
+        self.labels = given(lesson.ballots, lesson.crowd.n_classes)
         self.epoch = -1
         self.group: list[Tensor] = []
         self.trusted: list[Trusted] = []
@@ -230,7 +232,7 @@ class _Coupled:
             with torch.no_grad():
                 hidden = torch.cat([hidden_of(network, inputs[at : at + BLOCK]) for at in range(0, len(inputs), BLOCK)])
                 log_p = torch.log_softmax(network.head(hidden), dim=1)
-            trusted = distilled(log_p, self.lesson.ballots, self.size)
+            trusted = distilled(log_p, self.labels, self.size)
             order = torch.from_numpy(np.random.default_rng([*seed, which]).permutation(len(trusted.task)))
             self.trusted.append(Trusted(*(each[order.to(each.device)] for each in trusted)))
             table = network.table("T").detach()
