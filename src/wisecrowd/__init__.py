@@ -18,22 +18,30 @@ __version__ = "0.1.0"
 #: Public name -> the module that defines it.
 _HOME = {
     "AdaptiveDifficulty": "learn.adaptive_difficulty",
+    "AnnotMix": "learn.annot_mix",
     "BWA": "aggregate.bwa",
     "CATD": "aggregate.catd",
+    "CCC": "learn.ccc",
+    "CCEM": "learn.ccem",
     "CMM": "learn.cmm",
+    "CoNAL": "learn.conal",
     "Concord": "learn.concord",
+    "CoupledView": "learn.coupled_view",
     "Crowd": "crowd",
+    "CrowdAR": "learn.crowd_ar",
     "CrowdLab": "learn.crowd_lab",
     "CrowdLayer": "learn.crowd_layer",
     "DEWSMV": "aggregate.dewsmv",
     "DLEM": "learn.dlem",
     "DSWorkerClusters": "aggregate.ds_worker_clusters",
     "DawidSkene": "aggregate.dawid_skene",
+    "DoctorNet": "learn.doctor_net",
     "EBCC": "aggregate.ebcc",
     "FastDS": "aggregate.fast_ds",
     "FixedDifficulty": "learn.fixed_difficulty",
     "GLAD": "aggregate.glad",
     "GTIC": "aggregate.gtic",
+    "GeoCrowdNet": "learn.geo_crowd_net",
     "HDS": "aggregate.hds",
     "IBCC": "aggregate.ibcc",
     "IWMV": "aggregate.iwmv",
@@ -42,7 +50,9 @@ _HOME = {
     "LFC": "aggregate.lfc",
     "MACE": "aggregate.mace",
     "MMSR": "aggregate.mmsr",
+    "MaDL": "learn.madl",
     "MajorityVote": "aggregate.majority_vote",
+    "MaxMIG": "learn.max_mig",
     "Mean": "aggregate.mean",
     "Median": "aggregate.median",
     "MinimaxEntropy": "aggregate.minimax_entropy",
@@ -50,8 +60,10 @@ _HOME = {
     "PM": "aggregate.pm",
     "Rasch": "aggregate.rasch",
     "Raykar": "learn.raykar",
+    "TraceReg": "learn.trace_reg",
     "TwoPL": "aggregate.two_pl",
     "TwoStage": "learn.two_stage",
+    "UnionNet": "learn.union_net",
     "Wawa": "aggregate.wawa",
     "WeightedMean": "aggregate.weighted_mean",
     "ZenCrowd": "aggregate.zencrowd",
@@ -114,14 +126,26 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.io import write as write
     from wisecrowd.io.features import read_features as read_features
     from wisecrowd.learn.adaptive_difficulty import AdaptiveDifficulty as AdaptiveDifficulty
+    from wisecrowd.learn.annot_mix import AnnotMix as AnnotMix
+    from wisecrowd.learn.ccc import CCC as CCC
+    from wisecrowd.learn.ccem import CCEM as CCEM
     from wisecrowd.learn.cmm import CMM as CMM
+    from wisecrowd.learn.conal import CoNAL as CoNAL
     from wisecrowd.learn.concord import Concord as Concord
+    from wisecrowd.learn.coupled_view import CoupledView as CoupledView
+    from wisecrowd.learn.crowd_ar import CrowdAR as CrowdAR
     from wisecrowd.learn.crowd_lab import CrowdLab as CrowdLab
     from wisecrowd.learn.crowd_layer import CrowdLayer as CrowdLayer
     from wisecrowd.learn.dlem import DLEM as DLEM
+    from wisecrowd.learn.doctor_net import DoctorNet as DoctorNet
     from wisecrowd.learn.fixed_difficulty import FixedDifficulty as FixedDifficulty
+    from wisecrowd.learn.geo_crowd_net import GeoCrowdNet as GeoCrowdNet
+    from wisecrowd.learn.madl import MaDL as MaDL
+    from wisecrowd.learn.max_mig import MaxMIG as MaxMIG
     from wisecrowd.learn.raykar import Raykar as Raykar
+    from wisecrowd.learn.trace_reg import TraceReg as TraceReg
     from wisecrowd.learn.two_stage import TwoStage as TwoStage
+    from wisecrowd.learn.union_net import UnionNet as UnionNet
     from wisecrowd.persist import load as load
     from wisecrowd.registry import find as find
     from wisecrowd.registry import methods as methods

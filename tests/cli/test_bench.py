@@ -55,6 +55,21 @@ def test_run_keeps_and_shows(run: Any, table: Path, tmp_path: Path) -> None:
     assert page.stdout == (tmp_path / "kept" / "two-on-one.md").read_text()
 
 
+def test_a_small_version_has_results_of_its_own(run: Any, table: Path, tmp_path: Path) -> None:
+    small = (
+        "\n\ndef quick():\n    return Benchmark(title='One', entries={'none': Absent('a')}, data=benchmark().data)\n"
+    )
+    table.write_text(TABLE + small)
+    result = run("bench", "run", table, "--quick", "-o", tmp_path / "kept", "-j", 1)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("One\n")
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == [
+        "two-on-one-quick.md",
+        "two-on-one-quick.parquet",
+    ]
+    assert run("bench", "show", table, "--quick", "-o", tmp_path / "kept").stdout.startswith("One\n")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
@@ -63,6 +78,8 @@ def test_run_keeps_and_shows(run: Any, table: Path, tmp_path: Path) -> None:
         (("run", "two_on_one.py", "--only", "mw"), 2, "nothing in two-on-one is called 'mw'"),
         (("run", "two_on_one.py", "--time-limit", "0"), 2, "the time limit must be positive"),
         (("run", "two_on_one.py", "-o", "two_on_one.py"), 2, "cannot be written"),
+        (("run", "two_on_one.py", "--quick"), 2, "two-on-one has no quick version"),
+        (("show", "zheng2017", "--quick"), 2, "zheng2017 has no quick version"),
     ],
 )
 @pytest.mark.usefixtures("table")

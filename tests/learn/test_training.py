@@ -368,3 +368,24 @@ def test_without_safetensors_the_message_is_the_line_that_installs_it(
     monkeypatch.setitem(sys.modules, "safetensors", None)
     with pytest.raises(MissingExtra, match=r"wisecrowd\[learn\]"):
         run(make(tmp_path / "fit.safetensors", epochs=1))
+
+
+def test_tables_beside_radam_move_as_under_radam() -> None:
+    """Every row is touched in every step, so that lazy and plain moments are the same ones."""
+    start = torch.linspace(-1, 1, 12, dtype=torch.float64).reshape(4, 3)
+    every = torch.arange(4)
+
+    def moved(optimiser: Any, sparse: bool) -> Any:
+        model = torch.nn.Embedding(4, 3, sparse=sparse, _weight=start.clone())
+        beside = torch.nn.Linear(1, 1)
+        whole = torch.nn.ModuleList([model, beside])
+        groups = [Group(parameters=model.parameters(), optimiser=optimiser), Group(parameters=beside.parameters())]
+        settings = Training(epochs=30, batch_size=2, optimiser="radam", learning_rate=0.01, dtype="float64")
+        trainer = Trainer(whole, settings, groups=groups)
+        trainer.run(lambda _: ((model(every) - 2) ** 2).mean() + 0 * beside.weight.sum(), n_rows=8)
+        return model.weight.detach() - start
+
+    lazy, plain = moved("lazyadam", sparse=True), moved(None, sparse=False)
+    # RAdam's first five steps follow the bare gradient, and those of tables rest: 0.01 x 5 x 2 x 3 / 12 at most.
+    assert float((lazy - plain).abs().max()) < 0.03
+    assert float(plain.abs().min()) > 0.1

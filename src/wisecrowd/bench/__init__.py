@@ -2,7 +2,8 @@
 
 A file defines ``benchmark()``, which says which methods with which settings answer for which data, how often, and what
 the paper found; its docstring is what ``wisecrowd bench list`` says of it. A file of yours works as well:
-``wisecrowd bench run my_table.py``.
+``wisecrowd bench run my_table.py``. It may also define ``quick()``, a small version that takes minutes, which is a benchmark
+of its own: ``wisecrowd bench run zhang2024ccc --quick`` keeps its results as those of ``zhang2024ccc-quick``.
 
 >>> from wisecrowd.bench import find_benchmark
 >>> find_benchmark("zheng2017").title
@@ -22,6 +23,9 @@ from types import ModuleType
 from wisecrowd.bench.base import Benchmark
 from wisecrowd.errors import InputError, UsageError, did_you_mean
 
+#: What the name of a small version ends in.
+QUICK = "-quick"
+
 __all__ = ["Benchmark", "find_benchmark", "list_benchmarks"]
 
 
@@ -34,20 +38,24 @@ def list_benchmarks() -> dict[str, str]:
     return {name: (inspect.getdoc(module) or "").split("\n\n")[0] for name, module in _found().items()}
 
 
-def find_benchmark(name: str) -> Benchmark:
-    """The benchmark of that name, or that a Python file defines.
+def find_benchmark(name: str, *, quick: bool = False) -> Benchmark:
+    """The benchmark of that name, or that a Python file defines; or its small version, if it has one.
 
     >>> find_benchmark("zheng2018")
     Traceback (most recent call last):
         ...
     wisecrowd.errors.UsageError: no benchmark is called 'zheng2018'. Did you mean 'zheng2017'? ...
+    >>> find_benchmark("zhang2024ccc", quick=True).name
+    'zhang2024ccc-quick'
     """
     if name.endswith(".py"):
-        return _made(_name(Path(name).stem), _load(Path(name)))
+        return _made(_name(Path(name).stem), _load(Path(name)), quick)
     known = _found()
+    if name.endswith(QUICK):
+        name, quick = name.removesuffix(QUICK), True
     if name not in known:
         raise UsageError(f"no benchmark is called {name!r}.{did_you_mean(name, known)} There are: {', '.join(known)}")
-    return _made(name, known[name])
+    return _made(name, known[name], quick)
 
 
 def _found() -> dict[str, ModuleType]:
@@ -59,8 +67,13 @@ def _found() -> dict[str, ModuleType]:
     return {_name(module.__name__): module for module in modules if hasattr(module, "benchmark")}
 
 
-def _made(name: str, module: ModuleType) -> Benchmark:
-    return replace(module.benchmark(), name=name)
+def _made(name: str, module: ModuleType, quick: bool) -> Benchmark:
+    if not quick:
+        return replace(module.benchmark(), name=name)
+    if not hasattr(module, "quick"):
+        small = [other for other, found in _found().items() if hasattr(found, "quick")]
+        raise UsageError(f"{name} has no quick version; leave --quick out. These have one: {', '.join(small)}")
+    return replace(module.quick(), name=name + QUICK)
 
 
 def _name(module: str) -> str:

@@ -32,6 +32,7 @@ Only = Annotated[
         help="Only this method or dataset, by its title in the table (* matches anything); may be repeated.",
     ),
 ]
+Quick = Annotated[bool, flag("--quick", help="A small version that takes minutes, if the benchmark has one.")]
 Folder = Annotated[
     Path, typer.Option("--output", "-o", parser=place, metavar="FOLDER", help="Where the results are kept.")
 ]
@@ -55,6 +56,7 @@ def run(
     name: Name,
     *,
     only: Only = None,
+    quick: Quick = False,
     seeds: Annotated[
         int | None, typer.Option(metavar="N", min=1, show_default=False, help="How often to run what is random.")
     ] = None,
@@ -74,6 +76,7 @@ def run(
       wisecrowd bench run zheng2017
       wisecrowd bench run zheng2017 --only MV --only "D_*"
       wisecrowd bench run all-aggregators --jobs 4
+      wisecrowd bench run zhang2024ccc --quick
       wisecrowd bench run my_table.py -o results
 
     A method that was changed is run again; after a change in what all methods share, say --fresh.
@@ -82,7 +85,7 @@ def run(
     from wisecrowd.bench.session import Session
     from wisecrowd.cli._outputs import check_writable
 
-    benchmark = find_benchmark(name)
+    benchmark = find_benchmark(name, quick=quick)
     check_writable(output / f"{benchmark.name}.parquet")
     session = Session(benchmark, output, only=only or (), seeds=seeds, time_limit=time_limit, fresh=fresh)
     for title, reason in session.absent.items():
@@ -102,6 +105,7 @@ def show_stored(
     name: Name,
     *,
     only: Only = None,
+    quick: Quick = False,
     output: Folder = FOLDER,
     markdown: Annotated[bool, flag("--markdown", help="Print the whole page as Markdown.")] = False,
 ) -> None:
@@ -113,7 +117,7 @@ def show_stored(
     from wisecrowd.bench import find_benchmark
     from wisecrowd.bench.session import Session
 
-    session = Session(find_benchmark(name), output, only=only or ())
+    session = Session(find_benchmark(name, quick=quick), output, only=only or ())
     if markdown:
         show_verbatim(session.markdown().rstrip())
     else:

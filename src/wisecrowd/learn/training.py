@@ -59,6 +59,19 @@ SCHEDULES: dict[ScheduleName, Callable[[float], float]] = {
 }
 
 
+def rectified(step: int, beta: float = 0.999) -> float:
+    """By how much RAdam shortens a step of Adam while its second moments are of few gradients (Liu et al. 2020).
+
+    >>> [round(rectified(step), 2) for step in (1, 100, 1000, 10_000)]
+    [0.0, 0.22, 0.65, 1.0]
+    """
+    longest, decay = 2 / (1 - beta) - 1, beta**step
+    length = longest - 2 * step * decay / (1 - decay)
+    if length <= 5:
+        return 0.0
+    return math.sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length))
+
+
 # ---------------------------------------------------------------------- settings
 
 
@@ -74,7 +87,8 @@ class Training:
     """Length of the plan, over which the schedule runs; past it, the rate stays where the schedule ended."""
     batch_size: int = 64
     optimiser: OptimiserName = "adam"
-    """ "lazyadam" is Adam for large tables with sparse gradients: rows that a batch does not touch rest, moments and all."""
+    """ "lazyadam" is Adam for large tables with sparse gradients: rows that a batch does not touch rest, moments and all;
+    beside a "radam" it warms up as that does."""
     learning_rate: float = 1e-3
     schedule: ScheduleName = "constant"
     weight_decay: float = 0.0
@@ -297,7 +311,8 @@ class Trainer:
             batches[-2:] = [torch.cat(batches[-2:])]
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         for number, rows in enumerate(batches):
-            self._set_rates((len(self.history) + number / len(batches)) / max(self.settings.epochs, 1))
+            passes = len(self.history) + number / len(batches)
+            self._set_rates(passes / max(self.settings.epochs, 1), step=round(passes * len(batches)) + 1)
             for optimiser in self.optimisers:
                 optimiser.zero_grad(set_to_none=True)
             value = loss(rows)
@@ -313,11 +328,14 @@ class Trainer:
             )
         return mean
 
-    def _set_rates(self, done: float) -> None:
+    def _set_rates(self, done: float, step: int) -> None:
         for optimiser, group in zip(self.optimisers, self.groups, strict=True):
             schedule = SCHEDULES[group.schedule or self.settings.schedule]
+            factor = schedule(min(done, 1.0))
+            if group.optimiser == "lazyadam" and self.settings.optimiser == "radam":
+                factor *= rectified(step)  # so that tables do not run ahead of a network that warms up
             for part in optimiser.param_groups:
-                part["lr"] = part["initial_lr"] * schedule(min(done, 1.0))
+                part["lr"] = part["initial_lr"] * factor
 
     def _validation(self, validate: Callable[[], float] | None) -> float:
         if validate is None:

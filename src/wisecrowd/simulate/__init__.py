@@ -24,6 +24,7 @@ from wisecrowd.simulate.difficulty import (
     simulate_by_difficulty,
     simulate_unstructured,
 )
+from wisecrowd.simulate.histogram import draw_labels_per_worker
 from wisecrowd.simulate.kinds import KINDS, Behaviour
 from wisecrowd.simulate.mixtures import (
     GroupedSimulation,
@@ -31,28 +32,45 @@ from wisecrowd.simulate.mixtures import (
     simulate_gaussian_groups,
     simulate_image_groups,
 )
+from wisecrowd.simulate.patterns import (
+    LOOKS,
+    PATTERN_SETS,
+    PATTERNS,
+    NoiseRates,
+    PatternSimulation,
+    noise_rates,
+    simulate_patterns,
+)
 from wisecrowd.simulate.votes import draw_labels, simulate_votes
 
 __all__ = [
     "ACTIVITIES",
     "FIVE_WORKERS",
     "KINDS",
+    "LOOKS",
     "MIX",
+    "PATTERNS",
+    "PATTERN_SETS",
     "Behaviour",
     "DifficultyCrowd",
     "GroupedSimulation",
+    "NoiseRates",
+    "PatternSimulation",
     "Simulation",
     "assign",
     "draw_labels",
+    "draw_labels_per_worker",
     "easiness_of",
     "gaussian_difficulty",
     "gaussian_difficulty_2019",
+    "noise_rates",
     "one_worker_per_label",
     "shadow",
     "simulate_by_difficulty",
     "simulate_crowd",
     "simulate_gaussian_groups",
     "simulate_image_groups",
+    "simulate_patterns",
     "simulate_unstructured",
     "simulate_votes",
 ]

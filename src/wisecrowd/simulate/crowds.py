@@ -134,7 +134,7 @@ def simulate_crowd(
     ['cat', 'dog']
     """
     truths, kinds, sources, activities, difficulties, sizes, votes = np.random.default_rng(random_state).spawn(7)
-    known = _truth(truth, n_tasks, n_classes, prior, truths)
+    known = truth_of(truth, n_tasks, n_classes, prior, truths)
     size = len(known.codes)
     given = _given_workers(MIX if workers is None else workers, n_workers, kinds)
     own, fidelity = _behaviours(given, len(known.classes), kinds)
@@ -164,19 +164,26 @@ def simulate_crowd(
     )
 
 
-class _Truth(NamedTuple):
+class Truth(NamedTuple):
+    """Tasks and classes by name, and the class of each task."""
+
     codes: NDArray[np.int64]
     tasks: pd.Index
     classes: pd.Index
 
 
-def _truth(
+def truth_of(
     truth: ArrayLike | pd.Series | None,
     n_tasks: int | None,
     n_classes: int | None,
     prior: ArrayLike | None,
     rng: np.random.Generator,
-) -> _Truth:
+) -> Truth:
+    """The truth as it was given, or drawn from the prior.
+
+    >>> truth_of([1, 0], None, 3, None, np.random.default_rng(0)).classes.tolist()
+    ['c0', 'c1', 'c2']
+    """
     if truth is None:
         shares = None if prior is None else spec.distributions(prior, "prior", (n_classes,))
         k = n_classes if n_classes is not None else 4 if shares is None else len(shares)
@@ -185,7 +192,7 @@ def _truth(
             raise UsageError(f"a simulated crowd is made in memory, of at most {MOST_TASKS:,} tasks; got {n:,}")
         if n < 1 or k < 2:
             raise UsageError(f"a simulated crowd needs a task and two classes at least; got {n} tasks, {k} classes")
-        return _Truth(rng.choice(k, size=n, p=shares), ids("t", n), ids("c", k))
+        return Truth(rng.choice(k, size=n, p=shares), ids("t", n), ids("c", k))
     if prior is not None:
         raise UsageError("truth is given, so there is nothing to draw from the prior; leave one of them out")
     if isinstance(truth, pd.Series):
@@ -207,7 +214,7 @@ def _truth(
             raise UsageError(f"{what} is {wanted}, but the given truth has {found}; leave {what} out")
     if len(tasks) == 0 or len(classes) < 2:
         raise UsageError(f"truth must have a task and two classes at least; got {len(tasks)} and {len(classes)}")
-    return _Truth(codes.astype(np.int64), tasks, classes)
+    return Truth(codes.astype(np.int64), tasks, classes)
 
 
 def _given_workers(

@@ -40,8 +40,10 @@ def call(choices: Mapping[str, Callable[..., T]], what: str, text: str, *given: 
     name, numbers = parse(text, what)
     one_of(what, name, choices)
     function = choices[name]
-    taken = list(inspect.signature(function).parameters)[len(given) :]
-    if len(numbers) > len(taken):
+    parameters = inspect.signature(function).parameters
+    taken = list(parameters)[len(given) :]
+    any_number = any(one.kind is one.VAR_POSITIONAL for one in parameters.values())
+    if len(numbers) > len(taken) and not any_number:
         wanted = f"at most {len(taken)} ({', '.join(taken)})" if taken else "none"
         raise UsageError(f"{what} {text!r} gives {len(numbers)} numbers, but {name!r} takes {wanted}")
     return function(*given, *numbers)
