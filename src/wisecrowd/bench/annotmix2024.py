@@ -78,7 +78,7 @@ class OnTargets:
             torch.from_numpy(standardiser.apply(dataset.features.loc[tasks].to_numpy(dtype=np.float64))).float()
             for tasks in (train, test)
         )
-        taught = torch.eye(len(classes))[torch.from_numpy(classes.get_indexer(self._labels(dataset)))]
+        taught = torch.eye(len(classes))[torch.from_numpy(classes.get_indexer(self._labels(dataset, seed)))]
         with own_chance(chosen_device("cpu"), seed):
             module = Layers()(tuple(rows.shape[1:]), len(classes))
         trainer = Trainer(module, Training(**TRAINING, random_state=seed, device="cpu", threads=1))
@@ -92,13 +92,14 @@ class OnTargets:
             best = classes[module(new).argmax(dim=1).numpy()]
         return {TEST: float((best == dataset.truth.loc[test].to_numpy()).mean())}
 
-    def _labels(self, dataset: Dataset) -> pd.Index:
+    def _labels(self, dataset: Dataset, seed: int) -> pd.Index:
         if self.aggregator is None:
             assert dataset.truth is not None
             return pd.Index(dataset.truth.loc[dataset.crowd.tasks])
         kind = find(self.aggregator)
         assert issubclass(kind, Aggregator)
-        return pd.Index(kind().fit(dataset.crowd).labels_)
+        ties = {"ties": "random", "random_state": seed} if self.aggregator == "majority-vote" else {}
+        return pd.Index(kind(**ties).fit(dataset.crowd).labels_)
 
     def identity(self) -> Any:
         """Settings, and the code that trains."""
@@ -163,18 +164,19 @@ def benchmark() -> Benchmark:
             "The paper's figures are means of ten seeds, with standard deviations of 0.7 to 2.8 points, over 200 of the 300 "
             "test tasks (the other 100 choose its best epoch, which is not shown here); ours are over all 300, of which one "
             "standard error is near 2.6 points. What is known of single workers is trained by Adam on the rows that a batch "
-            "touches, with RAdam's warm-up; theirs by RAdam on all. What each method has beside the network is as in the paper where its "
-            "settings are known, and as by default here otherwise.",
+            "touches, with RAdam's warm-up; theirs by RAdam on all. What each method has beside the network is as in the paper "
+            "where its settings are known, and as by default here otherwise.",
         ),
         time_limit=600,
     )
 
 
-_OTHER_TASKS = "Not quite the same test tasks as in the paper: all 300 here, 200 of them there, so that the ceiling differs as well."
+_OTHER_TASKS = "Not quite the test tasks of the paper, all 300 here and 200 of them there: the ceiling differs as well."
 
 NOTES: dict[str | tuple[str, str], str] = {
     "true labels": _OTHER_TASKS,
-    "MV": _OTHER_TASKS + " Ties go to the class that comes first here; how they are broken there was not looked at.",
+    "MV": "Ties are broken at random, which was settled after a first run, of two seeds, in which they went to the class that "
+    "comes first: that had 69.7 %.",
     "DS": "Not in the paper without mixup.",
     "MaDL": "Its weights are among the workers of a batch; the two rows below are the paper's way, among all of them, and the "
     "same without weights.",
