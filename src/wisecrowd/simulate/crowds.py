@@ -165,7 +165,11 @@ def simulate_crowd(
 
 
 class Truth(NamedTuple):
-    """Tasks and classes by name, and the class of each task."""
+    """Tasks and classes by name, and the class of each task.
+
+    >>> Truth(np.array([1]), pd.Index(["t0"]), pd.Index(["cat", "dog"])).codes.tolist()
+    [1]
+    """
 
     codes: NDArray[np.int64]
     tasks: pd.Index
