@@ -49,6 +49,7 @@ _HOME = {
     "LAGNN": "aggregate.lagnn",
     "LFC": "aggregate.lfc",
     "MACE": "aggregate.mace",
+    "MMLC": "learn.mmlc",
     "MMSR": "aggregate.mmsr",
     "MaDL": "learn.madl",
     "MajorityVote": "aggregate.majority_vote",
@@ -142,6 +143,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.learn.geo_crowd_net import GeoCrowdNet as GeoCrowdNet
     from wisecrowd.learn.madl import MaDL as MaDL
     from wisecrowd.learn.max_mig import MaxMIG as MaxMIG
+    from wisecrowd.learn.mmlc import MMLC as MMLC
     from wisecrowd.learn.raykar import Raykar as Raykar
     from wisecrowd.learn.trace_reg import TraceReg as TraceReg
     from wisecrowd.learn.two_stage import TwoStage as TwoStage

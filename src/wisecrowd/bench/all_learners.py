@@ -69,6 +69,7 @@ ENTRIES: dict[str, Entry] = {
     "madl": FitLearner("madl"),
     "annot-mix": FitLearner("annot-mix"),
     "coupled-view": FitLearner("coupled-view"),
+    "mmlc": FitLearner("mmlc"),
 }
 
 

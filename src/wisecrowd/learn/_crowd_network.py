@@ -43,14 +43,19 @@ class CrowdNetwork:
     ``module`` is what a `Trainer` trains. Per-worker tables lie flat in it, (workers, numbers).
     """
 
-    def __init__(self, choice: Any, shape: tuple[int, ...], n_classes: int, hidden: int, dropout: float) -> None:
-        """A network without workers; layers draw their weights from torch's global stream."""
+    def __init__(
+        self, choice: Any, shape: tuple[int, ...], n_classes: int, hidden: int, dropout: float, *, has_head: bool = True
+    ) -> None:
+        """A network without workers; layers draw their weights from torch's global stream.
+
+        Without a head, the network gives hidden units of which the method makes classes itself.
+        """
         torch = need_torch()
-        self.choice, self.shape, self.n_classes = choice, shape, n_classes
+        self.choice, self.shape, self.n_classes, self.has_head = choice, shape, n_classes, has_head
         self.standardiser = Standardiser()
         whole = build(choice, shape, n_classes, hidden, dropout)
         self.module: nn.Module = torch.nn.Module()
-        self.module.trunk, self.module.head = _halves(whole)
+        self.module.trunk, self.module.head = _halves(whole) if has_head else (whole, torch.nn.Identity())
         self.module.own = torch.nn.Module()
         self.tables: dict[str, tuple[int, ...]] = {}
         self.sparse: list[str] = []
@@ -74,7 +79,7 @@ class CrowdNetwork:
     @property
     def n_hidden(self) -> int:
         """Units that the head is given."""
-        return int(self.head.in_features)
+        return self._n_hidden
 
     def add(self, parts: Mapping[str, Any]) -> Self:
         """Take in a method's parameters (tensors), layers (modules) and `PerWorker` tables by name."""
@@ -111,7 +116,7 @@ class CrowdNetwork:
 
     def tensor(self, rows: NDArray[Any]) -> Tensor:
         """Numbers where the network computes, in its precision."""
-        found: Tensor = need_torch().from_numpy(np.ascontiguousarray(rows)).to(self.head.weight)
+        found: Tensor = need_torch().from_numpy(np.ascontiguousarray(rows)).to(next(self.module.parameters()))
         return found
 
     def __call__(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -142,7 +147,7 @@ class CrowdNetwork:
     @property
     def is_small(self) -> bool:
         """Whether several threads would only wait for each other."""
-        return isinstance(self.choice, str) and self.choice != "cnn"
+        return (isinstance(self.choice, str) and self.choice != "cnn") or getattr(self.choice, "is_small", False)
 
     def _try_out(self) -> None:
         """Refuse a network that does not fit the rows before it trains on them."""
@@ -155,7 +160,8 @@ class CrowdNetwork:
             raise UsageError(
                 f"the network cannot take rows of shape {self.shape}: {str(error).splitlines()[0]}"
             ) from error
-        if tuple(logits.shape) != (2, self.n_classes) or hidden.ndim != 2:
+        self._n_hidden = int(hidden.shape[-1])
+        if hidden.ndim != 2 or (self.has_head and tuple(logits.shape) != (2, self.n_classes)):
             raise UsageError(
                 f"the network must give one logit per class, here (2, {self.n_classes}) for two rows, by a last layer "
                 f"that is linear; it gave an array of shape {tuple(logits.shape)}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -26,7 +26,7 @@ from wisecrowd.errors import UsageError, one_of
 from wisecrowd.learn._ballots import Ballots, Seen, grid
 from wisecrowd.learn._chance import chosen_device, own_chance
 from wisecrowd.learn._classifying import taught_by
-from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
+from wisecrowd.learn._crowd_network import BLOCK, CrowdNetwork, Sizes
 from wisecrowd.learn._em import CLIP, e_step
 from wisecrowd.learn._resume import own_place
 from wisecrowd.learn.networks import described
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 #: Unless a fit is told how many epochs: at least so many, more until there were so many batches, but never more than these.
 EPOCHS, BATCHES, MOST_EPOCHS = 50, 1000, 200
+#: Of epochs that hidden votes choose: the share of votes that is hidden, how many epochs are tried, and how many in vain.
+HIDDEN, TRIED, IN_VAIN = 0.2, 500, 30
 #: Votes that are answered at once when workers' answers are predicted.
 ANSWERS = 2**16
 
@@ -108,6 +110,8 @@ class DeepLearner(Learner):
     True
     """
 
+    #: Whether hidden votes can tell epochs apart (``epochs="auto"``): the fit says what single workers would say.
+    foretells: ClassVar[bool] = True
     breaks: ClassVar[dict[str, str]] = {
         "task_names_do_not_matter": "batches are drawn by position, and names decide on the order of tasks",
         "class_names_do_not_matter": "first weights are drawn by position, and names decide on the order of classes",
@@ -119,8 +123,11 @@ class DeepLearner(Learner):
     hidden: int = field(default=128, metadata={"help": "width of the hidden layer"})
     dropout: float = field(default=0.5, metadata={"help": "share of hidden units that a step leaves out"})
     l2: float = field(default=1.0, metadata={"help": "ridge on the network's weights, against the sum over all tasks"})
-    epochs: int | None = field(
-        default=None, metadata={"help": "times through all tasks; unless given, 50, or more where tasks are few"}
+    epochs: int | Literal["auto"] | None = field(
+        default=None,
+        metadata={
+            "help": "times through all tasks: a number; 'auto', by hidden votes; or 50, and more where tasks are few"
+        },
     )
     batch_size: int = field(default=64, metadata={"help": "tasks per step"})
     optimiser: OptimiserName = field(
@@ -186,7 +193,9 @@ class DeepLearner(Learner):
         self.n_workers_ = crowd.n_workers
         with progress.shown(self.verbose):
             network, lesson = self._begin_lesson(X, crowd, clamp)
-            self._train(network, lesson, self._place(X, crowd, clamp))
+            place = self._place(X, crowd, clamp)
+            self.epochs_ = self._chosen_epochs(lesson, place)
+            self._train(network, lesson, place)
         self._conclude(X, crowd, clamp)
 
     def _check(self, crowd: Crowd) -> None:
@@ -203,8 +212,17 @@ class DeepLearner(Learner):
                 "hidden must be 1 or more, dropout from 0 to below 1, and l2 not negative; "
                 f"got {self.hidden}, {self.dropout} and {self.l2}"
             )
-        if self.epochs is not None and self.epochs < 1:
-            raise UsageError(f"epochs must be 1 or more; got {self.epochs}")
+        if self.epochs == "auto" and not self.foretells:
+            raise UsageError(
+                f"epochs='auto' hides votes and sees how well they are foretold, which the training of {type(self).__name__} does "
+                "not tell; say how many epochs: epochs=50"
+            )
+        if self.epochs == "auto" and self.schedule != "constant":
+            raise UsageError(
+                "epochs='auto' finds out when to stop, for which step sizes must not depend on it: schedule='constant'"
+            )
+        if self.epochs is not None and self.epochs != "auto" and self.epochs < 1:
+            raise UsageError(f"epochs must be 1 or more, or 'auto'; got {self.epochs}")
 
     def _begin_lesson(
         self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None
@@ -250,22 +268,62 @@ class DeepLearner(Learner):
             network = CrowdNetwork(self.classifier, shape, n_classes, self.hidden, self.dropout)
             return network.add(self._own(Sizes(self.n_workers_, n_classes, network.n_hidden)))
 
-    def _new_trainer(self, network: CrowdNetwork, n_rows: int, seed: int, place: Path | None = None) -> Trainer:
+    def _new_trainer(
+        self, network: CrowdNetwork, n_rows: int, seed: int, place: Path | None = None, patience: int = 0
+    ) -> Trainer:
         groups = network.groups(self.worker_learning_rate, self.l2 / n_rows)
-        settings = self._settings(n_rows, seed, is_small=network.is_small)
+        settings = self._settings(seed, is_small=network.is_small, patience=patience)
         return Trainer(network.module, settings, groups=groups, checkpoint=place, what=type(self).__name__)
 
-    def _settings(self, n_rows: int, seed: int, *, is_small: bool) -> Training:
+    def _settings(self, seed: int, *, is_small: bool, patience: int = 0) -> Training:
         return Training(
-            epochs=self._planned(n_rows), batch_size=self.batch_size, optimiser=self.optimiser,
+            epochs=self.epochs_, patience=patience, batch_size=self.batch_size, optimiser=self.optimiser,
             learning_rate=self.learning_rate, schedule=self.schedule, random_state=seed, device=self.device,
             dtype="float32" if self.precision == "single" else "float64", threads=1 if is_small else None,
         )  # fmt: skip
 
-    def _planned(self, n_rows: int) -> int:
-        if self.epochs is not None:
+    def _chosen_epochs(self, lesson: Lesson, place: Path | None) -> int:
+        """How many epochs to train: as said, by rule, or so many that hidden votes are foretold best."""
+        n_rows = len(lesson)
+        if self.epochs is None:
+            return min(MOST_EPOCHS, max(EPOCHS, -(-BATCHES // -(-n_rows // self.batch_size))))
+        if self.epochs != "auto":
             return self.epochs
-        return min(MOST_EPOCHS, max(EPOCHS, -(-BATCHES // -(-n_rows // self.batch_size))))
+        kept, hidden = lesson.crowd.hide(HIDDEN, random_state=self.random_state)
+        if min(kept.n_labels, hidden.n_labels) == 0:
+            raise UsageError(
+                f"epochs='auto' compares epochs by hidden votes, and {lesson.crowd.n_labels} are too few to hide any; say how "
+                "many epochs: epochs=50"
+            )
+        like = lesson.inputs
+        before, after = (
+            replace(lesson, ballots=Ballots.of(part, like=like), crowd=part, held=None) for part in (kept, hidden)
+        )
+        network = self._new_network(self.random_state)
+        self._prepare(network, kept)
+        network.module.to(like)
+        own_file = None if place is None else place.with_name(f"{place.stem}-search{place.suffix}")
+        self.epochs_ = TRIED
+        trainer = self._new_trainer(network, n_rows, self.random_state, own_file, patience=IN_VAIN)
+
+        def loss(tasks: Tensor) -> Tensor:
+            return self._lesson_loss(network, before, tasks, len(trainer.history))
+
+        trainer.run(loss, n_rows, validate=lambda: -self._surprise(network, after))
+        self.search_: pd.DataFrame = trainer.history.table().rename(columns={"validation": "hidden"})
+        assert trainer.history.best is not None
+        return trainer.history.best + 1
+
+    def _surprise(self, network: CrowdNetwork, lesson: Lesson) -> float:
+        """The mean of −log P(r says y | x) over the votes of a lesson, which need not have been learnt from."""
+        torch = need_torch()
+        total, weight = 0.0, 0.0
+        for tasks in torch.arange(len(lesson), device=lesson.inputs.device).split(BLOCK):
+            seen = lesson.see(network, tasks)
+            said = self._said(seen).gather(1, seen.label[:, None])[:, 0]
+            total -= float((seen.weight * said).sum())
+            weight += float(seen.weight.sum())
+        return total / weight
 
     def _place(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> Path | None:
         """The file of this fit in the checkpoint folder."""
@@ -361,11 +419,15 @@ class DeepLearner(Learner):
         A worker who was not seen in training answers as the crowd does.
         """
         rows, place = self._rows(X), self._places_of(workers)
-        found = np.einsum("nk,rkl->nrl", self.predict_proba(rows), self._confusion_by_id(workers))
+        found = np.repeat(self._strangers(self.predict_proba(rows))[:, None], len(place), axis=1)
         seen = np.flatnonzero(place >= 0)
         if len(seen) and len(rows):
             found[:, seen] = self._answers(rows, place[seen])
         return found
+
+    def _strangers(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What a worker who was not seen in training says of tasks with such class probabilities: (tasks, classes)."""
+        return proba @ self.crowd_confusion_
 
     def _answers(self, X: NDArray[np.float64], workers: NDArray[np.intp]) -> NDArray[np.float64]:
         """What workers, by position, say of rows of features: (tasks, workers, classes)."""

@@ -83,6 +83,7 @@ class CCC(CrowdLayer):
     """
 
     references: ClassVar[tuple[str, ...]] = ("zhang2024coupled",)
+    foretells: ClassVar[bool] = False
 
     variant: Literal["matrix"] = field(
         default="matrix", metadata={"help": "as in crowd-layer; corrections are of matrices"}
@@ -123,7 +124,7 @@ class CCC(CrowdLayer):
         groups = [
             group for each in (network, twin) for group in each.groups(self.worker_learning_rate, self.l2 / len(lesson))
         ]
-        settings = self._settings(len(lesson), self.random_state, is_small=network.is_small)
+        settings = self._settings(self.random_state, is_small=network.is_small)
         trainer = Trainer(both, settings, groups=groups, checkpoint=place, what=type(self).__name__)
         coupled = _Coupled(self, (network, twin), lesson, trainer)
         trainer.run(coupled.loss, len(lesson), validate=self._validate(lesson))

@@ -69,6 +69,7 @@ class CoupledView(DeepLearner):
     """
 
     references: ClassVar[tuple[str, ...]] = ("li2020coupled",)
+    foretells: ClassVar[bool] = False
 
     beta: float = field(
         default=1.5, metadata={"help": "tasks left out, per task that is expected to be labelled wrongly"}
@@ -95,7 +96,7 @@ class CoupledView(DeepLearner):
         groups = [group for each in (network, twin) for group in each.groups(None, self.l2 / len(lesson))]
         views = _Views(self, (network, twin), lesson)
         both.register_buffer("by_features", torch.from_numpy(views.first.argmax(axis=1)))  # kept with the weights
-        settings = self._settings(len(lesson), self.random_state, is_small=network.is_small)
+        settings = self._settings(self.random_state, is_small=network.is_small)
         trainer = Trainer(both, settings, groups=groups, checkpoint=place, what=type(self).__name__)
         warm = trainer.settings.epochs // 5 if self.warmup is None else self.warmup
         trainer.run(lambda tasks: views.loss(tasks, trainer, warm), len(lesson), validate=self._validate(lesson))

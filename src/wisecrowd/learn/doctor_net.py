@@ -152,6 +152,7 @@ class DoctorNet(DeepLearner):
         for name, each in network.module.named_parameters():
             each.requires_grad_(name == "own.w")
         stage = replace(self, epochs=self.weight_epochs, worker_learning_rate=self.weight_learning_rate)
+        stage.epochs_ = self.weight_epochs
         file = None if place is None else place.with_stem(f"{place.stem}-weights")
         trainer = stage._new_trainer(network, len(lesson), self.random_state, file)
         member = _places(self.committee_, self.n_workers_, lesson.inputs)

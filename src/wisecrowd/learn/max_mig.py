@@ -61,6 +61,7 @@ class MaxMIG(DeepLearner):
     """
 
     references: ClassVar[tuple[str, ...]] = ("cao2019maxmig",)
+    foretells: ClassVar[bool] = False
 
     prior: Any = field(
         default="estimate",

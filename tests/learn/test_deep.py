@@ -1,0 +1,105 @@
+"""What all networks that learn how workers err have in common: truth that is known, epochs, what is held out, and hidden."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("torch")
+
+from wisecrowd import CCC, CrowdLayer
+from wisecrowd.errors import UsageError
+from wisecrowd.learn._deep import DeepLearner, each_epoch
+from wisecrowd.registry import methods
+from wisecrowd.simulate import Simulation
+
+QUICK: dict[str, Any] = {"epochs": 6, "hidden": 16}
+
+
+def test_known_truth_teaches(made: Simulation, X: pd.DataFrame) -> None:
+    """Truth that contradicts the votes is believed, and tells that their workers are wrong."""
+    wrong = made.truth.map(dict(zip(made.crowd.classes, [*made.crowd.classes[1:], made.crowd.classes[0]], strict=True)))
+    settings: dict[str, Any] = {"epochs": 60, "hidden": 32}
+    model = CrowdLayer(**settings).fit(X, made.crowd, truth=wrong)
+    assert model.score(X, wrong) > 0.8
+    assert model.score(X, made.truth) < 0.15
+    assert (model.labels_ == wrong).all()
+
+
+def test_hidden_votes_choose_the_number_of_epochs_and_all_votes_are_learnt(made: Simulation, X: pd.DataFrame) -> None:
+    model = CrowdLayer(epochs="auto", hidden=16, learning_rate=0.01).fit(X, made.crowd)
+    hidden = model.search_["hidden"].to_numpy()
+    assert model.epochs_ == hidden.argmax() + 1 == len(model.history_)
+    assert len(hidden) == min(500, model.epochs_ + 30)
+    same = CrowdLayer(epochs=model.epochs_, hidden=16, learning_rate=0.01).fit(X, made.crowd)
+    assert np.array_equal(same.posterior_, model.posterior_)
+
+
+def test_a_search_for_epochs_goes_on_after_a_kill(made: Simulation, X: pd.DataFrame, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"epochs": "auto", "hidden": 16, "learning_rate": 0.01}
+    whole = CrowdLayer(**settings).fit(X, made.crowd)
+    for _ in range(2):
+        again = CrowdLayer(checkpoint=str(tmp_path), **settings).fit(X, made.crowd)
+        assert np.array_equal(again.posterior_, whole.posterior_)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("name", [name for name, kind in methods("learn").items() if issubclass(kind, DeepLearner)])
+def test_every_network_can_search_for_epochs_or_says_why_not(made: Simulation, X: pd.DataFrame, name: str) -> None:
+    kind: Any = methods("learn")[name]
+    model = kind(epochs="auto", hidden=8, learning_rate=0.02, batch_size=128, schedule="constant")
+    if not kind.foretells:
+        with pytest.raises(UsageError, match="say how many epochs"):
+            model.fit(X, made.crowd)
+    else:
+        assert model.fit(X, made.crowd).epochs_ >= 1
+
+
+def test_votes_that_are_held_out_do_not_teach(made: Simulation, X: pd.DataFrame) -> None:
+    model = CrowdLayer(validation=0.3, **QUICK).fit(X, made.crowd)
+    assert model.history_["validation"].between(0, 1).all()
+    held = model._held_out(made.crowd, None)
+    assert held.sum() == round(0.3 * 150)
+    rest = made.crowd[np.flatnonzero(~held)]
+    alone = CrowdLayer(**QUICK).fit(X, rest)
+    np.testing.assert_allclose(alone.predict_proba(X), model.predict_proba(X), atol=1e-6)
+
+
+def test_who_watches_sees_every_epoch_and_changes_nothing(made: Simulation, X: pd.DataFrame) -> None:
+    rows, seen = X.to_numpy(), []
+    with each_epoch(lambda model: seen.append(model.classify(rows))):
+        watched = CrowdLayer(**QUICK).fit(X, made.crowd)
+    alone = CrowdLayer(**QUICK).fit(X, made.crowd)
+    assert len(seen) == 6
+    assert np.array_equal(seen[-1], alone.predict_proba(X))
+    assert np.array_equal(watched.posterior_, alone.posterior_)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"validation": 1.0}, "validation must be a share"),
+        ({"validation": 0.001}, "leaves none to hold out"),
+        ({"keep": "selected"}, "validation=0.1"),
+        ({"keep": "first"}, "keep must be"),
+        ({"epochs": 0}, "epochs must be 1 or more"),
+        ({"epochs": "auto", "schedule": "cosine"}, "schedule='constant'"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"l2": -1.0}, "l2"),
+        ({"precision": "half"}, "precision"),
+    ],
+)
+def test_settings_are_checked(made: Simulation, X: pd.DataFrame, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        CrowdLayer(**settings).fit(X, made.crowd)
+
+
+def test_ccc_says_that_hidden_votes_cannot_choose_for_it(made: Simulation, X: pd.DataFrame) -> None:
+    with pytest.raises(UsageError, match="CCC"):
+        CCC(epochs="auto").fit(X, made.crowd)
+    assert "epochs" in {each.name for each in dataclasses.fields(CCC)}
