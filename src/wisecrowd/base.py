@@ -213,6 +213,8 @@ class Learner(Inference):
     True
     """
 
+    without_workers: ClassVar[str] = "cmm"
+
     def fit(self, X: Any, crowd: Any, *, truth: Any = None) -> Self:
         """Learn from features and votes.
 
@@ -281,6 +283,8 @@ class Learner(Inference):
 
     def _places_of(self, workers: Any) -> NDArray[np.intp]:
         """Positions of some workers (by id), −1 of those who were not seen in training."""
+        if isinstance(workers, str):
+            raise UsageError(f"a list of worker ids was wanted; got {workers!r}. For one worker: [{workers!r}]")
         wanted = pd.Index(workers)
         return np.full(len(wanted), -1) if self.worker_index_ is None else self.worker_index_.get_indexer(wanted)
 

@@ -34,6 +34,8 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
     'majority-vote'
     """
 
+    #: The method to use where nobody knows who cast which vote.
+    without_workers: ClassVar[str] = "majority-vote"
     #: What to call it on the command line; from the class's file, so that a name exists once.
     name: ClassVar[str] = ""
     #: Keys into ``references.bib``.
@@ -140,7 +142,7 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
             raise InputError(f"{title} averages numbers, but these labels are classes; read them with numeric=True")
         if self.needs_workers and not votes.has_workers:
             raise InputError(
-                f"{title} must know who cast each vote, and this crowd has no worker ids; use majority-vote"
+                f"{title} must know who cast each vote, and this crowd has no worker ids; use {self.without_workers}"
             )
         if votes.n_labels == 0:
             raise InputError(f"{title} needs votes, and this crowd has none")

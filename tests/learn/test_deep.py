@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("torch")
 
 from wisecrowd import CCC, CrowdLayer
+from wisecrowd._torch import need_torch
 from wisecrowd.errors import UsageError
 from wisecrowd.learn._deep import DeepLearner, each_epoch
 from wisecrowd.registry import methods
@@ -80,6 +81,52 @@ def test_who_watches_sees_every_epoch_and_changes_nothing(made: Simulation, X: p
     assert np.array_equal(watched.posterior_, alone.posterior_)
 
 
+def ends_in_softmax(shape: tuple[int, ...], n_classes: int) -> Any:
+    nn = need_torch().nn
+    return nn.Sequential(nn.Linear(*shape, 8), nn.ReLU(), nn.Linear(8, n_classes), nn.Softmax(-1))
+
+
+def test_a_network_ends_in_a_linear_layer_wherever_that_was_declared(made: Simulation, X: pd.DataFrame) -> None:
+    nn = need_torch().nn
+
+    class Backwards(nn.Module):  # type: ignore[misc,name-defined]  # torch is not imported here
+        def __init__(self) -> None:
+            super().__init__()
+            self.out, self.inner, self.unused = nn.Linear(8, 3), nn.Linear(4, 8), nn.Linear(2, 2)
+
+        def forward(self, rows: Any) -> Any:
+            return self.out(self.inner(rows).relu())
+
+    model = CrowdLayer(classifier=Backwards(), **QUICK).fit(X, made.crowd)
+    assert model.network_.head.weight.shape == (3, 8)
+    with pytest.raises(UsageError, match="must end in a linear layer"):
+        CrowdLayer(classifier=ends_in_softmax, **QUICK).fit(X, made.crowd)
+
+
+def test_frozen_layers_stay_as_they_are(made: Simulation, X: pd.DataFrame) -> None:
+    torch = need_torch()
+    body = torch.nn.Linear(4, 8).requires_grad_(False)
+    net = torch.nn.Sequential(body, torch.nn.ReLU(), torch.nn.Linear(8, 3))
+    model = CrowdLayer(classifier=net, **QUICK).fit(X, made.crowd)
+    assert torch.equal(model.network_.trunk[0].weight, body.weight)
+    assert not torch.equal(model.network_.head.weight, net[2].weight)
+
+
+def test_functions_of_one_name_have_checkpoints_of_their_own(made: Simulation, X: pd.DataFrame, tmp_path: Path) -> None:
+    nn = need_torch().nn
+
+    def made_with(activation: Any) -> Any:
+        return lambda shape, k: nn.Sequential(nn.Linear(*shape, 8), activation, nn.Linear(8, k))
+
+    for activation in (nn.Tanh(), nn.ReLU()):
+        choice = made_with(activation)
+        kept = CrowdLayer(classifier=choice, checkpoint=str(tmp_path), **QUICK).fit(X, made.crowd)
+        alone = CrowdLayer(classifier=choice, **QUICK).fit(X, made.crowd)
+        assert np.array_equal(kept.posterior_, alone.posterior_)
+    with pytest.raises(UsageError, match="is a file"):
+        CrowdLayer(checkpoint=str(next(tmp_path.iterdir())), **QUICK).fit(X, made.crowd)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -87,11 +134,15 @@ def test_who_watches_sees_every_epoch_and_changes_nothing(made: Simulation, X: p
         ({"validation": 0.001}, "leaves none to hold out"),
         ({"keep": "selected"}, "validation=0.1"),
         ({"keep": "first"}, "keep must be"),
-        ({"epochs": 0}, "epochs must be 1 or more"),
+        ({"epochs": 0}, "epochs must be a whole number from 1"),
         ({"epochs": "auto", "schedule": "cosine"}, "schedule='constant'"),
         ({"dropout": 1.0}, "dropout"),
         ({"l2": -1.0}, "l2"),
         ({"precision": "half"}, "precision"),
+        ({"epochs": "5"}, "epochs must be a whole number"),
+        ({"batch_size": 0}, "batch_size must be 1 or more"),
+        ({"l2": float("nan")}, "l2"),
+        ({"optimiser": "lazyadam"}, "optimiser must be"),
     ],
 )
 def test_settings_are_checked(made: Simulation, X: pd.DataFrame, settings: dict[str, Any], message: str) -> None:

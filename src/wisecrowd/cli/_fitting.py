@@ -232,6 +232,8 @@ def how(fitted: Inference) -> str:
     passes = getattr(fitted, "n_iter_", None)
     if passes is None:
         return f"{fitted.name}, {fitted.fit_seconds_:.2f} s"
+    if hasattr(fitted, "history_"):  # it does not converge: it is trained for as long as it is told
+        return f"{fitted.name}, trained for {counted(passes, 'epoch')}, {fitted.fit_seconds_:.2f} s"
     ended = "converged after" if getattr(fitted, "converged_", True) else "stopped before it converged, after"
     if getattr(fitted, "tol", 1) == 0:  # so many passes were asked for
         ended = "after"

@@ -55,7 +55,7 @@ class CrowdNetwork:
         self.standardiser = Standardiser()
         whole = build(choice, shape, n_classes, hidden, dropout)
         self.module: nn.Module = torch.nn.Module()
-        self.module.trunk, self.module.head = _halves(whole) if has_head else (whole, torch.nn.Identity())
+        self.module.trunk, self.module.head = _halves(whole, shape) if has_head else (whole, torch.nn.Identity())
         self.module.own = torch.nn.Module()
         self.tables: dict[str, tuple[int, ...]] = {}
         self.sparse: list[str] = []
@@ -196,17 +196,35 @@ class CrowdNetwork:
         self.module.load_state_dict(weights)
 
 
-def _halves(whole: nn.Module) -> tuple[nn.Module, nn.Module]:
-    """The network without its last linear layer, and that layer."""
-    nn = need_torch().nn
-    if isinstance(whole, nn.Linear):
-        return nn.Identity(), whole
-    linear = [name for name, part in whole.named_modules() if isinstance(part, nn.Linear)]
-    if not linear:
-        raise UsageError("the network must end in a linear layer, torch.nn.Linear; it has none")
+def _halves(whole: nn.Module, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
+    """The network without the linear layer that it ends in, and that layer, which is found by trying."""
+    torch = need_torch()
+    if isinstance(whole, torch.nn.Linear):
+        return torch.nn.Identity(), whole
+    gave: dict[str, Tensor] = {}
+    hooks = [
+        part.register_forward_hook(lambda _part, _inputs, output, name=name: gave.__setitem__(name, output))
+        for name, part in whole.named_modules()
+        if isinstance(part, torch.nn.Linear)
+    ]
+    whole.eval()
+    try:
+        with torch.no_grad():
+            found = whole(torch.zeros(2, *shape))
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        raise UsageError(f"the network cannot take rows of shape {shape}: {str(error).splitlines()[0]}") from error
+    finally:
+        for hook in hooks:
+            hook.remove()
+    last = [name for name, output in gave.items() if output is found]
+    if not last:
+        raise UsageError(
+            "the network must end in a linear layer, torch.nn.Linear, whose output is the logits; what this one gives comes "
+            "from something else (a softmax at the end is not wanted: it is applied afterwards)"
+        )
     trunk = copy.deepcopy(whole)
-    parent, _, name = linear[-1].rpartition(".")
+    parent, _, name = last[0].rpartition(".")
     holder = trunk.get_submodule(parent)
     head = getattr(holder, name)
-    setattr(holder, name, nn.Identity())
+    setattr(holder, name, torch.nn.Identity())
     return trunk, head

@@ -101,9 +101,10 @@ class DeepLearner(Learner):
     With ``validation``, the votes on some tasks are held out, and every epoch is scored by how many of them say what the
     network predicts: ``history_`` has the curve. ``keep="selected"`` takes the weights of the best epoch instead of the last.
 
-    ``posterior_`` is what features and votes say together, q_i(k) ∝ f_k(x_i) Π_r π_r[k, y_ir], with π the workers' confusion
-    matrices: the model's own where it has such, otherwise estimated from f and the votes and drawn toward the crowd's.
-    The network has seen the votes of the tasks that it was trained on, so that this is surer than it should be.
+    ``posterior_`` is what features and votes say together, q_i(k) ∝ f_k(x_i) Π_r π_r[k, y_ir], with confusion matrices π that
+    are estimated from f and the votes and drawn toward the crowd's: models that have matrices of their own make them
+    sharper than they are, and then labels_ would be worse than what the network says. The network has seen the votes of
+    the tasks that it was trained on, so that this is surer than it should be.
 
     >>> from wisecrowd import CrowdLayer
     >>> issubclass(CrowdLayer, DeepLearner)
@@ -207,11 +208,16 @@ class DeepLearner(Learner):
             raise UsageError(
                 "keep='selected' compares epochs by votes that were held out; say how many: validation=0.1"
             )
-        if self.hidden < 1 or not 0 <= self.dropout < 1 or self.l2 < 0:
+        if self.hidden < 1 or not 0 <= self.dropout < 1 or not self.l2 >= 0:
             raise UsageError(
                 "hidden must be 1 or more, dropout from 0 to below 1, and l2 not negative; "
                 f"got {self.hidden}, {self.dropout} and {self.l2}"
             )
+        if self.batch_size < 1 or not self.learning_rate > 0:
+            raise UsageError(
+                f"batch_size must be 1 or more and learning_rate positive; got {self.batch_size} and {self.learning_rate}"
+            )
+        one_of("optimiser", self.optimiser, ("adam", "adamw", "radam", "sgd"))
         if self.epochs == "auto" and not self.foretells:
             raise UsageError(
                 f"epochs='auto' hides votes and sees how well they are foretold, which the training of {type(self).__name__} does "
@@ -221,14 +227,14 @@ class DeepLearner(Learner):
             raise UsageError(
                 "epochs='auto' finds out when to stop, for which step sizes must not depend on it: schedule='constant'"
             )
-        if self.epochs is not None and self.epochs != "auto" and self.epochs < 1:
-            raise UsageError(f"epochs must be 1 or more, or 'auto'; got {self.epochs}")
+        if self.epochs not in (None, "auto") and not (isinstance(self.epochs, int | np.integer) and self.epochs >= 1):
+            raise UsageError(f"epochs must be a whole number from 1, or 'auto'; got {self.epochs!r}")
 
     def _begin_lesson(
         self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None
     ) -> tuple[CrowdNetwork, Lesson]:
         """A network, and the tasks that teach it."""
-        torch = need_torch(type(self).__name__)
+        torch = need_torch()
         teaches = taught_by(crowd.layout, clamp)
         held = self._held_out(crowd, clamp)
         tasks = np.flatnonzero(teaches & ~held)
@@ -329,7 +335,9 @@ class DeepLearner(Learner):
         """The file of this fit in the checkpoint folder."""
         if self.checkpoint is None:
             return None
-        return own_place(self, self.checkpoint, described(self.classifier), X, crowd, clamp).path
+        # A function is known by its name alone, which two of them may share: what it makes belongs to the name.
+        shown = f"{described(self.classifier)} {self._new_network(self.random_state).module}"
+        return own_place(self, self.checkpoint, shown, X, crowd, clamp).path
 
     def _train(self, network: CrowdNetwork, lesson: Lesson, place: Path | None) -> None:
         """Train, and leave ``network_`` and ``history_``."""

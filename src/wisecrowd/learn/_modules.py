@@ -33,7 +33,8 @@ def build(choice: Any, shape: tuple[int, ...], n_classes: int, hidden: int, drop
     if isinstance(choice, nn.Module):
         module = copy.deepcopy(choice)
         for part in module.modules():
-            if callable(reset := getattr(part, "reset_parameters", None)):
+            frozen = any(not each.requires_grad for each in part.parameters(recurse=False))
+            if not frozen and callable(reset := getattr(part, "reset_parameters", None)):
                 reset()
     elif choice == "linear":
         module = nn.Linear(shape[0], n_classes)

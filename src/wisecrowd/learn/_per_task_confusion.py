@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,8 @@ from wisecrowd.crowd import Crowd
 from wisecrowd.em import clamped
 from wisecrowd.errors import UsageError
 from wisecrowd.learn._ballots import Ballots, PerWorker, Seen, as_log_probability
-from wisecrowd.learn._classifying import taught_by
 from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
 from wisecrowd.learn._deep import DeepLearner
-from wisecrowd.learn._em import CLIP, posterior_of
 from wisecrowd.learn.training import OptimiserName, ScheduleName
 
 if TYPE_CHECKING:
@@ -37,11 +35,11 @@ class PerTaskConfusion(DeepLearner):
     says. Workers start alike, and V at zero, so that with b = log η(K − 1)/(1 − η) everybody is right with
     probability η at first, whatever the task.
 
-    By default they are trained as their authors train on features: RAdam, with a step of 0.01 that falls along a cosine.
+    By default they are trained as their authors train on features: RAdam, with a step of 0.01 that falls along a cosine, for
+    50 epochs. A matrix for every task and worker can explain anything: with few hundred tasks that is far too long.
 
-    ``posterior_`` takes each vote by the matrix of its own task, q_i(k) ∝ f_k(x_i) Π_r π_ir[k, y_ir]. ``confusion_`` is
-    the mean of a worker's matrices over the tasks that he voted on, each true class weighted by how probable it is:
-    π_r[k] = Σ_i f_k(x_i) π_ir[k] / Σ_i f_k(x_i).
+    ``confusion_`` is the mean of a worker's matrices over the tasks that he voted on, each true class weighted by how
+    probable it is: π_r[k] = Σ_i f_k(x_i) π_ir[k] / Σ_i f_k(x_i).
 
     >>> from wisecrowd import MaDL
     >>> issubclass(MaDL, PerTaskConfusion)
@@ -55,6 +53,9 @@ class PerTaskConfusion(DeepLearner):
 
     optimiser: OptimiserName = field(
         default="radam", metadata={"help": "of the network: 'adam', 'adamw', 'radam' or 'sgd'"}
+    )
+    epochs: int | Literal["auto"] | None = field(
+        default=50, metadata={"help": "times through all tasks: a number, or 'auto', by hidden votes"}
     )
     learning_rate: float = field(default=1e-2, metadata={"help": "step size"})
     schedule: ScheduleName = field(
@@ -121,36 +122,27 @@ class PerTaskConfusion(DeepLearner):
 
     def _conclude(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
         super()._conclude(X, crowd, clamp)
-        expected = np.maximum(self._predict_proba(X), CLIP)
-        expected /= expected.sum(axis=1, keepdims=True)
-        log_prior = np.log(expected)
-        evidence = self._look_back(X, crowd, clamped(expected, clamp))
-        posterior, _ = posterior_of(log_prior + evidence, taught_by(crowd.layout, clamp), clamp)
-        self._learn(crowd, posterior)
+        self.matrices_ = self._mean_matrices(X, crowd, clamped(self._predict_proba(X), clamp))
 
-    def _look_back(self, X: NDArray[np.float64], crowd: Crowd, share: NDArray[np.float64]) -> NDArray[np.float64]:
-        """log Π_r π_ir[k, y_ir] of every task, (tasks, classes); leaves the mean matrix of every worker."""
+    def _mean_matrices(self, X: NDArray[np.float64], crowd: Crowd, share: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The mean of every worker's matrices over the tasks that they labelled: (workers, true, said)."""
         torch, network = need_torch(), self.network_
         n_workers, n_classes = self.n_workers_, crowd.n_classes
-        evidence = np.zeros((crowd.n_tasks, n_classes))
         said, met = np.zeros((n_workers, n_classes, n_classes)), np.zeros((n_workers, n_classes))
-        ballots = Ballots.of(crowd, like=network.module.head.weight)  # type: ignore[arg-type,union-attr]  # a Linear
+        ballots = Ballots.of(crowd, like=network.head.weight)
         per_task = crowd.n_labels // max(1, crowd.n_tasks) + 1
         begun = 0
         for _, hidden, _ in network.blocks(X, size=max(1, CELLS // (per_task * n_classes**2))):
             row, *votes = ballots.on(torch.arange(begun, begun + len(hidden), device=hidden.device))
             log_matrices = self._log_matrices(network, self._embedded(network, votes[0]), hidden[row])
             log_pi = log_matrices.double().cpu().numpy()
-            worker, label, weight = (each.cpu().numpy() for each in votes)
+            worker, _, weight = (each.cpu().numpy() for each in votes)
             task = begun + row.cpu().numpy()
-            here = weight[:, None] * log_pi[np.arange(len(task)), :, label]
-            np.add.at(evidence, task, here)
             mass = weight[:, None] * share[task]
             np.add.at(met, worker, mass)
             np.add.at(said, worker, mass[:, :, None] * np.exp(log_pi))
             begun += len(hidden)
-        self.matrices_ = _means(said, met)
-        return evidence
+        return _means(said, met)
 
     def confusion_of(self, workers: Any) -> NDArray[np.float64]:
         """Mean confusion matrices of some workers, by position: (chosen workers, true, said)."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from wisecrowd.base import Learner
 from wisecrowd.crowd import Crowd
 from wisecrowd.em import Statistics, Step
+from wisecrowd.errors import UsageError
 from wisecrowd.learn._checkpoint import Arrays, Checkpoint, fingerprint
 from wisecrowd.learn.classifiers import SoftClassifier
 from wisecrowd.learn.networks import Network
@@ -28,6 +29,8 @@ def own_place(
     """A file in the folder for this fit alone, named by all that it depends on: other fits, say of cross-validation,
     have theirs beside it. ``shown`` describes the classifier.
     """
+    if Path(folder).is_file():
+        raise UsageError(f"checkpoint names a folder to keep files in, and {folder} is a file; name another place")
     settings = {each.name: getattr(method, each.name) for each in fields(method) if each.name not in LEFT_OUT}
     votes = (crowd.task, crowd.worker, crowd.label, crowd.weight, crowd.n_tasks, crowd.n_classes)
     name = fingerprint(X, *votes, clamp, shown, settings)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd import kernels, matrices
 from wisecrowd._torch import need_torch
-from wisecrowd.crowd import Crowd, Pairs
+from wisecrowd.crowd import Crowd
 from wisecrowd.em import vote_shares
 from wisecrowd.errors import UsageError, one_of
 from wisecrowd.learn._ballots import PerWorker, Seen, as_log_probability
@@ -78,13 +78,6 @@ class StochasticLearner(DeepLearner):
             place = torch.from_numpy(workers.astype(np.int64)).to(network.own.A.device)
             found: NDArray[np.float64] = as_log_probability(network.rows_of("A", place).double()).exp().cpu().numpy()
         return found
-
-    def _said_of(self, pairs: Pairs, tally: NDArray[np.float64]) -> NDArray[np.float64]:
-        said = np.empty(tally.shape)
-        for rows in matrices.blocks(len(pairs), tally.shape[1] ** 2):
-            workers, which = np.unique(pairs.worker[rows], return_inverse=True)
-            said[rows] = self._own_matrices(workers)[which, :, pairs.label[rows]]
-        return said
 
 
 def start_from_votes(network: CrowdNetwork, name: str, crowd: Crowd) -> None:

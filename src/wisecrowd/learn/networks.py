@@ -38,8 +38,9 @@ class Network(SoftClassifier):
     ``epochs`` times; a later one, with other targets, goes on from the weights and the moments of the optimiser that
     the one before left, ``epochs_per_fit`` times. In single precision; same seed, same bits.
 
-    A torch module is taken as an architecture: copied, and its layers drawn anew. To start from trained weights, give
-    a function that returns the module. A module of your own takes rows in the shape that they are given in (images
+    A torch module is taken as an architecture: copied, and its layers drawn anew, but for those that are frozen
+    (``requires_grad_(False)``), which stay as they are. To start from trained weights, give a function that returns the
+    module. A module of your own takes rows in the shape that they are given in (images
     with channels first) and gives logits.
 
     >>> X, targets = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([[1, 0], [0.8, 0.2], [0.3, 0.7], [0, 1]])
