@@ -10,7 +10,7 @@ import pytest
 from wisecrowd import AnnotMix, Crowd
 from wisecrowd.errors import UsageError
 from wisecrowd.learn import _checkpoint, annot_mix
-from wisecrowd.learn.annot_mix import mixing
+from wisecrowd.learn._mixing import mixing
 from wisecrowd.simulate import Simulation
 
 torch = pytest.importorskip("torch")

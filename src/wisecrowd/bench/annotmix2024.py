@@ -17,7 +17,7 @@ from wisecrowd.bench.entries import code_digest
 from wisecrowd.datasets import Dataset
 from wisecrowd.errors import InputError
 from wisecrowd.learn._chance import chosen_device, own_chance
-from wisecrowd.learn.annot_mix import mixing
+from wisecrowd.learn._mixing import mixing
 from wisecrowd.learn.classifiers import Standardiser
 from wisecrowd.learn.training import Trainer, Training
 from wisecrowd.registry import find

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,6 +10,7 @@ from wisecrowd.crowd import Crowd
 from wisecrowd.errors import UsageError
 from wisecrowd.learn._crowd_network import CrowdNetwork
 from wisecrowd.learn._deep import Lesson
+from wisecrowd.learn._mixing import mixing
 from wisecrowd.learn._per_task_confusion import PerTaskConfusion, said_by, trained_together
 
 if TYPE_CHECKING:
@@ -95,29 +95,3 @@ class AnnotMix(PerTaskConfusion):
         true = truths(classes[known[given]])
         total = (said * said_by(log_p[: len(row)], log_matrices)).sum() + (true * log_p[len(row) :]).sum()
         return -total / (said.sum() + true.sum()).clamp_min(1e-12)
-
-
-def mixing(n_rows: int, alpha: float, like: Tensor) -> Callable[[Tensor], Tensor]:
-    """A function that mixes every row with another one, always the same, in a share that is drawn from Beta(α, α).
-
-    Chance is torch's own stream.
-
-    >>> torch = need_torch()
-    >>> with torch.random.fork_rng():
-    ...     _ = torch.manual_seed(0)
-    ...     mix = mixing(3, 1.0, torch.zeros(0))
-    >>> rows = torch.eye(3)
-    >>> bool((mix(rows).sum(dim=1) == 1).all()), bool((mix(2 * rows) == 2 * mix(rows)).all())
-    (True, True)
-    """
-    torch = need_torch()
-    if alpha == 0 or n_rows == 0:
-        return lambda values: values
-    share = torch.distributions.Beta(alpha, alpha).sample((n_rows,)).to(like)
-    other = torch.randperm(n_rows).to(like.device)
-
-    def mix(values: Tensor) -> Tensor:
-        part = share.view(-1, *[1] * (values.ndim - 1))
-        return part * values + (1 - part) * values[other]
-
-    return mix
