@@ -78,6 +78,10 @@ NOTES: dict[str | tuple[str, str], str] = {
     "documents it, workers differ in accuracy no more than chance makes them. Methods that model workers get nothing from "
     "them.",
     "MajorVote": "Hard labels, drawn among equal votes.",
+    "CCC": "Looks ahead with the last layer alone. On LabelMe it trusts a fifth of the tasks; 100 to 1,600 labels, three "
+    "sizes of the correction, other warm-ups, 5 groups, all layers and no dropout had 83.8 to 84.7 % there at last, in two "
+    "to five seeds each, and on Music all layers had 69.6 %.",
+    "DoctorNet": "On LabelMe above the paper's, which we cannot explain; other features may be the reason.",
     "clean": "The same network on the true classes: the ceiling.",
 }  # fmt: skip
 

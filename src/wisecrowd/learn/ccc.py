@@ -70,6 +70,14 @@ class CCC(CrowdLayer):
     lazy Adam of its own, and dropout is off where trusted tasks are looked at. The program stores "best" warm-up weights
     that are the last ones, and the paper's *best* is chosen on the test set.
 
+    Choose it where workers have few labels each and come in kinds, and a network would learn their noise by heart. On the
+    eight simulated crowds of Zhang et al. (Fashion-MNIST features, 5,400 tasks, ``wisecrowd bench run zhang2024ccc``) its last
+    epoch is above that of all rivals by 2.0 to 6.4 points, and falls from the best by 1.0 to 3.7 where `CrowdLayer` falls by
+    up to 6.1. On real data the gain is smaller: 84.3 ± 0.5 % of LabelMe's test tasks at last (`CrowdLayer` 83.0, the paper's
+    CCC 84.8 ± 0.8), and 70.7 ± 1.1 % of Music's (68.2; the paper's 72.9 ± 0.7), five seeds. There a stronger ridge does as much:
+    with ``l2=30`` plain `CrowdLayer` has 85.4 % on LabelMe. The five patterns are found only in part: an adjusted Rand index of
+    0.17 to 0.62 with five groups.
+
     >>> from wisecrowd import CCC, simulate_crowd
     >>> import numpy as np, pandas as pd
     >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
