@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 EPOCHS, BATCHES, MOST_EPOCHS = 50, 1000, 200
 #: Of epochs that hidden votes choose: the share of votes that is hidden, how many epochs are tried, and how many in vain.
 HIDDEN, TRIED, IN_VAIN = 0.2, 500, 30
+#: Passes in which the workers' matrices and the posterior settle, the network being what it is.
+PASSES = 5
 #: Votes that are answered at once when workers' answers are predicted.
 ANSWERS = 2**16
 
@@ -393,10 +395,12 @@ class DeepLearner(Learner):
         """The posterior of tasks with votes."""
         expected = np.maximum(self._predict_proba(X), CLIP)
         expected /= expected.sum(axis=1, keepdims=True)
-        tally = kernels.tally(crowd.layout, clamped(expected, clamp))
-        toward = matrices.pooled(tally, crowd.pairs)
-        self.strength_ = matrices.strength_of(tally, crowd.pairs, toward)
-        posterior, _ = e_step(crowd.layout, expected, self._said_of(crowd.pairs, tally), clamp)
+        posterior = clamped(expected, clamp)
+        for _ in range(PASSES):  # EM over the matrices, with what the network expects as the prior of each task
+            tally = kernels.tally(crowd.layout, posterior)
+            toward = matrices.pooled(tally, crowd.pairs)
+            self.strength_ = matrices.strength_of(tally, crowd.pairs, toward)
+            posterior, _ = e_step(crowd.layout, expected, self._said_of(crowd.pairs, tally), clamp)
         self._learn(crowd, posterior)
 
     def _said_of(self, pairs: Pairs, tally: NDArray[np.float64]) -> NDArray[np.float64]:
