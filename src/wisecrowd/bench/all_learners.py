@@ -56,20 +56,6 @@ ENTRIES: dict[str, Entry] = {
     "two-stage": FitLearner("two-stage"),
     "two-stage, soft vote": FitLearner("two-stage", {"aggregator": "majority-vote"}),
     "two-stage, network": FitLearner("two-stage", {"classifier": "mlp"}),
-    "crowd-layer": FitLearner("crowd-layer"),
-    "ccc": FitLearner("ccc"),
-    "conal": FitLearner("conal"),
-    "crowd-ar": FitLearner("crowd-ar"),
-    "union-net": FitLearner("union-net"),
-    "doctor-net": FitLearner("doctor-net"),
-    "max-mig": FitLearner("max-mig"),
-    "trace-reg": FitLearner("trace-reg"),
-    "ccem": FitLearner("ccem"),
-    "geo-crowd-net": FitLearner("geo-crowd-net"),
-    "madl": FitLearner("madl"),
-    "annot-mix": FitLearner("annot-mix"),
-    "coupled-view": FitLearner("coupled-view"),
-    "mmlc": FitLearner("mmlc"),
 }
 
 
