@@ -103,7 +103,7 @@ class OnTargets:
 
     def identity(self) -> Any:
         """Settings, and the code that trains."""
-        return [self.aggregator, self.alpha, code_digest(__name__), code_digest("wisecrowd.learn.annot_mix")]
+        return [self.aggregator, self.alpha, code_digest(__name__), code_digest("wisecrowd.learn._mixing")]
 
 
 def learner(method: str, **settings: Any) -> FitLearner:
