@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 from collections.abc import Callable
@@ -12,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from wisecrowd.base import Learner
     from wisecrowd.datasets import Dataset
 
 # `--hypothesis-profile search` looks further, with fresh examples each time, when there is time to look.
@@ -62,18 +62,24 @@ def dataset(data_folder: Path) -> Callable[[str], Dataset]:
 
 
 @pytest.fixture(scope="session")
-def quick() -> Callable[[str], Learner]:
-    """A learner by name, with settings under which it is quick: small, and in double precision, for the order of sums
+def quick() -> Callable[[str], Any]:
+    """A learner or completer by name, with settings under which it is quick: small, and in double precision, for the order of sums
     moves single ones.
     """
+    from wisecrowd import MMLC
+    from wisecrowd.completion import Completer
     from wisecrowd.learn._deep import DeepLearner
-    from wisecrowd.registry import methods
+    from wisecrowd.registry import find
 
     deep = {"epochs": 20, "batch_size": 16, "hidden": 16, "learning_rate": 0.01, "precision": "double"}
 
-    def made(name: str) -> Learner:
-        kind: Any = methods("learn")[name]
-        found: Learner = kind(**deep) if issubclass(kind, DeepLearner) else kind()
+    def made(name: str) -> Any:
+        kind: Any = find(name)
+        has = {field.name for field in dataclasses.fields(kind)}
+        if "learner" in has:  # a completer that has one
+            return kind(learner=MMLC(**deep))
+        small = issubclass(kind, DeepLearner | Completer)
+        found = kind(**{key: value for key, value in deep.items() if key in has} if small else {})
         return found.set_params(max_iter=2) if name == "concord" else found
 
     return made

@@ -33,6 +33,7 @@ _HOME = {
     "CrowdLayer": "learn.crowd_layer",
     "DEWSMV": "aggregate.dewsmv",
     "DLEM": "learn.dlem",
+    "DSFill": "complete.ds_fill",
     "DSWorkerClusters": "aggregate.ds_worker_clusters",
     "DawidSkene": "aggregate.dawid_skene",
     "DoctorNet": "learn.doctor_net",
@@ -40,6 +41,7 @@ _HOME = {
     "FastDS": "aggregate.fast_ds",
     "FixedDifficulty": "learn.fixed_difficulty",
     "GLAD": "aggregate.glad",
+    "GMV": "complete.gmv",
     "GTIC": "aggregate.gtic",
     "GeoCrowdNet": "learn.geo_crowd_net",
     "HDS": "aggregate.hds",
@@ -117,6 +119,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.aggregate.zencrowd import ZenCrowd as ZenCrowd
     from wisecrowd.aggregate.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
     from wisecrowd.citation import cite as cite
+    from wisecrowd.complete.ds_fill import DSFill as DSFill
+    from wisecrowd.complete.gmv import GMV as GMV
     from wisecrowd.crowd import Crowd as Crowd
     from wisecrowd.datasets import fetch_dataset as fetch_dataset
     from wisecrowd.datasets import list_datasets as list_datasets

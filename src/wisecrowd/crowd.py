@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd import vocabulary as vocab
 from wisecrowd._building import Buildable, Vocabulary, as_table
+from wisecrowd._dividing import Divisible
 from wisecrowd._rows import Duplicates, Rows, as_codes, as_marks, as_weights, counting_order
-from wisecrowd.errors import InputError, UsageError, one_of, some
+from wisecrowd.errors import UsageError, one_of
 
 if TYPE_CHECKING:
     from wisecrowd.kernels import Layout
@@ -60,7 +59,7 @@ class Pairs:
         return np.flatnonzero(np.diff(self.worker, prepend=-1))
 
 
-class Crowd(Buildable):
+class Crowd(Buildable, Divisible):
     """Sparse votes over three vocabularies: row ``n`` reads "worker ``workers[worker[n]]`` said that
     task ``tasks[task[n]]`` is of class ``classes[label[n]]``, with weight ``weight[n]``".
 
@@ -108,11 +107,7 @@ class Crowd(Buildable):
             as_marks(observed),
         )
         rows = rows.sorted(len(self.tasks), self._n_workers, duplicates, self._name_duplicates)
-        self.task, self.worker, self.label = rows.task, rows.worker, rows.label
-        self._weight, self._observed = rows.weight, rows.observed
-        for array in rows:
-            if array is not None:
-                array.setflags(write=False)
+        self._hold(rows)
 
     # ------------------------------------------------------------------ size and form
 
@@ -246,141 +241,6 @@ class Crowd(Buildable):
             sha.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
         return sha.hexdigest()
 
-    # ------------------------------------------------------------------ smaller and larger crowds
-
-    def __getitem__(self, index: Any) -> Self:
-        """The sub-crowd of some tasks (slice, integer or boolean index), in the order of the index."""
-        if isinstance(index, tuple) and len(index) == 2 and index[1] is Ellipsis:  # how scikit-learn indexes arrays
-            index = index[0]
-        positions = np.arange(self.n_tasks)[index if isinstance(index, slice) else np.asarray(index)]
-        if positions.ndim != 1:
-            raise UsageError("index a crowd by a slice, a mask or a list of task positions, for example crowd[[3]]")
-        place = np.full(self.n_tasks, -1, dtype=np.int32)
-        place[positions] = np.arange(len(positions), dtype=np.int32)
-        if len(np.unique(positions)) != len(positions):
-            raise UsageError("a task can be taken only once; draw without replacement")
-        rows = np.flatnonzero(place[self.task] >= 0)
-        return self._replace(rows, task=place[self.task[rows]], tasks=self.tasks[positions])
-
-    def take(self, rows: ArrayLike) -> Self:
-        """The crowd of some rows only (mask or positions), over the same vocabularies.
-
-        >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
-        >>> crowd.take([True, False]).n_labels
-        1
-        """
-        chosen = np.asarray(rows)
-        return self._replace(np.sort(np.arange(self.n_labels)[chosen if chosen.size else slice(0)]))
-
-    def select_workers(self, workers: Iterable[Any]) -> Self:
-        """Keep the votes of some workers; every task stays, also when nobody is left on it.
-
-        >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t2", "bob", "cat")])
-        >>> crowd.select_workers(["ann"])
-        Crowd(1 labels: 2 tasks x 1 workers, 2 classes, 0.5 labels/task)
-        """
-        if self.workers is None:
-            raise UsageError("this crowd has no worker ids, so no worker can be selected")
-        wanted = vocab.as_vocabulary(workers, "worker")
-        position = self.workers.get_indexer(wanted)
-        if (position < 0).any():
-            raise InputError(f"unknown workers: {some(wanted[position < 0])}")
-        place = np.full(len(self.workers), -1, dtype=np.int32)
-        place[position] = np.arange(len(position), dtype=np.int32)
-        rows = np.flatnonzero(place[self._worker_codes] >= 0)
-        return self._replace(rows, worker=place[self._worker_codes[rows]], workers=wanted)
-
-    def only_observed(self) -> Self:
-        """Drop the votes that a completer filled in.
-
-        >>> Crowd.from_triples([("t1", "ann", "cat")]).only_observed().n_labels
-        1
-        """
-        return self.take(self.observed)
-
-    def without_workers(self) -> Self:
-        """Forget who said what: one weighted row per (task, class) that somebody chose.
-
-        >>> Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "cat")]).without_workers()
-        Crowd(2 labels: 1 tasks, no worker ids, 1 classes, 2.0 labels/task)
-        """
-        counts = self.only_observed().votes
-        task, label = np.nonzero(counts)
-        return type(self)(
-            task, None, label, tasks=self.tasks, workers=None, classes=self.classes, weight=counts[task, label],
-            duplicates="keep", tasks_given=self.tasks_given,
-        )  # fmt: skip
-
-    def hide(self, fraction: float = 0.2, *, random_state: int = 0) -> tuple[Self, Self]:
-        """Split the votes at random into (kept, hidden), over the same vocabularies, to validate without gold.
-
-        >>> crowd = Crowd.from_triples([(task, worker, "x") for task in range(10) for worker in "abcde"])
-        >>> kept, hidden = crowd.hide(0.2)
-        >>> kept.n_labels, hidden.n_labels
-        (40, 10)
-        """
-        if not 0 < fraction < 1:
-            raise UsageError(f"fraction must lie between 0 and 1; got {fraction}")
-        hidden = np.zeros(self.n_labels, dtype=bool)
-        count = round(fraction * self.n_labels)
-        hidden[np.random.default_rng(random_state).permutation(self.n_labels)[:count]] = True
-        return self.take(~hidden), self.take(hidden)
-
-    def shards(self, n: int) -> list[Self]:
-        """Split by task into ``n`` crowds of about equally many votes, over the same workers and classes.
-
-        >>> crowd = Crowd.from_triples([(task, "ann", "x") for task in range(10)])
-        >>> [len(shard) for shard in crowd.shards(3)]
-        [3, 4, 3]
-        """
-        if n < 1:
-            raise UsageError(f"a crowd splits into one shard or more; got {n}")
-        cuts = np.searchsorted(self.offset, np.linspace(0, self.n_labels, n + 1)[1:-1].round())
-        edges = [0, *np.maximum.accumulate(cuts).tolist(), self.n_tasks]
-        return [self[start:stop] for start, stop in pairwise(edges)]
-
-    @classmethod
-    def concat(cls, crowds: Sequence[Crowd], *, duplicates: Duplicates = "error") -> Self:
-        """One crowd of all votes; vocabularies are united by id.
-
-        >>> ann = Crowd.from_triples([("t1", "ann", "cat")])
-        >>> bob = Crowd.from_triples([("t1", "bob", "dog")])
-        >>> Crowd.concat([ann, bob])
-        Crowd(2 labels: 1 tasks x 2 workers, 2 classes, 2.0 labels/task)
-        """
-        if not crowds:
-            raise UsageError("concat wants at least one crowd")
-        if len({(crowd.has_workers, crowd.is_numeric) for crowd in crowds}) > 1:
-            raise UsageError("only crowds of one form can be joined: all with worker ids or none, all numeric or none")
-        first = crowds[0]
-        tasks = vocab.union([crowd.tasks for crowd in crowds])
-        workers = (
-            None
-            if first.workers is None
-            else vocab.union([crowd.workers for crowd in crowds if crowd.workers is not None])
-        )
-        classes = (
-            None
-            if first.classes is None
-            else vocab.union([crowd.classes for crowd in crowds if crowd.classes is not None])
-        )
-
-        def joined(codes: Sequence[NDArray[Any]], old: Sequence[pd.Index], new: pd.Index) -> NDArray[Any]:
-            return np.concatenate([new.get_indexer(index)[code] for code, index in zip(codes, old, strict=True)])
-
-        return cls(
-            joined([crowd.task for crowd in crowds], [crowd.tasks for crowd in crowds], tasks),
-            None if workers is None else joined(
-                [crowd._worker_codes for crowd in crowds], [vocab.as_index(crowd.workers) for crowd in crowds], workers),
-            np.concatenate([crowd.label for crowd in crowds]) if classes is None else joined(
-                [crowd.label for crowd in crowds], [vocab.as_index(crowd.classes) for crowd in crowds], classes),
-            tasks=tasks, workers=workers, classes=classes,
-            weight=np.concatenate([c.weight for c in crowds]) if any(c.is_weighted for c in crowds) else None,
-            observed=np.concatenate([c.observed for c in crowds]),
-            duplicates=duplicates if first.has_workers else "keep",
-            tasks_given=all(crowd.tasks_given for crowd in crowds) and tasks is first.tasks,
-        )  # fmt: skip
-
     # ------------------------------------------------------------------ out again
 
     def to_frame(self) -> pd.DataFrame:
@@ -425,27 +285,22 @@ class Crowd(Buildable):
 
     # ------------------------------------------------------------------ inside
 
+    def _hold(self, rows: Rows) -> None:
+        """Keep rows that are in order; nobody may change them from here on."""
+        self.task, self.worker, self.label, self._weight, self._observed = rows
+        for array in rows:
+            if array is not None:
+                array.setflags(write=False)
+
+    @property
+    def _rows(self) -> Rows:
+        return Rows(self.task, self.worker, self.label, self._weight, self._observed)
+
     @property
     def _worker_codes(self) -> NDArray[np.int32]:
         if self.worker is None:
             raise UsageError("this crowd has no worker ids")
         return self.worker
-
-    def _replace(self, rows: NDArray[Any], **changed: Any) -> Self:
-        """A crowd of some rows with some fields changed."""
-        fields: dict[str, Any] = {
-            "task": self.task[rows],
-            "worker": None if self.worker is None else self.worker[rows],
-            "label": self.label[rows],
-            "tasks": self.tasks,
-            "workers": self.workers,
-            "classes": self.classes,
-            "weight": None if self._weight is None else self._weight[rows],
-            "observed": None if self._observed is None else self._observed[rows],
-            "duplicates": "keep",  # what was accepted once is not judged again
-            "tasks_given": self.tasks_given,
-        }
-        return type(self)(**(fields | changed))
 
     def _name_duplicates(self, rows: Rows, again: NDArray[np.int64]) -> str:
         task = self.tasks[rows.task[again[0]]]

@@ -1,6 +1,7 @@
 """Fitted methods as folders of arrays, tables and JSON. Nothing is pickled, so a folder from a stranger is only data.
 
-A part with a life of its own, such as a trained classifier, gives ``arrays()``; the method makes it anew from them.
+A part with a life of its own, such as a trained classifier, gives ``arrays()``; the method makes it anew from them. A
+method within a method has a folder within the folder.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ def load(folder: str | os.PathLike[str]) -> Method:
         setattr(method, name, _read_table(source / f"{name}.parquet", kind))
     for name, value in state["learnt"].items():
         setattr(method, name, value)
+    for name in state.get("methods", ()):
+        setattr(method, name, load(source / name))
     for name in state.get("parts", ()):  # last: to make one anew, a method may look at what else it learnt
         with np.load(source / f"{name}.npz", allow_pickle=False) as arrays:
             setattr(method, name, method._revive(name, dict(arrays)))
@@ -83,6 +86,7 @@ def _write(method: Method, folder: Path) -> None:
     tables: dict[str, str] = {}
     learnt: dict[str, Any] = {}
     parts: list[str] = []
+    methods: list[str] = []
     for name, value in vars(method).items():
         if not name.endswith("_"):
             continue
@@ -90,13 +94,17 @@ def _write(method: Method, folder: Path) -> None:
             arrays[name] = value
         elif isinstance(value, pd.Index | pd.Series | pd.DataFrame):
             tables[name] = _write_table(value, folder / f"{name}.parquet")
+        elif isinstance(value, Method):
+            (folder / name).mkdir()
+            _write(value, folder / name)
+            methods.append(name)
         elif hasattr(value, "arrays"):
             np.savez(folder / f"{name}.npz", **value.arrays())
             parts.append(name)
         else:
             learnt[name] = value.item() if isinstance(value, np.generic) else value
     np.savez(folder / "arrays.npz", **arrays)
-    state = {"version": VERSION, **_as_json(method), "tables": tables, "learnt": learnt, "parts": parts}
+    state = {"version": VERSION, **_as_json(method), "tables": tables, "learnt": learnt, "parts": parts, "methods": methods}
     try:
         json.dumps(state, allow_nan=False)
     except (TypeError, ValueError) as error:

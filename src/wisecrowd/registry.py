@@ -9,10 +9,11 @@ from functools import cache
 from types import ModuleType
 
 from wisecrowd.base import Aggregator, Learner, Method
+from wisecrowd.completion import Completer
 from wisecrowd.errors import UsageError, did_you_mean, one_of
 
 #: Packages that hold methods, and the kind of method each holds. One file there is one method.
-KINDS: dict[str, type[Method]] = {"aggregate": Aggregator, "learn": Learner}
+KINDS: dict[str, type[Method]] = {"aggregate": Aggregator, "learn": Learner, "complete": Completer}
 
 
 @cache

@@ -1,0 +1,1 @@
+"""Completers: what workers would have said, one file each."""
