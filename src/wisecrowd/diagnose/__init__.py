@@ -1,0 +1,1 @@
+"""Diagnosis: whom to trust, which tasks are hard, and how far the crowd agrees."""
