@@ -1,0 +1,179 @@
+"""Who answers as somebody else does, more often than how good both are explains."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from wisecrowd import online
+from wisecrowd.crowd import Crowd
+from wisecrowd.em import ConfusionEM
+from wisecrowd.errors import DataWarning, NotConverged
+
+#: Votes that models are fitted to at most while suspects are examined.
+MOST_VOTES = 20_000_000
+#: Share of answers that must be explained by copying, and how unlikely so much sameness must be without it.
+COPIED, UNLIKELY = 0.35, 0.01
+#: Of EM for each pair: three numbers settle soon.
+STEPS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """Pairs of workers who give the same answers too often.
+
+    >>> from wisecrowd import DawidSkene, simulate_crowd
+    >>> made = simulate_crowd(n_tasks=300, workers=["noisy"] * 8 + ["copier(1)"], labels_per_task=5)
+    >>> len(copies(made.crowd, DawidSkene().fit(made.crowd)).found)
+    1
+    """
+
+    pairs: pd.DataFrame
+    """Pairs who agree more with each other than with the others: first, second, common, same, copied (share), evidence."""
+    found: pd.DataFrame
+    """Those of them that copying explains and chance does not."""
+
+
+def copies(crowd: Crowd, fitted: ConfusionEM, *, min_common: int = 10) -> Copies:
+    """Compare every two workers who share ``min_common`` tasks or more and agree more with each other than with others.
+
+    Two explanations of what r and s said of the tasks that they share are weighed against each other. In both, r is right with
+    probability a_r, and errs evenly; the truth of task i is k with the probability q_i(k) that the *other* votes give it.
+
+        apart     s is right with probability a_s, whatever r said
+        copied    with probability c, s says what r said; otherwise as above
+
+    Good workers agree often, and both explain it; where two agree against everybody else, again and again, only copying does.
+    A model that takes copies for independent votes makes experts of whoever copies; so the truth is inferred anew without the
+    second of each two who are suspected, and without the first's own vote.
+    All is fitted by EM. ``evidence`` is the gain in log-likelihood, which must exceed what chance gives with so many pairs.
+    Who copied whom the votes alone cannot tell.
+
+    >>> from wisecrowd import DawidSkene, simulate_crowd
+    >>> made = simulate_crowd(n_tasks=300, workers=["noisy"] * 9, labels_per_task=5)
+    >>> len(copies(made.crowd, DawidSkene().fit(made.crowd)).found)
+    0
+    """
+    from scipy.stats import chi2
+
+    first, second, n_compared = _suspects(crowd, min_common)
+    pair, same, mine, theirs = _met(crowd, fitted, first, second)
+    n_classes, n_pairs = crowd.n_classes, len(first)
+    apart = _fitted(pair, same, mine, theirs, n_classes, n_pairs, copying=False)
+    copied = _fitted(pair, same, mine, theirs, n_classes, n_pairs, copying=True)
+    common = np.bincount(pair, minlength=n_pairs)
+    names = crowd.workers
+    assert names is not None
+    columns = {
+        "first": names[first], "second": names[second], "common": common,
+        "same": np.bincount(pair, same, minlength=n_pairs) / np.maximum(common, 1),
+        "copied": copied.share, "evidence": np.maximum(copied.log_likelihood - apart.log_likelihood, 0.0),
+    }  # fmt: skip
+    table = pd.DataFrame(columns)
+    # As many chances to be surprised as there are pairs of workers; the share cannot be negative, hence twice.
+    limit = chi2.isf(2 * UNLIKELY / max(n_compared, 1), 1) / 2
+    found = table[(table["copied"] >= COPIED) & (table["evidence"] >= limit)]
+    return Copies(table, found.sort_values("evidence", ascending=False, ignore_index=True))
+
+
+def _suspects(crowd: Crowd, min_common: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Pairs of workers, by position, who agree with each other more than either does with the others; of how many."""
+    from scipy import sparse
+
+    workers, n_workers = crowd._worker_codes, crowd.n_workers
+    one = np.ones(crowd.n_labels)
+    cell = crowd.task.astype(np.int64) * crowd.n_classes + crowd.label
+    seen = sparse.csr_array((one, (workers, crowd.task)), shape=(n_workers, crowd.n_tasks))
+    chose = sparse.csr_array((one, (workers, cell)), shape=(n_workers, crowd.n_tasks * crowd.n_classes))
+    met = sparse.triu(seen @ seen.T, k=1).tocoo()
+    enough = met.data >= min_common
+    first, second, common = met.row[enough].astype(np.int64), met.col[enough].astype(np.int64), met.data[enough]
+    same = np.asarray((chose @ chose.T).tocsr()[first, second]).ravel()
+    alike = np.bincount(cell, minlength=crowd.n_tasks * crowd.n_classes)[cell] - 1
+    others = crowd.labels_per_task[crowd.task] - 1
+    by_worker = [np.bincount(workers, part, minlength=n_workers) for part in (alike, others)]
+    # What each does with the others: the pair's own meetings do not count.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        usual = [(by_worker[0][who] - same) / (by_worker[1][who] - common) for who in (first, second)]
+    usual = [np.nan_to_num(part, nan=1 / crowd.n_classes) for part in usual]
+    excess = (same / common - np.maximum(*usual)) * np.sqrt(common)
+    # The most suspicious first, and no more of them than there is time to fit a model without.
+    at_most = max(10, MOST_VOTES // max(crowd.n_labels, 1))
+    chosen = np.sort(np.argsort(-excess, kind="stable")[:at_most])
+    chosen = chosen[excess[chosen] > 1]
+    return first[chosen], second[chosen], len(first)
+
+
+Meetings: TypeAlias = tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]
+
+
+def _met(crowd: Crowd, fitted: ConfusionEM, first: NDArray[np.int64], second: NDArray[np.int64]) -> Meetings:
+    """Of every meeting of a suspected pair: which pair, whether they said the same, and how the other votes believe in what
+    the first and what the second said.
+    """
+    parts: list[tuple[NDArray[Any], ...]] = []
+    for worker in np.unique(second):
+        rest = crowd.take(crowd._worker_codes != worker)
+        model: ConfusionEM = type(fitted)(**fitted.get_params(deep=False))
+        with warnings.catch_warnings():
+            for kind in (NotConverged, DataWarning):  # it is a means, and nobody's result
+                warnings.simplefilter("ignore", kind)
+            model.fit(rest)
+        said = np.log(np.maximum(online.said_by(model, rest), 1e-300))
+        mine = np.flatnonzero(crowd._worker_codes == worker)
+        answer = np.full(crowd.n_tasks, -1)
+        answer[crowd.task[mine]] = crowd.label[mine]
+        for place in np.flatnonzero(second == worker):
+            rows = np.flatnonzero((rest._worker_codes == first[place]) & (answer[rest.task] >= 0))
+            logit = np.log(np.maximum(model.posterior_[rest.task[rows]], 1e-300)) - said[rest.pairs.of_vote[rows]]
+            belief = np.exp(logit - logit.max(axis=1, keepdims=True))
+            belief /= belief.sum(axis=1, keepdims=True)
+            each, label, theirs = np.arange(len(rows)), rest.label[rows], answer[rest.task[rows]]
+            parts.append((np.full(len(rows), place), label == theirs, belief[each, label], belief[each, theirs]))
+    if not parts:
+        return np.empty(0, dtype=np.intp), np.empty(0, dtype=bool), np.empty(0), np.empty(0)
+    pair, same, believed, other = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return pair, same, believed, other
+
+
+class _Fit(NamedTuple):
+    share: NDArray[np.float64]
+    log_likelihood: NDArray[np.float64]
+
+
+def _fitted(
+    pair: NDArray[np.intp], same: NDArray[np.bool_], mine: NDArray[np.float64], theirs: NDArray[np.float64],
+    n_classes: int, n_pairs: int, *, copying: bool,
+) -> _Fit:  # fmt: skip
+    """a_r, a_s and c of every pair by EM, and the log-likelihood that they reach."""
+    common = np.maximum(np.bincount(pair, minlength=n_pairs), 1)
+    right, their_right = np.full(n_pairs, 0.7), np.full(n_pairs, 0.7)
+    share = np.full(n_pairs, 0.5 if copying else 0.0)
+    neither = np.where(same, 1 - mine, np.maximum(1 - mine - theirs, 0.0))
+    likelihood = np.ones(len(pair))
+
+    def by_pair(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.bincount(pair, values, minlength=n_pairs).astype(np.float64)
+
+    for _ in range(STEPS):
+        a, b, c = right[pair], their_right[pair], share[pair]
+        wrong_a, wrong_b = (1 - a) / (n_classes - 1), (1 - b) / (n_classes - 1)
+        # The truth is what the first said, what the second said, or neither; when they said the same, the first two are one.
+        own_first = mine * a * np.where(same, b, wrong_b)
+        own_second = np.where(same, 0.0, theirs * wrong_a * b)
+        own_neither = neither * wrong_a * wrong_b
+        as_right, as_wrong = same * mine * a, same * (1 - mine) * wrong_a
+        own = (1 - c) * (own_first + own_second + own_neither)
+        likelihood = np.maximum(own + c * (as_right + as_wrong), 1e-300)
+        right = (by_pair(((1 - c) * own_first + c * as_right) / likelihood) + 1) / (common + 1.5)
+        chosen = by_pair(own / likelihood)  # answers of the second that are their own
+        hit = (1 - c) * np.where(same, own_first, own_second) / likelihood
+        their_right = (by_pair(hit) + 1) / (chosen + 1.5)
+        if copying:
+            share = np.clip(1 - chosen / common, 1e-6, 1 - 1e-6)
+    return _Fit(share, by_pair(np.log(likelihood)))

@@ -1,0 +1,302 @@
+"""Whom to trust: what is known of each worker, how surely, and who should be looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from wisecrowd import matrices, uncertainty
+from wisecrowd.crowd import Crowd
+from wisecrowd.diagnose.copying import Copies, copies
+from wisecrowd.em import ConfusionEM
+from wisecrowd.errors import UsageError
+
+#: How far from chance to perfection a helpful worker has come at least.
+HELPFUL = 0.2
+#: How probable a flag must be, given the votes.
+SURE = 0.5
+#: Share of a spammer's votes on one label from which it is one button that they press.
+ONE_BUTTON = 0.9
+_GRID = 60
+
+
+@dataclass(frozen=True, eq=False)
+class WorkerDiagnosis:
+    """What the votes of a crowd say about each of its workers.
+
+    ``table`` has a row for each worker: ``n_labels``; ``accuracy`` with ``low`` and ``high``; ``agreement``, the share of the
+    other votes on the same tasks that say the same; ``spammer_score``, 0 where answers have nothing to do with the truth and 1
+    where they settle it; ``information`` about the truth in an answer, as a share of what there is to know; the label they
+    give most (``top_label``, ``top_share``); ``p_spammer`` and ``p_adversary``; and ``flags``, each with its reason in ``why``.
+
+    A vote is judged by the posterior that the *other* votes on its task give, and matrices of workers with few votes are drawn
+    toward that of the crowd; with its own vote left in, anybody would look better than they are, most of all where votes are few.
+
+    >>> from wisecrowd import simulate_crowd
+    >>> made = simulate_crowd(n_tasks=300, workers=["expert"] * 8 + ["spammer", "adversary"], labels_per_task=5)
+    >>> found = WorkerDiagnosis(made.crowd)
+    >>> found.table["flags"].iloc[-2:].tolist()
+    ['spammer', 'adversary']
+    """
+
+    crowd: Crowd
+    fitted: ConfusionEM | None = None
+    level: float = 0.9
+
+    def __post_init__(self) -> None:
+        if self.crowd.is_numeric or not self.crowd.has_workers:
+            raise UsageError("workers are diagnosed by classes and worker ids, and this crowd has not both")
+        object.__setattr__(self, "crowd", self.crowd.only_observed())
+        if self.fitted is None:
+            from wisecrowd.registry import find
+
+            model: Any = find("dawid-skene")()
+            object.__setattr__(self, "fitted", model.fit(self.crowd))
+        elif not isinstance(self.fitted, ConfusionEM):
+            raise UsageError(
+                f"a fitted method with confusion matrices was wanted, such as DawidSkene; got {type(self.fitted).__name__}"
+            )
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row for each worker."""
+        intervals = uncertainty.worker_intervals(self._model, self.crowd, level=self.level)
+        top, share = self._favourites
+        names = self._names
+        flags, why = self._flags
+        columns = {
+            **{name: intervals[name].to_numpy() for name in ("n_labels", "accuracy", "low", "high")},
+            "agreement": self.agreement,
+            "spammer_score": self.spammer_score,
+            "information": self.information,
+            "top_label": None if self.crowd.classes is None else self.crowd.classes[top],
+            "top_share": share,
+            "p_spammer": self._kinds[:, 1],
+            "p_adversary": self._kinds[:, 2],
+            "flags": flags,
+            "why": why,
+        }
+        return pd.DataFrame(columns, index=names.rename("worker"))
+
+    # ------------------------------------------------------------------ single figures
+
+    @cached_property
+    def agreement(self) -> NDArray[np.float64]:
+        """Share of the other votes on a worker's tasks that say what the worker says; NaN where nobody else voted."""
+        crowd = self.crowd
+        others = crowd.labels_per_task[crowd.task] - 1
+        cell = np.bincount(crowd.task.astype(np.int64) * crowd.n_classes + crowd.label, minlength=crowd.votes.size)
+        same = cell[crowd.task.astype(np.int64) * crowd.n_classes + crowd.label] - 1
+        with np.errstate(invalid="ignore"):
+            return self._by_worker(same) / self._by_worker(others)
+
+    @cached_property
+    def spammer_score(self) -> NDArray[np.float64]:
+        """S_r = Σ_{k<k'} |π_r[k] − π_r[k']|² / (K (K − 1)), of Raykar and Yu: rows that are alike say nothing."""
+        n_classes = self.crowd.n_classes
+        if n_classes == 1:
+            return np.zeros(self.crowd.n_workers)
+
+        def score(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+            squares = n_classes * (matrix**2).sum(axis=(1, 2)) - (matrix.sum(axis=1) ** 2).sum(axis=1)
+            return np.asarray(squares / (n_classes * (n_classes - 1)))
+
+        return self._of_matrices(score)
+
+    @cached_property
+    def information(self) -> NDArray[np.float64]:
+        """I(truth; answer) / H(truth): what an answer tells of the truth, whatever the worker calls it."""
+        prior = self._model.posterior_.mean(axis=0)
+        known = -(prior * np.log(np.maximum(prior, 1e-300))).sum()
+        if known <= 0:
+            return np.zeros(self.crowd.n_workers)
+
+        def shared(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+            said = np.einsum("k,rkl->rl", prior, matrix)[:, None]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                terms = np.where(matrix > 0, matrix * np.log(matrix / said), 0.0)
+            return np.asarray(np.einsum("k,rkl->r", prior, terms) / known)
+
+        return self._of_matrices(shared)
+
+    @cached_property
+    def copies(self) -> Copies:
+        """Workers who give the same answers more often than how good they are explains."""
+        return copies(self.crowd, self._model)
+
+    @cached_property
+    def confusion(self) -> NDArray[np.float64]:
+        """What the crowd as a whole says when each class is true, (true, said): by the other votes, too."""
+        return matrices.pooled(self._tally, self.crowd.pairs)
+
+    def confusion_of(self, workers: Any) -> NDArray[np.float64]:
+        """Matrices of some workers, by position: (workers, true, said), drawn toward the crowd's where votes are few."""
+        chosen = np.asarray(workers, dtype=np.intp)
+        n_classes, pairs = self.crowd.n_classes, self.crowd.pairs
+        place = np.full(self.crowd.n_workers, -1)
+        place[chosen] = np.arange(len(chosen))
+        mine = np.flatnonzero(place[pairs.worker] >= 0)
+        said = np.zeros((len(chosen), n_classes, n_classes))
+        said[place[pairs.worker[mine]], :, pairs.label[mine]] = self._tally[mine]
+        said += self._strength * self.confusion
+        return np.asarray(said / said.sum(axis=2, keepdims=True))
+
+    # ------------------------------------------------------------------ inside
+
+    @property
+    def _model(self) -> ConfusionEM:
+        assert self.fitted is not None
+        return self.fitted
+
+    @property
+    def _names(self) -> pd.Index:
+        assert self.crowd.workers is not None
+        return self.crowd.workers
+
+    def _by_worker(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        return np.bincount(self.crowd._worker_codes, values, minlength=self.crowd.n_workers).astype(np.float64)
+
+    @cached_property
+    def _others(self) -> NDArray[np.float64]:
+        """The posterior of each vote's task by the other votes."""
+        return uncertainty.leave_one_out(self._model, self.crowd)
+
+    @cached_property
+    def _tally(self) -> NDArray[np.float64]:
+        """The others' posteriors, added up by (worker, label) pair."""
+        pairs = self.crowd.pairs
+        columns = [
+            np.bincount(pairs.of_vote, self.crowd.weight * self._others[:, true], minlength=len(pairs))
+            for true in range(self.crowd.n_classes)
+        ]
+        return np.stack(columns, axis=1)
+
+    @cached_property
+    def _strength(self) -> float:
+        return matrices.strength_of(self._tally, self.crowd.pairs, self.confusion)
+
+    def _of_matrices(self, figure: Any) -> NDArray[np.float64]:
+        """A figure of each worker's matrix, some workers at a time."""
+        n_classes = self.crowd.n_classes
+        parts = matrices.blocks(self.crowd.n_workers, n_classes**2)
+        everybody = np.arange(self.crowd.n_workers)
+        return np.concatenate([figure(self.confusion_of(everybody[part])) for part in parts])
+
+    @cached_property
+    def _favourites(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """The label that each worker gives most, and how large a share of their votes it has."""
+        pairs, n_workers = self.crowd.pairs, self.crowd.n_workers
+        counts = np.bincount(pairs.of_vote, minlength=len(pairs))
+        order = np.lexsort((-pairs.label, counts, pairs.worker))  # the last of each worker is the most frequent
+        last = np.flatnonzero(np.diff(pairs.worker[order], append=-1))
+        top, most = np.zeros(n_workers, dtype=np.intp), np.zeros(n_workers)
+        top[pairs.worker[order[last]]] = pairs.label[order[last]]
+        most[pairs.worker[order[last]]] = counts[order[last]]
+        with np.errstate(invalid="ignore"):
+            return top, most / self.crowd.labels_per_worker
+
+    @cached_property
+    def _kinds(self) -> NDArray[np.float64]:
+        """Probability that each worker is helpful, a spammer, an adversary: (workers, 3).
+
+        A worker is one of these, in proportions that are estimated from all of them by EM:
+
+        - right with probability a, erring evenly, so that a vote has the likelihood a u + (1 − a)(1 − u)/(K − 1), with u the
+          others' belief in what it says; a is anywhere on a grid, helpful well above chance, an adversary well below;
+        - a spammer, whose labels have shares of their own, whatever is true;
+        - helpful, with a matrix about that of helpful workers;
+        - an adversary who knows the truth and says something else: any matrix that avoids the diagonal.
+        """
+        crowd, n_classes = self.crowd, self.crowd.n_classes
+        kinds = np.zeros((crowd.n_workers, 3))
+        if n_classes == 1:
+            kinds[:, 0] = 1
+            return kinds
+        right = self._others[np.arange(crowd.n_labels), crowd.label]
+        wrong = (1 - right) / (n_classes - 1)
+        chance = 1 / n_classes
+        grid = (np.arange(_GRID) + 0.5) / _GRID
+        coins = np.stack([self._by_worker(np.log(a * right + (1 - a) * wrong)) for a in grid], axis=1)
+        counts = np.bincount(crowd.pairs.of_vote, minlength=len(crowd.pairs))[:, None]
+        own = self._rows_as(np.full((1, n_classes), 0.5), counts)
+        evasive = self._rows_as(np.full((n_classes, n_classes), 0.5) - 0.4 * np.eye(n_classes))
+        kind = np.where(grid > chance + HELPFUL * (1 - chance), 0, np.where(grid < chance * (1 - 2 * HELPFUL), 2, 1))
+        # Before anybody voted: eight in ten are helpful, one a spammer, one an adversary, by ten workers' worth.
+        before = np.array([8.0, 1.0, 1.0])[kind] / np.bincount(kind, minlength=3)[kind]
+        evidence, before, kind = np.c_[coins, own, evasive], np.r_[before, 1.0, 0.5], np.r_[kind, 1, 2]
+        kinds = _mixture(evidence, before, kind)
+        if kinds[:, 0].sum() >= 1:
+            like = self._rows_as(self._matrix_of(kinds[:, 0]))
+            kinds = _mixture(np.c_[evidence, like], np.r_[before, 8.0], np.r_[kind, 0])
+        return kinds
+
+    def _matrix_of(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Pseudo-votes of a worker's matrix, as far as workers are of a kind: what they have in common, and how much."""
+        tally, pairs = self._tally * share[self.crowd.pairs.worker, None], self.crowd.pairs
+        common = matrices.pooled(tally, pairs)
+        return matrices.strength_of(tally, pairs, common) * common
+
+    def _rows_as(self, prior: NDArray[np.float64], tally: NDArray[Any] | None = None) -> NDArray[np.float64]:
+        """log P of what each worker said if the rows of their matrix are drawn from Dirichlet(prior), (true, said)."""
+        from scipy.special import gammaln
+
+        said = self._tally if tally is None else tally
+        pairs = self.crowd.pairs
+        before = prior.T[pairs.label]
+        cells = (gammaln(said + before) - gammaln(before)).sum(axis=1)
+        rows = gammaln(prior.sum(axis=1)) - gammaln(pairs.by_worker(said.astype(np.float64)) + prior.sum(axis=1))
+        return np.bincount(pairs.worker, cells, minlength=self.crowd.n_workers) + rows.sum(axis=1)
+
+    @cached_property
+    def _flags(self) -> tuple[list[str], list[str]]:
+        counts, (top, share) = self.crowd.labels_per_worker, self._favourites
+        names, classes = self._names, self.crowd.classes
+        assert classes is not None
+        places = {name: place for place, name in enumerate(names)}
+        flags: list[list[str]] = [[] for _ in names]
+        why: list[list[str]] = [[] for _ in names]
+        for place in map(int, np.flatnonzero(self._kinds[:, 1] > SURE)):
+            button = share[place] >= ONE_BUTTON
+            flags[place].append("one-button" if button else "spammer")
+            why[place].append(
+                f"{share[place]:.0%} of {counts[place]:,} votes are {str(classes[top[place]])!r}, whatever the others say"
+                if button
+                else f"{counts[place]:,} votes that have nothing to do with what the others say "
+                f"(probability {self._kinds[place, 1]:.2f})"
+            )
+        for place in map(int, np.flatnonzero(self._kinds[:, 2] > SURE)):
+            flags[place].append("adversary")
+            why[place].append(
+                f"{counts[place]:,} votes, right less often than a guess (probability {self._kinds[place, 2]:.2f})"
+            )
+        for pair in self.copies.found.itertuples():
+            for mine, other in ((pair.first, pair.second), (pair.second, pair.first)):
+                place = places[mine]
+                if "copies" not in flags[place]:
+                    flags[place].append("copies")
+                told = f"{pair.same:.0%} of {pair.common:,} answers are those of {str(other)!r}"
+                why[place].append(
+                    f"{told}, who shares about {pair.copied:.0%} of them for no reason that the truth gives"
+                )
+        return [", ".join(part) for part in flags], ["; ".join(part) for part in why]
+
+
+def _mixture(evidence: NDArray[np.float64], before: NDArray[np.float64], kind: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Probability of each kind, (workers, 3), from the log-likelihoods of components that are each of a kind.
+
+    Proportions of the components are found by EM, from pseudo-workers ``before``.
+    """
+    from scipy.special import logsumexp
+
+    shares = before / before.sum()
+    member = np.empty_like(evidence)
+    for _ in range(200):
+        weighed = evidence + np.log(shares)
+        member = np.exp(weighed - logsumexp(weighed, axis=1, keepdims=True))
+        shares = (member.sum(axis=0) + before) / (len(evidence) + before.sum())
+    return np.stack([member[:, kind == each].sum(axis=1) for each in range(3)], axis=1)
