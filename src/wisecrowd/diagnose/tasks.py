@@ -1,0 +1,170 @@
+"""Which tasks are hard: disputed by the good, or merely mislabelled by the bad."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from wisecrowd import online
+from wisecrowd.crowd import Crowd
+from wisecrowd.em import ConfusionEM
+from wisecrowd.errors import DataWarning, NotConverged, UsageError
+
+#: How probable the likeliest class must be for a task to count as settled.
+SETTLED = 0.9
+#: How many standard deviations less likely than they should be the votes on an ambiguous task are, and how many there must be.
+MISFIT, ENOUGH = -2.0, 3
+
+#: What a task can be, and what to do about it.
+KINDS = {
+    "settled": "the votes agree, or those who know do",
+    "outvoted": "settled, though half of the votes or more say something else: they are of workers who often err",
+    "ambiguous": "the votes fit no single class, and those of good workers differ: look at the task, not at the workers",
+    "undecided": "not enough is known: another vote will help",
+    "unlabelled": "nobody voted",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class TaskDiagnosis:
+    """What the votes of a crowd say about each of its tasks.
+
+    ``table`` has a row for each task: ``n_labels``; the likeliest ``label`` and its ``confidence``, by a model of workers;
+    ``margin`` to the next class; ``entropy`` of the votes, 0 where all say the same and 1 where every class has as many,
+    corrected for how few they are (Miller and Madow); ``uncertainty``, the entropy of the posterior, likewise from 0 to 1;
+    ``misfit``, how many standard deviations less likely the votes are than votes on a task of that class should be;
+    ``difficulty`` by Rasch's model with its ``standard_error``; and ``kind`` (see `KINDS`).
+
+    With few votes a difficulty is mostly what was believed before; its standard error says so.
+
+    >>> from wisecrowd import simulate_crowd
+    >>> made = simulate_crowd(n_tasks=100, n_workers=10, labels_per_task=5)
+    >>> TaskDiagnosis(made.crowd).table.columns.tolist()
+    ['n_labels', 'label', 'confidence', 'margin', 'entropy', 'uncertainty', 'misfit', 'difficulty', 'standard_error', 'kind']
+    """
+
+    crowd: Crowd
+    fitted: ConfusionEM | None = None
+
+    def __post_init__(self) -> None:
+        if self.crowd.is_numeric or not self.crowd.has_workers:
+            raise UsageError("tasks are diagnosed by classes and worker ids, and this crowd has not both")
+        object.__setattr__(self, "crowd", self.crowd.only_observed())
+        if self.fitted is None:
+            from wisecrowd.registry import find
+
+            model: Any = find("dawid-skene")()
+            object.__setattr__(self, "fitted", model.fit(self.crowd))
+        elif not isinstance(self.fitted, ConfusionEM):
+            raise UsageError(
+                f"a fitted method with confusion matrices was wanted, such as DawidSkene; got {type(self.fitted).__name__}"
+            )
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row for each task."""
+        posterior, model = self._model.posterior_, self._model
+        top = np.sort(posterior, axis=1)[:, ::-1]
+        rasch = self._rasch
+        columns = {
+            "n_labels": self.crowd.labels_per_task,
+            "label": model.labels_.to_numpy(),
+            "confidence": top[:, 0],
+            "margin": top[:, 0] - (top[:, 1] if top.shape[1] > 1 else 0),
+            "entropy": self.entropy,
+            "uncertainty": _entropy(posterior) / _most(posterior.shape[1]),
+            "misfit": self.misfit,
+            "difficulty": rasch["difficulty"].to_numpy(),
+            "standard_error": rasch["standard_error"].to_numpy(),
+            "kind": self.kind,
+        }
+        return pd.DataFrame(columns, index=self.crowd.tasks.rename("task"))
+
+    @cached_property
+    def entropy(self) -> NDArray[np.float64]:
+        """Entropy of the votes on each task, with (labels that occur − 1) / 2n added for how few they are; NaN without votes."""
+        votes = self.crowd.votes
+        total = votes.sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            raw = _entropy(votes / total[:, None]) + ((votes > 0).sum(axis=1) - 1) / (2 * total)
+        return np.where(total > 0, np.minimum(raw / _most(votes.shape[1]), 1.0), np.nan)
+
+    @cached_property
+    def misfit(self) -> NDArray[np.float64]:
+        """z of log P(votes | likeliest class) under the model: far below zero where votes belong to no one class.
+
+        A worker who is right nine times in ten says something else one time in ten; two such votes on a task are bad luck, four
+        are not. Mean and variance of log π_r[k, y] over what the worker might say are the model's own.
+        """
+        crowd, model = self.crowd, self._model
+        best = model.posterior_.argmax(axis=1)
+        moments = self._moments
+        worker, true = crowd._worker_codes, best[crowd.task]
+        said = np.log(np.maximum(online.said_by(model, crowd)[crowd.pairs.of_vote, true], 1e-12))
+        gap = np.bincount(crowd.task, said - moments[0, worker, true], minlength=crowd.n_tasks)
+        spread = np.bincount(crowd.task, moments[1, worker, true], minlength=crowd.n_tasks)
+        # A tenth of a nat for each vote: where workers are near perfect, one slip is not infinitely surprising.
+        return np.asarray(gap / np.sqrt(spread + 0.1 * np.maximum(crowd.labels_per_task, 1)))
+
+    @cached_property
+    def kind(self) -> NDArray[Any]:
+        """What each task is: see `KINDS`."""
+        posterior, crowd = self._model.posterior_, self.crowd
+        best = posterior.argmax(axis=1)
+        confident = posterior[np.arange(len(best)), best] >= SETTLED
+        share = crowd.votes[np.arange(len(best)), best] / np.maximum(crowd.votes.sum(axis=1), 1)
+        several = crowd.labels_per_task >= ENOUGH
+        found = np.full(crowd.n_tasks, "undecided", dtype=object)
+        found[confident] = "settled"
+        found[confident & (share <= 0.5)] = "outvoted"
+        found[several & (self.misfit < MISFIT)] = "ambiguous"
+        found[crowd.labels_per_task == 0] = "unlabelled"
+        return found
+
+    # ------------------------------------------------------------------ inside
+
+    @property
+    def _model(self) -> ConfusionEM:
+        assert self.fitted is not None
+        return self.fitted
+
+    @cached_property
+    def _moments(self) -> NDArray[np.float64]:
+        """Mean and variance of log π_r[k, y] for y drawn from π_r[k]: (2, workers, classes)."""
+        from wisecrowd.matrices import blocks
+
+        n_classes = self.crowd.n_classes
+        found = np.empty((2, self.crowd.n_workers, n_classes))
+        for part in blocks(self.crowd.n_workers, n_classes**2):
+            who = np.arange(self.crowd.n_workers)[part]
+            matrix = self._model.confusion_of(who)
+            logs = np.log(np.maximum(matrix, 1e-12))
+            found[0, who] = (matrix * logs).sum(axis=2)
+            found[1, who] = (matrix * logs**2).sum(axis=2) - found[0, who] ** 2
+        return found
+
+    @cached_property
+    def _rasch(self) -> pd.DataFrame:
+        from wisecrowd.registry import find
+
+        kind_of_model: Any = find("rasch")
+        model = kind_of_model(guessing="chance")
+        with warnings.catch_warnings():
+            for kind in (NotConverged, DataWarning):  # a difficulty to a hundredth is more than anybody needs
+                warnings.simplefilter("ignore", kind)
+            table: pd.DataFrame = model.fit(self.crowd).tasks_
+        return table
+
+
+def _entropy(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(-(shares * np.log(np.maximum(shares, 1e-300))).sum(axis=1))
+
+
+def _most(n_classes: int) -> float:
+    return float(np.log(max(n_classes, 2)))

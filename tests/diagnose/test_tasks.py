@@ -1,0 +1,84 @@
+"""What is said of tasks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wisecrowd import Crowd, DawidSkene, simulate_crowd
+from wisecrowd.diagnose.tasks import KINDS, TaskDiagnosis
+from wisecrowd.errors import WisecrowdError
+
+
+def test_entropy_is_corrected_for_few_votes() -> None:
+    votes = [(1, w, "x") for w in "abcd"] + [(2, w, "x" if w < "c" else "y") for w in "abcd"]
+    found = TaskDiagnosis(Crowd.from_triples(votes, tasks=[1, 2, 3]))
+    assert found.entropy[0] == 0
+    assert found.entropy[1] == pytest.approx(min((np.log(2) + 1 / 8) / np.log(2), 1))
+    assert np.isnan(found.entropy[2])
+    assert found.table["kind"].tolist()[2] == "unlabelled"
+
+
+def test_entropy_is_less_biased_than_plain() -> None:
+    """Five votes of one half each: the plain entropy of the votes is too small on average, and this one less so."""
+    rng = np.random.default_rng(0)
+    task, worker = np.divmod(np.arange(5 * 4000), 5)
+    crowd = Crowd(task, worker, rng.integers(4, size=len(task)), tasks=range(4000), workers=range(5), classes=range(4))
+    shares = crowd.votes / 5
+    plain = -(shares * np.log(np.maximum(shares, 1e-9))).sum(axis=1).mean() / np.log(4)
+    found = TaskDiagnosis(crowd, DawidSkene(max_iter=1, tol=0).fit(crowd)).entropy.mean()
+    assert plain < found < 1
+
+
+def test_misfit_is_a_z_score() -> None:
+    """On a crowd that the model describes, votes are as likely as they should be; on made-up ones they are not."""
+    made = simulate_crowd(n_tasks=2000, workers=["noisy(0.8)"] * 20, n_classes=4, labels_per_task=6, random_state=1)
+    found = TaskDiagnosis(made.crowd)
+    assert abs(np.median(found.misfit)) < 0.6
+    assert (found.misfit < -3).mean() < 0.02
+
+
+def test_ambiguous_tasks_are_told_from_mislabelled_ones() -> None:
+    """Fifty tasks on which experts are split evenly, among tasks on which only noisy workers err."""
+    rng = np.random.default_rng(0)
+    n_tasks, ambiguous = 500, 50
+    truth = rng.integers(3, size=n_tasks)
+    said = np.repeat(truth[:, None], 8, axis=1)
+    half = np.argsort(rng.random((ambiguous, 8)), axis=1)[:, :4]
+    said[np.arange(ambiguous)[:, None], half] = (truth[:ambiguous, None] + 1) % 3
+    noise = np.where(np.arange(8) < 6, 0.04, 0.5)
+    wrong = rng.random((n_tasks, 8)) < noise
+    said = np.where(wrong, rng.integers(3, size=said.shape), said)
+    task, worker = np.divmod(np.arange(said.size), 8)
+    crowd = Crowd(task, worker, said.ravel(), tasks=range(n_tasks), workers=range(8), classes=range(3))
+    kind = TaskDiagnosis(crowd).kind
+    assert (kind[:ambiguous] == "ambiguous").mean() > 0.8
+    assert (kind[ambiguous:] == "ambiguous").mean() < 0.03
+    assert (kind[ambiguous:] == "settled").mean() > 0.9
+    assert set(kind) <= set(KINDS)
+
+
+def test_those_who_know_outvote_the_rest() -> None:
+    kinds = ["expert(0.99)"] * 2 + ["spammer"] * 3
+    made = simulate_crowd(n_tasks=600, workers=kinds, n_classes=4, labels_per_task=5, random_state=0)
+    found = TaskDiagnosis(made.crowd)
+    outvoted = found.kind == "outvoted"
+    assert outvoted.mean() > 0.1
+    right = found.table["label"].to_numpy() == made.truth.to_numpy()
+    assert right[outvoted].mean() > 0.9
+
+
+def test_difficulty_comes_with_its_error() -> None:
+    made = simulate_crowd(
+        n_tasks=300, n_workers=20, n_classes=3, labels_per_task=(1, 8), difficulty="beta", random_state=2
+    )
+    table = TaskDiagnosis(made.crowd).table
+    few, many = table["n_labels"] <= 2, table["n_labels"] >= 7
+    assert table.loc[few, "standard_error"].mean() > table.loc[many, "standard_error"].mean()
+    assert ((table["margin"] >= 0) & (table["margin"] <= table["confidence"])).all()
+    assert table["uncertainty"].between(0, 1).all()
+
+
+def test_bad_input() -> None:
+    with pytest.raises(WisecrowdError, match="worker ids"):
+        TaskDiagnosis(Crowd.from_triples([(1, 1, "x")]).without_workers())
