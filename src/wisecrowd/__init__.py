@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 #: Public name -> the module that defines it.
 _HOME = {
+    "AALI": "aggregate.aali",
     "AdaptiveDifficulty": "learn.adaptive_difficulty",
     "AnnotMix": "learn.annot_mix",
     "BWA": "aggregate.bwa",
@@ -40,6 +41,7 @@ _HOME = {
     "EBCC": "aggregate.ebcc",
     "FastDS": "aggregate.fast_ds",
     "FixedDifficulty": "learn.fixed_difficulty",
+    "GIRT": "complete.girt",
     "GLAD": "aggregate.glad",
     "GMV": "complete.gmv",
     "GTIC": "aggregate.gtic",
@@ -47,12 +49,17 @@ _HOME = {
     "HDS": "aggregate.hds",
     "IBCC": "aggregate.ibcc",
     "IWMV": "aggregate.iwmv",
+    "Judgement": "judging",
     "KOS": "aggregate.kos",
     "LAGNN": "aggregate.lagnn",
+    "LDPLC": "complete.ldplc",
     "LFC": "aggregate.lfc",
+    "LabelPropagation": "aggregate.label_propagation",
     "MACE": "aggregate.mace",
     "MMLC": "learn.mmlc",
+    "MMLCFill": "complete.mmlc_fill",
     "MMSR": "aggregate.mmsr",
+    "MNLDP": "aggregate.mnldp",
     "MaDL": "learn.madl",
     "MajorityVote": "aggregate.majority_vote",
     "MaxMIG": "learn.max_mig",
@@ -63,18 +70,24 @@ _HOME = {
     "PM": "aggregate.pm",
     "Rasch": "aggregate.rasch",
     "Raykar": "learn.raykar",
+    "TDG4Crowd": "complete.tdg4crowd",
+    "TLLC": "complete.tllc",
     "TraceReg": "learn.trace_reg",
     "TwoPL": "aggregate.two_pl",
     "TwoStage": "learn.two_stage",
     "UnionNet": "learn.union_net",
+    "WSLC": "complete.wslc",
     "Wawa": "aggregate.wawa",
     "WeightedMean": "aggregate.weighted_mean",
     "ZenCrowd": "aggregate.zencrowd",
     "ZeroBasedSkill": "aggregate.zero_based_skill",
+    "after_filling": "judging",
     "cite": "citation",
+    "density_curve": "judging",
     "examine": "doctor",
     "fetch_dataset": "datasets",
     "find": "registry",
+    "judge": "judging",
     "list_datasets": "datasets",
     "load": "persist",
     "load_dataset": "datasets",
@@ -82,6 +95,7 @@ _HOME = {
     "read": "io",
     "read_features": "io.features",
     "read_truth": "io",
+    "redundancy_curve": "judging",
     "simulate_crowd": "simulate",
     "write": "io",
 }
@@ -89,6 +103,7 @@ _HOME = {
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds the two lists together
+    from wisecrowd.aggregate.aali import AALI as AALI
     from wisecrowd.aggregate.bwa import BWA as BWA
     from wisecrowd.aggregate.catd import CATD as CATD
     from wisecrowd.aggregate.dawid_skene import DawidSkene as DawidSkene
@@ -102,6 +117,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.aggregate.ibcc import IBCC as IBCC
     from wisecrowd.aggregate.iwmv import IWMV as IWMV
     from wisecrowd.aggregate.kos import KOS as KOS
+    from wisecrowd.aggregate.label_propagation import LabelPropagation as LabelPropagation
     from wisecrowd.aggregate.lagnn import LAGNN as LAGNN
     from wisecrowd.aggregate.lfc import LFC as LFC
     from wisecrowd.aggregate.mace import MACE as MACE
@@ -110,6 +126,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.aggregate.median import Median as Median
     from wisecrowd.aggregate.minimax_entropy import MinimaxEntropy as MinimaxEntropy
     from wisecrowd.aggregate.mmsr import MMSR as MMSR
+    from wisecrowd.aggregate.mnldp import MNLDP as MNLDP
     from wisecrowd.aggregate.one_coin import OneCoin as OneCoin
     from wisecrowd.aggregate.pm import PM as PM
     from wisecrowd.aggregate.rasch import Rasch as Rasch
@@ -120,7 +137,13 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.aggregate.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
     from wisecrowd.citation import cite as cite
     from wisecrowd.complete.ds_fill import DSFill as DSFill
+    from wisecrowd.complete.girt import GIRT as GIRT
     from wisecrowd.complete.gmv import GMV as GMV
+    from wisecrowd.complete.ldplc import LDPLC as LDPLC
+    from wisecrowd.complete.mmlc_fill import MMLCFill as MMLCFill
+    from wisecrowd.complete.tdg4crowd import TDG4Crowd as TDG4Crowd
+    from wisecrowd.complete.tllc import TLLC as TLLC
+    from wisecrowd.complete.wslc import WSLC as WSLC
     from wisecrowd.crowd import Crowd as Crowd
     from wisecrowd.datasets import fetch_dataset as fetch_dataset
     from wisecrowd.datasets import list_datasets as list_datasets
@@ -130,6 +153,11 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.io import read_truth as read_truth
     from wisecrowd.io import write as write
     from wisecrowd.io.features import read_features as read_features
+    from wisecrowd.judging import Judgement as Judgement
+    from wisecrowd.judging import after_filling as after_filling
+    from wisecrowd.judging import density_curve as density_curve
+    from wisecrowd.judging import judge as judge
+    from wisecrowd.judging import redundancy_curve as redundancy_curve
     from wisecrowd.learn.adaptive_difficulty import AdaptiveDifficulty as AdaptiveDifficulty
     from wisecrowd.learn.annot_mix import AnnotMix as AnnotMix
     from wisecrowd.learn.ccc import CCC as CCC

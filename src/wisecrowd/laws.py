@@ -2,7 +2,8 @@
 
 A law takes an unfitted method and a crowd, and raises AssertionError when it is broken. A method that must break one
 says so beside its code, with the reason: ``breaks = {"class_names_do_not_matter": "ties go to the first class"}``.
-Learners obey the laws of aggregators, each task having features of its own, and some that only they can break.
+Whoever looks at features is given some, each task its own. Learners obey the laws of aggregators, and some that only they
+can break.
 
 >>> from wisecrowd import Crowd, DawidSkene
 >>> crowd = Crowd.from_triples([(task, worker, (task * worker) % 2) for task in range(6) for worker in range(3)])
@@ -88,9 +89,10 @@ def _fit(method: AnyMethod, crowd: Crowd, X: pd.DataFrame | None = None, **optio
         warnings.simplefilter("ignore", NotConverged)  # laws hold wherever an iteration stops
         warnings.simplefilter("ignore", DataWarning)  # and on crowds of which somebody should be warned
         fresh = copy.deepcopy(method)
+        given = features_of(crowd.tasks) if X is None else X
         if isinstance(fresh, Learner):
-            return fresh.fit(features_of(crowd.tasks) if X is None else X, crowd, **options)
-        return fresh.fit(crowd, **options)
+            return fresh.fit(given, crowd, **options)
+        return fresh.fit(crowd, given if fresh.uses_features else None, **options)
 
 
 def _table(method: AnyMethod, crowd: Crowd, X: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -272,9 +274,11 @@ def _the_objective_never_falls(method: AnyMethod, crowd: Crowd) -> None:
         assert (np.diff(trace) >= -1e-8 * (1 + np.abs(trace[1:]))).all(), "the objective fell"
 
 
-@learner_law
-def _features_meet_tasks_by_id(method: Learner, crowd: Crowd) -> None:
+@law
+def _features_meet_tasks_by_id(method: AnyMethod, crowd: Crowd) -> None:
     """Shuffling the rows of a table of features, and adding rows of other tasks, changes not a single bit."""
+    if isinstance(method, Aggregator) and not method.uses_features:
+        return
     table = features_of(crowd.tasks)
     others = table.iloc[:2].rename(index=lambda name: f"{name} of elsewhere")
     shuffled = pd.concat([others, table]).sample(frac=1, random_state=5)

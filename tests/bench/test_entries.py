@@ -3,14 +3,16 @@ from __future__ import annotations
 import pickle
 import sys
 import types
+from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from wisecrowd import OneCoin
 from wisecrowd.bench.data import Simulated
 from wisecrowd.bench.entries import Absent, Aggregate, code_digest, identity_of
-from wisecrowd.errors import UsageError
+from wisecrowd.errors import InputError, UsageError
 
 DATA = Simulated({"n_tasks": 60, "n_workers": 5})
 
@@ -24,6 +26,15 @@ def test_an_unknown_method_or_parameter_is_refused() -> None:
     assert not Aggregate("no-such-method").is_random
     with pytest.raises(UsageError, match="no-such-method"):
         Aggregate("no-such-method")(DATA.load(0), 0)
+
+
+def test_features_reach_the_methods_that_look_at_them() -> None:
+    data = DATA.load(0)
+    with pytest.raises(InputError, match="looks at features, and this dataset has none"):
+        Aggregate("mnldp")(data, 0)
+    X = pd.DataFrame({"x": range(60)}, index=data.crowd.tasks)
+    assert Aggregate("mnldp")(replace(data, features=X), 0).n_iter_ == 5  # type: ignore[attr-defined]
+    assert Aggregate("one-coin")(replace(data, features=X), 0).converged_  # type: ignore[attr-defined]
 
 
 def test_entries_travel_between_processes() -> None:

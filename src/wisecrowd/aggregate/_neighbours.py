@@ -29,6 +29,8 @@ SPARE = 3
 NEVER = np.float32(1e38)
 #: A weight or a slope that is negative by less than this share of the largest weight, or of one, is zero.
 TOLERANCE = 1e-10
+#: Pivots at most. A handful does, and the rule ends without rounding; with it, weights that are not negative have to do.
+PIVOTS = 1000
 
 
 def range_scaled(X: NDArray[Any], among: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
@@ -191,7 +193,9 @@ def convex_weights(gram: NDArray[np.float64]) -> NDArray[np.float64]:
     weight = np.empty((n, k))
     fewest, patience = np.full(n, k + 1), np.full(n, 3)
     left = np.arange(n)
-    while len(left):
+    for _ in range(PIVOTS):
+        if not len(left):
+            break
         mine = used[left]
         both = mine[:, :, None] & mine[:, None, :]
         found = np.linalg.solve(np.where(both, matrix[left], identity), mine[:, :, None].astype(np.float64))

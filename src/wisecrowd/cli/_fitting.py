@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,12 +14,15 @@ from wisecrowd.cli._options import flag, place
 if TYPE_CHECKING:
     import pandas as pd
 
-    from wisecrowd.base import Inference
+    from wisecrowd.base import Inference, Method
     from wisecrowd.cli._outputs import Writer
     from wisecrowd.crowd import Crowd
 
 LABELS, WORKERS, TASKS, POSTERIOR = "labels.csv", "workers.csv", "tasks.csv", "posterior.csv"
 PREDICTIONS, MODEL = "predictions.csv", "model"
+COMPLETED, COMPLETED_PARQUET, JUDGED, SCORED = "completed.csv", "completed.parquet", "judged.csv", "scored.csv"
+#: What some run may have left in a folder, and another does not write.
+KNOWN = (LABELS, WORKERS, TASKS, POSTERIOR, PREDICTIONS, COMPLETED, COMPLETED_PARQUET, JUDGED, SCORED, MODEL)
 
 Parameter = Annotated[
     list[str] | None,
@@ -151,9 +155,9 @@ def _nobody_chose(unknown: dict[str, int], score: Path | None, fitted: Inference
 
 def keep(
     output: Path | None,
-    tables: dict[str, pd.DataFrame],
+    tables: Mapping[str, pd.DataFrame | Writer],
     inputs: list[Path],
-    fitted: Inference,
+    fitted: Method,
     run: dict[str, Any],
     *,
     save: bool,
@@ -179,25 +183,21 @@ def tell(run: dict[str, Any], facts: list[tuple[str, str]], *, as_json: bool, qu
 
 
 def _write_results(
-    output: Path, tables: dict[str, pd.DataFrame], fitted: Inference, run: dict[str, Any], *, save: bool
+    output: Path, tables: Mapping[str, pd.DataFrame | Writer], fitted: Method, run: dict[str, Any], *, save: bool
 ) -> list[str]:
     """Write everything there is to keep, and give the names of the files."""
     from wisecrowd._files import write_json
     from wisecrowd.cli._outputs import RECORD, table_of, write_all
 
     names = [*tables, *([MODEL] if save else []), RECORD]
-    stale = [
-        name
-        for name in (WORKERS, TASKS, POSTERIOR, PREDICTIONS, MODEL)
-        if name not in names and (output / name).exists()
-    ]
+    stale = [name for name in KNOWN if name not in names and (output / name).exists()]
     if stale:
         warn(f"{', '.join(stale)} in {output}: left there by an earlier run, not part of this one")
     if save:
         fitted.save(output / MODEL)
     # The record comes first to get its name last: where it is, the rest is.
     files: dict[Path, Writer] = {output / RECORD: lambda path: write_json(path, run | {"files": names})}
-    write_all(files | {output / name: table_of(table) for name, table in tables.items()})
+    write_all(files | {output / name: table if callable(table) else table_of(table) for name, table in tables.items()})
     return names
 
 
@@ -225,16 +225,16 @@ def _counted_whole(table: pd.DataFrame) -> pd.DataFrame:
     return rounded.astype({"n_labels": "int64"}) if whole else rounded
 
 
-def how(fitted: Inference) -> str:
+def how(fitted: Method) -> str:
     """Which method it was, and how long it took."""
     from wisecrowd.doctor.findings import counted
 
-    passes = getattr(fitted, "n_iter_", None)
+    passes, seconds = getattr(fitted, "n_iter_", None), f"{getattr(fitted, 'fit_seconds_', 0):.2f} s"
     if passes is None:
-        return f"{fitted.name}, {fitted.fit_seconds_:.2f} s"
+        return f"{fitted.name}, {seconds}"
     if hasattr(fitted, "history_"):  # it does not converge: it is trained for as long as it is told
-        return f"{fitted.name}, trained for {counted(passes, 'epoch')}, {fitted.fit_seconds_:.2f} s"
+        return f"{fitted.name}, trained for {counted(passes, 'epoch')}, {seconds}"
     ended = "converged after" if getattr(fitted, "converged_", True) else "stopped before it converged, after"
     if getattr(fitted, "tol", 1) == 0:  # so many passes were asked for
         ended = "after"
-    return f"{fitted.name}, {ended} {counted(passes, 'iteration')}, {fitted.fit_seconds_:.2f} s"
+    return f"{fitted.name}, {ended} {counted(passes, 'iteration')}, {seconds}"

@@ -54,10 +54,11 @@ def check_writable(path: Path) -> None:
 
 
 def write_all(files: dict[Path, Writer]) -> None:
-    """Write every file under another name first, then give them their names, the first file last."""
+    """Write every file under another name, the first file last, then give them their names, the first file last again."""
     with contextlib.ExitStack() as stack:
-        for path, write in files.items():
-            write(stack.enter_context(atomic_path(path)))
+        unfinished = [(stack.enter_context(atomic_path(path)), write) for path, write in files.items()]
+        for path, write in reversed(unfinished):
+            write(path)
 
 
 def labels_table(fitted: Inference) -> pd.DataFrame:

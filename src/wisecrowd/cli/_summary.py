@@ -104,9 +104,8 @@ def lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """The figures as lines."""
     told = _numbers(summary) if "numbers" in summary else _classes(summary)
     if summary["without_votes"]:
-        told.append(
-            ("Unlabelled", f"{counted(summary['without_votes'], 'task')} without a vote, of which nothing is known")
-        )
+        known = "answered for by features" if "features" in summary else "of which nothing is known"
+        told.append(("Unlabelled", f"{counted(summary['without_votes'], 'task')} without a vote, {known}"))
     told += _workers(summary.get("workers", {}))
     if "gold" in summary:
         n = summary["gold"]["tasks"]

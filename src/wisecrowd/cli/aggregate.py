@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli._console import watched
 from wisecrowd.cli._options import Quiet, flag, with_options
@@ -25,6 +26,7 @@ def aggregate(
         str, typer.Option("--method", "-m", metavar="METHOD", help="How to aggregate: see wisecrowd methods.")
     ] = "dawid-skene",
     parameter: fitting.Parameter = None,
+    features: feature_files.FeaturesFile = None,
     output: fitting.Output = None,
     truth: fitting.Gold = None,
     score: Annotated[
@@ -60,6 +62,10 @@ def aggregate(
     Labels that are numbers are averaged:
 
       wisecrowd aggregate ratings.csv --numeric -m median -o results
+
+    Some methods also look at features of the tasks (wisecrowd methods tells which):
+
+      wisecrowd aggregate votes.csv --features X.npz -m mnldp -o results
     """  # fmt: skip
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
@@ -70,29 +76,52 @@ def aggregate(
     if output is None and (proba or save):
         raise UsageError("--proba and --save write files; say where with -o FOLDER")
     unfitted: Aggregator = fitting.chosen("aggregate", method, parameter or [], jobs)
-    inputs = [path for path in (votes, truth, score) if path is not None]
+    source = _source(unfitted, features, votes)
+    inputs = [path for path in (votes, source, truth, score) if path is not None]
     if output is not None:
         check_folder(output, [fitting.LABELS, fitting.WORKERS, *([fitting.POSTERIOR] if proba else []), RECORD], inputs)
     with reading.hushed(quiet=quiet):
         crowd = reading.read(votes)
         gold = None if truth is None else read_truth(truth, reading, crowd)
         known = None if score is None else read_truth(score, reading, crowd)
+        given = None if source is None else feature_files.read(source, reading)
     _check_kind(unfitted, crowd, proba=proba)
     fitting.warn_of_look_alikes(crowd, votes)
+    X, crowd = (None, crowd) if given is None else given.beside(crowd)
     with watched(quiet=quiet):
-        fitted = unfitted.fit(crowd, truth=gold)
+        fitted = unfitted.fit(crowd, X, truth=gold)
     summary = fitting.summary_of(fitted, crowd, gold, known, score)
+    if given is not None:
+        summary["features"] = {"shape": list(given.rows.shape[1:]), "tasks": len(given.tasks)}
     command = {
         "votes": str(votes),
         **reading.recorded(votes),
+        "features": fitting.text(source),
         "truth": fitting.text(truth),
         "score": fitting.text(score),
     }
     run = record(fitted, crowd, source=str(votes), command=command, summary=summary)
     tables = {} if output is None else fitting.tables_of(fitted, proba=proba)
     kept = fitting.keep(output, tables, inputs, fitted, run, save=save)
-    begin = [("Read", str(votes)), ("Votes", size(crowd)), ("Method", fitting.how(fitted))]
-    fitting.tell(run, [*begin, *lines(summary), ("Wrote", kept)], as_json=as_json, quiet=quiet)
+    begin = [("Read", str(votes)), ("Votes", size(crowd))]
+    if given is not None:
+        begin = [("Read", f"{votes} and {source}"), begin[1], ("Features", feature_files.size(given, crowd))]
+    told = [*begin, ("Method", fitting.how(fitted)), *lines(summary), ("Wrote", kept)]
+    fitting.tell(run, told, as_json=as_json, quiet=quiet)
+
+
+def _source(chosen: Aggregator, features: Path | None, votes: Path) -> Path | None:
+    """Where the features are of a method that looks at them."""
+    from wisecrowd.errors import UsageError
+
+    if chosen.uses_features:
+        return feature_files.where(features, votes, chosen.name)
+    if features is not None:
+        raise UsageError(
+            f"{chosen.name} looks at votes alone; leave --features out, or choose a method that uses them: "
+            "see wisecrowd methods"
+        )
+    return None
 
 
 def _check_kind(chosen: Aggregator, crowd: Crowd, *, proba: bool) -> None:

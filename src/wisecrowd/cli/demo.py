@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from wisecrowd.demo import Demo
 
 VOTES, TRUTH, LABELS, WORKERS = "votes.csv", "truth.csv", "labels.csv", "workers.csv"
-METHODS, AGREEMENT, RECORD = "methods.csv", "agreement.csv", "run.json"
+METHODS, AGREEMENT, COMPLETIONS, RECORD = "methods.csv", "agreement.csv", "completions.csv", "run.json"
 
 #: A table of agreement with more columns than this does not fit a terminal; the file has them all.
 _SHOWN = 8
-#: What methods of each kind look at.
-_SEES = {"aggregate": "votes", "learn": "votes and pixels"}
+#: What methods look at that do, and do not, look at the pictures.
+_SEES = {False: "votes", True: "votes and pixels"}
 
 
 def demo(
@@ -41,7 +41,7 @@ def demo(
     from wisecrowd.cli._outputs import check_folder, write_all
     from wisecrowd.demo import run_demo
 
-    check_folder(output, [VOTES, TRUTH, LABELS, WORKERS, METHODS, AGREEMENT, RECORD])
+    check_folder(output, [VOTES, TRUTH, LABELS, WORKERS, METHODS, AGREEMENT, COMPLETIONS, RECORD])
     if not quiet:
         show("Handwritten digits, and a crowd that disagrees about them", style="bold")
     with watched(quiet=quiet):
@@ -67,7 +67,7 @@ def _tell(demo: Demo) -> None:
     rows = [
         (
             entry.method,
-            _SEES[entry.kind],
+            _SEES[entry.looks],
             f"{entry.accuracy:.1%}",
             f"{entry.log_loss:.3f}",
             entry.iterations or "",
@@ -93,6 +93,8 @@ def _tell(demo: Demo) -> None:
     if len(demo.contest.entries) > _SHOWN:
         show(f"The best {_SHOWN}; {AGREEMENT} has all.", style="dim")
 
+    _tell_completions(demo)
+
     heading(f"Whom to trust? What {JUDGE} makes of the workers, without knowing the truth")
     show_bullets(in_words(demo.verdicts, demo.crowd.n_classes))
 
@@ -103,6 +105,26 @@ def _tell(demo: Demo) -> None:
     show(demo.score_of_verdicts())
 
 
+def _tell_completions(demo: Demo) -> None:
+    from wisecrowd.demo.completing import AGGREGATORS
+
+    held = demo.completions
+    heading("What would the others have said? Accuracy after every empty cell was filled in")
+    cells = {"nothing": ("", *(f"{share:.1%}" for share in held.before.values()), "")} | {
+        entry.method: (
+            _SEES[entry.looks], *(f"{share:.1%}" for share in entry.accuracy.values()), f"{entry.seconds:.2f}"
+        )
+        for entry in held.entries
+    }  # fmt: skip
+    rows = [(name, *row) for name, row in cells.items()]
+    show(table(["filled in by", "from", *AGGREGATORS, "seconds"], rows, left=2))
+    for name, reason in held.declined.items():
+        show(f"{name} declined: {reason}", style="dim")
+    for note in held.footnotes():
+        show(note, style="dim")
+    show(held.in_words(demo.crowd.n_tasks))
+
+
 def _files(demo: Demo, output: Path) -> dict[Path, Writer]:
     from wisecrowd import io
     from wisecrowd._files import write_json
@@ -110,10 +132,9 @@ def _files(demo: Demo, output: Path) -> dict[Path, Writer]:
     from wisecrowd.run import record
 
     methods = demo.contest.table().round(6).reset_index()
-    notes = demo.contest.footnotes(demo.crowd.n_classes)
-    run = record(
-        demo.fitted, demo.crowd, demo_seconds=round(demo.seconds, 3), declined=demo.contest.declined, footnotes=notes
-    )
+    notes = [*demo.contest.footnotes(demo.crowd.n_classes), *demo.completions.footnotes()]
+    declined = demo.contest.declined | demo.completions.declined
+    run = record(demo.fitted, demo.crowd, demo_seconds=round(demo.seconds, 3), declined=declined, footnotes=notes)
     return {
         output / RECORD: lambda path: write_json(path, run),
         output / VOTES: lambda path: io.write(demo.crowd, path),
@@ -121,5 +142,6 @@ def _files(demo: Demo, output: Path) -> dict[Path, Writer]:
         output / LABELS: table_of(labels_table(demo.fitted)),
         output / WORKERS: table_of(demo.workers().round(6).reset_index()),
         output / METHODS: table_of(methods),
+        output / COMPLETIONS: table_of(demo.completions.table().round(6).reset_index()),
         output / AGREEMENT: table_of(demo.contest.agreement().round(6).reset_index()),
     }

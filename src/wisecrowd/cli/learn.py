@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli._console import watched
 from wisecrowd.cli._options import Quiet, flag, with_options
@@ -24,17 +25,7 @@ if TYPE_CHECKING:
 def learn(
     votes: Votes,
     *,
-    features: Annotated[
-        Path | None,
-        typer.Option(
-            "--features",
-            "-x",
-            metavar="FILE",
-            show_default=False,
-            help="Features of the tasks: npz (arrays task and X), CSV, TSV or Parquet (ids and numbers), or a dataset "
-            "folder. Not needed when VOTES is a dataset that has them.",
-        ),
-    ] = None,
+    features: feature_files.FeaturesFile = None,
     method: Annotated[
         str, typer.Option("--method", "-m", metavar="METHOD", help="How to learn: see wisecrowd methods.")
     ] = "concord",
@@ -77,7 +68,7 @@ def learn(
     The model goes on answering in Python: wisecrowd.load("results/model").predict(X)
     """  # fmt: skip
     from wisecrowd.cli._outputs import RECORD, check_folder
-    from wisecrowd.cli._reading import located, read_truth
+    from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._summary import lines, size
     from wisecrowd.errors import UsageError
     from wisecrowd.run import record
@@ -85,7 +76,7 @@ def learn(
     if output is None and proba:
         raise UsageError("--proba writes a file; say where with -o FOLDER")
     unfitted: Learner = fitting.chosen("learn", method, parameter or [], jobs)
-    source = _where(features, votes)
+    source = feature_files.where(features, votes, "a classifier")
     inputs = [path for path in (votes, source, predict, truth, score) if path is not None]
     names = [fitting.LABELS, fitting.WORKERS, fitting.PREDICTIONS, *([fitting.POSTERIOR] if proba else []), RECORD]
     if output is not None:
@@ -94,8 +85,8 @@ def learn(
         crowd = reading.read(votes)
         gold = None if truth is None else read_truth(truth, reading, crowd)
         known = None if score is None else read_truth(score, reading, crowd)
-        given = _features(located(source), reading)
-        new = None if predict is None else _features(located(predict), reading)
+        given = feature_files.read(source, reading)
+        new = None if predict is None else feature_files.read(predict, reading)
     fitting.warn_of_look_alikes(crowd, votes)
     X, crowd = given.beside(crowd)
     with watched(quiet=quiet):
@@ -118,32 +109,9 @@ def learn(
     if predicted is not None:
         tables[fitting.PREDICTIONS] = _table(predicted)
     kept = fitting.keep(output, tables, inputs, fitted, run, save=True)
-    begin = [("Read", f"{votes} and {source}"), ("Votes", size(crowd)), ("Features", _size(given, crowd))]
+    begin = [("Read", f"{votes} and {source}"), ("Votes", size(crowd)), ("Features", feature_files.size(given, crowd))]
     told = [*begin, ("Method", fitting.how(fitted)), *lines(summary), *_predictions(summary), ("Wrote", kept)]
     fitting.tell(run, told, as_json=as_json, quiet=quiet)
-
-
-def _where(features: Path | None, votes: Path) -> Path:
-    """Where the features are: in the file that is named, or beside the votes."""
-    from wisecrowd.cli._reading import located
-    from wisecrowd.errors import UsageError
-
-    if features is not None:
-        return features
-    if located(votes).is_dir():
-        return votes
-    raise UsageError(f"a classifier needs features of the tasks in {votes}; name their file with --features X.npz")
-
-
-def _features(path: Path, reading: Reading) -> Features:
-    """Features in a file; its task column may be called as that of the votes is."""
-    from wisecrowd.io.features import read_features
-    from wisecrowd.io.problems import MissingColumn
-
-    try:
-        return read_features(path, task=reading.task)
-    except MissingColumn:
-        return read_features(path)
 
 
 def _predicted(fitted: Learner, new: Features, path: Path | None) -> pd.DataFrame:
@@ -189,14 +157,6 @@ def _table(predicted: pd.DataFrame) -> pd.DataFrame:
     best = predicted.columns[predicted.to_numpy().argmax(axis=1)]
     columns = {"task": predicted.index, "label": best, "confidence": predicted.max(axis=1).round(6).to_numpy()}
     return pd.DataFrame(columns)
-
-
-def _size(given: Features, crowd: Crowd) -> str:
-    from wisecrowd.doctor.findings import counted
-
-    further = len(given.tasks) - crowd.n_tasks
-    text = " x ".join(f"{n:,}" for n in given.rows.shape[1:]) + " for each task"
-    return text + (f"; {counted(further, 'further task')} not labelled" if further else "")
 
 
 def _predictions(summary: dict[str, Any]) -> list[tuple[str, str]]:

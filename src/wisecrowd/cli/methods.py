@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 WIDTH = 80
 
 SUMMARY = "what it assumes"
-#: What each kind of method infers the truth from, and what its command is given.
+#: What each kind of method does or needs, and what its command is given.
 KINDS = {
     "aggregate": ("From votes", "votes.csv"),
     "learn": ("From votes and features", "votes.csv --features X.npz"),
+    "complete": ("What workers would have said", "votes.csv"),
 }
 #: What stands before the summary of a method that takes no classes.
 NUMBERS = "[numbers] "
+#: What stands before the summary of an aggregator that looks at more than votes.
+FEATURES = "[features] "
 
 
 def methods(
@@ -39,7 +42,7 @@ def methods(
       wisecrowd methods
       wisecrowd methods dawid-skene
 
-    The names are those that -m of wisecrowd aggregate and wisecrowd learn takes.
+    The names are those that -m of wisecrowd aggregate, wisecrowd learn and wisecrowd complete takes.
     """
     if name is None:
         _list()
@@ -61,7 +64,7 @@ def _list() -> None:
         show(f"{what}: wisecrowd {kind} {given} -m METHOD", style="bold")
         columns = {
             "method".ljust(first): list(members),
-            SUMMARY: [(NUMBERS if method.numeric else "") + method.summary() for method in members.values()],
+            SUMMARY: [_mark(method) + method.summary() for method in members.values()],
             "paper": [short(method.references[0]) if method.references else "" for method in members.values()],
         }
         others = [max(map(len, [title, *cells])) for title, cells in columns.items() if title != SUMMARY]
@@ -72,7 +75,18 @@ def _list() -> None:
         show()
     if any(method.numeric for method in found.values()):
         show(f"{NUMBERS.strip()} takes labels that are numbers, read with --numeric")
+    if any(_mark(method) == FEATURES for method in found.values()):
+        show(f"{FEATURES.strip()} also looks at features of the tasks, given with --features X.npz")
     show("The page of a method: wisecrowd methods dawid-skene")
+
+
+def _mark(method: type[Method]) -> str:
+    """What a method wants beyond what its command is always given."""
+    from wisecrowd.base import Aggregator
+
+    if method.numeric:
+        return NUMBERS
+    return FEATURES if issubclass(method, Aggregator) and method.uses_features else ""
 
 
 def _cut(text: str, room: int) -> str:
@@ -94,7 +108,9 @@ def _page(method: type[Method]) -> None:
         rows = [(field.name, _default(field), field.metadata.get("help", "")) for field in fields]
         show(table(["name", "default", "meaning"], rows, left=3, fold="meaning"))
     heading("On the command line")
-    given = "ratings.csv --numeric" if method.numeric else KINDS[kind_of(method)][1]
+    given = {NUMBERS: "ratings.csv --numeric", FEATURES: "votes.csv --features X.npz"}.get(
+        _mark(method), KINDS[kind_of(method)][1]
+    )
     show_verbatim(f"  wisecrowd {kind_of(method)} {given} -m {method.name} -o results")
     if example:
         heading("In Python")

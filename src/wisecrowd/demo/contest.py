@@ -56,6 +56,11 @@ class Entry:
         return kind_of(type(self.fitted))
 
     @property
+    def looks(self) -> bool:
+        """Whether it looks at the tasks themselves as well as at votes."""
+        return not isinstance(self.fitted, Aggregator) or self.fitted.uses_features
+
+    @property
     def iterations(self) -> int | None:
         """Passes over the votes, of a method that makes several."""
         return getattr(self.fitted, "n_iter_", None)
@@ -113,7 +118,7 @@ class Contest:
         return notes
 
     def in_words(self, n_tasks: int) -> str:
-        """What the best entry gains over counting votes, and the best learner by looking at the tasks as well.
+        """What the best entry gains over counting votes, and the best of those that look at the tasks as well.
 
         >>> from wisecrowd import Crowd, MajorityVote, OneCoin
         >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "dog")])
@@ -122,18 +127,18 @@ class Contest:
         'From the same votes, one-coin gets 20 more tasks right than a plain majority.'
         """
         accuracy = {entry.method: entry.accuracy for entry in self.entries}
-        best = {entry.kind: entry for entry in reversed(self.entries)}
+        best = {entry.looks: entry for entry in reversed(self.entries)}
 
         def more(than: float, entry: Entry) -> str:
             gain = round((entry.accuracy - than) * n_tasks)
             return "1 more task" if gain == 1 else f"{gain:,} more tasks"
 
-        first = best["aggregate"]
+        first = best[False]
         text = f"From the same votes, {first.method} gets {more(accuracy['majority-vote'], first)} right than a plain majority."
-        if "learn" in best and best["learn"].accuracy > first.accuracy:
-            learner = best["learn"]
+        if True in best and best[True].accuracy > first.accuracy:
+            second = best[True]
             text += (
-                f" Looking at the pictures, too, {learner.method} gets {more(first.accuracy, learner)} right than that."
+                f" Looking at the pictures, too, {second.method} gets {more(first.accuracy, second)} right than that."
             )
         return text
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd
+from wisecrowd.demo.completing import Completions, hold_completions
 from wisecrowd.demo.contest import Contest, hold_contest
 from wisecrowd.demo.crowd import digits_crowd
 from wisecrowd.demo.verdicts import Verdict, judge
@@ -50,6 +51,7 @@ class Demo:
 
     simulation: Simulation
     contest: Contest
+    completions: Completions
     fitted: Aggregator
     verdicts: list[Verdict]
     seconds: float
@@ -98,9 +100,11 @@ def run_demo(random_state: int = 0, *, only: Collection[str] | None = None) -> D
     begun = time.perf_counter()
     digits = digits_crowd(random_state)
     contest = hold_contest(digits, only)
+    completions = hold_completions(digits, only)
     crowd = digits.simulation.crowd
     fitted = next((entry.fitted for entry in contest.entries if entry.method == JUDGE), None)
     if fitted is None:
         raise UsageError(f"the demo needs {JUDGE}, which judges the workers; name it among the methods")
     judging = cast(Aggregator, fitted)
-    return Demo(digits.simulation, contest, judging, judge(crowd, judging), time.perf_counter() - begun)
+    verdicts = judge(crowd, judging)
+    return Demo(digits.simulation, contest, completions, judging, verdicts, time.perf_counter() - begun)

@@ -104,8 +104,10 @@ def truth_frame(table: pa.Table, task: str, truth: str, split: str | None) -> Tr
     return frame.set_index("task")
 
 
-def votes_table(crowd: Crowd) -> pa.Table:
+def votes_table(crowd: Crowd, *, whole: bool = False) -> pa.Table:
     """The votes of a crowd as an Arrow table whose ids are dictionaries, so that no text is repeated.
+
+    A ``whole`` one has weight and observed also where they say nothing: pieces of one file must be alike.
 
     >>> votes_table(Crowd.from_triples([("t1", "ann", "cat")])).to_pylist()
     [{'task': 't1', 'worker': 'ann', 'label': 'cat'}]
@@ -117,21 +119,21 @@ def votes_table(crowd: Crowd) -> pa.Table:
         columns["label"] = pa.array(crowd.label)
     else:
         columns["label"] = pa.DictionaryArray.from_arrays(pa.array(crowd.label), _ids(crowd.classes, "class"))
-    if crowd.is_weighted:
+    if whole or crowd.is_weighted:
         columns["weight"] = pa.array(crowd.weight)
-    if not crowd.observed.all():
+    if whole or not crowd.observed.all():
         columns["observed"] = pa.array(crowd.observed)
     return pa.table(columns)
 
 
-def text_portions(crowd: Crowd, write: Callable[[pa.Array], pa.Array]) -> Iterator[pa.Table]:
+def text_portions(crowd: Crowd, write: Callable[[pa.Array], pa.Array], *, whole: bool = False) -> Iterator[pa.Table]:
     """The votes in portions whose ids are text; ``write`` says how each id of a vocabulary is written.
 
     >>> crowd = Crowd.from_triples([(1, "ann", True)])
     >>> [portion.to_pylist() for portion in text_portions(crowd, lambda ids: ids.cast(pa.string()))]
     [[{'task': '1', 'worker': 'ann', 'label': 'true'}]]
     """
-    table = votes_table(crowd)
+    table = votes_table(crowd, whole=whole)
     columns = [
         pa.DictionaryArray.from_arrays(column.chunk(0).indices, write(column.chunk(0).dictionary))
         if pa.types.is_dictionary(column.type)

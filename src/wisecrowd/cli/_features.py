@@ -1,0 +1,58 @@
+"""Features of tasks on the command line: the option, and what it leads to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from wisecrowd.cli._reading import Reading
+    from wisecrowd.crowd import Crowd
+    from wisecrowd.io.features import Features
+
+FeaturesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--features",
+        "-x",
+        metavar="FILE",
+        show_default=False,
+        help="Features of the tasks: npz (arrays task and X), CSV, TSV or Parquet (ids and numbers), or a dataset "
+        "folder. Not needed when VOTES is a dataset that has them.",
+    ),
+]
+
+
+def where(features: Path | None, votes: Path, who: str) -> Path:
+    """Where the features are that somebody needs: in the file that is named, or beside the votes."""
+    from wisecrowd.cli._reading import located
+    from wisecrowd.errors import UsageError
+
+    if features is not None:
+        return features
+    if located(votes).is_dir():
+        return votes
+    raise UsageError(f"{who} needs features of the tasks in {votes}; name their file with --features X.npz")
+
+
+def read(path: Path, reading: Reading) -> Features:
+    """Features in a file; its task column may be called as that of the votes is."""
+    from wisecrowd.cli._reading import located
+    from wisecrowd.io.features import read_features
+    from wisecrowd.io.problems import MissingColumn
+
+    try:
+        return read_features(located(path), task=reading.task)
+    except MissingColumn:
+        return read_features(located(path))
+
+
+def size(given: Features, crowd: Crowd) -> str:
+    """How many features there are, in a line."""
+    from wisecrowd.doctor.findings import counted
+
+    further = len(given.tasks) - crowd.n_tasks
+    text = " x ".join(f"{n:,}" for n in given.rows.shape[1:]) + " for each task"
+    return text + (f"; {counted(further, 'further task')} not labelled" if further else "")

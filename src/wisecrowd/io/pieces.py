@@ -1,0 +1,63 @@
+"""A crowd that comes in pieces, written as it comes: votes that would not fit in memory together."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
+
+from wisecrowd._files import atomic_path
+from wisecrowd.crowd import Crowd
+from wisecrowd.errors import UsageError
+from wisecrowd.io.tables import text_portions, votes_table
+
+
+def write_pieces(pieces: Iterable[Crowd], path: str | os.PathLike[str]) -> None:
+    """Write pieces of a crowd to one CSV, TSV or Parquet file, with weight and observed; it appears whole or not at all.
+
+    >>> from wisecrowd import read
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t3", "bob", "dog")])
+    >>> write_pieces(crowd.shards(2), "votes.csv")
+    >>> read("votes.csv") == crowd
+    True
+    """
+    target = Path(path)
+    if target.suffix not in (".csv", ".tsv", ".parquet"):
+        raise UsageError(f"cannot tell from the name of {target} what to write; end it in .csv, .tsv or .parquet")
+    tables = _in_parquet(pieces) if target.suffix == ".parquet" else _in_text(pieces)
+    try:
+        first = next(tables)
+    except StopIteration:
+        raise UsageError("pieces of a crowd were wanted; there are none") from None
+    with contextlib.ExitStack() as stack:
+        unfinished = stack.enter_context(atomic_path(target))
+        write = stack.enter_context(_writer(unfinished, first.schema))
+        write(first)
+        for table in tables:
+            write(table)
+
+
+def _in_text(pieces: Iterable[Crowd]) -> Iterator[pa.Table]:
+    for piece in pieces:
+        yield from text_portions(piece, lambda ids: ids.cast(pa.string()), whole=True)
+
+
+def _in_parquet(pieces: Iterable[Crowd]) -> Iterator[pa.Table]:
+    for piece in pieces:
+        yield votes_table(piece, whole=True)
+
+
+@contextlib.contextmanager
+def _writer(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+    if path.suffix == ".parquet":
+        with pq.ParquetWriter(path, schema, store_schema=False, compression="zstd") as writer:
+            yield writer.write_table
+        return
+    options = arrow_csv.WriteOptions(delimiter="," if path.suffix == ".csv" else "\t", quoting_style="needed")
+    with pa.output_stream(str(path)) as stream, arrow_csv.CSVWriter(stream, schema, write_options=options) as writer:
+        yield writer.write_table
