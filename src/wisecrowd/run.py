@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from wisecrowd import __version__
-from wisecrowd.base import Inference
 from wisecrowd.crowd import Crowd
+from wisecrowd.method import Method
 
 _VERSIONS_OF = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "numba", "torch")
 
 
-def record(method: Inference, crowd: Crowd, **extra: Any) -> dict[str, Any]:
+def record(method: Method, crowd: Crowd, **extra: Any) -> dict[str, Any]:
     """Method, parameters, seed, versions, input digest, time and convergence, ready for JSON.
 
     >>> from wisecrowd import Crowd, MajorityVote
@@ -31,6 +31,22 @@ def record(method: Inference, crowd: Crowd, **extra: Any) -> dict[str, Any]:
         "method": method.name,
         "parameters": parameters,
         "random_state": parameters.get("random_state"),
+        "seconds": round(getattr(method, "fit_seconds_", 0.0), 4),
+        "iterations": getattr(method, "n_iter_", None),
+        "converged": getattr(method, "converged_", None),
+        "objective": None if trace is None or len(trace) == 0 else float(trace[-1]),
+        **surroundings(crowd),
+        **extra,
+    }
+
+
+def surroundings(crowd: Crowd) -> dict[str, Any]:
+    """What was read, with what versions, and when, ready for JSON.
+
+    >>> surroundings(Crowd.from_triples([("t1", "ann", "cat")]))["input"]["labels"]
+    1
+    """
+    return {
         "input": {
             "tasks": crowd.n_tasks,
             "workers": None if crowd.workers is None else len(crowd.workers),
@@ -38,13 +54,8 @@ def record(method: Inference, crowd: Crowd, **extra: Any) -> dict[str, Any]:
             "classes": None if crowd.classes is None else [str(name) for name in crowd.classes[:1000]],
             "sha256": crowd.digest,
         },
-        "seconds": round(getattr(method, "fit_seconds_", 0.0), 4),
-        "iterations": getattr(method, "n_iter_", None),
-        "converged": getattr(method, "converged_", None),
-        "objective": None if trace is None or len(trace) == 0 else float(trace[-1]),
         "versions": {"wisecrowd": __version__, "python": platform.python_version(), **_versions()},
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        **extra,
     }
 
 

@@ -221,8 +221,9 @@ def _judged(said: dict[str, NDArray[np.float64]], crowd: Crowd, seed: int) -> tu
     drawn: list[NDArray[np.float64]] = []
     for part in matrices.blocks(repeats, n_tasks):
         weight = rng.poisson(1.0, size=(len(range(*part.indices(repeats))), n_tasks)).astype(np.float32)
-        drawn.append((weight @ gaps) / (weight @ counts)[:, None])
-    low, high = np.quantile(np.concatenate(drawn), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+        with np.errstate(invalid="ignore"):  # of few tasks, none may be drawn
+            drawn.append((weight @ gaps) / (weight @ counts)[:, None])
+    low, high = np.nanquantile(np.concatenate(drawn), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     for place, name in enumerate(order):
         gap = float((each[best] - each[name]).mean())
         rows.append((float(each[name].mean()), gap, low[place], high[place], float(_EXPONENTS[chosen[name]])))

@@ -1,0 +1,68 @@
+"""``wisecrowd compare``: which method to believe."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from wisecrowd import simulate_crowd
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """Votes of four who know and six who do not, and the truth of half of the tasks."""
+    made = simulate_crowd(
+        n_tasks=150, workers=["expert"] * 4 + ["spammer"] * 6, n_classes=3, labels_per_task=5, random_state=0
+    )
+    votes, truth = tmp_path / "votes.csv", tmp_path / "gold.csv"
+    made.crowd.to_frame().to_csv(votes, index=False)
+    made.truth.iloc[:75].rename_axis("task").rename("label").reset_index().to_csv(truth, index=False)
+    return votes, truth
+
+
+TWO = ("-m", "majority-vote", "-m", "dawid-skene")
+
+
+def test_it_says_what_to_use_and_why(run: Run, files: tuple[Path, Path]) -> None:
+    said = run("compare", files[0], *TWO)
+    assert said.exit_code == 0
+    assert "Use dawid-skene" in said.stdout
+    assert "majority-vote" in said.stdout
+    assert "accuracy" not in said.stdout
+
+
+def test_known_truth_is_shown_and_does_not_choose(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+    votes, truth = files
+    said = run("compare", votes, *TWO, "--truth", truth, "--json")
+    found = json.loads(said.stdout)
+    assert found["use"] == json.loads(run("compare", votes, *TWO, "--json").stdout)["use"]
+    best = next(row for row in found["methods"] if row["method"] == "dawid-skene")
+    assert best["accuracy"] > 0.9
+
+
+def test_tables_are_written_and_read_back(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run("compare", files[0], *TWO, "-o", out, "-q").exit_code == 0
+    assert sorted(path.name for path in out.iterdir()) == ["agreement.csv", "disputed.csv", "methods.csv", "run.json"]
+    assert pd.read_csv(out / "methods.csv")["method"].tolist() == ["dawid-skene", "majority-vote"]
+    disputed = pd.read_csv(out / "disputed.csv")
+    assert (disputed["majority-vote"] != disputed["dawid-skene"]).all()
+
+
+def test_mistakes_end_in_a_message(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+    said = run("compare", files[0], "-m", "dawid-skeen")
+    assert said.exit_code == 2
+    assert "Did you mean" in said.stderr
+    said = run("compare", files[0], "-m", "raykar")
+    assert said.exit_code != 0
+    assert "features" in said.stderr
+    said = run("compare", tmp_path / "nothing.csv")
+    assert said.exit_code != 0
+    assert "nothing.csv" in said.stderr
