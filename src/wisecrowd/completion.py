@@ -147,6 +147,8 @@ class Completer(Method):
             _places(index, wanted, what)
             for index, wanted, what in ((crowd.tasks, tasks, "task"), (crowd.workers, workers, "worker"))
         ]
+        if min(map(len, which)) == 0:
+            return np.empty((*map(len, which), len(self.classes_)))
         return np.asarray(self._said(*which).proba, dtype=np.float64)
 
     def expected_votes(self) -> pd.DataFrame:
@@ -177,13 +179,15 @@ class Completer(Method):
         self._check_types()
         one_of("answers", self.answers, ("hard", "sample", "soft"))
         weight: Any = self.fill_weight
-        if weight != "shared" and not (isinstance(weight, int | float) and 0 < weight < np.inf):
+        if weight != "shared" and not (isinstance(weight, int | float | np.number) and 0 < weight < np.inf):
             raise UsageError(f"fill_weight must be 'shared' or a positive number; got {self.fill_weight!r}")
         if self.min_labels < 0:
             raise UsageError(f"min_labels must be 0 or more; got {self.min_labels}")
         most: Any = self.max_per_task
-        if most is not None and not (isinstance(most, int) and most > 0):
+        if most is not None and not (isinstance(most, int | np.integer) and most > 0):
             raise UsageError(f"max_per_task must be a whole number of 1 or more, or None; got {self.max_per_task!r}")
+        if self.random_state < 0:
+            raise UsageError(f"random_state must be 0 or more; got {self.random_state}")
 
     def _keep(self, votes: Crowd) -> None:
         """The votes, as arrays that can be saved."""
@@ -237,7 +241,8 @@ class Completer(Method):
         weight = self._weight_of(given.sum(axis=1))[task]
         chosen = proba[task, column]
         if self.answers == "soft":
-            row, label = np.nonzero(chosen >= min(FAINT, 1 / proba.shape[2]))
+            # Of very many classes all may be faint; the likeliest is never half as probable as an even one.
+            row, label = np.nonzero(chosen >= min(FAINT, 0.5 / proba.shape[2]))
             share = chosen[row, label]
             total = np.bincount(row, share, minlength=len(chosen))[row]
             return task[row], workers[column[row]], label, weight[row] * share / total
@@ -270,6 +275,10 @@ class Completer(Method):
 
     def _cells(self, votes: Crowd) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """What is foretold of each of some votes, (votes, classes), and whether it would be filled in."""
+        if not isinstance(votes, Crowd):
+            raise UsageError(f"a Crowd of votes was wanted, such as hide() gives; got {type(votes).__name__}")
+        if not hasattr(self, "vote_task_"):
+            raise UsageError(f"this {type(self).__name__} is not fitted yet; call fit first")
         same = ((votes.tasks, self.task_index_), (votes.workers, self.worker_index_), (votes.classes, self.classes_))
         if not all(theirs is not None and theirs.equals(ours) for theirs, ours in same):
             raise UsageError("votes over the tasks, workers and classes of fit were wanted, such as hide() gives")
@@ -291,7 +300,7 @@ def _places(index: pd.Index | None, wanted: Any, what: str) -> NDArray[np.intp]:
     assert index is not None  # a crowd without worker ids is not let in
     if wanted is None:
         return np.arange(len(index))
-    if isinstance(wanted, str):
+    if isinstance(wanted, str) or not pd.api.types.is_list_like(wanted):
         raise UsageError(f"a list of {what} ids was wanted; got {wanted!r}. For one {what}: [{wanted!r}]")
     place = index.get_indexer(pd.Index(wanted))
     if (place < 0).any():
