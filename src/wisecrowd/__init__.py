@@ -82,12 +82,16 @@ _HOME = {
     "ZenCrowd": "aggregate.zencrowd",
     "ZeroBasedSkill": "aggregate.zero_based_skill",
     "after_filling": "judging",
+    "choose": "diagnose.choosing",
     "cite": "citation",
+    "compare": "diagnose.choosing",
     "density_curve": "judging",
+    "diagnosis": "diagnose",
     "examine": "doctor",
     "fetch_dataset": "datasets",
     "find": "registry",
     "judge": "judging",
+    "krippendorff_alpha": "diagnose.agreement",
     "list_datasets": "datasets",
     "load": "persist",
     "load_dataset": "datasets",
@@ -148,6 +152,10 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.datasets import fetch_dataset as fetch_dataset
     from wisecrowd.datasets import list_datasets as list_datasets
     from wisecrowd.datasets import load_dataset as load_dataset
+    from wisecrowd.diagnose import diagnosis as diagnosis
+    from wisecrowd.diagnose.agreement import krippendorff_alpha as krippendorff_alpha
+    from wisecrowd.diagnose.choosing import choose as choose
+    from wisecrowd.diagnose.choosing import compare as compare
     from wisecrowd.doctor import examine as examine
     from wisecrowd.io import read as read
     from wisecrowd.io import read_truth as read_truth

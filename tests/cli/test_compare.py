@@ -38,7 +38,7 @@ def test_it_says_what_to_use_and_why(run: Run, files: tuple[Path, Path]) -> None
     assert "accuracy" not in said.stdout
 
 
-def test_known_truth_is_shown_and_does_not_choose(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_known_truth_is_shown_and_does_not_choose(run: Run, files: tuple[Path, Path]) -> None:
     votes, truth = files
     said = run("compare", votes, *TWO, "--truth", truth, "--json")
     found = json.loads(said.stdout)

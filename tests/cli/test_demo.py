@@ -18,8 +18,8 @@ def test_the_demo(run: Any) -> None:
     assert result.exit_code == 0, result.stderr
     shown = result.stdout
     folder = Path("wisecrowd-demo")
-    names = {"votes.csv", "truth.csv", "labels.csv", "workers.csv", "methods.csv", "agreement.csv", "run.json"}
-    assert {path.name for path in folder.iterdir()} == names
+    names = {"votes", "truth", "labels", "workers", "methods", "agreement", "completions"}
+    assert {path.name for path in folder.iterdir()} == {f"{name}.csv" for name in names} | {"run.json"}
     crowd = wc.read(folder / "votes.csv")
     truth = wc.read_truth(folder / "truth.csv")
     assert crowd.shape == (1797, 40)
@@ -29,8 +29,14 @@ def test_the_demo(run: Any) -> None:
 
     with (folder / "methods.csv").open(encoding="utf-8", newline="") as file:
         table = {row["method"]: row for row in csv.DictReader(file)}
+    with (folder / "completions.csv").open(encoding="utf-8", newline="") as file:
+        filled = {row["filled_in_by"]: row for row in csv.DictReader(file)}
+    assert filled.pop("nothing")["dawid-skene"] == table["dawid-skene"]["accuracy"]
+    assert set(filled) == set(wc.methods("complete")) - set(record["declined"])
+    for name, row in filled.items():
+        assert re.search(rf"^{name} .* {float(row['majority-vote']):.1%} ", shown, re.MULTILINE)
     wanted = {name for name, method in wc.methods().items() if not method.numeric}
-    assert set(table) | set(record["declined"]) == wanted
+    assert set(table) | set(filled) | set(record["declined"]) == wanted
     fitted = wc.DawidSkene().fit(crowd)
     assert float(table["dawid-skene"]["accuracy"]) == pytest.approx(metrics.accuracy(truth, fitted), abs=1e-6)
     accuracy = f"{float(table['dawid-skene']['accuracy']):.1%}"
@@ -45,7 +51,14 @@ def test_the_demo(run: Any) -> None:
     }
     assert result.stderr == ""
 
-    for words in ("What is true?", "Do they agree?", "Whom to trust?", "Was that right?", "Done in"):
+    for words in (
+        "What is true?",
+        "Do they agree?",
+        "What would the others have said?",
+        "Whom to trust?",
+        "Was that right?",
+        "Done in",
+    ):
         assert words in shown
     for worker, row in _workers(folder).items():
         assert worker in shown or row["finding"] == "fallible"

@@ -16,7 +16,7 @@ def test_the_table_has_every_method_and_fits_a_terminal(run: Any) -> None:
     rows = re.split(r"^(?=\S)", result.stdout, flags=re.MULTILINE)
     names = [row.split()[0] for row in rows if row.split() and row.split()[0] in wc.methods()]
     assert sorted(names) == list(wc.methods()), "a name was cut; make room for it"
-    assert names == [*wc.methods("aggregate"), *wc.methods("learn")]
+    assert names == [*wc.methods("aggregate"), *wc.methods("learn"), *wc.methods("complete")]
     told = [row.strip() for row in rows if row.split() and row.split()[0] in wc.methods()]
     assert max(row.count("\n") for row in told) <= 2
     numbers = [row.split()[0] for row in told if "[numbers]" in row]
@@ -24,12 +24,16 @@ def test_the_table_has_every_method_and_fits_a_terminal(run: Any) -> None:
 
 
 def test_methods_stand_under_the_command_that_takes_them(run: Any) -> None:
-    aggregate, learn = run("methods").stdout.split("wisecrowd learn votes.csv --features X.npz -m METHOD")
+    aggregate, rest = run("methods").stdout.split("wisecrowd learn votes.csv --features X.npz -m METHOD")
+    learn, complete = rest.split("wisecrowd complete votes.csv -m METHOD")
     assert "wisecrowd aggregate votes.csv -m METHOD" in aggregate
     assert "dawid-skene" in aggregate
     assert "\nraykar " in learn
+    assert "\nds-fill " in complete
     assert "wisecrowd learn votes.csv --features X.npz -m raykar -o results" in run("methods", "raykar").stdout
     assert "wisecrowd aggregate votes.csv -m one-coin -o results" in run("methods", "one-coin").stdout
+    assert "wisecrowd complete votes.csv -m gmv -o results" in run("methods", "gmv").stdout
+    assert "wisecrowd complete votes.csv --features X.npz -m tllc -o results" in run("methods", "tllc").stdout
 
 
 def test_papers_of_many_authors(run: Any) -> None:

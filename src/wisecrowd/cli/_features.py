@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from wisecrowd.base import Aggregator
     from wisecrowd.cli._reading import Reading
+    from wisecrowd.completion import Completer
     from wisecrowd.crowd import Crowd
     from wisecrowd.io.features import Features
 
@@ -35,6 +37,20 @@ def where(features: Path | None, votes: Path, who: str) -> Path:
     if located(votes).is_dir():
         return votes
     raise UsageError(f"{who} needs features of the tasks in {votes}; name their file with --features X.npz")
+
+
+def source_of(method: Aggregator | Completer, features: Path | None, votes: Path) -> Path | None:
+    """Where the features are of a method that looks at them; None if it does not."""
+    from wisecrowd.errors import UsageError
+
+    if method.uses_features:
+        return where(features, votes, method.name)
+    if features is not None:
+        raise UsageError(
+            f"{method.name} looks at votes alone; leave --features out, or choose a method that uses them: "
+            "see wisecrowd methods"
+        )
+    return None
 
 
 def read(path: Path, reading: Reading) -> Features:

@@ -172,6 +172,20 @@ def keep(
     return f"{', '.join(run['files'])} in {output}"
 
 
+def keep_tables(output: Path, tables: dict[str, pd.DataFrame], run: dict[str, Any]) -> str:
+    """Write tables and the record of a run, all or none, and say what was kept."""
+    from functools import partial
+
+    from wisecrowd._files import write_json
+    from wisecrowd.cli._outputs import RECORD, table_of, write_all
+
+    run["files"] = [*tables, RECORD]
+    output.mkdir(parents=True, exist_ok=True)
+    record: dict[Path, Writer] = {output / RECORD: partial(write_json, value=run)}
+    write_all(record | {output / name: table_of(frame) for name, frame in tables.items()})
+    return f"{', '.join(run['files'])} in {output}"
+
+
 def tell(run: dict[str, Any], facts: list[tuple[str, str]], *, as_json: bool, quiet: bool) -> None:
     """The record for programs, or the handful of lines that a person wants."""
     import json

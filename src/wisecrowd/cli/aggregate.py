@@ -76,7 +76,7 @@ def aggregate(
     if output is None and (proba or save):
         raise UsageError("--proba and --save write files; say where with -o FOLDER")
     unfitted: Aggregator = fitting.chosen("aggregate", method, parameter or [], jobs)
-    source = _source(unfitted, features, votes)
+    source = feature_files.source_of(unfitted, features, votes)
     inputs = [path for path in (votes, source, truth, score) if path is not None]
     if output is not None:
         check_folder(output, [fitting.LABELS, fitting.WORKERS, *([fitting.POSTERIOR] if proba else []), RECORD], inputs)
@@ -108,20 +108,6 @@ def aggregate(
         begin = [("Read", f"{votes} and {source}"), begin[1], ("Features", feature_files.size(given, crowd))]
     told = [*begin, ("Method", fitting.how(fitted)), *lines(summary), ("Wrote", kept)]
     fitting.tell(run, told, as_json=as_json, quiet=quiet)
-
-
-def _source(chosen: Aggregator, features: Path | None, votes: Path) -> Path | None:
-    """Where the features are of a method that looks at them."""
-    from wisecrowd.errors import UsageError
-
-    if chosen.uses_features:
-        return feature_files.where(features, votes, chosen.name)
-    if features is not None:
-        raise UsageError(
-            f"{chosen.name} looks at votes alone; leave --features out, or choose a method that uses them: "
-            "see wisecrowd methods"
-        )
-    return None
 
 
 def _check_kind(chosen: Aggregator, crowd: Crowd, *, proba: bool) -> None:

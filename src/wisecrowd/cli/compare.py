@@ -103,21 +103,12 @@ def compare(
 
 
 def _keep(output: Path, found: Comparison, run: dict[str, Any]) -> str:
-    from functools import partial
-
-    from wisecrowd._files import write_json
-    from wisecrowd.cli._outputs import RECORD, table_of, write_all
-
     tables = {
         COMPARED: found.table.reset_index(),
         DISPUTED: found.disputed.rename_axis("task").reset_index(),
         AGREEMENT: found.agreement.rename_axis("method").reset_index(),
     }
-    run["files"] = [*tables, RECORD]
-    record = {output / RECORD: partial(write_json, value=run)}
-    output.mkdir(parents=True, exist_ok=True)
-    write_all(record | {output / name: table_of(frame) for name, frame in tables.items()})
-    return f"{', '.join(run['files'])} in {output}"
+    return fitting.keep_tables(output, tables, run)
 
 
 def _show(found: Comparison) -> None:

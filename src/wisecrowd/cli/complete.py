@@ -94,7 +94,7 @@ def complete(
         raise UsageError("--save and --parquet are about files to write; say where with -o FOLDER")
     name = method or (DEFAULT if features is None else DEFAULT_WITH_FEATURES)
     completer: Completer = fitting.chosen("complete", name, parameter or [], jobs)
-    source = _source(completer, features, votes)
+    source = feature_files.source_of(completer, features, votes)
     inputs = [path for path in (votes, source, score) if path is not None]
     filled_file = fitting.COMPLETED_PARQUET if parquet else fitting.COMPLETED
     further = [fitting.JUDGED] * evaluate + [fitting.SCORED] * (score is not None)
@@ -129,17 +129,6 @@ def complete(
     fitting.tell(run, told, as_json=as_json, quiet=quiet)
     if not (as_json or quiet):
         found.show_tables()
-
-
-def _source(completer: Completer, features: Path | None, votes: Path) -> Path | None:
-    """Where the features are, if the method looks at any."""
-    from wisecrowd.errors import UsageError
-
-    if completer.uses_features:
-        return feature_files.where(features, votes, completer.name)
-    if features is not None:
-        raise UsageError(f"{completer.name} does not look at features; leave --features out, or choose another with -m")
-    return None
 
 
 def _check_kind(completer: Completer, crowd: Crowd) -> None:

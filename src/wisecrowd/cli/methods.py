@@ -26,7 +26,7 @@ KINDS = {
 }
 #: What stands before the summary of a method that takes no classes.
 NUMBERS = "[numbers] "
-#: What stands before the summary of an aggregator that looks at more than votes.
+#: What stands before the summary of an aggregator or completer that looks at more than votes.
 FEATURES = "[features] "
 
 
@@ -82,11 +82,9 @@ def _list() -> None:
 
 def _mark(method: type[Method]) -> str:
     """What a method wants beyond what its command is always given."""
-    from wisecrowd.base import Aggregator
-
     if method.numeric:
         return NUMBERS
-    return FEATURES if issubclass(method, Aggregator) and method.uses_features else ""
+    return FEATURES if getattr(method, "uses_features", False) else ""
 
 
 def _cut(text: str, room: int) -> str:

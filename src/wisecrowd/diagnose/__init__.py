@@ -1,1 +1,117 @@
-"""Diagnosis: whom to trust, which tasks are hard, and how far the crowd agrees."""
+"""Diagnosis: whom to trust, which tasks are hard, how far the crowd agrees, and which method to believe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from wisecrowd.crowd import Crowd
+from wisecrowd.diagnose.agreement import fleiss_kappa, gwet_ac1, krippendorff_alpha
+from wisecrowd.diagnose.tasks import KINDS, TaskDiagnosis
+from wisecrowd.diagnose.workers import WorkerDiagnosis
+from wisecrowd.em import ConfusionEM
+from wisecrowd.errors import InputError, UsageError
+
+__all__ = ["KINDS", "Diagnosis", "TaskDiagnosis", "WorkerDiagnosis", "diagnosis"]
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What the votes say about the crowd, its workers and its tasks; one model serves all.
+
+    >>> from wisecrowd import simulate_crowd
+    >>> found = diagnosis(simulate_crowd(n_tasks=200, n_workers=10, labels_per_task=5).crowd)
+    >>> found.workers.shape[0], found.tasks.shape[0], found.confusion.shape
+    (10, 200, (4, 4))
+    """
+
+    crowd: Crowd
+    model: ConfusionEM
+    level: float = 0.9
+
+    @cached_property
+    def of_workers(self) -> WorkerDiagnosis:
+        """The workers, with matrices and copies; ``workers`` is its table."""
+        return WorkerDiagnosis(self.crowd, self.model, self.level)
+
+    @cached_property
+    def of_tasks(self) -> TaskDiagnosis:
+        """The tasks; ``tasks`` is its table."""
+        return TaskDiagnosis(self.crowd, self.model)
+
+    @cached_property
+    def workers(self) -> pd.DataFrame:
+        """A row for each worker: see `WorkerDiagnosis`."""
+        return self.of_workers.table
+
+    @cached_property
+    def tasks(self) -> pd.DataFrame:
+        """A row for each task: see `TaskDiagnosis`."""
+        return self.of_tasks.table
+
+    @cached_property
+    def confusion(self) -> pd.DataFrame:
+        """What the crowd says when each class is true: true classes by row, labels by column."""
+        names = self.model.classes_
+        return pd.DataFrame(
+            self.of_workers.confusion, index=pd.Index(names, name="true"), columns=pd.Index(names, name="said")
+        )
+
+    @cached_property
+    def overview(self) -> dict[str, Any]:
+        """A handful of figures about the whole crowd, ready for JSON."""
+        crowd = self.crowd
+        alpha = krippendorff_alpha(crowd, interval=0.95)
+        per_worker = crowd.labels_per_worker[crowd.labels_per_worker > 0]
+        figures: dict[str, Any] = {
+            "tasks": crowd.n_tasks,
+            "workers": crowd.n_workers,
+            "labels": crowd.n_labels,
+            "labels_per_task": round(crowd.n_labels / max(int((crowd.labels_per_task > 0).sum()), 1), 4),
+            "labels_per_worker_median": float(np.median(per_worker)),
+            "workers_with_fewer_than_10_labels": int((per_worker < 10).sum()),
+            "share_of_cells_filled": round(crowd.n_labels / max(crowd.n_tasks * crowd.n_workers, 1), 6),
+            "krippendorff_alpha": alpha.value,
+            "krippendorff_alpha_low": alpha.low,
+            "krippendorff_alpha_high": alpha.high,
+            "gwet_ac1": float(gwet_ac1(crowd)),
+            "expected_accuracy": float(self.model.posterior_.max(axis=1).mean()),
+            "tasks_by_kind": {kind: int((self.of_tasks.kind == kind).sum()) for kind in KINDS},
+            "flagged_workers": int((self.workers["flags"] != "").sum()),
+        }
+        try:
+            figures["fleiss_kappa"] = float(fleiss_kappa(crowd))
+        except InputError:  # for crowds with as many votes on every task only
+            figures["fleiss_kappa"] = None
+        return {
+            name: None if isinstance(value, float) and np.isnan(value) else value for name, value in figures.items()
+        }
+
+
+def diagnosis(crowd: Any, *, model: ConfusionEM | None = None, level: float = 0.9) -> Diagnosis:
+    """Look at a crowd: whom to trust, which tasks are hard, how far all agree.
+
+    ``model`` is a fitted method with confusion matrices; Dawid–Skene unless given. ``level`` is that of intervals.
+
+    >>> from wisecrowd import diagnosis, simulate_crowd
+    >>> made = simulate_crowd(n_tasks=300, workers=["noisy(0.8)"] * 9 + ["spammer"], labels_per_task=5)
+    >>> found = diagnosis(made.crowd)
+    >>> found.workers.query("flags != ''").index.tolist()
+    ['w9']
+    """
+    votes = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd)
+    if votes.is_numeric or not votes.has_workers:
+        raise UsageError("a crowd is diagnosed by classes and worker ids, and this one has not both")
+    votes = votes.only_observed()
+    if votes.n_labels == 0:
+        raise InputError("there are no votes to look at")
+    if model is None:
+        from wisecrowd.registry import find
+
+        kind: Any = find("dawid-skene")
+        model = kind().fit(votes)
+    return Diagnosis(votes, model, level)

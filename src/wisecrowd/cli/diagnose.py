@@ -1,0 +1,117 @@
+"""``wisecrowd diagnose``: whom to trust, and which tasks are hard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wisecrowd.cli import _fitting as fitting
+from wisecrowd.cli._console import heading, shortened, show, show_hanging, table, watched
+from wisecrowd.cli._options import Quiet, with_options
+from wisecrowd.cli._reading import Reading, Votes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from wisecrowd.diagnose import Diagnosis
+
+WORKERS, TASKS, CONFUSION, COPIES = "workers.csv", "tasks.csv", "confusion.csv", "copies.csv"
+#: Workers and tasks to show; all are in the files.
+SHOWN = 8
+
+
+@with_options(Reading)
+def diagnose(
+    votes: Votes,
+    *,
+    output: fitting.Output = None,
+    quiet: Quiet = False,
+    as_json: fitting.AsJson = False,
+    reading: Reading,
+) -> None:
+    """Whom to trust, which tasks are hard, and how far the crowd agrees.
+
+      wisecrowd diagnose votes.csv
+      wisecrowd diagnose votes.csv -o results
+
+    Workers who answer at random, press one button, say the opposite or copy somebody are named, with the reason. Tasks are
+    settled, ambiguous (good workers differ) or undecided (another vote will help). A vote is always judged by the
+    other votes on its task, and counts stand beside scores.
+
+    Writes workers.csv, tasks.csv, confusion.csv (what is said when each class is true), copies.csv and run.json with -o.
+    """  # fmt: skip
+    from wisecrowd.cli._outputs import RECORD, check_folder
+    from wisecrowd.cli._summary import size
+    from wisecrowd.diagnose import diagnosis
+    from wisecrowd.run import surroundings
+
+    if output is not None:
+        check_folder(output, [WORKERS, TASKS, CONFUSION, COPIES, RECORD], [votes])
+    with reading.hushed(quiet=quiet):
+        crowd = reading.read(votes)
+    fitting.warn_of_look_alikes(crowd, votes)
+    with watched(quiet=quiet):
+        found = diagnosis(crowd)
+        run: dict[str, Any] = {"crowd": found.overview, "votes": str(votes), **reading.recorded(votes)}
+        run |= surroundings(crowd)
+        kept = "nothing; -o FOLDER keeps the tables" if output is None else _keep(output, found, run)
+    told = [("Read", str(votes)), ("Votes", size(crowd)), *_facts(found), ("Wrote", kept)]
+    fitting.tell(run, told, as_json=as_json, quiet=quiet)
+    if not (as_json or quiet):
+        _show_workers(found.workers)
+        _show_tasks(found)
+
+
+def _keep(output: Path, found: Diagnosis, run: dict[str, Any]) -> str:
+    tables = {
+        WORKERS: found.workers.reset_index(),
+        TASKS: found.tasks.reset_index(),
+        CONFUSION: found.confusion.reset_index(),
+        COPIES: found.of_workers.copies.pairs,
+    }
+    return fitting.keep_tables(output, tables, run)
+
+
+def _facts(found: Diagnosis) -> list[tuple[str, str]]:
+    figures = found.overview
+    alpha = figures["krippendorff_alpha"]
+    agreed = (
+        "no telling: nobody shares tasks, or all say the same"
+        if alpha is None
+        else f"Krippendorff's alpha {alpha:.2f} ({figures['krippendorff_alpha_low']:.2f} to "
+        f"{figures['krippendorff_alpha_high']:.2f}), Gwet's AC1 {figures['gwet_ac1']:.2f}"
+    )
+    kinds = ", ".join(f"{n:,} {kind}" for kind, n in figures["tasks_by_kind"].items() if n)
+    flagged, few = figures["flagged_workers"], figures["workers_with_fewer_than_10_labels"]
+    workers = f"{flagged:,} of {figures['workers']:,} to look at; {few:,} with fewer than 10 labels"
+    return [("Agreement", agreed), ("Workers", workers), ("Tasks", kinds)]
+
+
+def _show_workers(workers: pd.DataFrame) -> None:
+    flagged = workers[workers["flags"] != ""].sort_values("n_labels", ascending=False)
+    if flagged.empty:
+        return
+    heading("Workers to look at")
+    for name, row in flagged.head(SHOWN).iterrows():
+        show_hanging(f"{shortened(name, 24)}  ", f"{row['flags']}: {row['why']}", style="bold")
+    if len(flagged) > SHOWN:
+        show(f"and {len(flagged) - SHOWN:,} more")
+
+
+def _show_tasks(found: Diagnosis) -> None:
+    hard = found.tasks[found.tasks["kind"].isin(["ambiguous", "undecided"])]
+    hard = hard.sort_values(["kind", "misfit"]).head(SHOWN)
+    if hard.empty:
+        return
+    heading("Tasks to look at")
+    rows = [
+        (
+            shortened(name, 30),
+            row["kind"],
+            shortened(row["label"], 16),
+            f"{row['confidence']:.2f}",
+            int(row["n_labels"]),
+        )
+        for name, row in hard.iterrows()
+    ]
+    show(table(["task", "kind", "label", "confidence", "labels"], rows, left=3))

@@ -1,0 +1,63 @@
+"""``wisecrowd diagnose``: whom to trust, and which tasks are hard."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from wisecrowd import diagnosis, simulate_crowd
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Path:
+    """Nine who are good, one who guesses."""
+    made = simulate_crowd(n_tasks=200, workers=["noisy(0.85)"] * 9 + ["spammer"], n_classes=3, labels_per_task=5)
+    path = tmp_path / "votes.csv"
+    made.crowd.to_frame().to_csv(path, index=False)
+    return path
+
+
+def test_it_names_the_worker_and_gives_the_reason(run: Run, planted: Path) -> None:
+    said = run("diagnose", planted)
+    assert said.exit_code == 0
+    assert "w9" in said.stdout
+    assert "nothing to do with" in " ".join(said.stdout.split())
+    assert "Krippendorff's alpha" in said.stdout
+
+
+def test_tables_are_those_of_the_library(run: Run, planted: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run("diagnose", planted, "-o", out, "-q").exit_code == 0
+    names = sorted(path.name for path in out.iterdir())
+    assert names == ["confusion.csv", "copies.csv", "run.json", "tasks.csv", "workers.csv"]
+    found = diagnosis(pd.read_csv(planted))
+    workers = pd.read_csv(out / "workers.csv", index_col="worker")
+    assert workers["n_labels"].tolist() == found.workers["n_labels"].tolist()
+    assert workers["accuracy"].to_numpy() == pytest.approx(found.workers["accuracy"].to_numpy())
+    assert json.loads((out / "run.json").read_text())["crowd"]["labels"] == 1000
+    tasks = pd.read_csv(out / "tasks.csv")
+    assert tasks["kind"].tolist() == found.tasks["kind"].tolist()
+
+
+def test_the_record_is_json(run: Run, planted: Path) -> None:
+    found = json.loads(run("diagnose", planted, "--json").stdout)["crowd"]
+    assert found["flagged_workers"] == 1
+    assert found["fleiss_kappa"] is not None  # five votes on every task
+    assert sum(found["tasks_by_kind"].values()) == 200
+
+
+def test_small_and_odd_files(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "few.csv"
+    path.write_text("task,worker,label\n1,ann,cat\n1,bob,cat\n", encoding="utf-8")
+    said = run("diagnose", path)
+    assert said.exit_code == 0
+    assert "no telling" in said.stdout
+    path.write_text("task,label\n1,cat\n2,dog\n", encoding="utf-8")
+    assert run("diagnose", path, "--no-workers").exit_code != 0
