@@ -18,7 +18,9 @@ Run = Callable[..., Any]
 @pytest.fixture
 def planted(tmp_path: Path) -> Path:
     """Nine who are good, one who guesses."""
-    made = simulate_crowd(n_tasks=200, workers=["noisy(0.85)"] * 9 + ["spammer"], n_classes=3, labels_per_task=5)
+    made = simulate_crowd(
+        n_tasks=200, workers=["noisy(0.85)"] * 9 + ["spammer"], n_classes=3, labels_per_task=5, random_state=3
+    )
     path = tmp_path / "votes.csv"
     made.crowd.to_frame().to_csv(path, index=False)
     return path

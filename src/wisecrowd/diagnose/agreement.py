@@ -89,7 +89,7 @@ def krippendorff_alpha(
     if n_tasks == 0:
         return Agreed(float("nan"), None, None, 0)
     value = float(alpha_of(counts[None] @ statistics)[0])
-    if interval is None:
+    if interval is None or np.isnan(value):
         return Agreed(value, None, None, n_tasks)
     rng = np.random.default_rng(random_state)
     shares = counts / n_tasks
