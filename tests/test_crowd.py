@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 
 import duckdb
 import numpy as np
@@ -288,3 +289,19 @@ class TestSubCrowds:
         assert empty.n_labels == 0
         assert empty.votes.sum() == 0
         assert len(empty.pairs) == 0
+
+
+def test_pieces_of_any_kind_are_joined() -> None:
+    rng = np.random.default_rng(0)
+    names = {"tasks": range(30), "workers": ["ann", "bob"], "classes": ["x", "y", "z"]}
+    votes = np.repeat(np.arange(30), 2), np.tile([0, 1], 30), rng.integers(3, size=60)
+    crowd = Crowd(*votes, **names)
+    half = Crowd(*votes, **names, weight=np.where(np.arange(60) < 40, 1.0, rng.random(60)), observed=np.arange(60) < 50)
+    for whole in (crowd, half):  # the first pieces of the second say nothing of weights, or of what was observed
+        for cuts in ([], [7], [3, 3, 20], [1, 2, 4, 8, 16]):
+            edges = [0, *cuts, 30]
+            joined = Crowd.joined(whole[start:stop] for start, stop in pairwise(edges))
+            assert joined == whole
+            assert joined.digest == whole.digest
+    with pytest.raises(UsageError, match="at least one piece"):
+        Crowd.joined([])

@@ -1,7 +1,10 @@
-"""Some epochs of a learner on a simulated crowd: ``train.py METHOD WORKERS TASKS EPOCHS PARAMETERS``, the last as JSON.
+"""Some epochs of a learner on a simulated crowd: ``train.py METHOD WORKERS TASKS EPOCHS PARAMETERS [LABELS]``.
+
+PARAMETERS are JSON, LABELS so many per task, three unless given.
 
 METHOD is a learner of wisecrowd, or "dense": CrowdLayer as it is often written, with an answer of every worker on every
-task of a batch and zeros where nobody voted. Prints processor milliseconds per step and how many bytes training added.
+task of a batch and zeros where nobody voted. Prints processor milliseconds per step, those in which features
+went forward through the network, and how many bytes training added.
 """
 
 import json
@@ -16,11 +19,12 @@ import torch
 
 import wisecrowd
 from wisecrowd import Crowd
-from wisecrowd.learn._deep import each_epoch
+from wisecrowd.learn._deep import DeepLearner, each_epoch
 
-CLASSES, FEATURES, LABELS, BATCH = 10, 64, 3, 64
+CLASSES, FEATURES, BATCH = 10, 64, 64
 
-method, n_workers, n_tasks, n_epochs, parameters = sys.argv[1:]
+method, n_workers, n_tasks, n_epochs, parameters = sys.argv[1:6]
+LABELS = int(sys.argv[6]) if len(sys.argv) > 6 else 3
 n_workers, n_tasks, n_epochs = int(n_workers), int(n_tasks), int(n_epochs)
 torch.set_num_threads(1)
 warnings.simplefilter("ignore")
@@ -31,10 +35,15 @@ worker = (rng.integers(n_workers, size=n_tasks)[:, None] + np.arange(LABELS)) % 
 label = np.where(rng.random((n_tasks, LABELS)) < 0.7, truth[:, None], rng.integers(CLASSES, size=(n_tasks, LABELS)))
 task = np.repeat(np.arange(n_tasks), LABELS)
 clock: list[float] = []
+forward: list[float] = []
 
 
-def tick(*_: object) -> None:
+def tick(learner: DeepLearner | None = None) -> None:
     clock.append(time.process_time())
+    if learner is not None and len(clock) == 2:  # the first epoch is over
+        begun: list[float] = []
+        learner.network_.trunk.register_forward_pre_hook(lambda *_: begun.append(time.process_time()))
+        learner.network_.trunk.register_forward_hook(lambda *_: forward.append(time.process_time() - begun[-1]))
 
 
 def peak() -> int:
@@ -77,8 +86,11 @@ def ours(n_epochs: int, n_workers: int, n_tasks: int) -> None:
 train = dense if method == "dense" else ours
 train(2, LABELS, BATCH)  # what is imported and set up once, before anything is measured
 before = peak()
+forward.clear()
 clock = [time.process_time()]
 train(n_epochs, n_workers, n_tasks)
 steps = -(-n_tasks // BATCH)
 epochs = np.diff(clock)[1:]
-print(json.dumps({"ms": 1e3 * statistics.median(epochs) / steps, "added": peak() - before, "peak": peak()}))
+through = 1e3 * statistics.median(forward) if forward else float("nan")
+found = {"ms": 1e3 * statistics.median(epochs) / steps, "forward": through, "added": peak() - before, "peak": peak()}
+print(json.dumps(found))

@@ -218,26 +218,21 @@ class Divisible:
         >>> Crowd.joined(crowd.shards(3)) == crowd
         True
         """
-        columns: list[list[NDArray[Any] | None]] = [[], [], [], [], []]
-        lengths: list[int] = []
+        columns = [_Column(default) for default in (None, None, None, 1.0, True)]
         tasks: list[pd.Index] = []
         first: Self | None = None
+        n_before = 0
         for piece in pieces:
             first = piece if first is None else first
             if not (_same(first.workers, piece.workers) and _same(first.classes, piece.classes)):
                 raise UsageError("pieces over the same workers and classes were wanted; concat unites vocabularies")
-            for column, values in zip(columns, piece._rows, strict=True):
-                column.append(values)
-            columns[0][-1] = piece.task + np.int32(sum(map(len, tasks)))
+            for column, values in zip(columns, piece._rows._replace(task=piece.task + np.int32(n_before)), strict=True):
+                column.add(values, piece.n_labels)
             tasks.append(piece.tasks)
-            lengths.append(piece.n_labels)
+            n_before += piece.n_tasks
         if first is None:
             raise UsageError("joined wants at least one piece")
-        rows = []
-        for default in (None, None, None, 1.0, True):
-            parts = columns.pop(0)
-            rows.append(_column(parts, lengths, default))
-            parts.clear()  # the pieces of one column may go before the next is made: there may be little room for two
+        rows = [column.whole() for column in columns]
         whole = cls.__new__(cls)
         whole.tasks = tasks[0] if len(tasks) == 1 else vocab.as_vocabulary(tasks[0].append(tasks[1:]), "task")
         whole.workers, whole.classes, whole.tasks_given = first.workers, first.classes, first.tasks_given
@@ -266,9 +261,25 @@ def _same(one: pd.Index | None, other: pd.Index | None) -> bool:
     return one is other or (one is not None and other is not None and one.equals(other))
 
 
-def _column(parts: list[NDArray[Any] | None], lengths: list[int], default: Any) -> NDArray[Any] | None:
-    """Pieces of a column as one; a piece that says nothing has the default throughout."""
-    if all(part is None for part in parts):
-        return None
-    filled = [np.full(n, default) if part is None else part for part, n in zip(parts, lengths, strict=True)]
-    return np.concatenate(filled)
+class _Column:
+    """Values that come in pieces, in an array that grows where it is: no piece is kept until there is room for all of them."""
+
+    def __init__(self, default: Any) -> None:
+        self.default, self.n = default, 0
+        self.values: NDArray[Any] | None = None
+
+    def add(self, piece: NDArray[Any] | None, n: int) -> None:
+        """``n`` further values; a piece that says nothing has the default throughout."""
+        if piece is not None and self.values is None:
+            self.values = np.full(self.n, 0 if self.default is None else self.default, dtype=piece.dtype)
+        if self.values is not None:
+            if self.n + n > len(self.values):
+                self.values.resize((self.n + n) * 9 // 8, refcheck=False)
+            self.values[self.n : self.n + n] = self.default if piece is None else piece
+        self.n += n
+
+    def whole(self) -> NDArray[Any] | None:
+        """All of them; None where no piece said anything."""
+        if self.values is not None:
+            self.values.resize(self.n, refcheck=False)
+        return self.values

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import EBCC, DawidSkene, MajorityVote, find, metrics, simulate_crowd
+from wisecrowd import EBCC, DawidSkene, MajorityVote, find, methods, metrics, simulate_crowd
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd
 from wisecrowd.demo import Demo, run_demo
+from wisecrowd.demo.completing import Completion, Completions, hold_completions, settings_of
 from wisecrowd.demo.contest import REASONS, SETTINGS, Contest, Entry, hold_contest
 from wisecrowd.demo.copying import agreement_of_pairs, find_copies
 from wisecrowd.demo.crowd import WORKERS, DigitsCrowd, described, digits_crowd
@@ -85,6 +88,46 @@ def test_learners_see_the_pixels() -> None:
     assert table.loc["raykar", "accuracy"] > table.loc["dawid-skene", "accuracy"] + 0.1
     gain = round((table.loc["raykar", "accuracy"] - table.loc["dawid-skene", "accuracy"]) * 1797)
     assert held.in_words(1797).endswith(f"Looking at the pictures, too, raykar gets {gain} more tasks right than that.")
+
+
+def test_an_aggregator_that_looks_at_pictures_is_not_said_to_have_seen_votes_alone() -> None:
+    held = hold_contest(digits_crowd(), only=["majority-vote", "dawid-skene", "mnldp"])
+    assert [entry.looks for entry in held.entries] == [True, False, False]
+    assert held.in_words(1797).startswith("From the same votes, dawid-skene gets")
+    assert " Looking at the pictures, too, mnldp gets" in held.in_words(1797)
+
+
+def test_completions_are_what_aggregators_make_of_them() -> None:
+    digits = digits_crowd()
+    crowd, truth = digits.simulation.crowd, digits.simulation.truth
+    held = hold_completions(digits, only=["gmv", "ds-fill", "ldplc"])
+    assert held.before["dawid-skene"] == metrics.accuracy(truth, DawidSkene().fit(crowd))
+    assert held.declined == {}
+    table = held.table()
+    assert table.index[0] == "nothing"
+    assert table["majority-vote"].iloc[1:].is_monotonic_decreasing
+    for entry in held.entries:
+        kind: Any = find(entry.method)
+        filled = kind().complete(crowd, digits.features if kind.uses_features else None)
+        assert entry.accuracy["majority-vote"] == metrics.accuracy(truth, MajorityVote().fit(filled))
+    words = held.in_words(1797)
+    assert words.startswith("From votes alone, filling in gains dawid-skene nothing. Looking at the pictures, too, ")
+    assert words.endswith("with ldplc.")
+
+
+def test_completers_that_do_not_run_out_of_the_box_are_told() -> None:
+    for name in methods("complete"):
+        given = settings_of(name)
+        entry = Completion(find(name)(**given), {}, 0.0)  # type: ignore[arg-type]
+        assert bool(Completions({}, [entry], {}).footnotes()) == bool(given)
+
+
+def test_a_completer_that_declines_is_told_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def decline(*_: object) -> None:
+        raise UsageError("not today")
+
+    monkeypatch.setattr(find("gmv"), "_fit", decline)
+    assert hold_completions(digits_crowd(), only=["gmv"]).declined == {"gmv": "not today"}
 
 
 # ---------------------------------------------------------------------- verdicts

@@ -89,6 +89,28 @@ def test_the_oracle_that_knows_the_truth_is_better_than_any_centre(made: Simulat
         MMLC(centre="truth", **QUICK).fit(X, made.crowd)
 
 
+def test_other_oracles_of_a_fit_need_no_other_fit(made: Simulation, X: pd.DataFrame) -> None:
+    model = MMLC(**QUICK).fit(X, made.crowd)
+    other = MMLC(centre="median", weights="labels", **QUICK).fit(X, made.crowd)
+    vector = model.oracle_by("median", "labels")
+    np.testing.assert_array_equal(vector, other.oracle_)
+    np.testing.assert_allclose(model.answer_as(X, vector)[:, 0], other.predict_proba(X), atol=1e-6)
+    np.testing.assert_allclose(
+        model.answer_as(X, model.worker_vectors_), model.predict_worker_proba(X, made.crowd.workers), atol=1e-6
+    )
+    place = made.crowd.classes.get_indexer(made.truth)  # type: ignore[union-attr]
+
+    def surprise(v: Any) -> float:
+        return float(-np.log(model.answer_as(X, v)[np.arange(len(X)), 0, place]).mean())
+
+    best = model.oracle_for(X, made.truth)
+    assert surprise(best) <= min(surprise(model.oracle_by(kind)) for kind in ("kde", "joint", "mean", "median"))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="each of 3 experts"):
+        model.answer_as(X, np.ones(4) / 4)
+    with pytest.raises(UsageError, match="not fitted"):
+        MMLC().oracle_by()
+
+
 def test_equal_workers_make_both_weightings_the_same(X: pd.DataFrame) -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(

@@ -23,10 +23,12 @@ def as_text(
     only: tuple[Collection[str], Collection[str]] | None = None,
 ) -> str:
     """The tables of a benchmark, each no wider than ``width``, and their footnotes."""
-    numbers = Numbers(benchmark, rows, only)
+    known = list(rows)
+    numbers = Numbers(benchmark, known, only)
     tables = _tables(numbers)
     parts = ["\n".join(_text_lines(table, groups)) for table in tables for groups in _fitting(table, width)]
     parts.append("\n".join(_wrapped(numbers.notes, width)))
+    parts += [textwrap.fill(finding, width) for finding in _findings(benchmark, known)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -40,7 +42,7 @@ def as_markdown(benchmark: Benchmark, rows: Sequence[Row]) -> str:
     parts += (
         ["\n".join(f"{position}. {note}" for position, note in enumerate(numbers.notes, 1))] if numbers.notes else []
     )
-    return "\n\n".join([*parts, provenance(rows)]) + "\n"
+    return "\n\n".join([*parts, *_findings(benchmark, rows), provenance(rows)]) + "\n"
 
 
 def provenance(rows: Iterable[Row]) -> str:
@@ -68,6 +70,10 @@ def provenance(rows: Iterable[Row]) -> str:
 def _tables(numbers: Numbers) -> list[Table]:
     whole = table_of(numbers)
     return [leaderboard(numbers), whole] if numbers.benchmark.ranked else [whole]
+
+
+def _findings(benchmark: Benchmark, rows: Sequence[Row]) -> tuple[str, ...]:
+    return () if benchmark.findings is None else benchmark.findings(rows)
 
 
 def _references(benchmark: Benchmark) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
@@ -71,10 +71,20 @@ FIGURES = {
     "log_loss": Figure("log-loss", more_is_better=False),
     "brier": Figure("Brier", more_is_better=False),
     "calibration_error": Figure("ECE", more_is_better=False),
+    "hidden log-loss": Figure("hidden log-loss", more_is_better=False),
+    **{
+        f"{name} {figure}": Figure(f"{name} {figure}", more_is_better=False)
+        for name in ("MV", "DS")
+        for figure in ("ECE", "ECE, weight 1")
+    },
     "mae": Figure("MAE", digits=2, more_is_better=False),
     "rmse": Figure("RMSE", digits=2, more_is_better=False),
     "I-JS": Figure("I-JS", more_is_better=False),
     "G-JS": Figure("G-JS", more_is_better=False),
+    "change": Figure("change, points", digits=2),
+    "density": Figure("density"),
+    "epochs": Figure("epochs", digits=0, more_is_better=False),
+    "hidden-vote loss": Figure("hidden-vote loss", more_is_better=False),
     "ms per pass": Figure("ms per pass", digits=1, more_is_better=False),
     "MB": Figure("MB", digits=1, more_is_better=False),
     "seconds": Figure("seconds", digits=0, more_is_better=False),
@@ -109,6 +119,8 @@ class Benchmark:
     incomparable: frozenset[str] = frozenset()
     #: What to know before reading the table, one paragraph each.
     remarks: tuple[str, ...] = ()
+    #: What follows from everything that has been run, a paragraph each: tests, for one. Shown below the table.
+    findings: Callable[[Sequence[Mapping[str, Any]]], tuple[str, ...]] | None = None
     #: How often an entry that uses a seed answers for data; others answer once.
     seeds: int = 1
     #: Whether entries without a published figure for data stay out of its column.

@@ -22,6 +22,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "cmm": {"max_iter": 20},
     "concord": {"l2": 10.0},
     "ebcc": {"n_init": 5},
+    "mmlc": {"epochs": 20},
 }
 
 #: Why a method may do no better than guessing on such a crowd.
