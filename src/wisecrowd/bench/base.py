@@ -85,6 +85,7 @@ FIGURES = {
     "density": Figure("density"),
     "epochs": Figure("epochs", digits=0, more_is_better=False),
     "hidden-vote loss": Figure("hidden-vote loss", more_is_better=False),
+    "tasks": Figure("tasks", digits=0),
     "ms per pass": Figure("ms per pass", digits=1, more_is_better=False),
     "MB": Figure("MB", digits=1, more_is_better=False),
     "seconds": Figure("seconds", digits=0, more_is_better=False),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wisecrowd.io.features import Features
 
 #: The methods that are used unless one is named, without features and with them.
-DEFAULT, DEFAULT_WITH_FEATURES = "ds-fill", "ldplc"
+DEFAULT, DEFAULT_WITH_FEATURES = "ds-fill", "mmlc-fill"
 
 
 @with_options(Reading)

@@ -1,0 +1,133 @@
+"""The report: one page that people open, on whom to trust, which tasks are hard, what to use and what to do next."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from wisecrowd._files import write_text
+from wisecrowd.crowd import Crowd
+from wisecrowd.errors import UsageError
+from wisecrowd.progress import report
+
+__all__ = ["Report", "build", "is_report"]
+
+#: What tells a report from any other page, near its beginning.
+_MARK = '<meta name="generator" content="wisecrowd'
+
+
+@dataclass(frozen=True)
+class Report:
+    """A finished page: one file, which needs no other and no network.
+
+    >>> from wisecrowd import simulate_crowd
+    >>> page = build(simulate_crowd(n_tasks=30, n_workers=5).crowd, compare=False)
+    >>> page.html.startswith("<!doctype html>")
+    True
+    """
+
+    html: str
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page, whole or not at all.
+
+        >>> from wisecrowd import simulate_crowd
+        >>> page = build(simulate_crowd(n_tasks=30, n_workers=5).crowd, compare=False)
+        >>> is_report(page.save("report.html"))
+        True
+        """
+        write_text(path, self.html)
+        return Path(path)
+
+
+def is_report(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a report, and may be made anew.
+
+    >>> _ = Path("letter.html").write_text("<!doctype html><p>Dear all</p>")
+    >>> is_report("letter.html")
+    False
+    """
+    with Path(path).open("rb") as file:
+        return _MARK.encode() in file.read(4096)
+
+
+def build(
+    crowd: Any,
+    *,
+    truth: Any = None,
+    X: Any = None,
+    texts: Any = None,
+    title: str | None = None,
+    compare: bool = True,
+    command: str | None = None,
+) -> Report:
+    """Make the report of a crowd.
+
+    ``truth`` of some tasks is shown beside what was inferred without it. ``texts`` (by task) are what people read there.
+    Features ``X`` let learners take part when methods are compared; ``compare=False`` leaves the comparison out.
+    ``command`` is the command line that makes the same page again.
+
+    Of large crowds, the page shows some workers, tasks and classes, and says how many of how many, and which.
+
+    >>> from wisecrowd import simulate_crowd
+    >>> made = simulate_crowd(n_tasks=60, workers=["expert"] * 6 + ["spammer"], labels_per_task=4)
+    >>> page = build(made.crowd, truth=made.truth, compare=False)
+    >>> "Whom to trust" in page.html
+    True
+    """
+    from wisecrowd.diagnose import diagnosis
+    from wisecrowd.report import _classes, _made, _map, _methods, _overview, _page, _tasks, _words, _workers
+    from wisecrowd.report._known import known_truth
+
+    _page.check_extra()
+    votes = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd)
+    steps = ("the truth is inferred", "workers", "tasks", "methods", "the page")
+
+    def begin(step: int) -> None:
+        report("making the report", step, len(steps), steps[min(step, len(steps) - 1)])
+
+    begin(0)
+    found = diagnosis(votes)
+    known = None if truth is None else known_truth(truth, found.crowd)
+    begin(1)
+    shown = _workers.shown_workers(found)
+    workers = _workers.section(found, shown, known)
+    begin(2)
+    tasks = _tasks.section(found, _texts(texts), known)
+    begin(3)
+    comparison, told = (
+        _methods.compared(found.crowd, X, known) if compare else (None, "The comparison of methods was left out.")
+    )
+    begin(4)
+    classes = _classes.section(found, shown)
+    facts = _overview.Facts(found, known, comparison, classes["confusions"])
+    content = {
+        "title": _words.shortened(title or "What the crowd says", 200),
+        "tiles": facts.tiles(),
+        "sentences": facts.sentences(),
+        "counts": facts.counts(),
+        "advice": facts.advice(),
+        "workers": workers,
+        "map": _map.drawn(found, shown, workers["rows"]),
+        "tasks": tasks,
+        "classes": classes,
+        "methods": _methods.section(comparison, told),
+        "made": _made.section(found, comparison, command),
+        "level": f"{found.level:.0%}",
+    }
+    html = _page.page(content, _workers.cards(found, shown, workers["rows"]))
+    begin(len(steps))
+    return Report(html)
+
+
+def _texts(texts: Any) -> pd.Series | None:
+    if texts is None or isinstance(texts, pd.Series):
+        return texts if texts is None else texts.dropna()
+    if isinstance(texts, Mapping):
+        return pd.Series(dict(texts), dtype=object).dropna()
+    raise UsageError(f"texts were wanted by task, in a Series or a dict; got {type(texts).__name__}")

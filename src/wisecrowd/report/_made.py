@@ -1,0 +1,46 @@
+"""How the page was made: method, parameters, versions, papers, and the way to make it again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wisecrowd.citation import cite, short
+from wisecrowd.diagnose import Diagnosis
+from wisecrowd.diagnose.choosing import Comparison
+from wisecrowd.registry import find
+from wisecrowd.report import _words as words
+from wisecrowd.run import record
+
+
+def section(found: Diagnosis, comparison: Comparison | None, command: str | None) -> dict[str, Any]:
+    """All that the template says of itself."""
+    run = record(found.model, found.crowd)
+    used = [found.model.name, "rasch"]
+    if comparison is not None:
+        used += [name for name in comparison.table.index if name not in used and _is_known(name)]
+    papers = [{"method": name, "papers": [short(key) for key in find(name).references]} for name in used]
+    return {
+        "method": run["method"],
+        "parameters": [
+            {"name": name, "value": words.shortened(repr(value), 200)} for name, value in run["parameters"].items()
+        ],
+        "iterations": run["iterations"],
+        "converged": run["converged"],
+        "versions": run["versions"],
+        "digest": run["input"]["sha256"],
+        "finished": run["finished"],
+        "command": None if command is None else words.spelled(command),
+        "papers": [paper for paper in papers if paper["papers"]],
+        "bibtex": cite(*used),
+    }
+
+
+def _is_known(name: str) -> bool:
+    """Whether a compared method goes by a name of the registry; one that was given with parameters goes by its repr."""
+    from wisecrowd.errors import UsageError
+
+    try:
+        find(name)
+    except UsageError:
+        return False
+    return True

@@ -1,0 +1,224 @@
+"""What a manager reads in a minute, and what to do next: sentences that follow from the figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wisecrowd.diagnose import Diagnosis
+from wisecrowd.diagnose.choosing import Comparison
+from wisecrowd.doctor.findings import counted
+from wisecrowd.report import _words as words
+from wisecrowd.report._known import Known
+
+#: Krippendorff's own limits: below the first, not even tentative conclusions; from the second, reliable.
+TENTATIVE, RELIABLE = 0.667, 0.8
+#: Lower ends of the bins of counts.
+BINS = (0, 1, 2, 5, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000)
+#: Tasks and workers that are named in advice.
+NAMED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What sentences are made from."""
+
+    found: Diagnosis
+    known: Known | None
+    comparison: Comparison | None
+    confusions: list[dict[str, Any]]
+
+    @property
+    def _figures(self) -> dict[str, Any]:
+        return self.found.overview
+
+    @property
+    def _flagged_votes(self) -> float:
+        table = self.found.workers
+        mine = table.loc[table["flags"] != "", "n_labels"].sum()
+        return float(mine / max(self.found.crowd.n_labels, 1))
+
+    def right(self) -> tuple[int, int] | None:
+        """How many labels are right, of how many whose truth is known."""
+        return None if self.known is None else self.known.share_right(self.found.model.posterior_.argmax(axis=1))
+
+    # ------------------------------------------------------------------ the overview
+
+    def tiles(self) -> list[dict[str, str]]:
+        """Figures with a word each."""
+        figures = self._figures
+        alpha = figures["krippendorff_alpha"]
+        shown = [
+            ("votes", f"{figures['labels']:,}", f"{figures['labels_per_task']:.1f} for each task"),
+            ("tasks", f"{figures['tasks']:,}", f"{figures['tasks_by_kind']['settled']:,} settled"),
+            ("workers", f"{figures['workers']:,}", f"{figures['flagged_workers']:,} to look at"),
+            ("classes", f"{self.found.crowd.n_classes:,}", "that a task can be of"),
+            ("agreement", "–" if alpha is None else f"{alpha:.2f}", "Krippendorff’s alpha; 1 is perfect, 0 is chance"),
+            ("expected right", words.percent(figures["expected_accuracy"]), "of the labels, as the model sees it"),
+        ]
+        judged = self.right()
+        if judged is not None:
+            shown.append(("right", words.percent(judged[0] / judged[1]), f"of {judged[1]:,} labels of known truth"))
+        return [{"what": what, "value": value, "more": more} for what, value, more in shown]
+
+    def sentences(self) -> list[str]:
+        """The crowd in a minute."""
+        found = [self._size(), self._agreement(), self._certainty(), self._of_workers(), self._of_classes()]
+        if self.comparison is not None:
+            found.append(self.comparison.sentence)
+        return [sentence for sentence in found if sentence]
+
+    def _size(self) -> str:
+        figures = self._figures
+        return (
+            f"{counted(figures['workers'], 'worker')} gave {counted(figures['labels'], 'vote')} on "
+            f"{counted(figures['tasks'], 'task')}; half of the workers gave {figures['labels_per_worker_median']:,.0f} or more."
+        )
+
+    def _agreement(self) -> str:
+        figures = self._figures
+        alpha = figures["krippendorff_alpha"]
+        if alpha is None:
+            return "How far the workers agree cannot be told: nobody shares tasks, or all say the same."
+        if alpha >= RELIABLE:
+            verdict = "The workers agree well"
+        elif alpha >= TENTATIVE:
+            verdict = "The workers agree well enough for tentative conclusions"
+        elif alpha > 0.2:
+            verdict = "The workers disagree often, so a single vote should not be relied on"
+        else:
+            verdict = "The workers agree hardly more than they would by chance"
+        low, high = figures["krippendorff_alpha_low"], figures["krippendorff_alpha_high"]
+        between = "" if low is None or high is None else f", {low:.2f} to {high:.2f}"
+        return f"{verdict} (Krippendorff’s alpha {alpha:.2f}{between})."
+
+    def _certainty(self) -> str:
+        figures = self._figures
+        kinds = [f"{n:,} {kind}" for kind, n in figures["tasks_by_kind"].items() if n]
+        judged = self.right()
+        told = (
+            f"{words.percent(figures['expected_accuracy'])} of the labels should be right if the model is"
+            if judged is None
+            else f"Of {counted(judged[1], 'task')} of known truth, the labels of {judged[0]:,} are right "
+            f"({words.percent(judged[0] / judged[1])}); the model expects {words.percent(figures['expected_accuracy'])} of all"
+        )
+        return f"{told}. Of the tasks, {words.joined(kinds)}."
+
+    def _of_workers(self) -> str:
+        figures = self._figures
+        flagged, few = figures["flagged_workers"], figures["workers_with_fewer_than_10_labels"]
+        rest = f" {counted(few, 'worker')} gave fewer than 10 votes, too few to judge them by." if few else ""
+        if not flagged:
+            return f"No worker stands out as careless, contrary or copying.{rest}"
+        verb = "is" if flagged == 1 else "are"
+        share = words.percent(self._flagged_votes)
+        return f"{counted(flagged, 'worker')} {verb} worth a look; {share} of all votes come from them.{rest}"
+
+    def _of_classes(self) -> str:
+        if not self.confusions:
+            return ""
+        first = self.confusions[0]
+        return (
+            f"The most frequent confusion is {words.name(first['said'])} where {words.name(first['true'])} is true: "
+            f"{words.percent(first['share'])} of what is said of {words.name(first['true'])}."
+        )
+
+    # ------------------------------------------------------------------ pictures
+
+    def counts(self) -> list[dict[str, Any]]:
+        """How many workers gave how many votes, and how many tasks got how many."""
+        crowd = self.found.crowd
+        return [
+            {"what": "Votes of a worker", "of": "workers", "bars": binned(crowd.labels_per_worker)},
+            {"what": "Votes on a task", "of": "tasks", "bars": binned(crowd.labels_per_task)},
+        ]
+
+    # ------------------------------------------------------------------ what to do next
+
+    def advice(self) -> list[dict[str, str]]:
+        """What to do, the most useful first, each with its reason."""
+        found = [self._use(), self._ask_again(), self._look_at_tasks(), self._look_at_workers(), self._tell_apart()]
+        found.append(self._gold())
+        return [one for one in found if one is not None]
+
+    def _use(self) -> dict[str, str] | None:
+        if self.comparison is None:
+            return None
+        return {"do": f"Take the labels of {self.comparison.best}.", "why": self.comparison.sentence}
+
+    def _ask_again(self) -> dict[str, str] | None:
+        n = self._figures["tasks_by_kind"]["undecided"] + self._figures["tasks_by_kind"]["unlabelled"]
+        if not n:
+            return None
+        names = self._first(["undecided", "unlabelled"], "confidence")
+        return {
+            "do": f"Get another vote on {counted(n, 'task')}.",
+            "why": f"Not enough is known of them yet; the least sure are {names}.",
+        }
+
+    def _look_at_tasks(self) -> dict[str, str] | None:
+        n = self._figures["tasks_by_kind"]["ambiguous"]
+        if not n:
+            return None
+        return {
+            "do": f"Look at {counted(n, 'task')} yourself, before buying more votes on {'it' if n == 1 else 'them'}.",
+            "why": f"Good workers differ, so the task or the guideline is at fault; begin with {self._first(['ambiguous'], 'misfit')}.",
+        }
+
+    def _first(self, kinds: list[str], column: str) -> str:
+        tasks = self.found.tasks
+        few = tasks[tasks["kind"].isin(kinds)].nsmallest(NAMED, column)
+        return words.joined([words.name(task) for task in few.index])
+
+    def _look_at_workers(self) -> dict[str, str] | None:
+        table = self.found.workers
+        flagged = table[table["flags"] != ""].sort_values("n_labels", ascending=False, kind="stable")
+        if flagged.empty:
+            return None
+        names = words.joined([words.name(worker) for worker in flagged.index[:NAMED]])
+        return {
+            "do": f"Talk to {counted(len(flagged), 'worker')}, or stop inviting {'them' if len(flagged) > 1 else 'this one'}.",
+            "why": f"{words.percent(self._flagged_votes)} of all votes are theirs, and most votes those of {names}. The reasons "
+            "are in the table. Models already give such votes little weight; the money is spent all the same.",
+        }
+
+    def _tell_apart(self) -> dict[str, str] | None:
+        if not self.confusions or self.confusions[0]["share"] < 0.1:
+            return None
+        first = self.confusions[0]
+        return {
+            "do": f"Say in the guideline what tells {words.name(first['true'])} from {words.name(first['said'])}.",
+            "why": f"About {counted(first['votes'], 'vote')} say {words.name(first['said'])} where {words.name(first['true'])} "
+            "is the likelier truth.",
+        }
+
+    def _gold(self) -> dict[str, str] | None:
+        if self.known is not None:
+            return None
+        n = min(100, self.found.crowd.n_tasks)
+        width = 1.645 * float(np.sqrt(0.25 / n))
+        return {
+            "do": f"Have an expert label {counted(n, 'task')} drawn at random, and make this report again with --truth.",
+            "why": "Without truth, all figures rest on the votes themselves; with it, the share of right labels is known to "
+            f"about {width:.0%} either way.",
+        }
+
+
+def binned(counts: Any) -> list[dict[str, Any]]:
+    """Counts in bins that widen, without the empty ones at both ends."""
+    edges = np.array([*BINS, np.iinfo(np.int64).max])
+    n, _ = np.histogram(counts, edges)
+    filled = np.flatnonzero(n)
+    shown = range(filled[0], filled[-1] + 1) if len(filled) else range(0)
+    largest = max(int(n.max()), 1)
+    return [{"label": _bin(place), "n": int(n[place]), "share": float(n[place] / largest)} for place in shown]
+
+
+def _bin(place: int) -> str:
+    low = BINS[place]
+    if place == len(BINS) - 1:
+        return f"{low:,} or more"
+    high = BINS[place + 1] - 1
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

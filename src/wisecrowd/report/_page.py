@@ -1,0 +1,66 @@
+"""The page itself: templates that escape whatever they are given, and a policy that lets nothing out."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from wisecrowd.errors import MissingExtra
+from wisecrowd.report import _words as words
+from wisecrowd.report._classes import STEPS
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+@cache
+def _templates() -> Environment:
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError:
+        raise MissingExtra("report", "reports") from None
+    made = Environment(
+        loader=PackageLoader("wisecrowd.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"number": words.number, "percent": words.percent}
+    made.globals["steps"] = STEPS
+    return made
+
+
+def check_extra() -> None:
+    """Refuse before the work begins rather than after it, where templates cannot be read."""
+    _templates()
+
+
+def page(content: dict[str, Any], data: dict[str, Any]) -> str:
+    """The whole page, in one file that asks for nothing else."""
+    from markupsafe import Markup
+
+    templates = _templates()
+    style, script = (templates.get_template(name).render() for name in ("style.css", "script.js"))
+    return templates.get_template("page.html").render(
+        **content,
+        # Both are ours, whole files without data, and allowed by their digest: whatever else got in would not run.
+        style=Markup(style),
+        script=Markup(script),
+        policy=f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'",
+        data=Markup(_json(data)),
+    )
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _json(data: Any) -> str:
+    """JSON that cannot end the element it stands in, nor be taken for anything but ASCII."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

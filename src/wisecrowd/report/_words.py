@@ -1,0 +1,65 @@
+"""Text of the data as a page may show it: nothing is obeyed, nothing is endless, and no direction leaks out."""
+
+from __future__ import annotations
+
+import math
+
+#: Characters of an id or a label, of a reason, and of the text of a task.
+NAME, REASON, TEXT = 80, 600, 1000
+#: What joins letters in scripts and emoji: no control character, though Python counts it as one.
+_JOINERS = "\u200c\u200d"
+_LINES = "\n\t"
+
+
+def spelled(value: object, *, lines: bool = False) -> str:
+    """A text in which what a terminal or browser would obey is spelled out; line ends may stay."""
+    text = str(value)
+    if text.isprintable():
+        return text
+    kept = _JOINERS + (_LINES if lines else "")
+    return "".join(char if char.isprintable() or char in kept else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape").decode()
+
+
+def shortened(value: object, room: int = NAME, *, lines: bool = False) -> str:
+    """A text of ``room`` characters or so; of a longer one both ends stay, and its length is told."""
+    text = str(value)
+    if len(text) <= room:
+        return spelled(text, lines=lines)
+    tail = room // 4
+    ends = f"{spelled(text[: room - tail], lines=lines)}…{spelled(text[-tail:], lines=lines)}"
+    return f"{ends} ({len(text):,} characters)"
+
+
+def name(value: object) -> str:
+    """An id or a label within a sentence, in quotes, and of whatever direction it is."""
+    # U+2068 and U+2069 isolate: Arabic between them does not turn the sentence around.
+    return f"“\u2068{shortened(value)}\u2069”"
+
+
+def number(value: float, digits: int = 2) -> str:
+    """A figure, or a dash where there is none."""
+    return "–" if math.isnan(value) else f"{value:,.{digits}f}"
+
+
+def percent(value: float) -> str:
+    """A share, with as many digits as tell it from all and nothing."""
+    if math.isnan(value):
+        return "–"
+    whole = f"{value:.0%}"
+    return whole if whole not in ("0%", "100%") or value in (0.0, 1.0) else f"{value:.1%}"
+
+
+def some_of(shown: int, total: int, noun: str, rule: str) -> str:
+    """How many of how many are shown, and by what rule they were chosen."""
+    from wisecrowd.doctor.findings import counted
+
+    return f"All {counted(total, noun)}." if shown == total else f"{shown:,} of {counted(total, noun)}: {rule}."
+
+
+def joined(words: list[str]) -> str:
+    """Words with commas and an *and*."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
