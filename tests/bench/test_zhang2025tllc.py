@@ -24,6 +24,7 @@ from wisecrowd.bench._tllc import (
     findings,
     friedman,
     numbered,
+    spread,
     title,
 )
 from wisecrowd.bench.entries import identity_of
@@ -68,12 +69,15 @@ def test_every_benchmark_and_its_small_version_speak_of_what_they_have(name: str
         assert " at 0x" not in shown
 
 
-def test_categories_become_numbers_or_columns() -> None:
+def test_categories_become_columns_or_numbers() -> None:
     features = pd.DataFrame({"size": [1.5, 2.0, 3.0], "colour": ["red", "blue", "red"]}, index=["t1", "t2", "t3"])
-    assert numbered(features, "codes").to_numpy().tolist() == [[1.5, 1], [2, 0], [3, 1]]
-    spread = numbered(features, "spread")
-    assert spread.columns.tolist() == ["size", "colour_blue", "colour_red"]
-    assert spread.to_numpy().tolist() == [[1.5, 0, 1], [2, 1, 0], [3, 0, 1]]
+    wide = spread(features)
+    assert wide.columns.tolist() == ["size", "colour_blue", "colour_red"]
+    assert wide.to_numpy().tolist() == [[1.5, 0, 1], [2, 1, 0], [3, 0, 1]]
+    orders = {tuple(numbered(features, seed)["colour"]) for seed in range(20)}
+    assert orders == {(1, 0, 1), (0, 1, 0)}
+    pd.testing.assert_frame_equal(numbered(features, 3), numbered(features, 3))
+    assert numbered(features, 0)["size"].tolist() == [1.5, 2, 3]
 
 
 def test_aggregators_answer_before_and_after(dataset: Dataset) -> None:
