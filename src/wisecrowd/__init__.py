@@ -95,7 +95,9 @@ _HOME = {
     "list_datasets": "datasets",
     "load": "persist",
     "load_dataset": "datasets",
+    "may_stop": "diagnose.planning",
     "methods": "registry",
+    "plan": "diagnose.planning",
     "read": "io",
     "read_features": "io.features",
     "read_truth": "io",
@@ -156,6 +158,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.diagnose.agreement import krippendorff_alpha as krippendorff_alpha
     from wisecrowd.diagnose.choosing import choose as choose
     from wisecrowd.diagnose.choosing import compare as compare
+    from wisecrowd.diagnose.planning import may_stop as may_stop
+    from wisecrowd.diagnose.planning import plan as plan
     from wisecrowd.doctor import examine as examine
     from wisecrowd.io import read as read
     from wisecrowd.io import read_truth as read_truth

@@ -57,7 +57,7 @@ def benchmark() -> Benchmark:
     """Eight methods on three crowds, and MMLC with every centre.
 
     >>> len(benchmark().cells)
-    192
+    240
     """
     return Benchmark(
         title="Han et al. 2025, table 1 and figure 3: what is true of the tasks that were labelled",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from wisecrowd.bench._tllc import AGGREGATORS, CODES, SPREAD, WAYS, After, crowds, findings, title
+from wisecrowd.bench._tllc import AGGREGATORS, NUMBERED, SPREAD, WAYS, After, crowds, findings, title
 from wisecrowd.bench.base import Benchmark, Entry
 
 COMPLETERS = {"none": None, "WSLC": "wslc", "TLLC": "tllc"}
@@ -22,19 +22,19 @@ ENTRIES: dict[str, Entry] = {
 }
 
 NOTES: dict[str | tuple[str, str], str] = {
-    "Income": CODES,
-    "Income, spread": SPREAD,
+    "Income": SPREAD,
+    "Income, numbered": NUMBERED,
     **dict.fromkeys(("DEWSMV", "AALI", "LAGNN"), "A reading of an abstract; its page says what is ours."),
 }
 
 
-def tests(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+def on_paper_crowds(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """The paper's tests, on the paper's crowds: one that is there twice counts once.
 
-    >>> tests([])
+    >>> on_paper_crowds([])
     ()
     """
-    paper = crowds(spread=False)
+    paper = crowds(twice=False)
     return findings(row for row in rows if row["data"] in paper)
 
 
@@ -50,7 +50,7 @@ def benchmark() -> Benchmark:
         entries=ENTRIES,
         data=crowds(),
         notes=NOTES,
-        findings=tests,
+        findings=on_paper_crowds,
         seeds=10,
         remarks=(
             "Accuracy on the tasks that were labelled; a filled vote counts as much as a real one, as in the paper, but in the "
@@ -78,7 +78,7 @@ def quick() -> Benchmark:
         entries=entries,
         data=whole.data,
         notes={name: note for name, note in NOTES.items() if name in whole.data},
-        findings=tests,
+        findings=on_paper_crowds,
         seeds=3,
         remarks=("A small version of `zhang2025tllc`, with majority vote only.",),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wisecrowd.bench._tllc import ACCURACY, CODES, DENSITY, SHARED, SHIFT, SPREAD, Compared, crowds
+from wisecrowd.bench._tllc import ACCURACY, DENSITY, NUMBERED, SHARED, SHIFT, SPREAD, Compared, crowds
 from wisecrowd.bench.base import Benchmark, Entry
 
 SHOWN = (ACCURACY, SHARED, DENSITY, SHIFT)
@@ -34,8 +34,8 @@ def benchmark() -> Benchmark:
         entries=ENTRIES,
         data=crowds(*SHOWN),
         notes={
-            "Income": CODES,
-            "Income, spread": SPREAD,
+            "Income": SPREAD,
+            "Income, numbered": NUMBERED,
             "no fine-tuning": "All workers have the network of all, and centres of their own.",
             "first inside": "The paper's loop taken by its letter: the first class in whose ball a task lies.",
         },
@@ -66,7 +66,7 @@ def quick() -> Benchmark:
         references=whole.references,
         entries={name: ENTRIES[name] for name in ("votes alone", "WSLC", "TLLC")},
         data=whole.data,
-        notes={"Income": CODES, "Income, spread": SPREAD},
+        notes={"Income": SPREAD, "Income, numbered": NUMBERED},
         rows="data",
         seeds=2,
         remarks=("A small version of `zhang2025tllc-ablation`.",),

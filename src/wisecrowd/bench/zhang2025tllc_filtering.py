@@ -20,7 +20,7 @@ def benchmark() -> Benchmark:
     """
     data: dict[str, Data] = {
         name: replace(source, figures=(ACCURACY, "tasks", *map(class_figure, range(N_CLASSES[name]))))
-        for name, source in crowds(spread=False).items()
+        for name, source in crowds(twice=False).items()
     }
     return Benchmark(
         title="Zhang, Jiang and Li 2025: filtering, by class",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wisecrowd.bench._tllc import ACCURACY, CODES, SPREAD, After, crowds
+from wisecrowd.bench._tllc import ACCURACY, NUMBERED, SPREAD, After, crowds
 from wisecrowd.bench.base import Benchmark, Entry
 
 #: In per cent. Of the settings that are not varied the paper has dimension 2, 2 epochs and batches of 32.
@@ -39,11 +39,11 @@ def benchmark() -> Benchmark:
         title="Zhang, Jiang and Li 2025: sensitivity of TLLC on Income",
         references=("zhang2025tllc",),
         entries=plain | {name: entry for name, (entry, _) in rows().items()},
-        data={name: data[name] for name in ("Income", "Income, spread")},
+        data={name: data[name] for name in ("Income", "Income, numbered")},
         published={(name, "Income", ACCURACY): percent for name, (_, percent) in rows().items()},
         notes={
-            "Income": CODES,
-            "Income, spread": SPREAD,
+            "Income": SPREAD,
+            "Income, numbered": NUMBERED,
             "epochs 2": "Epochs of each worker's network. That all start from has 50; the paper does not tell them apart.",
         },
         seeds=10,
@@ -51,7 +51,8 @@ def benchmark() -> Benchmark:
             "Accuracy of majority vote after TLLC, every filled vote counting as a real one; the paper does not say of which "
             "aggregator its figures are. What is not varied is as by default: dimension 2, 10 epochs, batches of 32 tasks.",
             "The paper's figure for its own settings, 74.94 %, stands apart from all others, which are within 1.3 points of plain "
-            "majority vote, 72.08 %.",
+            "majority vote, 72.08 %. Ours are up to two points below it, and 74.94 % is reached by luck only, of how "
+            "categories are numbered.",
         ),
         time_limit=600,
     )
@@ -72,7 +73,7 @@ def quick() -> Benchmark:
         entries=entries,
         data={"Income": whole.data["Income"]},
         published={key: value for key, value in whole.published.items() if key[0] in entries},
-        notes={"Income": CODES},
+        notes={"Income": SPREAD},
         seeds=2,
         remarks=("A small version of `zhang2025tllc-sensitivity`: the least and the largest of each setting.",),
     )

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd import uncertainty
 from wisecrowd.crowd import Crowd
 from wisecrowd.diagnose._asking import Ask, Asking, gains, gains_of_pairs, most
+from wisecrowd.diagnose._belief import belief_of
 from wisecrowd.diagnose.workers import SURE, WorkerDiagnosis
 from wisecrowd.em import ConfusionEM
 from wisecrowd.errors import InputError, UsageError, some
@@ -69,8 +69,9 @@ def plan(
 
         H(q_i) − Σ_l P(y_ir = l) H(q_i | y_ir = l),   P(y_ir = l) = Σ_k q_i(k) π_r[k, l]
 
-    with q calibrated by the votes themselves, and matrices π that are drawn toward the crowd's where votes are few. Questions
-    are chosen one after the other; the second on a task counts what it adds to the first, whatever that will be answered.
+    with matrices π that are drawn toward the crowd's where votes are few, and a q that follows from them, no surer than hidden
+    votes bear out. Questions are chosen one after the other; the second on a task counts what it adds to the first, whatever
+    that will be answered.
 
     ``budget`` is what may be spent, where a vote costs ``cost``; with the default cost it is the number of votes. A task is done
     when its likeliest class has the probability ``target`` and there are two votes or more. At most ``per_task`` questions are
@@ -78,8 +79,8 @@ def plan(
     votes is taken for an average one. ``among`` restricts it further, to the rows of a table with columns task and worker. Who
     was flagged as a spammer is not asked. ``model`` is a fitted method with confusion matrices; Dawid–Skene unless given.
 
-    A plan believes its model. Where workers err together, on tasks that are hard for all, it promises too much; buy in rounds,
-    and plan again with the answers.
+    Where workers err together, on tasks that mislead all of them, no vote shows it, and a plan promises too much. Buy in rounds,
+    and plan again with the answers; know some truth, to see what the confidence is worth.
 
     >>> from wisecrowd import simulate_crowd
     >>> made = simulate_crowd(n_tasks=200, workers=["noisy(0.8)"] * 9 + ["spammer"], n_classes=2, labels_per_task=3)
@@ -90,13 +91,14 @@ def plan(
     votes = _admitted(crowd)
     at_most = _questions(budget, cost, target, per_task, per_worker)
     people = WorkerDiagnosis(votes, model)
-    belief = _belief(people)
+    belief, _ = belief_of(people, random_state)
     done = _done(votes, belief, target)
-    names, place = _candidates(votes, workers)
+    offers = None if among is None else _offers(among)
+    names, place = _candidates(votes, workers, offers)
     spammers = np.zeros(len(names), dtype=bool)
     spammers[place >= 0] = people._kinds[place[place >= 0], 1] > SURE
     options = _Options(people, belief, names[~spammers], place[~spammers], at_most, per_task, per_worker)
-    asking, tasks, bound = options.of_all(~done) if among is None else options.of_some(~done, among)
+    asking, tasks, bound = options.of_all(~done) if offers is None else options.of_some(~done, offers)
     asking.random_state = random_state
     chosen = asking.choose(tasks, bound, at_most)
     asks = _table(chosen, votes, options.names)
@@ -117,7 +119,7 @@ def may_stop(crowd: Any, target: float = 0.95, *, model: ConfusionEM | None = No
     """
     votes = _admitted(crowd)
     _check_target(target)
-    done = _done(votes, _belief(WorkerDiagnosis(votes, model)), target)
+    done = _done(votes, belief_of(WorkerDiagnosis(votes, model))[0], target)
     return pd.Series(done, index=votes.tasks.rename("task"), name="may_stop")
 
 
@@ -161,7 +163,9 @@ class _Options:
         nobody = len(self.names) == 0
         return asking, tasks, np.zeros(len(tasks)) if nobody else most(self.belief[tasks], asking.confusion)
 
-    def of_some(self, is_open: NDArray[np.bool_], among: Any) -> tuple[Asking, NDArray[np.intp], NDArray[np.float64]]:
+    def of_some(
+        self, is_open: NDArray[np.bool_], among: pd.DataFrame
+    ) -> tuple[Asking, NDArray[np.intp], NDArray[np.float64]]:
         """Only certain workers about certain tasks."""
         crowd = self.people.crowd
         task, worker = self._pairs(among)
@@ -176,18 +180,15 @@ class _Options:
         bound = np.maximum.reduceat(gain, begins[tasks]) if len(tasks) else np.empty(0)
         return asking, tasks, bound
 
-    def _pairs(self, among: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _pairs(self, among: pd.DataFrame) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         crowd = self.people.crowd
-        table = among if isinstance(among, pd.DataFrame) else pd.DataFrame(among)
-        if not {"task", "worker"} <= set(table.columns):
-            raise InputError(f"among needs the columns task and worker; it has {some(map(str, table.columns), 8)}")
-        task = crowd.tasks.get_indexer(pd.Index(table["task"]))
+        task = crowd.tasks.get_indexer(pd.Index(among["task"]))
         if (task < 0).any():
-            unknown = pd.unique(table["task"].to_numpy()[task < 0])
+            unknown = pd.unique(among["task"].to_numpy()[task < 0])
             raise InputError(f"among names tasks that the crowd does not know: {some(unknown)}")
-        worker = self.names.get_indexer(pd.Index(table["worker"]))
-        known = worker >= 0  # others cannot be asked
-        return task[known], worker[known]
+        worker = self.names.get_indexer(pd.Index(among["worker"]))
+        can = worker >= 0  # others are spammers, or not among those who can be asked
+        return task[can], worker[can]
 
     def _most_informative(self, tasks: NDArray[np.intp]) -> NDArray[np.intp]:
         """Positions of the workers whose answers tell most about some of the tasks."""
@@ -241,29 +242,32 @@ def _check_target(target: float) -> None:
         raise UsageError(f"target is the probability at which a task is done, for example 0.95; got {target}")
 
 
-def _belief(people: WorkerDiagnosis) -> NDArray[np.float64]:
-    """The posterior, as sure as it has a right to be; a task without votes has the shares of the classes."""
-    model, crowd = people._model, people.crowd
-    belief = uncertainty.calibrated(model, crowd)[0].to_numpy(dtype=np.float64, copy=True)
-    empty = crowd.labels_per_task == 0
-    belief[empty] = model.posterior_[empty]
-    return belief
-
-
 def _done(crowd: Crowd, belief: NDArray[np.float64], target: float) -> NDArray[np.bool_]:
     return np.asarray((crowd.labels_per_task >= FEWEST) & (belief.max(axis=1) >= target))
 
 
-def _candidates(crowd: Crowd, workers: Iterable[Any] | None) -> tuple[pd.Index, NDArray[np.intp]]:
+def _offers(among: Any) -> pd.DataFrame:
+    table = among if isinstance(among, pd.DataFrame) else pd.DataFrame(among)
+    if not {"task", "worker"} <= set(table.columns):
+        raise InputError(f"among needs the columns task and worker; it has {some(map(str, table.columns), 8)}")
+    return table
+
+
+def _candidates(
+    crowd: Crowd, workers: Iterable[Any] | None, offers: pd.DataFrame | None
+) -> tuple[pd.Index, NDArray[np.intp]]:
     """Who can be asked, and where each stands among the crowd's workers."""
     assert crowd.workers is not None
-    if workers is None:
-        return crowd.workers, np.arange(crowd.n_workers)
     if isinstance(workers, str):
         raise UsageError(f"a list of workers was wanted; got {workers!r}")
-    names = pd.Index(list(workers)).unique()
-    if not len(names):
+    names = None if workers is None else pd.Index(list(workers)).unique()
+    if names is not None and not len(names):
         raise UsageError("the list of workers who can be asked is empty; leave it out to ask any of the crowd")
+    if offers is not None:
+        offered = pd.Index(offers["worker"].unique())
+        names = offered if names is None else offered[offered.isin(names)]
+    if names is None:
+        return crowd.workers, np.arange(crowd.n_workers)
     return names, crowd.workers.get_indexer(names)
 
 

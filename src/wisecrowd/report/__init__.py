@@ -83,6 +83,7 @@ def build(
     from wisecrowd.diagnose import diagnosis
     from wisecrowd.report import _classes, _made, _map, _methods, _overview, _page, _tasks, _words, _workers
     from wisecrowd.report._known import known_truth
+    from wisecrowd.report._notes import heard
 
     _page.check_extra()
     votes = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd)
@@ -92,7 +93,8 @@ def build(
         report("making the report", step, len(steps), steps[min(step, len(steps) - 1)])
 
     begin(0)
-    found = diagnosis(votes)
+    with heard() as notes:
+        found = diagnosis(votes)
     known = None if truth is None else known_truth(truth, found.crowd)
     begin(1)
     shown = _workers.shown_workers(found)
@@ -109,6 +111,7 @@ def build(
     content = {
         "title": _words.shortened(title or "What the crowd says", 200),
         "tiles": facts.tiles(),
+        "notes": [_words.shortened(note, _words.REASON) for note in notes],
         "sentences": facts.sentences(),
         "counts": facts.counts(),
         "advice": facts.advice(),

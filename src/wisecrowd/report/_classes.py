@@ -38,7 +38,7 @@ def section(found: Diagnosis, shown: Shown) -> dict[str, Any]:
         ],
         "names": [words.shortened(names[k], 24) for k in few],
         "heat": [[{"p": float(p), "step": step(float(p))} for p in row] for row in part],
-        "caption": words.some_of(len(few), crowd.n_classes, "class", "the most frequent"),
+        "caption": words.some_of(len(few), crowd.n_classes, "classes", "the most frequent"),
         "confusions": confusions(found, shown),
     }
 

@@ -17,7 +17,7 @@ def section(found: Diagnosis, comparison: Comparison | None, command: str | None
     run = record(found.model, found.crowd)
     used = [found.model.name, "rasch"]
     if comparison is not None:
-        used += [name for name in comparison.table.index if name not in used and _is_known(name)]
+        used += [name for name in comparison.table.index if name not in used]
     papers = [{"method": name, "papers": [short(key) for key in find(name).references]} for name in used]
     return {
         "method": run["method"],
@@ -33,14 +33,3 @@ def section(found: Diagnosis, comparison: Comparison | None, command: str | None
         "papers": [paper for paper in papers if paper["papers"]],
         "bibtex": cite(*used),
     }
-
-
-def _is_known(name: str) -> bool:
-    """Whether a compared method goes by a name of the registry; one that was given with parameters goes by its repr."""
-    from wisecrowd.errors import UsageError
-
-    try:
-        find(name)
-    except UsageError:
-        return False
-    return True

@@ -35,13 +35,8 @@ def drawn(found: Diagnosis, shown: Shown, rows: list[dict[str, Any]]) -> dict[st
     total = float((size**2).sum())
     if total < 1e-12:
         return None
-    two = axes[: min(2, len(axes))]
     marks = _flat(np.stack([np.eye(n_classes), guess]), share)
-    place = np.concatenate([(part - centre) @ two.T for part in (flat, marks)])
-    # Better workers to the right, and a sign for the other direction that does not depend on the machine.
-    two_signs = np.sign([place[-2, 0] - place[-1, 0], *(place[np.abs(place[:, 1]).argmax(), 1:2])])
-    place = place * np.where(two_signs == 0, 1.0, two_signs)
-    x, y = _fitted(place)
+    x, y = _fitted(_turned(np.concatenate([(part - centre) @ axes[:2].T for part in (flat, marks)])))
     radius = _radii(np.array([row["n_labels"] for row in rows], dtype=float))
     points = [
         {
@@ -70,6 +65,16 @@ def drawn(found: Diagnosis, shown: Shown, rows: list[dict[str, Any]]) -> dict[st
 
 def _flat(matrices: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.sqrt(matrices * share[:, None]).reshape(len(matrices), -1))
+
+
+def _turned(place: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Turned, which changes no distance, so that the way from guessing to being always right leads to the right."""
+    along, up = place[-2] - place[-1]
+    length = float(np.hypot(along, up)) or 1.0
+    turned = place @ np.array([[along, -up], [up, along]]) / length
+    # A sign for the other direction that does not depend on the machine.
+    furthest = turned[np.abs(turned[:, 1]).argmax(), 1]
+    return np.asarray(turned * [1.0, -1.0 if furthest < 0 else 1.0])
 
 
 def _fitted(place: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -36,7 +36,7 @@ def compared(crowd: Crowd, X: Any, known: Known | None) -> tuple[Comparison | No
 
 def _part(crowd: Crowd, X: Any) -> tuple[Crowd, Any, str]:
     if crowd.n_labels <= VOTES:
-        return crowd, X, f"All {crowd.n_labels:,} votes."
+        return crowd, X, f"All {crowd.n_labels:,} votes took part."
     order = np.random.default_rng(0).permutation(crowd.n_tasks)
     enough = int(np.searchsorted(np.cumsum(crowd.labels_per_task[order]), VOTES, side="right"))
     place = np.sort(order[: max(enough, 1)])
@@ -82,11 +82,12 @@ def section(found: Comparison | None, told: str) -> dict[str, Any]:
         "agreement": [[{"p": float(p), "step": round(STEPS * float(p))} for p in row] for row in agreement.to_numpy()],
         "disputed": [
             {"name": words.shortened(task), "answers": [words.shortened(answer, 30) for answer in row]}
-            for task, row in zip(
-                found.disputed.index[:DISPUTED], found.disputed.head(DISPUTED).to_numpy(), strict=True
-            )
+            for task, row in zip(found.disputed.index[:DISPUTED], found.disputed.head(DISPUTED).to_numpy(), strict=True)
         ],
         "caption": words.some_of(
-            min(len(found.disputed), DISPUTED), len(found.disputed), "disputed task", "those on which most methods differ"
+            min(len(found.disputed), DISPUTED),
+            len(found.disputed),
+            "disputed tasks",
+            "those on which most methods differ",
         ),
     }

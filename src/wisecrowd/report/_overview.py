@@ -10,6 +10,7 @@ import numpy as np
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.diagnose.choosing import Comparison
 from wisecrowd.doctor.findings import counted
+from wisecrowd.registry import find, kind_of
 from wisecrowd.report import _words as words
 from wisecrowd.report._known import Known
 
@@ -17,6 +18,8 @@ from wisecrowd.report._known import Known
 TENTATIVE, RELIABLE = 0.667, 0.8
 #: Lower ends of the bins of counts.
 BINS = (0, 1, 2, 5, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000)
+#: Up to here, every count has a bin of its own.
+SINGLE = 12
 #: Tasks and workers that are named in advice.
 NAMED = 5
 
@@ -54,7 +57,7 @@ class Facts:
             ("votes", f"{figures['labels']:,}", f"{figures['labels_per_task']:.1f} for each task"),
             ("tasks", f"{figures['tasks']:,}", f"{figures['tasks_by_kind']['settled']:,} settled"),
             ("workers", f"{figures['workers']:,}", f"{figures['flagged_workers']:,} to look at"),
-            ("classes", f"{self.found.crowd.n_classes:,}", "that a task can be of"),
+            ("classes", f"{self.found.crowd.n_classes:,}", "to choose from"),
             ("agreement", "–" if alpha is None else f"{alpha:.2f}", "Krippendorff’s alpha; 1 is perfect, 0 is chance"),
             ("expected right", words.percent(figures["expected_accuracy"]), "of the labels, as the model sees it"),
         ]
@@ -96,10 +99,10 @@ class Facts:
 
     def _certainty(self) -> str:
         figures = self._figures
-        kinds = [f"{n:,} {kind}" for kind, n in figures["tasks_by_kind"].items() if n]
+        kinds = [f"{n:,} {'is' if n == 1 else 'are'} {kind}" for kind, n in figures["tasks_by_kind"].items() if n]
         judged = self.right()
         told = (
-            f"{words.percent(figures['expected_accuracy'])} of the labels should be right if the model is"
+            f"{words.percent(figures['expected_accuracy'])} of the labels should be right, says a model that may be too sure"
             if judged is None
             else f"Of {counted(judged[1], 'task')} of known truth, the labels of {judged[0]:,} are right "
             f"({words.percent(judged[0] / judged[1])}); the model expects {words.percent(figures['expected_accuracy'])} of all"
@@ -131,8 +134,8 @@ class Facts:
         """How many workers gave how many votes, and how many tasks got how many."""
         crowd = self.found.crowd
         return [
-            {"what": "Votes of a worker", "of": "workers", "bars": binned(crowd.labels_per_worker)},
-            {"what": "Votes on a task", "of": "tasks", "bars": binned(crowd.labels_per_task)},
+            {"what": "Workers by how many votes they gave", "of": "workers", "bars": binned(crowd.labels_per_worker)},
+            {"what": "Tasks by how many votes they got", "of": "tasks", "bars": binned(crowd.labels_per_task)},
         ]
 
     # ------------------------------------------------------------------ what to do next
@@ -146,7 +149,12 @@ class Facts:
     def _use(self) -> dict[str, str] | None:
         if self.comparison is None:
             return None
-        return {"do": f"Take the labels of {self.comparison.best}.", "why": self.comparison.sentence}
+        best = self.comparison.best
+        # A learner is another command than an aggregator.
+        return {
+            "do": f"Take the labels of {best}.",
+            "why": f"No method foretells hidden votes better. They come from: wisecrowd {kind_of(find(best))} … -m {best}",
+        }
 
     def _ask_again(self) -> dict[str, str] | None:
         n = self._figures["tasks_by_kind"]["undecided"] + self._figures["tasks_by_kind"]["unlabelled"]
@@ -164,7 +172,8 @@ class Facts:
             return None
         return {
             "do": f"Look at {counted(n, 'task')} yourself, before buying more votes on {'it' if n == 1 else 'them'}.",
-            "why": f"Good workers differ, so the task or the guideline is at fault; begin with {self._first(['ambiguous'], 'misfit')}.",
+            "why": "Good workers differ, so the task or the guideline is at fault; begin with "
+            f"{self._first(['ambiguous'], 'misfit')}.",
         }
 
     def _first(self, kinds: list[str], column: str) -> str:
@@ -181,7 +190,8 @@ class Facts:
         return {
             "do": f"Talk to {counted(len(flagged), 'worker')}, or stop inviting {'them' if len(flagged) > 1 else 'this one'}.",
             "why": f"{words.percent(self._flagged_votes)} of all votes are theirs, and most votes those of {names}. The reasons "
-            "are in the table. Models already give such votes little weight; the money is spent all the same.",
+            "are in the table. A model of workers gives careless votes little weight, but they were paid for; copied ones it "
+            "takes for votes of somebody else.",
         }
 
     def _tell_apart(self) -> dict[str, str] | None:
@@ -200,25 +210,30 @@ class Facts:
         n = min(100, self.found.crowd.n_tasks)
         width = 1.645 * float(np.sqrt(0.25 / n))
         return {
-            "do": f"Have an expert label {counted(n, 'task')} drawn at random, and make this report again with --truth.",
+            "do": f"Have an expert label {counted(n, 'task')} drawn at random, and make this report again with them.",
             "why": "Without truth, all figures rest on the votes themselves; with it, the share of right labels is known to "
             f"about {width:.0%} either way.",
         }
 
 
 def binned(counts: Any) -> list[dict[str, Any]]:
-    """Counts in bins that widen, without the empty ones at both ends."""
-    edges = np.array([*BINS, np.iinfo(np.int64).max])
-    n, _ = np.histogram(counts, edges)
+    """Counts in bins that widen, without the empty ones at both ends; small counts each for itself."""
+    low = np.arange(counts.max() + 1) if counts.max() <= SINGLE else np.array(BINS)
+    high = np.append(low[1:] - 1, np.iinfo(np.int64).max)
+    n, _ = np.histogram(counts, np.append(low, np.iinfo(np.int64).max))
     filled = np.flatnonzero(n)
-    shown = range(filled[0], filled[-1] + 1) if len(filled) else range(0)
     largest = max(int(n.max()), 1)
-    return [{"label": _bin(place), "n": int(n[place]), "share": float(n[place] / largest)} for place in shown]
+    return [
+        {
+            "label": _bin(int(low[at]), int(high[at]), int(counts.max())),
+            "n": int(n[at]),
+            "share": float(n[at] / largest),
+        }
+        for at in range(filled[0], filled[-1] + 1)
+    ]
 
 
-def _bin(place: int) -> str:
-    low = BINS[place]
-    if place == len(BINS) - 1:
-        return f"{low:,} or more"
-    high = BINS[place + 1] - 1
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+def _bin(low: int, high: int, most: int) -> str:
+    if low in (high, most):
+        return f"{low:,}"
+    return f"{low:,} to {min(high, most):,}"

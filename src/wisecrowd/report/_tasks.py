@@ -33,7 +33,15 @@ def section(found: Diagnosis, texts: pd.Series | None, known: Known | None) -> d
             "votes": _tally(votes[number], found.crowd.classes),
             **{
                 field: getattr(row, field)
-                for field in ("n_labels", "confidence", "entropy", "uncertainty", "difficulty", "standard_error", "kind")
+                for field in (
+                    "n_labels",
+                    "confidence",
+                    "entropy",
+                    "uncertainty",
+                    "difficulty",
+                    "standard_error",
+                    "kind",
+                )
             },
         }
         if told is not None:
@@ -44,7 +52,10 @@ def section(found: Diagnosis, texts: pd.Series | None, known: Known | None) -> d
     return {
         "rows": rows,
         "caption": words.some_of(
-            len(rows), found.crowd.n_tasks, "task", f"the first by each of three rankings ({words.joined(list(RANKINGS))})"
+            len(rows),
+            found.crowd.n_tasks,
+            "tasks",
+            f"the first by each of three rankings ({words.joined(list(RANKINGS))})",
         ),
         "kinds": [
             {"name": kind, "n": n, "about": KINDS[kind]} for kind, n in found.overview["tasks_by_kind"].items() if n
@@ -73,16 +84,14 @@ def _tally(votes: NDArray[np.float64], classes: pd.Index | None) -> str:
     """What was said of a task, the most frequent first."""
     assert classes is not None
     order = np.argsort(-votes, kind="stable")[: int((votes > 0).sum())]
-    parts = [f"\u2068{words.shortened(classes[label], 30)}\u2069 {votes[label]:,.4g}" for label in order[:LABELS]]
+    parts = [f"\u2068{words.shortened(classes[label], 30)}\u2069 ×{votes[label]:,.10g}" for label in order[:LABELS]]
     more = len(order) - LABELS
     return ", ".join(parts) + (f" and {more:,} more labels" if more > 0 else "")
 
 
 def _texts_of(texts: pd.Series, tasks: pd.Index, place: NDArray[np.intp]) -> list[str | None]:
     if not texts.index.is_unique:
-        raise InputError(
-            f"several texts for {some(texts.index[texts.index.duplicated()])}; keep one row for each task"
-        )
+        raise InputError(f"several texts for {some(texts.index[texts.index.duplicated()])}; keep one row for each task")
     where = texts.index.get_indexer(same_kind(tasks[place], texts.index))
     if len(texts) and (where < 0).all():
         raise InputError(

@@ -53,11 +53,11 @@ def percent(value: float) -> str:
     return whole if whole not in ("0%", "100%") or value in (0.0, 1.0) else f"{value:.1%}"
 
 
-def some_of(shown: int, total: int, noun: str, rule: str) -> str:
+def some_of(shown: int, total: int, nouns: str, rule: str) -> str:
     """How many of how many are shown, and by what rule they were chosen."""
-    from wisecrowd.doctor.findings import counted
-
-    return f"All {counted(total, noun)}." if shown == total else f"{shown:,} of {counted(total, noun)}: {rule}."
+    if shown == total:
+        return f"All {total:,} {nouns}." if total > 1 else f"{total:,} of the {nouns}: all there are."
+    return f"{shown:,} of {total:,} {nouns}: {rule}."
 
 
 def joined(words: list[str]) -> str:

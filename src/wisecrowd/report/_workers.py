@@ -93,7 +93,7 @@ def section(found: Diagnosis, shown: Shown, known: Known | None) -> dict[str, An
     names = pd.Series([flag for row in rows for flag in row["flags"]], dtype=object)
     return {
         "rows": rows,
-        "caption": words.some_of(len(rows), crowd.n_workers, "worker", shown.rule),
+        "caption": words.some_of(len(rows), crowd.n_workers, "workers", shown.rule),
         "flags": sorted(names.unique()),
         "with_truth": known is not None,
         "level": f"{found.level:.0%}",

@@ -7,8 +7,14 @@
 
   const theme = document.getElementById("theme");
   const root = document.documentElement;
-  let dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const wish = matchMedia("(prefers-color-scheme: dark)");
+  let dark = wish.matches;
   const paint = () => theme.setAttribute("aria-pressed", String(dark));
+  wish.addEventListener("change", () => {
+    if (root.dataset.theme) return; // somebody has chosen
+    dark = wish.matches;
+    paint();
+  });
   theme.addEventListener("click", () => {
     dark = !dark;
     root.dataset.theme = dark ? "dark" : "light";
@@ -71,7 +77,7 @@
   };
 
   for (const one of document.querySelectorAll("[data-filter]")) {
-    one.addEventListener("input", () => filter(one.dataset.table));
+    one.addEventListener(one.tagName === "SELECT" ? "change" : "input", () => filter(one.dataset.table));
   }
 
   // ---------------------------------------------------------------- the card of a worker

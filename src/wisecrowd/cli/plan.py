@@ -1,0 +1,128 @@
+"""``wisecrowd plan``: which votes to buy next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wisecrowd.cli import _fitting as fitting
+from wisecrowd.cli._console import shortened, show, table, watched
+from wisecrowd.cli._options import Quiet, with_options
+from wisecrowd.cli._reading import Reading, Votes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from wisecrowd.diagnose.planning import Plan
+
+ASKS, CURVE, FINISHED = "asks.csv", "curve.csv", "finished.csv"
+#: Questions, and points of the curve, to show; all are in the files.
+SHOWN, POINTS = 5, 5
+
+
+@with_options(Reading)
+def plan(
+    votes: Votes,
+    *,
+    budget: Annotated[
+        float,
+        typer.Option(
+            metavar="N",
+            show_default=False,
+            help="What may be spent: votes, or money where --price says what one costs.",
+        ),
+    ],
+    price: Annotated[float, typer.Option(metavar="MONEY", help="What a vote costs.")] = 1.0,
+    target: Annotated[
+        float, typer.Option(metavar="P", help="How probable a label must be for its task to need no more votes.")
+    ] = 0.95,
+    per_task: Annotated[int, typer.Option(metavar="N", min=1, help="Questions about a task at most.")] = 2,
+    per_worker: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, show_default=False, help="Questions to a worker at most; any number unless given."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of all that is drawn.")] = 0,
+    output: fitting.Output = None,
+    quiet: Quiet = False,
+    as_json: fitting.AsJson = False,
+    reading: Reading,
+) -> None:
+    """Whom to ask about what next, for the money that is left?
+
+    Questions are chosen by how much their answers are expected to tell: about tasks that are open, of workers who know. Who has
+    answered is not asked again, spammers are not asked at all, and tasks that are settled may stop.
+
+      wisecrowd plan votes.csv --budget 500
+      wisecrowd plan votes.csv --budget 25 --price 0.05 --per-worker 20 -o next
+
+    Buy in rounds: ask, add the answers to the votes, and plan again.
+
+    Writes asks.csv (task, worker, what the answer is worth), curve.csv (money and expected accuracy), finished.csv (tasks that may
+    stop) and run.json with -o.
+    """  # fmt: skip
+    from wisecrowd.cli._outputs import RECORD, check_folder
+    from wisecrowd.cli._summary import size
+    from wisecrowd.diagnose.planning import plan as planned
+    from wisecrowd.run import surroundings
+
+    if output is not None:
+        check_folder(output, [ASKS, CURVE, FINISHED, RECORD], [votes])
+    with reading.hushed(quiet=quiet):
+        crowd = reading.read(votes)
+    fitting.warn_of_look_alikes(crowd, votes)
+    with watched(quiet=quiet):
+        found = planned(
+            crowd, budget, target=target, per_task=per_task, per_worker=per_worker, cost=price, random_state=seed
+        )
+    run: dict[str, Any] = {
+        "sentence": found.sentence,
+        "asks": len(found.asks),
+        "finished": len(found.finished),
+        "left_out": [str(name) for name in found.left_out],
+        "curve": _few(found.curve).to_dict("records"),
+        "budget": budget, "price": price, "target": target, "per_task": per_task, "per_worker": per_worker,
+        "votes": str(votes), **reading.recorded(votes), "random_state": seed, **surroundings(crowd),
+    }  # fmt: skip
+    kept = "nothing; -o FOLDER keeps the questions"
+    if output is not None:
+        tables = {
+            ASKS: found.asks.round(6),
+            CURVE: found.curve.round(6),
+            FINISHED: found.finished.round(6).reset_index(),
+        }
+        kept = fitting.keep_tables(output, tables, run)
+    begin = [("Read", str(votes)), ("Votes", size(crowd)), ("Wrote", kept)]
+    fitting.tell(run, begin, as_json=as_json, quiet=quiet)
+    if not (as_json or quiet):
+        _show(found, has_price=price != 1)
+
+
+def _few(curve: pd.DataFrame) -> pd.DataFrame:
+    """The beginning and the end of a curve, and some points between."""
+    import numpy as np
+
+    return curve.iloc[np.unique(np.linspace(0, len(curve) - 1, POINTS).round().astype(int))]
+
+
+def _show(found: Plan, *, has_price: bool) -> None:
+    if len(found.asks):
+        show()
+        rows = [
+            [shortened(ask.task), shortened(ask.worker), f"{ask.confidence:.2f}", f"{ask.expected_confidence:.2f}"]
+            for ask in found.asks.head(SHOWN).itertuples()
+        ]
+        show(table(["ask about", "whom", "confidence", "expected then"], rows, left=2))
+        if len(found.asks) > SHOWN:
+            show(f"and {len(found.asks) - SHOWN:,} more")
+        show()
+        columns = ["votes", *(["money"] if has_price else []), "expected accuracy"]
+        points = [
+            [f"{row.labels:,}", *([f"{row.money:,.2f}"] if has_price else []), f"{row.expected_accuracy:.3f}"]
+            for row in _few(found.curve).itertuples()
+        ]
+        show(table(columns, points))
+    show()
+    show(found.sentence, style="bold")

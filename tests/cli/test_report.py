@@ -1,0 +1,97 @@
+"""``wisecrowd report``: one page for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wisecrowd import report
+
+Run = Callable[..., Any]
+QUICK = "--no-compare"
+
+
+def test_it_writes_one_page_and_says_where(run: Run, votes: Path, tmp_path: Path) -> None:
+    before = set(tmp_path.iterdir())
+    said = run("report", votes, "-o", "page.html")
+    assert said.exit_code == 0
+    assert "page.html" in said.stdout
+    assert "48 labels: 12 tasks x 4 workers" in said.stdout
+    assert set(tmp_path.iterdir()) - before == {tmp_path / "page.html"}
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Methods side by side" in page
+    assert "use this" in page
+    assert "zed" in page
+
+
+def test_truth_texts_and_title_are_on_the_page(run: Run, votes: Path, gold: Path, tmp_path: Path) -> None:
+    texts = tmp_path / "tasks.csv"
+    texts.write_text("task,wording\nt01,Is it a <cat>?\n", encoding="utf-8")
+    said = run(
+        "report", votes, QUICK, "--truth", gold, "--texts", texts, "--text-column", "wording", "--title", "Cats & dogs"
+    )
+    assert said.exit_code == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Is it a &lt;cat&gt;?" in page
+    assert "<title>Cats &amp; dogs</title>" in page
+    assert "Right of known" in page
+    assert "11 of them have no text" in page
+
+
+def test_the_command_on_the_page_makes_the_page_again(run: Run, votes: Path, tmp_path: Path) -> None:
+    import html
+    import re
+    import shlex
+
+    assert (
+        run("report", votes, QUICK, "-o", "a page.html", "--title", "It's", "--duplicates", "first", "-q").stdout == ""
+    )
+    page = (tmp_path / "a page.html").read_text(encoding="utf-8")
+    found = re.search(r"<pre><code>(wisecrowd report .*?)</code></pre>", page)
+    assert found is not None
+    words = shlex.split(html.unescape(found.group(1)))
+    assert words[:3] == ["wisecrowd", "report", str(votes)]
+    assert {"--no-compare", "It's", "--duplicates", "first"} <= set(words)
+    (tmp_path / "a page.html").unlink()
+    assert run(*words[1:]).exit_code == 0
+    again = (tmp_path / "a page.html").read_text(encoding="utf-8")
+    assert again.count("<tr") == page.count("<tr")
+
+
+def test_nothing_of_somebody_else_is_overwritten(run: Run, votes: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<!doctype html><p>precious</p>", encoding="utf-8")
+    said = run("report", votes, QUICK, "-o", page)
+    assert said.exit_code == 2
+    assert "--force" in said.stderr
+    assert "precious" in page.read_text(encoding="utf-8")
+    assert run("report", votes, QUICK, "-o", page, "--force").exit_code == 0
+    assert report.is_report(page)
+    assert run("report", votes, QUICK, "-o", page).exit_code == 0, "a report may be made anew"
+    said = run("report", votes, QUICK, "-o", votes, "--force")
+    assert said.exit_code == 2
+    assert "which is read" in said.stderr
+    said = run("report", votes, QUICK, "-o", tmp_path)
+    assert said.exit_code == 2
+    assert "is a folder" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--no-workers",), "classes and worker ids"),
+        (("--truth", "absent.csv"), "absent.csv"),
+        (("--texts", "absent.csv"), "absent.csv"),
+        (("--features", "absent.npz"), "absent.npz"),
+    ],
+)
+def test_mistakes_end_in_a_message_and_leave_nothing(
+    run: Run, votes: Path, tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    said = run("report", votes, QUICK, *words)
+    assert said.exit_code in (1, 2)
+    assert message in said.stderr
+    assert not (tmp_path / "report.html").exists()

@@ -1,0 +1,93 @@
+"""A page taken apart, so that tests look at what people see."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+
+@dataclass
+class Cell:
+    """What a cell of a table shows, and the value that it is sorted by."""
+
+    text: str = ""
+    value: str | None = None
+    kind: str = ""
+
+
+@dataclass
+class Page(HTMLParser):
+    """Tables by id, the text of elements by id, every tag with its attributes, and the data of the script."""
+
+    html: str
+    tables: dict[str, list[list[Cell]]] = field(default_factory=dict)
+    captions: dict[str, str] = field(default_factory=dict)
+    tags: list[tuple[str, dict[str, str | None]]] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+        self._table, self._cell, self._caption = "", None, False
+        self._open: list[tuple[str, str | None]] = []
+        self.feed(self.html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.tags.append((tag, found))
+        if tag == "table":
+            self._table = found.get("id") or f"table {len(self.tables)}"
+            self.tables[self._table], self.captions[self._table] = [], ""
+        elif tag == "caption":
+            self._caption = True
+        elif tag == "tr":
+            self.tables[self._table].append([])
+        elif tag in ("td", "th"):
+            self._cell = Cell(value=found.get("data-v"), kind=found.get("class") or "")
+            self.tables[self._table][-1].append(self._cell)
+        if tag not in ("meta", "rect", "circle", "path", "input", "br"):
+            self._open.append((tag, found.get("id")))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self._cell = None
+        elif tag == "caption":
+            self._caption = False
+        while self._open and self._open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if self._cell is not None:
+            self._cell.text += data
+        if self._caption:
+            self.captions[self._table] += data
+        for _, name in self._open:
+            if name is not None:
+                self.texts[name] = self.texts.get(name, "") + data
+
+    def rows(self, table: str) -> list[dict[str, Cell]]:
+        """Rows of a table by the names of its columns."""
+        head, *rows = self.tables[table]
+        names = [cell.text.strip() for cell in head]
+        for row in rows:
+            for cell in row:
+                cell.text = " ".join(cell.text.split())
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def said(self, section: str) -> str:
+        """The text of a section, with single blanks and without the marks of direction."""
+        return " ".join(self.texts[section].replace("\u2068", "").replace("\u2069", "").split())
+
+    @property
+    def data(self) -> Any:
+        """What the script reads."""
+        return json.loads(self.texts["data"])
+
+
+@pytest.fixture(scope="session")
+def page_of() -> Any:
+    """Take a page apart."""
+    return Page

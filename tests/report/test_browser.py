@@ -1,0 +1,311 @@
+"""The report in a browser: sorting, filtering and clicking work, everything can be read and named, and nothing leaves the page."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wisecrowd as wc
+from wisecrowd import report
+
+#: Contrast of text that the Web Content Accessibility Guidelines want (AA), for plain and for large text.
+PLAIN, LARGE = 4.5, 3.0
+
+HOSTILE = "<img src='https://example.com/x'><script>document.title='run'</script>"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium without a window, which keeps a log of every message and every request."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    program = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    if program is None or driver is None:
+        pytest.skip("there is no chromium with a chromedriver here")
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for flag in (
+        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage",
+        "--hide-scrollbars",
+    ):  # fmt: skip
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    try:
+        yield found
+    finally:
+        found.quit()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page with flags, truth, texts, and names that try to run."""
+    kinds = ["expert"] * 4 + ["noisy(0.75)"] * 10 + ["spammer", "adversary", "copier(1)"]
+    made = wc.simulate_crowd(n_tasks=120, workers=kinds, labels_per_task=5, n_classes=3, random_state=4)
+    votes = made.crowd.to_frame().replace({"worker": {"w05": HOSTILE}, "label": {"c1": f"c1 {HOSTILE}"}})
+    texts = {task: f"Look at {task}. {HOSTILE}" for task in made.crowd.tasks}
+    page = report.build(votes, texts=texts, truth=made.truth.replace({"c1": f"c1 {HOSTILE}"}), title=HOSTILE)
+    return page.save(tmp_path_factory.mktemp("report") / "page.html").as_uri()
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    """The page, freshly opened; at the end, nothing was complained of and nothing was asked for."""
+    browser.get_log("performance")
+    shape(browser, 1200)
+    browser.get(address)
+    yield browser
+    assert browser.get_log("browser") == []
+    asked = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    urls = {one["params"]["request"]["url"] for one in asked if one["method"] == "Network.requestWillBeSent"}
+    assert urls == {address}
+
+
+def shape(browser: Any, width: int, scheme: str = "light") -> None:
+    """A screen of some width, and a person who likes it light or dark."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    wish = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", wish)
+
+
+def find(page: Any, selector: str) -> Any:
+    return page.find_element("css selector", selector)
+
+
+def column(page: Any, table: str, number: int) -> list[str]:
+    """What the rows that can be seen are sorted by, from top to bottom."""
+    return page.execute_script(
+        "return Array.from(document.querySelectorAll(`#${arguments[0]} tbody tr:not([hidden])`),"
+        " row => row.cells[arguments[1]].dataset.v ?? row.cells[arguments[1]].innerText)",
+        table,
+        number,
+    )
+
+
+# ---------------------------------------------------------------------- what it does
+
+
+def test_tables_are_sorted_by_a_click_and_say_so(page: Any) -> None:
+    head = find(page, "#worker-table thead th:nth-child(2)")
+    before = sorted(map(float, column(page, "worker-table", 1)))
+    head.find_element("css selector", "button").click()
+    assert list(map(float, column(page, "worker-table", 1))) == before[::-1]
+    assert head.get_attribute("aria-sort") == "descending"
+    head.find_element("css selector", "button").click()
+    assert list(map(float, column(page, "worker-table", 1))) == before
+    assert head.get_attribute("aria-sort") == "ascending"
+    name = find(page, "#worker-table thead th:first-child")
+    name.find_element("css selector", "button").send_keys("\ue007")  # Enter: the keyboard does what the mouse does
+    assert name.get_attribute("aria-sort") == "ascending"
+    assert head.get_attribute("aria-sort") is None
+    plain = [text for text in column(page, "worker-table", 0) if text.startswith("w")]
+    assert plain == sorted(plain)
+
+
+def test_empty_values_come_last_in_both_orders(page: Any) -> None:
+    page.execute_script("document.querySelector('#worker-table tbody tr').cells[1].dataset.v = ''")
+    button = find(page, "#worker-table thead th:nth-child(2) button")
+    for _ in range(2):
+        button.click()
+        assert column(page, "worker-table", 1)[-1] == ""
+
+
+def test_filters_narrow_the_table_and_count(page: Any) -> None:
+    total = len(column(page, "worker-table", 0))
+    status = find(page, "[data-count=worker-table]")
+    find(page, "[data-table=worker-table][data-filter=tag] option[value='+']").click()
+    flagged = column(page, "worker-table", 0)
+    assert 0 < len(flagged) < total
+    assert status.text == f"{len(flagged)} of {total} shown"
+    find(page, "[data-table=worker-table][data-filter=tag] option[value='-']").click()
+    assert len(column(page, "worker-table", 0)) == total - len(flagged)
+    find(page, "[data-table=worker-table][data-filter=tag] option[value='']").click()
+    search = find(page, "[data-table=worker-table][data-filter=text]")
+    search.send_keys("W03")
+    assert column(page, "worker-table", 0) == ["w03"]
+    search.clear()
+    search.send_keys("<script>")
+    assert len(column(page, "worker-table", 0)) == 1
+    search.clear()
+    find(page, "[data-table=worker-table][data-filter=least]").send_keys("36")
+    assert all(float(n) >= 36 for n in column(page, "worker-table", 1))
+    assert 0 < len(column(page, "worker-table", 1)) < total
+    find(page, "[data-table=task-table][data-filter=text]").send_keys("look at t007")
+    assert len(column(page, "task-table", 0)) == 1
+
+
+def test_a_click_on_a_worker_shows_their_matrix(page: Any) -> None:
+    button = find(page, "#worker-table tbody tr:nth-child(3) button.open")
+    place = int(button.get_attribute("data-worker"))
+    data = json.loads(page.execute_script("return document.getElementById('data').textContent"))
+    button.click()
+    card = find(page, "#card")
+    assert card.get_attribute("open") is not None
+    assert find(page, "#card-name").text == data["workers"][place]["name"] == button.text
+    cells = [cell.text for cell in card.find_elements("css selector", "tbody td")]
+    assert cells == [f"{share}%" for share in data["workers"][place]["matrix"]]
+    counts = [int(cell.text) for cell in card.find_elements("css selector", "tfoot td")]
+    assert sum(counts) == data["workers"][place]["votes"]
+    page.switch_to.active_element.send_keys("\ue00c")  # Escape
+    assert card.get_attribute("open") is None
+    assert page.switch_to.active_element == button, "the keyboard goes on where it was"
+
+
+def test_a_click_on_the_map_shows_the_same(page: Any) -> None:
+    place = 2
+    point = find(page, f"#map [data-worker='{place}']")
+    page.execute_script("arguments[0].scrollIntoView({block: 'center'})", point)
+    page.execute_script("arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", point)
+    name = find(page, f"#worker-table [data-worker='{place}']").get_attribute("textContent")
+    assert find(page, "#card-name").text == name
+    find(page, "#card-close").click()
+
+
+def test_hostile_names_are_text(page: Any) -> None:
+    assert page.title == HOSTILE
+    assert page.execute_script("return document.querySelectorAll('img').length") == 0
+    opener = next(one for one in page.find_elements("css selector", "button.open") if "<img" in one.text)
+    opener.click()
+    assert find(page, "#card-name").text == opener.text
+    assert "<script>" in opener.text
+    assert page.title == HOSTILE
+
+
+# ---------------------------------------------------------------------- who can use it
+
+
+def test_light_and_dark_follow_the_wish_and_the_button(page: Any) -> None:
+    def paper() -> str:
+        return page.execute_script("return getComputedStyle(document.body).backgroundColor")
+
+    light = paper()
+    shape(page, 1200, "dark")
+    dark = paper()
+    assert dark != light
+    assert find(page, "#theme").get_attribute("aria-pressed") == "true"
+    find(page, "#theme").click()
+    assert paper() == light
+    shape(page, 1200, "light")
+    find(page, "#theme").click()
+    assert paper() == dark
+
+
+#: Every text that can be seen, with its colour and what it stands on.
+TEXTS = """
+const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const node = walker.currentNode, element = node.parentElement;
+  if (!node.data.trim() || !element.checkVisibility({visibilityProperty: true})) continue;
+  const style = getComputedStyle(element);
+  if (element.closest('script, style, noscript, title, desc, option')) continue;
+  let below = element, paper = 'rgba(0, 0, 0, 0)';
+  while (below && /rgba\\(0, 0, 0, 0\\)|transparent/.test(paper)) {
+    paper = getComputedStyle(below).backgroundColor; below = below.parentElement;
+  }
+  const ink = element.closest('svg') ? style.fill : style.color;
+  const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.66 && style.fontWeight >= 700);
+  found.push([node.data.trim().slice(0, 40), ink, paper, large]);
+}
+return found;
+"""
+
+
+def luminance(page: Any, colours: set[str]) -> dict[str, float]:
+    """Relative luminance of colours in whatever notation the browser gives them."""
+    painted = page.execute_script(
+        "const one = document.createElement('canvas').getContext('2d', {willReadFrequently: true});"
+        "return arguments[0].map(c => { one.clearRect(0, 0, 1, 1); one.fillStyle = c; one.fillRect(0, 0, 1, 1);"
+        " return Array.from(one.getImageData(0, 0, 1, 1).data); })",
+        sorted(colours),
+    )
+    found = {}
+    for colour, (*rgb, _) in zip(sorted(colours), painted, strict=True):
+        linear = [c / 255 / 12.92 if c / 255 <= 0.03928 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in rgb]
+        found[colour] = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_text_stands_out(page: Any, scheme: str) -> None:
+    shape(page, 1200, scheme)
+    texts = page.execute_script(TEXTS)
+    find(page, "button.open").click()
+    texts += page.execute_script(TEXTS)
+    light = luminance(page, {colour for _, ink, paper, _ in texts for colour in (ink, paper)})
+    weak = set()
+    for text, ink, paper, large in texts:
+        bright, dim = sorted((light[ink], light[paper]), reverse=True)
+        if (bright + 0.05) / (dim + 0.05) < (LARGE if large else PLAIN):
+            weak.add((text, ink, paper))
+    assert len(texts) > 500
+    assert weak == set()
+
+
+def test_every_control_has_a_name_and_can_be_reached(page: Any) -> None:
+    def nameless(where: str) -> list[str]:
+        kinds = ("button", "input", "select", "a[href]", "summary", "[tabindex='0']")
+        found = page.find_elements("css selector", ", ".join(f"{where} {kind}" for kind in kinds))
+        assert len(found) >= 2
+        return [one.get_attribute("outerHTML")[:80] for one in found if not one.accessible_name.strip()]
+
+    assert nameless("header") + nameless("main") == []
+    find(page, "button.open").click()
+    assert nameless("#card") == []
+    ids = page.execute_script("return Array.from(document.querySelectorAll('[id]'), one => one.id)")
+    assert len(ids) == len(set(ids))
+    named = page.execute_script(
+        "return Array.from(document.querySelectorAll('[aria-labelledby]'), one => one.getAttribute('aria-labelledby'))"
+    )
+    assert {part for one in named for part in one.split()} <= set(ids)
+
+
+def test_every_table_says_what_it_is(page: Any) -> None:
+    tables = page.find_elements("css selector", "main table")
+    assert len(tables) >= 8
+    for table in tables:
+        assert table.find_element("css selector", "caption").get_attribute("textContent").strip()
+        assert not table.find_elements("css selector", "th:not([scope])")
+    headings = page.execute_script("return Array.from(document.querySelectorAll('h1, h2, h3'), one => one.tagName)")
+    assert headings[0] == "H1"
+    assert headings.count("H1") == 1
+
+
+def test_the_keyboard_can_skip_to_the_report_and_sees_where_it_is(page: Any) -> None:
+    find(page, "body").send_keys("\ue004")  # Tab
+    first = page.switch_to.active_element
+    assert first.text == "Skip to the report"
+    assert first.location["x"] >= 0
+    assert page.execute_script("return getComputedStyle(arguments[0]).outlineStyle", first) != "none"
+
+
+@pytest.mark.parametrize("width", [375, 768])
+def test_narrow_screens_scroll_tables_and_not_the_page(page: Any, width: int) -> None:
+    shape(page, width)
+    wide = page.execute_script("return document.documentElement.scrollWidth")
+    assert wide <= width
+    find(page, "button.open").click()
+    assert find(page, "#card").size["width"] <= width
+
+
+def test_it_prints_every_row_on_white(page: Any) -> None:
+    shape(page, 1200, "dark")
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert page.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.execute_script("return getComputedStyle(document.querySelector('.tall')).maxHeight") == "none"
+    assert not find(page, "nav").is_displayed()
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_a_page_of_ten_rows_opens(browser: Any, tmp_path: Path) -> None:
+    rows = [(f"t{n // 3}", ["ann", "bob", "cy"][n % 3], "cat" if n % 4 else "dog") for n in range(10)]
+    path = report.build(wc.Crowd.from_triples(rows), compare=False).save(tmp_path / "ten.html")
+    browser.get(path.as_uri())
+    assert browser.title == "What the crowd says"
+    assert len(browser.find_elements("css selector", "#worker-table tbody tr")) == 3
+    assert browser.get_log("browser") == []
