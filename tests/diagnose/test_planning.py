@@ -237,8 +237,8 @@ def bought(made: Simulation, crowd: Crowd, asks: Iterable[tuple[Any, Any]], seed
     assert crowd.workers is not None
     assert crowd.classes is not None
     task, worker = (list(names) for names in zip(*asks, strict=True))
-    true = crowd.classes.get_indexer(made.truth.loc[task])
-    chance = made.confusion[crowd.workers.get_indexer(worker), true].cumsum(axis=1)
+    true = crowd.classes.get_indexer(pd.Index(made.truth.loc[task]))
+    chance = made.confusion[crowd.workers.get_indexer(pd.Index(worker)), true].cumsum(axis=1)
     label = (rng.random((len(task), 1)) > chance).sum(axis=1)
     answers = pd.DataFrame({"task": task, "worker": worker, "label": crowd.classes[label]})
     frame = pd.concat([crowd.to_frame(), answers])

@@ -199,7 +199,7 @@ class Replay(Portable):
 
     def identity(self) -> Any:
         """The rule and the code behind it."""
-        modules = ("wisecrowd.diagnose.planning", "wisecrowd.diagnose._asking", "wisecrowd.diagnose.workers")
+        modules = [f"wisecrowd.diagnose.{name}" for name in ("planning", "_asking", "_belief", "workers")]
         return [self.rule, code_digest(__name__), *(code_digest(module) for module in modules)]
 
 
