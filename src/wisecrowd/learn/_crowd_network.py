@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -144,6 +145,16 @@ class CrowdNetwork:
                 inputs = self.tensor(self.rows(X[start : start + size]))
                 yield (inputs, *self(inputs))
 
+    @contextlib.contextmanager
+    def resting(self) -> Iterator[None]:
+        """A block in which dropout is off and norms of batches do not learn."""
+        was = self.trunk.training
+        self.trunk.eval()
+        try:
+            yield
+        finally:
+            self.trunk.train(was)
+
     @property
     def is_small(self) -> bool:
         """Whether several threads would only wait for each other."""
@@ -186,10 +197,6 @@ class CrowdNetwork:
         self.module.load_state_dict(weights)
         self.module.eval()
         return self
-
-    def weights(self) -> dict[str, Tensor]:
-        """A copy of all weights, for `take`."""
-        return {name: each.detach().clone() for name, each in self.module.state_dict().items()}
 
     def take(self, weights: dict[str, Tensor]) -> None:
         """Go to other weights."""

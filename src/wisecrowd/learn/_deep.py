@@ -91,6 +91,14 @@ class Lesson:
         known = None if self.known is None else self.known[tasks]
         return Seen(network, inputs, *network(inputs), *self.ballots.on(tasks), known=known, epoch=epoch)
 
+    def logits(self, network: CrowdNetwork) -> Tensor:
+        """Of all tasks, (tasks, classes), with dropout off and nothing to learn from."""
+        torch = need_torch()
+        with network.resting(), torch.no_grad():
+            hidden = torch.cat([network.trunk(block) for block in torch.split(self.inputs, BLOCK)])
+            found: Tensor = network.head(hidden)
+        return found
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DeepLearner(Learner):

@@ -151,7 +151,7 @@ def full_gradient(seen: Seen, group: Tensor, n_groups: int, rate: float, inputs:
 
     functional = torch.nn.functional
     network = seen.network
-    with _resting(network):
+    with network.resting():
         both = torch.nn.Sequential(network.trunk, network.head)
         start = {name: each.detach() for name, each in both.named_parameters()}
         matrices = network.rows_of("T", seen.worker).detach()
@@ -190,23 +190,9 @@ def correction_of(gradient: Tensor, gamma: float, largest: float) -> Tensor:
 
 def hidden_of(network: CrowdNetwork, inputs: Tensor) -> Tensor:
     """What the last layer is given, with dropout off."""
-    with _resting(network), need_torch().no_grad():
+    with network.resting(), need_torch().no_grad():
         found: Tensor = network.trunk(inputs)
         return found
-
-
-class _resting:  # noqa: N801  # a context, used like a function
-    """A block in which dropout is off and norms of batches do not learn."""
-
-    def __init__(self, network: CrowdNetwork) -> None:
-        self.module = network.trunk
-        self.was = self.module.training
-
-    def __enter__(self) -> None:
-        self.module.train(False)
-
-    def __exit__(self, *_: object) -> None:
-        self.module.train(self.was)
 
 
 def _through_softmax(p: Tensor, s: Tensor) -> Tensor:

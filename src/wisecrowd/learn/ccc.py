@@ -17,7 +17,7 @@ from wisecrowd.crowd import Crowd
 from wisecrowd.errors import UsageError, one_of
 from wisecrowd.learn._ballots import Seen
 from wisecrowd.learn._chance import own_chance
-from wisecrowd.learn._crowd_network import BLOCK, CrowdNetwork
+from wisecrowd.learn._crowd_network import CrowdNetwork
 from wisecrowd.learn._deep import Lesson
 from wisecrowd.learn._meta import (
     Trusted,
@@ -29,6 +29,7 @@ from wisecrowd.learn._meta import (
     head_gradient,
     hidden_of,
 )
+from wisecrowd.learn._twins import TwinLearner, Twins
 from wisecrowd.learn.crowd_layer import CrowdLayer
 from wisecrowd.learn.training import Trainer
 
@@ -40,7 +41,7 @@ TRUSTED, MOST = 0.2, 1000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CCC(CrowdLayer):
+class CCC(TwinLearner, CrowdLayer):
     """Two networks with a crowd layer each, whose matrices are corrected by what the other network is sure of.
 
     Both start as `CrowdLayer`, from different weights. After ``warmup`` epochs, every epoch
@@ -91,7 +92,6 @@ class CCC(CrowdLayer):
     """
 
     references: ClassVar[tuple[str, ...]] = ("zhang2024coupled",)
-    foretells: ClassVar[bool] = False
 
     variant: Literal["matrix"] = field(
         default="matrix", metadata={"help": "as in crowd-layer; corrections are of matrices"}
@@ -122,23 +122,10 @@ class CCC(CrowdLayer):
 
     def _train(self, network: CrowdNetwork, lesson: Lesson, place: Path | None) -> None:
         torch = need_torch()
-        twin = self._new_network(self.random_state + 1)
-        twin.standardiser = network.standardiser
-        twin.module.to(lesson.inputs)
-        self.network_, self.twin_ = network, twin
-        both = torch.nn.ModuleList([network.module, twin.module])
+        coupled = _Coupled(self, self._twins(network, lesson), lesson)
         with own_chance(torch.device("cpu"), self.random_state + 1):
-            both.register_buffer("chance", torch.get_rng_state())
-        groups = [
-            group for each in (network, twin) for group in each.groups(self.worker_learning_rate, self.l2 / len(lesson))
-        ]
-        settings = self._settings(self.random_state, is_small=network.is_small)
-        trainer = Trainer(both, settings, groups=groups, checkpoint=place, what=type(self).__name__)
-        coupled = _Coupled(self, (network, twin), lesson, trainer)
-        trainer.run(coupled.loss, len(lesson), validate=self._validate(lesson))
-        self._note(trainer)
-        if self.keep == "selected" and trainer.best is not None:
-            both.load_state_dict(trainer.best)
+            chance = torch.get_rng_state()
+        self._train_twins(coupled.loss, lesson, place, kept={"chance": chance})
         self.group_ = coupled.groups_now()
         self.correction_ = np.stack([each.cpu().numpy() for each in coupled.mean_correction()])
 
@@ -164,9 +151,6 @@ class CCC(CrowdLayer):
         tables = [each.table("T").detach().cpu().numpy() for each in (self.network_, self.twin_)]
         return dict(zip(("T", "T of the second"), tables, strict=True))
 
-    def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return (self._proba_by(self.network_, X) + self._proba_by(self.twin_, X)) / 2
-
     def _answers(self, X: NDArray[np.float64], workers: NDArray[np.intp]) -> NDArray[np.float64]:
         return (self._answers_by(self.network_, X, workers) + self._answers_by(self.twin_, X, workers)) / 2
 
@@ -174,13 +158,11 @@ class CCC(CrowdLayer):
 class _Coupled:
     """The loss of both networks on a batch; what holds for an epoch is found at the first batch of it."""
 
-    def __init__(
-        self, method: CCC, networks: tuple[CrowdNetwork, CrowdNetwork], lesson: Lesson, trainer: Trainer
-    ) -> None:
-        self.method, self.networks, self.lesson, self.trainer = method, networks, lesson, trainer
+    def __init__(self, method: CCC, networks: Twins, lesson: Lesson) -> None:
+        self.method, self.networks, self.lesson = method, networks, lesson
         size = method.trusted or min(MOST, round(TRUSTED * len(lesson)))
         self.size = max(size, lesson.crowd.n_classes)
-        self.warm = trainer.settings.epochs // 4 if method.warmup is None else method.warmup
+        self.warm = method.epochs_ // 4 if method.warmup is None else method.warmup
         self.labels = given(lesson.ballots, lesson.crowd.n_classes)
         self.epoch = -1
         self.group: list[Tensor] = []
@@ -189,32 +171,33 @@ class _Coupled:
         self.total: list[Tensor] = []
         self.steps = 0
 
-    def loss(self, tasks: Tensor) -> Tensor:
+    def loss(self, tasks: Tensor, trainer: Trainer) -> Tensor:
         """Of the first network and of its twin, whose parameters are different ones: the sum has both gradients."""
-        epoch = len(self.trainer.history)
+        epoch = len(trainer.history)
         corrects = self.method.gamma > 0 and epoch >= self.warm
         if corrects and epoch != self.epoch:
             self._begin(epoch)
-        first = self._one(0, tasks, epoch, corrects)
-        with self._other_chance():
-            second = self._one(1, tasks, epoch, corrects)
+        rate = trainer.optimisers[0].param_groups[0]["lr"] if corrects else None
+        first = self._one(0, tasks, epoch, rate)
+        with _other_chance(trainer.model.chance):
+            second = self._one(1, tasks, epoch, rate)
         self.steps += corrects
         return first + second
 
-    def _one(self, which: int, tasks: Tensor, epoch: int, corrects: bool) -> Tensor:
+    def _one(self, which: int, tasks: Tensor, epoch: int, rate: float | None) -> Tensor:
+        """Of one network; ``rate`` is that of the step which is looked ahead, None where nothing is corrected."""
         method, network = self.method, self.networks[which]
         seen = self.lesson.see(network, tasks, epoch)
-        if not corrects:
+        if rate is None:
             return method._with_truth(method._loss(seen), seen)
-        correction = self._correction(which, seen)
+        correction = self._correction(which, seen, rate)
         self.total[which] += correction
         return method._with_truth(method._corrected_loss(seen, correction, self.group[which]), seen)
 
-    def _correction(self, which: int, seen: Seen) -> Tensor:
+    def _correction(self, which: int, seen: Seen, rate: float) -> Tensor:
         method, network, group = self.method, self.networks[which], self.group[which]
         task, label = self._some_trusted(which)
-        inputs, rate = self.lesson.inputs[task], self.trainer.optimisers[0].param_groups[0]["lr"]
-        n_groups = len(self.total[which])
+        inputs, n_groups = self.lesson.inputs[task], len(self.total[which])
         if method.meta == "head":
             gradient = head_gradient(seen, group, n_groups, rate, hidden_of(network, inputs), label)
         else:
@@ -238,9 +221,7 @@ class _Coupled:
         self.group, self.trusted, self.largest, self.total = [], [], [], []
         groups = self.groups_now()
         for which, network in enumerate(self.networks):
-            with torch.no_grad():
-                hidden = torch.cat([hidden_of(network, inputs[at : at + BLOCK]) for at in range(0, len(inputs), BLOCK)])
-                log_p = torch.log_softmax(network.head(hidden), dim=1)
+            log_p = torch.log_softmax(self.lesson.logits(network), dim=1)
             trusted = distilled(log_p, self.labels, self.size)
             order = torch.from_numpy(np.random.default_rng([*seed, which]).permutation(len(trusted.task)))
             self.trusted.append(Trusted(*(each[order.to(each.device)] for each in trusted)))
@@ -268,15 +249,15 @@ class _Coupled:
             return [torch.zeros(self.n_groups, n_classes, n_classes)] * 2
         return [total / max(self.steps, 1) for total in self.total]
 
-    @contextlib.contextmanager
-    def _other_chance(self) -> Iterator[None]:
-        """The twin's dropout has a stream of its own, kept with the weights: the first network draws as if alone."""
-        torch = need_torch()
-        kept = self.trainer.model.chance
-        mine = torch.get_rng_state()
-        torch.set_rng_state(kept.cpu())
-        try:
-            yield
-        finally:
-            kept.copy_(torch.get_rng_state())  # type: ignore[operator]
-            torch.set_rng_state(mine)
+
+@contextlib.contextmanager
+def _other_chance(kept: Any) -> Iterator[None]:
+    """The twin's dropout has a stream of its own, kept with the weights: the first network draws as if alone."""
+    torch = need_torch()
+    mine = torch.get_rng_state()
+    torch.set_rng_state(kept.cpu())
+    try:
+        yield
+    finally:
+        kept.copy_(torch.get_rng_state())
+        torch.set_rng_state(mine)

@@ -14,9 +14,10 @@ from wisecrowd._torch import need_torch
 from wisecrowd.crowd import Crowd
 from wisecrowd.em import clamped, vote_shares
 from wisecrowd.errors import UsageError
-from wisecrowd.learn._crowd_network import BLOCK, CrowdNetwork, Sizes
-from wisecrowd.learn._deep import DeepLearner, Lesson
+from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
+from wisecrowd.learn._deep import Lesson
 from wisecrowd.learn._em import e_step
+from wisecrowd.learn._twins import TwinLearner, Twins
 from wisecrowd.learn.training import Trainer
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ LEAST = 0.1
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CoupledView(DeepLearner):
+class CoupledView(TwinLearner):
     """Two networks look at features, an aggregator looks at votes, and each side learns from what the other says.
 
     The aggregator is naive Bayes, q_i(k) ∝ Π_r π_r[k, y_ir], and says yˡ = argmax q. The networks say yᵈ, which changes
@@ -69,7 +70,6 @@ class CoupledView(DeepLearner):
     """
 
     references: ClassVar[tuple[str, ...]] = ("li2020coupled",)
-    foretells: ClassVar[bool] = False
 
     beta: float = field(
         default=1.5, metadata={"help": "tasks left out, per task that is expected to be labelled wrongly"}
@@ -87,28 +87,15 @@ class CoupledView(DeepLearner):
         return {}
 
     def _train(self, network: CrowdNetwork, lesson: Lesson, place: Path | None) -> None:
-        torch = need_torch()
-        twin = self._new_network(self.random_state + 1)
-        twin.standardiser = network.standardiser
-        twin.module.to(lesson.inputs)
-        self.network_, self.twin_ = network, twin
-        both = torch.nn.ModuleList([network.module, twin.module])
-        groups = [group for each in (network, twin) for group in each.groups(None, self.l2 / len(lesson))]
-        views = _Views(self, (network, twin), lesson)
-        both.register_buffer("by_features", torch.from_numpy(views.first.argmax(axis=1)))  # kept with the weights
-        settings = self._settings(self.random_state, is_small=network.is_small)
-        trainer = Trainer(both, settings, groups=groups, checkpoint=place, what=type(self).__name__)
-        warm = trainer.settings.epochs // 5 if self.warmup is None else self.warmup
-        trainer.run(lambda tasks: views.loss(tasks, trainer, warm), len(lesson), validate=self._validate(lesson))
-        self._note(trainer)
-        if self.keep == "selected" and trainer.best is not None:
-            both.load_state_dict(trainer.best)
+        views = _Views(self, self._twins(network, lesson), lesson)
+        warm = self.epochs_ // 5 if self.warmup is None else self.warmup
+        by_features = need_torch().from_numpy(views.first.argmax(axis=1))
+        self._train_twins(
+            lambda tasks, trainer: views.loss(tasks, trainer, warm), lesson, place, kept={"by_features": by_features}
+        )
         self.doubt_ = views.doubt
 
     # ------------------------------------------------------------------ what was learnt
-
-    def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return (self._proba_by(self.network_, X) + self._proba_by(self.twin_, X)) / 2
 
     def _answers(self, X: NDArray[np.float64], workers: NDArray[np.intp]) -> NDArray[np.float64]:
         return np.einsum("nk,rkl->nrl", self._predict_proba(X), self.confusion_of(workers))
@@ -117,7 +104,7 @@ class CoupledView(DeepLearner):
 class _Views:
     """Labels that either side has for the other, and the loss of both networks on a batch."""
 
-    def __init__(self, method: CoupledView, networks: tuple[CrowdNetwork, CrowdNetwork], lesson: Lesson) -> None:
+    def __init__(self, method: CoupledView, networks: Twins, lesson: Lesson) -> None:
         self.method, self.networks, self.lesson = method, networks, lesson
         self.crowd = lesson.crowd
         self.clamp = None if lesson.known is None else lesson.known.cpu().numpy().astype(np.int32)
@@ -153,7 +140,7 @@ class _Views:
     def _relabel(self, by_features: Any) -> None:
         """What networks say, as far as they agree; and what the aggregator makes of it."""
         torch = need_torch()
-        first, second = (self._best(network) for network in self.networks)
+        first, second = (self.lesson.logits(network).argmax(dim=1) for network in self.networks)
         by_features.copy_(torch.where(first == second, first, by_features))
         if self.lesson.known is not None:
             by_features.copy_(torch.where(self.lesson.known >= 0, self.lesson.known, by_features))
@@ -162,15 +149,6 @@ class _Views:
         certain = aggregated(self.crowd, expected, self.clamp)[np.arange(len(said)), said]
         expected[np.argsort(-certain, kind="stable")[self._kept(len(said)) :]] = 0
         self._teach(aggregated(self.crowd, expected, self.clamp).argmax(axis=1))
-
-    def _best(self, network: CrowdNetwork) -> Tensor:
-        torch, inputs = need_torch(), self.lesson.inputs
-        network.module.eval()
-        with torch.no_grad():
-            found = [network(inputs[at : at + BLOCK])[1].argmax(dim=1) for at in range(0, len(inputs), BLOCK)]
-        network.module.train()
-        best: Tensor = torch.cat(found)
-        return best
 
     def _teach(self, by_votes: NDArray[np.intp]) -> None:
         torch, inputs = need_torch(), self.lesson.inputs
