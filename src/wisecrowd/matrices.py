@@ -7,7 +7,7 @@ what was said.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,15 @@ from wisecrowd.crowd import Pairs
 #: Pseudo-votes between which the strength of a pooled prior is sought. Posteriors that are unsure blur how workers differ, so
 #: that the evidence overstates how alike they are; without a limit it can end in a crowd of equals, which is a plain vote.
 STRENGTHS = (0.1, 20.0)
+
+
+class Prior(NamedTuple):
+    """What workers' matrices are drawn toward, and how strongly."""
+
+    toward: NDArray[np.float64]
+    """The matrix of the crowd, (true, said)."""
+    strength: float
+    """The votes that it is worth, for every true class."""
 
 
 def blocks(rows: int, columns: int, cells: int = 2**22) -> list[slice]:
@@ -121,3 +130,17 @@ def strength_of(tally: NDArray[Any], pairs: Pairs, toward: NDArray[np.float64]) 
 
     low, high = np.log(STRENGTHS)
     return float(np.exp(minimize_scalar(against, bounds=(low, high), method="bounded", options={"xatol": 1e-3}).x))
+
+
+def crowd_prior(
+    tally: NDArray[Any], pairs: Pairs, smoothing: float = 0.1, diagonal: float = 1.0, strength: float | None = None
+) -> Prior:
+    """The crowd's matrix as a prior on its workers', by marginal likelihood unless it is said how strong.
+
+    >>> pairs = Pairs(np.array([0, 1]), np.array([0, 1]), np.empty(0, dtype=np.int32), 2)
+    >>> tally = np.array([[3.0, 1.0], [1.0, 1.0]])
+    >>> shrunk(tally, pairs, *crowd_prior(tally, pairs, smoothing=0.0, diagonal=0.0, strength=4.0)).round(3).tolist()
+    [[0.857, 0.6], [0.4, 0.6]]
+    """
+    toward = pooled(tally, pairs, smoothing, diagonal)
+    return Prior(toward, strength_of(tally, pairs, toward) if strength is None else strength)

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from wisecrowd import kernels, matrices, progress
 from wisecrowd._torch import need_torch
-from wisecrowd.base import Learner
 from wisecrowd.crowd import Crowd, Pairs
 from wisecrowd.em import clamped
 from wisecrowd.errors import UsageError, one_of
@@ -28,6 +27,7 @@ from wisecrowd.learn._chance import chosen_device, own_chance
 from wisecrowd.learn._classifying import taught_by
 from wisecrowd.learn._crowd_network import BLOCK, CrowdNetwork, Sizes
 from wisecrowd.learn._em import CLIP, e_step
+from wisecrowd.learn._pooling import PoolingLearner
 from wisecrowd.learn._resume import own_place
 from wisecrowd.learn.networks import described
 from wisecrowd.learn.training import OptimiserName, ScheduleName, Trainer, Training
@@ -101,7 +101,7 @@ class Lesson:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DeepLearner(Learner):
+class DeepLearner(PoolingLearner):
     """A network f, and workers who see its classes through parameters of their own, trained together on the votes.
 
     A batch is some tasks with the votes on them; its loss is the mean over those votes of −log P(r says y | x), so that
@@ -376,9 +376,14 @@ class DeepLearner(Learner):
         if seen.known is None or not bool((seen.known >= 0).any()):
             return loss
         given = seen.known >= 0
-        against = need_torch().nn.functional.cross_entropy(seen.logits[given], seen.known[given], reduction="sum")
+        against = self._against_truth(seen, given, seen.known[given])
         votes = seen.weight.sum()
         return (votes * loss + against) / (votes + given.sum())
+
+    def _against_truth(self, seen: Seen, given: Tensor, truth: Tensor) -> Tensor:
+        """The sum of −log P(truth | x) over the tasks of a batch whose truth is ``given`` (a mask)."""
+        found: Tensor = need_torch().nn.functional.cross_entropy(seen.logits[given], truth, reduction="sum")
+        return found
 
     def _validate(self, lesson: Lesson) -> Callable[[], float] | None:
         """For the trainer: how often the votes that are held out say what is predicted, having told who watches."""
@@ -406,21 +411,14 @@ class DeepLearner(Learner):
         posterior = clamped(expected, clamp)
         for _ in range(PASSES):  # EM over the matrices, with what the network expects as the prior of each task
             tally = kernels.tally(crowd.layout, posterior)
-            toward = matrices.pooled(tally, crowd.pairs)
-            self.strength_ = matrices.strength_of(tally, crowd.pairs, toward)
-            posterior, _ = e_step(crowd.layout, expected, self._said_of(crowd.pairs, tally), clamp)
+            prior = self._prior(tally, crowd.pairs)
+            posterior, _ = e_step(crowd.layout, expected, self._said_of(crowd.pairs, tally, prior), clamp)
+        self.strength_ = prior.strength
         self._learn(crowd, posterior)
 
-    def _said_of(self, pairs: Pairs, tally: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _said_of(self, pairs: Pairs, tally: NDArray[np.float64], prior: matrices.Prior) -> NDArray[np.float64]:
         """P(the worker of a pair says its label | true class), (pairs, classes); from the tally of what is expected."""
-        return matrices.shrunk(tally, pairs, matrices.pooled(tally, pairs), self.strength_)
-
-    def _matrix(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
-        return matrices.shrunk(tally, pairs, matrices.pooled(self.tally_, self._pairs), self.strength_)
-
-    def _pseudo_votes(self, n_classes: int) -> tuple[float, float]:
-        share = self.posterior_.mean(axis=0) @ np.diagonal(self.crowd_confusion_)
-        return self.strength_ * float(share), self.strength_
+        return matrices.shrunk(tally, pairs, *prior)
 
     def classify(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """`predict_proba` of an array, also while the fit goes on (see `each_epoch`)."""

@@ -22,6 +22,7 @@ from wisecrowd.em import Statistics, Step, clamped, iterate, vote_shares
 from wisecrowd.errors import UsageError
 from wisecrowd.kernels import LEAST
 from wisecrowd.learn._classifying import ClassifierLearner, cross_fitted, taught_by
+from wisecrowd.learn._pooling import PoolingLearner
 from wisecrowd.learn.classifiers import SoftClassifier
 
 #: How sure a classifier that has not seen a task may be of it: an over-confident one would veto all votes.
@@ -41,7 +42,7 @@ class Parameters(NamedTuple):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ClassifierEM(ClassifierLearner):
+class ClassifierEM(PoolingLearner, ClassifierLearner):
     """Every model in which a classifier is the prior of a task and a worker answers by a confusion matrix.
 
     >>> from wisecrowd import Raykar
@@ -95,9 +96,8 @@ class ClassifierEM(ClassifierLearner):
         if self.shrinkage is False:
             said = matrices.smoothed(tally, pairs, self.smoothing, self.diagonal)
             return Parameters(said, matrices.smoothed_log_prior(tally, pairs, self.smoothing, self.diagonal), 0.0)
-        crowd = matrices.pooled(tally, pairs, self.smoothing, self.diagonal)
-        strength = matrices.strength_of(tally, pairs, crowd) if self.shrinkage is True else float(self.shrinkage)
-        return Parameters(matrices.shrunk(tally, pairs, crowd, strength), 0.0, strength)
+        prior = self._prior(tally, pairs, None if self.shrinkage is True else float(self.shrinkage))
+        return Parameters(matrices.shrunk(tally, pairs, *prior), 0.0, prior.strength)
 
     def _run(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
         layout, pairs = crowd.layout, crowd.pairs
@@ -151,18 +151,18 @@ class ClassifierEM(ClassifierLearner):
         """The step as it is; a method whose steps are long notes where they lead, to go on from there."""
         return step
 
+    def _prior(self, tally: NDArray[Any], pairs: Pairs, strength: float | None = None) -> matrices.Prior:
+        return matrices.crowd_prior(tally, pairs, self.smoothing, self.diagonal, strength)
+
     def _matrix(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         if self.shrinkage is False:
             return matrices.smoothed(tally, pairs, self.smoothing, self.diagonal)
-        return matrices.shrunk(
-            tally, pairs, matrices.pooled(self.tally_, self._pairs, self.smoothing, self.diagonal), self.strength_
-        )
+        return super()._matrix(tally, pairs)
 
     def _pseudo_votes(self, n_classes: int) -> tuple[float, float]:
         if self.shrinkage is False:
             return self.smoothing + self.diagonal, n_classes * self.smoothing + self.diagonal
-        share = self.posterior_.mean(axis=0) @ np.diagonal(self.crowd_confusion_)
-        return self.strength_ * float(share), self.strength_
+        return super()._pseudo_votes(n_classes)
 
     def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         return sharpened(self.classifier_.predict_proba(X), self.sharpness_)

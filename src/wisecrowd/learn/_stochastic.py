@@ -95,8 +95,8 @@ def start_from_votes(network: CrowdNetwork, name: str, crowd: Crowd) -> None:
     """
     torch, table, pairs = need_torch(), network.table(name), crowd.pairs
     tally = kernels.tally(crowd.layout, vote_shares(crowd))
-    toward = matrices.pooled(tally, pairs)
-    prior = matrices.strength_of(tally, pairs, toward) * toward
+    toward, strength = matrices.crowd_prior(tally, pairs)
+    prior = strength * toward
     with torch.no_grad():
         for workers in matrices.blocks(len(table), prior.size):
             mine = slice(*np.searchsorted(pairs.worker, [workers.start, workers.stop]))

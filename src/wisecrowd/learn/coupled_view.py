@@ -170,7 +170,6 @@ def aggregated(
     [0, 1]
     """
     tally = kernels.tally(crowd.layout, clamped(expected.copy(), clamp))
-    toward = matrices.pooled(tally, crowd.pairs)
-    said = matrices.shrunk(tally, crowd.pairs, toward, matrices.strength_of(tally, crowd.pairs, toward))
+    said = matrices.shrunk(tally, crowd.pairs, *matrices.crowd_prior(tally, crowd.pairs))
     posterior, _ = e_step(crowd.layout, np.full(expected.shape, 1 / expected.shape[1]), said, clamp)
     return posterior

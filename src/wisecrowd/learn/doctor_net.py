@@ -132,15 +132,10 @@ class DoctorNet(DeepLearner):
         size = seen.of_worker("D").square().sum(dim=(1, 2))
         return loss + seen.mean(self.head_l2 / 2 * size / seen.own("votes")[seen.worker])
 
-    def _with_truth(self, loss: Tensor, seen: Seen) -> Tensor:
+    def _against_truth(self, seen: Seen, given: Tensor, truth: Tensor) -> Tensor:
         """A known truth is what the mean of all should say: the network has no other answer."""
-        if seen.known is None or not bool((seen.known >= 0).any()):
-            return loss
-        given = seen.known >= 0
         answer = self._proba(seen.network, seen.hidden[given], seen.logits[given])
-        against = -answer.gather(1, seen.known[given, None]).clamp_min(1e-12).log().sum()
-        votes = seen.weight.sum()
-        return (votes * loss + against) / (votes + given.sum())
+        return -answer.gather(1, truth[:, None]).clamp_min(1e-12).log().sum()
 
     # ------------------------------------------------------------------ second stage: whose word counts how much
 

@@ -16,6 +16,7 @@ from wisecrowd.learn._ballots import PerWorker, Seen
 from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
 from wisecrowd.learn._deep import DeepLearner
 from wisecrowd.learn._stochastic import start_from_votes
+from wisecrowd.matrices import Prior
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -115,7 +116,7 @@ class MaxMIG(DeepLearner):
         found: NDArray[np.float64] = self.network_.table("U").detach().double().cpu().numpy()
         return found
 
-    def _said_of(self, pairs: Pairs, tally: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _said_of(self, pairs: Pairs, tally: NDArray[np.float64], prior: Prior) -> NDArray[np.float64]:
         """exp(U_r[k, l]): the posterior f Π_r exp(U_r[:, y_ir]) is then f g / p, whatever the scale."""
         torch = need_torch()
         worker, label = (torch.from_numpy(side.astype(np.int64)) for side in (pairs.worker, pairs.label))

@@ -183,16 +183,11 @@ class MMLC(DeepLearner):
             seen.weight = seen.weight * per_worker / votes[seen.worker]
         return super()._loss(seen)
 
-    def _with_truth(self, loss: Tensor, seen: Seen) -> Tensor:
+    def _against_truth(self, seen: Seen, given: Tensor, truth: Tensor) -> Tensor:
         """A known truth is a vote of who is as all were at first."""
-        if seen.known is None or not bool((seen.known >= 0).any()):
-            return loss
-        given = seen.known >= 0
         hidden = seen.hidden[given]
         start = self._mixtures(seen.network, hidden.new_zeros(1, self.gate_hidden)).expand(len(hidden), -1)
-        against = -self._mixed(seen.network, hidden, start).gather(1, seen.known[given, None]).sum()
-        votes = seen.weight.sum()
-        return (votes * loss + against) / (votes + given.sum())
+        return -self._mixed(seen.network, hidden, start).gather(1, truth[:, None]).sum()
 
     # ------------------------------------------------------------------ the oracle
 
