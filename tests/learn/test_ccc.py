@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 
 from wisecrowd import CCC, CrowdLayer
 from wisecrowd.errors import UsageError
-from wisecrowd.learn._deep import each_epoch
+from wisecrowd.learn._watching import each_epoch
 from wisecrowd.simulate import Simulation
 
 QUICK = {"epochs": 12, "hidden": 16, "n_groups": 3}

@@ -15,7 +15,8 @@ pytest.importorskip("torch")
 from wisecrowd import CCC, CrowdLayer
 from wisecrowd._torch import need_torch
 from wisecrowd.errors import UsageError
-from wisecrowd.learn._deep import DeepLearner, each_epoch
+from wisecrowd.learn._deep import DeepLearner
+from wisecrowd.learn._watching import each_epoch
 from wisecrowd.registry import methods
 from wisecrowd.simulate import Simulation
 

@@ -21,7 +21,7 @@ from wisecrowd.bench.entries import OfLearner, Portable, code_digest
 from wisecrowd.crowd import Crowd
 from wisecrowd.datasets import Dataset
 from wisecrowd.errors import InputError
-from wisecrowd.learn._deep import each_epoch
+from wisecrowd.learn._watching import each_epoch
 from wisecrowd.learn.classifiers import soft_classifier
 from wisecrowd.learn.networks import described
 from wisecrowd.simulate import simulate_patterns

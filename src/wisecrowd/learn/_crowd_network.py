@@ -14,15 +14,12 @@ from wisecrowd._torch import need_torch, threads
 from wisecrowd.errors import UsageError
 from wisecrowd.learn._ballots import PerWorker
 from wisecrowd.learn._checkpoint import Arrays
-from wisecrowd.learn._modules import build, prepared
+from wisecrowd.learn._modules import BLOCK, build, prepared, tried_on
 from wisecrowd.learn.classifiers import Standardiser
 from wisecrowd.learn.training import Group, part_of, weights_and_biases
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-
-#: Rows that go through a network at once when it predicts.
-BLOCK = 4096
 
 
 class Sizes(NamedTuple):
@@ -164,13 +161,8 @@ class CrowdNetwork:
         """Refuse a network that does not fit the rows before it trains on them."""
         torch = need_torch()
         self.module.eval()
-        try:
-            with torch.no_grad():
-                hidden, logits = self(torch.zeros(2, *self.shape))
-        except (RuntimeError, ValueError, TypeError, IndexError) as error:
-            raise UsageError(
-                f"the network cannot take rows of shape {self.shape}: {str(error).splitlines()[0]}"
-            ) from error
+        with tried_on(self.shape), torch.no_grad():
+            hidden, logits = self(torch.zeros(2, *self.shape))
         self._n_hidden = int(hidden.shape[-1])
         if hidden.ndim != 2 or (self.has_head and tuple(logits.shape) != (2, self.n_classes)):
             raise UsageError(
@@ -216,10 +208,8 @@ def _halves(whole: nn.Module, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Mod
     ]
     whole.eval()
     try:
-        with torch.no_grad():
+        with tried_on(shape), torch.no_grad():
             found = whole(torch.zeros(2, *shape))
-    except (RuntimeError, ValueError, TypeError, IndexError) as error:
-        raise UsageError(f"the network cannot take rows of shape {shape}: {str(error).splitlines()[0]}") from error
     finally:
         for hook in hooks:
             hook.remove()

@@ -6,10 +6,8 @@ rest is here: batches of tasks with the votes on them, the training loop, held-o
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -25,10 +23,14 @@ from wisecrowd.errors import UsageError, one_of
 from wisecrowd.learn._ballots import Ballots, Seen, grid
 from wisecrowd.learn._chance import chosen_device, own_chance
 from wisecrowd.learn._classifying import taught_by
-from wisecrowd.learn._crowd_network import BLOCK, CrowdNetwork, Sizes
+from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
 from wisecrowd.learn._em import CLIP, e_step
+from wisecrowd.learn._epochs import search_epochs
+from wisecrowd.learn._lesson import Lesson
+from wisecrowd.learn._modules import prepared_shape
 from wisecrowd.learn._pooling import PoolingLearner
 from wisecrowd.learn._resume import own_place
+from wisecrowd.learn._watching import watcher
 from wisecrowd.learn.networks import described
 from wisecrowd.learn.training import OptimiserName, ScheduleName, Trainer, Training
 
@@ -37,67 +39,10 @@ if TYPE_CHECKING:
 
 #: Unless a fit is told how many epochs: at least so many, more until there were so many batches, but never more than these.
 EPOCHS, BATCHES, MOST_EPOCHS = 50, 1000, 200
-#: Of epochs that hidden votes choose: the share of votes that is hidden, how many epochs are tried, and how many in vain.
-HIDDEN, TRIED, IN_VAIN = 0.2, 500, 30
 #: Passes in which the workers' matrices and the posterior settle, the network being what it is.
 PASSES = 5
 #: Votes that are answered at once when workers' answers are predicted.
 ANSWERS = 2**16
-
-_watcher: ContextVar[Callable[[DeepLearner], None] | None] = ContextVar("wisecrowd_epochs", default=None)
-
-
-@contextlib.contextmanager
-def each_epoch(call: Callable[[DeepLearner], None]) -> Iterator[None]:
-    """After every epoch of a fit inside the block, ``call(learner)``; its ``classify(X)`` answers as of that epoch.
-
-    For curves, and for papers that report their best epoch: a fit itself never looks.
-
-    >>> from wisecrowd import CrowdLayer, simulate_crowd
-    >>> import numpy as np
-    >>> made = simulate_crowd(n_tasks=50, n_workers=5, n_classes=2)
-    >>> X, shapes = np.ones((50, 2)), []
-    >>> with each_epoch(lambda learner: shapes.append(learner.classify(X).shape)):
-    ...     _ = CrowdLayer(epochs=2).fit(X, made.crowd)
-    >>> shapes
-    [(50, 2), (50, 2)]
-    """
-    token = _watcher.set(call)
-    try:
-        yield
-    finally:
-        _watcher.reset(token)
-
-
-@dataclass
-class Lesson:
-    """What a fit learns from, as tensors; tasks are numbered among those that teach."""
-
-    inputs: Tensor
-    ballots: Ballots
-    known: Tensor | None
-    """The true class of each task, −1 where it is not known; None where no truth is."""
-    held: tuple[NDArray[np.float64], Crowd] | None
-    """Features of tasks that do not teach, and the votes on them, by which epochs are compared."""
-    crowd: Crowd
-    """Of the tasks that teach."""
-
-    def __len__(self) -> int:
-        return len(self.inputs)
-
-    def see(self, network: CrowdNetwork, tasks: Tensor, epoch: int = 0) -> Seen:
-        """Those tasks and the votes on them, through the network."""
-        inputs = self.inputs[tasks]
-        known = None if self.known is None else self.known[tasks]
-        return Seen(network, inputs, *network(inputs), *self.ballots.on(tasks), known=known, epoch=epoch)
-
-    def logits(self, network: CrowdNetwork) -> Tensor:
-        """Of all tasks, (tasks, classes), with dropout off and nothing to learn from."""
-        torch = need_torch()
-        with network.resting(), torch.no_grad():
-            hidden = torch.cat([network.trunk(block) for block in torch.split(self.inputs, BLOCK)])
-            found: Tensor = network.head(hidden)
-        return found
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -204,7 +149,7 @@ class DeepLearner(PoolingLearner):
         self.n_workers_ = crowd.n_workers
         with progress.shown(self.verbose):
             network, lesson = self._begin_lesson(X, crowd, clamp)
-            place = self._place(X, crowd, clamp)
+            place = self._place(network, X, crowd, clamp)
             self.epochs_ = self._chosen_epochs(lesson, place)
             self._train(network, lesson, place)
         self._conclude(X, crowd, clamp)
@@ -248,9 +193,10 @@ class DeepLearner(PoolingLearner):
         teaches = taught_by(crowd.layout, clamp)
         held = self._held_out(crowd, clamp)
         tasks = np.flatnonzero(teaches & ~held)
+        taught = crowd[tasks]
         network = self._new_network(self.random_state)
         rows = network.rows(X[tasks], learn=True)
-        self._prepare(network, crowd[tasks])
+        self._prepare(network, taught)
         device, dtype = chosen_device(self.device), torch.float32 if self.precision == "single" else torch.float64
         network.module.to(device, dtype)
         inputs = network.tensor(rows)
@@ -258,7 +204,7 @@ class DeepLearner(PoolingLearner):
         if clamp is not None and (clamp[tasks] >= 0).any():
             known = torch.from_numpy(clamp[tasks].astype(np.int64)).to(device)
         out = (X[held], crowd[np.flatnonzero(held)]) if held.any() else None
-        return network, Lesson(inputs, Ballots.of(crowd, tasks, inputs), known, out, crowd[tasks])
+        return network, Lesson(inputs, Ballots.of(crowd, tasks, inputs), known, out, taught)
 
     def _held_out(self, crowd: Crowd, clamp: NDArray[np.int32] | None) -> NDArray[np.bool_]:
         """Tasks by whose votes epochs are compared: of those with votes, without a known truth."""
@@ -300,67 +246,39 @@ class DeepLearner(PoolingLearner):
 
     def _chosen_epochs(self, lesson: Lesson, place: Path | None) -> int:
         """How many epochs to train: as said, by rule, or so many that hidden votes are foretold best."""
-        n_rows = len(lesson)
         if self.epochs is None:
-            return min(MOST_EPOCHS, max(EPOCHS, -(-BATCHES // -(-n_rows // self.batch_size))))
+            return min(MOST_EPOCHS, max(EPOCHS, -(-BATCHES // -(-len(lesson) // self.batch_size))))
         if self.epochs != "auto":
             return self.epochs
-        kept, hidden = lesson.crowd.hide(HIDDEN, random_state=self.random_state)
-        if min(kept.n_labels, hidden.n_labels) == 0:
-            raise UsageError(
-                f"epochs='auto' compares epochs by hidden votes, and {lesson.crowd.n_labels} are too few to hide any; say how "
-                "many epochs: epochs=50"
-            )
-        like = lesson.inputs
-        before, after = (
-            replace(lesson, ballots=Ballots.of(part, like=like), crowd=part, held=None) for part in (kept, hidden)
-        )
-        network = self._new_network(self.random_state)
-        self._prepare(network, kept)
-        network.module.to(like)
-        own_file = None if place is None else place.with_name(f"{place.stem}-search{place.suffix}")
-        self.epochs_ = TRIED
-        trainer = self._new_trainer(network, n_rows, self.random_state, own_file, patience=IN_VAIN)
+        best, self.search_ = search_epochs(self, lesson, place)
+        return best
 
-        def loss(tasks: Tensor) -> Tensor:
-            return self._lesson_loss(network, before, tasks, len(trainer.history))
-
-        trainer.run(loss, n_rows, validate=lambda: -self._surprise(network, after))
-        self.search_: pd.DataFrame = trainer.history.table().rename(columns={"validation": "hidden"})
-        assert trainer.history.best is not None
-        return trainer.history.best + 1
-
-    def _surprise(self, network: CrowdNetwork, lesson: Lesson) -> float:
-        """The mean of −log P(r says y | x) over the votes of a lesson, which need not have been learnt from."""
-        torch = need_torch()
-        total, weight = 0.0, 0.0
-        for tasks in torch.arange(len(lesson), device=lesson.inputs.device).split(BLOCK):
-            seen = lesson.see(network, tasks)
-            said = self._said(seen).gather(1, seen.label[:, None])[:, 0]
-            total -= float((seen.weight * said).sum())
-            weight += float(seen.weight.sum())
-        return total / weight
-
-    def _place(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> Path | None:
+    def _place(
+        self, network: CrowdNetwork, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None
+    ) -> Path | None:
         """The file of this fit in the checkpoint folder."""
         if self.checkpoint is None:
             return None
         # A function is known by its name alone, which two of them may share: what it makes belongs to the name.
-        shown = f"{described(self.classifier)} {self._new_network(self.random_state).module}"
+        shown = f"{described(self.classifier)} {network.module}"
         return own_place(self, self.checkpoint, shown, X, crowd, clamp).path
 
     def _train(self, network: CrowdNetwork, lesson: Lesson, place: Path | None) -> None:
         """Train, and leave ``network_`` and ``history_``."""
         trainer = self._new_trainer(network, len(lesson), self.random_state, place)
         self.network_ = network
-
-        def loss(tasks: Tensor) -> Tensor:
-            return self._lesson_loss(network, lesson, tasks, len(trainer.history))
-
-        trainer.run(loss, len(lesson), validate=self._validate(lesson))
+        self._run(trainer, network, lesson, self._validate(lesson))
         self._note(trainer)
         if self.keep == "selected" and trainer.best is not None:
             network.take(trainer.best)
+
+    def _run(
+        self, trainer: Trainer, network: CrowdNetwork, lesson: Lesson, validate: Callable[[], float] | None
+    ) -> None:
+        def loss(tasks: Tensor) -> Tensor:
+            return self._lesson_loss(network, lesson, tasks, len(trainer.history))
+
+        trainer.run(loss, len(lesson), validate=validate)
 
     def _note(self, trainer: Trainer) -> None:
         self.history_: pd.DataFrame = trainer.history.table()
@@ -387,13 +305,13 @@ class DeepLearner(PoolingLearner):
 
     def _validate(self, lesson: Lesson) -> Callable[[], float] | None:
         """For the trainer: how often the votes that are held out say what is predicted, having told who watches."""
-        watcher = _watcher.get()
-        if lesson.held is None and watcher is None:
+        watches = watcher()
+        if lesson.held is None and watches is None:
             return None
 
         def validate() -> float:
-            if watcher is not None:
-                watcher(self)
+            if watches is not None:
+                watches(self)
             if lesson.held is None:
                 return float("nan")
             features, votes = lesson.held
@@ -465,14 +383,3 @@ class DeepLearner(PoolingLearner):
 
     def _revive(self, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
         return self._new_network(self.random_state).restore(arrays)
-
-
-def prepared_shape(shape: list[int], choice: Any) -> tuple[int, ...]:
-    """The shape of a task's features as a network takes them.
-
-    >>> prepared_shape([8, 9, 3], "cnn"), prepared_shape([8, 9], "mlp")
-    ((3, 8, 9), (72,))
-    """
-    from wisecrowd.learn._modules import laid_out
-
-    return tuple(laid_out(np.empty((1, *shape)), choice).shape[1:])

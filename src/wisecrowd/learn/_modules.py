@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 NAMES = ("linear", "mlp", "cnn")
 #: How many channels an image has whose channels come last.
 CHANNELS_LAST = (1, 3, 4)
+#: Rows that go through a network at once when it predicts.
+BLOCK = 4096
 
 
 def build(choice: Any, shape: tuple[int, ...], n_classes: int, hidden: int, dropout: float) -> nn.Module:
@@ -101,6 +105,15 @@ def laid_out(X: Any, choice: Any) -> Any:
     return np.moveaxis(X, 3, 1) if last else X
 
 
+def prepared_shape(shape: list[int], choice: Any) -> tuple[int, ...]:
+    """The shape of a task's features as a network takes them.
+
+    >>> prepared_shape([8, 9, 3], "cnn"), prepared_shape([8, 9], "mlp")
+    ((3, 8, 9), (72,))
+    """
+    return tuple(laid_out(np.empty((1, *shape)), choice).shape[1:])
+
+
 def prepared(X: Any, choice: Any, standardiser: Standardiser | None, learn: bool = False) -> Any:
     """Rows as the network takes them, each feature standardised, images by channel.
 
@@ -117,3 +130,19 @@ def prepared(X: Any, choice: Any, standardiser: Standardiser | None, learn: bool
         standardiser.fit(last.reshape(-1, last.shape[-1]) if by_channel else last)
     scaled = standardiser.apply(last)
     return np.moveaxis(scaled, -1, 1) if by_channel else scaled
+
+
+@contextlib.contextmanager
+def tried_on(shape: tuple[int, ...]) -> Iterator[None]:
+    """A block that tries a network out: what torch says against rows of that shape is told as what it is.
+
+    >>> with tried_on((3,)):
+    ...     _ = need_torch().nn.Linear(4, 2)(need_torch().zeros(1, 3))
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.UsageError: the network cannot take rows of shape (3,): mat1 and mat2 shapes cannot be multiplied...
+    """
+    try:
+        yield
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        raise UsageError(f"the network cannot take rows of shape {shape}: {str(error).splitlines()[0]}") from error

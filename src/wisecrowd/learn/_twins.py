@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from wisecrowd._torch import need_torch
 from wisecrowd.learn._crowd_network import CrowdNetwork
-from wisecrowd.learn._deep import DeepLearner, Lesson
+from wisecrowd.learn._deep import DeepLearner
+from wisecrowd.learn._lesson import Lesson
 from wisecrowd.learn.training import Trainer
 
 if TYPE_CHECKING:

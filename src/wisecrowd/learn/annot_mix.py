@@ -9,7 +9,7 @@ from wisecrowd._torch import need_torch
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import UsageError
 from wisecrowd.learn._crowd_network import CrowdNetwork
-from wisecrowd.learn._deep import Lesson
+from wisecrowd.learn._lesson import Lesson
 from wisecrowd.learn._mixing import mixing
 from wisecrowd.learn._per_task_confusion import PerTaskConfusion, said_by, trained_together
 

@@ -18,7 +18,7 @@ from wisecrowd.errors import UsageError, one_of
 from wisecrowd.learn._ballots import Seen
 from wisecrowd.learn._chance import own_chance
 from wisecrowd.learn._crowd_network import CrowdNetwork
-from wisecrowd.learn._deep import Lesson
+from wisecrowd.learn._lesson import Lesson
 from wisecrowd.learn._meta import (
     Trusted,
     correction_of,

@@ -15,8 +15,8 @@ from wisecrowd.crowd import Crowd
 from wisecrowd.em import clamped, vote_shares
 from wisecrowd.errors import UsageError
 from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
-from wisecrowd.learn._deep import Lesson
 from wisecrowd.learn._em import e_step
+from wisecrowd.learn._lesson import Lesson
 from wisecrowd.learn._twins import TwinLearner, Twins
 from wisecrowd.learn.training import Trainer
 

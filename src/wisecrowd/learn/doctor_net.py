@@ -16,7 +16,8 @@ from wisecrowd.crowd import Crowd
 from wisecrowd.errors import UsageError, one_of
 from wisecrowd.learn._ballots import PerWorker, Seen
 from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
-from wisecrowd.learn._deep import DeepLearner, Lesson
+from wisecrowd.learn._deep import DeepLearner
+from wisecrowd.learn._lesson import Lesson
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -14,7 +14,7 @@ from wisecrowd._torch import need_torch
 from wisecrowd.errors import UsageError
 from wisecrowd.learn._chance import chosen_device, own_chance
 from wisecrowd.learn._checkpoint import Arrays, fingerprint
-from wisecrowd.learn._modules import build, prepared
+from wisecrowd.learn._modules import BLOCK, build, prepared, tried_on
 from wisecrowd.learn.classifiers import Rows, SoftClassifier, Standardiser
 from wisecrowd.learn.training import OptimiserName, ScheduleName, Trainer, Training, part_of, weights_and_biases
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 #: Epochs and batches that a first fit has at least.
 EPOCHS, BATCHES = 20, 300
-#: Rows that go through a network at once when it predicts.
-BLOCK = 4096
 
 
 @dataclass
@@ -118,7 +116,11 @@ class Network(SoftClassifier):
         if self.checkpoint is not None:
             place = Path(self.checkpoint) / f"network-{fingerprint(rows, wanted, self.describe())}.safetensors"
         self.trainer = self._new_trainer(rows.shape[1:], wanted.shape[1], len(rows), place)
-        self._try_out(rows[:1])
+        try:
+            self._try_out(rows[:1])
+        except UsageError:
+            self.trainer = None
+            raise
         return self.trainer
 
     def _new_trainer(self, shape: tuple[int, ...], n_classes: int, n_rows: int, place: Path | None = None) -> Trainer:
@@ -142,15 +144,9 @@ class Network(SoftClassifier):
     def _try_out(self, row: Rows) -> None:
         """Refuse a network that does not fit the rows before it trains on them."""
         wanted = (1, self.n_classes)
-        try:
+        with tried_on(self.shape):
             found = self._logits(self.module, row).shape
-        except (RuntimeError, ValueError, TypeError, IndexError) as error:
-            self.trainer = None
-            raise UsageError(
-                f"the network cannot take rows of shape {self.shape}: {str(error).splitlines()[0]}"
-            ) from error
         if found != wanted:
-            self.trainer = None
             raise UsageError(
                 f"the network must give one logit per class, here {wanted}; it gave an array of shape {found}"
             )

@@ -1,0 +1,53 @@
+"""What a network is taught: tasks, the votes on them, and the truth that is known, as tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd._torch import need_torch
+from wisecrowd.crowd import Crowd
+from wisecrowd.learn._ballots import Ballots, Seen
+from wisecrowd.learn._crowd_network import CrowdNetwork
+from wisecrowd.learn._modules import BLOCK
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass
+class Lesson:
+    """What a fit learns from, as tensors; tasks are numbered among those that teach."""
+
+    inputs: Tensor
+    ballots: Ballots
+    known: Tensor | None
+    """The true class of each task, −1 where it is not known; None where no truth is."""
+    held: tuple[NDArray[np.float64], Crowd] | None
+    """Features of tasks that do not teach, and the votes on them, by which epochs are compared."""
+    crowd: Crowd
+    """Of the tasks that teach."""
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def see(self, network: CrowdNetwork, tasks: Tensor, epoch: int = 0) -> Seen:
+        """Those tasks and the votes on them, through the network."""
+        inputs = self.inputs[tasks]
+        known = None if self.known is None else self.known[tasks]
+        return Seen(network, inputs, *network(inputs), *self.ballots.on(tasks), known=known, epoch=epoch)
+
+    def logits(self, network: CrowdNetwork) -> Tensor:
+        """Of all tasks, (tasks, classes), with dropout off and nothing to learn from."""
+        torch = need_torch()
+        with network.resting(), torch.no_grad():
+            hidden = torch.cat([network.trunk(block) for block in torch.split(self.inputs, BLOCK)])
+            found: Tensor = network.head(hidden)
+        return found
+
+    def only(self, votes: Crowd) -> Self:
+        """The same tasks with some of their votes, nothing held out."""
+        return replace(self, ballots=Ballots.of(votes, like=self.inputs), crowd=votes, held=None)
