@@ -57,9 +57,9 @@ class DeepLearner(PoolingLearner):
     network predicts: ``history_`` has the curve. ``keep="selected"`` takes the weights of the best epoch instead of the last.
 
     ``posterior_`` is what features and votes say together, q_i(k) ∝ f_k(x_i) Π_r π_r[k, y_ir], with confusion matrices π that
-    are estimated from f and the votes and drawn toward the crowd's: models that have matrices of their own make them
-    sharper than they are, and then labels_ would be worse than what the network says. The network has seen the votes of
-    the tasks that it was trained on, so that this is surer than it should be.
+    are estimated in a few passes of EM, f being what it is, and drawn toward the crowd's: models that have matrices of their
+    own make them sharper than they are, and then labels_ would be worse than what the network says. The network has seen
+    the votes of the tasks that it was trained on, so that this is surer than it should be.
 
     >>> from wisecrowd import CrowdLayer
     >>> issubclass(CrowdLayer, DeepLearner)

@@ -13,7 +13,8 @@ from wisecrowd._torch import need_torch
 from wisecrowd.crowd import Crowd
 from wisecrowd.em import clamped
 from wisecrowd.errors import UsageError
-from wisecrowd.learn._ballots import Ballots, PerWorker, Seen, as_log_probability
+from wisecrowd.learn._ballots import PerWorker, Seen, as_log_probability
+from wisecrowd.learn._by_worker import voted_blocks
 from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
 from wisecrowd.learn._deep import DeepLearner
 from wisecrowd.learn.training import OptimiserName, ScheduleName
@@ -126,22 +127,16 @@ class PerTaskConfusion(DeepLearner):
 
     def _mean_matrices(self, X: NDArray[np.float64], crowd: Crowd, share: NDArray[np.float64]) -> NDArray[np.float64]:
         """The mean of every worker's matrices over the tasks that they labelled: (workers, true, said)."""
-        torch, network = need_torch(), self.network_
-        n_workers, n_classes = self.n_workers_, crowd.n_classes
+        network, n_workers, n_classes = self.network_, self.n_workers_, crowd.n_classes
         said, met = np.zeros((n_workers, n_classes, n_classes)), np.zeros((n_workers, n_classes))
-        ballots = Ballots.of(crowd, like=network.head.weight)
         per_task = crowd.n_labels // max(1, crowd.n_tasks) + 1
-        begun = 0
-        for _, hidden, _ in network.blocks(X, size=max(1, CELLS // (per_task * n_classes**2))):
-            row, *votes = ballots.on(torch.arange(begun, begun + len(hidden), device=hidden.device))
-            log_matrices = self._log_matrices(network, self._embedded(network, votes[0]), hidden[row])
+        for start, seen in voted_blocks(network, X, crowd, size=max(1, CELLS // (per_task * n_classes**2))):
+            log_matrices = self._log_matrices(network, self._embedded(network, seen.worker), seen.hidden[seen.row])
             log_pi = log_matrices.double().cpu().numpy()
-            worker, _, weight = (each.cpu().numpy() for each in votes)
-            task = begun + row.cpu().numpy()
-            mass = weight[:, None] * share[task]
+            row, worker, weight = (each.cpu().numpy() for each in (seen.row, seen.worker, seen.weight))
+            mass = weight[:, None] * share[start + row]
             np.add.at(met, worker, mass)
             np.add.at(said, worker, mass[:, :, None] * np.exp(log_pi))
-            begun += len(hidden)
         return _means(said, met)
 
     def confusion_of(self, workers: Any) -> NDArray[np.float64]:

@@ -27,8 +27,9 @@ class StochasticLearner(DeepLearner):
 
         P(r says l | x) = Σ_k f_k(x) π_r[k, l],   π_r[k, ·] = softmax(A_r[k, ·])
 
-    ``confusion_`` is π, and ``posterior_`` weighs votes by it. A starts from ``sure`` times the identity, or from the logarithm
-    of what each worker said against the soft vote, drawn toward the whole crowd as far as their votes are few.
+    ``confusion_`` is π. ``posterior_`` does not weigh votes by it, but by matrices estimated from f and the votes, as for
+    any network. A starts from ``sure`` times the identity, or from the logarithm of what each worker said against the soft
+    vote, drawn toward the whole crowd as far as their votes are few.
 
     >>> from wisecrowd import CCEM
     >>> issubclass(CCEM, StochasticLearner)

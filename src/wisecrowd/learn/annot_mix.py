@@ -37,8 +37,8 @@ class AnnotMix(PerTaskConfusion):
     are mixed like others, for a mixture of a task that is known and one that is not has no class.
 
     ``confusion_`` is the mean of a worker's matrices over the tasks that he voted on, each class weighted by f;
-    ``posterior_`` takes every vote by the matrix of its own task, and nothing is mixed then. Where the authors draw first
-    embeddings at random, ours are zero.
+    ``posterior_`` weighs votes by one matrix per worker, estimated from f and the votes, as for any network. Nothing is
+    mixed then. Where the authors draw first embeddings at random, ours are zero.
 
     On Music, in the setting of Herde et al. (2024) and over five seeds, the last epoch is right on 74.2 ± 0.2 % of the test
     tasks (theirs: 73.8 ± 1.1); with our smaller network, the default, on 71.8 %, and on 80.4 % of LabelMe's (two seeds;

@@ -50,7 +50,7 @@ class CoupledView(TwinLearner):
     mean on either side, is left out: large ones are left out already, and small ones are the good ones.
 
     ``predict_proba`` is the mean of both networks. ``confusion_`` is estimated from their answers and the votes, and
-    ``posterior_`` is what features and votes say together, as for any network without matrices of its own. ``doubt_`` has e.
+    ``posterior_`` is what features and votes say together, as for any network. ``doubt_`` has e.
     A task's truth that is known is said by both sides, and always kept.
 
     With the defaults and over five seeds, the last epoch is right on 86.3 ± 0.3 % of LabelMe's test images (86.0 ± 0.3 is

@@ -34,7 +34,8 @@ class MaDL(PerTaskConfusion):
     little more than a single one. The bandwidth γ is learnt, under a prior that keeps it near 1.
 
     ``confusion_`` is the mean of a worker's matrices over the tasks that he voted on, each class weighted by f;
-    ``posterior_`` takes every vote by the matrix of its own task. ``embedding_`` has the workers' embeddings.
+    ``posterior_`` weighs votes by one matrix per worker, estimated from f and the votes, as for any network.
+    ``embedding_`` has the workers' embeddings.
 
     The paper's sum over s goes over all workers, at a cost of workers² in every step. Here it goes over those who
     voted on the batch (``weigh="batch"``), among whom the weights have a mean of one; ``weigh="all"`` is the paper's
