@@ -11,7 +11,7 @@ import pytest
 
 from wisecrowd import OneCoin
 from wisecrowd.bench.data import Simulated
-from wisecrowd.bench.entries import Absent, Aggregate, code_digest, identity_of
+from wisecrowd.bench.entries import Absent, Aggregate, OfLearner, built_on, code_digest, identity_of
 from wisecrowd.errors import InputError, UsageError
 
 DATA = Simulated({"n_tasks": 60, "n_workers": 5})
@@ -65,6 +65,16 @@ def test_comments_and_docstrings_do_not_change_what_a_module_does(
         monkeypatch.setitem(sys.modules, file.stem, module)
         digests.append(code_digest(file.stem))
     assert digests[0] == digests[1] != digests[2]
+
+
+def test_the_code_of_a_learner_is_all_that_it_builds_on() -> None:
+    parts = built_on("wisecrowd.learn.ccc")
+    inherited = {"crowd_layer", "_twins", "_deep", "_em"}
+    called = {"_meta", "_ballots", "training", "_checkpoint"}
+    assert {f"wisecrowd.learn.{name}" for name in inherited | called} <= set(parts)
+    assert "wisecrowd.learn.mmlc" not in parts
+    assert {code_digest(part) for part in parts} < set(OfLearner("ccc").code())
+    assert "wisecrowd.learn._deep" not in built_on("wisecrowd.learn.raykar")
 
 
 def test_a_plain_function_has_an_identity() -> None:

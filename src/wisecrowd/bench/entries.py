@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import dataclasses
 import hashlib
+import importlib
 import inspect
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -50,9 +50,8 @@ class OfLearner(Portable):
         return found
 
     def code(self) -> list[str]:
-        """Digests of the code that is its own."""
-        family = [part.__module__ for part in self.kind.__mro__ if part.__module__.startswith("wisecrowd.learn")]
-        return [code_digest(module) for module in ["wisecrowd.matrices", *family]]
+        """Digests of the code that is its own: of its module, and of all in `wisecrowd.learn` that this builds on."""
+        return [code_digest(module) for module in ["wisecrowd.matrices", *built_on(self.kind.__module__)]]
 
 
 @dataclass(frozen=True)
@@ -151,11 +150,31 @@ def code_digest(module: str) -> str:
     >>> code_digest("wisecrowd.em") == code_digest("wisecrowd.base")
     False
     """
-    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    tree = _tree(module)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:]
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
+
+
+@cache
+def built_on(module: str, package: str = "wisecrowd.learn") -> tuple[str, ...]:
+    """A module, and whatever it imports from a package, itself or by way of one another.
+
+    >>> built_on("wisecrowd.learn._chance")
+    ('wisecrowd.learn._chance', 'wisecrowd.learn._checkpoint')
+    """
+    found: set[str] = set()
+    waiting = [module]
+    while waiting:
+        found.add(name := waiting.pop())
+        imports = [node.module or "" for node in ast.walk(_tree(name)) if isinstance(node, ast.ImportFrom)]
+        waiting += [each for each in imports if each.startswith(f"{package}.") and each not in found]
+    return tuple(sorted(found))
+
+
+def _tree(module: str) -> ast.Module:
+    return ast.parse(inspect.getsource(importlib.import_module(module)))
 
 
 def _is_family(module: str) -> bool:
