@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from wisecrowd import Crowd
-from wisecrowd.bench.data import Simulated, Stored
+from wisecrowd.bench.data import Simulated, Stored, parts_of
 from wisecrowd.errors import InputError
 from wisecrowd.io.folder import write_dataset
 
@@ -33,6 +33,11 @@ def test_a_stored_dataset_is_scored(stored: Path) -> None:  # noqa: ARG001
 def test_without_truth_nothing_can_be_scored(stored: Path) -> None:  # noqa: ARG001
     with pytest.raises(InputError, match="no truth"):
         Stored("untold", "keep").load(0)
+
+
+def test_without_features_no_classifier_can_be_scored(stored: Path) -> None:  # noqa: ARG001
+    with pytest.raises(InputError, match="pets has no features, no splits"):
+        parts_of(Stored("pets", "keep").load(0))
 
 
 def test_identity_follows_the_files(stored: Path) -> None:

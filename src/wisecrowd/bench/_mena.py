@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from wisecrowd import metrics
 from wisecrowd.base import Learner
-from wisecrowd.bench.data import Stored, train_and_test
+from wisecrowd.bench.data import Stored, parts_of, train_and_test
 from wisecrowd.bench.entries import OfLearner, code_digest
 from wisecrowd.crowd import Crowd
 from wisecrowd.datasets import Dataset
-from wisecrowd.errors import InputError
 from wisecrowd.learn.classifiers import soft_classifier
 from wisecrowd.simulate import one_worker_per_label, simulate_gaussian_groups
+from wisecrowd.vocabulary import as_index
 
 TEST, TRAIN, I_JS, G_JS = "test accuracy", "train accuracy", "I-JS", "G-JS"
 
@@ -150,12 +150,9 @@ class Ideal:
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """Train and score."""
-        classes = dataset.crowd.classes
-        assert dataset.truth is not None
-        assert dataset.features is not None
-        assert classes is not None
-        known = np.eye(len(classes))[classes.get_indexer(pd.Index(dataset.truth.loc[dataset.crowd.tasks]))]
-        rows = dataset.features.loc[dataset.crowd.tasks].to_numpy(dtype=np.float64)
+        classes, (features, truth, _) = as_index(dataset.crowd.classes), parts_of(dataset)
+        known = np.eye(len(classes))[classes.get_indexer(pd.Index(truth.loc[dataset.crowd.tasks]))]
+        rows = features.loc[dataset.crowd.tasks].to_numpy(dtype=np.float64)
         settings = NETWORKS[dataset.name]
         model = soft_classifier("mlp", epochs=self.epochs, random_state=seed, **settings).fit(rows, known)
         return classified(dataset, lambda X: classes[model.predict_proba(X.to_numpy(dtype=np.float64)).argmax(axis=1)])
@@ -168,12 +165,10 @@ def classified(dataset: Dataset, predict: Any) -> dict[str, float]:
     >>> classified(made, lambda X: made.truth.loc[X.index])
     {'train accuracy': 1.0, 'test accuracy': 1.0}
     """
-    if dataset.truth is None or dataset.features is None or dataset.splits is None:
-        raise InputError("a classifier is scored by truth, features and splits, and this dataset has not all of them")
-    test = dataset.splits.index[dataset.splits == "test"]
+    features, truth, test = parts_of(dataset)
     found = {}
     for name, tasks in ((TRAIN, dataset.crowd.tasks), (TEST, test)):
-        right = np.asarray(predict(dataset.features.loc[tasks])) == dataset.truth.loc[tasks].to_numpy()
+        right = np.asarray(predict(features.loc[tasks])) == truth.loc[tasks].to_numpy()
         found[name] = float(right.mean())
     return found
 

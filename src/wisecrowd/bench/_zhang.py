@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from wisecrowd import metrics
 from wisecrowd._torch import need_torch
 from wisecrowd.bench._fashion import FILE, N_TRAIN, Filters, fashion, features_digest, images_file
-from wisecrowd.bench.data import Stored
+from wisecrowd.bench.data import Stored, parts_of
 from wisecrowd.bench.entries import OfLearner, Portable, code_digest
 from wisecrowd.crowd import Crowd
 from wisecrowd.datasets import Dataset
@@ -238,11 +238,10 @@ class Taught(Portable):
 
     def curve(self, dataset: Dataset, seed: int, aside: float) -> tuple[list[float], list[float]]:
         """Accuracy by epoch on the test tasks, and on what the tasks aside are taken for."""
-        assert dataset.features is not None
         (rows, z), crowd = _test(dataset), dataset.crowd
         rng = np.random.default_rng(seed)
         target = _winners(crowd, rng) if self.source == "votes" else _codes(dataset, crowd.tasks)
-        X = dataset.features.loc[crowd.tasks].to_numpy(dtype=np.float64)
+        X = parts_of(dataset).features.loc[crowd.tasks].to_numpy(dtype=np.float64)
         order = rng.permutation(crowd.n_tasks)
         out, taught = np.split(order, [round(aside * crowd.n_tasks)])
         settings = _training(dataset)
@@ -298,15 +297,12 @@ def _training(dataset: Dataset) -> dict[str, Any]:
 
 def _test(dataset: Dataset) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Features and classes of the test tasks."""
-    if dataset.truth is None or dataset.features is None or dataset.splits is None:
-        raise InputError("a classifier is scored by truth, features and splits, and this dataset has not all of them")
-    tasks = dataset.splits.index[dataset.splits == "test"]
-    return dataset.features.loc[tasks].to_numpy(dtype=np.float64), _codes(dataset, tasks)
+    features, _, tasks = parts_of(dataset)
+    return features.loc[tasks].to_numpy(dtype=np.float64), _codes(dataset, tasks)
 
 
 def _codes(dataset: Dataset, tasks: pd.Index) -> NDArray[np.intp]:
-    assert dataset.truth is not None
-    return as_index(dataset.crowd.classes).get_indexer(pd.Index(dataset.truth.loc[tasks]))
+    return as_index(dataset.crowd.classes).get_indexer(pd.Index(parts_of(dataset).truth.loc[tasks]))
 
 
 def _winners(crowd: Crowd, rng: np.random.Generator) -> NDArray[np.intp]:

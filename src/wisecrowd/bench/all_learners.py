@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from wisecrowd.bench.base import Benchmark, Entry
-from wisecrowd.bench.data import Stored
+from wisecrowd.bench.data import Stored, parts_of
 from wisecrowd.bench.entries import OfLearner, code_digest
 from wisecrowd.datasets import Dataset
-from wisecrowd.errors import InputError
 
 #: Of the classifier, on tasks without votes; and of the posterior, on tasks with them.
 TEST, TASKS = "test accuracy", "training tasks"
@@ -28,13 +27,11 @@ class FitLearner(OfLearner):
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """Fit to the votes, and compare with the truth."""
-        if dataset.truth is None or dataset.features is None or dataset.splits is None:
-            raise InputError("a learner is scored by truth, features and splits, and this dataset has not all of them")
-        model = self.kind(**{"random_state": seed, **self.settings}).fit(dataset.features, dataset.crowd)
-        test = dataset.splits.index[dataset.splits == "test"]
-        right = model.labels_.to_numpy() == dataset.truth.loc[dataset.crowd.tasks].to_numpy()
+        features, truth, test = parts_of(dataset)
+        model = self.kind(**{"random_state": seed, **self.settings}).fit(features, dataset.crowd)
+        right = model.labels_.to_numpy() == truth.loc[dataset.crowd.tasks].to_numpy()
         return {
-            TEST: model.score(dataset.features.loc[test], dataset.truth.loc[test].to_numpy()),
+            TEST: model.score(features.loc[test], truth.loc[test].to_numpy()),
             TASKS: float(right.mean()),
         }
 

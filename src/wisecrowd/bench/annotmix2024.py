@@ -12,15 +12,15 @@ from wisecrowd._torch import need_torch
 from wisecrowd.base import Aggregator
 from wisecrowd.bench.all_learners import TEST, FitLearner
 from wisecrowd.bench.base import Benchmark, Entry
-from wisecrowd.bench.data import Stored
+from wisecrowd.bench.data import Stored, parts_of
 from wisecrowd.bench.entries import code_digest
 from wisecrowd.datasets import Dataset
-from wisecrowd.errors import InputError
 from wisecrowd.learn._chance import chosen_device, own_chance
 from wisecrowd.learn._mixing import mixing
 from wisecrowd.learn.classifiers import Standardiser
 from wisecrowd.learn.training import Trainer, Training
 from wisecrowd.registry import find
+from wisecrowd.vocabulary import as_index
 
 
 @dataclass(frozen=True)
@@ -67,15 +67,11 @@ class OnTargets:
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """Train, and score on the test tasks."""
-        torch, classes = need_torch(), dataset.crowd.classes
-        if dataset.truth is None or dataset.features is None or dataset.splits is None or classes is None:
-            raise InputError(
-                "a classifier is scored by truth, features and splits, and this dataset has not all of them"
-            )
-        train, test = dataset.crowd.tasks, dataset.splits.index[dataset.splits == "test"]
-        standardiser = Standardiser().fit(dataset.features.loc[train].to_numpy(dtype=np.float64))
+        torch, classes = need_torch(), as_index(dataset.crowd.classes)
+        train, (features, truth, test) = dataset.crowd.tasks, parts_of(dataset)
+        standardiser = Standardiser().fit(features.loc[train].to_numpy(dtype=np.float64))
         rows, new = (
-            torch.from_numpy(standardiser.apply(dataset.features.loc[tasks].to_numpy(dtype=np.float64))).float()
+            torch.from_numpy(standardiser.apply(features.loc[tasks].to_numpy(dtype=np.float64))).float()
             for tasks in (train, test)
         )
         taught = torch.eye(len(classes))[torch.from_numpy(classes.get_indexer(self._labels(dataset, seed)))]
@@ -90,12 +86,11 @@ class OnTargets:
         trainer.run(loss, len(rows))
         with torch.no_grad():
             best = classes[module(new).argmax(dim=1).numpy()]
-        return {TEST: float((best == dataset.truth.loc[test].to_numpy()).mean())}
+        return {TEST: float((best == truth.loc[test].to_numpy()).mean())}
 
     def _labels(self, dataset: Dataset, seed: int) -> pd.Index:
         if self.aggregator is None:
-            assert dataset.truth is not None
-            return pd.Index(dataset.truth.loc[dataset.crowd.tasks])
+            return pd.Index(parts_of(dataset).truth.loc[dataset.crowd.tasks])
         kind = find(self.aggregator)
         assert issubclass(kind, Aggregator)
         ties = {"ties": "random", "random_state": seed} if self.aggregator == "majority-vote" else {}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -117,6 +117,34 @@ def _sha256(file: Path) -> str | None:
         return None
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+class Parts(NamedTuple):
+    """What a classifier is trained on and scored by."""
+
+    features: pd.DataFrame
+    truth: pd.Series[Any]
+    test: pd.Index
+    """Tasks without votes, to score on."""
+
+
+def parts_of(dataset: Dataset) -> Parts:
+    """Features, truth and test tasks of a dataset that has all of them; others are refused.
+
+    >>> parts_of(Simulated({"n_tasks": 50, "n_workers": 5}).load(seed=1))
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.InputError: a classifier is scored by truth, features and splits; the dataset simulated has no
+    features, no splits
+    """
+    features, truth, splits = dataset.features, dataset.truth, dataset.splits
+    if features is None or truth is None or splits is None:
+        absent = [name for name in ("truth", "features", "splits") if getattr(dataset, name) is None]
+        raise InputError(
+            f"a classifier is scored by truth, features and splits; the dataset {dataset.name} has "
+            + ", ".join(f"no {name}" for name in absent)
+        )
+    return Parts(features, truth, splits.index[splits == "test"])
 
 
 def train_and_test(name: str, made: GroupedSimulation | DifficultyCrowd, **meta: Any) -> Dataset:
