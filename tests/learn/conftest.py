@@ -41,18 +41,29 @@ def X() -> pd.DataFrame:  # noqa: N802
 
 
 @pytest.fixture(scope="session")
-def batch_of() -> Callable[..., Any]:
-    """What a learner that trains a network sees of the first tasks: as fitted, or as it starts."""
+def seen_by() -> Callable[..., Any]:
+    """Tasks and votes as a fitted learner that trains by gradients sees them in a batch, without dropout."""
 
-    def batch_of(model: Any, X: pd.DataFrame, crowd: Crowd, *, n_tasks: int = 20, fresh: bool = False) -> Any:
-        torch = pytest.importorskip("torch")
-        network, lesson = model.fit(X, crowd)._begin_lesson(X.to_numpy(), crowd, None)
-        network = network if fresh else model.network_
+    def see(model: Any, X: pd.DataFrame, crowd: Crowd, *, n_tasks: int | None = None, epoch: int = 0) -> Any:
+        """All tasks, or the first."""
+        import torch
+
+        from wisecrowd.learn._ballots import Ballots, Seen
+
+        network = model.network_
         network.module.eval()
         network.module.zero_grad()  # what the last step of the fit left
-        return lesson.see(network, torch.arange(n_tasks))
+        inputs = network.tensor(network.rows(X.to_numpy()[:n_tasks]))
+        votes = Ballots.of(crowd, like=inputs).on(torch.arange(len(inputs)))
+        return Seen(network, inputs, *network(inputs), *votes, epoch=epoch)
 
-    return batch_of
+    return see
+
+
+@pytest.fixture(scope="session")
+def start_of() -> Callable[..., Any]:
+    """The network with which a learner that trains by gradients begins."""
+    return lambda model, X, crowd: model.fit(X, crowd)._begin_lesson(X.to_numpy(), crowd, None)[0]
 
 
 @pytest.fixture
@@ -71,21 +82,3 @@ def published() -> DifficultyCrowd:
 def small() -> DifficultyCrowd:
     """Few tasks of the same kind, with three labels each."""
     return gaussian_difficulty(300, 200, labels_per_task=3, random_state=2)
-
-
-@pytest.fixture(scope="session")
-def seen_by() -> Callable[..., Any]:
-    """All tasks and votes as a fitted learner that trains by gradients sees them in a batch, without dropout."""
-
-    def see(model: Any, X: pd.DataFrame, crowd: Crowd, epoch: int = 0) -> Any:
-        import torch
-
-        from wisecrowd.learn._ballots import Ballots, Seen
-
-        network = model.network_
-        network.module.eval()
-        inputs = network.tensor(network.rows(X.to_numpy()))
-        votes = Ballots.of(crowd, like=inputs).on(torch.arange(len(inputs)))
-        return Seen(network, inputs, *network(inputs), *votes, epoch=epoch)
-
-    return see

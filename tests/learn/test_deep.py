@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from wisecrowd import CCC, CrowdLayer
+from wisecrowd import CCC, CoNAL, CrowdAR, CrowdLayer, DoctorNet, load
 from wisecrowd._torch import need_torch
 from wisecrowd.errors import UsageError
 from wisecrowd.learn._deep import DeepLearner
@@ -31,6 +31,69 @@ def test_known_truth_teaches(made: Simulation, X: pd.DataFrame) -> None:
     assert model.score(X, wrong) > 0.8
     assert model.score(X, made.truth) < 0.15
     assert (model.labels_ == wrong).all()
+
+
+def case(kind: type[DeepLearner], **settings: Any) -> Any:
+    """A case of a test: a method with its settings."""
+    return pytest.param(kind, settings, id="-".join(map(str, [kind.__name__, *settings.values()])))
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        case(CoNAL, learning_rate=1e-3),
+        case(CrowdAR, learning_rate=0.01),
+        case(DoctorNet, variant="DN", learning_rate=0.01),
+        case(DoctorNet, variant="IWDN", learning_rate=0.01),
+    ],
+)
+def test_predicts_workers_and_beats_the_votes(
+    kind: type[DeepLearner], settings: dict[str, Any], made: Simulation, X: pd.DataFrame
+) -> None:
+    fitted = kind(hidden=32, epochs=60, **settings).fit(X, made.crowd)
+    found = fitted.predict_worker_proba(X.iloc[:5], [*made.crowd.workers[:3], "stranger"])
+    assert found.shape == (5, 4, 3)
+    np.testing.assert_allclose(found.sum(axis=2), 1, atol=1e-5)
+    votes = (made.crowd.classes[made.crowd.label] == made.truth.to_numpy()[made.crowd.task]).mean()
+    assert fitted.score(X, made.truth) > votes + 0.05
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        case(CoNAL, hidden=16),
+        case(CrowdAR, hidden=16, learning_rate=0.01),
+        case(DoctorNet, variant="DN", hidden=8, learning_rate=0.01),
+        case(DoctorNet, variant="WDN", hidden=8, learning_rate=0.01),
+    ],
+)
+def test_truth_that_is_given_teaches(
+    kind: type[DeepLearner], settings: dict[str, Any], made: Simulation, X: pd.DataFrame
+) -> None:
+    gold = made.truth.iloc[:100]
+    told, untold = (
+        kind(precision="double", epochs=30, **settings).fit(X, made.crowd, truth=truth) for truth in (gold, None)
+    )
+    assert told.score(X.loc[gold.index], gold) > untold.score(X.loc[gold.index], gold)
+
+
+@pytest.mark.parametrize(
+    ("learnt", "model"),
+    [
+        (("common_", "gate_"), CoNAL(separation=0.5, embedding=3, hidden=16, epochs=3)),
+        (("expertise_", "reliability_"), CrowdAR(warm_up=2, hidden=16, epochs=8, learning_rate=0.01)),
+    ],
+    ids=["conal", "crowd-ar"],
+)
+def test_what_a_method_adds_comes_back_from_disk(
+    learnt: tuple[str, ...], model: DeepLearner, made: Simulation, X: pd.DataFrame, tmp_path: Path
+) -> None:
+    model.fit(X, made.crowd)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert isinstance(loaded, type(model))
+    for name in learnt:
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(model, name))
 
 
 def test_hidden_votes_choose_the_number_of_epochs_and_all_votes_are_learnt(made: Simulation, X: pd.DataFrame) -> None:

@@ -37,13 +37,13 @@ def shares(crowd: Crowd) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_objective_is_that_of_all_pairs(made: Simulation, X: pd.DataFrame, batch_of: Batch, weighted: bool) -> None:
+def test_objective_is_that_of_all_pairs(made: Simulation, X: pd.DataFrame, seen_by: Batch, weighted: bool) -> None:
     crowd = made.crowd
     if weighted:
         weight = np.random.default_rng(0).uniform(0.5, 2, size=crowd.n_labels)
         crowd = Crowd.from_frame(crowd.to_frame().assign(weight=weight), weight="weight", tasks=crowd.tasks)
-    model = MaxMIG(**QUICK)
-    seen = batch_of(model, X, crowd)
+    model = MaxMIG(**QUICK).fit(X, crowd)
+    seen = seen_by(model, X, crowd, n_tasks=20)
     prior = shares(crowd)
     f, g = model.predict_proba(X), votes_of(model, crowd, prior)
     together, apart = 0.0, 0.0
@@ -65,9 +65,9 @@ def test_the_prior_is_given_and_not_learnt(made: Simulation, X: pd.DataFrame) ->
         assert np.allclose(network.own.log_prior.exp().detach().numpy(), expected)
 
 
-def test_a_step_touches_only_who_voted(made: Simulation, X: pd.DataFrame, batch_of: Batch) -> None:
-    model = MaxMIG(**QUICK)
-    seen = batch_of(model, X, made.crowd, n_tasks=2)
+def test_a_step_touches_only_who_voted(made: Simulation, X: pd.DataFrame, seen_by: Batch) -> None:
+    model = MaxMIG(**QUICK).fit(X, made.crowd)
+    seen = seen_by(model, X, made.crowd, n_tasks=2)
     model._loss(seen).backward()
     gradient = seen.network.own.U.grad
     assert gradient.is_sparse
@@ -75,17 +75,17 @@ def test_a_step_touches_only_who_voted(made: Simulation, X: pd.DataFrame, batch_
     assert seen.network.own.log_prior.grad is None
 
 
-def test_a_task_that_is_alone_says_nothing(made: Simulation, X: pd.DataFrame, batch_of: Batch) -> None:
-    model = MaxMIG(**QUICK)
-    alone = model._loss(batch_of(model, X, made.crowd, n_tasks=1))
+def test_a_task_that_is_alone_says_nothing(made: Simulation, X: pd.DataFrame, seen_by: Batch) -> None:
+    model = MaxMIG(**QUICK).fit(X, made.crowd)
+    alone = model._loss(seen_by(model, X, made.crowd, n_tasks=1))
     assert alone.item() == 0
     alone.backward()
 
 
-def test_tasks_without_votes_are_not_compared(made: Simulation, X: pd.DataFrame, batch_of: Batch) -> None:
-    model = MaxMIG(**QUICK)
-    seen = batch_of(model, X, made.crowd, n_tasks=6)
-    few = batch_of(model, X, made.crowd, n_tasks=4)
+def test_tasks_without_votes_are_not_compared(made: Simulation, X: pd.DataFrame, seen_by: Batch) -> None:
+    model = MaxMIG(**QUICK).fit(X, made.crowd)
+    seen = seen_by(model, X, made.crowd, n_tasks=6)
+    few = seen_by(model, X, made.crowd, n_tasks=4)
     kept = seen.row < 4
     silent = {name: getattr(seen, name)[kept] for name in ("row", "worker", "label", "weight")}
     assert np.isclose(model._loss(dataclasses.replace(seen, **silent)).item(), model._loss(few).item())

@@ -35,10 +35,10 @@ def fitted(made: Simulation, X: pd.DataFrame) -> CCEM:
 
 
 def test_a_worker_says_what_the_matrix_makes_of_the_prediction(
-    made: Simulation, X: pd.DataFrame, batch_of: Batch
+    made: Simulation, X: pd.DataFrame, seen_by: Batch
 ) -> None:
-    model = CCEM(**QUICK)
-    seen = batch_of(model, X, made.crowd)
+    model = CCEM(**QUICK).fit(X, made.crowd)
+    seen = seen_by(model, X, made.crowd, n_tasks=20)
     f, pi = model.predict_proba(X), matrices_of(model)
     said = model._said(seen).exp().detach().numpy()
     loss = []
@@ -49,9 +49,9 @@ def test_a_worker_says_what_the_matrix_makes_of_the_prediction(
     assert np.isclose(model._loss(seen).item(), np.mean(loss))
 
 
-def test_a_known_truth_is_certain_for_its_workers(made: Simulation, X: pd.DataFrame, batch_of: Batch) -> None:
-    model = CCEM(**QUICK)
-    seen = batch_of(model, X, made.crowd)
+def test_a_known_truth_is_certain_for_its_workers(made: Simulation, X: pd.DataFrame, seen_by: Batch) -> None:
+    model = CCEM(**QUICK).fit(X, made.crowd)
+    seen = seen_by(model, X, made.crowd, n_tasks=20)
     known = torch.full((20,), -1)
     known[0] = 2
     seen = dataclasses.replace(seen, known=known)
@@ -66,16 +66,15 @@ def test_confusion_is_the_models_own(fitted: CCEM) -> None:
     assert np.allclose(fitted.confusion_of([3, 1]), pi[[3, 1]])
 
 
-def test_it_starts_near_the_identity(made: Simulation, X: pd.DataFrame, batch_of: Batch) -> None:
-    seen = batch_of(CCEM(sure=2.0, **QUICK), X, made.crowd, fresh=True)
-    pi = seen.network.table("A").softmax(dim=2).detach().numpy()
+def test_it_starts_near_the_identity(made: Simulation, X: pd.DataFrame, start_of: Any) -> None:
+    pi = start_of(CCEM(sure=2.0, **QUICK), X, made.crowd).table("A").softmax(dim=2).detach().numpy()
     right, wrong = np.exp(2) / (np.exp(2) + 2), 1 / (np.exp(2) + 2)
     assert np.allclose(pi, wrong + (right - wrong) * np.eye(3))
 
 
 @pytest.mark.parametrize("parts", [False, True])
 def test_it_starts_from_what_workers_said_against_the_soft_vote(
-    made: Simulation, X: pd.DataFrame, batch_of: Batch, monkeypatch: pytest.MonkeyPatch, parts: bool
+    made: Simulation, X: pd.DataFrame, start_of: Any, monkeypatch: pytest.MonkeyPatch, parts: bool
 ) -> None:
     crowd = made.crowd
     share = np.zeros((crowd.n_tasks, 3))
@@ -86,7 +85,7 @@ def test_it_starts_from_what_workers_said_against_the_soft_vote(
         counts[worker, :, label] += share[task]
     if parts:
         monkeypatch.setattr(matrices, "blocks", one_by_one)
-    pi = batch_of(CCEM(start="votes", **QUICK), X, crowd, fresh=True).network.table("A").exp().detach().numpy()
+    pi = start_of(CCEM(start="votes", **QUICK), X, crowd).table("A").exp().detach().numpy()
     assert np.allclose(pi.sum(axis=2), 1)
     # Between the worker's own shares and those of the crowd, in the same proportion for every label.
     own, toward = counts / counts.sum(axis=2, keepdims=True), counts.sum(axis=0) + 0.1 + np.eye(3)
@@ -97,9 +96,9 @@ def test_it_starts_from_what_workers_said_against_the_soft_vote(
     assert np.allclose(pi, (counts + strength * toward) / (total + strength), atol=1e-6)
 
 
-def test_a_step_touches_only_who_voted(made: Simulation, X: pd.DataFrame, batch_of: Batch) -> None:
-    model = CCEM(**QUICK)
-    seen = batch_of(model, X, made.crowd, n_tasks=2)
+def test_a_step_touches_only_who_voted(made: Simulation, X: pd.DataFrame, seen_by: Batch) -> None:
+    model = CCEM(**QUICK).fit(X, made.crowd)
+    seen = seen_by(model, X, made.crowd, n_tasks=2)
     model._loss(seen).backward()
     gradient = seen.network.own.A.grad
     assert gradient.is_sparse

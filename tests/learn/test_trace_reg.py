@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -20,9 +19,9 @@ Batch = Callable[..., Any]
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": 8, "batch_size": 16, "learning_rate": 0.05, "precision": "double"}
 
 
-def test_the_trace_of_each_worker_of_the_batch_counts_once(made: Simulation, X: pd.DataFrame, batch_of: Batch) -> None:
-    model = TraceReg(lam=0.3, **QUICK)
-    seen = batch_of(model, X, made.crowd, n_tasks=2)
+def test_the_trace_of_each_worker_of_the_batch_counts_once(made: Simulation, X: pd.DataFrame, seen_by: Batch) -> None:
+    model = TraceReg(lam=0.3, **QUICK).fit(X, made.crowd)
+    seen = seen_by(model, X, made.crowd, n_tasks=2)
     voted = np.unique(seen.worker)
     assert len(voted) < made.crowd.n_workers
     trace = np.mean([np.trace(pi) for pi in model.confusion_of(voted)])
@@ -34,19 +33,17 @@ def test_the_trace_of_each_worker_of_the_batch_counts_once(made: Simulation, X: 
     assert set(gradient.coalesce().indices()[0].tolist()) == set(voted)
 
 
-def test_a_warm_up_leaves_the_trace_out(made: Simulation, X: pd.DataFrame, batch_of: Batch) -> None:
-    model = TraceReg(lam=0.3, warm_up=2, **QUICK)
-    losses = [
-        model._loss(dataclasses.replace(batch_of(model, X, made.crowd), epoch=epoch)).item() for epoch in (0, 1, 2)
-    ]
+def test_a_warm_up_leaves_the_trace_out(made: Simulation, X: pd.DataFrame, seen_by: Batch) -> None:
+    model = TraceReg(lam=0.3, warm_up=2, **QUICK).fit(X, made.crowd)
+    losses = [model._loss(seen_by(model, X, made.crowd, n_tasks=20, epoch=epoch)).item() for epoch in (0, 1, 2)]
     assert losses[0] == losses[1]
     assert losses[2] > losses[0] + 0.3
     plain = CCEM(sure=6.0, **QUICK).fit(X, made.crowd).posterior_
     assert np.allclose(TraceReg(warm_up=3, **QUICK).fit(X, made.crowd).posterior_, plain, atol=1e-8)
 
 
-def test_it_starts_from_workers_who_are_nearly_always_right(made: Simulation, X: pd.DataFrame, batch_of: Batch) -> None:
-    table = batch_of(TraceReg(**QUICK), X, made.crowd, fresh=True).network.table("A").softmax(dim=2).detach().numpy()
+def test_it_starts_from_workers_who_are_nearly_always_right(made: Simulation, X: pd.DataFrame, start_of: Any) -> None:
+    table = start_of(TraceReg(**QUICK), X, made.crowd).table("A").softmax(dim=2).detach().numpy()
     assert np.allclose(np.diagonal(table, axis1=1, axis2=2), np.exp(6) / (np.exp(6) + 2))
 
 

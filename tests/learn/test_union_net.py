@@ -34,10 +34,10 @@ def of_everybody(model: UnionNet, f: np.ndarray[Any, Any]) -> np.ndarray[Any, An
 
 @pytest.mark.parametrize("variant", ["A", "B"])
 def test_all_labels_of_all_workers_are_one_choice(
-    made: Simulation, X: pd.DataFrame, batch_of: Batch, variant: str
+    made: Simulation, X: pd.DataFrame, seen_by: Batch, variant: str
 ) -> None:
-    model = UnionNet(variant=variant, **QUICK)
-    seen = batch_of(model, X, made.crowd)
+    model = UnionNet(variant=variant, **QUICK).fit(X, made.crowd)
+    seen = seen_by(model, X, made.crowd, n_tasks=20)
     f = model.predict_proba(X)
     joint = np.stack([of_everybody(model, f[task]) for task in range(20)])
     assert np.allclose(joint.sum(axis=(1, 2)), 1)
@@ -65,12 +65,12 @@ def test_confusion_is_what_a_certain_network_would_mean(made: Simulation, X: pd.
         assert np.allclose(model.confusion_[:, k], joint / joint.sum(axis=1, keepdims=True))
 
 
-def test_it_starts_from_the_soft_vote_or_near_the_identity(made: Simulation, X: pd.DataFrame, batch_of: Batch) -> None:
-    voted = batch_of(UnionNet(**QUICK), X, made.crowd, fresh=True).network.table("A").detach().numpy()
+def test_it_starts_from_the_soft_vote_or_near_the_identity(made: Simulation, X: pd.DataFrame, start_of: Any) -> None:
+    voted = start_of(UnionNet(**QUICK), X, made.crowd).table("A").detach().numpy()
     assert np.allclose(np.exp(voted).sum(axis=2), 1)
     right = np.diagonal(np.exp(voted).mean(axis=0))
     assert (right > 0.45).all()
-    near = batch_of(UnionNet(start="identity", **QUICK), X, made.crowd, fresh=True).network.table("A").detach().numpy()
+    near = start_of(UnionNet(start="identity", **QUICK), X, made.crowd).table("A").detach().numpy()
     assert np.allclose(softmax(near, axis=2), softmax(np.eye(3), axis=1))
 
 
