@@ -19,7 +19,7 @@ from wisecrowd.completion import Completer
 from wisecrowd.crowd import Crowd
 from wisecrowd.datasets import Dataset
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.learn._deep import each_epoch
+from wisecrowd.learn._watching import each_epoch
 from wisecrowd.registry import find
 
 ACCURACY = "accuracy"

@@ -17,7 +17,8 @@ from wisecrowd.errors import InputError, UsageError, one_of, some
 from wisecrowd.learn._ballots import PerWorker, Seen
 from wisecrowd.learn._chance import chosen_device, own_chance
 from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
-from wisecrowd.learn._deep import DeepLearner, prepared_shape
+from wisecrowd.learn._deep import DeepLearner
+from wisecrowd.learn._modules import prepared_shape
 from wisecrowd.matrices import blocks
 
 if TYPE_CHECKING:

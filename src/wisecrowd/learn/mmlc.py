@@ -18,12 +18,8 @@ from wisecrowd.learn._centre import Centre, weights_of
 from wisecrowd.learn._centre import centre as centre_of
 from wisecrowd.learn._chance import chosen_device, own_chance
 from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
-<<<<<<< HEAD
-from wisecrowd.learn._deep import ANSWERS, DeepLearner, prepared_shape
-=======
-from wisecrowd.learn._deep import DeepLearner
+from wisecrowd.learn._deep import ANSWERS, DeepLearner
 from wisecrowd.learn._modules import prepared_shape
->>>>>>> a58a1a2 (The lesson, the search for epochs and who watches have files of their own)
 
 if TYPE_CHECKING:
     from torch import Tensor
