@@ -90,7 +90,7 @@ def test_any_learner_fills(made: Simulation, X: pd.DataFrame, learner: Any) -> N
 
 
 def test_by_default_it_is_mmlc_with_this_seed(made: Simulation, X: pd.DataFrame, monkeypatch: Any) -> None:
-    monkeypatch.setattr("wisecrowd.learn._deep.TRIED", 3)
+    monkeypatch.setattr("wisecrowd.learn._epochs.TRIED", 3)
     learner = MMLCFill(random_state=7).fit(made.crowd, X).learner_
     assert (type(learner).__name__, learner.random_state) == ("MMLC", 7)  # type: ignore[attr-defined]
 

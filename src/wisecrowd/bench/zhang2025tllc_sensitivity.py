@@ -51,7 +51,7 @@ def benchmark() -> Benchmark:
             "Accuracy of majority vote after TLLC, every filled vote counting as a real one; the paper does not say of which "
             "aggregator its figures are. What is not varied is as by default: dimension 2, 10 epochs, batches of 32 tasks.",
             "The paper's figure for its own settings, 74.94 %, stands apart from all others, which are within 1.3 points of plain "
-            "majority vote, 72.08 %. Ours are up to two points below it, and 74.94 % is reached by luck only, of how "
+            "majority vote, 72.08 %. Ours are half a point to three points below it, and 74.94 % is reached by luck only, of how "
             "categories are numbered.",
         ),
         time_limit=600,

@@ -16,6 +16,9 @@ from wisecrowd.matrices import blocks
 FUTURES = 64
 #: Two gains that differ by less are the same, and a smaller one is none (nats).
 SAME = 1e-9
+#: Where workers have limits, a question is taken that is this near to the best: whenever one of them has done their share, what
+#: was known of every task is out of date, and to bring all of it up to date each time would take most of the time.
+NEAR = 0.01
 
 Numbers = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -112,7 +115,7 @@ class Ask(NamedTuple):
 
 @dataclass
 class Asking:
-    """Chooses questions one after the other, always one that takes away most entropy.
+    """Chooses questions one after the other, always one that takes away most entropy (or nearly, see `NEAR`).
 
     As answers are independent given the truth, a question never gains by other questions on its task: gains from before are
     bounds, and only tasks whose bound is the largest are looked at again.
@@ -126,9 +129,11 @@ class Asking:
     belief: Numbers
     confusion: Numbers
     who: Callable[[int], Codes]
-    """Who may be asked about a task."""
+    """Who may be asked about a task; those who tell more come first, if not all are to be weighed."""
     per_task: int = 2
     per_worker: int | None = None
+    at_once: int | None = None
+    """How many of those who are free are weighed for a question; all unless given."""
     random_state: int = 0
     futures: dict[int, Futures] = field(default_factory=dict)
     """Of tasks that something was asked about."""
@@ -139,6 +144,7 @@ class Asking:
         times = np.zeros(len(self.confusion), dtype=np.int64)
         asked: dict[int, list[int]] = {}
         sure: dict[int, float] = {}
+        slack = 1.0 if self.per_worker is None else 1 + NEAR
         queue = list(zip((-bound).tolist(), tasks.tolist(), strict=True))
         heapq.heapify(queue)
         chosen: list[Ask] = []
@@ -147,7 +153,7 @@ class Asking:
             worker, gain = self._best(task, asked.get(task, []), times)
             if gain <= SAME:
                 continue
-            if queue and -queue[0][0] > gain + SAME:
+            if queue and -queue[0][0] > slack * gain + SAME:
                 heapq.heappush(queue, (-gain, task))
                 continue
             futures, matrix = self._futures(task), self.confusion[worker]
@@ -164,12 +170,13 @@ class Asking:
     def _best(self, task: int, asked: list[int], times: NDArray[np.int64]) -> tuple[int, float]:
         """Whom to ask about a task, and what it gains; of equals, who was asked least."""
         who = self.who(task)
-        if asked:
-            who = who[~np.isin(who, asked)]
+        for worker in asked:
+            who = who[who != worker]
         if self.per_worker is not None:
             who = who[times[who] < self.per_worker]
         if not len(who):
             return -1, 0.0
+        who = who[: self.at_once]
         futures = self._futures(task)
         gain = futures.weight @ gains(futures.belief, self.confusion[who])
         near = np.flatnonzero(gain >= gain.max() - SAME)

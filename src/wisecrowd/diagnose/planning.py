@@ -22,8 +22,8 @@ from wisecrowd.matrices import blocks
 FEWEST = 2
 #: Tasks that are looked at beyond twice those that can be asked about, the least certain first.
 MORE_TASKS = 1000
-#: Workers that are looked at beyond those who are needed, the most informative first; and how many of those who may have voted
-#: on a task already are looked past.
+#: Workers that are weighed for a question, the most informative first; and how many who voted on a task are looked past to find
+#: as many.
 MORE_WORKERS, LOOKED_PAST = 64, 1000
 
 
@@ -160,6 +160,7 @@ class _Options:
             return everybody[free]
 
         asking = self._asking(who)
+        asking.at_once = MORE_WORKERS
         nobody = len(self.names) == 0
         return asking, tasks, np.zeros(len(tasks)) if nobody else most(self.belief[tasks], asking.confusion)
 
@@ -191,16 +192,16 @@ class _Options:
         return task[can], worker[can]
 
     def _most_informative(self, tasks: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Positions of the workers whose answers tell most about some of the tasks."""
+        """Positions of the workers whose answers tell most about some of the tasks, the best first."""
         crowd = self.people.crowd
         wanted = MORE_WORKERS + (0 if self.per_worker is None else -(-self.at_most // self.per_worker))
         wanted += min(int(crowd.labels_per_task[tasks].max(initial=0)), LOOKED_PAST)
-        if len(self.names) <= wanted or not len(tasks):
+        if len(self.names) <= MORE_WORKERS or not len(tasks):
             return np.arange(len(self.names))
         probe = self.belief[tasks[np.linspace(0, len(tasks) - 1, MORE_WORKERS).astype(int)]]
         parts = blocks(len(self.names), crowd.n_classes * max(crowd.n_classes, len(probe)))
         told = np.concatenate([gains(probe, self._confusion(part)).mean(axis=0) for part in parts])
-        return np.sort(np.argsort(-told, kind="stable")[:wanted])
+        return np.argsort(-told, kind="stable")[:wanted]
 
     def _keep(self, chosen: NDArray[np.intp]) -> None:
         self.names, self.place = self.names[chosen], self.place[chosen]
