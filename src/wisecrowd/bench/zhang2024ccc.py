@@ -19,6 +19,7 @@ def ccc(warmup: int | None = 10, **settings: object) -> Trained:
             "fashion": {"n_groups": 30, "gamma": 0.5, "trusted": 1000, "warmup": warmup} | settings,
             "cifar10n": {"n_groups": 30, "gamma": 0.5, "trusted": 1000, "warmup": warmup},
             "labelme": {"n_groups": 25, "gamma": 0.5, "warmup": 50},
+            "labelme masked": {"n_groups": 25, "gamma": 0.5, "warmup": 50},
             "music_genre": {"n_groups": 20, "gamma": 0.3, "trusted": 160, "warmup": 50},
         },
     )
@@ -68,9 +69,15 @@ REAL_TWICE = (
     "Tasks are too few to do without some: *selected* is of a second fit, to nine tenths of the tasks. The paper trains on "
     "ten augmented copies of every image with a tenth of our step size."
 )
+#: LabelMe with what stands for the paper's augmentation.
+MASKED = "LabelMe, masked"
 NOTES: dict[str | tuple[str, str], str] = {
     **dict.fromkeys(PATTERN_SETS, FASHION),
     "LabelMe": REAL_TWICE,
+    MASKED: "In the stead of the paper's ten augmented copies of every image, three in ten features, drawn anew, are hidden in "
+    "each step; and there is no dropout in the network, as there is none in the paper's. Of shares of .3, .5 and .7, tried with "
+    "two or three seeds, CrowdLayer came nearest to the paper with .3; with .5, CrowdLayer had 84.5 % at last and CCC 85.4 %, "
+    "with .7 they had 84.3 and 85.6 %.",
     "Music": "The test split has 300 tasks, so that one standard error is near .025. *Selected* is of a second fit, to nine "
     "tenths of the tasks. The paper's network, with dropout, and a tenth of its step size.",
     "CIFAR-10N": "6,000 tasks, on 128 features of a small pretrained network, which allow some .75 with clean labels, where "
@@ -93,6 +100,8 @@ def published() -> dict[tuple[str, str, str], float]:
     0.9251
     """
     found = published_table(_BEST, BEST) | published_table(_LAST, LAST)
+    for method in ("CrowdLayer", "CCC", "clean"):
+        found |= {(method, MASKED, figure): found[method, "LabelMe", figure] for figure in (BEST, LAST)}
     return {key: round(value / 100, 4) for key, value in found.items()}
 
 
@@ -109,17 +118,20 @@ def real(epochs: int | None = None) -> dict[str, Data]:
 
 
 def benchmark(n_tasks: int = FEW, seeds: int = 3) -> Benchmark:
-    """Seven methods on eight simulated crowds and three real ones.
+    """Seven methods on eight simulated crowds and three real ones, one of them twice.
 
     >>> len(benchmark().cells)
-    243
+    252
     """
     images = {name: Fashion(name, n_tasks=n_tasks, figures=(*FIGURES, GROUPS, AS_MANY)) for name in PATTERN_SETS}
     return Benchmark(
         title="Zhang et al. 2024, tables 1 and 2: deep learning from sparse crowds",
         references=("zhang2024coupled",),
         entries=ENTRIES,
-        data=real() | {"CIFAR-10N": Real("cifar10n", "distinct", FIGURES, aside=ASIDE, n_tasks=n_tasks)} | images,
+        data=real()
+        | {MASKED: Real("labelme", "distinct", FIGURES, trained_as="labelme masked")}
+        | {"CIFAR-10N": Real("cifar10n", "distinct", FIGURES, aside=ASIDE, n_tasks=n_tasks)}
+        | images,
         published=published(),
         published_only=True,
         incomparable=frozenset({"CIFAR-10N"}),

@@ -22,6 +22,8 @@ BINS = (0, 1, 2, 5, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 1_0
 SINGLE = 12
 #: Tasks and workers that are named in advice.
 NAMED = 5
+#: So many tasks somebody can look at in an afternoon.
+FEW = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +173,8 @@ class Facts:
         if not n:
             return None
         return {
-            "do": f"Look at {counted(n, 'task')} yourself, before buying more votes on {'it' if n == 1 else 'them'}.",
+            "do": f"Look at {'some of ' if n > FEW else ''}{counted(n, 'ambiguous task')} yourself, before buying more votes on "
+            f"{'it' if n == 1 else 'them'}.",
             "why": "Good workers differ, so the task or the guideline is at fault; begin with "
             f"{self._first(['ambiguous'], 'misfit')}.",
         }
