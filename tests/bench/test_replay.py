@@ -43,19 +43,22 @@ def test_a_rule_orders_what_is_left(rule: str) -> None:
 def test_the_scores_of_active_lab_are_those_of_its_formula() -> None:
     crowd = MADE.crowd
     votes = crowd.to_frame()
-    consensus = pd.Series(crowd.votes.argmax(axis=1), index=crowd.tasks).map(dict(enumerate(crowd.classes or [])))
+    assert crowd.classes is not None
+    consensus = pd.Series(crowd.votes.argmax(axis=1), index=crowd.tasks).map(dict(enumerate(crowd.classes.tolist())))
     met: dict[str, list[bool]] = {}
     for _, group in votes.groupby("task"):
         for mine in group.itertuples():
             met.setdefault(mine.worker, []).extend(group["label"][group["worker"] != mine.worker] == mine.label)
-    error = 1 - consensus.value_counts(normalize=True).max()
-    weight = {worker: max(1 - (1 - np.mean(same)) / error, 1e-6) for worker, same in met.items()}
+    error = 1 - float(consensus.value_counts(normalize=True).max())
+    weight: dict[str, float] = {
+        worker: max(1 - (1 - float(np.mean(same))) / error, 1e-6) for worker, same in met.items()
+    }
     right = float(np.mean(votes["label"] == votes["task"].map(consensus)))  # as many votes on each task
-    mean = np.mean(list(weight.values()))
+    mean = sum(weight.values()) / len(weight)
     for (task, group), score in zip(votes.groupby("task"), active_lab_scores(crowd), strict=True):
         heard = [weight[worker] for worker in group["worker"]]
         chance = [right if label == consensus[task] else (1 - right) / 2 for label in group["label"]]
-        quality = np.average(chance, weights=heard)
+        quality = sum(map(float.__mul__, chance, heard)) / sum(heard)
         assert score == pytest.approx((quality * sum(heard) + mean / 3) / (sum(heard) + mean))
 
 

@@ -186,6 +186,8 @@ def test_only_pairs_on_offer_are_asked() -> None:
     found = plan(SOME.crowd, 100, among=offers, per_task=5, target=1.0)
     voted = pairs_of(SOME.crowd.to_frame())
     assert pairs_of(found.asks) == pairs_of(offers) - voted
+    assert plan(SOME.crowd, 9, among=offers.assign(worker="w9")).asks.empty  # a spammer
+    assert plan(SOME.crowd, 9, among=offers.iloc[:0]).asks.empty
     both = plan(SOME.crowd, 100, among=offers, workers=["w0", "elsewhere"], target=1.0)
     assert set(both.asks["worker"]) == {"w0"}
     strange = plan(SOME.crowd, 9, among=[{"task": SOME.crowd.tasks[0], "worker": "newcomer"}], target=1.0)

@@ -34,6 +34,10 @@ HOSTILE = [
 ]
 
 
+#: A figure that is none, in text or in a picture.
+NAN = re.compile(r"\bnan\b")
+
+
 @pytest.fixture(scope="module")
 def made() -> Any:
     """Good and bad workers, of whom everything is known."""
@@ -277,6 +281,22 @@ def test_more_flags_than_room_are_told(made: Any, page_of: Any, monkeypatch: pyt
 # ---------------------------------------------------------------------- small and odd crowds
 
 
+def test_tasks_and_workers_without_votes_have_a_row(made: Any, page_of: Any) -> None:
+    crowd = wc.Crowd.from_frame(
+        made.crowd.to_frame().iloc[:150],
+        tasks=[*made.crowd.tasks, "nobody looked"],
+        workers=[*made.crowd.workers, "idle"],
+    )
+    page = page_of(report.build(crowd, compare=False).html)
+    idle = next(row for row in page.rows("worker-table") if row["Worker"].text == "idle")
+    assert (idle["Votes"].text, idle["Agreement"].text) == ("0", "–")
+    assert not NAN.search(re.sub(r"<script>.*</script>", "", page.html, flags=re.DOTALL))
+    assert (
+        f"Get another vote on {(wc.diagnosis(crowd).tasks['kind'].isin(['undecided', 'unlabelled'])).sum()} tasks"
+        in (page.said("next"))
+    )
+
+
 @pytest.mark.filterwarnings("ignore::wisecrowd.errors.DataWarning")
 @pytest.mark.parametrize(
     "rows",
@@ -291,7 +311,7 @@ def test_more_flags_than_room_are_told(made: Any, page_of: Any, monkeypatch: pyt
 def test_the_smallest_crowds_have_a_page(rows: list[tuple[Any, ...]], page_of: Any) -> None:
     page = page_of(report.build(wc.Crowd.from_triples(rows)).html)
     assert tiles(page)["votes"] == str(len(rows))
-    assert not re.search(r"[>\"( ]nan[<\") ]", re.sub(r"<script>.*</script>", "", page.html, flags=re.DOTALL))
+    assert not NAN.search(re.sub(r"<script>.*</script>", "", page.html, flags=re.DOTALL))
 
 
 def test_whoever_opens_the_page_is_warned_as_well(page_of: Any) -> None:
@@ -429,3 +449,19 @@ def test_words() -> None:
     assert (
         _words.some_of(5, 12_345, "workers", "those with most votes") == "5 of 12,345 workers: those with most votes."
     )
+
+
+# ---------------------------------------------------------------------- a real crowd
+
+
+@pytest.mark.data
+def test_the_page_of_labelme_is_right(dataset: Any, page_of: Any) -> None:
+    data = dataset("labelme")
+    page = page_of(report.build(data.crowd, truth=data.truth, compare=False).html)
+    votes, found = data.crowd.to_frame(), tiles(page)
+    assert (found["votes"], found["tasks"]) == (f"{len(votes):,}", f"{votes['task'].nunique():,}")
+    labels = wc.DawidSkene().fit(data.crowd).labels_
+    known = data.truth[data.truth.index.isin(labels.index)]
+    assert f"the labels of {(labels[known.index] == known).sum()} are right" in page.said("overview")
+    counts = votes["worker"].value_counts()
+    assert {row["Worker"].text: int(row["Votes"].text) for row in page.rows("worker-table")} == counts.to_dict()

@@ -33,7 +33,7 @@ def demo(
 ) -> None:
     """See it work: digits, a crowd of experts, spammers, copiers and worse, every method, and whom to trust.
 
-    Needs no download and takes less than a minute. The votes and all results are written to a folder, to go on from there:
+    Needs no download and takes about a minute. The votes and all results are written to a folder, to go on from there:
 
       wisecrowd demo
       wisecrowd aggregate wisecrowd-demo/votes.csv --score wisecrowd-demo/truth.csv

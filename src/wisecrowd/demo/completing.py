@@ -25,12 +25,12 @@ def settings_of(name: str) -> dict[str, Any]:
     """Parameters with which a completer enters that would otherwise take most of the demo's time.
 
     >>> settings_of("tdg4crowd"), settings_of("gmv")
-    ({'epochs': 20}, {})
+    ({'epochs': 10}, {})
     """
     if name == "mmlc-fill":
         learner: Any = find("mmlc")
-        return {"learner": learner(epochs=20)}
-    return {"tdg4crowd": {"epochs": 20}}.get(name, {})
+        return {"learner": learner(epochs=10)}
+    return {"tdg4crowd": {"epochs": 10}}.get(name, {})
 
 
 @dataclass(frozen=True)

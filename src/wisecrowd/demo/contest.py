@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, cast
 
 import numpy as np
@@ -22,8 +22,21 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "cmm": {"max_iter": 20},
     "concord": {"l2": 10.0},
     "ebcc": {"n_init": 5},
-    "mmlc": {"epochs": 20},
 }
+#: Times through the tasks for every network: enough to see what it is about, in seconds.
+EPOCHS = 10
+
+
+def settings_of(method: type[Method]) -> dict[str, Any]:
+    """Parameters with which a method enters that would otherwise take most of the demo's time.
+
+    >>> from wisecrowd import MMLC, DawidSkene
+    >>> settings_of(MMLC), settings_of(DawidSkene)
+    ({'epochs': 10}, {})
+    """
+    trains = any(field.name == "epochs" for field in fields(method))
+    return ({"epochs": EPOCHS} if trains else {}) | SETTINGS.get(method.name, {})
+
 
 #: Why a method may do no better than guessing on such a crowd.
 REASONS = {
@@ -112,10 +125,13 @@ class Contest:
             if entry.accuracy <= chance
         ]
         for entry in self.entries:
-            if given := SETTINGS.get(entry.method):
+            if given := SETTINGS.get(entry.method, {}):
                 chosen = " ".join(f"-p {name}={value}" for name, value in given.items())
                 usual = ", ".join(str(getattr(type(entry.fitted)(), name)) for name in given)
                 notes.append(f"{entry.method} ran with {chosen}, to save time; usual: {usual}.")
+        networks = [entry.method for entry in self.entries if "epochs" in settings_of(type(entry.fitted))]
+        if networks:
+            notes.append(f"Networks ({', '.join(sorted(networks))}) ran with -p epochs={EPOCHS}, to save time.")
         return notes
 
     def in_words(self, n_tasks: int) -> str:
@@ -146,13 +162,13 @@ class Contest:
 
 def _aggregate(method: type[Method], demo: DigitsCrowd) -> Aggregator:
     aggregator = cast(type[Aggregator], method)
-    fresh = aggregator(**SETTINGS.get(aggregator.name, {}))
+    fresh = aggregator(**settings_of(aggregator))
     return fresh.fit(demo.simulation.crowd, demo.features if aggregator.uses_features else None)
 
 
 def _learn(method: type[Method], demo: DigitsCrowd) -> Learner:
     learner = cast(type[Learner], method)
-    return learner(**SETTINGS.get(learner.name, {})).fit(demo.features, demo.simulation.crowd)
+    return learner(**settings_of(learner)).fit(demo.features, demo.simulation.crowd)
 
 
 #: How a method of each kind answers for the demo's crowd. A new kind of method enters the contest here.

@@ -61,7 +61,7 @@ def gains_of_pairs(belief: Numbers, confusion: Numbers, task: Codes, worker: Cod
 
     blur = entr(confusion).sum(axis=2)
     found = np.empty(len(task))
-    for part in blocks(len(task), confusion[0].size):
+    for part in blocks(len(task), confusion.shape[1] ** 2):
         beliefs = belief[task[part]]
         said = np.einsum("nk,nkl->nl", beliefs, confusion[worker[part]])
         found[part] = entr(said).sum(axis=1) - (beliefs * blur[worker[part]]).sum(axis=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ class Report:
     True
     """
 
-    html: str
+    html: str = field(repr=False)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page, whole or not at all.
