@@ -20,7 +20,11 @@ STRENGTHS = (0.1, 20.0)
 
 
 class Prior(NamedTuple):
-    """What workers' matrices are drawn toward, and how strongly."""
+    """What workers' matrices are drawn toward, and how strongly.
+
+    >>> Prior(np.eye(2), 3.0).strength
+    3.0
+    """
 
     toward: NDArray[np.float64]
     """The matrix of the crowd, (true, said)."""

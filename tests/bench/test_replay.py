@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -45,12 +47,12 @@ def test_the_scores_of_active_lab_are_those_of_its_formula() -> None:
     votes = crowd.to_frame()
     assert crowd.classes is not None
     consensus = pd.Series(crowd.votes.argmax(axis=1), index=crowd.tasks).map(dict(enumerate(crowd.classes.tolist())))
-    met: dict[str, list[bool]] = {}
+    met: dict[Any, list[bool]] = {}
     for _, group in votes.groupby("task"):
         for mine in group.itertuples():
             met.setdefault(mine.worker, []).extend(group["label"][group["worker"] != mine.worker] == mine.label)
     error = 1 - float(consensus.value_counts(normalize=True).max())
-    weight: dict[str, float] = {
+    weight: dict[Any, float] = {
         worker: max(1 - (1 - float(np.mean(same))) / error, 1e-6) for worker, same in met.items()
     }
     right = float(np.mean(votes["label"] == votes["task"].map(consensus)))  # as many votes on each task

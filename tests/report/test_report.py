@@ -443,7 +443,8 @@ def test_words() -> None:
     assert _words.percent(0.999) == "99.9%"
     assert _words.percent(0.004) == "0.4%"
     assert (_words.percent(1.0), _words.percent(0.0), _words.percent(float("nan"))) == ("100%", "0%", "–")
-    assert _words.shortened("a" * 100, 20).endswith("aaaaa (100 characters)")
+    assert _words.shortened("a" * 100, 20) == f"{'a' * 15}…aaaaa (100 characters)"
+    assert _words.shortened("a" * 30, 20) == "a" * 30, "a cut would save nothing"
     assert _words.spelled("a\u200db\x00") == "a\u200db\\x00"
     assert _words.spelled("a\nb", lines=True) == "a\nb"
     assert (

@@ -120,7 +120,11 @@ def _sha256(file: Path) -> str | None:
 
 
 class Parts(NamedTuple):
-    """What a classifier is trained on and scored by."""
+    """What a classifier is trained on and scored by.
+
+    >>> Parts._fields
+    ('features', 'truth', 'test')
+    """
 
     features: pd.DataFrame
     truth: pd.Series[Any]

@@ -27,11 +27,11 @@ def _escaped(char: str) -> str:
 def shortened(value: object, room: int = NAME, *, lines: bool = False) -> str:
     """A text of ``room`` characters or so; of a longer one both ends stay, and its length is told."""
     text = str(value)
-    if len(text) <= room:
+    cut = f" ({len(text):,} characters)"
+    if len(text) <= room + len(cut):  # a cut would save nothing
         return spelled(text, lines=lines)
     tail = room // 4
-    ends = f"{spelled(text[: room - tail], lines=lines)}…{spelled(text[-tail:], lines=lines)}"
-    return f"{ends} ({len(text):,} characters)"
+    return f"{spelled(text[: room - tail], lines=lines)}…{spelled(text[-tail:], lines=lines)}{cut}"
 
 
 def name(value: object) -> str:
