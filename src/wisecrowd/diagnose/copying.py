@@ -18,7 +18,7 @@ from wisecrowd.errors import DataWarning, NotConverged
 #: Votes that models are fitted to at most while suspects are examined.
 MOST_VOTES = 20_000_000
 #: Share of answers that must be explained by copying, and how unlikely so much sameness must be without it.
-COPIED, UNLIKELY = 0.35, 0.01
+COPIED, UNLIKELY = 0.35, 0.005
 #: Of EM for each pair: three numbers settle soon.
 STEPS = 60
 
@@ -59,7 +59,7 @@ def copies(crowd: Crowd, fitted: ConfusionEM, *, min_common: int = 10) -> Copies
     >>> len(copies(made.crowd, DawidSkene().fit(made.crowd)).found)
     0
     """
-    from scipy.stats import chi2
+    from scipy.special import chdtri
 
     first, second, n_compared = _suspects(crowd, min_common)
     pair, same, mine, theirs = _met(crowd, fitted, first, second)
@@ -76,7 +76,7 @@ def copies(crowd: Crowd, fitted: ConfusionEM, *, min_common: int = 10) -> Copies
     }  # fmt: skip
     table = pd.DataFrame(columns)
     # As many chances to be surprised as there are pairs of workers; the share cannot be negative, hence twice.
-    limit = chi2.isf(2 * UNLIKELY / max(n_compared, 1), 1) / 2
+    limit = chdtri(1, 2 * UNLIKELY / max(n_compared, 1)) / 2
     found = table[(table["copied"] >= COPIED) & (table["evidence"] >= limit)]
     return Copies(table, found.sort_values("evidence", ascending=False, ignore_index=True))
 

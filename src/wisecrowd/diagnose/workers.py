@@ -225,6 +225,9 @@ class WorkerDiagnosis:
         counts = np.bincount(crowd.pairs.of_vote, minlength=len(crowd.pairs))[:, None]
         own = self._rows_as(np.full((1, n_classes), 0.5), counts)
         evasive = self._rows_as(np.full((n_classes, n_classes), 0.5) - 0.4 * np.eye(n_classes))
+        # Odd rows of a rare class do not make an adversary of somebody who is right as a rule.
+        with np.errstate(invalid="ignore"):
+            evasive[self._by_worker(right) / crowd.labels_per_worker >= 0.5] = -1e300
         kind = np.where(grid > chance + HELPFUL * (1 - chance), 0, np.where(grid < chance * (1 - 2 * HELPFUL), 2, 1))
         # Before anybody voted: eight in ten are helpful, one a spammer, one an adversary, by ten workers' worth.
         before = np.array([8.0, 1.0, 1.0])[kind] / np.bincount(kind, minlength=3)[kind]
