@@ -104,7 +104,14 @@ def _write(method: Method, folder: Path) -> None:
         else:
             learnt[name] = value.item() if isinstance(value, np.generic) else value
     np.savez(folder / "arrays.npz", **arrays)
-    state = {"version": VERSION, **_as_json(method), "tables": tables, "learnt": learnt, "parts": parts, "methods": methods}
+    state = {
+        "version": VERSION,
+        **_as_json(method),
+        "tables": tables,
+        "learnt": learnt,
+        "parts": parts,
+        "methods": methods,
+    }
     try:
         json.dumps(state, allow_nan=False)
     except (TypeError, ValueError) as error:

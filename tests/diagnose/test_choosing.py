@@ -52,7 +52,7 @@ def test_who_knows_workers_wins_where_they_differ() -> None:
     assert found.table.loc["dawid-skene", "accuracy"] > found.table.loc["majority-vote", "accuracy"]
     assert found.table.loc["majority-vote", "p_mcnemar"] < 0.01
     assert "Use dawid-skene" in found.sentence
-    assert isinstance(choose(GOOD_AND_BAD.crowd, methods=["majority-vote", "dawid-skene"]), DawidSkene)
+    assert isinstance(choose(GOOD_AND_BAD.crowd, ["majority-vote", "dawid-skene"]), DawidSkene)
 
 
 def test_a_tie_is_called_a_tie() -> None:
@@ -85,7 +85,7 @@ def test_learners_are_compared_with_features() -> None:
     X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + noise}, index=made.truth.index)
     found = compare(made.crowd, ["raykar", "majority-vote"], X)
     assert found.best == "raykar"
-    with pytest.raises(WisecrowdError, match="learns from features"):
+    with pytest.raises(WisecrowdError, match="looks at features"):
         compare(made.crowd, ["raykar"])
 
 

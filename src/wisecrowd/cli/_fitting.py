@@ -84,6 +84,14 @@ def warn_of_look_alikes(crowd: Crowd, votes: Path) -> None:
         )
 
 
+def warn_of_filled_votes(crowd: Crowd) -> None:
+    """Say that votes which a completer filled in do not count where real ones are looked at."""
+    if not crowd.observed.all():
+        warn(
+            "votes that were filled in (observed is false) do not count here: only what workers really said is looked at"
+        )
+
+
 def summary_of(
     fitted: Inference, crowd: Crowd, gold: pd.Series | None, known: pd.Series | None, score: Path | None
 ) -> dict[str, Any]:

@@ -31,12 +31,13 @@ def diagnose(
 ) -> None:
     """Whom to trust, which tasks are hard, and how far the crowd agrees.
 
+    Workers who answer at random, press one button, say the opposite or copy
+    somebody are named, with the reason. Tasks are settled, outvoted (settled by
+    those who know), ambiguous (good workers differ) or undecided (another vote
+    will help). A vote is always judged by the other votes on its task:
+
       wisecrowd diagnose votes.csv
       wisecrowd diagnose votes.csv -o results
-
-    Workers who answer at random, press one button, say the opposite or copy somebody are named, with the reason. Tasks are
-    settled, ambiguous (good workers differ) or undecided (another vote will help). A vote is always judged by the
-    other votes on its task, and counts stand beside scores.
 
     Writes workers.csv, tasks.csv, confusion.csv (what is said when each class is true), copies.csv and run.json with -o.
     """  # fmt: skip
@@ -50,6 +51,7 @@ def diagnose(
     with reading.hushed(quiet=quiet):
         crowd = reading.read(votes)
     fitting.warn_of_look_alikes(crowd, votes)
+    fitting.warn_of_filled_votes(crowd)
     with watched(quiet=quiet):
         found = diagnosis(crowd)
         run: dict[str, Any] = {"crowd": found.overview, "votes": str(votes), **reading.recorded(votes)}

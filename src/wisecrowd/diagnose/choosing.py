@@ -104,6 +104,8 @@ def compare(
         try:
             said[name] = _foretold(method, votes, X, fold, folds)
         except WisecrowdError as error:
+            if methods is not None:  # what somebody named does not vanish without a word
+                raise InputError(f"{name} cannot be compared: {error}") from None
             refused[name] = str(error)
         seconds[name] = (time.perf_counter() - begun) / folds
     if not said:
@@ -117,11 +119,11 @@ def compare(
     return Comparison(table, tied, _disputed(answers), _agreement(answers), _sentence(table, tied, votes))
 
 
-def choose(crowd: Any, X: Any = None, *, methods: Sequence[Any] | None = None, random_state: int = 0) -> Inference:
-    """The method that foretells hidden votes best, fitted to all of them; see `compare`.
+def choose(crowd: Any, methods: Sequence[Any] | None = None, X: Any = None, *, random_state: int = 0) -> Inference:
+    """What `compare` says to use, fitted to all votes: of the methods that foretell hidden votes best, the first that is named.
 
     >>> from wisecrowd import simulate_crowd
-    >>> choose(simulate_crowd(n_tasks=100, labels_per_task=5).crowd, methods=["dawid-skene", "majority-vote"]).name
+    >>> choose(simulate_crowd(n_tasks=100, labels_per_task=5).crowd, ["dawid-skene", "majority-vote"]).name
     'dawid-skene'
     """
     found = compare(crowd, methods, X, random_state=random_state)
@@ -141,8 +143,10 @@ def _candidates(methods: Sequence[Any] | None, X: Any) -> dict[str, Inference]:
         method: Any = find(one)() if isinstance(one, str) else one
         if not isinstance(method, Aggregator | Learner) or method.numeric is True:
             raise UsageError(f"methods that infer classes are compared; got {one!r}")
-        if isinstance(method, Learner) and X is None:
-            raise UsageError(f"{method.name} learns from features; give them: compare(crowd, methods, X)")
+        if X is None and (isinstance(method, Learner) or method.uses_features):
+            raise UsageError(
+                f"{method.name} looks at features of tasks; give them: compare(crowd, methods, X), or --features X.npz"
+            )
         name = method.name if method.name not in found else repr(method)
         found[name] = method
     if len(found) < 1:
@@ -283,11 +287,14 @@ def _sentence(table: pd.DataFrame, tied: tuple[str, ...], crowd: Crowd) -> str:
     if len(table) == 1:
         return f"Only {best} was tried; a hidden vote has the probability {np.exp(row['log_likelihood']):.2f} (geometric mean)."
     if len(tied) == len(table):
-        return f"Use {best}; {hidden}, do not tell the methods apart, and it is the safest of them."
+        return f"Use {best}, the first of them: {hidden}, do not tell the methods apart."
     others = [name for name in tied if name != best]
     if others:
         them = ", ".join(others[:-1]) + (" and " if len(others) > 1 else "") + others[-1]
-        return f"Use {best}; by {hidden}, it cannot be told from {them}, and all others are behind."
+        return (
+            f"Use {best}: by {hidden}, it cannot be told from {them}, which stand behind it in the order of methods that were "
+            "right most often elsewhere; the others are behind by more than chance."
+        )
     second = table.index[1]
     gap = table.loc[second]
     return (

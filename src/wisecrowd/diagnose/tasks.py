@@ -124,6 +124,8 @@ class TaskDiagnosis:
         found[confident] = "settled"
         found[confident & (share <= 0.5)] = "outvoted"
         found[several & (self.misfit < MISFIT)] = "ambiguous"
+        if crowd.n_classes == 1:  # of course it is that one: a single vote has settled nothing
+            found[crowd.labels_per_task < 2] = "undecided"
         found[crowd.labels_per_task == 0] = "unlabelled"
         return found
 
