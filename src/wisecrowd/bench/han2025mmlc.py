@@ -80,8 +80,8 @@ def benchmark() -> Benchmark:
         remarks=(
             "Accuracy on the tasks that were labelled, of which nothing but features and votes is known: of a learner, what its "
             "classifier (the oracle of MMLC) says of them; *with votes* is what it says together with the votes on the task. "
-            "*Epochs* is how many hidden votes chose. Every learner as by default here, mean of five seeds. How far the chosen number "
-            "of epochs is from the best is in `han2025mmlc-epochs`.",
+            "*Epochs* is how many hidden votes chose. Every learner as by default here, mean of five seeds. How far the "
+            "chosen number of epochs is from the best is in `han2025mmlc-epochs`.",
         ),
         time_limit=1800,
     )  # fmt: skip
