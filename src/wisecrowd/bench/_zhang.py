@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from wisecrowd import metrics
 from wisecrowd._torch import need_torch
 from wisecrowd.bench._fashion import FILE, N_TRAIN, Filters, fashion, features_digest, images_file
+from wisecrowd.bench.annotmix2024 import SETTING
 from wisecrowd.bench.data import Stored, parts_of
 from wisecrowd.bench.entries import OfLearner, Portable, code_digest
 from wisecrowd.crowd import Crowd
@@ -83,6 +84,7 @@ TRAINING: dict[str, dict[str, Any]] = {
     "labelme": {"epochs": 200, "batch_size": 128},
     "labelme masked": {"epochs": 200, "batch_size": 128, "classifier": masked_layer},
     "music_genre": {"epochs": 200, "batch_size": 128, "learning_rate": 1e-3, "classifier": normed_layer},
+    "music two layers": SETTING | {"epochs": 200},
 }
 
 # ---------------------------------------------------------------------- data

@@ -21,6 +21,7 @@ def ccc(warmup: int | None = 10, **settings: object) -> Trained:
             "labelme": {"n_groups": 25, "gamma": 0.5, "warmup": 50},
             "labelme masked": {"n_groups": 25, "gamma": 0.5, "warmup": 50},
             "music_genre": {"n_groups": 20, "gamma": 0.3, "trusted": 160, "warmup": 50},
+            "music two layers": {"n_groups": 20, "gamma": 0.3, "trusted": 160, "warmup": 50},
         },
     )
 
@@ -71,9 +72,14 @@ REAL_TWICE = (
 )
 #: LabelMe with what stands for the paper's augmentation.
 MASKED = "LabelMe, masked"
+#: Music with the network and the steps of `annotmix2024`.
+DEEPER = "Music, two layers"
 NOTES: dict[str | tuple[str, str], str] = {
     **dict.fromkeys(PATTERN_SETS, FASHION),
     "LabelMe": REAL_TWICE,
+    DEEPER: "The network and the steps of `annotmix2024` (256 and 128 units with norms and dropout, RAdam along a cosine) for the "
+    "paper's 200 epochs; its ceiling is in that table. Tried because the paper's own network with its own steps gives CCC less "
+    "here than there: 70.2 % at last with a rate of .01, in two seeds. 50 and 100 epochs gave 70.4 and 71.0 %.",
     MASKED: "In the stead of the paper's ten augmented copies of every image, three in ten features, drawn anew, are hidden in "
     "each step; and there is no dropout in the network, as there is none in the paper's. Of shares of .3, .5 and .7, tried with "
     "two or three seeds, CrowdLayer came nearest to the paper with .3; with .5, CrowdLayer had 84.5 % at last and CCC 85.4 %, "
@@ -102,6 +108,8 @@ def published() -> dict[tuple[str, str, str], float]:
     found = published_table(_BEST, BEST) | published_table(_LAST, LAST)
     for method in ("CrowdLayer", "CCC", "clean"):
         found |= {(method, MASKED, figure): found[method, "LabelMe", figure] for figure in (BEST, LAST)}
+    for method in ("CrowdLayer", "CCC"):
+        found |= {(method, DEEPER, figure): found[method, "Music", figure] for figure in (BEST, LAST)}
     return {key: round(value / 100, 4) for key, value in found.items()}
 
 
@@ -118,10 +126,10 @@ def real(epochs: int | None = None) -> dict[str, Data]:
 
 
 def benchmark(n_tasks: int = FEW, seeds: int = 3) -> Benchmark:
-    """Seven methods on eight simulated crowds and three real ones, one of them twice.
+    """Seven methods on eight simulated crowds and three real ones, two of them twice.
 
     >>> len(benchmark().cells)
-    252
+    258
     """
     images = {name: Fashion(name, n_tasks=n_tasks, figures=(*FIGURES, GROUPS, AS_MANY)) for name in PATTERN_SETS}
     return Benchmark(
@@ -130,6 +138,7 @@ def benchmark(n_tasks: int = FEW, seeds: int = 3) -> Benchmark:
         entries=ENTRIES,
         data=real()
         | {MASKED: Real("labelme", "distinct", FIGURES, trained_as="labelme masked")}
+        | {DEEPER: Real("music_genre", "distinct", FIGURES, trained_as="music two layers")}
         | {"CIFAR-10N": Real("cifar10n", "distinct", FIGURES, aside=ASIDE, n_tasks=n_tasks)}
         | images,
         published=published(),
