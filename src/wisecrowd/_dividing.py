@@ -105,7 +105,7 @@ class Divisible:
         >>> Crowd.from_triples([("t1", "ann", "cat")]).only_observed().n_labels
         1
         """
-        return self.take(self.observed)
+        return self if bool(self.observed.all()) else self.take(self.observed)
 
     def without_workers(self) -> Self:
         """Forget who said what: one weighted row per (task, class) that somebody chose.

@@ -90,6 +90,21 @@ def align_features(features: Any, crowd: Crowd) -> NDArray[np.float64]:
     return rows
 
 
+def feature_rows(features: Any, crowd: Crowd) -> NDArray[np.float64]:
+    """A row of features, at least one number, for each of the crowd's tasks; see `align_features`.
+
+    >>> crowd = Crowd.from_triples([(0, "ann", 1), (1, "ann", 0)])
+    >>> feature_rows([1.0, 2.0], crowd)
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.InputError: a row of features for every task was wanted; got an array of shape (2,)
+    """
+    rows = align_features(features, crowd)
+    if rows.ndim < 2 or rows[:1].size == 0:
+        raise InputError(f"a row of features for every task was wanted; got an array of shape {rows.shape}")
+    return rows
+
+
 def in_task_order(features: Any, crowd: Crowd) -> Any:
     """The features as they are, but in the order of the crowd's tasks.
 

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import kernels
-from wisecrowd.align import align_features, as_numbers, encode_truth, in_task_order
+from wisecrowd.align import as_numbers, encode_truth, feature_rows, in_task_order
 from wisecrowd.crowd import Crowd, Pairs
 from wisecrowd.errors import DataWarning, InputError, NotConverged, UsageError, some
 from wisecrowd.method import Method as Method
@@ -239,9 +239,7 @@ class Learner(Inference):
                 f"{type(self).__name__} learns to tell classes apart, and these votes name only {only}; "
                 "name all classes when reading if nobody chose the others: classes=[...]"
             )
-        rows = align_features(X, votes)
-        if rows.ndim < 2 or rows[:1].size == 0:
-            raise InputError(f"a row of features for every task was wanted; got an array of shape {rows.shape}")
+        rows = feature_rows(X, votes)
         self._begin(votes)
         self.feature_shape_ = list(rows.shape[1:])
         self.feature_names_ = _names(X)

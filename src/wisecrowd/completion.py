@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.align import align_features
+from wisecrowd._bits import STEP, mixed, within_one
+from wisecrowd.align import feature_rows
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import InputError, UsageError, one_of, some
 from wisecrowd.method import Method
@@ -106,9 +107,7 @@ class Completer(Method):
             )
         if X is not None and not self.uses_features:
             raise UsageError(f"{type(self).__name__} does not look at features; leave X out")
-        rows = None if X is None else align_features(X, votes)
-        if rows is not None and (rows.ndim < 2 or rows[:1].size == 0):
-            raise InputError(f"a row of features for every task was wanted; got an array of shape {rows.shape}")
+        rows = None if X is None else feature_rows(X, votes)
         self._keep(votes)
         self._fit(votes, rows)
         self.fit_seconds_ = time.perf_counter() - begun
@@ -309,16 +308,11 @@ def _places(index: pd.Index | None, wanted: Any, what: str) -> NDArray[np.intp]:
 
 
 def _uniform(seed: int, task: NDArray[np.intp], worker: NDArray[np.intp]) -> NDArray[np.float64]:
-    """A number in [0, 1) for each (task, worker): a mixer of integers (SplitMix64) instead of a sequence."""
+    """A number in [0, 1) for each (task, worker): whatever else is drawn."""
     with np.errstate(over="ignore"):
-        state = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + (task.astype(np.uint64) << np.uint64(32))
+        state = np.uint64(seed) * STEP + (task.astype(np.uint64) << np.uint64(32))
         state = state + worker.astype(np.uint64) + np.uint64(0x632BE59BD9B4E019)
-        for _ in range(2):
-            state = state + np.uint64(0x9E3779B97F4A7C15)
-            state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            state = state ^ (state >> np.uint64(31))
-    return (state >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return within_one(mixed(mixed(state)))
 
 
 __all__ = ["CELLS", "Answers", "Completer"]

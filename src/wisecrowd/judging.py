@@ -336,9 +336,7 @@ def _completer(given: Any) -> Completer:
 
 
 def _fitted(completer: Completer, votes: Crowd, X: Any) -> Completer:
-    """A copy of the completer that was fitted; the one that was given stays as it is."""
-    copy: Completer = type(completer)(**completer.get_params(deep=False))
-    return copy.fit(votes, X if completer.uses_features else None)
+    return completer.unfitted().fit(votes, X if completer.uses_features else None)
 
 
 def _aggregators(given: Sequence[Any]) -> dict[str, Aggregator]:
@@ -361,8 +359,7 @@ def _known(truth: Any, crowd: Crowd) -> pd.Series:
 
 
 def _figures(aggregator: Aggregator, crowd: Crowd, X: Any, truth: pd.Series) -> dict[str, float]:
-    fresh = type(aggregator)(**aggregator.get_params(deep=False))
-    fitted = fresh.fit(crowd, X if aggregator.uses_features else None)
+    fitted = aggregator.unfitted().fit(crowd, X if aggregator.uses_features else None)
     return {
         "accuracy": metrics.accuracy(truth, fitted),
         "log_loss": metrics.log_loss(truth, fitted),

@@ -72,6 +72,15 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
                 setattr(self, outer, value)
         return self
 
+    def unfitted(self) -> Self:
+        """A method with the same parameters that has learnt nothing: whose it is may not want it fitted.
+
+        >>> from wisecrowd import MajorityVote
+        >>> MajorityVote(ties="first").unfitted()
+        MajorityVote(ties='first')
+        """
+        return type(self)(**self.get_params(deep=False))
+
     def __repr__(self) -> str:
         changed = [
             f"{field.name}={getattr(self, field.name)!r}"

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.align import align_features
+from wisecrowd.align import feature_rows
 from wisecrowd.base import Aggregator, Inference
 from wisecrowd.crowd import Crowd
 from wisecrowd.em import clamped, given_posterior
@@ -36,9 +36,7 @@ class FeatureAggregator(Aggregator):
                 f"{type(self).__name__} looks at the features of tasks as well as at votes; give it both, "
                 "fit(crowd, X), with X a table indexed by task"
             )
-        rows = align_features(X, crowd)
-        if rows.ndim < 2 or rows[:1].size == 0:
-            raise InputError(f"a row of features for every task was wanted; got an array of shape {rows.shape}")
+        rows = feature_rows(X, crowd)
         informed = crowd.votes.sum(axis=1) > 0
         if clamp is not None:
             informed |= clamp >= 0
@@ -71,7 +69,6 @@ def first_answers(
     method = find(aggregator)() if isinstance(aggregator, str) else aggregator
     if not isinstance(method, Aggregator) or method.numeric:
         raise UsageError(f"aggregator must be one that chooses between classes, or its name; got {aggregator!r}")
-    method = type(method)(**method.get_params(deep=False))  # whose it is may not want it fitted
     if method.needs_workers and not crowd.has_workers:
         raise InputError(
             f"{method.name} must know who cast each vote, and this crowd has no worker ids; "
@@ -82,4 +79,4 @@ def first_answers(
         gold = np.flatnonzero(clamp >= 0)
         known = pd.Series(crowd.classes[clamp[gold]], index=crowd.tasks[gold])
     given = pd.DataFrame(X, index=crowd.tasks) if method.uses_features else None
-    return np.array(method.fit(crowd, given, truth=known).posterior_, dtype=np.float64)
+    return np.array(method.unfitted().fit(crowd, given, truth=known).posterior_, dtype=np.float64)

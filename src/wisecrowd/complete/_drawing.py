@@ -11,24 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd._bits import Keys, mixed, within_one
 from wisecrowd.crowd import Crowd
-
-Keys = NDArray[np.uint64]
-
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-
-
-def mixed(state: Keys) -> Keys:
-    """Numbers that look unrelated, one for each number (the mixer of SplitMix64).
-
-    >>> mixed(np.arange(2, dtype=np.uint64)).tolist()
-    [16294208416658607535, 10451216379200822465]
-    """
-    with np.errstate(over="ignore"):
-        state = state + _STEP
-        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return state ^ (state >> np.uint64(31))
 
 
 def keys_of_rows(X: NDArray[np.float64]) -> Keys:
@@ -71,4 +55,4 @@ def uniform(seed: int, *keys: Any) -> NDArray[np.float64]:
     state = mixed(np.asarray(seed % 2**64, dtype=np.uint64))
     for key in keys:
         state = mixed(state ^ mixed(np.asarray(key, dtype=np.uint64)))
-    return (state >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return within_one(state)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd._bits import Keys
 from wisecrowd._torch import need_torch
-from wisecrowd.complete._drawing import Keys, uniform
+from wisecrowd.complete._drawing import uniform
 
 if TYPE_CHECKING:
     from torch import Tensor

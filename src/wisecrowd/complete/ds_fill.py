@@ -42,7 +42,7 @@ class DSFill(Completer):
         kind: Any = find(self.aggregator)() if isinstance(self.aggregator, str) else self.aggregator
         if not isinstance(kind, Aggregator) or kind.numeric:
             raise UsageError(f"aggregator must be one of classes, such as 'dawid-skene'; got {self.aggregator!r}")
-        fitted = type(kind)(**kind.get_params(deep=False)).fit(crowd)
+        fitted = kind.unfitted().fit(crowd)
         self.posterior_, self.confusion_ = fitted.posterior_, fitted.confusion_
 
     def _said(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:

@@ -72,8 +72,7 @@ class MMLCFill(Completer):
         assert X is not None
         kind: Any = find("mmlc")(random_state=self.random_state) if self.learner is None else self.learner  # type: ignore[call-arg]
         votes = crowd._replace(np.arange(crowd.n_labels), tasks_given=True)  # as rows are in the order of its tasks
-        # A copy, so that the learner that was given stays as it was, and may be given again.
-        self.learner_: Learner = type(kind)(**kind.get_params(deep=False)).fit(X, votes)
+        self.learner_: Learner = kind.unfitted().fit(X, votes)
         self.features_ = X
 
     def _said(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:

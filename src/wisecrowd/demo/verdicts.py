@@ -62,7 +62,7 @@ def judge(crowd: Crowd, fitted: Aggregator) -> list[Verdict]:
     }
     if verdicts:
         crowd = crowd.select_workers([worker for worker in work if worker not in verdicts])
-        fitted = type(fitted)(**fitted.get_params(deep=False)).fit(crowd)
+        fitted = fitted.unfitted().fit(crowd)
     verdicts |= {verdict.worker: verdict for verdict in _judge_alone(crowd, fitted)}
     return [verdicts[worker] for worker in work]
 

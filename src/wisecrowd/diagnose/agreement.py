@@ -193,7 +193,7 @@ def cohen_kappas(crowd: Any, *, min_common: int = 1) -> pd.DataFrame:
 
 def _real(crowd: Any) -> Crowd:
     votes: Crowd = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd)
-    return votes if bool(votes.observed.all()) else votes.only_observed()
+    return votes.only_observed()
 
 
 def _classes_only(crowd: Crowd) -> Crowd:

@@ -155,7 +155,7 @@ def _candidates(methods: Sequence[Any] | None, X: Any) -> dict[str, Inference]:
 
 
 def _fit(method: Inference, crowd: Crowd, X: Any) -> Inference:
-    fresh: Any = type(method)(**method.get_params(deep=False))
+    fresh: Any = method.unfitted()
     with warnings.catch_warnings():
         for kind in (NotConverged, DataWarning):  # what is wrong with a crowd is for `examine` to say, once
             warnings.simplefilter("ignore", kind)

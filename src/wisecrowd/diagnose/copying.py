@@ -119,7 +119,7 @@ def _met(crowd: Crowd, fitted: ConfusionEM, first: NDArray[np.int64], second: ND
     parts: list[tuple[NDArray[Any], ...]] = []
     for worker in np.unique(second):
         rest = crowd.take(crowd._worker_codes != worker)
-        model: ConfusionEM = type(fitted)(**fitted.get_params(deep=False))
+        model = fitted.unfitted()
         with warnings.catch_warnings():
             for kind in (NotConverged, DataWarning):  # it is a means, and nobody's result
                 warnings.simplefilter("ignore", kind)
