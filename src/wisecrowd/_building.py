@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd import vocabulary as vocab
 from wisecrowd._rows import Duplicates
+from wisecrowd._times import read_times
 from wisecrowd.errors import InputError, one_of, some
 
 Missing: TypeAlias = Literal["error", "drop"]
@@ -35,6 +36,7 @@ class Buildable:
         label: str = "label",
         weight: str | None = None,
         observed: str | None = None,
+        time: str | None = None,
         tasks: Vocabulary = None,
         workers: Vocabulary = None,
         classes: Vocabulary = None,
@@ -46,7 +48,8 @@ class Buildable:
 
         ``tasks``, ``workers`` and ``classes`` fix the vocabularies and their order, and may name what nobody
         labelled or used. ``worker=None`` reads a crowd without worker ids; ``numeric=True`` reads labels as numbers.
-        ``weight`` and ``observed`` name columns, too: how much a vote counts, and whether anybody cast it.
+        ``weight``, ``observed`` and ``time`` name columns, too: how much a vote counts, whether anybody cast it, and when (a date,
+        text such as 2024-05-31 14:00, or seconds since 1970; it may be missing).
 
         >>> from wisecrowd import Crowd
         >>> frame = pd.DataFrame({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": ["x", "y", "y"]})
@@ -55,8 +58,9 @@ class Buildable:
         """
         one_of("missing", missing, ("error", "drop"))
         columns = [name for name in (task, worker, label, weight, observed) if name is not None]
-        table = as_table(frame, columns)
-        absent = [name for name in columns if name not in table.column_names]
+        wanted = columns if time is None else [*columns, time]
+        table = as_table(frame, wanted)
+        absent = [name for name in wanted if name not in table.column_names]
         if absent:
             there = frame.columns if isinstance(frame, pd.DataFrame) else table.column_names
             raise InputError(
@@ -84,6 +88,7 @@ class Buildable:
             classes=class_index,
             weight=None if weight is None else _numbers(table[weight]),
             observed=None if observed is None else _marks(table[observed]),
+            time=None if time is None else read_times(table[time]),
             duplicates=duplicates if worker is not None else "keep",
             tasks_given=tasks is not None,
         )

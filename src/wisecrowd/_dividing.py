@@ -205,6 +205,7 @@ class Divisible:
             tasks=tasks, workers=workers, classes=classes,
             weight=np.concatenate([c.weight for c in crowds]) if any(c.is_weighted for c in crowds) else None,
             observed=np.concatenate([c.observed for c in crowds]),
+            time=np.concatenate([c.time for c in crowds]) if any(c.has_times for c in crowds) else None,
             duplicates=duplicates if first.has_workers else "keep",
             tasks_given=all(crowd.tasks_given for crowd in crowds) and tasks is first.tasks,
         )  # fmt: skip
@@ -218,7 +219,7 @@ class Divisible:
         >>> Crowd.joined(crowd.shards(3)) == crowd
         True
         """
-        columns = [_Column(default) for default in (None, None, None, 1.0, True)]
+        columns = [_Column(default) for default in (None, None, None, 1.0, True, np.nan)]
         tasks: list[pd.Index] = []
         first: Self | None = None
         n_before = 0
@@ -251,6 +252,7 @@ class Divisible:
             "classes": self.classes,
             "weight": None if kept.weight is None else kept.weight[rows],
             "observed": None if kept.observed is None else kept.observed[rows],
+            "time": None if kept.time is None else kept.time[rows],
             "duplicates": "keep",  # what was accepted once is not judged again
             "tasks_given": self.tasks_given,
         }

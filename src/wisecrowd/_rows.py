@@ -25,6 +25,7 @@ class Rows(NamedTuple):
     label: NDArray[Any]
     weight: NDArray[np.float64] | None
     observed: NDArray[np.bool_] | None
+    time: NDArray[np.float64] | None = None
 
     def take(self, order: NDArray[Any]) -> Rows:
         """Some rows, in some order."""
@@ -49,7 +50,7 @@ class Rows(NamedTuple):
             return rows.take(np.flatnonzero(np.append(~same, True)))
         # Rows that are kept together must not betray the order in which they came.
         keys = (rows.label, rows.worker, rows.task)
-        order = np.lexsort([key for key in (rows.observed, rows.weight, *keys) if key is not None])
+        order = np.lexsort([key for key in (rows.time, rows.observed, rows.weight, *keys) if key is not None])
         rows = rows.take(order)
         if duplicates == "distinct":
             rows = rows.take(np.flatnonzero(np.append(True, ~_repeats(*(key[order] for key in keys)))))

@@ -194,6 +194,7 @@ class Completer(Method):
         self.classes_ = as_index(votes.classes)
         self.vote_task_, self.vote_worker_, self.vote_label_ = votes.task, votes.worker, votes.label
         self.vote_weight_ = votes.weight if votes.is_weighted else np.empty(0)
+        self.vote_time_ = votes.time if votes.has_times else np.empty(0)
         self.tasks_given_ = votes.tasks_given
         vars(self).pop("_crowd", None)
 
@@ -204,7 +205,7 @@ class Completer(Method):
         return Crowd(
             self.vote_task_, self.vote_worker_, self.vote_label_, weight=self.vote_weight_ if len(self.vote_weight_) else None,
             tasks=self.task_index_, workers=self.worker_index_, classes=self.classes_, duplicates="keep",
-            tasks_given=self.tasks_given_,
+            time=self.vote_time_ if len(self.vote_time_) else None, tasks_given=self.tasks_given_,
         )  # fmt: skip
 
     @property
@@ -269,7 +270,8 @@ class Completer(Method):
             np.concatenate([piece.task, task]), np.concatenate([piece._worker_codes, worker]),
             np.concatenate([piece.label, label]), weight=np.concatenate([piece.weight, weight]),
             observed=np.repeat([True, False], [piece.n_labels, len(task)]), duplicates="keep",
-            tasks=piece.tasks, workers=piece.workers, classes=piece.classes, tasks_given=piece.tasks_given,
+            time=np.concatenate([piece.time, np.full(len(task), np.nan)]), tasks_given=piece.tasks_given,
+            tasks=piece.tasks, workers=piece.workers, classes=piece.classes,
         )  # fmt: skip
 
     def _cells(self, votes: Crowd) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -15,6 +15,7 @@ from wisecrowd import vocabulary as vocab
 from wisecrowd._building import Buildable, Vocabulary, as_table
 from wisecrowd._dividing import Divisible
 from wisecrowd._rows import Duplicates, Rows, as_codes, as_marks, as_weights, counting_order
+from wisecrowd._times import as_stamps, as_times
 from wisecrowd.errors import UsageError, one_of
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class Crowd(Buildable, Divisible):
         classes: Vocabulary,
         weight: ArrayLike | None = None,
         observed: ArrayLike | None = None,
+        time: ArrayLike | None = None,
         duplicates: Duplicates = "error",
         tasks_given: bool = True,
     ) -> None:
@@ -105,6 +107,7 @@ class Crowd(Buildable, Divisible):
             np.array(label, dtype=np.float64) if self.classes is None else as_codes(label, len(self.classes), "label"),
             as_weights(weight),
             as_marks(observed),
+            as_times(time),
         )
         rows = rows.sorted(len(self.tasks), self._n_workers, duplicates, self._name_duplicates)
         self._hold(rows)
@@ -167,6 +170,16 @@ class Crowd(Buildable, Divisible):
     def observed(self) -> NDArray[np.bool_]:
         """True for a vote somebody cast, False for one that a completer filled in."""
         return np.broadcast_to(np.True_, self.n_labels) if self._observed is None else self._observed
+
+    @property
+    def has_times(self) -> bool:
+        """Whether it is known of some votes when they were cast."""
+        return self._time is not None
+
+    @property
+    def time(self) -> NDArray[np.float64]:
+        """When each vote was cast, in seconds since 1970 (UTC); NaN where nobody knows."""
+        return np.broadcast_to(np.float64(np.nan), self.n_labels) if self._time is None else self._time
 
     @property
     def _n_workers(self) -> int:
@@ -239,12 +252,14 @@ class Crowd(Buildable, Divisible):
             sha.update(b"-" if index is None else pd.util.hash_array(index.to_numpy(dtype=object)).tobytes())
         for array in (self.task, self.worker, self.label, self._weight, self._observed):
             sha.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+        if self._time is not None:  # most crowds have no times, and keep the digests that they always had
+            sha.update(np.ascontiguousarray(self._time).tobytes())
         return sha.hexdigest()
 
     # ------------------------------------------------------------------ out again
 
     def to_frame(self) -> pd.DataFrame:
-        """The votes as a long table: task, worker, label, and weight and observed where they say something.
+        """The votes as a long table: task, worker, label, and weight, observed and time where they say something.
 
         >>> Crowd.from_triples([("t1", "ann", "cat")]).to_frame().to_dict("records")
         [{'task': 't1', 'worker': 'ann', 'label': 'cat'}]
@@ -257,6 +272,8 @@ class Crowd(Buildable, Divisible):
             columns["weight"] = self._weight
         if self._observed is not None:
             columns["observed"] = self._observed
+        if self._time is not None:
+            columns["time"] = as_stamps(self._time).to_pandas()
         return pd.DataFrame(columns)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -287,14 +304,14 @@ class Crowd(Buildable, Divisible):
 
     def _hold(self, rows: Rows) -> None:
         """Keep rows that are in order; nobody may change them from here on."""
-        self.task, self.worker, self.label, self._weight, self._observed = rows
+        self.task, self.worker, self.label, self._weight, self._observed, self._time = rows
         for array in rows:
             if array is not None:
                 array.setflags(write=False)
 
     @property
     def _rows(self) -> Rows:
-        return Rows(self.task, self.worker, self.label, self._weight, self._observed)
+        return Rows(self.task, self.worker, self.label, self._weight, self._observed, self._time)
 
     @property
     def _worker_codes(self) -> NDArray[np.int32]:

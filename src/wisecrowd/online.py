@@ -90,10 +90,7 @@ def in_classes_of(method: ConfusionEM, crowd: Crowd) -> Crowd:
             f"the new votes name classes that the fit did not know: {some(crowd.classes[place < 0])}; "
             f"it knows {some(method.classes_, 8)}. Name all classes when reading the first votes: classes=[...]"
         )
-    return Crowd(
-        crowd.task, crowd.worker, place[crowd.label], tasks=crowd.tasks, workers=crowd.workers, classes=method.classes_,
-        weight=crowd.weight, observed=crowd.observed, duplicates="keep", tasks_given=crowd.tasks_given,
-    )  # fmt: skip
+    return crowd._replace(np.arange(crowd.n_labels), label=place[crowd.label], classes=method.classes_)
 
 
 class History(NamedTuple):

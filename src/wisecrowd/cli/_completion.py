@@ -52,7 +52,9 @@ class Found:
         """What to write, by name; the votes are made while they are written."""
         from wisecrowd.io.pieces import write_pieces
 
-        files: dict[str, pd.DataFrame | Writer] = {name: lambda path: write_pieces(self.counted(fitted.stream()), path)}
+        files: dict[str, pd.DataFrame | Writer] = {
+            name: lambda path: write_pieces(self.counted(fitted.stream()), path, times=len(fitted.vote_time_) > 0)
+        }
         if self.judged is not None:
             files[fitting.JUDGED] = self.judged.table.round(6).reset_index()
         if self.scored is not None:

@@ -43,6 +43,7 @@ class Reading:
     worker: Annotated[str | None, _column("worker", "Column of the worker ids.")] = None
     label: Annotated[str | None, _column("label", "Column of the labels.")] = None
     weight: Annotated[str | None, _column("weight", "Column of how much a vote counts.")] = None
+    time: Annotated[str | None, _column("time", "Column of when a vote was cast.")] = None
     no_workers: Annotated[bool, flag("--no-workers", panel=PANEL, help="Nobody knows who said what.")] = False
     numeric: Annotated[bool, flag("--numeric", panel=PANEL, help="Labels are numbers.")] = False
     classes: Annotated[
@@ -81,6 +82,7 @@ class Reading:
             "worker": False if self.no_workers else self.worker,
             "label": self.label,
             "weight": self.weight,
+            "time": self.time,
             "numeric": self.numeric,
             "classes": None if self.classes is None else [name.strip() for name in self.classes.split(",")],
             "duplicates": self.duplicates,
@@ -104,7 +106,8 @@ class Reading:
     def hushed(self, *, quiet: bool) -> Iterator[None]:
         """Read without notes on columns that the user named, for he knows; with no notes at all if it is to be quiet."""
         named = tuple(
-            f"read {getattr(self, role)!r} as the {role} column" for role in ("task", "worker", "label", "weight")
+            f"read {getattr(self, role)!r} as the {role} column"
+            for role in ("task", "worker", "label", "weight", "time")
         )
 
         def worth_saying(note: logging.LogRecord) -> bool:

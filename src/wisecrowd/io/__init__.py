@@ -25,6 +25,7 @@ def read(
     worker: str | Literal[False] | None = None,
     label: str | None = None,
     weight: str | None = None,
+    time: str | Literal[False] | None = None,
     tasks: Vocabulary = None,
     workers: Vocabulary = None,
     classes: Vocabulary = None,
@@ -35,10 +36,11 @@ def read(
     """Read the votes in a file or folder.
 
     The format is guessed from name and content unless ``format`` names it (see :func:`formats`). ``task``, ``worker``,
-    ``label`` and ``weight`` name the columns of a table; without them, names that other tools use are recognised.
-    ``worker=False`` reads votes of which nobody knows who cast them. ``tasks``, ``workers`` and ``classes`` fix the
-    vocabularies; ``numeric=True`` reads labels as numbers; ``duplicates`` and ``missing`` say what to do with a worker's
-    second vote on a task, and with rows that lack something (see :meth:`wisecrowd.Crowd.from_frame`).
+    ``label``, ``weight`` and ``time`` name the columns of a table; without them, names that other tools use are recognised.
+    ``worker=False`` reads votes of which nobody knows who cast them, ``time=False`` leaves the time out.
+    ``tasks``, ``workers`` and ``classes`` fix the vocabularies; ``numeric=True`` reads labels as numbers; ``duplicates`` and
+    ``missing`` say what to do with a worker's second vote on a task, and with rows that lack something (see
+    :meth:`wisecrowd.Crowd.from_frame`).
 
     >>> _ = Path("votes.csv").write_text("question,worker,answer\\n1,ann,cat\\n1,bob,dog\\n2,ann,cat\\n")
     >>> read("votes.csv")
@@ -50,6 +52,7 @@ def read(
         worker=worker,
         label=label,
         weight=weight,
+        time=time,
         tasks=tasks,
         workers=workers,
         classes=classes,

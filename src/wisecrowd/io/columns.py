@@ -17,6 +17,18 @@ _LABEL = ("label", "labels", "answer", "rating", "value", "annotation", "respons
           "workerlabel", "choice")  # fmt: skip
 _TRUTH = ("truth", "gold", "goldlabel", "truelabel", "true", "groundtruth", "gt", "goldstandard", "goldanswer",
           "trueclass", "correct", "correctanswer", "expert")  # fmt: skip
+#: Columns that say when a vote was cast, the plainest first; "time" alone may as well say how long it took.
+_TIME = (
+    "timestamp",
+    "time",
+    "datetime",
+    "submittime",
+    "submittedat",
+    "completedat",
+    "annotatedat",
+    "createdat",
+    "updatedat",
+)
 
 #: For each role, groups of names in order of preference; within a group no name is better than another.
 ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -25,6 +37,16 @@ ROLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "label": (_LABEL[:1], _LABEL),
     "truth": (_TRUTH[:1], _TRUTH, (*_LABEL, "class", "category", "target")),
 }
+
+
+def time_column(names: Sequence[str]) -> str | None:
+    """The column that seems to say when votes were cast, if there is one: nobody is asked for it, so one is preferred.
+
+    >>> time_column(["task", "updated_at", "created_at"])
+    'created_at'
+    """
+    found = [name for plainest in _TIME for name in names if plain(name) == plainest]
+    return found[0] if found else None
 
 
 def find_column(names: Sequence[str], role: str, given: str | None = None) -> str:

@@ -66,11 +66,8 @@ class Features:
             )
         if self.rows.ndim == 2:
             return self.table, crowd
-        same = Crowd(
-            crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks, workers=crowd.workers, classes=crowd.classes,
-            weight=crowd.weight if crowd.is_weighted else None, observed=crowd.observed, duplicates="keep",
-        )  # fmt: skip  # the order of its tasks is beyond doubt now
-        return self.rows[place], same
+        # The order of its tasks is beyond doubt now.
+        return self.rows[place], crowd._replace(np.arange(crowd.n_labels), tasks_given=True)
 
 
 def read_features(path: str | os.PathLike[str], *, task: str | None = None) -> Features:

@@ -46,6 +46,7 @@ class Options:
     worker: str | Literal[False] | None = None
     label: str | None = None
     weight: str | None = None
+    time: str | Literal[False] | None = None
     tasks: Vocabulary = None
     workers: Vocabulary = None
     classes: Vocabulary = None
@@ -62,7 +63,7 @@ class Options:
 class Votes:
     """Votes as a file tells them, before anything is judged.
 
-    ``table`` has the columns ``task``, ``label`` and, where they are known, ``worker``, ``weight`` and ``observed``;
+    ``table`` has the columns ``task``, ``label`` and, where they are known, ``worker``, ``weight``, ``observed`` and ``time``;
     the vocabularies are there when the format says more than the rows do, such as tasks that nobody labelled.
 
     >>> votes = Votes(table=pa.table({"task": ["t1"], "worker": ["ann"], "label": ["cat"]}))
@@ -98,13 +99,14 @@ class Votes:
         return ("row", list(rows)) if lines is None else ("line", lines)
 
     def complete(self) -> Votes:
-        """The votes in rows that have a value in every column; they still know their lines.
+        """The votes in rows that have a value in every column, but for the time; they still know their lines.
 
         >>> table = pa.table({"task": ["a", None, "b"], "label": [1.0, 2.0, 3.0]})
         >>> Votes(table=table, lines=lambda rows: [row + 2 for row in rows]).complete().where([1])
         'line 4'
         """
-        holes = np.logical_or.reduce([vocab.missing_mask(column) for column in self.table.columns])
+        needed = [name for name in self.table.column_names if name != "time"]
+        holes = np.logical_or.reduce([vocab.missing_mask(self.table[name]) for name in needed])
         if not holes.any():
             return self
         kept, lines = np.flatnonzero(~holes), self.lines
@@ -135,6 +137,7 @@ class Votes:
             worker="worker" if "worker" in table.column_names else None,
             weight="weight" if "weight" in table.column_names else None,
             observed="observed" if "observed" in table.column_names else None,
+            time="time" if "time" in table.column_names else None,
             numeric=numeric,
             duplicates=options.duplicates,
             **given,

@@ -171,11 +171,19 @@ def _write(crowd: Crowd, path: Path) -> None:
         raise InputError("JSON has no word for infinity; write this crowd as Parquet")
     with atomic_path(path) as unfinished, pa.output_stream(str(unfinished)) as stream:
         for portion in text_portions(crowd, _quoted):
+            if crowd.has_times:
+                portion = _with_quoted_times(portion)
             parts: list[Any] = []
             for name, column in zip(portion.column_names, portion.columns, strict=True):
                 parts += [f'{", " if parts else "{"}"{name}": ', column.cast(pa.string())]
             lines = pc.binary_join_element_wise(*parts, "}\n", "")
             stream.write("".join(lines.to_pylist()).encode("utf-8"))
+
+
+def _with_quoted_times(portion: pa.Table) -> pa.Table:
+    stamps = portion["time"].cast(pa.string())
+    quoted = pc.binary_join_element_wise('"', stamps, '"', "", null_handling="emit_null")
+    return portion.set_column(portion.column_names.index("time"), "time", pc.fill_null(quoted, "null"))
 
 
 def _quoted(ids: pa.Array) -> pa.Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,8 +17,10 @@ from wisecrowd.errors import UsageError
 from wisecrowd.io.tables import text_portions, votes_table
 
 
-def write_pieces(pieces: Iterable[Crowd], path: str | os.PathLike[str]) -> None:
+def write_pieces(pieces: Iterable[Crowd], path: str | os.PathLike[str], *, times: bool = False) -> None:
     """Write pieces of a crowd to one CSV, TSV or Parquet file, with weight and observed; it appears whole or not at all.
+
+    With ``times``, votes have a time as well, also in pieces where none is known.
 
     >>> from wisecrowd import read
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t3", "bob", "dog")])
@@ -29,7 +31,8 @@ def write_pieces(pieces: Iterable[Crowd], path: str | os.PathLike[str]) -> None:
     target = Path(path)
     if target.suffix not in (".csv", ".tsv", ".parquet"):
         raise UsageError(f"cannot tell from the name of {target} what to write; end it in .csv, .tsv or .parquet")
-    tables = _in_parquet(pieces) if target.suffix == ".parquet" else _in_text(pieces)
+    also = ("weight", "observed", "time") if times else ("weight", "observed")
+    tables = _in_parquet(pieces, also) if target.suffix == ".parquet" else _in_text(pieces, also)
     try:
         first = next(tables)
     except StopIteration:
@@ -42,14 +45,14 @@ def write_pieces(pieces: Iterable[Crowd], path: str | os.PathLike[str]) -> None:
             write(table)
 
 
-def _in_text(pieces: Iterable[Crowd]) -> Iterator[pa.Table]:
+def _in_text(pieces: Iterable[Crowd], also: Collection[str]) -> Iterator[pa.Table]:
     for piece in pieces:
-        yield from text_portions(piece, lambda ids: ids.cast(pa.string()), whole=True)
+        yield from text_portions(piece, lambda ids: ids.cast(pa.string()), also=also)
 
 
-def _in_parquet(pieces: Iterable[Crowd]) -> Iterator[pa.Table]:
+def _in_parquet(pieces: Iterable[Crowd], also: Collection[str]) -> Iterator[pa.Table]:
     for piece in pieces:
-        yield votes_table(piece, whole=True)
+        yield votes_table(piece, also=also)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from wisecrowd._distinct import distinct
+from wisecrowd._times import as_stamps, counts_something, read_times
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import InputError, some
-from wisecrowd.io.columns import find_columns
+from wisecrowd.io.columns import find_columns, time_column
 from wisecrowd.io.formats import Options, Truth, Votes
 from wisecrowd.io.numerals import numbers
 
@@ -33,6 +34,9 @@ class Columns:
     label: str
     weight: str | None
     observed: str | None
+    time: str | None = None
+    time_given: bool = False
+    """Whether somebody named the time column; if not, it may be something else."""
 
     @classmethod
     def choose(cls, names: Sequence[str], options: Options) -> Columns:
@@ -41,19 +45,23 @@ class Columns:
         wanted = {"task": options.task, "worker": options.worker, "label": options.label, "weight": weight}
         left_out = {"worker": options.worker is False, "weight": weight is None}
         found = find_columns(names, {role: name or None for role, name in wanted.items() if not left_out.get(role)})
+        named = find_columns(names, {"time": options.time})["time"] if options.time else None
+        taken = {*found.values(), "observed"}
         return cls(
             task=found["task"],
             worker=found.get("worker"),
             label=found["label"],
             weight=found.get("weight"),
             observed="observed" if "observed" in names else None,
+            time=None if options.time is False else named or time_column([name for name in names if name not in taken]),
+            time_given=named is not None,
         )
 
     @property
     def roles(self) -> dict[str, str]:
         """Role -> column, for the roles that are played."""
         found = {"task": self.task, "worker": self.worker, "label": self.label}
-        found |= {"weight": self.weight, "observed": self.observed}
+        found |= {"weight": self.weight, "observed": self.observed, "time": self.time}
         return {role: name for role, name in found.items() if name is not None}
 
     def votes(self, table: pa.Table, lines: Callable[[Sequence[int]], list[int] | None] | None = None) -> Votes:
@@ -69,7 +77,25 @@ class Columns:
                 notes.append("left out the column 'observed', which does not hold true and false")
             else:
                 columns["observed"] = observed
+        if "time" in columns:
+            seconds = self._times(columns.pop("time"), Votes(table=table, lines=lines).where)
+            if seconds is None:
+                notes = [note for note in notes if not note.endswith("as the time column")]
+                notes.append(f"left out the column {self.time!r}, which does not say when votes were cast")
+            else:
+                columns["time"] = pa.chunked_array([seconds])
         return Votes(table=pa.table(columns), notes=tuple(notes), lines=lines)
+
+    def _times(self, column: pa.ChunkedArray, where: Callable[[Sequence[int]], str]) -> pa.Array | None:
+        """Seconds since 1970; None if nobody said that it is times, and it is not."""
+        try:
+            seconds = read_times(column, where)
+        except InputError:
+            if self.time_given:
+                raise
+            return None
+        mistaken = not self.time_given and counts_something(column, seconds)
+        return None if mistaken else pa.array(seconds)
 
 
 def coded(column: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
@@ -104,10 +130,10 @@ def truth_frame(table: pa.Table, task: str, truth: str, split: str | None) -> Tr
     return frame.set_index("task")
 
 
-def votes_table(crowd: Crowd, *, whole: bool = False) -> pa.Table:
+def votes_table(crowd: Crowd, *, also: Collection[str] = ()) -> pa.Table:
     """The votes of a crowd as an Arrow table whose ids are dictionaries, so that no text is repeated.
 
-    A ``whole`` one has weight and observed also where they say nothing: pieces of one file must be alike.
+    Some columns are ``also`` there where they say nothing: pieces of one file must be alike.
 
     >>> votes_table(Crowd.from_triples([("t1", "ann", "cat")])).to_pylist()
     [{'task': 't1', 'worker': 'ann', 'label': 'cat'}]
@@ -119,21 +145,25 @@ def votes_table(crowd: Crowd, *, whole: bool = False) -> pa.Table:
         columns["label"] = pa.array(crowd.label)
     else:
         columns["label"] = pa.DictionaryArray.from_arrays(pa.array(crowd.label), _ids(crowd.classes, "class"))
-    if whole or crowd.is_weighted:
+    if "weight" in also or crowd.is_weighted:
         columns["weight"] = pa.array(crowd.weight)
-    if whole or not crowd.observed.all():
+    if "observed" in also or not crowd.observed.all():
         columns["observed"] = pa.array(crowd.observed)
+    if "time" in also or crowd.has_times:
+        columns["time"] = as_stamps(crowd.time)
     return pa.table(columns)
 
 
-def text_portions(crowd: Crowd, write: Callable[[pa.Array], pa.Array], *, whole: bool = False) -> Iterator[pa.Table]:
+def text_portions(
+    crowd: Crowd, write: Callable[[pa.Array], pa.Array], *, also: Collection[str] = ()
+) -> Iterator[pa.Table]:
     """The votes in portions whose ids are text; ``write`` says how each id of a vocabulary is written.
 
     >>> crowd = Crowd.from_triples([(1, "ann", True)])
     >>> [portion.to_pylist() for portion in text_portions(crowd, lambda ids: ids.cast(pa.string()))]
     [[{'task': '1', 'worker': 'ann', 'label': 'true'}]]
     """
-    table = votes_table(crowd, whole=whole)
+    table = votes_table(crowd, also=also)
     columns = [
         pa.DictionaryArray.from_arrays(column.chunk(0).indices, write(column.chunk(0).dictionary))
         if pa.types.is_dictionary(column.type)

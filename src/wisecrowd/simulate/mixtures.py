@@ -197,11 +197,8 @@ def one_worker_per_label(crowd: Crowd) -> Crowd:
     >>> one_worker_per_label(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")]))
     Crowd(2 labels: 2 tasks x 2 workers, 2 classes, 1.0 labels/task)
     """
-    return Crowd(
-        crowd.task, np.arange(crowd.n_labels, dtype=np.int32), crowd.label, tasks=crowd.tasks,
-        workers=ids("w", crowd.n_labels), classes=crowd.classes, weight=crowd.weight if crowd.is_weighted else None,
-        observed=crowd.observed, tasks_given=crowd.tasks_given,
-    )  # fmt: skip
+    everyone = np.arange(crowd.n_labels, dtype=np.int32)
+    return crowd._replace(everyone, worker=everyone, workers=ids("w", crowd.n_labels))
 
 
 def _labelled(
