@@ -23,12 +23,15 @@ from wisecrowd.errors import NotConverged, UsageError
 _GRID = 101
 
 
-def worker_intervals(fitted: ConfusionEM, crowd: Crowd, *, level: float = 0.9) -> pd.DataFrame:
+def worker_intervals(
+    fitted: ConfusionEM, crowd: Crowd, *, level: float = 0.9, others: NDArray[np.float64] | None = None
+) -> pd.DataFrame:
     """Accuracy of each worker with a credible interval: columns n_labels, accuracy, low, high.
 
     The accuracy a of a worker has the posterior p(a) ∝ Beta(a) Π_i [a·u_i + (1 − a)·v_i], where u_i is the probability,
     by the other votes, that the worker's answer on task i is right, and v_i = (1 − u_i) / (K − 1) that it is one
-    particular error; it is integrated on a grid. The Beta prior is the method's own pseudo-votes.
+    particular error; it is integrated on a grid. The Beta prior is the method's own pseudo-votes. ``others`` are the posteriors
+    by the other votes, from `leave_one_out`, where they are at hand.
 
     >>> from wisecrowd import DawidSkene, simulate_crowd
     >>> made = simulate_crowd(n_tasks=200, n_workers=8, n_classes=3, labels_per_task=4, random_state=0)
@@ -38,7 +41,8 @@ def worker_intervals(fitted: ConfusionEM, crowd: Crowd, *, level: float = 0.9) -
     """
     _check_level(level)
     n_classes = crowd.n_classes
-    right = leave_one_out(fitted, crowd)[np.arange(crowd.n_labels), crowd.label]
+    others = leave_one_out(fitted, crowd) if others is None else others
+    right = others[np.arange(crowd.n_labels), crowd.label]
     wrong = (1 - right) / max(n_classes - 1, 1)
     accuracy = (np.arange(_GRID) + 0.5) / _GRID
     before, total = fitted._pseudo_votes(n_classes)

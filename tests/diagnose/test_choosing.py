@@ -19,17 +19,17 @@ GOOD_AND_BAD = simulate_crowd(
 
 def test_votes_are_dealt_evenly_and_no_task_loses_two_to_one_fold() -> None:
     crowd = GOOD_AND_BAD.crowd
-    fold = choosing._dealt(crowd, 5, 0)
+    fold = choosing.dealt(crowd, 5, 0)
     assert set(np.bincount(fold) // 10) <= {29, 30, 31}
     assert len(set(zip(crowd.task, fold, strict=True))) == crowd.n_labels  # five votes, five folds
-    assert not np.array_equal(fold, choosing._dealt(crowd, 5, 1))
+    assert not np.array_equal(fold, choosing.dealt(crowd, 5, 1))
 
 
 def test_the_likelihood_is_that_of_its_formula() -> None:
     """One fold, vote by vote, with an exponent of one."""
     crowd = GOOD_AND_BAD.crowd
-    fold = choosing._dealt(crowd, 3, 0)
-    found = choosing._foretold(DawidSkene(), crowd, None, fold, 3)[:, -1]
+    fold = choosing.dealt(crowd, 3, 0)
+    found = choosing.foretold(DawidSkene(), crowd, None, fold, 3)[:, -1]
     kept = crowd.take(fold != 0)
     posterior = DawidSkene().fit(kept).posterior_
     tally = np.zeros((crowd.n_workers, 3, 3))

@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from wisecrowd.crowd import Crowd
+from wisecrowd.diagnose._looking import admitted, model_of
 from wisecrowd.diagnose.agreement import fleiss_kappa, gwet_ac1, krippendorff_alpha
 from wisecrowd.diagnose.tasks import KINDS, TaskDiagnosis
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.em import ConfusionEM
-from wisecrowd.errors import InputError, UsageError
+from wisecrowd.errors import InputError
 
 __all__ = ["KINDS", "Diagnosis", "TaskDiagnosis", "WorkerDiagnosis", "diagnosis"]
 
@@ -103,15 +104,5 @@ def diagnosis(crowd: Any, *, model: ConfusionEM | None = None, level: float = 0.
     >>> found.workers.query("flags != ''").index.tolist()
     ['w9']
     """
-    votes = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd)
-    if votes.is_numeric or not votes.has_workers:
-        raise UsageError("a crowd is diagnosed by classes and worker ids, and this one has not both")
-    votes = votes.only_observed()
-    if votes.n_labels == 0:
-        raise InputError("there are no votes to look at")
-    if model is None:
-        from wisecrowd.registry import find
-
-        kind: Any = find("dawid-skene")
-        model = kind().fit(votes)
-    return Diagnosis(votes, model, level)
+    votes = admitted(crowd, "crowds are diagnosed")
+    return Diagnosis(votes, model_of(votes, model), level)

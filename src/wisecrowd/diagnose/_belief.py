@@ -37,7 +37,7 @@ def belief_of(people: WorkerDiagnosis, random_state: int = 0) -> tuple[Numbers, 
     ((100, 4), True)
     """
     crowd = people.crowd
-    exponent = _exponent(people._model, crowd, random_state)
+    exponent = _exponent(people.model, crowd, random_state)
     belief = _posterior(people)
     voted = crowd.labels_per_task > 0
     belief[voted] = belief[voted] ** exponent
@@ -47,7 +47,7 @@ def belief_of(people: WorkerDiagnosis, random_state: int = 0) -> tuple[Numbers, 
 
 def _posterior(people: WorkerDiagnosis) -> Numbers:
     crowd, pairs = people.crowd, people.crowd.pairs
-    prior = people._model.posterior_[crowd.labels_per_task > 0].mean(axis=0)
+    prior = people.model.posterior_[crowd.labels_per_task > 0].mean(axis=0)
     said = np.empty((len(pairs), crowd.n_classes))
     for part in blocks(crowd.n_workers, crowd.n_classes**2):
         first, last = np.searchsorted(pairs.worker, [part.start, part.stop])
@@ -59,6 +59,6 @@ def _posterior(people: WorkerDiagnosis) -> Numbers:
 def _exponent(model: ConfusionEM, crowd: Crowd, random_state: int) -> float:
     if crowd.n_labels < ENOUGH or crowd.labels_per_task.max() < 2:
         return 1.0
-    fold = choosing._dealt(crowd, FOLDS, random_state)
-    foretold = choosing._foretold(model, crowd, None, fold, FOLDS)
-    return float(choosing._EXPONENTS[foretold.mean(axis=0).argmax()])
+    fold = choosing.dealt(crowd, FOLDS, random_state)
+    foretold = choosing.foretold(model, crowd, None, fold, FOLDS)
+    return float(choosing.EXPONENTS[foretold.mean(axis=0).argmax()])

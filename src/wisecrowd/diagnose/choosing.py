@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from wisecrowd import matrices
 from wisecrowd.base import Aggregator, Inference, Learner
 from wisecrowd.crowd import Crowd
+from wisecrowd.diagnose._looking import admitted
 from wisecrowd.errors import DataWarning, InputError, NotConverged, UsageError, WisecrowdError
 from wisecrowd.progress import report
 from wisecrowd.registry import find
@@ -26,7 +27,7 @@ CANDIDATES = ("ibcc", "dawid-skene", "hds", "one-coin", "mace", "glad", "iwmv", 
 #: With features, learners as well.
 LEARNERS = ("concord", "crowd-lab")
 #: Exponents that a posterior may be tempered with: some methods are right and far too sure of it.
-_EXPONENTS = np.array([0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0])
+EXPONENTS = np.array([0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0])
 #: Of the interval within which two methods are not told apart.
 LEVEL = 0.95
 
@@ -52,6 +53,8 @@ class Comparison:
     """Share of tasks on which two methods give the same answer."""
     sentence: str
     """What to use, how sure, and why."""
+    fitted: dict[str, Inference]
+    """The methods, by name, fitted to all votes."""
 
     @property
     def best(self) -> str:
@@ -85,16 +88,13 @@ def compare(
     >>> compare(simulate_crowd(n_tasks=100).crowd, ["dawid-skene", "majority-vote"]).table.columns.tolist()
     ['log_likelihood', 'behind', 'low', 'high', 'exponent', 'seconds']
     """
-    votes = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd)
-    votes = votes.only_observed()
-    if votes.is_numeric or not votes.has_workers:
-        raise UsageError("methods are compared by classes and worker ids, and this crowd has not both")
+    votes = admitted(crowd, "methods are compared")
     if folds < 2:
         raise UsageError(f"votes are dealt into two folds or more; got {folds}")
     if votes.n_labels < 2 * folds:
         raise InputError(f"{votes.n_labels:,} votes are too few to hide some of them {folds} times")
     candidates = _candidates(methods, X)
-    fold = _dealt(votes, folds, random_state)
+    fold = dealt(votes, folds, random_state)
     said: dict[str, NDArray[np.float64]] = {}
     seconds: dict[str, float] = {}
     refused: dict[str, str] = {}
@@ -102,7 +102,7 @@ def compare(
         report("comparing methods", step, len(candidates), name)
         begun = time.perf_counter()
         try:
-            said[name] = _foretold(method, votes, X, fold, folds)
+            said[name] = foretold(method, votes, X, fold, folds)
         except WisecrowdError as error:
             if methods is not None:  # what somebody named does not vanish without a word
                 raise InputError(f"{name} cannot be compared: {error}") from None
@@ -116,7 +116,7 @@ def compare(
     answers = pd.DataFrame({name: method.labels_ for name, method in fitted.items()})
     if truth is not None:
         table = table.join(_by_truth(fitted, truth, table.index[0]))
-    return Comparison(table, tied, _disputed(answers), _agreement(answers), _sentence(table, tied, votes))
+    return Comparison(table, tied, _disputed(answers), _agreement(answers), _sentence(table, tied, votes), fitted)
 
 
 def choose(crowd: Any, methods: Sequence[Any] | None = None, X: Any = None, *, random_state: int = 0) -> Inference:
@@ -127,8 +127,7 @@ def choose(crowd: Any, methods: Sequence[Any] | None = None, X: Any = None, *, r
     'dawid-skene'
     """
     found = compare(crowd, methods, X, random_state=random_state)
-    votes = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd)
-    return _fit(_candidates(methods, X)[found.best], votes, X)
+    return found.fitted[found.best]
 
 
 # ---------------------------------------------------------------------- inside
@@ -165,8 +164,12 @@ def _fit(method: Inference, crowd: Crowd, X: Any) -> Inference:
         return fresh.fit(crowd, X) if fresh.uses_features else fresh.fit(crowd)
 
 
-def _dealt(crowd: Crowd, folds: int, seed: int) -> NDArray[np.intp]:
-    """The fold of each vote: votes of a task go to different ones, so that each task keeps some."""
+def dealt(crowd: Crowd, folds: int, seed: int) -> NDArray[np.intp]:
+    """The fold of each vote: votes of a task go to different ones, so that each task keeps some.
+
+    >>> sorted(dealt(Crowd.from_triples([("t1", worker, 0) for worker in "abc"]), 3, 0).tolist())
+    [0, 1, 2]
+    """
     from wisecrowd._rows import counting_order
 
     rng = np.random.default_rng(seed)
@@ -178,16 +181,21 @@ def _dealt(crowd: Crowd, folds: int, seed: int) -> NDArray[np.intp]:
     return fold
 
 
-def _foretold(method: Inference, crowd: Crowd, X: Any, fold: NDArray[np.intp], folds: int) -> NDArray[np.float64]:
-    """log P of every vote by a fit that did not see it, for each exponent: (votes, exponents)."""
-    found = np.empty((crowd.n_labels, len(_EXPONENTS)))
+def foretold(method: Inference, crowd: Crowd, X: Any, fold: NDArray[np.intp], folds: int) -> NDArray[np.float64]:
+    """log P of every vote by a fit that did not see it, for each exponent: (votes, exponents).
+
+    >>> crowd = Crowd.from_triples([(task, worker, task % 2) for task in range(4) for worker in "abc"])
+    >>> foretold(find("majority-vote")(), crowd, None, dealt(crowd, 3, 0), 3).shape
+    (12, 7)
+    """
+    found = np.empty((crowd.n_labels, len(EXPONENTS)))
     for number in range(folds):
         rows = np.flatnonzero(fold == number)
         kept = crowd.take(fold != number)
         posterior = _fit(method, kept, X).posterior_
         said = _matrices(posterior, kept, crowd, rows)
         log_posterior = np.log(np.maximum(posterior, 1e-300))
-        for column, exponent in enumerate(_EXPONENTS):
+        for column, exponent in enumerate(EXPONENTS):
             tempered = np.exp(exponent * (log_posterior - log_posterior.max(axis=1, keepdims=True)))
             tempered /= tempered.sum(axis=1, keepdims=True)
             found[rows, column] = np.log(np.maximum((tempered[crowd.task[rows]] * said).sum(axis=1), 1e-12))
@@ -230,7 +238,7 @@ def _judged(said: dict[str, NDArray[np.float64]], crowd: Crowd, seed: int) -> tu
     low, high = np.nanquantile(np.concatenate(drawn), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     for place, name in enumerate(order):
         gap = float((each[best] - each[name]).mean())
-        rows.append((float(each[name].mean()), gap, low[place], high[place], float(_EXPONENTS[chosen[name]])))
+        rows.append((float(each[name].mean()), gap, low[place], high[place], float(EXPONENTS[chosen[name]])))
     columns = ["log_likelihood", "behind", "low", "high", "exponent"]
     table = pd.DataFrame(rows, index=pd.Index(order, name="method"), columns=columns)
     near = {name for place, name in enumerate(order) if name == best or low[place] <= 0}

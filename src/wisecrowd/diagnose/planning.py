@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from wisecrowd.crowd import Crowd
 from wisecrowd.diagnose._asking import Ask, Asking, gains, gains_of_pairs, most
 from wisecrowd.diagnose._belief import belief_of
+from wisecrowd.diagnose._looking import admitted
 from wisecrowd.diagnose.workers import SURE, WorkerDiagnosis
 from wisecrowd.em import ConfusionEM
 from wisecrowd.errors import InputError, UsageError, some
@@ -96,7 +97,7 @@ def plan(
     offers = None if among is None else _offers(among)
     names, place = _candidates(votes, workers, offers)
     spammers = np.zeros(len(names), dtype=bool)
-    spammers[place >= 0] = people._kinds[place[place >= 0], 1] > SURE
+    spammers[place >= 0] = people.kinds[place[place >= 0], 1] > SURE
     options = _Options(people, belief, names[~spammers], place[~spammers], at_most, per_task, per_worker)
     asking, tasks, bound = options.of_all(~done) if offers is None else options.of_some(~done, offers)
     asking.random_state = random_state
@@ -217,10 +218,7 @@ class _Options:
 
 
 def _admitted(crowd: Any) -> Crowd:
-    votes = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd)
-    if votes.is_numeric or not votes.has_workers:
-        raise UsageError("votes are planned by classes and worker ids, and this crowd has not both")
-    votes = votes.only_observed()
+    votes = admitted(crowd, "votes are planned")
     if votes.n_labels == 0:
         raise InputError("there are no votes yet, so that nothing is known of anybody; begin with two on each task")
     return votes
@@ -291,7 +289,7 @@ def _curve(chosen: list[Ask], belief: NDArray[np.float64], cost: float) -> pd.Da
 def _finished(people: WorkerDiagnosis, belief: NDArray[np.float64], done: NDArray[np.bool_]) -> pd.DataFrame:
     crowd = people.crowd
     table = {
-        "label": people._model.classes_[belief.argmax(axis=1)],
+        "label": people.model.classes_[belief.argmax(axis=1)],
         "confidence": belief.max(axis=1),
         "n_labels": crowd.labels_per_task,
     }

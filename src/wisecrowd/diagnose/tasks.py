@@ -5,16 +5,15 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import online
-from wisecrowd.crowd import Crowd
-from wisecrowd.em import ConfusionEM
-from wisecrowd.errors import DataWarning, NotConverged, UsageError
+from wisecrowd.diagnose._looking import Look
+from wisecrowd.errors import DataWarning, NotConverged
 
 #: How probable the likeliest class must be for a task to count as settled.
 SETTLED = 0.9
@@ -32,7 +31,7 @@ KINDS = {
 
 
 @dataclass(frozen=True, eq=False)
-class TaskDiagnosis:
+class TaskDiagnosis(Look):
     """What the votes of a crowd say about each of its tasks.
 
     ``table`` has a row for each task: ``n_labels``; the likeliest ``label`` and its ``confidence``, by a model of workers;
@@ -49,27 +48,12 @@ class TaskDiagnosis:
     ['n_labels', 'label', 'confidence', 'margin', 'entropy', 'uncertainty', 'misfit', 'difficulty', 'standard_error', 'kind']
     """
 
-    crowd: Crowd
-    fitted: ConfusionEM | None = None
-
-    def __post_init__(self) -> None:
-        if self.crowd.is_numeric or not self.crowd.has_workers:
-            raise UsageError("tasks are diagnosed by classes and worker ids, and this crowd has not both")
-        object.__setattr__(self, "crowd", self.crowd.only_observed())
-        if self.fitted is None:
-            from wisecrowd.registry import find
-
-            model: Any = find("dawid-skene")()
-            object.__setattr__(self, "fitted", model.fit(self.crowd))
-        elif not isinstance(self.fitted, ConfusionEM):
-            raise UsageError(
-                f"a fitted method with confusion matrices was wanted, such as DawidSkene; got {type(self.fitted).__name__}"
-            )
+    what: ClassVar[str] = "tasks are diagnosed"
 
     @property
     def table(self) -> pd.DataFrame:
         """A row for each task."""
-        posterior, model = self._model.posterior_, self._model
+        posterior, model = self.model.posterior_, self.model
         top = np.sort(posterior, axis=1)[:, ::-1]
         rasch = self._rasch
         columns = {
@@ -102,7 +86,7 @@ class TaskDiagnosis:
         A worker who is right nine times in ten says something else one time in ten; two such votes on a task are bad luck, four
         are not. Mean and variance of log π_r[k, y] over what the worker might say are the model's own.
         """
-        crowd, model = self.crowd, self._model
+        crowd, model = self.crowd, self.model
         best = model.posterior_.argmax(axis=1)
         moments = self._moments
         worker, true = crowd._worker_codes, best[crowd.task]
@@ -115,7 +99,7 @@ class TaskDiagnosis:
     @cached_property
     def kind(self) -> NDArray[Any]:
         """What each task is: see `KINDS`."""
-        posterior, crowd = self._model.posterior_, self.crowd
+        posterior, crowd = self.model.posterior_, self.crowd
         best = posterior.argmax(axis=1)
         confident = posterior[np.arange(len(best)), best] >= SETTLED
         share = crowd.votes[np.arange(len(best)), best] / np.maximum(crowd.votes.sum(axis=1), 1)
@@ -131,11 +115,6 @@ class TaskDiagnosis:
 
     # ------------------------------------------------------------------ inside
 
-    @property
-    def _model(self) -> ConfusionEM:
-        assert self.fitted is not None
-        return self.fitted
-
     @cached_property
     def _moments(self) -> NDArray[np.float64]:
         """Mean and variance of log π_r[k, y] for y drawn from π_r[k]: (2, workers, classes)."""
@@ -145,7 +124,7 @@ class TaskDiagnosis:
         found = np.empty((2, self.crowd.n_workers, n_classes))
         for part in blocks(self.crowd.n_workers, n_classes**2):
             who = np.arange(self.crowd.n_workers)[part]
-            matrix = self._model.confusion_of(who)
+            matrix = self.model.confusion_of(who)
             logs = np.log(np.maximum(matrix, 1e-12))
             found[0, who] = (matrix * logs).sum(axis=2)
             found[1, who] = (matrix * logs**2).sum(axis=2) - found[0, who] ** 2

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import matrices, uncertainty
-from wisecrowd.crowd import Crowd
+from wisecrowd.diagnose._looking import Look
 from wisecrowd.diagnose.copying import Copies, copies
-from wisecrowd.em import ConfusionEM
-from wisecrowd.errors import UsageError
 
 #: How far from chance to perfection a helpful worker has come at least.
 HELPFUL = 0.2
@@ -26,7 +24,7 @@ _GRID = 60
 
 
 @dataclass(frozen=True, eq=False)
-class WorkerDiagnosis:
+class WorkerDiagnosis(Look):
     """What the votes of a crowd say about each of its workers.
 
     ``table`` has a row for each worker: ``n_labels``; ``accuracy`` with ``low`` and ``high``; ``agreement``, the share of the
@@ -44,28 +42,14 @@ class WorkerDiagnosis:
     ['spammer', 'adversary']
     """
 
-    crowd: Crowd
-    fitted: ConfusionEM | None = None
     level: float = 0.9
 
-    def __post_init__(self) -> None:
-        if self.crowd.is_numeric or not self.crowd.has_workers:
-            raise UsageError("workers are diagnosed by classes and worker ids, and this crowd has not both")
-        object.__setattr__(self, "crowd", self.crowd.only_observed())
-        if self.fitted is None:
-            from wisecrowd.registry import find
-
-            model: Any = find("dawid-skene")()
-            object.__setattr__(self, "fitted", model.fit(self.crowd))
-        elif not isinstance(self.fitted, ConfusionEM):
-            raise UsageError(
-                f"a fitted method with confusion matrices was wanted, such as DawidSkene; got {type(self.fitted).__name__}"
-            )
+    what: ClassVar[str] = "workers are diagnosed"
 
     @property
     def table(self) -> pd.DataFrame:
         """A row for each worker."""
-        intervals = uncertainty.worker_intervals(self._model, self.crowd, level=self.level)
+        intervals = uncertainty.worker_intervals(self.model, self.crowd, level=self.level, others=self.others)
         top, share = self._favourites
         names = self._names
         flags, why = self._flags
@@ -76,8 +60,8 @@ class WorkerDiagnosis:
             "information": self.information,
             "top_label": None if self.crowd.classes is None else self.crowd.classes[top],
             "top_share": share,
-            "p_spammer": self._kinds[:, 1],
-            "p_adversary": self._kinds[:, 2],
+            "p_spammer": self.kinds[:, 1],
+            "p_adversary": self.kinds[:, 2],
             "flags": flags,
             "why": why,
         }
@@ -111,7 +95,7 @@ class WorkerDiagnosis:
     @cached_property
     def information(self) -> NDArray[np.float64]:
         """I(truth; answer) / H(truth): what an answer tells of the truth, whatever the worker calls it."""
-        prior = self._model.posterior_.mean(axis=0)
+        prior = self.model.posterior_.mean(axis=0)
         known = -(prior * np.log(np.maximum(prior, 1e-300))).sum()
         if known <= 0:
             return np.zeros(self.crowd.n_workers)
@@ -127,12 +111,12 @@ class WorkerDiagnosis:
     @cached_property
     def copies(self) -> Copies:
         """Workers who give the same answers more often than how good they are explains."""
-        return copies(self.crowd, self._model)
+        return copies(self.crowd, self.model)
 
     @cached_property
     def confusion(self) -> NDArray[np.float64]:
         """What the crowd as a whole says when each class is true, (true, said): by the other votes, too."""
-        return matrices.pooled(self._tally, self.crowd.pairs)
+        return matrices.pooled(self.tally, self.crowd.pairs)
 
     def confusion_of(self, workers: Any) -> NDArray[np.float64]:
         """Matrices of some workers, by position: (workers, true, said), drawn toward the crowd's where votes are few."""
@@ -142,16 +126,11 @@ class WorkerDiagnosis:
         place[chosen] = np.arange(len(chosen))
         mine = np.flatnonzero(place[pairs.worker] >= 0)
         said = np.zeros((len(chosen), n_classes, n_classes))
-        said[place[pairs.worker[mine]], :, pairs.label[mine]] = self._tally[mine]
+        said[place[pairs.worker[mine]], :, pairs.label[mine]] = self.tally[mine]
         said += self._strength * self.confusion
         return np.asarray(said / said.sum(axis=2, keepdims=True))
 
     # ------------------------------------------------------------------ inside
-
-    @property
-    def _model(self) -> ConfusionEM:
-        assert self.fitted is not None
-        return self.fitted
 
     @property
     def _names(self) -> pd.Index:
@@ -162,23 +141,23 @@ class WorkerDiagnosis:
         return np.bincount(self.crowd._worker_codes, values, minlength=self.crowd.n_workers).astype(np.float64)
 
     @cached_property
-    def _others(self) -> NDArray[np.float64]:
+    def others(self) -> NDArray[np.float64]:
         """The posterior of each vote's task by the other votes."""
-        return uncertainty.leave_one_out(self._model, self.crowd)
+        return uncertainty.leave_one_out(self.model, self.crowd)
 
     @cached_property
-    def _tally(self) -> NDArray[np.float64]:
+    def tally(self) -> NDArray[np.float64]:
         """The others' posteriors, added up by (worker, label) pair."""
         pairs = self.crowd.pairs
         columns = [
-            np.bincount(pairs.of_vote, self.crowd.weight * self._others[:, true], minlength=len(pairs))
+            np.bincount(pairs.of_vote, self.crowd.weight * self.others[:, true], minlength=len(pairs))
             for true in range(self.crowd.n_classes)
         ]
         return np.stack(columns, axis=1)
 
     @cached_property
     def _strength(self) -> float:
-        return matrices.strength_of(self._tally, self.crowd.pairs, self.confusion)
+        return matrices.strength_of(self.tally, self.crowd.pairs, self.confusion)
 
     def _of_matrices(self, figure: Any) -> NDArray[np.float64]:
         """A figure of each worker's matrix, some workers at a time."""
@@ -201,7 +180,7 @@ class WorkerDiagnosis:
             return top, most / self.crowd.labels_per_worker
 
     @cached_property
-    def _kinds(self) -> NDArray[np.float64]:
+    def kinds(self) -> NDArray[np.float64]:
         """Probability that each worker is helpful, a spammer, an adversary: (workers, 3).
 
         A worker is one of these, in proportions that are estimated from all of them by EM:
@@ -217,7 +196,7 @@ class WorkerDiagnosis:
         if n_classes == 1:
             kinds[:, 0] = 1
             return kinds
-        right = self._others[np.arange(crowd.n_labels), crowd.label]
+        right = self.others[np.arange(crowd.n_labels), crowd.label]
         wrong = (1 - right) / (n_classes - 1)
         chance = 1 / n_classes
         grid = (np.arange(_GRID) + 0.5) / _GRID
@@ -240,7 +219,7 @@ class WorkerDiagnosis:
 
     def _matrix_of(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
         """Pseudo-votes of a worker's matrix, as far as workers are of a kind: what they have in common, and how much."""
-        tally, pairs = self._tally * share[self.crowd.pairs.worker, None], self.crowd.pairs
+        tally, pairs = self.tally * share[self.crowd.pairs.worker, None], self.crowd.pairs
         common = matrices.pooled(tally, pairs)
         return matrices.strength_of(tally, pairs, common) * common
 
@@ -248,7 +227,7 @@ class WorkerDiagnosis:
         """log P of what each worker said if the rows of their matrix are drawn from Dirichlet(prior), (true, said)."""
         from scipy.special import gammaln
 
-        said = self._tally if tally is None else tally
+        said = self.tally if tally is None else tally
         pairs = self.crowd.pairs
         before = prior.T[pairs.label]
         cells = (gammaln(said + before) - gammaln(before)).sum(axis=1)
@@ -263,19 +242,19 @@ class WorkerDiagnosis:
         places = {name: place for place, name in enumerate(names)}
         flags: list[list[str]] = [[] for _ in names]
         why: list[list[str]] = [[] for _ in names]
-        for place in map(int, np.flatnonzero(self._kinds[:, 1] > SURE)):
+        for place in map(int, np.flatnonzero(self.kinds[:, 1] > SURE)):
             button = share[place] >= ONE_BUTTON
             flags[place].append("one-button" if button else "spammer")
             why[place].append(
                 f"{share[place]:.0%} of {counts[place]:,} votes are {str(classes[top[place]])!r}, whatever the others say"
                 if button
                 else f"{counts[place]:,} votes that have nothing to do with what the others say "
-                f"(probability {self._kinds[place, 1]:.2f})"
+                f"(probability {self.kinds[place, 1]:.2f})"
             )
-        for place in map(int, np.flatnonzero(self._kinds[:, 2] > SURE)):
+        for place in map(int, np.flatnonzero(self.kinds[:, 2] > SURE)):
             flags[place].append("adversary")
             why[place].append(
-                f"{counts[place]:,} votes, right less often than a guess (probability {self._kinds[place, 2]:.2f})"
+                f"{counts[place]:,} votes, right less often than a guess (probability {self.kinds[place, 2]:.2f})"
             )
         for pair in self.copies.found.itertuples():
             for mine, other in ((pair.first, pair.second), (pair.second, pair.first)):

@@ -1,0 +1,69 @@
+"""What every diagnosis begins with: votes that it can look at, and a model of who gives which answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from wisecrowd.crowd import Crowd
+from wisecrowd.em import ConfusionEM
+from wisecrowd.errors import InputError, UsageError
+
+
+def admitted(crowd: Any, what: str) -> Crowd:
+    """The votes that somebody cast; ``what`` is done with them takes classes and worker ids.
+
+    >>> admitted(Crowd.from_triples([("t1", "ann", 0.5)], numeric=True), "votes are planned")
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.UsageError: votes are planned by classes and worker ids, and the labels of this crowd are numbers
+    """
+    if isinstance(crowd, str):
+        raise UsageError(f"votes were wanted; got {crowd!r}. Read the file first: wisecrowd.read({crowd!r})")
+    votes = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd)
+    if votes.is_numeric:
+        raise UsageError(f"{what} by classes and worker ids, and the labels of this crowd are numbers")
+    if not votes.has_workers:
+        raise UsageError(f"{what} by classes and worker ids, and this crowd has no worker ids")
+    return votes.only_observed()
+
+
+def model_of(votes: Crowd, fitted: Any = None) -> ConfusionEM:
+    """The fitted method that was given, if it has confusion matrices; Dawid–Skene if none was.
+
+    >>> model_of(Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0)])).name
+    'dawid-skene'
+    """
+    if fitted is None:
+        if votes.n_labels == 0:
+            raise InputError("there are no votes to look at")
+        from wisecrowd.registry import find
+
+        method: Any = find("dawid-skene")()
+        fitted = method.fit(votes)
+    if not isinstance(fitted, ConfusionEM):
+        raise UsageError(
+            f"a fitted method with confusion matrices was wanted, such as DawidSkene; got {type(fitted).__name__}"
+        )
+    return fitted
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """A crowd, and the model by which it is looked at."""
+
+    crowd: Crowd
+    fitted: ConfusionEM | None = None
+
+    #: What is done, for messages.
+    what: ClassVar[str] = "crowds are diagnosed"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "crowd", admitted(self.crowd, self.what))
+        object.__setattr__(self, "fitted", model_of(self.crowd, self.fitted))
+
+    @property
+    def model(self) -> ConfusionEM:
+        """The model, which is there from the beginning."""
+        assert self.fitted is not None
+        return self.fitted
