@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from wisecrowd import matrices, uncertainty
 from wisecrowd.diagnose._looking import Look
 from wisecrowd.diagnose.copying import Copies, copies
+from wisecrowd.diagnose.drifting import drift
 
 #: How far from chance to perfection a helpful worker has come at least.
 HELPFUL = 0.2
@@ -30,7 +31,8 @@ class WorkerDiagnosis(Look):
     ``table`` has a row for each worker: ``n_labels``; ``accuracy`` with ``low`` and ``high``; ``agreement``, the share of the
     other votes on the same tasks that say the same; ``spammer_score``, 0 where answers have nothing to do with the truth and 1
     where they settle it; ``information`` about the truth in an answer, as a share of what there is to know; the label they
-    give most (``top_label``, ``top_share``); ``p_spammer`` and ``p_adversary``; and ``flags``, each with its reason in ``why``.
+    give most (``top_label``, ``top_share``); ``p_spammer`` and ``p_adversary``; where votes have times, ``p_drift``, accuracy
+    ``before`` and ``after`` the likeliest change and ``since`` when; and ``flags``, each with its reason in ``why``.
 
     A vote is judged by the posterior that the *other* votes on its task give, and matrices of workers with few votes are drawn
     toward that of the crowd; with its own vote left in, anybody would look better than they are, most of all where votes are few.
@@ -51,7 +53,7 @@ class WorkerDiagnosis(Look):
         """A row for each worker."""
         intervals = uncertainty.worker_intervals(self.model, self.crowd, level=self.level, others=self.others)
         top, share = self._favourites
-        names = self._names
+        names = self.names
         flags, why = self._flags
         columns = {
             **{name: intervals[name].to_numpy() for name in ("n_labels", "accuracy", "low", "high")},
@@ -62,6 +64,7 @@ class WorkerDiagnosis(Look):
             "top_share": share,
             "p_spammer": self.kinds[:, 1],
             "p_adversary": self.kinds[:, 2],
+            **({} if self.drift is None else {name: self.drift[name].array for name in self.drift}),
             "flags": flags,
             "why": why,
         }
@@ -114,6 +117,11 @@ class WorkerDiagnosis(Look):
         return copies(self.crowd, self.model)
 
     @cached_property
+    def drift(self) -> pd.DataFrame | None:
+        """Who changed, and when; None where votes have no times."""
+        return drift(self) if self.crowd.has_times else None
+
+    @cached_property
     def confusion(self) -> NDArray[np.float64]:
         """What the crowd as a whole says when each class is true, (true, said): by the other votes, too."""
         return matrices.pooled(self.tally, self.crowd.pairs)
@@ -133,7 +141,8 @@ class WorkerDiagnosis(Look):
     # ------------------------------------------------------------------ inside
 
     @property
-    def _names(self) -> pd.Index:
+    def names(self) -> pd.Index:
+        """Ids of the workers, in the order of every array here."""
         assert self.crowd.workers is not None
         return self.crowd.workers
 
@@ -237,7 +246,7 @@ class WorkerDiagnosis(Look):
     @cached_property
     def _flags(self) -> tuple[list[str], list[str]]:
         counts, (top, share) = self.crowd.labels_per_worker, self._favourites
-        names, classes = self._names, self.crowd.classes
+        names, classes = self.names, self.crowd.classes
         assert classes is not None
         places = {name: place for place, name in enumerate(names)}
         flags: list[list[str]] = [[] for _ in names]
@@ -264,6 +273,14 @@ class WorkerDiagnosis(Look):
                 told = f"{pair.same:.0%} of {pair.common:,} answers are those of {str(other)!r}"
                 why[place].append(
                     f"{told}, who shares about {pair.copied:.0%} of them for no reason that the truth gives"
+                )
+        if self.drift is not None:
+            for place in map(int, np.flatnonzero(self.drift["p_drift"] > SURE)):
+                found = self.drift.iloc[place]
+                flags[place].append("drifts")
+                why[place].append(
+                    f"right {found['before']:.0%} of the time until {found['since']:%Y-%m-%d %H:%M} and {found['after']:.0%} since "
+                    f"(probability {found['p_drift']:.2f})"
                 )
         return [", ".join(part) for part in flags], ["; ".join(part) for part in why]
 

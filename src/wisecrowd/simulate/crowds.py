@@ -37,7 +37,8 @@ class Simulation:
 
     ``truth`` and ``difficulty`` are Series by task; ``kind``, ``activity`` and ``accuracy`` are Series by worker;
     ``copies`` tells by copier who is copied. ``confusion`` (workers, true, said) is how workers vote on a task of no
-    difficulty, a copier's being what copying makes of it; `expected_confusion` is how they vote on these tasks.
+    difficulty, a copier's being what copying makes of it and a drifter's the mean over time; `expected_confusion` is how they
+    vote on these tasks.
 
     >>> made = simulate_crowd(n_tasks=100, workers=["expert(0.9)", "noisy(0.6)", "copier(1)"])
     >>> made
@@ -137,7 +138,7 @@ def simulate_crowd(
     known = truth_of(truth, n_tasks, n_classes, prior, truths)
     size = len(known.codes)
     given = _given_workers(MIX if workers is None else workers, n_workers, kinds)
-    own, fidelity = _behaviours(given, len(known.classes), kinds)
+    own, fidelity, later = _behaviours(given, len(known.classes), kinds)
     counts = labels_per_task_of(labels_per_task, size, sizes)
     source = choose_sources(fidelity > 0, sources)
     if (source >= 0).any() and counts.max(initial=0) < 2:
@@ -147,8 +148,9 @@ def simulate_crowd(
     names = ids("w", len(given))
     crowd = simulate_votes(
         known.codes, own, labels_per_task=counts, activity=share, difficulty=hard, source=source, fidelity=fidelity,
-        tasks=known.tasks, workers=names, classes=known.classes, random_state=votes,
+        later=later, tasks=known.tasks, workers=names, classes=known.classes, random_state=votes,
     )  # fmt: skip
+    own = own if later is None else (own + later) / 2
     copier = np.flatnonzero(source >= 0)
     repeated = fidelity[copier, None, None]
     own[copier] = (1 - repeated) * own[copier] + repeated * own[source[copier]]
@@ -259,8 +261,8 @@ def _apportion(share: NDArray[np.float64], total: int) -> NDArray[np.int64]:
 
 def _behaviours(
     workers: list[str | NDArray[np.float64]], n_classes: int, rng: np.random.Generator
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Confusion matrix and fidelity of each worker; one call per kind."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
+    """Confusion matrix and fidelity of each worker, and the later matrices if somebody has others; one call per kind."""
     if len(workers) * n_classes**2 > LARGEST:
         raise UsageError(
             f"{len(workers):,} confusion matrices of {n_classes:,} x {n_classes:,} would not fit in memory; "
@@ -268,6 +270,7 @@ def _behaviours(
         )
     confusion = np.empty((len(workers), n_classes, n_classes))
     fidelity = np.zeros(len(workers))
+    changed: dict[str, NDArray[np.float64]] = {}
     positions: dict[str, list[int]] = {}
     for position, one in enumerate(workers):
         if isinstance(one, str):
@@ -275,8 +278,16 @@ def _behaviours(
         else:
             confusion[position] = spec.distributions(one, f"confusion of worker {position}", (n_classes, n_classes))
     for kind, who in positions.items():
-        confusion[who], fidelity[who] = spec.call(KINDS, "worker kind", kind, rng, len(who), n_classes)
-    return confusion, fidelity
+        found = spec.call(KINDS, "worker kind", kind, rng, len(who), n_classes)
+        confusion[who], fidelity[who] = found.confusion, found.fidelity
+        if found.later is not None:
+            changed[kind] = found.later
+    if not changed:
+        return confusion, fidelity, None
+    later = confusion.copy()
+    for kind, matrix in changed.items():
+        later[positions[kind]] = matrix
+    return confusion, fidelity, later
 
 
 def _difficulty(

@@ -15,12 +15,15 @@ from wisecrowd.simulate.spec import fraction
 class Behaviour(NamedTuple):
     """How some workers vote: by ``confusion`` (workers, true, said), after copying with probability ``fidelity``.
 
+    In the second half of the time they vote by ``later``, if it is there.
+
     >>> Behaviour(np.eye(2)[None]).fidelity
     0.0
     """
 
     confusion: NDArray[np.float64]
     fidelity: float = 0.0
+    later: NDArray[np.float64] | None = None
 
 
 def symmetric(accuracy: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
@@ -122,6 +125,22 @@ def copier(rng: np.random.Generator, n: int, n_classes: int, fidelity: float = 0
     return Behaviour(noisy(rng, n, n_classes).confusion, fidelity)
 
 
+def drifter(
+    rng: np.random.Generator, n: int, n_classes: int, before: float | None = None, after: float | None = None
+) -> Behaviour:
+    """Begins well and tires: right between 0.8 and 0.95 of the time at first, then between chance and halfway there.
+
+    ``drifter(0.9, 0.4)`` says how often. The votes of a crowd with drifters have times, and all change in the middle of them.
+
+    >>> drifter(np.random.default_rng(0), 1, 2, 0.9, 0.5).later.tolist()
+    [[[0.5, 0.5], [0.5, 0.5]]]
+    """
+    first = _between(rng, n, (0.8, 0.95), before, before)
+    chance = 1 / n_classes
+    then = _between(rng, n, (chance, (chance + 0.8) / 2), after, after)
+    return Behaviour(symmetric(first, n_classes), later=symmetric(then, n_classes))
+
+
 #: Kinds by name; a new one is a function (rng, how many, n_classes, numbers…) and an entry here.
 KINDS: dict[str, Callable[..., Behaviour]] = {
     "expert": expert,
@@ -132,6 +151,7 @@ KINDS: dict[str, Callable[..., Behaviour]] = {
     "mixer": mixer,
     "adversary": adversary,
     "copier": copier,
+    "drifter": drifter,
 }
 
 

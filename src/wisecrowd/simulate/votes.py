@@ -18,6 +18,9 @@ from wisecrowd.simulate.activity import activity_of
 from wisecrowd.simulate.assignment import BLOCK, labels_per_task_of
 from wisecrowd.simulate.copying import repeat_sources, shadow
 
+#: When votes with times begin, 2024-01-01, and for how long they go on, thirty days: in seconds.
+_BEGIN, _PERIOD = 1_704_067_200, 30 * 86_400
+
 
 def draw_labels(confusion: ArrayLike, worker: ArrayLike, seen: ArrayLike, random_state: Any = 0) -> NDArray[np.int32]:
     """One label per row from ``confusion[worker[n], seen[n]]``, whose rows are (worker, true, said).
@@ -48,6 +51,7 @@ def simulate_votes(
     difficulty: float | ArrayLike = 0.0,
     source: ArrayLike | None = None,
     fidelity: float | ArrayLike = 1.0,
+    later: ArrayLike | None = None,
     tasks: Sequence[Any] | pd.Index | None = None,
     workers: Sequence[Any] | pd.Index | None = None,
     classes: Sequence[Any] | pd.Index | None = None,
@@ -59,6 +63,7 @@ def simulate_votes(
     ``activity`` is a shape by name (``zipf(1.2)``) or one number per worker. On a task of ``difficulty`` d a worker sees
     the truth with probability 1 − d and otherwise answers as if it were any class: those who never look are
     not affected. ``source[worker]`` is whom a worker copies (−1: nobody) with the probability ``fidelity``.
+    With ``later`` matrices votes have times, spread over thirty days, and in the second half of them workers vote by these.
 
     >>> simulate_votes([0, 1, 1], [[[0.9, 0.1], [0.2, 0.8]]] * 5, labels_per_task=4)
     Crowd(12 labels: 3 tasks x 5 workers, 2 classes, 4.0 labels/task)
@@ -69,7 +74,7 @@ def simulate_votes(
     n_tasks = len(z)
     d = spec.fractions("difficulty", difficulty, n_tasks, "task")
     copied = np.full(n_workers, -1, dtype=np.int32) if source is None else _sources(source, n_workers)
-    sizing, working, assigning, looking, speaking, copying = np.random.default_rng(random_state).spawn(6)
+    sizing, working, assigning, looking, speaking, copying, passing = np.random.default_rng(random_state).spawn(7)
 
     counts = labels_per_task_of(labels_per_task, n_tasks, sizing)
     task, worker = shadow(counts, activity_of(activity, n_workers, working), copied, assigning)
@@ -77,7 +82,12 @@ def simulate_votes(
     if d.any():
         guesses = looking.random(len(task)) < d[task]
         seen = np.where(guesses, looking.integers(n_classes, size=len(task), dtype=np.int32), seen)
-    label = draw_labels(table, worker, seen, speaking)
+    speaker, time = worker, None
+    if later is not None:
+        time = np.floor(passing.random(len(task)) * _PERIOD) + _BEGIN
+        speaker = worker + n_workers * (time >= _BEGIN + _PERIOD / 2)
+        table = np.concatenate([table, _confusion(later)])
+    label = draw_labels(table, speaker, seen, speaking)
     label = repeat_sources(
         task, worker, label, copied, spec.fractions("fidelity", fidelity, n_workers, "worker"), copying
     )
@@ -88,6 +98,7 @@ def simulate_votes(
         tasks=ids("t", n_tasks) if tasks is None else tasks,
         workers=ids("w", n_workers) if workers is None else workers,
         classes=ids("c", n_classes) if classes is None else classes,
+        time=time,
     )
 
 
