@@ -53,6 +53,7 @@ def simulate(
     one_button: Annotated[float | None, _share("Always give the same answer.")] = None,
     adversaries: Annotated[float | None, _share("Give a wrong answer on purpose.")] = None,
     copiers: Annotated[float | None, _share("Repeat another worker's answers.")] = None,
+    drifters: Annotated[float | None, _share("Become worse with time.")] = None,
     mix: Annotated[
         str | None,
         typer.Option(
@@ -92,7 +93,7 @@ def simulate(
             raise UsageError(f"{path} exists; choose another name with -o, or overwrite it with --force")
     shares = {
         "expert": experts, "biased": biased, "spammer": spammers, "one-button": one_button,
-        "adversary": adversaries, "copier": copiers,
+        "adversary": adversaries, "copier": copiers, "drifter": drifters,
     }  # fmt: skip
     made = simulate_crowd(
         tasks,
