@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-import tempfile
-import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
 
@@ -19,11 +16,10 @@ import numpy as np
 import pandas as pd
 
 from wisecrowd import completion
+from wisecrowd._trying import NEAR, copies_of, features_of, near, new_names, odd_crowds, rebuilt, unwarned
 from wisecrowd.completion import Completer
 from wisecrowd.crowd import Crowd
-from wisecrowd.errors import DataWarning, NotConverged, WisecrowdError
-from wisecrowd.laws import NEAR, features_of, odd_crowds
-from wisecrowd.persist import load
+from wisecrowd.errors import WisecrowdError
 
 CompleterLaw = Callable[[Completer, Crowd], None]
 F = TypeVar("F", bound=CompleterLaw)
@@ -43,23 +39,10 @@ def completer_law(function: F) -> F:
 
 
 def _fit(method: Completer, crowd: Crowd, X: pd.DataFrame | None = None, **changed: Any) -> Completer:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConverged)
-        warnings.simplefilter("ignore", DataWarning)
+    with unwarned():
         fresh = copy.deepcopy(method).set_params(**changed)
         given = features_of(crowd.tasks) if X is None else X
         return fresh.fit(crowd, given if method.uses_features else None)
-
-
-def _rebuilt(crowd: Crowd, frame: pd.DataFrame, **vocabularies: Any) -> Crowd:
-    given = {"tasks": crowd.tasks, "workers": crowd.workers, "classes": crowd.classes} | vocabularies
-    return Crowd.from_frame(frame, duplicates="keep", **given)
-
-
-def _renamed(index: pd.Index | None, seed: int) -> dict[Any, str]:
-    assert index is not None
-    order = np.random.default_rng(seed).permutation(len(index))
-    return {name: f"n{place:04d}" for name, place in zip(index, order, strict=True)}
 
 
 def _back(names: dict[Any, str]) -> list[int]:
@@ -154,36 +137,36 @@ def _completing_again_changes_nothing(method: Completer, crowd: Crowd) -> None:
 @completer_law
 def _row_order_is_irrelevant(method: Completer, crowd: Crowd) -> None:
     """Shuffling the rows of a file changes not a single bit."""
-    shuffled = _rebuilt(crowd, crowd.to_frame().sample(frac=1, random_state=1))
+    shuffled = rebuilt(crowd, crowd.to_frame().sample(frac=1, random_state=1))
     assert _fit(method, shuffled).fill() == _fit(method, crowd).fill()
 
 
 @completer_law
 def _worker_names_do_not_matter(method: Completer, crowd: Crowd) -> None:
     """Renaming the workers moves every answer along with its worker."""
-    names, frame = _renamed(crowd.workers, 2), crowd.to_frame()
+    names, frame = new_names(crowd.workers, 2), crowd.to_frame()
     frame["worker"] = frame["worker"].map(names)
-    found = _fit(method, _rebuilt(crowd, frame, workers=sorted(names.values()))).predict_worker_proba()
-    _near(found[:, _back(names)], _fit(method, crowd).predict_worker_proba(), "renaming workers")
+    found = _fit(method, rebuilt(crowd, frame, workers=sorted(names.values()))).predict_worker_proba()
+    near(found[:, _back(names)], _fit(method, crowd).predict_worker_proba(), "renaming workers")
 
 
 @completer_law
 def _task_names_do_not_matter(method: Completer, crowd: Crowd) -> None:
     """Renaming the tasks moves every answer along with its task."""
-    names, frame = _renamed(crowd.tasks, 3), crowd.to_frame()
+    names, frame = new_names(crowd.tasks, 3), crowd.to_frame()
     frame["task"] = frame["task"].map(names)
     moved = features_of(crowd.tasks).rename(index=names)
-    found = _fit(method, _rebuilt(crowd, frame, tasks=sorted(names.values())), moved).predict_worker_proba()
-    _near(found[_back(names)], _fit(method, crowd).predict_worker_proba(), "renaming tasks")
+    found = _fit(method, rebuilt(crowd, frame, tasks=sorted(names.values())), moved).predict_worker_proba()
+    near(found[_back(names)], _fit(method, crowd).predict_worker_proba(), "renaming tasks")
 
 
 @completer_law
 def _class_names_do_not_matter(method: Completer, crowd: Crowd) -> None:
     """Renaming the classes moves every answer along with its class."""
-    names, frame = _renamed(crowd.classes, 4), crowd.to_frame()
+    names, frame = new_names(crowd.classes, 4), crowd.to_frame()
     frame["label"] = frame["label"].map(names)
-    found = _fit(method, _rebuilt(crowd, frame, classes=sorted(names.values()))).predict_worker_proba()
-    _near(found[:, :, _back(names)], _fit(method, crowd).predict_worker_proba(), "renaming classes")
+    found = _fit(method, rebuilt(crowd, frame, classes=sorted(names.values()))).predict_worker_proba()
+    near(found[:, :, _back(names)], _fit(method, crowd).predict_worker_proba(), "renaming classes")
 
 
 @completer_law
@@ -200,16 +183,8 @@ def _same_seed_same_bits(method: Completer, crowd: Crowd) -> None:
 @completer_law
 def _it_survives_copies_and_disks(method: Completer, crowd: Crowd) -> None:
     """Pickle, scikit-learn's clone, and save and load keep parameters and answers."""
-    from sklearn.base import clone
-
     fitted = _fit(method, crowd)
-    assert str(clone(method).get_params()) == str(method.get_params())
-    with tempfile.TemporaryDirectory() as folder:
-        fitted.save(Path(folder) / "model")
-        loaded = load(Path(folder) / "model")
-    for other in (pickle.loads(pickle.dumps(fitted)), loaded):
-        assert isinstance(other, type(fitted))
-        assert str(other.get_params()) == str(fitted.get_params())
+    for other in copies_of(method, fitted):
         assert other.fill() == fitted.fill()
 
 
@@ -225,8 +200,3 @@ def _odd_crowds_get_an_answer_or_a_reason(method: Completer, crowd: Crowd) -> No
         else:
             assert np.isfinite(said).all(), f"no finite answer for {votes}"
             assert filled.only_observed().n_labels == votes.n_labels
-
-
-def _near(found: Any, wanted: Any, what: str) -> None:
-    gap = np.abs(found - wanted).max(initial=0)
-    assert gap <= NEAR, f"{what} changed an answer by up to {gap:.3g}"

@@ -13,23 +13,18 @@ can break.
 from __future__ import annotations
 
 import copy
-import pickle
 import random
 import sys
-import tempfile
-import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from wisecrowd._trying import copies_of, features_of, near, new_names, odd_crowds, rebuilt, unwarned
 from wisecrowd.base import Aggregator, Learner
 from wisecrowd.crowd import Crowd
-from wisecrowd.errors import DataWarning, NotConverged, WisecrowdError
-from wisecrowd.persist import load
+from wisecrowd.errors import WisecrowdError
 
 AnyMethod = Aggregator | Learner
 Law = Callable[[Any, Crowd], None]
@@ -39,8 +34,6 @@ F = TypeVar("F", bound=Law)
 LAWS: dict[str, Law] = {}
 #: Further laws of learners.
 LEARNER_LAWS: dict[str, Law] = {}
-#: How far apart two answers may lie that differ only in the order of sums.
-NEAR = 1e-6
 
 
 def law(function: F) -> F:
@@ -74,20 +67,8 @@ def laws_of(method: AnyMethod | type[AnyMethod]) -> dict[str, Law]:
     return LAWS | LEARNER_LAWS if issubclass(kind, Learner) else dict(LAWS)
 
 
-def features_of(tasks: pd.Index) -> pd.DataFrame:
-    """Features for a law: eight numbers that stay with a task's place, however many tasks come after it.
-
-    >>> features_of(pd.Index(["a", "b"])).shape
-    (2, 8)
-    """
-    rows = np.random.default_rng(7).normal(size=(len(tasks), 8))
-    return pd.DataFrame(rows, index=tasks, columns=[f"x{place}" for place in range(8)])
-
-
 def _fit(method: AnyMethod, crowd: Crowd, X: pd.DataFrame | None = None, **options: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConverged)  # laws hold wherever an iteration stops
-        warnings.simplefilter("ignore", DataWarning)  # and on crowds of which somebody should be warned
+    with unwarned():
         fresh = copy.deepcopy(method)
         given = features_of(crowd.tasks) if X is None else X
         if isinstance(fresh, Learner):
@@ -99,26 +80,10 @@ def _table(method: AnyMethod, crowd: Crowd, X: pd.DataFrame | None = None) -> pd
     return _fit(method, crowd, X).proba_.sort_index().sort_index(axis=1)
 
 
-def _rebuilt(crowd: Crowd, frame: pd.DataFrame, **vocabularies: Any) -> Crowd:
-    given = {"tasks": crowd.tasks, "workers": crowd.workers, "classes": crowd.classes} | vocabularies
-    weight = "weight" if "weight" in frame else None
-    return Crowd.from_frame(frame, weight=weight, duplicates="keep", **given)
-
-
-def _near(found: pd.DataFrame | NDArray[Any], wanted: pd.DataFrame | NDArray[Any], what: str) -> None:
-    gap = np.abs(np.asarray(found) - np.asarray(wanted)).max(initial=0)
-    assert gap <= NEAR, f"{what} changed the posterior by up to {gap:.3g}"
-
-
-def _new_names(index: pd.Index, seed: int) -> dict[Any, str]:
-    order = np.random.default_rng(seed).permutation(len(index))
-    return {name: f"n{place:04d}" for name, place in zip(index, order, strict=True)}
-
-
 @law
 def _row_order_is_irrelevant(method: AnyMethod, crowd: Crowd) -> None:
     """Shuffling the rows of a file changes not a single bit."""
-    shuffled = _rebuilt(crowd, crowd.to_frame().sample(frac=1, random_state=1))
+    shuffled = rebuilt(crowd, crowd.to_frame().sample(frac=1, random_state=1))
     assert np.array_equal(_fit(method, shuffled).posterior_, _fit(method, crowd).posterior_)
 
 
@@ -126,19 +91,19 @@ def _row_order_is_irrelevant(method: AnyMethod, crowd: Crowd) -> None:
 def _worker_names_do_not_matter(method: AnyMethod, crowd: Crowd) -> None:
     """Renaming the workers leaves every posterior."""
     frame = crowd.to_frame()
-    frame["worker"] = frame["worker"].map(_new_names(crowd.workers, 2))  # type: ignore[arg-type]  # has workers
-    _near(_table(method, _rebuilt(crowd, frame, workers=None)), _table(method, crowd), "renaming workers")
+    frame["worker"] = frame["worker"].map(new_names(crowd.workers, 2))
+    near(_table(method, rebuilt(crowd, frame, workers=None)), _table(method, crowd), "renaming workers")
 
 
 @law
 def _task_names_do_not_matter(method: AnyMethod, crowd: Crowd) -> None:
     """Renaming the tasks moves every posterior along with its task."""
-    names = _new_names(crowd.tasks, 3)
+    names = new_names(crowd.tasks, 3)
     frame = crowd.to_frame()
     frame["task"] = frame["task"].map(names)
     features = features_of(crowd.tasks).rename(index=names)
-    found = _table(method, _rebuilt(crowd, frame, tasks=sorted(names.values())), features)
-    _near(
+    found = _table(method, rebuilt(crowd, frame, tasks=sorted(names.values())), features)
+    near(
         found.loc[[names[task] for task in crowd.tasks]],
         _fit(method, crowd).proba_.sort_index(axis=1),
         "renaming tasks",
@@ -148,12 +113,12 @@ def _task_names_do_not_matter(method: AnyMethod, crowd: Crowd) -> None:
 @law
 def _class_names_do_not_matter(method: AnyMethod, crowd: Crowd) -> None:
     """Renaming the classes permutes the columns of the posterior."""
-    names = _new_names(crowd.classes, 4)  # type: ignore[arg-type]  # categorical
+    names = new_names(crowd.classes, 4)
     frame = crowd.to_frame()
     frame["label"] = frame["label"].map(names)
-    found = _fit(method, _rebuilt(crowd, frame, classes=sorted(names.values()))).proba_
+    found = _fit(method, rebuilt(crowd, frame, classes=sorted(names.values()))).proba_
     wanted = _fit(method, crowd).proba_
-    _near(found[[names[name] for name in wanted.columns]], wanted, "renaming classes")
+    near(found[[names[name] for name in wanted.columns]], wanted, "renaming classes")
 
 
 @law
@@ -191,9 +156,9 @@ def _an_unlabelled_task_changes_nothing(method: AnyMethod, crowd: Crowd) -> None
     more = Crowd(crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks.append(pd.Index(["~nobody saw this"])),
                  workers=crowd.workers, classes=crowd.classes, weight=crowd.weight, duplicates="keep")  # fmt: skip
     fitted = _fit(method, more)
-    _near(fitted.posterior_[:-1], _fit(method, crowd).posterior_, "an unlabelled task")
+    near(fitted.posterior_[:-1], _fit(method, crowd).posterior_, "an unlabelled task")
     if hasattr(fitted, "prior_"):
-        _near(fitted.posterior_[-1], fitted.prior_, "having no votes")
+        near(fitted.posterior_[-1], fitted.prior_, "having no votes")
 
 
 @law
@@ -202,7 +167,7 @@ def _a_double_weight_is_a_repeated_row(method: AnyMethod, crowd: Crowd) -> None:
     heavy = Crowd(crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks, workers=crowd.workers,
                   classes=crowd.classes, weight=crowd.weight * 2, duplicates="keep")  # fmt: skip
     twice = Crowd.concat([crowd, crowd], duplicates="keep")
-    _near(_fit(method, twice).posterior_, _fit(method, heavy).posterior_, "repeating rows instead of doubling weights")
+    near(_fit(method, twice).posterior_, _fit(method, heavy).posterior_, "repeating rows instead of doubling weights")
 
 
 @law
@@ -235,16 +200,8 @@ def _same_seed_same_bits(method: AnyMethod, crowd: Crowd) -> None:
 @law
 def _it_survives_copies_and_disks(method: AnyMethod, crowd: Crowd) -> None:
     """Pickle, scikit-learn's clone, and save and load keep parameters and answers."""
-    from sklearn.base import clone
-
     fitted = _fit(method, crowd)
-    assert str(clone(method).get_params()) == str(method.get_params())
-    with tempfile.TemporaryDirectory() as folder:
-        fitted.save(Path(folder) / "model")
-        loaded = load(Path(folder) / "model")
-    for other in (pickle.loads(pickle.dumps(fitted)), loaded):
-        assert isinstance(other, type(fitted))
-        assert str(other.get_params()) == str(fitted.get_params())
+    for other in copies_of(method, fitted):
         assert other.labels_.equals(fitted.labels_)
         assert np.array_equal(other.posterior_, fitted.posterior_)
         if crowd.has_workers:
@@ -304,7 +261,7 @@ def _rows_are_predicted_one_by_one(method: Learner, crowd: Crowd) -> None:
     rows = features_of(pd.RangeIndex(6))
     together = fitted.predict_proba(rows)
     alone = np.concatenate([fitted.predict_proba(rows.iloc[[place]]) for place in range(6)])
-    _near(alone, together, "asking for one task at a time")
+    near(alone, together, "asking for one task at a time")
     assert np.array_equal(fitted.predict_proba(rows), together), "asking again changed a prediction"
 
 
@@ -318,27 +275,6 @@ def _odd_crowds_get_an_answer_or_a_reason(method: AnyMethod, crowd: Crowd) -> No
             assert len(str(refusal)) > 20, "a refusal must give its reason"  # noqa: PT017
         else:
             assert np.isfinite(posterior).all(), f"no finite answer for {votes}"
-
-
-def odd_crowds() -> list[Crowd]:
-    """Small crowds that break careless code.
-
-    >>> len(odd_crowds()) > 5
-    True
-    """
-    grid = [(task, worker) for task in range(5) for worker in range(3)]
-    return [
-        Crowd.from_triples([(0, 0, "a")]),
-        Crowd.from_triples([(task, worker, "a") for task, worker in grid]),
-        Crowd.from_triples([(task, worker, "a") for task, worker in grid], classes=["a", "b", "c"]),
-        Crowd.from_triples([(task, 0, "ab"[task % 2]) for task in range(5)]),
-        Crowd.from_triples([(task, task, "ab"[task % 2]) for task in range(5)]),
-        Crowd.from_triples([(task, worker, "ab"[task % 2] if worker else "a") for task, worker in grid]),
-        Crowd.from_triples(
-            [(task, worker, "ab"[worker % 2]) for task, worker in grid], tasks=range(8), workers=range(6)
-        ),
-        Crowd.from_triples([(0, worker, "ab"[worker % 2]) for worker in range(400)]),
-    ]
 
 
 def broken_by(method: AnyMethod, crowd: Crowd) -> dict[str, str]:

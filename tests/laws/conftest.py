@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from wisecrowd.base import Inference
@@ -28,3 +29,21 @@ def obeys() -> Callable[..., None]:
                 pytest.skip(str(missing))
 
     return try_it
+
+
+@pytest.fixture(scope="session")
+def crowd_of() -> Callable[..., Crowd]:
+    """Make a small crowd whose workers are right as often as numbers between ``low`` and ``high`` say."""
+
+    def make(
+        seed: int, n_tasks: int, n_workers: int, n_classes: int, density: float, low: float = 0.5, high: float = 0.9
+    ) -> Crowd:
+        rng = np.random.default_rng(seed)
+        task, worker = np.nonzero(rng.random((n_tasks, n_workers)) < density)
+        truth = rng.integers(n_classes, size=n_tasks)
+        right = rng.random(len(task)) < rng.uniform(low, high, n_workers)[worker]
+        label = np.where(right, truth[task], rng.integers(n_classes, size=len(task)))
+        return Crowd(task, worker, label, tasks=[f"t{i:03d}" for i in range(n_tasks)],
+                     workers=[f"w{i:02d}" for i in range(n_workers)], classes=[f"c{i}" for i in range(n_classes)])  # fmt: skip
+
+    return make

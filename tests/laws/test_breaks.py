@@ -1,0 +1,18 @@
+"""What a method breaks by design has the name of a law, and a reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from wisecrowd.completion import Completer
+from wisecrowd.completion_laws import COMPLETER_LAWS
+from wisecrowd.laws import laws_of
+from wisecrowd.registry import methods
+
+
+@pytest.mark.parametrize("name", methods())
+def test_what_is_broken_by_design_has_a_name_and_a_reason(name: str) -> None:
+    method = methods()[name]
+    laws = COMPLETER_LAWS if issubclass(method, Completer) else laws_of(method)
+    assert set(method.breaks) <= set(laws)
+    assert all(len(reason) > 15 for reason in method.breaks.values())
