@@ -34,6 +34,19 @@ class Diagnosis:
     model: ConfusionEM
     level: float = 0.9
 
+    def __repr__(self) -> str:
+        figures = self.overview
+        kinds = ", ".join(f"{n:,} {kind}" for kind, n in figures["tasks_by_kind"].items() if n)
+        flagged = self.workers["flags"][self.workers["flags"] != ""]
+        alpha = figures["krippendorff_alpha"]
+        return (
+            f"Diagnosis of {self.crowd!r}\n"
+            f"  agreement: {'cannot be told' if alpha is None else f'alpha {alpha:.2f}'}; tasks: {kinds}\n"
+            f"  workers to look at: {', '.join(f'{name!r} ({flags})' for name, flags in flagged.head(8).items()) or 'none'}"
+            f"{f' and {len(flagged) - 8:,} more' if len(flagged) > 8 else ''}\n"
+            "  tables: .workers, .tasks, .confusion, .overview"
+        )
+
     @cached_property
     def of_workers(self) -> WorkerDiagnosis:
         """The workers, with matrices and copies; ``workers`` is its table."""

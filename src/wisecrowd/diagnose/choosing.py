@@ -61,6 +61,9 @@ class Comparison:
         """What to use: the first, in the order of the candidates, of those that cannot be told from the best."""
         return self.tied[0]
 
+    def __repr__(self) -> str:
+        return f"{self.table.round(4).to_string()}\n{self.sentence}"
+
 
 def compare(
     crowd: Any,

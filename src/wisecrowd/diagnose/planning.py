@@ -50,6 +50,9 @@ class Plan:
     sentence: str
     """What to buy and what it is worth."""
 
+    def __repr__(self) -> str:
+        return f"Plan: {self.sentence}"
+
 
 def plan(
     crowd: Any,
@@ -76,9 +79,10 @@ def plan(
 
     ``budget`` is what may be spent, where a vote costs ``cost``; with the default cost it is the number of votes. A task is done
     when its likeliest class has the probability ``target`` and there are two votes or more. At most ``per_task`` questions are
-    asked about a task, and ``per_worker`` of a worker. ``workers`` are those who can be asked, all unless given; one without
-    votes is taken for an average one. ``among`` restricts it further, to the rows of a table with columns task and worker. Who
-    was flagged as a spammer is not asked. ``model`` is a fitted method with confusion matrices; Dawid–Skene unless given.
+    asked about a task, and ``per_worker`` of a worker: unless given, a tenth of all, or twice an equal share where workers are few,
+    for whoever is best is not always there, and errs alike every time. ``workers`` are those who can be asked, all unless given; one without
+    votes is taken for an average one. ``among`` restricts it further, to the rows of a table with columns task and worker, and
+    then limits what is asked of a worker unless ``per_worker`` does. Who was flagged as a spammer is not asked. ``model`` is a fitted method with confusion matrices; Dawid–Skene unless given.
 
     Where workers err together, on tasks that mislead all of them, no vote shows it, and a plan promises too much. Buy in rounds,
     and plan again with the answers; know some truth, to see what the confidence is worth.
@@ -98,6 +102,8 @@ def plan(
     names, place = _candidates(votes, workers, offers)
     spammers = np.zeros(len(names), dtype=bool)
     spammers[place >= 0] = people.kinds[place[place >= 0], 1] > SURE
+    if per_worker is None and offers is None:
+        per_worker = _not_too_many(at_most, int((~spammers).sum()))
     options = _Options(people, belief, names[~spammers], place[~spammers], at_most, per_task, per_worker)
     asking, tasks, bound = options.of_all(~done) if offers is None else options.of_some(~done, offers)
     asking.random_state = random_state
@@ -234,6 +240,11 @@ def _questions(budget: float, cost: float, target: float, per_task: int, per_wor
     if per_task < 1 or (per_worker is not None and per_worker < 1):
         raise UsageError(f"per_task and per_worker must be 1 or more; got {per_task} and {per_worker}")
     return int(budget / cost * (1 + 1e-12))
+
+
+def _not_too_many(n_questions: int, n_workers: int) -> int:
+    """How much is asked of one worker where nobody says: a tenth, or twice an equal share."""
+    return int(np.ceil(n_questions * max(0.1, 2 / max(n_workers, 1))))
 
 
 def _check_target(target: float) -> None:
