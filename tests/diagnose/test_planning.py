@@ -197,14 +197,18 @@ def test_only_pairs_on_offer_are_asked() -> None:
 def test_no_worker_is_asked_everything_unless_it_is_said() -> None:
     limited = plan(SOME.crowd, 40, model=FITTED).asks["worker"].value_counts()
     assert limited.sum() == 40
-    assert limited.max() <= max(4, -(-80 // SOME.crowd.n_workers))
+    assert limited.max() <= 10  # twice an equal share of the eight who are no spammers
     anyhow = plan(SOME.crowd, 40, model=FITTED, per_worker=40).asks["worker"].value_counts()
     assert anyhow.max() > limited.max()
 
 
 def test_offers_of_everything_are_no_restriction() -> None:
     some = plan(SOME.crowd, 40, among=everything(SOME.crowd), per_worker=40).asks
-    pd.testing.assert_frame_equal(some, plan(SOME.crowd, 40, per_worker=40).asks)
+    anything = plan(SOME.crowd, 40, per_worker=40).asks
+    order = ["task", "gain"]  # questions that are worth nearly the same may come in any order
+    pd.testing.assert_frame_equal(
+        some.sort_values(order, ignore_index=True), anything.sort_values(order, ignore_index=True)
+    )
 
 
 def test_a_short_list_of_many_workers_holds_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
