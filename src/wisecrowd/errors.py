@@ -81,12 +81,17 @@ def some(values: Iterable[object], limit: int = 3) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Advice for a misspelt name, or nothing when nothing is near.
+    """Advice for a misspelt name or the initials of one, or nothing when nothing is near.
 
     >>> did_you_mean("dawid-skeene", ["dawid-skene", "one-coin"])
     " Did you mean 'dawid-skene'?"
+    >>> did_you_mean("DS", ["dawid-skene", "hds"])
+    " Did you mean 'dawid-skene'?"
     """
-    near = difflib.get_close_matches(word, list(known), n=1)
+    names = list(known)
+    parts = {name: name.split("-") for name in names if "-" in name}
+    initials = [name for name, words in parts.items() if "".join(part[:1] for part in words) == word.lower()]
+    near = initials or difflib.get_close_matches(word, names, n=1)
     return f" Did you mean {near[0]!r}?" if near else ""
 
 

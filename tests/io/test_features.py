@@ -85,7 +85,7 @@ def test_images_meet_their_tasks() -> None:
     [
         (
             "task,a,colour\nt1,1,red\n",
-            r"X.csv: features must be numbers, and 'colour' is not, for example 'red'; encode",
+            r"X.csv: features must be numbers, and 'colour' is not, for example 'red' of the task 't1'; encode",
         ),
         ("task,a\nt1,1\nt1,2\n", "several rows for 't1'; keep one each"),
         ("task\nt1\n", "there are no features in it"),

@@ -80,7 +80,7 @@ def krippendorff_alpha(
         raise UsageError(f"interval must lie between 0 and 1, such as 0.95; got {interval}")
     if votes.is_numeric:
         if level != "interval":
-            raise UsageError(f"labels that are numbers have the level 'interval'; got {level!r}")
+            raise UsageError(f"these labels are numbers: say level='interval' (it is {level!r})")
         statistics, counts, alpha_of = _moments(votes)
     else:
         values = _values(votes, level, order)

@@ -162,8 +162,9 @@ def _from_table(table: pa.Table, task: str | None) -> Features:
     kinds = {name: table.schema.field(name).type for name in others}
     texts = [name for name, kind in kinds.items() if not _is_number(kind)]
     if texts:
-        example = next((value for value in table[texts[0]].to_pylist() if isinstance(value, str)), None)
-        shown = "" if example is None else f", for example {example!r}"
+        found = ((row, value) for row, value in enumerate(table[texts[0]].to_pylist()) if not _reads_as_number(value))
+        row, example = next(found, (0, None))
+        shown = "" if example is None else f", for example {example!r} of the task {table[ids][row].as_py()!r}"
         raise InputError(f"features must be numbers, and {some(texts)} is not{shown}; encode it, or leave it out")
     columns = [table[name].cast(pa.float64()).to_numpy() for name in others]
     rows = np.stack(columns, axis=1) if columns else np.empty((len(table), 0))
@@ -186,6 +187,14 @@ def _task_column(names: list[str], given: str | None) -> str:
 
 def _counts_rows(column: pa.ChunkedArray) -> bool:
     return pa.types.is_integer(column.type) and column.to_pylist() == list(range(len(column)))
+
+
+def _reads_as_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return value is None
+    return True
 
 
 def _is_number(kind: pa.DataType) -> bool:
