@@ -12,17 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wisecrowd import em
+from wisecrowd import em, iteration
 from wisecrowd.aggregate.dawid_skene import DawidSkene
 from wisecrowd.aggregate.majority_vote import MajorityVote
 from wisecrowd.aggregate.one_coin import OneCoin
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import DataWarning, InputError, NotConverged, UsageError
+from wisecrowd.posteriors import vote_shares
 
 
 @pytest.fixture(autouse=True)
 def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(em, "assert_monotone", True)
+    monkeypatch.setattr(iteration, "assert_monotone", True)
 
 
 def make(seed: int, n_tasks: int = 40, n_workers: int = 8, n_classes: int = 3, density: float = 0.5) -> Crowd:
@@ -54,7 +55,7 @@ def test_the_objective_is_the_brute_force_likelihood(method: Any, seed: int) -> 
     voted = crowd[np.flatnonzero(crowd.labels_per_task)]
     # One pass from the votes: the trace holds the objective of the parameters that the soft vote gives.
     method.set_params(max_iter=1, tol=0, accelerate=False).fit(voted)
-    shares = em.vote_shares(voted)
+    shares = vote_shares(voted)
     tally = voted.layout.matrix.T @ shares
     said = method._said(tally, voted.pairs)
     confusion = np.full((voted.n_workers, 2, 2), np.nan)
@@ -139,7 +140,7 @@ def test_large_tables_in_single_precision_agree(monkeypatch: pytest.MonkeyPatch)
     crowd = make(7, n_tasks=100)
     wanted = DawidSkene(accelerate=False).fit(crowd)
     monkeypatch.setattr(em, "LARGE_TABLE", 0)
-    monkeypatch.setattr(em, "assert_monotone", False)
+    monkeypatch.setattr(iteration, "assert_monotone", False)
     found = DawidSkene().fit(crowd)
     assert found.tally_.dtype == np.float32
     np.testing.assert_allclose(found.posterior_, wanted.posterior_, atol=1e-3)

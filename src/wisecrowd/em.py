@@ -1,18 +1,13 @@
-"""The EM loop, once; and every model in which a worker has a confusion matrix, but for one formula.
-
-EM alternates between *statistics*, which add up over tasks, and the *parameters* that maximise the expected
-log-joint given them. The loop works on statistics alone: they are non-negative, they live in a linear space, and any
-of them leads to valid parameters, so extrapolating them (SQUAREM) needs no care for constraints.
-"""
+"""Every model in which a worker has a confusion matrix, but for one formula."""
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -22,106 +17,13 @@ from wisecrowd import online, progress
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd, Pairs
 from wisecrowd.engines.local import LocalEngine
-from wisecrowd.errors import DataWarning, InputError, UsageError, one_of, some
+from wisecrowd.errors import DataWarning, InputError, UsageError
+from wisecrowd.iteration import Run, Statistics, iterate
 from wisecrowd.kernels import COMPILED_FROM, Expectation
-
-#: Raise when an EM step lowers the objective, which exact EM never does. The tests switch it on.
-assert_monotone = False
+from wisecrowd.posteriors import clamped, class_prior, given_posterior, vote_shares
 
 #: Tables larger than this (in cells) are kept in single precision and not extrapolated: they are what fills memory.
 LARGE_TABLE = 2**25
-
-
-class Statistics(NamedTuple):
-    """What adds up over tasks: posteriors by class, and by (worker, label) pair and class.
-
-    >>> Statistics(np.ones(2), np.ones((3, 2))).tally.shape
-    (3, 2)
-    """
-
-    classes: NDArray[np.float64]
-    tally: NDArray[Any]
-
-
-#: From statistics to (the statistics of the next E-step, the objective of the parameters in between).
-Step = Callable[[Statistics], tuple[Statistics, float]]
-
-
-class Run(NamedTuple):
-    """How an iteration went: where it ended, the objective at every pass, and whether it settled.
-
-    >>> Run(Statistics(np.ones(1), np.ones((1, 1))), [-2.0, -1.5], True).trace[-1]
-    -1.5
-    """
-
-    statistics: Statistics
-    trace: list[float]
-    converged: bool
-
-
-def iterate(
-    step: Step, start: Statistics, *, max_iter: int, tol: float, accelerate: bool = True, monotone: bool = True,
-    what: str = "EM",
-) -> Run:  # fmt: skip
-    """Repeat an EM step until the objective rises by less than ``tol`` of its size.
-
-    With ``accelerate``, every two plain steps are followed by one extrapolated step (SQUAREM, Varadhan and Roland 2008,
-    scheme S3), which is taken back when it lowers the objective: the trace never falls.
-
-    >>> def halve(statistics):  # a step whose objective is highest at zero
-    ...     return Statistics(statistics.classes / 2, statistics.tally), -float(statistics.classes.sum())
-    >>> run = iterate(halve, Statistics(np.ones(2), np.zeros((1, 2))), max_iter=100, tol=1e-6)
-    >>> run.converged, bool(run.trace[-1] > -1e-3)
-    (True, True)
-    """
-    trace: list[float] = []
-
-    def settled(objective: float) -> bool:
-        trace.append(objective)
-        progress.report(what, len(trace), max_iter, f"log-likelihood {objective:,.2f}")
-        if len(trace) < 2:
-            return False
-        gain, slack = trace[-1] - trace[-2], 1e-8 * (1 + abs(objective))
-        if assert_monotone and monotone and gain < -slack:
-            raise AssertionError(f"an EM step of {what} lowered the objective by {-gain:.3g}")
-        return abs(gain) <= tol * (abs(objective) + 1e-12)
-
-    here = start
-    while len(trace) < max_iter:
-        first, objective = step(here)
-        if settled(objective):
-            return Run(first, trace, True)
-        if not accelerate or len(trace) + 2 > max_iter:
-            here = first
-            continue
-        second, objective = step(first)
-        if settled(objective):
-            return Run(second, trace, True)
-        jump = _extrapolate(here, first, second)
-        here = second
-        if jump is not None:
-            landed, objective = step(jump)
-            if objective >= trace[-1]:
-                trace.append(objective)
-                here = landed
-    return Run(here, trace, False)
-
-
-def _extrapolate(zero: Statistics, one: Statistics, two: Statistics) -> Statistics | None:
-    """Where two steps seem to lead, or None when they lead no further than the second step."""
-    change = [b - a for a, b in zip(zero, one, strict=True)]
-    bend = [(c - b) - d for b, c, d in zip(one, two, change, strict=True)]
-    length = np.sqrt(sum(map(_square, change)) / max(sum(map(_square, bend)), 1e-300))
-    if length <= 1:
-        return None
-    return Statistics(*(
-        np.maximum(a + 2 * length * d + length**2 * v, 0)
-        for a, d, v in zip(zero, change, bend, strict=True)
-    ))  # fmt: skip
-
-
-def _square(table: NDArray[Any]) -> float:  # not by BLAS, whose threads cost more than they save here
-    return float(np.einsum("i,i->", table.ravel(), table.ravel()))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -337,66 +239,3 @@ class ConfusionEM(Aggregator):
     def _pseudo_votes(self, n_classes: int) -> tuple[float, float]:
         """Pseudo-votes of a worker for being right, and in all, where the model has no class to speak of."""
         return self.smoothing + self.diagonal, n_classes * self.smoothing + self.diagonal
-
-
-def class_prior(option: Any, totals: NDArray[np.float64], names: pd.Index) -> NDArray[np.float64]:
-    """The class prior that an option asks for: "estimate" from class totals, "uniform", or given by class.
-
-    >>> class_prior("estimate", np.array([3.0, 1.0]), pd.Index(["cat", "dog"])).tolist()
-    [0.75, 0.25]
-    >>> class_prior({"dog": 3, "cat": 1}, np.array([3.0, 1.0]), pd.Index(["cat", "dog"])).tolist()
-    [0.25, 0.75]
-    """
-    n_classes = len(totals)
-    if isinstance(option, str):
-        one_of("prior", option, ("estimate", "uniform"))
-        return np.full(n_classes, 1 / n_classes) if option == "uniform" else totals / totals.sum()
-    if isinstance(option, dict) and set(option) != set(names):
-        raise UsageError(f"prior must name every class once: {some(names, 8)}; got {some(option, 8)}")
-    given = np.asarray([option[name] for name in names] if isinstance(option, dict) else option, dtype=np.float64)
-    if given.shape != (n_classes,) or (given < 0).any() or not given.sum() > 0:
-        raise UsageError(f"prior must give {n_classes} non-negative numbers, one per class; got {option!r}")
-    return given / given.sum()
-
-
-def vote_shares(crowd: Crowd, dtype: type = np.float64) -> NDArray[Any]:
-    """The soft vote: each class's share of a task's votes, uniform where nobody voted.
-
-    >>> vote_shares(Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])).tolist()
-    [[0.5, 0.5]]
-    """
-    votes = crowd.votes
-    total = votes.sum(axis=1, keepdims=True)
-    shares: NDArray[Any] = np.full(votes.shape, 1 / crowd.n_classes, dtype=dtype)
-    return np.divide(votes, total, out=shares, where=total > 0, casting="same_kind")
-
-
-def clamped(posterior: NDArray[Any], clamp: NDArray[np.int32] | None) -> NDArray[Any]:
-    """The posterior, changed in place, with certainty where the truth is known.
-
-    >>> clamped(np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([1, -1])).tolist()
-    [[0.0, 1.0], [0.5, 0.5]]
-    """
-    if clamp is not None:
-        known = np.flatnonzero(clamp >= 0)
-        posterior[known] = 0
-        posterior[known, clamp[known]] = 1
-    return posterior
-
-
-def given_posterior(start: Any, crowd: Crowd) -> NDArray[np.float64]:
-    """A posterior to start from, in the order of the crowd's tasks and classes.
-
-    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
-    >>> given_posterior(pd.DataFrame({"dog": [1.0], "cat": [3.0]}, index=["t1"]), crowd).tolist()
-    [[0.75, 0.25]]
-    """
-    if isinstance(start, pd.DataFrame):
-        start = start.reindex(index=crowd.tasks, columns=crowd.classes)
-    posterior = np.array(start, dtype=np.float64)
-    if posterior.shape != (crowd.n_tasks, crowd.n_classes) or not np.isfinite(posterior).all():
-        raise InputError(
-            f"start must be a posterior of {crowd.n_tasks:,} tasks x {crowd.n_classes} classes without holes, "
-            f"or a fitted method; got shape {posterior.shape}"
-        )
-    return posterior / posterior.sum(axis=1, keepdims=True)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from wisecrowd import BWA, Crowd, MajorityVote, load_dataset, simulate_crowd
-from wisecrowd.em import vote_shares
 from wisecrowd.errors import InputError, NotConverged, UsageError
 from wisecrowd.metrics import accuracy
+from wisecrowd.posteriors import vote_shares
 
 
 def test_it_is_the_plain_iteration_on_dense_tables() -> None:
@@ -32,7 +32,7 @@ def test_it_is_the_plain_iteration_on_dense_tables() -> None:
 
 @pytest.mark.parametrize("accelerate", [True, False])
 def test_the_objective_never_falls_and_ends_at_a_mode(accelerate: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wisecrowd.em.assert_monotone", True)
+    monkeypatch.setattr("wisecrowd.iteration.assert_monotone", True)
     crowd = simulate_crowd(80, 12, 3, labels_per_task=4, random_state=1).crowd
     fitted = BWA(accelerate=accelerate, tol=1e-14).fit(crowd)
     again = BWA(max_iter=1, tol=0, accelerate=False).fit(crowd, start=fitted)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import approx_fprime, minimize, rosen, rosen_der
 
-from wisecrowd import GLAD, Crowd, MajorityVote, MinimaxEntropy, Rasch, TwoPL, em, simulate_crowd
+from wisecrowd import GLAD, Crowd, MajorityVote, MinimaxEntropy, Rasch, TwoPL, iteration, simulate_crowd
 from wisecrowd.aggregate._climbing import climb, infer
 from wisecrowd.errors import InputError, NotConverged, UsageError
 
@@ -29,7 +29,7 @@ each_method = pytest.mark.parametrize("method", METHODS, ids=repr)
 
 @pytest.fixture(autouse=True)
 def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(em, "assert_monotone", True)
+    monkeypatch.setattr(iteration, "assert_monotone", True)
 
 
 @pytest.fixture(scope="module")

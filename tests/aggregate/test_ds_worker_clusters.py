@@ -7,9 +7,9 @@ import pytest
 from scipy.special import softmax
 
 from wisecrowd import Crowd, DawidSkene, DSWorkerClusters, load_dataset, simulate_crowd
-from wisecrowd.em import vote_shares
 from wisecrowd.errors import UsageError
 from wisecrowd.metrics import accuracy
+from wisecrowd.posteriors import vote_shares
 
 TWO_KINDS = np.array([[[0.9, 0.05, 0.05], [0.05, 0.9, 0.05], [0.05, 0.05, 0.9]],
                       [[0.2, 0.7, 0.1], [0.1, 0.2, 0.7], [0.7, 0.1, 0.2]]])  # fmt: skip
@@ -53,7 +53,7 @@ def test_it_is_the_plain_iteration_on_the_dense_cube() -> None:
 @pytest.mark.parametrize("accelerate", [True, False])
 @pytest.mark.parametrize("votes", [{}, {"smoothing": 0.0, "diagonal": 0.0}])
 def test_the_bound_never_falls(accelerate: bool, votes: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wisecrowd.em.assert_monotone", True)
+    monkeypatch.setattr("wisecrowd.iteration.assert_monotone", True)
     for seed in range(4):
         crowd = simulate_crowd(80, 20, 3, labels_per_task=4, random_state=seed).crowd
         DSWorkerClusters(accelerate=accelerate, tol=1e-10, max_iter=3000, **votes).fit(crowd)

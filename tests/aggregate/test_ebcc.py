@@ -8,9 +8,9 @@ from scipy.special import digamma, gammaln
 
 from wisecrowd import EBCC, IBCC, Crowd, load_dataset, simulate_crowd
 from wisecrowd.aggregate import _subtypes
-from wisecrowd.em import vote_shares
 from wisecrowd.errors import UsageError
 from wisecrowd.metrics import accuracy
+from wisecrowd.posteriors import vote_shares
 
 
 def log_beta(votes: np.ndarray) -> float:
@@ -59,7 +59,7 @@ def test_it_is_the_plain_iteration_on_dense_tables() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"prior": "uniform"}, {"prior": [1, 2, 1]}, {"concentration": 3.0}])
 def test_the_bound_never_falls(options: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wisecrowd.em.assert_monotone", True)
+    monkeypatch.setattr("wisecrowd.iteration.assert_monotone", True)
     for seed in range(2):
         crowd = simulate_crowd(60, 12, 3, labels_per_task=5, random_state=seed).crowd
         for accelerate in (True, False):

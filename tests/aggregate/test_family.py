@@ -13,9 +13,9 @@ import pytest
 from scipy.special import digamma, gammaln
 
 from wisecrowd import BWA, EBCC, IBCC, MACE, Crowd, DawidSkene, DSWorkerClusters, FastDS, load_dataset, simulate_crowd
-from wisecrowd.em import vote_shares
 from wisecrowd.errors import NotConverged
 from wisecrowd.metrics import accuracy
+from wisecrowd.posteriors import vote_shares
 
 MADE = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, labels_per_task=5, random_state=1)
 

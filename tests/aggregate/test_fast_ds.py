@@ -36,7 +36,7 @@ def test_it_is_the_plain_iteration_with_decisions() -> None:
 def test_the_objective_never_falls_and_decisions_end(
     options: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wisecrowd.em.assert_monotone", True)
+    monkeypatch.setattr("wisecrowd.iteration.assert_monotone", True)
     for seed in range(6):
         crowd = simulate_crowd(100, 15, 3, labels_per_task=4, random_state=seed).crowd
         fitted = FastDS(**options).fit(crowd)  # type: ignore[arg-type]

@@ -8,9 +8,9 @@ import pytest
 from scipy.special import gammaln
 
 from wisecrowd import IBCC, Crowd, DawidSkene, load_dataset, simulate_crowd
-from wisecrowd.em import vote_shares
 from wisecrowd.errors import UsageError
 from wisecrowd.metrics import accuracy, log_loss
+from wisecrowd.posteriors import vote_shares
 
 TINY = Crowd.from_triples(
     [("t1", "ann", "a"), ("t1", "bob", "a"), ("t2", "ann", "b"), ("t2", "bob", "b"), ("t2", "cy", "a"), ("t3", "bob", "a"),
@@ -59,7 +59,7 @@ def test_without_votes_to_learn_from_the_bound_is_the_evidence() -> None:
 @pytest.mark.parametrize("accelerate", [True, False])
 @pytest.mark.parametrize("prior", ["estimate", "uniform", [0.2, 0.3, 0.5]])
 def test_the_bound_never_falls(accelerate: bool, prior: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wisecrowd.em.assert_monotone", True)
+    monkeypatch.setattr("wisecrowd.iteration.assert_monotone", True)
     for seed in range(5):
         crowd = simulate_crowd(60, 12, 3, labels_per_task=3, random_state=seed).crowd
         IBCC(accelerate=accelerate, prior=prior, tol=1e-12, max_iter=2000).fit(crowd)

@@ -78,7 +78,7 @@ def test_a_pass_is_brute_force_over_truths_and_over_who_knew(options: dict[str, 
 def test_the_objective_never_falls(
     accelerate: bool, options: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wisecrowd.em.assert_monotone", True)
+    monkeypatch.setattr("wisecrowd.iteration.assert_monotone", True)
     for seed in range(3):
         crowd = simulate_crowd(60, 12, 3, labels_per_task=4, random_state=seed).crowd
         MACE(n_init=2, accelerate=accelerate, tol=1e-8, max_iter=2000, **options).fit(crowd)  # type: ignore[arg-type]

@@ -8,10 +8,10 @@ from scipy.optimize import minimize
 
 from wisecrowd import Crowd, DawidSkene, MajorityVote, MinimaxEntropy, load_dataset, simulate_crowd
 from wisecrowd.aggregate import minimax_entropy
-from wisecrowd.em import vote_shares
 from wisecrowd.errors import UsageError
 from wisecrowd.matrices import blocks
 from wisecrowd.metrics import accuracy
+from wisecrowd.posteriors import vote_shares
 
 
 def test_the_first_m_step_is_the_one_that_loops_over_workers_and_tasks() -> None:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from wisecrowd import MNLDP, Crowd, DawidSkene, MajorityVote, load_dataset
-from wisecrowd.em import vote_shares
 from wisecrowd.errors import InputError, NotConverged, UsageError
 from wisecrowd.metrics import accuracy
+from wisecrowd.posteriors import vote_shares
 
 
 def by_the_book(X: NDArray[Any], first: NDArray[Any], k: int, keep: float, passes: int) -> NDArray[np.float64]:

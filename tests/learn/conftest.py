@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import Crowd, em, simulate_crowd
+from wisecrowd import Crowd, iteration, simulate_crowd
 from wisecrowd.simulate import DifficultyCrowd, Simulation, gaussian_difficulty, gaussian_difficulty_2019
 
 Featured = tuple[Simulation, pd.DataFrame]
@@ -69,7 +69,7 @@ def start_of() -> Callable[..., Any]:
 @pytest.fixture
 def never_falls(monkeypatch: pytest.MonkeyPatch) -> None:
     """An EM step that lowers its objective is an error."""
-    monkeypatch.setattr(em, "assert_monotone", True)
+    monkeypatch.setattr(iteration, "assert_monotone", True)
 
 
 @pytest.fixture(scope="session")

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from wisecrowd import CoupledView, Crowd, MajorityVote, kernels, matrices
-from wisecrowd.em import vote_shares
 from wisecrowd.errors import UsageError
 from wisecrowd.learn import _checkpoint, coupled_view
 from wisecrowd.learn.coupled_view import _Views, aggregated
 from wisecrowd.metrics import accuracy
+from wisecrowd.posteriors import vote_shares
 from wisecrowd.simulate import Simulation
 
 torch = pytest.importorskip("torch")

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from wisecrowd import progress
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import Statistics, class_prior, given_posterior, iterate
 from wisecrowd.errors import UsageError
+from wisecrowd.iteration import Statistics, iterate
 from wisecrowd.kernels import LEAST
+from wisecrowd.posteriors import class_prior, given_posterior
 
 Array = NDArray[np.float64]
 

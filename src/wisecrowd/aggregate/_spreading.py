@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from wisecrowd.align import feature_rows
 from wisecrowd.base import Aggregator, Inference
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import clamped, given_posterior
 from wisecrowd.errors import InputError, UsageError
+from wisecrowd.posteriors import clamped, given_posterior
 from wisecrowd.registry import find
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import vote_shares
+from wisecrowd.posteriors import vote_shares
 
 #: Scores nearer than this, relative to the largest, are tied: a sum in another order must not decide.
 TIE = 1e-9

@@ -12,8 +12,8 @@ from wisecrowd import progress
 from wisecrowd.aggregate._neighbours import range_scaled
 from wisecrowd.aggregate._spreading import FeatureAggregator
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import vote_shares
 from wisecrowd.errors import UsageError, one_of
+from wisecrowd.posteriors import vote_shares
 
 #: The least variance of a feature within a class, as a share of the largest variance of any. The votes of clear tasks hardly
 #: vary, and without it naive Bayes takes every other vote for impossible.

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from wisecrowd import kernels
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import Statistics, clamped, given_posterior, iterate, vote_shares
 from wisecrowd.errors import UsageError
+from wisecrowd.iteration import Statistics, iterate
+from wisecrowd.posteriors import clamped, given_posterior, vote_shares
 
 #: Least expected variance of a vote: where nobody ever disagrees, precisions must stay finite.
 LEAST_VARIANCE = 1e-9

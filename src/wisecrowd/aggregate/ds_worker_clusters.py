@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from scipy.special import softmax, xlogy
 
 from wisecrowd.crowd import Crowd, Pairs
-from wisecrowd.em import ConfusionEM, Statistics
+from wisecrowd.em import ConfusionEM
 from wisecrowd.engines.local import LocalEngine
 from wisecrowd.errors import UsageError
+from wisecrowd.iteration import Statistics
 from wisecrowd.kernels import LEAST, Expectation
 from wisecrowd.matrices import blocks
 

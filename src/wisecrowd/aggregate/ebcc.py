@@ -16,10 +16,12 @@ from wisecrowd.aggregate._dirichlet import DirichletRows, divergence, geometric_
 from wisecrowd.aggregate._subtypes import SubtypeEngine
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd, Pairs
-from wisecrowd.em import ConfusionEM, Statistics, vote_shares
+from wisecrowd.em import ConfusionEM
 from wisecrowd.engines.local import LocalEngine
 from wisecrowd.errors import UsageError
+from wisecrowd.iteration import Statistics
 from wisecrowd.matrices import blocks
+from wisecrowd.posteriors import vote_shares
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

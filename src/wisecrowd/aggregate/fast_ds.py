@@ -13,9 +13,9 @@ from scipy.special import xlogy
 
 from wisecrowd.aggregate.dawid_skene import DawidSkene
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import Statistics
 from wisecrowd.engines.local import LocalEngine
 from wisecrowd.errors import one_of
+from wisecrowd.iteration import Statistics
 from wisecrowd.kernels import LEAST, Expectation
 
 #: Hybrid: soft passes end when they move the class prior by no more than this in all (Sinha et al. 2018).

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import vote_shares
 from wisecrowd.errors import UsageError
+from wisecrowd.posteriors import vote_shares
 
 #: Distances nearer than this are equal: a task between two centres belongs to both.
 TIE = 1e-9

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from wisecrowd import progress
 from wisecrowd.aggregate._weighting import Poll, WorkerWeights
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import vote_shares
 from wisecrowd.errors import UsageError
+from wisecrowd.posteriors import vote_shares
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

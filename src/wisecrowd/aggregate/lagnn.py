@@ -13,8 +13,8 @@ from wisecrowd import progress
 from wisecrowd._torch import need_torch, threads
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import clamped, vote_shares
 from wisecrowd.errors import UsageError
+from wisecrowd.posteriors import clamped, vote_shares
 
 #: What the network is told of a (worker, label) pair; see `_Graph.features`.
 N_FEATURES = 5

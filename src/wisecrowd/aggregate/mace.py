@@ -13,9 +13,10 @@ from scipy.special import xlogy
 
 from wisecrowd.aggregate._dirichlet import DirichletRows, divergence, geometric_mean
 from wisecrowd.crowd import Crowd, Pairs
-from wisecrowd.em import ConfusionEM, Statistics
+from wisecrowd.em import ConfusionEM
 from wisecrowd.engines.local import LocalEngine
 from wisecrowd.errors import UsageError
+from wisecrowd.iteration import Statistics
 from wisecrowd.kernels import Expectation
 
 

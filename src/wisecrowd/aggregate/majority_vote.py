@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import vote_shares
 from wisecrowd.errors import one_of
+from wisecrowd.posteriors import vote_shares
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

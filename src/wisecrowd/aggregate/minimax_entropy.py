@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from wisecrowd.aggregate._climbing import Array, ClimbingEM, Gaussians, Landscape
 from wisecrowd.base import DENSE_CELLS
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import vote_shares
 from wisecrowd.errors import UsageError, one_of
 from wisecrowd.matrices import blocks
+from wisecrowd.posteriors import vote_shares
 
 
 class _Block(NamedTuple):

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.aggregate._numeric import Numbers, NumericAggregator
-from wisecrowd.em import Statistics, iterate
 from wisecrowd.errors import UsageError
+from wisecrowd.iteration import Statistics, iterate
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

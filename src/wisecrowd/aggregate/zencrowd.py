@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from wisecrowd.aggregate.one_coin import OneCoin
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import Statistics
 from wisecrowd.engines.local import LocalEngine
 from wisecrowd.errors import UsageError
+from wisecrowd.iteration import Statistics
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.completion import Answers, Completer
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import vote_shares
+from wisecrowd.posteriors import vote_shares
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

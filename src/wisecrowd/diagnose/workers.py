@@ -55,6 +55,9 @@ class WorkerDiagnosis(Look):
         top, share = self._favourites
         names = self.names
         flags, why = self._flags
+        changes: dict[str, Any] = (
+            {} if self.drift is None else {str(name): part.array for name, part in self.drift.items()}
+        )
         columns = {
             **{name: intervals[name].to_numpy() for name in ("n_labels", "accuracy", "low", "high")},
             "agreement": self.agreement,
@@ -64,7 +67,7 @@ class WorkerDiagnosis(Look):
             "top_share": share,
             "p_spammer": self.kinds[:, 1],
             "p_adversary": self.kinds[:, 2],
-            **({} if self.drift is None else {name: self.drift[name].array for name in self.drift}),
+            **changes,
             "flags": flags,
             "why": why,
         }

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import Statistics
+from wisecrowd.iteration import Statistics
 from wisecrowd.kernels import LEAST
 from wisecrowd.learn.classifiers import SoftClassifier
 

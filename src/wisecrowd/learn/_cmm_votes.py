@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from wisecrowd.em import Statistics
+from wisecrowd.iteration import Statistics
 from wisecrowd.kernels import LEAST
 from wisecrowd.learn._cmm_groups import Groups, Reached, clustered
 from wisecrowd.learn._em import CLIP

@@ -20,7 +20,7 @@ from scipy.special import softmax
 
 from wisecrowd import kernels
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import Statistics
+from wisecrowd.iteration import Statistics
 from wisecrowd.kernels import LEAST
 from wisecrowd.learn._cmm_groups import Groups, Reached, clustered
 from wisecrowd.learn._em import CLIP, e_step

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from wisecrowd import kernels, matrices, progress
 from wisecrowd._torch import need_torch
 from wisecrowd.crowd import Crowd, Pairs
-from wisecrowd.em import clamped
 from wisecrowd.errors import UsageError, one_of
 from wisecrowd.learn._ballots import Ballots, Seen, grid
 from wisecrowd.learn._chance import chosen_device, own_chance
@@ -33,6 +32,7 @@ from wisecrowd.learn._resume import own_place
 from wisecrowd.learn._watching import watcher
 from wisecrowd.learn.networks import described
 from wisecrowd.learn.training import OptimiserName, ScheduleName, Trainer, Training
+from wisecrowd.posteriors import clamped
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from wisecrowd import progress
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import Statistics, clamped, iterate, vote_shares
 from wisecrowd.errors import UsageError, one_of
+from wisecrowd.iteration import Statistics, iterate
 from wisecrowd.kernels import LEAST
 from wisecrowd.learn._classifying import ClassifierLearner, taught_by
 from wisecrowd.learn._em import CLIP, posterior_of
 from wisecrowd.learn._responses import MOST, Anchor, Array, Responses, confusion_at, easiness_of
 from wisecrowd.learn.classifiers import SoftClassifier
+from wisecrowd.posteriors import clamped, vote_shares
 
 #: Pseudo-votes in every cell, and for being right, where a worker's ability is read off the votes to begin with.
 SMOOTHING, DIAGONAL = 0.1, 1.0

@@ -18,12 +18,13 @@ from scipy.special import softmax
 
 from wisecrowd import kernels, matrices, progress
 from wisecrowd.crowd import Crowd, Pairs
-from wisecrowd.em import Statistics, Step, clamped, iterate, vote_shares
 from wisecrowd.errors import UsageError
+from wisecrowd.iteration import Statistics, Step, iterate
 from wisecrowd.kernels import LEAST
 from wisecrowd.learn._classifying import ClassifierLearner, cross_fitted, taught_by
 from wisecrowd.learn._pooling import PoolingLearner
 from wisecrowd.learn.classifiers import SoftClassifier
+from wisecrowd.posteriors import clamped, vote_shares
 
 #: How sure a classifier that has not seen a task may be of it: an over-confident one would veto all votes.
 CLIP = 1e-6

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from wisecrowd._torch import need_torch
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import clamped
 from wisecrowd.errors import UsageError
 from wisecrowd.learn._ballots import PerWorker, Seen, as_log_probability
 from wisecrowd.learn._by_worker import voted_blocks
 from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
 from wisecrowd.learn._deep import DeepLearner
 from wisecrowd.learn.training import OptimiserName, ScheduleName
+from wisecrowd.posteriors import clamped
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.base import Learner
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import Statistics, Step
 from wisecrowd.errors import UsageError
+from wisecrowd.iteration import Statistics, Step
 from wisecrowd.learn._checkpoint import Arrays, Checkpoint, fingerprint
 from wisecrowd.learn.classifiers import SoftClassifier
 from wisecrowd.learn.networks import Network

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from wisecrowd import kernels, matrices
 from wisecrowd._torch import need_torch
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import vote_shares
 from wisecrowd.errors import UsageError, one_of
 from wisecrowd.learn._ballots import PerWorker, Seen, as_log_probability
 from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
 from wisecrowd.learn._deep import DeepLearner
+from wisecrowd.posteriors import vote_shares
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -16,14 +16,15 @@ from wisecrowd import metrics, online, progress
 from wisecrowd.align import align_features
 from wisecrowd.base import DENSE_CELLS
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import Statistics, clamped, iterate
 from wisecrowd.errors import DataWarning, InputError, UsageError, one_of
+from wisecrowd.iteration import Statistics, iterate
 from wisecrowd.kernels import LEAST
 from wisecrowd.learn._classifying import ClassifierLearner, taught_by
 from wisecrowd.learn._cmm_groups import Grouping, Groups, Reached, by_worker
 from wisecrowd.learn._cmm_votes import VoteMixture
 from wisecrowd.learn._cmm_workers import WorkerMixture, placed
 from wisecrowd.learn.classifiers import SoftClassifier
+from wisecrowd.posteriors import clamped
 
 #: Numbers of groups that "auto" tries, and the share of votes that it hides to compare them.
 NUMBERS, HIDDEN = (1, 2, 3, 4, 5, 6), 0.2

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from wisecrowd import kernels, matrices
 from wisecrowd._torch import need_torch
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import clamped, vote_shares
 from wisecrowd.errors import UsageError
 from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
 from wisecrowd.learn._em import e_step
 from wisecrowd.learn._lesson import Lesson
 from wisecrowd.learn._twins import TwinLearner, Twins
 from wisecrowd.learn.training import Trainer
+from wisecrowd.posteriors import clamped, vote_shares
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from wisecrowd.align import align_features
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import clamped, vote_shares
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.learn._classifying import ClassifierLearner, cross_fitted, taught_by
+from wisecrowd.posteriors import clamped, vote_shares
 
 #: No weight is less than this.
 LEAST_WEIGHT = 1e-6

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.crowd import Crowd
-from wisecrowd.em import Step
 from wisecrowd.errors import UsageError
+from wisecrowd.iteration import Step
 from wisecrowd.learn._em import ClassifierEM
 from wisecrowd.learn._resume import own_place, resumable
 from wisecrowd.learn.classifiers import SoftClassifier, soft_classifier

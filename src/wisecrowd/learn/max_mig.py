@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from wisecrowd._torch import need_torch
 from wisecrowd.crowd import Crowd, Pairs
-from wisecrowd.em import class_prior, vote_shares
 from wisecrowd.errors import UsageError
 from wisecrowd.learn._ballots import PerWorker, Seen
 from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
 from wisecrowd.learn._deep import DeepLearner
 from wisecrowd.learn._stochastic import start_from_votes
 from wisecrowd.matrices import Prior
+from wisecrowd.posteriors import class_prior, vote_shares
 
 if TYPE_CHECKING:
     from torch import Tensor
