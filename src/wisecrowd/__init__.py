@@ -82,6 +82,7 @@ _HOME = {
     "ZenCrowd": "aggregate.zencrowd",
     "ZeroBasedSkill": "aggregate.zero_based_skill",
     "after_filling": "judging",
+    "aum": "diagnose.margins",
     "choose": "diagnose.choosing",
     "cite": "citation",
     "compare": "diagnose.choosing",
@@ -103,6 +104,8 @@ _HOME = {
     "read_truth": "io",
     "redundancy_curve": "judging",
     "simulate_crowd": "simulate",
+    "waum": "diagnose.margins",
+    "worker_groups": "diagnose.groups",
     "write": "io",
 }
 
@@ -158,6 +161,9 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.diagnose.agreement import krippendorff_alpha as krippendorff_alpha
     from wisecrowd.diagnose.choosing import choose as choose
     from wisecrowd.diagnose.choosing import compare as compare
+    from wisecrowd.diagnose.groups import worker_groups as worker_groups
+    from wisecrowd.diagnose.margins import aum as aum
+    from wisecrowd.diagnose.margins import waum as waum
     from wisecrowd.diagnose.planning import may_stop as may_stop
     from wisecrowd.diagnose.planning import plan as plan
     from wisecrowd.doctor import examine as examine

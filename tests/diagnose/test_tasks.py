@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from wisecrowd import Crowd, DawidSkene, simulate_crowd
+from wisecrowd.diagnose import diagnosis
+from wisecrowd.diagnose.margins import aum, waum
 from wisecrowd.diagnose.tasks import KINDS, TaskDiagnosis
 from wisecrowd.errors import WisecrowdError
 
@@ -82,3 +85,14 @@ def test_difficulty_comes_with_its_error() -> None:
 def test_bad_input() -> None:
     with pytest.raises(WisecrowdError, match="worker ids"):
         TaskDiagnosis(Crowd.from_triples([(1, 1, "x")]).without_workers())
+
+
+def test_with_features_tasks_have_margins() -> None:
+    made = simulate_crowd(n_tasks=120, workers=["noisy(0.8)"] * 8, n_classes=2, labels_per_task=3)
+    X = pd.DataFrame({"x": np.where(made.truth == "c0", -1.0, 1.0)}, index=made.truth.index)
+    model = DawidSkene().fit(made.crowd)
+    table = TaskDiagnosis(made.crowd, model, X.iloc[::-1]).table
+    np.testing.assert_array_equal(table["aum"], aum(made.crowd, X, answers=model.labels_))
+    np.testing.assert_array_equal(table["waum"], waum(made.crowd, X, model=model))
+    assert {"aum", "waum"}.isdisjoint(TaskDiagnosis(made.crowd, model).table)
+    assert diagnosis(made.crowd, X).tasks.columns.equals(table.columns)

@@ -12,12 +12,13 @@ import pandas as pd
 from wisecrowd.crowd import Crowd
 from wisecrowd.diagnose._looking import admitted, model_of
 from wisecrowd.diagnose.agreement import fleiss_kappa, gwet_ac1, krippendorff_alpha
+from wisecrowd.diagnose.groups import WorkerGroups, worker_groups
 from wisecrowd.diagnose.tasks import KINDS, TaskDiagnosis
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.em import ConfusionEM
 from wisecrowd.errors import InputError
 
-__all__ = ["KINDS", "Diagnosis", "TaskDiagnosis", "WorkerDiagnosis", "diagnosis"]
+__all__ = ["KINDS", "Diagnosis", "TaskDiagnosis", "WorkerDiagnosis", "WorkerGroups", "diagnosis", "worker_groups"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,7 @@ class Diagnosis:
     crowd: Crowd
     model: ConfusionEM
     level: float = 0.9
+    X: Any = None
 
     def __repr__(self) -> str:
         figures = self.overview
@@ -44,7 +46,7 @@ class Diagnosis:
             f"  agreement: {'cannot be told' if alpha is None else f'alpha {alpha:.2f}'}; tasks: {kinds}\n"
             f"  workers to look at: {', '.join(f'{name!r} ({flags})' for name, flags in flagged.head(8).items()) or 'none'}"
             f"{f' and {len(flagged) - 8:,} more' if len(flagged) > 8 else ''}\n"
-            "  tables: .workers, .tasks, .confusion, .overview"
+            "  see: .workers, .tasks, .groups, .confusion, .overview"
         )
 
     @cached_property
@@ -55,7 +57,7 @@ class Diagnosis:
     @cached_property
     def of_tasks(self) -> TaskDiagnosis:
         """The tasks; ``tasks`` is its table."""
-        return TaskDiagnosis(self.crowd, self.model)
+        return TaskDiagnosis(self.crowd, self.model, self.X)
 
     @cached_property
     def workers(self) -> pd.DataFrame:
@@ -66,6 +68,11 @@ class Diagnosis:
     def tasks(self) -> pd.DataFrame:
         """A row for each task: see `TaskDiagnosis`."""
         return self.of_tasks.table
+
+    @cached_property
+    def groups(self) -> WorkerGroups:
+        """Workers who err alike: see `worker_groups`."""
+        return worker_groups(self.of_workers)
 
     @cached_property
     def confusion(self) -> pd.DataFrame:
@@ -106,10 +113,11 @@ class Diagnosis:
         }
 
 
-def diagnosis(crowd: Any, *, model: ConfusionEM | None = None, level: float = 0.9) -> Diagnosis:
+def diagnosis(crowd: Any, X: Any = None, *, model: ConfusionEM | None = None, level: float = 0.9) -> Diagnosis:
     """Look at a crowd: whom to trust, which tasks are hard, how far all agree.
 
-    ``model`` is a fitted method with confusion matrices; Dawid–Skene unless given. ``level`` is that of intervals.
+    With features ``X``, a row for every task, tasks are also judged by whether their label goes with their features. ``model`` is
+    a fitted method with confusion matrices; Dawid–Skene unless given. ``level`` is that of intervals.
 
     >>> from wisecrowd import diagnosis, simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, workers=["noisy(0.8)"] * 9 + ["spammer"], labels_per_task=5)
@@ -118,4 +126,4 @@ def diagnosis(crowd: Any, *, model: ConfusionEM | None = None, level: float = 0.
     ['w9']
     """
     votes = admitted(crowd, "crowds are diagnosed")
-    return Diagnosis(votes, model_of(votes, model), level)
+    return Diagnosis(votes, model_of(votes, model), level, X)

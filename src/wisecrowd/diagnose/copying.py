@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import online
+from wisecrowd._alike import MANY, once
 from wisecrowd.crowd import Crowd
 from wisecrowd.em import ConfusionEM
 from wisecrowd.errors import DataWarning, NotConverged
@@ -64,14 +65,18 @@ def copies(crowd: Crowd, fitted: ConfusionEM, *, min_common: int = 10) -> Copies
     first, second, n_compared = _suspects(crowd, min_common)
     pair, same, mine, theirs = _met(crowd, fitted, first, second)
     n_classes, n_pairs = crowd.n_classes, len(first)
-    apart = _fitted(pair, same, mine, theirs, n_classes, n_pairs, copying=False)
-    copied = _fitted(pair, same, mine, theirs, n_classes, n_pairs, copying=True)
-    common = np.bincount(pair, minlength=n_pairs)
+    common, agreed = np.bincount(pair, minlength=n_pairs), np.bincount(pair, same, minlength=n_pairs)
+    times = np.ones(len(pair))
+    if len(pair) > MANY:
+        rows, times = once(theirs, mine, same, pair, weight=times)
+        pair, same, mine, theirs = pair[rows], same[rows], mine[rows], theirs[rows]
+    apart = _fitted(pair, same, mine, theirs, times, n_classes, n_pairs, copying=False)
+    copied = _fitted(pair, same, mine, theirs, times, n_classes, n_pairs, copying=True)
     names = crowd.workers
     assert names is not None
     columns = {
         "first": names[first], "second": names[second], "common": common,
-        "same": np.bincount(pair, same, minlength=n_pairs) / np.maximum(common, 1),
+        "same": agreed / np.maximum(common, 1),
         "copied": copied.share, "evidence": np.maximum(copied.log_likelihood - apart.log_likelihood, 0.0),
     }  # fmt: skip
     table = pd.DataFrame(columns)
@@ -148,17 +153,17 @@ class _Fit(NamedTuple):
 
 def _fitted(
     pair: NDArray[np.intp], same: NDArray[np.bool_], mine: NDArray[np.float64], theirs: NDArray[np.float64],
-    n_classes: int, n_pairs: int, *, copying: bool,
+    times: NDArray[np.float64], n_classes: int, n_pairs: int, *, copying: bool,
 ) -> _Fit:  # fmt: skip
-    """a_r, a_s and c of every pair by EM, and the log-likelihood that they reach."""
-    common = np.maximum(np.bincount(pair, minlength=n_pairs), 1)
+    """a_r, a_s and c of every pair by EM, and the log-likelihood that they reach; meetings that are alike count ``times``."""
+    common = np.maximum(np.bincount(pair, times, minlength=n_pairs), 1)
     right, their_right = np.full(n_pairs, 0.7), np.full(n_pairs, 0.7)
     share = np.full(n_pairs, 0.5 if copying else 0.0)
     neither = np.where(same, 1 - mine, np.maximum(1 - mine - theirs, 0.0))
     likelihood = np.ones(len(pair))
 
     def by_pair(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.bincount(pair, values, minlength=n_pairs).astype(np.float64)
+        return np.bincount(pair, times * values, minlength=n_pairs).astype(np.float64)
 
     for _ in range(STEPS):
         a, b, c = right[pair], their_right[pair], share[pair]

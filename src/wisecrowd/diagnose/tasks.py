@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from wisecrowd import online
 from wisecrowd.diagnose._looking import Look
+from wisecrowd.diagnose.margins import aum, waum
 from wisecrowd.errors import DataWarning, NotConverged
 
 #: How probable the likeliest class must be for a task to count as settled.
@@ -38,7 +39,8 @@ class TaskDiagnosis(Look):
     ``margin`` to the next class; ``entropy`` of the votes, 0 where all say the same and 1 where every class has as many,
     corrected for how few they are (Miller and Madow); ``uncertainty``, the entropy of the posterior, likewise from 0 to 1;
     ``misfit``, how many standard deviations less likely the votes are than votes on a task of that class should be;
-    ``difficulty`` by Rasch's model with its ``standard_error``; and ``kind`` (see `KINDS`).
+    ``difficulty`` by Rasch's model with its ``standard_error``; ``kind`` (see `KINDS`); and with features ``X`` of the tasks
+    ``aum`` and ``waum``, low where label and votes do not go with the features (see `wisecrowd.diagnose.margins`).
 
     With few votes a difficulty is mostly what was believed before; its standard error says so.
 
@@ -47,6 +49,8 @@ class TaskDiagnosis(Look):
     >>> TaskDiagnosis(made.crowd).table.columns.tolist()
     ['n_labels', 'label', 'confidence', 'margin', 'entropy', 'uncertainty', 'misfit', 'difficulty', 'standard_error', 'kind']
     """
+
+    X: Any = None
 
     what: ClassVar[str] = "tasks are diagnosed"
 
@@ -68,6 +72,9 @@ class TaskDiagnosis(Look):
             "standard_error": rasch["standard_error"].to_numpy(),
             "kind": self.kind,
         }
+        if self.X is not None:
+            columns["aum"] = aum(self.crowd, self.X, answers=model.labels_).to_numpy()
+            columns["waum"] = waum(self.crowd, self.X, model=model).to_numpy()
         return pd.DataFrame(columns, index=self.crowd.tasks.rename("task"))
 
     @cached_property

@@ -215,18 +215,20 @@ class WorkerDiagnosis(Look):
         coins = np.stack([self._by_worker(np.log(a * right + (1 - a) * wrong)) for a in grid], axis=1)
         counts = np.bincount(crowd.pairs.of_vote, minlength=len(crowd.pairs))[:, None]
         own = self._rows_as(np.full((1, n_classes), 0.5), counts)
-        evasive = self._rows_as(np.full((n_classes, n_classes), 0.5) - 0.4 * np.eye(n_classes))
+        # Who says something else on purpose says much the same each time: rows are drawn toward few labels.
+        evasive = self._rows_as(np.full((n_classes, n_classes), 0.3) - 0.2 * np.eye(n_classes))
         # Odd rows of a rare class do not make an adversary of somebody who is right as a rule.
         with np.errstate(invalid="ignore"):
             evasive[self._by_worker(right) / crowd.labels_per_worker >= 0.5] = -1e300
         kind = np.where(grid > chance + HELPFUL * (1 - chance), 0, np.where(grid < chance * (1 - 2 * HELPFUL), 2, 1))
-        # Before anybody voted: eight in ten are helpful, one a spammer, one an adversary, by ten workers' worth.
-        before = np.array([8.0, 1.0, 1.0])[kind] / np.bincount(kind, minlength=3)[kind]
-        evidence, before, kind = np.c_[coins, own, evasive], np.r_[before, 1.0, 0.5], np.r_[kind, 1, 2]
+        # Before anybody voted: eight in ten are helpful, one a spammer, one an adversary, by two workers' worth. More would keep
+        # mediocre accuracies probable that nobody has, and call whoever is right by luck helpful.
+        before = np.array([1.6, 0.2, 0.2])[kind] / np.bincount(kind, minlength=3)[kind]
+        evidence, before, kind = np.c_[coins, own, evasive], np.r_[before, 0.2, 0.1], np.r_[kind, 1, 2]
         kinds = _mixture(evidence, before, kind)
         if kinds[:, 0].sum() >= 1:
             like = self._rows_as(self._matrix_of(kinds[:, 0]))
-            kinds = _mixture(np.c_[evidence, like], np.r_[before, 8.0], np.r_[kind, 0])
+            kinds = _mixture(np.c_[evidence, like], np.r_[before, 1.6], np.r_[kind, 0])
         return kinds
 
     def _matrix_of(self, share: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,0 +1,186 @@
+"""Groups of workers: formulas against brute force, planted groups found, and one group where there is one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+
+from wisecrowd import Crowd, simulate_crowd
+from wisecrowd.diagnose import _group_mixture, groups
+from wisecrowd.diagnose._group_mixture import Groups, Tally, fitted, matrices_of
+from wisecrowd.diagnose.groups import worker_groups
+from wisecrowd.diagnose.workers import WorkerDiagnosis
+from wisecrowd.errors import WisecrowdError
+from wisecrowd.simulate.mixtures import simulate_gaussian_groups
+from wisecrowd.simulate.patterns import simulate_patterns
+
+KINDS = ["expert(0.9)"] * 10 + ["noisy(0.7)"] * 20 + ["spammer"] * 10 + ["adversary"] * 5
+MADE = simulate_crowd(1000, workers=KINDS, n_classes=4, labels_per_task=5, random_state=0)
+
+
+def rand(first: Any, second: Any) -> float:
+    from sklearn.metrics import adjusted_rand_score
+
+    return float(adjusted_rand_score(np.asarray(first), np.asarray(second)))
+
+
+def test_the_tally_is_that_of_the_diagnosis() -> None:
+    people = WorkerDiagnosis(MADE.crowd)
+    said = groups._Ballots.of(people).tally().said.toarray().reshape(-1, 4, 4)
+    wanted = np.zeros_like(said)
+    pairs = people.crowd.pairs
+    wanted[pairs.worker, :, pairs.label] = people.tally
+    assert np.allclose(said, wanted, atol=groups.LEAST)
+
+
+def test_evidence_and_worth_are_those_of_their_formulas() -> None:
+    rng = np.random.default_rng(0)
+    said = rng.poisson(2.0, size=(4, 3, 3)).astype(float)
+    tally = Tally(csr_array(said.reshape(4, 9)), 3)
+    matrices, share = rng.dirichlet(np.ones(3), size=(2, 3)), np.array([0.3, 0.7])
+    worth = tally.worth(5.0).toarray().reshape(4, 3, 3)
+    evidence = Groups(matrices, share).evidence(tally.worth(5.0))
+    for worker in range(4):
+        for true in range(3):
+            total = said[worker, true].sum()
+            factor = min(6.0 / (total + 5.0), 1.0)
+            assert np.allclose(worth[worker, true], said[worker, true] * factor)
+        for group in range(2):
+            wanted = np.log(share[group]) + (worth[worker] * np.log(matrices[group])).sum()
+            assert evidence[worker, group] == pytest.approx(wanted)
+
+
+def test_em_never_lowers_its_objective() -> None:
+    tally = groups._Ballots.of(WorkerDiagnosis(MADE.crowd)).tally()
+    said, toward = tally.worth(10.0), WorkerDiagnosis(MADE.crowd).confusion
+    start = _group_mixture._starts(said, toward, 3, 1, np.random.default_rng(0))[0]
+    trace = [_group_mixture._stepped(start, said, toward, steps).objective for steps in range(1, 15)]
+    assert (np.diff(trace) >= -1e-9 * abs(trace[-1])).all()
+    assert trace[-1] > trace[0]
+
+
+def test_how_alike_workers_are_is_found() -> None:
+    """Rows drawn from Dirichlet(c Π): c is found within a fourth."""
+    rng = np.random.default_rng(0)
+    matrix = np.array([[0.8, 0.1, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])
+    rows = [[rng.multinomial(40, rng.dirichlet(12 * row)) for row in matrix] for _ in range(300)]
+    tally = Tally(csr_array(np.array(rows, dtype=float).reshape(300, 9)), 3)
+    assert tally.strength(matrix[None], np.zeros(300, dtype=np.intp)) == pytest.approx(12, rel=0.25)
+    found = fitted(tally, np.full((3, 3), 1 / 3), 1, 1, rng)
+    assert np.allclose(found.matrices[0], matrix, atol=0.03)
+    assert np.allclose(matrices_of(np.zeros((9, 1)), matrix)[0], matrix)
+
+
+def test_a_crowd_of_kinds() -> None:
+    found = worker_groups(MADE.crowd)
+    assert found.of_worker.columns.tolist() == ["group", "probability", "n_labels"]
+    assert rand(found.of_worker["group"], KINDS) > 0.9
+    assert len(found.size) == 4
+    assert found.size.sum() == len(KINDS)
+    assert found.accuracy.is_monotonic_decreasing
+    # As often right as they were made to be: not by the others' votes alone, which blur it.
+    assert np.allclose(found.accuracy, [0.9, 0.7, 0.25, 0.2], atol=0.05)
+    assert np.allclose(found.matrices.sum(axis=2), 1)
+    assert found.described[2].endswith("their answers have nothing to do with what is true")
+    assert "in 8" in found.described[3]  # malice of 0.8
+    assert found.tried.index[0] == 1
+    assert found.tried["behind"].min() == 0
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_one_group_is_possible(seed: int) -> None:
+    made = simulate_crowd(1000, workers=["noisy(0.7)"] * 40, n_classes=4, labels_per_task=5, random_state=seed)
+    found = worker_groups(made.crowd)
+    assert found.size.tolist() == [40]
+    assert (found.of_worker["probability"] == 1).all()
+    assert found.accuracy[0] == pytest.approx(0.7, abs=0.03)
+    assert found.described == (f"40 workers: right {found.accuracy[0]:.0%} of the time; no mistake stands out",)
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "by_k_means"),
+    [("IND-I", 0.61, 0.33), ("IND-II", 0.79, 0.41), ("IND-III", 0.86, 0.50), ("IND-IV", 0.45, 0.27)],
+)
+def test_planted_patterns(name: str, index: float, by_k_means: float) -> None:
+    """Sixty votes of each worker: the figures that the docstring tells."""
+    from sklearn.cluster import KMeans
+
+    made = simulate_patterns(name, n_tasks=5000)
+    people = WorkerDiagnosis(made.crowd)
+    busy = made.crowd.labels_per_worker > 0
+    found = worker_groups(people, 5).of_worker["group"].to_numpy()
+    assert rand(made.pattern[busy], found[busy]) == pytest.approx(index, abs=0.02)
+    points = people.confusion_of(np.flatnonzero(busy)).reshape(busy.sum(), -1)
+    clusters = KMeans(5, n_init=10, random_state=0).fit_predict(points)
+    assert rand(made.pattern[busy], clusters) == pytest.approx(by_k_means, abs=0.02)
+
+
+def test_few_votes_mean_an_uncertain_place() -> None:
+    made = simulate_gaussian_groups(600, n_tasks=1500, random_state=0)
+    found = worker_groups(made.crowd, 3)
+    table = found.of_worker
+    few, many = table["n_labels"] <= 5, table["n_labels"] >= 15
+    assert table.loc[few, "probability"].mean() < table.loc[many, "probability"].mean() - 0.1
+    assert rand(made.group[many], table.loc[many, "group"]) > 0.8
+    assert found.tried.empty
+    assert table["probability"].between(1 / 3, 1 + 1e-12).all()
+    # A probability means what it says: that share of the workers are where they were put.
+    place = pd.crosstab(table["group"], made.group).to_numpy().argmax(axis=1)
+    right = place[table["group"]] == pd.factorize(made.group, sort=True)[0]
+    assert right.mean() == pytest.approx(table["probability"].mean(), abs=0.08)
+
+
+def test_everybody_is_placed_though_some_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "MOST_WORKERS", 30)
+    found = worker_groups(MADE.crowd, 4)
+    assert len(found.of_worker) == len(KINDS)
+    assert rand(found.of_worker["group"], KINDS) > 0.7
+
+
+def test_same_seed_same_groups() -> None:
+    people = WorkerDiagnosis(MADE.crowd)
+    first, again = worker_groups(people, 4), worker_groups(people, 4)
+    assert first.of_worker.equals(again.of_worker)
+    assert np.array_equal(first.matrices, again.matrices)
+    assert first.of_worker["group"].equals(worker_groups(MADE.crowd.to_frame(), 4).of_worker["group"])
+
+
+def test_sentences() -> None:
+    prior, names = np.array([0.5, 0.3, 0.2]), ["street", "inside city", "coast"]
+    seen = np.full(3, 100.0)
+    mixer = np.array([[0.6, 0.35, 0.05], [0.02, 0.96, 0.02], [0.02, 0.02, 0.96]])
+    told = groups._sentence(12, mixer, seen, prior, names)
+    assert told == "12 workers: right 78% of the time; say 'inside city' for 'street' in 35%"
+    unseen = groups._sentence(12, mixer, np.array([2.0, 100.0, 100.0]), prior, names)
+    assert unseen == "12 workers: right 78% of the time; no mistake stands out"
+    button = np.tile([0.02, 0.96, 0.02], (3, 1))
+    told = groups._sentence(1, button, seen, prior, names)
+    assert told == "1 worker: right 30% of the time; say 'inside city' in 96%, whatever is true"
+    two = groups._sentence(3, np.array([[0.75, 0.25], [0.1, 0.9]]), seen[:2], np.array([0.5, 0.5]), ["no", "yes"])
+    assert two == "3 workers: right 82% of the time; say 'yes' for 'no' in 25%"
+
+
+def test_odd_crowds_and_bad_input() -> None:
+    single = Crowd.from_triples(
+        [(task, "ann", task % 2) for task in range(4)] + [(0, "bob", 0)], workers=["ann", "bob", "cy"]
+    )
+    found = worker_groups(single)
+    assert found.size.sum() == 2  # who never voted is in no group's count, and still has a row
+    assert len(found.of_worker) == 3
+    assert not found.of_worker.isna().any().any()
+    one_class = Crowd.from_triples([(task, worker, "x") for task in range(4) for worker in "ab"])
+    assert worker_groups(one_class).described == ("2 workers: right 100% of the time",)
+    alike = Crowd.from_triples([(task, worker, task % 2) for task in range(6) for worker in "abc"])
+    assert worker_groups(alike, 3).size.sum() == 3  # groups that nobody is in are left out
+    with pytest.raises(WisecrowdError, match="from 1 to"):
+        worker_groups(single, 3)
+    with pytest.raises(WisecrowdError, match="max_groups"):
+        worker_groups(single, max_groups=0)
+    with pytest.raises(WisecrowdError, match="worker ids"):
+        worker_groups(single.without_workers())
+    with pytest.raises(WisecrowdError, match="no votes"):
+        worker_groups(single.take(np.zeros(5, dtype=bool)))
