@@ -104,7 +104,7 @@ class Buildable:
         rows = list(triples)
         bad = next((row for row in rows if len(row) != 3), None)
         if bad is not None:
-            raise InputError(f"each row must be (task, worker, label); got {bad!r}")
+            raise InputError(f"each row must be (task, worker, label); got {some([bad])}")
         columns: list[Sequence[Any]] = list(zip(*rows, strict=True)) if rows else [(), (), ()]
         return cls.from_frame(dict(zip(("task", "worker", "label"), map(list, columns), strict=True)), **options)
 
@@ -125,7 +125,10 @@ class Buildable:
         Crowd(3 labels: 2 tasks x 3 workers, 2 classes, 1.5 labels/task)
         """
         try:
-            frame = matrix if isinstance(matrix, pd.DataFrame) else pd.DataFrame(np.asarray(matrix))
+            with vocab.whole_characters():
+                frame = matrix if isinstance(matrix, pd.DataFrame) else pd.DataFrame(np.asarray(matrix))
+        except InputError:
+            raise
         except ValueError as error:
             raise InputError(f"a matrix of tasks x workers was wanted, all rows of one length: {error}") from None
         if frame.empty:
@@ -184,9 +187,11 @@ def as_table(frame: Any, columns: Sequence[str] | None = None) -> pa.Table:
     try:
         if isinstance(frame, pd.DataFrame):
             wanted = frame[[name for name in columns if name in frame.columns]] if columns is not None else frame
-            return pa.Table.from_pandas(wanted, preserve_index=False)
+            with vocab.whole_characters():
+                return pa.Table.from_pandas(wanted, preserve_index=False)
         if hasattr(frame, "__arrow_c_stream__") or isinstance(frame, dict):
-            return pa.table(frame)
+            with vocab.whole_characters():
+                return pa.table(frame)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InputError(f"a column mixes types: {error}; make it one type first, for example df.astype(str)") from None
     raise InputError(
@@ -198,7 +203,7 @@ def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
     try:
         numbers = column.cast(pa.float64()).to_numpy()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError(f"numbers were wanted: {error}") from None
+        raise InputError(f"numbers were wanted: {str(error)[:200]}") from None
     return np.asarray(numbers, dtype=np.float64)
 
 

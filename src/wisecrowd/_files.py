@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,7 +61,10 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
     >>> read_json(path)
     {'seed': 0}
     """
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    # Half a character, as a file name of another encoding has it, is no UTF-8, but JSON can spell it.
+    text = re.sub("[\ud800-\udfff]", lambda half: json.dumps(half.group())[1:-1], text)
+    write_text(path, text + "\n")
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:

@@ -16,7 +16,7 @@ from wisecrowd._building import Buildable, Vocabulary, as_table
 from wisecrowd._dividing import Divisible
 from wisecrowd._rows import Duplicates, Rows, as_codes, as_marks, as_weights, counting_order
 from wisecrowd._times import as_stamps, as_times
-from wisecrowd.errors import UsageError, one_of
+from wisecrowd.errors import UsageError, one_of, some
 
 if TYPE_CHECKING:
     from wisecrowd.kernels import Layout
@@ -324,10 +324,10 @@ class Crowd(Buildable, Divisible):
         who = (
             ""
             if self.workers is None or rows.worker is None
-            else f"worker {self.workers[rows.worker[again[0]]]!r} labelled "
+            else f"worker {some([self.workers[rows.worker[again[0]]]])} labelled "
         )
         return (
-            f"{again.size:,} rows repeat a (task, worker) that came before; for example {who}task {task!r} twice. "
+            f"{again.size:,} rows repeat a (task, worker) that came before; for example {who}task {some([task])} twice. "
             "Say what to do: duplicates='first' or 'last' keeps one, 'distinct' keeps different answers once each, "
             "'keep' counts all (--duplicates on the command line)"
         )

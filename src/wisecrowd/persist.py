@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wisecrowd._files import read_json, write_json
-from wisecrowd.errors import InputError, UsageError
+from wisecrowd.errors import InputError, UsageError, some
 from wisecrowd.method import Method
 
 VERSION = 1
@@ -60,25 +60,41 @@ def load(folder: str | os.PathLike[str]) -> Method:
     source = Path(folder)
     if not (source / "method.json").is_file():
         raise InputError(f"{source} is not a saved method: it has no method.json. Give the folder that save() wrote")
-    state = read_json(source / "method.json")
-    if state.get("version") != VERSION:
-        raise InputError(
-            f"{source} was saved in layout {state.get('version')!r}; this wisecrowd reads layout {VERSION}"
-        )
-    method = _from_json({"method": state["method"], "parameters": state["parameters"]})
+    try:
+        state = read_json(source / "method.json")
+    except ValueError as error:  # neither UTF-8 nor JSON
+        raise InputError(f"{source} is not a saved method: its method.json cannot be read ({error})") from None
+    version = state.get("version") if isinstance(state, dict) else None
+    if version != VERSION:
+        raise InputError(f"{source} was saved in layout {version!r}; this wisecrowd reads layout {VERSION}")
+    try:
+        return _read(source, state)
+    except (KeyError, AttributeError, TypeError) as error:
+        raise InputError(f"{source} is not a saved method: its method.json lacks something ({error!r})") from error
+
+
+def _read(source: Path, state: dict[str, Any]) -> Method:
+    method: Method = _from_json({"method": state["method"], "parameters": state["parameters"]})
     with np.load(source / "arrays.npz", allow_pickle=False) as arrays:
         for name in arrays.files:
-            setattr(method, name, arrays[name])
+            setattr(method, _learnt(name), arrays[name])
     for name, kind in state["tables"].items():
-        setattr(method, name, _read_table(source / f"{name}.parquet", kind))
+        setattr(method, _learnt(name), _read_table(source / f"{name}.parquet", kind))
     for name, value in state["learnt"].items():
-        setattr(method, name, value)
+        setattr(method, _learnt(name), value)
     for name in state.get("methods", ()):
-        setattr(method, name, load(source / name))
+        setattr(method, _learnt(name), load(source / name))
     for name in state.get("parts", ()):  # last: to make one anew, a method may look at what else it learnt
-        with np.load(source / f"{name}.npz", allow_pickle=False) as arrays:
+        with np.load(source / f"{_learnt(name)}.npz", allow_pickle=False) as arrays:
             setattr(method, name, method._revive(name, dict(arrays)))
     return method
+
+
+def _learnt(name: str) -> str:
+    """The name of something learnt, and of its file: neither a method's function nor the way to another folder."""
+    if not (name.isidentifier() and name.endswith("_") and not name.startswith("_")):
+        raise InputError(f"this is not a saved method: nothing that a method learns is called {some([name])}")
+    return name
 
 
 def _write(method: Method, folder: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,32 @@ def as_column(values: Any, what: str) -> pa.ChunkedArray:
     DataType(string)
     """
     try:
-        column = pa.chunked_array(values) if hasattr(values, "__arrow_c_stream__") else pa.array(values)
+        with whole_characters():
+            column = pa.chunked_array(values) if hasattr(values, "__arrow_c_stream__") else pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
         raise InputError(
             f"the {what} column mixes types ({error}); make it one type first, for example "
             f"df[{what!r}] = df[{what!r}].astype(str)"
         ) from None
     return pa.chunked_array([column]) if isinstance(column, pa.Array) else column
+
+
+@contextlib.contextmanager
+def whole_characters() -> Iterator[None]:
+    """Say what is wrong with text that cannot be encoded: half of a pair that stands for one character (a surrogate).
+
+    >>> with whole_characters():
+    ...     _ = "half \\ud800".encode()
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.InputError: 'half \\ud800' holds half a character, which no file in UTF-8 can hold; repair it first
+    """
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{some([error.object])} holds half a character, which no file in UTF-8 can hold; repair it first"
+        ) from None
 
 
 def missing_mask(column: pa.ChunkedArray) -> NDArray[np.bool_]:
@@ -108,7 +128,10 @@ def as_vocabulary(values: Iterable[Any], what: str) -> pd.Index:
     >>> as_vocabulary(["yes", "no"], "class").tolist()
     ['yes', 'no']
     """
-    index = as_index(values)
+    with whole_characters():
+        index = as_index(values)
+        if index.dtype == object:  # it may hold any text, while that of other kinds was encoded already
+            "".join(value for value in index if isinstance(value, str)).encode()
     if index.hasnans:
         raise InputError(f"the given {what} vocabulary holds a missing value; remove it")
     if not (_is_sorted(index) or index.is_unique):

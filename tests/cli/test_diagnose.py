@@ -63,3 +63,9 @@ def test_small_and_odd_files(run: Run, tmp_path: Path) -> None:
     assert "no telling" in said.stdout
     path.write_text("task,label\n1,cat\n2,dog\n", encoding="utf-8")
     assert run("diagnose", path, "--no-workers").exit_code != 0
+
+
+def test_results_of_another_command_are_told_apart(run: Any, planted: Path) -> None:
+    run("aggregate", planted, "-m", "majority-vote", "-o", "out")
+    result = run("diagnose", planted, "-o", "out")
+    assert "labels.csv in out: left there by an earlier run, not part of this one" in result.stderr

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
@@ -48,8 +50,11 @@ class Page(HTMLParser):
         elif tag in ("td", "th"):
             self._cell = Cell(value=found.get("data-v"), kind=found.get("class") or "")
             self.tables[self._table][-1].append(self._cell)
-        if tag not in ("meta", "rect", "circle", "path", "input", "br"):
+        if tag not in ("meta", "input", "br", "img"):
             self._open.append((tag, found.get("id")))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))  # nothing is within it, and nothing ends with it
 
     def handle_endtag(self, tag: str) -> None:
         if tag in ("td", "th"):
@@ -91,3 +96,26 @@ class Page(HTMLParser):
 def page_of() -> Any:
     """Take a page apart."""
     return Page
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium without a window, which keeps a log of every message and every request."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    program = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    if program is None or driver is None:
+        pytest.skip("there is no chromium with a chromedriver here")
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for flag in (
+        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage",
+        "--hide-scrollbars",
+    ):  # fmt: skip
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    try:
+        yield found
+    finally:
+        found.quit()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,29 +16,6 @@ from wisecrowd import report
 PLAIN, LARGE = 4.5, 3.0
 
 HOSTILE = "<img src='https://example.com/x'><script>document.title='run'</script>"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium without a window, which keeps a log of every message and every request."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    program = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
-    driver = shutil.which("chromedriver")
-    if program is None or driver is None:
-        pytest.skip("there is no chromium with a chromedriver here")
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for flag in (
-        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage",
-        "--hide-scrollbars",
-    ):  # fmt: skip
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    try:
-        yield found
-    finally:
-        found.quit()
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wisecrowd.cli import _fitting as fitting
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from wisecrowd.cli._outputs import Writer
+    from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.completion import Completer
     from wisecrowd.crowd import Crowd
     from wisecrowd.judging import Judgement
@@ -48,17 +51,25 @@ class Found:
             by_name = self.scored.groupby(level="aggregator", sort=False)
             self.summary["scored"] = {str(name): _plain(part.droplevel("aggregator")) for name, part in by_name}
 
-    def files(self, fitted: Completer, name: str) -> dict[str, pd.DataFrame | Writer]:
+    def files(self, fitted: Completer, crowd: Crowd, name: str, guard: Guard) -> dict[str, pd.DataFrame | Writer]:
         """What to write, by name; the votes are made while they are written."""
+        import pyarrow as pa
+
+        from wisecrowd.cli._outputs import rounded
         from wisecrowd.io.pieces import write_pieces
 
-        files: dict[str, pd.DataFrame | Writer] = {
-            name: lambda path: write_pieces(self.counted(fitted.stream()), path, times=len(fitted.vote_time_) > 0)
-        }
+        def write(path: Path) -> None:
+            spell = partial(guard.texts, name=name) if guard.on else None
+            write_pieces(self.counted(fitted.stream()), path, times=len(fitted.vote_time_) > 0, spell=spell)
+
+        if not name.endswith(".parquet") and not guard.on:
+            for ids in (crowd.tasks, crowd.workers, crowd.classes):
+                guard.texts(pa.array(ids), name)
+        files: dict[str, pd.DataFrame | Writer] = {name: write}
         if self.judged is not None:
-            files[fitting.JUDGED] = self.judged.table.round(6).reset_index()
+            files[fitting.JUDGED] = rounded(self.judged.table)
         if self.scored is not None:
-            files[fitting.SCORED] = self.scored.round(6).reset_index()
+            files[fitting.SCORED] = rounded(self.scored)
         return files
 
     def counted(self, pieces: Iterable[Crowd]) -> Iterator[Crowd]:

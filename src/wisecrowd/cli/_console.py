@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import textwrap
+import json
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ def console(*, stderr: bool = False) -> Console:
 def show(thing: Any = "", *, style: str | None = None) -> None:
     """Print a line or a table on standard output; a line is wrapped between words."""
     out = console()
+    thing = visible(thing) if isinstance(thing, str) else thing
     if out.is_terminal:
         out.print(thing, style=style)
         return
@@ -39,7 +41,14 @@ def show(thing: Any = "", *, style: str | None = None) -> None:
 
 def show_verbatim(text: str) -> None:
     """Print text without wrapping it, so that commands and formulas can be copied."""
-    console().print(text, soft_wrap=True)
+    console().print(visible(text, lines=True), soft_wrap=True)
+
+
+def show_json(value: Any) -> None:
+    """Print JSON in which every character can be seen; what reads it gets the same texts."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    # Whatever cannot be printed stands in a text, where JSON has a spelling for it.
+    typer.echo("".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text))
 
 
 def heading(text: str) -> None:
@@ -50,7 +59,7 @@ def heading(text: str) -> None:
 
 def remark(text: str, style: str | None = None) -> None:
     """Print a line on standard error, unbroken, so that what it names can be copied."""
-    console(stderr=True).print(text, style=style, soft_wrap=True)
+    console(stderr=True).print(visible(text, lines=True), style=style, soft_wrap=True)
 
 
 def warn(text: str) -> None:
@@ -65,18 +74,28 @@ def watched(*, quiet: bool = False) -> AbstractContextManager[None]:
     return nullcontext() if quiet or not console(stderr=True).is_terminal else progress.show()
 
 
-def visible(value: object) -> str:
-    """An id as it can be shown on one line: what a terminal would obey is spelled out."""
+def visible(value: object, *, lines: bool = False) -> str:
+    """A text as it can be shown, on one line unless it may have ``lines``: what a terminal would obey is spelled out."""
     text = str(value)
     if text.isprintable():
         return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    kept = "\n" if lines else ""
+    return "".join(
+        char if char.isprintable() or char in kept else char.encode("unicode_escape").decode() for char in text
+    )
 
 
 def shortened(value: object, room: int = 40) -> str:
-    """An id that leaves room for the rest of its line: the end of a long one is cut, and the cut is shown (…)."""
+    """An id that leaves room for the rest of its line: the end of a long one is cut (…), and a blank one has quotes."""
+    from rich.cells import cell_len, set_cell_size
+
     text = str(value)
-    return visible(text) if len(text) <= room else visible(text[: room - 1]) + "…"
+    if not text.strip(" "):
+        text = f"'{text}'"
+    seen = visible(text[:room])
+    if len(text) <= room and cell_len(seen) <= room:
+        return seen
+    return (seen if cell_len(seen) < room else set_cell_size(seen, room - 1)) + "…"
 
 
 def show_facts(rows: Iterable[tuple[str, str]], *, width: int = 0) -> None:
@@ -98,13 +117,26 @@ def show_hanging(start: str, text: str, style: str = "") -> None:
 
     It is wrapped between words only: a path or an id stays in one piece, even if it is too long for the line.
     """
+    from rich.cells import cell_len
     from rich.text import Text
 
     out = console()
-    room = max(out.width - len(start), 20)
-    lines = textwrap.wrap(visible(text), room, break_long_words=False, break_on_hyphens=False) or [""]
-    for number, line in enumerate(lines):
-        out.print(Text.assemble((start if number == 0 else " " * len(start), style), line), soft_wrap=True)
+    indent = cell_len(start)
+    for number, line in enumerate(_wrapped(visible(text), max(out.width - indent, 20))):
+        out.print(Text.assemble((start if number == 0 else " " * indent, style), line), soft_wrap=True)
+
+
+def _wrapped(text: str, room: int) -> list[str]:
+    """Lines of whole words. Letters of some scripts are two columns wide, and some have none, which textwrap ignores."""
+    from rich.cells import cell_len
+
+    lines = [""]
+    for word in re.findall(r" *[^ ]+", text):
+        if lines[-1] and cell_len(lines[-1] + word) > room:
+            lines.append(word.lstrip(" "))
+        else:
+            lines[-1] += word
+    return lines
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1, fold: str | None = None) -> Table:

@@ -16,6 +16,8 @@ from wisecrowd.errors import DataWarning, NotConverged, UsageError, WisecrowdErr
 
 #: Exit codes: bad input, bad usage, Ctrl-C.
 BAD_INPUT, BAD_USAGE, INTERRUPTED = 1, 2, 130
+#: Characters of a message at most; the longest of ours, a list of all methods, has a third of them.
+LONGEST = 2000
 
 
 @contextlib.contextmanager
@@ -35,7 +37,7 @@ def plain_failures(*, debug: bool = False) -> Iterator[None]:
     except (WisecrowdError, OSError, MemoryError) as error:
         if debug:
             remark(traceback.format_exc())
-        remark(f"Error: {_message(error)}", style="red")
+        remark(f"Error: {_readable(_message(error))}", style="red")
         raise typer.Exit(BAD_USAGE if isinstance(error, UsageError) else BAD_INPUT) from None
 
 
@@ -47,6 +49,11 @@ def _message(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "the memory of this machine does not suffice for these votes and this method"
     return str(error)
+
+
+def _readable(text: str) -> str:
+    """A message of bearable length, whatever ids and names it quotes."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
 
 
 @contextlib.contextmanager
@@ -64,7 +71,7 @@ def _plain_warnings() -> Iterator[None]:
         text = str(message)
         if text not in said:
             said.add(text)
-            warn(text)
+            warn(_readable(text))
 
     with warnings.catch_warnings():
         for category in (DataWarning, NotConverged):

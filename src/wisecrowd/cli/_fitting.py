@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wisecrowd.cli._console import show_facts, warn
+from wisecrowd.cli._console import show_facts, show_json, warn
 from wisecrowd.cli._options import flag, place
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from wisecrowd.base import Inference, Method
     from wisecrowd.cli._outputs import Writer
+    from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.crowd import Crowd
 
 LABELS, WORKERS, TASKS, POSTERIOR = "labels.csv", "workers.csv", "tasks.csv", "posterior.csv"
@@ -49,6 +51,9 @@ Gold = Annotated[
     ),
 ]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Threads at most.")]
+Spreadsheet = Annotated[
+    bool, flag("--spreadsheet", help="Make CSV files safe to open in one: an apostrophe before what it would run.")
+]
 AsJson = Annotated[bool, flag("--json", help="Print the record of the run as JSON instead.")]
 
 
@@ -80,7 +85,7 @@ def warn_of_look_alikes(crowd: Crowd, votes: Path) -> None:
     if alike:
         warn(
             f"{len(alike):,} labels differ only by case or space, and count as different ({some(alike)}); "
-            f"see wisecrowd check {votes}"
+            f"see wisecrowd check {shlex.quote(str(votes))}"
         )
 
 
@@ -161,71 +166,55 @@ def _nobody_chose(unknown: dict[str, int], score: Path | None, fitted: Inference
     )
 
 
+def needs_folder(output: Path | None, **options: bool) -> None:
+    """Refuse options about files that nobody wants."""
+    from wisecrowd.errors import UsageError
+
+    given = [f"--{name}" for name, chosen in options.items() if chosen]
+    if output is None and given:
+        verb = "is" if len(given) == 1 else "are"
+        raise UsageError(f"{' and '.join(given)} {verb} about files to write; say where with -o FOLDER")
+
+
 def keep(
     output: Path | None,
     tables: Mapping[str, pd.DataFrame | Writer],
-    inputs: list[Path],
-    fitted: Method,
     run: dict[str, Any],
+    guard: Guard,
     *,
-    save: bool,
+    model: Method | None = None,
+    inputs: Iterable[Path] = (),
+    what: str = "results",
 ) -> str:
-    """Write the results if somebody wants them, enter their names into the record, and say what was kept."""
-    from wisecrowd.cli._outputs import check_folder
+    """Write what was found if somebody wants it, enter the names of the files into the record, and say what was kept."""
+    from wisecrowd.cli._outputs import RECORD, check_folder, write_results
 
     if output is None:
-        return "nothing; -o FOLDER keeps the results"
+        return f"nothing; -o FOLDER keeps the {what}"
     check_folder(output, tables, inputs)  # some are known only now
-    run["files"] = _write_results(output, tables, fitted, run, save=save)
-    return f"{', '.join(run['files'])} in {output}"
-
-
-def keep_tables(output: Path, tables: dict[str, pd.DataFrame], run: dict[str, Any]) -> str:
-    """Write tables and the record of a run, all or none, and say what was kept."""
-    from functools import partial
-
-    from wisecrowd._files import write_json
-    from wisecrowd.cli._outputs import RECORD, table_of, write_all
-
-    run["files"] = [*tables, RECORD]
-    output.mkdir(parents=True, exist_ok=True)
-    record: dict[Path, Writer] = {output / RECORD: partial(write_json, value=run)}
-    write_all(record | {output / name: table_of(frame) for name, frame in tables.items()})
+    run["files"] = [*tables, *([] if model is None else [MODEL]), RECORD]
+    if guard.on:
+        run["spreadsheet"] = True
+    stale = [name for name in KNOWN if name not in run["files"] and (output / name).exists()]
+    if stale:
+        warn(f"{', '.join(stale)} in {output}: left there by an earlier run, not part of this one")
+    if model is not None:
+        model.save(output / MODEL)
+    write_results(output, tables, run, guard)
     return f"{', '.join(run['files'])} in {output}"
 
 
 def tell(run: dict[str, Any], facts: list[tuple[str, str]], *, as_json: bool, quiet: bool) -> None:
     """The record for programs, or the handful of lines that a person wants."""
-    import json
-
     if as_json:
-        typer.echo(json.dumps(run, indent=2, ensure_ascii=False))
+        show_json(run)
     elif not quiet:
         show_facts(facts)
 
 
-def _write_results(
-    output: Path, tables: Mapping[str, pd.DataFrame | Writer], fitted: Method, run: dict[str, Any], *, save: bool
-) -> list[str]:
-    """Write everything there is to keep, and give the names of the files."""
-    from wisecrowd._files import write_json
-    from wisecrowd.cli._outputs import RECORD, table_of, write_all
-
-    names = [*tables, *([MODEL] if save else []), RECORD]
-    stale = [name for name in KNOWN if name not in names and (output / name).exists()]
-    if stale:
-        warn(f"{', '.join(stale)} in {output}: left there by an earlier run, not part of this one")
-    if save:
-        fitted.save(output / MODEL)
-    # The record comes first to get its name last: where it is, the rest is.
-    files: dict[Path, Writer] = {output / RECORD: lambda path: write_json(path, run | {"files": names})}
-    write_all(files | {output / name: table if callable(table) else table_of(table) for name, table in tables.items()})
-    return names
-
-
 def tables_of(fitted: Inference, *, proba: bool) -> dict[str, pd.DataFrame]:
     """What was learnt of tasks and workers, by the name of the file."""
-    from wisecrowd.cli._outputs import labels_table
+    from wisecrowd.cli._outputs import labels_table, rounded
 
     tables = {LABELS: labels_table(fitted)}
     if fitted.worker_index_ is not None:
@@ -233,18 +222,17 @@ def tables_of(fitted: Inference, *, proba: bool) -> dict[str, pd.DataFrame]:
     if hasattr(fitted, "posterior_") and hasattr(fitted, "tasks_"):  # of numbers, the labels tell all
         tables[TASKS] = _counted_whole(fitted.tasks_)
     if proba:
-        posterior = fitted.proba_.round(6)
-        posterior.columns = posterior.columns.astype(str)
-        # A class may be called task, too.
-        tables[POSTERIOR] = posterior.reset_index(names="task_id" if "task" in posterior else "task")
+        tables[POSTERIOR] = rounded(fitted.proba_)
     return tables
 
 
 def _counted_whole(table: pd.DataFrame) -> pd.DataFrame:
     """A table for a file; its numbers of labels have no decimals unless votes were weighted."""
-    rounded = table.round(6).reset_index()
-    whole = (rounded["n_labels"] == rounded["n_labels"].round()).all()
-    return rounded.astype({"n_labels": "int64"}) if whole else rounded
+    from wisecrowd.cli._outputs import rounded
+
+    made = rounded(table)
+    whole = (made["n_labels"] == made["n_labels"].round()).all()
+    return made.astype({"n_labels": "int64"}) if whole else made
 
 
 def how(fitted: Method) -> str:

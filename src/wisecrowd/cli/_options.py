@@ -23,6 +23,10 @@ def place(text: str | Path) -> Path:
     """Where to write; nothing at all, as an unset variable of a script leaves it, is not taken for this folder."""
     if not str(text):
         raise typer.BadParameter("it is empty; name a place, or . for this folder")
+    try:
+        str(text).encode()
+    except UnicodeEncodeError:  # bytes of another encoding, which no writer of tables takes
+        raise typer.BadParameter("its name is not in UTF-8; choose another") from None
     return Path(text)
 
 

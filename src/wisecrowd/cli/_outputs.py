@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from wisecrowd._files import atomic_path
+from wisecrowd._files import atomic_path, write_json
+from wisecrowd.cli._spreadsheet import Guard
 from wisecrowd.cli._summary import numeric_tasks
 from wisecrowd.errors import UsageError
 
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
 
 #: What marks a folder as one that wisecrowd wrote, and may write again.
 RECORD = "run.json"
+#: Digits after the point of shares, probabilities and seconds.
+DECIMALS = 6
 
-Writer = Callable[[Path], object]
+Writer: TypeAlias = Callable[[Path], object]
+Spelling: TypeAlias = "Callable[[pa.Table], pa.Table]"
 
 
 def check_folder(folder: Path, names: Iterable[str], inputs: Iterable[Path] = ()) -> None:
@@ -63,19 +67,45 @@ def write_all(files: dict[Path, Writer]) -> None:
 
 def labels_table(fitted: Inference) -> pd.DataFrame:
     """The answer: task, label, and how sure it is: the probability of a class, or the standard error of a number."""
-    labels = fitted.labels_.reset_index()
+    labels = fitted.labels_.reset_index()  # labels that are numbers have a unit of their own, and all their digits
     if hasattr(fitted, "posterior_"):
-        return labels.assign(confidence=fitted.posterior_.max(axis=1).round(6))
+        return labels.assign(confidence=fitted.posterior_.max(axis=1).round(DECIMALS))
     return labels.assign(standard_error=numeric_tasks(fitted)["standard_error"].to_numpy())
 
 
-def table_of(frame: pd.DataFrame) -> Writer:
+def rounded(frame: pd.DataFrame) -> pd.DataFrame:
+    """A table as files have it: few digits, whose index has become columns.
+
+    Where columns go by the names of classes, one may be called as the index is, which is called something_id then.
+    """
+    frame = frame.round(DECIMALS)
+    if frame.index.name is None and frame.index.nlevels == 1:
+        return frame
+    frame.columns = frame.columns.astype(str)
+    names = [str(name) for name in frame.index.names]
+    for place in range(len(names)):
+        while names[place] in frame.columns:
+            names[place] += "_id"
+    return frame.rename_axis(columns=None).reset_index(names=names)
+
+
+def write_results(folder: Path, tables: Mapping[str, pd.DataFrame | Writer], run: dict[str, Any], guard: Guard) -> None:
+    """Write the tables of a run and its record, all or none; a guard sees every text on its way into CSV."""
+    files: dict[Path, Writer] = {folder / RECORD: lambda path: write_json(path, run)}
+    for name, table in tables.items():
+        files[folder / name] = table if callable(table) else table_of(table, partial(guard.table, name=name))
+    # The record comes first to get its name last: where it is, the rest is.
+    write_all(files)
+    guard.warn()
+
+
+def table_of(frame: pd.DataFrame, spell: Spelling | None = None) -> Writer:
     """Writes a table in the format that the file's name asks for."""
-    return partial(write_table, frame)
+    return partial(write_table, frame, spell=spell)
 
 
-def write_table(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table as CSV, TSV or Parquet; what is read back is what was there."""
+def write_table(frame: pd.DataFrame, path: Path, spell: Spelling | None = None) -> None:
+    """Write a table as CSV, TSV or Parquet; what is read back is what was there, but for what ``spell`` makes of text."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -83,7 +113,7 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
     if path.suffix == ".parquet":
         parquet.write_table(table, path)
     elif path.suffix in (".csv", ".tsv"):
-        _write_text(table, path, "," if path.suffix == ".csv" else "\t")
+        _write_text(table if spell is None else spell(table), path, "," if path.suffix == ".csv" else "\t")
     else:
         raise UsageError(f"cannot tell from the name {path.name} what to write; end it in .csv, .tsv or .parquet")
 

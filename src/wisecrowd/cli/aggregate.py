@@ -37,6 +37,7 @@ def aggregate(
     ] = None,
     proba: Annotated[bool, flag("--proba", help="Also write posterior.csv: a column for each class.")] = False,
     save: Annotated[bool, flag("--save", help="Also write the fitted method, to the folder model.")] = False,
+    spreadsheet: fitting.Spreadsheet = False,
     jobs: fitting.Jobs = 1,
     quiet: Quiet = False,
     as_json: fitting.AsJson = False,
@@ -69,12 +70,11 @@ def aggregate(
     """  # fmt: skip
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
+    from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import lines, size
-    from wisecrowd.errors import UsageError
     from wisecrowd.run import record
 
-    if output is None and (proba or save):
-        raise UsageError("--proba and --save write files; say where with -o FOLDER")
+    fitting.needs_folder(output, proba=proba, save=save, spreadsheet=spreadsheet)
     unfitted: Aggregator = fitting.chosen("aggregate", method, parameter or [], jobs)
     source = feature_files.source_of(unfitted, features, votes)
     inputs = [path for path in (votes, source, truth, score) if path is not None]
@@ -102,7 +102,7 @@ def aggregate(
     }
     run = record(fitted, crowd, source=str(votes), command=command, summary=summary)
     tables = {} if output is None else fitting.tables_of(fitted, proba=proba)
-    kept = fitting.keep(output, tables, inputs, fitted, run, save=save)
+    kept = fitting.keep(output, tables, run, Guard(on=spreadsheet), model=fitted if save else None, inputs=inputs)
     begin = [("Read", str(votes)), ("Votes", size(crowd))]
     if given is not None:
         begin = [("Read", f"{votes} and {source}"), begin[1], ("Features", feature_files.size(given, crowd))]

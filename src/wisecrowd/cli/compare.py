@@ -9,11 +9,13 @@ import typer
 
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
-from wisecrowd.cli._console import show, table, watched
+from wisecrowd.cli._console import shortened, show, table, watched
 from wisecrowd.cli._options import Quiet, with_options
 from wisecrowd.cli._reading import Reading, Votes
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from wisecrowd.diagnose.choosing import Comparison
 
 COMPARED, DISPUTED, AGREEMENT = "methods.csv", "disputed.csv", "agreement.csv"
@@ -49,6 +51,7 @@ def compare(
     ] = 5,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the dealing.")] = 0,
     output: fitting.Output = None,
+    spreadsheet: fitting.Spreadsheet = False,
     quiet: Quiet = False,
     as_json: fitting.AsJson = False,
     reading: Reading,
@@ -70,10 +73,12 @@ def compare(
     """  # fmt: skip
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
+    from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import size
     from wisecrowd.diagnose.choosing import compare as compared
     from wisecrowd.run import surroundings
 
+    fitting.needs_folder(output, spreadsheet=spreadsheet)
     inputs = [path for path in (votes, features, truth) if path is not None]
     if output is not None:
         check_folder(output, [COMPARED, DISPUTED, AGREEMENT, RECORD], inputs)
@@ -94,22 +99,23 @@ def compare(
         "votes": str(votes), **reading.recorded(votes), "features": fitting.text(features), "truth": fitting.text(truth),
         "folds": folds, "random_state": seed, **surroundings(crowd),
     }  # fmt: skip
-    kept = "nothing; -o FOLDER keeps the tables"
-    if output is not None:
-        kept = _keep(output, found, run)
+    tables = {} if output is None else _tables(found)
+    kept = fitting.keep(output, tables, run, Guard(on=spreadsheet), inputs=inputs, what="tables")
     begin = [("Read", str(votes)), ("Votes", size(crowd)), ("Wrote", kept)]
     fitting.tell(run, begin, as_json=as_json, quiet=quiet)
     if not (as_json or quiet):
         _show(found)
 
 
-def _keep(output: Path, found: Comparison, run: dict[str, Any]) -> str:
+def _tables(found: Comparison) -> dict[str, pd.DataFrame]:
+    from wisecrowd.cli._outputs import rounded
+
     tables = {
-        COMPARED: found.table.reset_index(),
-        DISPUTED: found.disputed.rename_axis("task").reset_index(),
-        AGREEMENT: found.agreement.rename_axis("method").reset_index(),
+        COMPARED: found.table,
+        DISPUTED: found.disputed.rename_axis("task"),
+        AGREEMENT: found.agreement.rename_axis("method"),
     }
-    return fitting.keep_tables(output, tables, run)
+    return {name: rounded(table) for name, table in tables.items()}
 
 
 def _show(found: Comparison) -> None:
@@ -127,6 +133,6 @@ def _show(found: Comparison) -> None:
     if len(found.disputed):
         show()
         few = found.disputed.head(SHOWN)
-        show(f"Methods differ on {len(found.disputed):,} tasks, most of all on {', '.join(map(str, few.index))}.")
+        show(f"Methods differ on {len(found.disputed):,} tasks, most of all on {', '.join(map(shortened, few.index))}.")
     show()
     show(found.sentence, style="bold")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,6 +56,7 @@ def complete(
     ] = None,
     parquet: Annotated[bool, flag("--parquet", help="Write completed.parquet instead of completed.csv.")] = False,
     save: Annotated[bool, flag("--save", help="Also write the fitted method, to the folder model.")] = False,
+    spreadsheet: fitting.Spreadsheet = False,
     jobs: fitting.Jobs = 1,
     quiet: Quiet = False,
     as_json: fitting.AsJson = False,
@@ -86,12 +88,11 @@ def complete(
     from wisecrowd.cli._completion import Found
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
+    from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import size
-    from wisecrowd.errors import UsageError
     from wisecrowd.run import record
 
-    if output is None and (save or parquet):
-        raise UsageError("--save and --parquet are about files to write; say where with -o FOLDER")
+    fitting.needs_folder(output, save=save, parquet=parquet, spreadsheet=spreadsheet)
     name = method or (DEFAULT if features is None else DEFAULT_WITH_FEATURES)
     completer: Completer = fitting.chosen("complete", name, parameter or [], jobs)
     source = feature_files.source_of(completer, features, votes)
@@ -119,13 +120,16 @@ def complete(
         if output is None:
             for _ in found.counted(fitted.stream()):
                 pass
-        kept = fitting.keep(output, found.files(fitted, filled_file), inputs, fitted, run, save=save)
+        guard = Guard(on=spreadsheet)
+        files = found.files(fitted, crowd, filled_file, guard)
+        kept = fitting.keep(output, files, run, guard, model=fitted if save else None, inputs=inputs)
 
     begin = [("Read", str(votes) if source is None else f"{votes} and {source}"), ("Votes", size(crowd))]
     told = [*begin, *_features_line(given, crowd), ("Method", fitting.how(fitted)), *found.lines(crowd)]
     told.append(("Wrote", kept))
     if output is not None:
-        told.append(("Go on", f"wisecrowd aggregate {output / filled_file}{_reading_again(fitted, crowd, reading)}"))
+        again = _reading_again(fitted, crowd, reading)
+        told.append(("Go on", shlex.join(["wisecrowd", "aggregate", str(output / filled_file), *again])))
     fitting.tell(run, told, as_json=as_json, quiet=quiet)
     if not (as_json or quiet):
         found.show_tables()
@@ -151,10 +155,9 @@ def _features_line(given: Features | None, crowd: Crowd) -> list[tuple[str, str]
     return [] if given is None else [("Features", feature_files.size(given, crowd))]
 
 
-def _reading_again(fitted: Completer, crowd: Crowd, reading: Reading) -> str:
+def _reading_again(fitted: Completer, crowd: Crowd, reading: Reading) -> list[str]:
     """Options that the completed votes are to be read with."""
     from wisecrowd.judging import count_cells
 
     repeated = fitted.answers == "soft" or count_cells(crowd) < crowd.n_labels
-    text = " --duplicates keep" if repeated else ""
-    return text if reading.classes is None else f'{text} --classes "{reading.classes}"'
+    return ["--duplicates", "keep"] * repeated + ([] if reading.classes is None else ["--classes", reading.classes])

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wisecrowd.cli._console import show, show_facts, table
+from wisecrowd.cli._console import shortened, show, show_facts, table
 
 app = typer.Typer(no_args_is_help=False)
 
@@ -70,7 +70,7 @@ def show_one(name: Name) -> None:
     found = load_dataset(where)
     rows = [("Name", found.name), ("Votes", size(found.crowd))]
     if found.crowd.classes is not None:
-        rows.append(("Classes", ", ".join(map(str, found.meta.get("class_names", found.crowd.classes)))))
+        rows.append(("Classes", ", ".join(map(shortened, found.meta.get("class_names", found.crowd.classes)))))
     if found.truth is not None:
         rows.append(("Truth", counted(len(found.truth), "task")))
     if found.splits is not None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli._console import heading, shortened, show, show_hanging, table, watched
 from wisecrowd.cli._options import Quiet, with_options
@@ -24,7 +24,9 @@ SHOWN = 8
 def diagnose(
     votes: Votes,
     *,
+    features: feature_files.FeaturesFile = None,
     output: fitting.Output = None,
+    spreadsheet: fitting.Spreadsheet = False,
     quiet: Quiet = False,
     as_json: fitting.AsJson = False,
     reading: Reading,
@@ -38,40 +40,57 @@ def diagnose(
 
       wisecrowd diagnose votes.csv
       wisecrowd diagnose votes.csv -o results
+      wisecrowd diagnose votes.csv --time submitted --features X.npz
+
+    Where votes have times, workers who change are named as well. With features, tasks whose label does not go with them have a
+    low aum and waum in tasks.csv.
 
     Writes workers.csv, tasks.csv, confusion.csv (what is said when each class is true), copies.csv and run.json with -o.
     """  # fmt: skip
     from wisecrowd.cli._outputs import RECORD, check_folder
+    from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import size
     from wisecrowd.diagnose import diagnosis
     from wisecrowd.run import surroundings
 
+    fitting.needs_folder(output, spreadsheet=spreadsheet)
     if output is not None:
         check_folder(output, [WORKERS, TASKS, CONFUSION, COPIES, RECORD], [votes])
     with reading.hushed(quiet=quiet):
         crowd = reading.read(votes)
+        given = None if features is None else feature_files.read(features, reading)
     fitting.warn_of_look_alikes(crowd, votes)
     fitting.warn_of_filled_votes(crowd)
+    X, crowd = (None, crowd) if given is None else given.beside(crowd)
     with watched(quiet=quiet):
-        found = diagnosis(crowd)
-        run: dict[str, Any] = {"crowd": found.overview, "votes": str(votes), **reading.recorded(votes)}
+        found = diagnosis(crowd, X)
+        run: dict[str, Any] = {
+            "crowd": found.overview,
+            "groups": list(found.groups.described),
+            "votes": str(votes),
+            **reading.recorded(votes),
+        }
         run |= surroundings(crowd)
-        kept = "nothing; -o FOLDER keeps the tables" if output is None else _keep(output, found, run)
+        tables = {} if output is None else _tables(found)
+        kept = fitting.keep(output, tables, run, Guard(on=spreadsheet), inputs=[votes], what="tables")
     told = [("Read", str(votes)), ("Votes", size(crowd)), *_facts(found), ("Wrote", kept)]
     fitting.tell(run, told, as_json=as_json, quiet=quiet)
     if not (as_json or quiet):
         _show_workers(found.workers)
+        _show_groups(found)
         _show_tasks(found)
 
 
-def _keep(output: Path, found: Diagnosis, run: dict[str, Any]) -> str:
+def _tables(found: Diagnosis) -> dict[str, pd.DataFrame]:
+    from wisecrowd.cli._outputs import rounded
+
     tables = {
-        WORKERS: found.workers.reset_index(),
-        TASKS: found.tasks.reset_index(),
-        CONFUSION: found.confusion.reset_index(),
+        WORKERS: found.workers.assign(group=found.groups.of_worker["group"]),
+        TASKS: found.tasks,
+        CONFUSION: found.confusion,
         COPIES: found.of_workers.copies.pairs,
     }
-    return fitting.keep_tables(output, tables, run)
+    return {name: rounded(table) for name, table in tables.items()}
 
 
 def _facts(found: Diagnosis) -> list[tuple[str, str]]:
@@ -98,6 +117,14 @@ def _show_workers(workers: pd.DataFrame) -> None:
         show_hanging(f"{shortened(name, 24)}  ", f"{row['flags']}: {row['why']}", style="bold")
     if len(flagged) > SHOWN:
         show(f"and {len(flagged) - SHOWN:,} more")
+
+
+def _show_groups(found: Diagnosis) -> None:
+    if len(found.groups.size) < 2:
+        return
+    heading("Groups of workers who err alike")
+    for number, about in enumerate(found.groups.described):
+        show_hanging(f"{number}  ", about, style="bold")
 
 
 def _show_tasks(found: Diagnosis) -> None:

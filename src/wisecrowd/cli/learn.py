@@ -45,6 +45,7 @@ def learn(
         ),
     ] = None,
     proba: Annotated[bool, flag("--proba", help="Also write posterior.csv: a column for each class.")] = False,
+    spreadsheet: fitting.Spreadsheet = False,
     jobs: fitting.Jobs = 1,
     quiet: Quiet = False,
     as_json: fitting.AsJson = False,
@@ -69,12 +70,11 @@ def learn(
     """  # fmt: skip
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
+    from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import lines, size
-    from wisecrowd.errors import UsageError
     from wisecrowd.run import record
 
-    if output is None and proba:
-        raise UsageError("--proba writes a file; say where with -o FOLDER")
+    fitting.needs_folder(output, proba=proba, spreadsheet=spreadsheet)
     unfitted: Learner = fitting.chosen("learn", method, parameter or [], jobs)
     source = feature_files.where(features, votes, "a classifier")
     inputs = [path for path in (votes, source, predict, truth, score) if path is not None]
@@ -108,7 +108,7 @@ def learn(
     tables = {} if output is None else fitting.tables_of(fitted, proba=proba)
     if predicted is not None:
         tables[fitting.PREDICTIONS] = _table(predicted)
-    kept = fitting.keep(output, tables, inputs, fitted, run, save=True)
+    kept = fitting.keep(output, tables, run, Guard(on=spreadsheet), model=fitted, inputs=inputs)
     begin = [("Read", f"{votes} and {source}"), ("Votes", size(crowd)), ("Features", feature_files.size(given, crowd))]
     told = [*begin, ("Method", fitting.how(fitted)), *lines(summary), *_predictions(summary), ("Wrote", kept)]
     fitting.tell(run, told, as_json=as_json, quiet=quiet)
@@ -154,9 +154,10 @@ def _figures(predicted: pd.DataFrame, known: pd.Series | None) -> dict[str, Any]
 def _table(predicted: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
+    from wisecrowd.cli._outputs import rounded
+
     best = predicted.columns[predicted.to_numpy().argmax(axis=1)]
-    columns = {"task": predicted.index, "label": best, "confidence": predicted.max(axis=1).round(6).to_numpy()}
-    return pd.DataFrame(columns)
+    return rounded(pd.DataFrame({"task": predicted.index, "label": best, "confidence": predicted.max(axis=1).array}))
 
 
 def _predictions(summary: dict[str, Any]) -> list[tuple[str, str]]:

@@ -41,11 +41,12 @@ def plan(
     per_worker: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, show_default=False, help="Questions to a worker at most; any number unless given."
+            metavar="N", min=1, show_default=False, help="Questions to a worker at most; a tenth of all unless given."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of all that is drawn.")] = 0,
     output: fitting.Output = None,
+    spreadsheet: fitting.Spreadsheet = False,
     quiet: Quiet = False,
     as_json: fitting.AsJson = False,
     reading: Reading,
@@ -63,11 +64,13 @@ def plan(
     Writes asks.csv (task, worker, what the answer is worth), curve.csv (money and expected accuracy), finished.csv (tasks that may
     stop) and run.json with -o.
     """  # fmt: skip
-    from wisecrowd.cli._outputs import RECORD, check_folder
+    from wisecrowd.cli._outputs import RECORD, check_folder, rounded
+    from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import size
     from wisecrowd.diagnose.planning import plan as planned
     from wisecrowd.run import surroundings
 
+    fitting.needs_folder(output, spreadsheet=spreadsheet)
     if output is not None:
         check_folder(output, [ASKS, CURVE, FINISHED, RECORD], [votes])
     with reading.hushed(quiet=quiet):
@@ -86,14 +89,8 @@ def plan(
         "budget": budget, "price": price, "target": target, "per_task": per_task, "per_worker": per_worker,
         "votes": str(votes), **reading.recorded(votes), "random_state": seed, **surroundings(crowd),
     }  # fmt: skip
-    kept = "nothing; -o FOLDER keeps the questions"
-    if output is not None:
-        tables = {
-            ASKS: found.asks.round(6),
-            CURVE: found.curve.round(6),
-            FINISHED: found.finished.round(6).reset_index(),
-        }
-        kept = fitting.keep_tables(output, tables, run)
+    tables = {ASKS: rounded(found.asks), CURVE: rounded(found.curve), FINISHED: rounded(found.finished)}
+    kept = fitting.keep(output, tables, run, Guard(on=spreadsheet), inputs=[votes], what="questions")
     begin = [("Read", str(votes)), ("Votes", size(crowd)), ("Wrote", kept)]
     fitting.tell(run, begin, as_json=as_json, quiet=quiet)
     if not (as_json or quiet):

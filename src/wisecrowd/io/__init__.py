@@ -12,7 +12,7 @@ from wisecrowd._building import Missing, Vocabulary
 from wisecrowd._rows import Duplicates
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import InputError, UsageError, some
-from wisecrowd.io.formats import Format, Options, about, find_format, formats
+from wisecrowd.io.formats import Format, Options, about, find_format, formats, refuse_name
 
 __all__ = ["Format", "Options", "find_format", "formats", "read", "read_truth", "write"]
 
@@ -114,6 +114,7 @@ def write(crowd: Crowd, path: str | os.PathLike[str], *, format: str | None = No
             "A fitted method is written by its own save(path)"
         )
     target = Path(path)
+    refuse_name(target)
     writers = [form for form in formats().values() if form.write is not None]
     if format is not None:
         form = find_format(target, format)

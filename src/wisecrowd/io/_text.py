@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,8 +11,8 @@ import pyarrow as pa
 from wisecrowd.errors import InputError
 from wisecrowd.io.problems import EmptyInput
 
-#: Enough for any header, and for the first records of most files.
-HEAD = 1 << 16
+#: Enough for any header, and for the first records of most files; where not even one line ends, more is looked at.
+HEAD, MORE = 1 << 16, 1 << 24
 _BYTE_ORDER_MARKS = {codecs.BOM_UTF32_LE: "UTF-32", codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
 _MAGIC = {
     b"PAR1": "a Parquet file",
@@ -24,7 +25,8 @@ def first_bytes(path: Path) -> bytes:
     """The first bytes of a file, decompressed if its name says so."""
     try:
         with pa.input_stream(str(path)) as stream:
-            return bytes(stream.read(HEAD))
+            head = bytes(stream.read(HEAD))
+            return head if len(head) < HEAD or _first_line(head) else head + bytes(stream.read(MORE))
     except OSError as error:
         raise InputError(f"cannot read it: {error}") from None
 
@@ -40,7 +42,7 @@ def head_lines(path: Path) -> list[str]:
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if raw.startswith(mark):
             raise InputError(f"it is text in {encoding}; save it as UTF-8")
-    if b"\0" in raw:
+    if b"\0" in (_first_line(raw) or raw):  # further down, it may be part of an id
         raise InputError("it is not text (there are zero bytes in it); a table in UTF-8 was wanted")
     lines = raw.removeprefix(codecs.BOM_UTF8).splitlines(keepends=True)
     whole = lines if len(raw) < HEAD else lines[:-1] or lines
@@ -48,6 +50,13 @@ def head_lines(path: Path) -> list[str]:
         return [line.decode("utf-8") for line in whole]
     except UnicodeDecodeError as error:
         raise not_utf8(error) from None
+
+
+def _first_line(raw: bytes) -> bytes | None:
+    """The first line that is not blank, if its end is there."""
+    text = raw.lstrip()
+    end = re.search(rb"[\r\n]", text)
+    return None if end is None else text[: end.start()]
 
 
 def whole_lines(path: Path) -> list[str]:

@@ -90,7 +90,7 @@ def find_columns(names: Sequence[str], wanted: Mapping[str, str | None]) -> dict
 def _find(names: Sequence[str], role: str, given: str | None) -> str | None:
     found = _named(names, role, given)
     if list(names).count(str(found)) > 1:
-        raise MissingColumn(f"there are several columns called {found!r}; give each a name of its own")
+        raise MissingColumn(f"there are several columns called {some([found])}; give each a name of its own")
     return found
 
 
@@ -98,8 +98,8 @@ def _named(names: Sequence[str], role: str, given: str | None) -> str | None:
     if given is not None:
         if given not in names:
             raise MissingColumn(
-                f"there is no column {given!r} to be the {role}; the columns are {some(names, 12)}."
-                f"{did_you_mean(given, names)}"
+                f"there is no column {some([given])} to be the {role}; the columns are {some(names, 12)}."
+                f"{did_you_mean(given[:100], (name for name in names if len(name) <= 100))}"
             )
         return given
     if role in names:

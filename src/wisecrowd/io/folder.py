@@ -148,7 +148,11 @@ def _told_by_votes(crowd: Crowd, name: str, index: pd.Index) -> bool:
 
 
 def _write_features(features: pd.DataFrame, folder: Path) -> None:
+    if "task" in features.columns:
+        raise InputError("a feature is called 'task', as the ids are; give it another name")
     nameless = features.columns.equals(pd.RangeIndex(features.shape[1]))  # an array has no place for names
+    if features.index.inferred_type == "string":  # nor for zeros at the end of a text
+        nameless = nameless and not features.index.str.endswith("\0").any()
     if nameless and features.dtypes.nunique() == 1 and features.dtypes.iloc[0].kind in "fiub":
         tasks = features.index.to_numpy()
         tasks = tasks.astype(str) if tasks.dtype.kind == "O" else tasks  # arrays of objects would need pickle

@@ -232,6 +232,7 @@ def find_format(path: Path, name: str | None = None) -> Format:
     >>> find_format(Path("votes.txt"), "tsv").about
     'a table separated by tabs, with a header line'
     """
+    refuse_name(path)
     if name is not None:
         if name not in formats():
             raise UsageError(
@@ -277,6 +278,20 @@ def _inside(folder: Path) -> str:
     return f" In it: {some(names, 8)}{advice}"
 
 
+def refuse_name(path: Path) -> None:
+    """Raise when the name of a file is in another encoding, which what reads and writes tables does not take.
+
+    >>> refuse_name(Path("caf\\udce9.csv"))
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.InputError: the name of 'caf\\udce9.csv' is not in UTF-8; rename it
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"the name of {some([path.name])} is not in UTF-8; rename it") from None
+
+
 @contextlib.contextmanager
 def about(path: Path) -> Iterator[None]:
     """Put the name of the file before whatever is wrong with it.
@@ -287,8 +302,10 @@ def about(path: Path) -> Iterator[None]:
         ...
     wisecrowd.errors.InputError: votes.csv: it is empty
     """
+    refuse_name(path)
     try:
-        yield
+        with vocab.whole_characters():
+            yield
     except InputError as error:
         error.args = (f"{path}: {error}",)  # in place, for an error may know more than its message
         raise

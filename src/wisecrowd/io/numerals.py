@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wisecrowd.errors import InputError
+from wisecrowd.errors import InputError, some
 
 #: More different whole numbers than this are hardly classes.
 MANY_CLASSES = 30
@@ -36,9 +36,9 @@ def numbers(
     except pa.ArrowInvalid as error:
         bad = next((value for value in column.unique() if value.is_valid and not _is_number(value)), None)
         if bad is None:
-            raise InputError(f"numbers were wanted in the {what} column: {error}") from None
+            raise InputError(f"numbers were wanted in the {what} column: {str(error)[:200]}") from None
         row = pc.index(column, bad).as_py()
-    raise InputError(f"numbers were wanted in the {what} column; got {bad.as_py()!r} ({where([row])})")
+    raise InputError(f"numbers were wanted in the {what} column; got {some([bad.as_py()])} ({where([row])})")
 
 
 def suspect_numbers(classes: pd.Index) -> pd.Index:

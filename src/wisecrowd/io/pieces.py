@@ -17,10 +17,17 @@ from wisecrowd.errors import UsageError
 from wisecrowd.io.tables import text_portions, votes_table
 
 
-def write_pieces(pieces: Iterable[Crowd], path: str | os.PathLike[str], *, times: bool = False) -> None:
+def write_pieces(
+    pieces: Iterable[Crowd],
+    path: str | os.PathLike[str],
+    *,
+    times: bool = False,
+    spell: Callable[[pa.Array], pa.Array] | None = None,
+) -> None:
     """Write pieces of a crowd to one CSV, TSV or Parquet file, with weight and observed; it appears whole or not at all.
 
-    With ``times``, votes have a time as well, also in pieces where none is known.
+    With ``times``, votes have a time as well, also in pieces where none is known. ``spell`` says how the texts of ids and
+    labels are to be written in CSV and TSV, if not as they are.
 
     >>> from wisecrowd import read
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t3", "bob", "dog")])
@@ -32,7 +39,7 @@ def write_pieces(pieces: Iterable[Crowd], path: str | os.PathLike[str], *, times
     if target.suffix not in (".csv", ".tsv", ".parquet"):
         raise UsageError(f"cannot tell from the name of {target} what to write; end it in .csv, .tsv or .parquet")
     also = ("weight", "observed", "time") if times else ("weight", "observed")
-    tables = _in_parquet(pieces, also) if target.suffix == ".parquet" else _in_text(pieces, also)
+    tables = _in_parquet(pieces, also) if target.suffix == ".parquet" else _in_text(pieces, also, spell)
     try:
         first = next(tables)
     except StopIteration:
@@ -45,9 +52,15 @@ def write_pieces(pieces: Iterable[Crowd], path: str | os.PathLike[str], *, times
             write(table)
 
 
-def _in_text(pieces: Iterable[Crowd], also: Collection[str]) -> Iterator[pa.Table]:
+def _in_text(
+    pieces: Iterable[Crowd], also: Collection[str], spell: Callable[[pa.Array], pa.Array] | None
+) -> Iterator[pa.Table]:
+    def written(ids: pa.Array) -> pa.Array:
+        text = ids.cast(pa.string())
+        return text if spell is None else spell(text)
+
     for piece in pieces:
-        yield from text_portions(piece, lambda ids: ids.cast(pa.string()), also=also)
+        yield from text_portions(piece, written, also=also)
 
 
 def _in_parquet(pieces: Iterable[Crowd], also: Collection[str]) -> Iterator[pa.Table]:
