@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import random
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,3 +49,13 @@ def examples_run_elsewhere(
     folder = tmp_path_factory.mktemp("example")
     monkeypatch.chdir(folder)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def no_figure_stays_open(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Draw without a screen, and close what a test or an example drew."""
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    yield
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None:
+        pyplot.close("all")

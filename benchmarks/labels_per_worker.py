@@ -1,16 +1,15 @@
 """Draw how many labels workers give, in simulated crowds and in those real ones that are on this machine.
 
-python benchmarks/labels_per_worker.py            # writes docs/labels-per-worker.svg
+python benchmarks/labels_per_worker.py            # writes docs/labels-per-worker.svg; needs the extra 'plot'
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from wisecrowd import Crowd, load_dataset
-from wisecrowd._files import write_text
+from wisecrowd import Crowd, load_dataset, plot
 from wisecrowd.errors import InputError
-from wisecrowd.simulate import draw_labels_per_worker, simulate_patterns
+from wisecrowd.simulate import simulate_patterns
 
 PICTURE = Path(__file__).parents[1] / "docs" / "labels-per-worker.svg"
 REAL = {"LabelMe": "labelme", "CIFAR-10N": "cifar10n"}
@@ -30,5 +29,4 @@ def crowds() -> dict[str, Crowd]:
 
 
 if __name__ == "__main__":
-    write_text(PICTURE, draw_labels_per_worker(crowds()))
-    print(f"wrote {PICTURE}")
+    print(f"wrote {plot.save(plot.labels_per_worker(crowds()), PICTURE)}")

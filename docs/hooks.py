@@ -1,16 +1,22 @@
-"""Pages that nobody has to remember to write: the API, one for each public module, and the published measurements."""
+"""Pages that nobody has to remember to write: the API, one for each public module, and the published measurements.
+
+The pictures of the gallery are made here, too, by the code on its page.
+"""
 
 from __future__ import annotations
 
 import pkgutil
 from pathlib import Path
 
+import pictures
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 import wisecrowd
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
+GALLERY = "gallery.md"
 
 
 def _modules() -> list[str]:
@@ -32,7 +38,33 @@ def on_config(config: MkDocsConfig) -> None:
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> None:
-    """Add the pages themselves."""
+    """Add the pages themselves, and the pictures of the gallery."""
     for pages in _pages().values():
         for address, text in pages.items():
             files.append(File.generated(config, address, content=text))
+    for address, picture in _pictures(config).items():
+        files.append(File.generated(config, address, content=picture))
+
+
+def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) -> str:
+    """Put the pictures of the gallery below the code that drew them."""
+    if page.file.src_uri != GALLERY:
+        return markdown
+    drawn = {block.name for block in pictures.blocks(markdown) if files.get_file_from_path(_first(block.name))}
+    return pictures.illustrated(markdown, drawn)
+
+
+def _pictures(config: MkDocsConfig) -> dict[str, str]:
+    import matplotlib
+
+    matplotlib.use("agg")  # there may be a screen, and nobody wants windows on it
+    page = (Path(config.docs_dir) / GALLERY).read_text("utf-8")
+    return {
+        pictures.address(name, theme): picture
+        for theme in pictures.THEMES
+        for name, picture in pictures.run(page, theme).items()
+    }
+
+
+def _first(name: str) -> str:
+    return pictures.address(name, pictures.THEMES[0])

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.diagnose import Diagnosis
+from wisecrowd.diagnose.mapping import plane
 from wisecrowd.report import _words as words
 from wisecrowd.report._workers import Shown
 
@@ -19,24 +20,13 @@ RADII = (3.0, 11.0)
 def drawn(found: Diagnosis, shown: Shown, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Points with their places on the picture; None where there is nothing to compare.
 
-    Distances are those of Hellinger between matrices that are drawn toward the crowd's, each true class counting as often as
-    it occurs. They are scaled to two dimensions classically, which for these distances is the singular value decomposition.
-    Two workers that nobody hired help to read it: one who is always right, and one who guesses by the classes' shares.
+    `wisecrowd.diagnose.mapping` says where workers stand; two that nobody hired help to read it: one who is always right, and one
+    who guesses by the classes' shares.
     """
-    n_workers, n_classes = shown.matrices.shape[:2]
-    if n_workers < 3 or n_classes < 2:
+    places = plane(shown.matrices, found.model.posterior_.mean(axis=0)[shown.classes])
+    if places is None:
         return None
-    share = found.model.posterior_.mean(axis=0)[shown.classes]
-    share = share / share.sum()
-    guess = np.broadcast_to(share, (n_classes, n_classes))
-    flat = _flat(shown.matrices, share)
-    centre = flat.mean(axis=0)
-    _, size, axes = np.linalg.svd(flat - centre, full_matrices=False)
-    total = float((size**2).sum())
-    if total < 1e-12:
-        return None
-    marks = _flat(np.stack([np.eye(n_classes), guess]), share)
-    x, y = _fitted(_turned(np.concatenate([(part - centre) @ axes[:2].T for part in (flat, marks)])))
+    x, y = _fitted(np.concatenate([places.workers, [places.right, places.guess]]))
     radius = _radii(np.array([row["n_labels"] for row in rows], dtype=float))
     points = [
         {
@@ -59,22 +49,8 @@ def drawn(found: Diagnosis, shown: Shown, rows: list[dict[str, Any]]) -> dict[st
             {"x": round(float(x[place]), 1), "y": round(float(y[place]), 1), "name": name}
             for place, name in ((-2, "always right"), (-1, "guesses"))
         ],
-        "held": words.percent(float((size[:2] ** 2).sum()) / total),
+        "held": words.percent(places.held),
     }
-
-
-def _flat(matrices: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(np.sqrt(matrices * share[:, None]).reshape(len(matrices), -1))
-
-
-def _turned(place: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turned, which changes no distance, so that the way from guessing to being always right leads to the right."""
-    along, up = place[-2] - place[-1]
-    length = float(np.hypot(along, up)) or 1.0
-    turned = place @ np.array([[along, -up], [up, along]]) / length
-    # A sign for the other direction that does not depend on the machine.
-    furthest = turned[np.abs(turned[:, 1]).argmax(), 1]
-    return np.asarray(turned * [1.0, -1.0 if furthest < 0 else 1.0])
 
 
 def _fitted(place: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -34,23 +34,36 @@ def shortened(value: object, room: int = NAME, *, lines: bool = False) -> str:
     return f"{spelled(text[: room - tail], lines=lines)}…{spelled(text[-tail:], lines=lines)}{cut}"
 
 
+def called(value: object, room: int = NAME) -> str:
+    """An id or a label, shortened; one that nobody could see, or click on, is in quotes."""
+    text = shortened(value, room)
+    return text if text.strip(f" {_JOINERS}") else f"‘{''.join(map(_escaped, text))}’"
+
+
 def name(value: object) -> str:
     """An id or a label within a sentence, in quotes, and of whatever direction it is."""
     # U+2068 and U+2069 isolate: Arabic between them does not turn the sentence around.
-    return f"“\u2068{shortened(value)}\u2069”"
+    return f"“\u2068{called(value)}\u2069”"
 
 
 def number(value: float, digits: int = 2) -> str:
     """A figure, or a dash where there is none."""
-    return "–" if math.isnan(value) else f"{value:,.{digits}f}"
+    if math.isnan(value):
+        return "–"
+    text = f"{value:,.{digits}f}"
+    return text if float(text.replace(",", "")) else text.removeprefix("-")  # nothing has no sign
 
 
 def percent(value: float) -> str:
     """A share, with as many digits as tell it from all and nothing."""
     if math.isnan(value):
         return "–"
-    whole = f"{value:.0%}"
-    return whole if whole not in ("0%", "100%") or value in (0.0, 1.0) else f"{value:.1%}"
+    if value in (0.0, 1.0):
+        return f"{value:.0%}"
+    whole, finer = f"{value:.0%}", f"{value:.1%}"
+    if finer in ("0.0%", "100.0%"):
+        return "<0.1%" if finer == "0.0%" else ">99.9%"
+    return finer if whole in ("0%", "100%") else whole
 
 
 def some_of(shown: int, total: int, nouns: str, rule: str) -> str:

@@ -24,7 +24,6 @@ from wisecrowd.simulate.difficulty import (
     simulate_by_difficulty,
     simulate_unstructured,
 )
-from wisecrowd.simulate.histogram import draw_labels_per_worker
 from wisecrowd.simulate.kinds import KINDS, Behaviour
 from wisecrowd.simulate.mixtures import (
     GroupedSimulation,
@@ -59,7 +58,6 @@ __all__ = [
     "Simulation",
     "assign",
     "draw_labels",
-    "draw_labels_per_worker",
     "easiness_of",
     "gaussian_difficulty",
     "gaussian_difficulty_2019",

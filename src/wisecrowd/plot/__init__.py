@@ -1,0 +1,43 @@
+"""Plots for notebooks and papers, with the look of the report.
+
+Each function takes what wisecrowd gives, draws it with matplotlib on ``ax`` (or on a new figure) and gives the Axes back, or the
+Figure where there are several panels. Nothing is shown or saved, and no setting of matplotlib is changed for other plots:
+
+>>> from wisecrowd import diagnosis, plot, simulate_crowd
+>>> made = simulate_crowd(n_tasks=200, n_workers=12, labels_per_task=5)
+>>> ax = plot.worker_map(diagnosis(made.crowd))
+>>> ax.set_title("Our workers")
+Text(0.5, 1.0, 'Our workers')
+>>> path = plot.save(ax, "workers.pdf")
+
+Ids and labels are shown as they are, dollar signs and all. Series differ in sign or dashes as well as in colour, so that they can
+be told apart on grey paper and with any colour vision.
+"""
+
+from wisecrowd.plot._abilities import abilities, expertise
+from wisecrowd.plot._budget import budget
+from wisecrowd.plot._calibration import calibration
+from wisecrowd.plot._confusion import confusion
+from wisecrowd.plot._curves import density, redundancy
+from wisecrowd.plot._labels import labels_per_worker
+from wisecrowd.plot._map import worker_map
+from wisecrowd.plot._roc import roc
+from wisecrowd.plot._saving import save
+from wisecrowd.plot._style import style
+from wisecrowd.plot._training import training
+
+__all__ = [
+    "abilities",
+    "budget",
+    "calibration",
+    "confusion",
+    "density",
+    "expertise",
+    "labels_per_worker",
+    "redundancy",
+    "roc",
+    "save",
+    "style",
+    "training",
+    "worker_map",
+]

@@ -1,0 +1,42 @@
+"""Pictures as files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from wisecrowd._files import atomic_path
+from wisecrowd.errors import UsageError, some
+from wisecrowd.plot import _style
+
+#: What matplotlib would write into a file that changes from run to run.
+_DATES: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "ps": {}, "eps": {}}
+
+
+def save(drawn: Any, path: str | os.PathLike[str], *, dpi: float = 200) -> Path:
+    """Write a plot to a file, whole or not at all; how it ends says what it becomes: .pdf, .svg, .png and what else there is.
+
+    The same plot gives the same bytes, so that a picture in a repository changes only when it looks different. Text in an SVG
+    stays text, which can be searched and read aloud. ``dpi`` is for formats of pixels.
+
+    >>> from wisecrowd import plot, simulate_crowd
+    >>> ax = plot.labels_per_worker(simulate_crowd(n_tasks=100).crowd)
+    >>> "labels of a worker" in plot.save(ax, "labels.svg").read_text()
+    True
+    """
+    matplotlib = _style.need_matplotlib()
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    figure = drawn.get_figure(root=True) if isinstance(drawn, Axes) else drawn
+    if not isinstance(figure, Figure):
+        raise UsageError(f"what a plot gives back was wanted, Axes or a Figure; got {type(drawn).__name__}")
+    target, formats = Path(path), figure.canvas.get_supported_filetypes()
+    kind = target.suffix.lower().lstrip(".")
+    if kind not in formats:
+        raise UsageError(f"a picture ends in one of {some(sorted(formats), 20)}; got {target.name!r}")
+    fixed = {"svg.hashsalt": "wisecrowd", "svg.fonttype": "none", "pdf.fonttype": 42}
+    with matplotlib.rc_context(fixed), atomic_path(target) as partial:
+        figure.savefig(partial, format=kind, dpi=dpi, metadata=_DATES.get(kind))
+    return target

@@ -1,0 +1,71 @@
+"""How a fit went: by epoch for networks, by iteration for EM."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from wisecrowd.errors import InputError, UsageError
+from wisecrowd.plot import _given, _style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def training(fitted: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw how a fit went.
+
+    Of a network (or its ``history_``), the loss by epoch, and on a second axis, if votes were held out, how often they say what
+    is predicted, with the best epoch marked. Of any other method that iterates (or its ``trace_``), the objective that it
+    climbs by iteration.
+
+    >>> from wisecrowd import DawidSkene, plot, simulate_crowd
+    >>> fitted = DawidSkene().fit(simulate_crowd(n_tasks=200).crowd)
+    >>> ax = plot.training(fitted)
+    >>> ax.get_xlabel(), len(ax.lines[0].get_ydata()) == fitted.n_iter_
+    ('iteration', True)
+    """
+    _style.check_axes(ax)
+    history = getattr(fitted, "history_", fitted)
+    if isinstance(history, pd.DataFrame):
+        return _epochs(_given.columns_of(history, ("loss",), "history_ of a network"), ax)
+    trace = getattr(fitted, "trace_", fitted)
+    if not isinstance(trace, np.ndarray | list | tuple):
+        raise UsageError(
+            f"a fitted method that iterates was wanted, or its history_ or trace_; got {type(fitted).__name__}, which has neither"
+        )
+    heights = np.asarray(trace, dtype=np.float64)
+    if heights.ndim != 1 or not len(heights):
+        raise InputError(f"a trace has one number for each iteration; got shape {heights.shape}")
+    with _style.drawing(ax) as drawn:
+        look: dict[str, Any] = {"marker": "o", "markersize": 3} if len(heights) <= 50 else {}
+        drawn.plot(np.arange(1, len(heights) + 1), heights, color=_style.theme().heat, **look)
+        drawn.set_xlabel("iteration")
+        drawn.set_ylabel("objective")
+        _style.with_commas(drawn.xaxis)
+    return drawn
+
+
+def _epochs(history: pd.DataFrame, ax: Axes | None) -> Axes:
+    epoch = history.index.to_numpy()
+    with _style.drawing(ax) as drawn:
+        now = _style.theme()
+        handles = drawn.plot(epoch, history["loss"], color=now.heat)
+        names = ["loss (left)"]
+        drawn.set_xlabel("epoch")
+        drawn.set_ylabel("loss")
+        _style.with_commas(drawn.xaxis)
+        if "validation" in history and history["validation"].notna().any():
+            right = drawn.twinx()
+            right.grid(visible=False)
+            right.spines["right"].set_visible(True)
+            handles += right.plot(epoch, history["validation"], color=now.warm, linestyle="--")
+            right.set_ylabel("held-out votes that say what is predicted")
+            _style.as_percent(right.yaxis)
+            best: Any = history["validation"].idxmax()
+            handles.append(drawn.axvline(best, color=now.soft, linewidth=1, linestyle=":"))
+            names += ["held-out votes (right)", f"best epoch: {best}"]
+            _style.legend(right, handles, names, loc="center right")
+    return drawn
