@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import online
+from wisecrowd._alike import MANY, once
 from wisecrowd.crowd import Crowd
 from wisecrowd.em import ConfusionEM
 from wisecrowd.errors import NotConverged, UsageError
@@ -43,13 +44,17 @@ def worker_intervals(
     n_classes = crowd.n_classes
     others = leave_one_out(fitted, crowd) if others is None else others
     right = others[np.arange(crowd.n_labels), crowd.label]
+    worker, weight = crowd._worker_codes.astype(np.intp), crowd.weight
+    if crowd.n_labels > MANY:
+        rows, weight = once(right, worker, weight=weight)
+        worker, right = worker[rows], right[rows]
     wrong = (1 - right) / max(n_classes - 1, 1)
     accuracy = (np.arange(_GRID) + 0.5) / _GRID
     before, total = fitted._pseudo_votes(n_classes)
     log_density = np.empty((crowd.n_workers, _GRID))
     for column, a in enumerate(accuracy):
-        evidence = crowd.weight * np.log(a * right + (1 - a) * wrong)
-        log_density[:, column] = np.bincount(crowd.worker, weights=evidence, minlength=crowd.n_workers)  # type: ignore[arg-type]
+        evidence = weight * np.log(a * right + (1 - a) * wrong)
+        log_density[:, column] = np.bincount(worker, weights=evidence, minlength=crowd.n_workers)
     log_density += before * np.log(accuracy) + (total - before) * np.log1p(-accuracy)
     density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
     density /= density.sum(axis=1, keepdims=True)
@@ -116,14 +121,17 @@ def leave_one_out(fitted: ConfusionEM, crowd: Crowd) -> NDArray[np.float64]:
     """
     if not crowd.tasks.equals(fitted.task_index_):
         raise UsageError("give the crowd that the method was fitted on")
-    said = np.maximum(online.said_by(fitted, crowd)[crowd.pairs.of_vote], np.finfo(np.float64).tiny)
-    # Dividing out a vote of a nearly impossible answer needs more digits than the posterior keeps: work in logarithms.
-    logit = np.log(np.maximum(fitted.posterior_, np.finfo(np.float64).tiny))[crowd.task] - crowd.weight[
-        :, None
-    ] * np.log(said)
-    logit -= logit.max(axis=1, keepdims=True)
-    posterior = np.exp(logit)
-    return posterior / posterior.sum(axis=1, keepdims=True)
+    # Dividing out a vote of a nearly impossible answer needs more digits than the posterior keeps: work in logarithms. They are
+    # taken of pairs and of tasks, which are fewer than votes, and the largest array is changed in place.
+    said = np.log(np.maximum(online.said_by(fitted, crowd), np.finfo(np.float64).tiny))[crowd.pairs.of_vote]
+    if crowd.is_weighted:
+        said *= crowd.weight[:, None]
+    posterior = np.log(np.maximum(fitted.posterior_, np.finfo(np.float64).tiny))[crowd.task]
+    posterior -= said
+    posterior -= posterior.max(axis=1, keepdims=True)
+    np.exp(posterior, out=posterior)
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    return posterior
 
 
 def calibrated(fitted: ConfusionEM, crowd: Crowd) -> tuple[pd.DataFrame, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -16,8 +17,10 @@ from wisecrowd.crowd import Crowd
 from wisecrowd.em import ConfusionEM
 from wisecrowd.errors import DataWarning, NotConverged
 
-#: Votes that models are fitted to at most while suspects are examined.
-MOST_VOTES = 20_000_000
+#: Votes, times classes, that models are fitted to at most while suspects are examined.
+MOST_WORK = 40_000_000
+#: Share of the votes that a model may be fitted without to look at several suspects at once.
+LEFT_OUT = 0.02
 #: Share of answers that must be explained by copying, and how unlikely so much sameness must be without it.
 COPIED, UNLIKELY = 0.35, 0.005
 #: Of EM for each pair: three numbers settle soon.
@@ -108,7 +111,8 @@ def _suspects(crowd: Crowd, min_common: int) -> tuple[NDArray[np.int64], NDArray
     usual = [np.nan_to_num(part, nan=1 / crowd.n_classes) for part in usual]
     excess = (same / common - np.maximum(*usual)) * np.sqrt(common)
     # The most suspicious first, and no more of them than there is time to fit a model without.
-    at_most = max(10, MOST_VOTES // max(crowd.n_labels, 1))
+    at_once = max(1, int(LEFT_OUT * crowd.n_labels / max(crowd.labels_per_worker.mean(), 1)))
+    at_most = max(10, at_once * (MOST_WORK // max(crowd.n_labels * crowd.n_classes, 1)))
     chosen = np.sort(np.argsort(-excess, kind="stable")[:at_most])
     chosen = chosen[excess[chosen] > 1]
     return first[chosen], second[chosen], len(first)
@@ -122,18 +126,19 @@ def _met(crowd: Crowd, fitted: ConfusionEM, first: NDArray[np.int64], second: ND
     the first and what the second said.
     """
     parts: list[tuple[NDArray[Any], ...]] = []
-    for worker in np.unique(second):
-        rest = crowd.take(crowd._worker_codes != worker)
+    for away in _left_out(crowd, first, second):
+        rest = crowd.take(~np.isin(crowd._worker_codes, away))
         model = fitted.unfitted()
         with warnings.catch_warnings():
             for kind in (NotConverged, DataWarning):  # it is a means, and nobody's result
                 warnings.simplefilter("ignore", kind)
             model.fit(rest)
         said = np.log(np.maximum(online.said_by(model, rest), 1e-300))
-        mine = np.flatnonzero(crowd._worker_codes == worker)
         answer = np.full(crowd.n_tasks, -1)
-        answer[crowd.task[mine]] = crowd.label[mine]
-        for place in np.flatnonzero(second == worker):
+        for place in np.flatnonzero(np.isin(second, away)):
+            mine = np.flatnonzero(crowd._worker_codes == second[place])
+            answer[:] = -1
+            answer[crowd.task[mine]] = crowd.label[mine]
             rows = np.flatnonzero((rest._worker_codes == first[place]) & (answer[rest.task] >= 0))
             logit = np.log(np.maximum(model.posterior_[rest.task[rows]], 1e-300)) - said[rest.pairs.of_vote[rows]]
             belief = np.exp(logit - logit.max(axis=1, keepdims=True))
@@ -144,6 +149,25 @@ def _met(crowd: Crowd, fitted: ConfusionEM, first: NDArray[np.int64], second: ND
         return np.empty(0, dtype=np.intp), np.empty(0, dtype=bool), np.empty(0), np.empty(0)
     pair, same, believed, other = (np.concatenate(column) for column in zip(*parts, strict=True))
     return pair, same, believed, other
+
+
+def _left_out(crowd: Crowd, first: NDArray[np.int64], second: NDArray[np.int64]) -> Iterator[list[int]]:
+    """Whom models are fitted without: the second of every pair, several at once where that leaves nearly all votes.
+
+    Nobody is left out together with who is first where they are second: that one's votes are looked at.
+    """
+    together: list[int] = []
+    votes = 0
+    for worker in np.unique(second):
+        partners = set(first[second == worker].tolist()) | set(second[first == worker].tolist())
+        n = int(crowd.labels_per_worker[worker])
+        if together and (votes + n > LEFT_OUT * crowd.n_labels or partners & set(together)):
+            yield together
+            together, votes = [], 0
+        together.append(int(worker))
+        votes += n
+    if together:
+        yield together
 
 
 class _Fit(NamedTuple):
