@@ -198,7 +198,8 @@ class WorkerDiagnosis(Look):
         A worker is one of these, in proportions that are estimated from all of them by EM:
 
         - right with probability a, erring evenly, so that a vote has the likelihood a u + (1 − a)(1 − u)/(K − 1), with u the
-          others' belief in what it says; a is anywhere on a grid, helpful well above chance, an adversary well below;
+          others' belief in what it says; a is anywhere on a grid, helpful well above chance, an adversary so far below it that an
+          answer tells as much;
         - a spammer, whose labels have shares of their own, whatever is true;
         - helpful, with a matrix about that of helpful workers;
         - an adversary who knows the truth and says something else: any matrix that avoids the diagonal.
@@ -220,15 +221,22 @@ class WorkerDiagnosis(Look):
         # Odd rows of a rare class do not make an adversary of somebody who is right as a rule.
         with np.errstate(invalid="ignore"):
             evasive[self._by_worker(right) / crowd.labels_per_worker >= 0.5] = -1e300
-        kind = np.where(grid > chance + HELPFUL * (1 - chance), 0, np.where(grid < chance * (1 - 2 * HELPFUL), 2, 1))
-        # Before anybody voted: eight in ten are helpful, one a spammer, one an adversary, by two workers' worth. More would keep
-        # mediocre accuracies probable that nobody has, and call whoever is right by luck helpful.
-        before = np.array([1.6, 0.2, 0.2])[kind] / np.bincount(kind, minlength=3)[kind]
-        evidence, before, kind = np.c_[coins, own, evasive], np.r_[before, 0.2, 0.1], np.r_[kind, 1, 2]
+        # What an answer tells of the truth. Below chance, with many classes, it is next to nothing: spammers with bad luck.
+        least = chance + HELPFUL * (1 - chance)
+        told, wanted = (
+            np.log(n_classes) + a * np.log(a) + (1 - a) * np.log((1 - a) / (n_classes - 1)) for a in (grid, least)
+        )
+        kind = np.where(grid > least, 0, np.where((grid < chance) & (told >= wanted), 2, 1))
+        kind[0] = 2  # who is never right means it
+        # Before anybody voted: eight in ten are helpful, one a spammer, one an adversary, by five workers' worth. More would
+        # keep mediocre accuracies probable that nobody has, and call helpful who is right by luck; less would let a vote or two
+        # make somebody an adversary.
+        before = np.array([4.0, 0.5, 0.5])[kind] / np.bincount(kind, minlength=3)[kind]
+        evidence, before, kind = np.c_[coins, own, evasive], np.r_[before, 0.5, 0.25], np.r_[kind, 1, 2]
         kinds = _mixture(evidence, before, kind)
         if kinds[:, 0].sum() >= 1:
             like = self._rows_as(self._matrix_of(kinds[:, 0]))
-            kinds = _mixture(np.c_[evidence, like], np.r_[before, 1.6], np.r_[kind, 0])
+            kinds = _mixture(np.c_[evidence, like], np.r_[before, 4.0], np.r_[kind, 0])
         return kinds
 
     def _matrix_of(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
