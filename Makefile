@@ -22,7 +22,7 @@ endif
 help: ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile
 
-demo: $(VENV)/installed-fast ## see wisecrowd at work on a small crowd
+demo: $(VENV)/installed-fast,report ## see wisecrowd at work on a small crowd
 	@$(BIN)/wisecrowd demo
 
 test: $(VENV)/installed-dev ## run every test and every example; ARGS="-k crowd" narrows it

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,26 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import metrics
+from wisecrowd.cli.demo import _program, _tell_declined
+from wisecrowd.demo.run import TITLE
+
+#: Digits to label here; the demo has 1,797, which take a minute.
+FEW = 200
 
 
+@pytest.fixture
+def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer digits, and networks that look at them once, but every method; tests/demo looks at the whole crowd."""
+    from sklearn import datasets
+
+    from wisecrowd.demo import contest
+
+    pixels, digits = datasets.load_digits(return_X_y=True)
+    monkeypatch.setattr(datasets, "load_digits", lambda **_: (pixels[:FEW], digits[:FEW]))
+    monkeypatch.setattr(contest, "EPOCHS", 1)
+
+
+@pytest.mark.usefixtures("few_digits")
 def test_the_demo(run: Any) -> None:
     """One run, looked at from all sides, for it takes seconds."""
     result = run("demo")
@@ -19,11 +39,14 @@ def test_the_demo(run: Any) -> None:
     shown = result.stdout
     folder = Path("wisecrowd-demo")
     names = {"votes", "truth", "labels", "workers", "methods", "agreement", "completions"}
-    assert {path.name for path in folder.iterdir()} == {f"{name}.csv" for name in names} | {"run.json"}
+    assert {path.name for path in folder.iterdir()} == {f"{name}.csv" for name in names} | {
+        "run.json",
+        "report.html",
+    }
     crowd = wc.read(folder / "votes.csv")
     truth = wc.read_truth(folder / "truth.csv")
-    assert crowd.shape == (1797, 40)
-    assert len(truth) == 1797
+    assert crowd.shape == (FEW, 40)
+    assert len(truth) == FEW
     record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     assert record["input"]["sha256"] == crowd.digest
 
@@ -62,12 +85,53 @@ def test_the_demo(run: Any) -> None:
         assert words in shown
     for worker, row in _workers(folder).items():
         assert worker in shown or row["finding"] == "fallible"
-    assert max(map(len, shown.splitlines())) <= 80
+    [address] = re.findall(r"^  (file:.*)$", shown, re.MULTILINE)
+    assert max(len(line) for line in shown.splitlines() if address not in line) <= 80
+    assert address == (folder / "report.html").resolve().as_uri()
+    html = (folder / "report.html").read_text(encoding="utf-8")
+    assert TITLE in html
+    assert "wisecrowd report wisecrowd-demo/votes.csv --truth wisecrowd-demo/truth.csv" in html
 
     [command] = re.findall(r"^  wisecrowd (.*)$", shown, re.MULTILINE)
     again = run(*command.split())
     assert again.exit_code == 0, again.stderr
     assert f"accuracy {accuracy}" in again.stdout
+
+
+@pytest.mark.usefixtures("few_digits")
+def test_without_the_extra_the_demo_says_how_to_get_the_report(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wisecrowd import demo
+    from wisecrowd.report import _page
+
+    monkeypatch.setattr(
+        demo, "run_demo", functools.partial(demo.run_demo, only=["dawid-skene", "majority-vote", "gmv"])
+    )
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    _page._templates.cache_clear()
+    result = run("demo")
+    assert result.exit_code == 0, result.stderr
+    told = " ".join(result.stdout.split())
+    assert "No report.html was made: reports need" in told
+    assert 'pip install "wisecrowd[report]"' in told
+    assert Path("wisecrowd-demo/labels.csv").exists()
+    assert not Path("wisecrowd-demo/report.html").exists()
+
+
+def test_who_declines_for_the_same_reason_is_told_together(capsys: pytest.CaptureFixture[str]) -> None:
+    _tell_declined({"ccc": "no torch", "mine": "not today", "mmlc": "no torch"})
+    assert capsys.readouterr().out.splitlines() == ["ccc, mmlc declined: no torch", "mine declined: not today"]
+
+
+def test_the_demo_names_itself_as_it_can_be_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = tmp_path / "bin" / "wisecrowd"
+    program.parent.mkdir()
+    program.touch(mode=0o755)
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert _program() == str(Path("bin", "wisecrowd"))
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert _program() == "wisecrowd"
 
 
 def _workers(folder: Path) -> dict[str, dict[str, str]]:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,13 +14,16 @@ import typer
 
 from wisecrowd.cli._console import heading, show, show_bullets, show_verbatim, table, watched
 from wisecrowd.cli._options import Quiet, place
+from wisecrowd.errors import MissingExtra
 
 if TYPE_CHECKING:
     from wisecrowd.cli._outputs import Writer
     from wisecrowd.demo import Demo
+    from wisecrowd.report import Report
 
 VOTES, TRUTH, LABELS, WORKERS = "votes.csv", "truth.csv", "labels.csv", "workers.csv"
 METHODS, AGREEMENT, COMPLETIONS, RECORD = "methods.csv", "agreement.csv", "completions.csv", "run.json"
+REPORT = "report.html"
 
 #: A table of agreement with more columns than this does not fit a terminal; the file has them all.
 _SHOWN = 8
@@ -33,26 +41,55 @@ def demo(
 ) -> None:
     """See it work: digits, a crowd of experts, spammers, copiers and worse, every method, and whom to trust.
 
-    Needs no download and takes about a minute. The votes and all results are written to a folder, to go on from there:
+    Needs no download and takes about a minute. The votes, all results and a report to open in a browser are written to a
+    folder, to go on from there:
 
       wisecrowd demo
       wisecrowd aggregate wisecrowd-demo/votes.csv --score wisecrowd-demo/truth.csv
     """
     from wisecrowd.cli._outputs import check_folder, write_all
     from wisecrowd.demo import run_demo
+    from wisecrowd.demo.run import TITLE
 
-    check_folder(output, [VOTES, TRUTH, LABELS, WORKERS, METHODS, AGREEMENT, COMPLETIONS, RECORD])
+    check_folder(output, [VOTES, TRUTH, LABELS, WORKERS, METHODS, AGREEMENT, COMPLETIONS, REPORT, RECORD])
+    begun = time.perf_counter()
     if not quiet:
-        show("Handwritten digits, and a crowd that disagrees about them", style="bold")
+        show(TITLE, style="bold")
     with watched(quiet=quiet):
         found = run_demo(seed)
+        page = _page(found, output)
     files = _files(found, output)
+    if not isinstance(page, MissingExtra):
+        files[output / REPORT] = page.save
     write_all(files)
     if not quiet:
         _tell(found)
-        heading(f"Done in {found.seconds:.1f} s")
+        heading(f"Done in {time.perf_counter() - begun:.1f} s")
         show(f"Wrote {', '.join(sorted(path.name for path in files))} in {output}. Go on from there:")
-        show_verbatim(f"  wisecrowd aggregate {output / VOTES} --score {output / TRUTH}")
+        show_verbatim(f"  {_program()} aggregate {output / VOTES} --score {output / TRUTH}")
+        if isinstance(page, MissingExtra):
+            show(f"No {REPORT} was made: {page}")
+        else:
+            show("The report tells it all on one page; open it in a browser:")
+            show_verbatim(f"  {(output / REPORT).resolve().as_uri()}")
+
+
+def _program() -> str:
+    """What to type for this program: its path where the shell does not find it, as after ``make demo``."""
+    called = Path(sys.argv[0])
+    hidden = called.stem == "wisecrowd" and called.is_file() and shutil.which("wisecrowd") is None
+    return os.path.relpath(called) if hidden else "wisecrowd"
+
+
+def _page(demo: Demo, output: Path) -> Report | MissingExtra:
+    """The report, or why there is none: the demo does without."""
+    from wisecrowd.demo.run import TITLE
+
+    words = ["wisecrowd", "report", output / VOTES, "--truth", output / TRUTH, "--title", TITLE, "-o", output / REPORT]
+    try:
+        return demo.report(shlex.join(map(str, words)))
+    except MissingExtra as missing:
+        return missing
 
 
 def _tell(demo: Demo) -> None:
@@ -76,8 +113,7 @@ def _tell(demo: Demo) -> None:
         for entry in demo.contest.entries
     ]
     show(table(["method", "from", "accuracy", "log loss", "iterations", "seconds"], rows, left=2))
-    for name, reason in demo.contest.declined.items():
-        show(f"{name} declined: {reason}", style="dim")
+    _tell_declined(demo.contest.declined)
     for note in demo.contest.footnotes(demo.crowd.n_classes):
         show(note, style="dim")
     show(demo.contest.in_words(demo.crowd.n_tasks))
@@ -105,6 +141,15 @@ def _tell(demo: Demo) -> None:
     show(demo.score_of_verdicts())
 
 
+def _tell_declined(declined: dict[str, str]) -> None:
+    """Who did not take part, once for each reason: without torch, all networks have the same."""
+    who: dict[str, list[str]] = {}
+    for name, reason in declined.items():
+        who.setdefault(reason, []).append(name)
+    for reason, names in who.items():
+        show(f"{', '.join(names)} declined: {reason}", style="dim")
+
+
 def _tell_completions(demo: Demo) -> None:
     from wisecrowd.demo.completing import AGGREGATORS
 
@@ -118,8 +163,7 @@ def _tell_completions(demo: Demo) -> None:
     }  # fmt: skip
     rows = [(name, *row) for name, row in cells.items()]
     show(table(["filled in by", "from", *AGGREGATORS, "seconds"], rows, left=2))
-    for name, reason in held.declined.items():
-        show(f"{name} declined: {reason}", style="dim")
+    _tell_declined(held.declined)
     for note in held.footnotes():
         show(note, style="dim")
     show(held.in_words(demo.crowd.n_tasks))

@@ -16,6 +16,7 @@ from wisecrowd.demo.contest import Contest, hold_contest
 from wisecrowd.demo.crowd import digits_crowd
 from wisecrowd.demo.verdicts import Verdict, judge
 from wisecrowd.errors import UsageError
+from wisecrowd.report import Report, build
 from wisecrowd.simulate import Simulation
 
 #: The method whose view of the workers is told: it has a confusion matrix for each of them.
@@ -31,6 +32,9 @@ DESERVED = {
     "noisy": {"fallible", "reliable"},
     "expert": {"reliable"},
 }
+
+#: What stands above the report.
+TITLE = "Handwritten digits, and a crowd that disagrees about them"
 
 #: Findings that say: do not trust this worker.
 ACCUSATIONS = {"copies", "random", "one answer", "contrary"}
@@ -89,6 +93,13 @@ class Demo:
             rows, columns=["n_labels", "accuracy", "finding", "detail"], index=self.simulation.kind.index
         )
         return table.assign(made_as=self.simulation.kind)
+
+    def report(self, command: str | None = None) -> Report:
+        """One page for people: what `wisecrowd.report` makes of the votes, with the truth beside it.
+
+        ``command`` is the command line that makes the same page again.
+        """
+        return build(self.crowd, truth=self.simulation.truth, title=TITLE, command=command)
 
 
 def run_demo(random_state: int = 0, *, only: Collection[str] | None = None) -> Demo:
