@@ -89,6 +89,41 @@ def copies(crowd: Crowd, fitted: ConfusionEM, *, min_common: int = 10) -> Copies
     return Copies(table, found.sort_values("evidence", ascending=False, ignore_index=True))
 
 
+def without_copies(
+    others: NDArray[np.float64], crowd: Crowd, fitted: ConfusionEM, found: pd.DataFrame
+) -> NDArray[np.float64]:
+    """The posterior of every vote's task by the other votes, without those of who copies its worker or is copied.
+
+    Who is copied seems to be confirmed by somebody, however wrong; two spammers who copy would make experts of each other.
+
+    >>> from wisecrowd import DawidSkene, uncertainty
+    >>> crowd = Crowd.from_triples([(0, "ann", 0), (0, "bob", 1), (0, "cy", 1), (1, "ann", 0), (1, "bob", 1), (1, "cy", 0)])
+    >>> fitted = DawidSkene().fit(crowd)
+    >>> both = pd.DataFrame({"first": ["bob"], "second": ["cy"]})
+    >>> told = without_copies(uncertainty.leave_one_out(fitted, crowd), crowd, fitted, both)
+    >>> bool(np.allclose(told[1], told[2]))  # of the first task, both are told by Ann alone
+    True
+    """
+    if not len(found):
+        return others
+    assert crowd.workers is not None
+    said = np.log(np.maximum(online.said_by(fitted, crowd), np.finfo(np.float64).tiny))
+    logit = np.log(np.maximum(others, np.finfo(np.float64).tiny))
+    row_of = np.full(crowd.n_tasks, -1)
+    for first, second in zip(
+        *(crowd.workers.get_indexer(pd.Index(found[name])) for name in ("first", "second")), strict=True
+    ):
+        mine, theirs = (np.flatnonzero(crowd._worker_codes == who) for who in (first, second))
+        row_of[:] = -1
+        row_of[crowd.task[theirs]] = theirs
+        mine = mine[row_of[crowd.task[mine]] >= 0]
+        theirs = row_of[crowd.task[mine]]
+        for here, there in ((mine, theirs), (theirs, mine)):
+            logit[here] -= crowd.weight[there, None] * said[crowd.pairs.of_vote[there]]
+    told = np.exp(logit - logit.max(axis=1, keepdims=True))
+    return np.asarray(told / told.sum(axis=1, keepdims=True))
+
+
 def _suspects(crowd: Crowd, min_common: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """Pairs of workers, by position, who agree with each other more than either does with the others; of how many."""
     from scipy import sparse

@@ -82,8 +82,8 @@ def plan(
     asked about a task, and ``per_worker`` of a worker: unless given, a tenth of all, or twice an equal share where workers are few,
     for whoever is best is not always there, and errs alike every time. ``workers`` are those who can be asked, all unless given;
     one without votes is taken for an average one. ``among`` restricts it further, to the rows of a table with columns task and
-    worker, and then limits what is asked of a worker unless ``per_worker`` does. Who was flagged as a spammer is not asked.
-    ``model`` is a fitted method with confusion matrices; Dawid–Skene unless given.
+    worker, and then limits what is asked of a worker unless ``per_worker`` does. Who is more probably a spammer than not is not
+    asked. ``model`` is a fitted method with confusion matrices; Dawid–Skene unless given.
 
     Where workers err together, on tasks that mislead all of them, no vote shows it, and a plan promises too much. Buy in rounds,
     and plan again with the answers; know some truth, to see what the confidence is worth.

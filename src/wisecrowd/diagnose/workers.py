@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from wisecrowd import matrices, uncertainty
 from wisecrowd.diagnose._looking import Look
-from wisecrowd.diagnose.copying import Copies, copies
+from wisecrowd.diagnose.copying import Copies, copies, without_copies
 from wisecrowd.diagnose.drifting import drift
 
 #: How far from chance to perfection a helpful worker has come at least.
 HELPFUL = 0.2
-#: How probable a flag must be, given the votes.
-SURE = 0.5
+#: How probable a flag must be, given the votes; a spammer is looked at sooner, for to miss one costs more than a look.
+SURE, SUSPECT = 0.5, 0.3
 #: Share of a spammer's votes on one label from which it is one button that they press.
 ONE_BUTTON = 0.9
 _GRID = 60
@@ -154,8 +154,9 @@ class WorkerDiagnosis(Look):
 
     @cached_property
     def others(self) -> NDArray[np.float64]:
-        """The posterior of each vote's task by the other votes."""
-        return uncertainty.leave_one_out(self.model, self.crowd)
+        """The posterior of each vote's task by the other votes; those of who copies the worker, or is copied, are no others."""
+        told = uncertainty.leave_one_out(self.model, self.crowd)
+        return without_copies(told, self.crowd, self.model, self.copies.found)
 
     @cached_property
     def tally(self) -> NDArray[np.float64]:
@@ -264,7 +265,7 @@ class WorkerDiagnosis(Look):
         places = {name: place for place, name in enumerate(names)}
         flags: list[list[str]] = [[] for _ in names]
         why: list[list[str]] = [[] for _ in names]
-        for place in map(int, np.flatnonzero(self.kinds[:, 1] > SURE)):
+        for place in map(int, np.flatnonzero(self.kinds[:, 1] > SUSPECT)):
             button = share[place] >= ONE_BUTTON
             flags[place].append("one-button" if button else "spammer")
             why[place].append(
