@@ -122,7 +122,9 @@ def leave_one_out(fitted: ConfusionEM, crowd: Crowd) -> NDArray[np.float64]:
     if not crowd.tasks.equals(fitted.task_index_):
         raise UsageError("give the crowd that the method was fitted on")
     if len(fitted.e_step_prior_) != crowd.n_classes:
-        raise UsageError(f"{fitted.name} splits classes, and a vote cannot be taken out of that; use dawid-skene or ibcc")
+        raise UsageError(
+            f"{fitted.name} splits classes, and a vote cannot be taken out of that; use dawid-skene or ibcc"
+        )
     # Dividing out a vote of a nearly impossible answer needs more digits than the posterior keeps: work in logarithms. They are
     # taken of pairs and of tasks, which are fewer than votes, and the largest array is changed in place.
     said = np.log(np.maximum(online.said_by(fitted, crowd), np.finfo(np.float64).tiny))[crowd.pairs.of_vote]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,26 @@ def test_truth_texts_and_title_are_on_the_page(run: Run, votes: Path, gold: Path
     assert "<title>Cats &amp; dogs</title>" in page
     assert "Right of known" in page
     assert "11 of them have no text" in page
+
+
+def test_images_come_from_a_folder_or_a_table(run: Run, votes: Path, tmp_path: Path) -> None:
+    pixel = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "t01.gif").write_bytes(pixel)
+    (tmp_path / "tasks.csv").write_text("task,photo\nt01,photos/t01.gif\nt02,photos/absent.gif\n", encoding="utf-8")
+    assert run("report", votes, QUICK, "--images", "photos").exit_code == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("<img ") == 1
+    assert "11 tasks have no image." in page
+    assert run("report", votes, QUICK, "--images", "tasks.csv", "--image-column", "photo").exit_code == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("<img ") == 1
+    assert "10 tasks have no image. 1 image was not found" in page
+    assert "--image-column photo" in page, "the command is on the page"
+    (tmp_path / "tasks.csv").write_text("task,image\nt01,../elsewhere.gif\n", encoding="utf-8")
+    said = run("report", votes, QUICK, "--images", "tasks.csv")
+    assert said.exit_code == 1
+    assert "leads out of it" in said.stderr
 
 
 def test_the_command_on_the_page_makes_the_page_again(run: Run, votes: Path, tmp_path: Path) -> None:
@@ -85,6 +106,7 @@ def test_nothing_of_somebody_else_is_overwritten(run: Run, votes: Path, tmp_path
         (("--no-workers",), "classes and worker ids"),
         (("--truth", "absent.csv"), "absent.csv"),
         (("--texts", "absent.csv"), "absent.csv"),
+        (("--images", "absent"), "absent"),
         (("--features", "absent.npz"), "absent.npz"),
     ],
 )

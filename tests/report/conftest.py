@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,6 +11,8 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+
+import wisecrowd as wc
 
 
 @dataclass
@@ -82,6 +85,17 @@ class Page(HTMLParser):
                 cell.text = " ".join(cell.text.split())
         return [dict(zip(names, row, strict=True)) for row in rows]
 
+    @property
+    def workers(self) -> list[str]:
+        """The names in the table of workers, from top to bottom."""
+        return [row["Worker"].text for row in self.rows("worker-table")]
+
+    @property
+    def tiles(self) -> dict[str, str]:
+        """The large figures of the overview, and what stands below each."""
+        said = re.findall(r"<dt>(.*?)</dt><dd><strong>(.*?)</strong> <span>(.*?)</span>", self.html)
+        return {what: value for what, value, _ in said} | {f"{what} more": more for what, _, more in said}
+
     def said(self, section: str) -> str:
         """The text of a section, with single blanks and without the marks of direction."""
         return " ".join(self.texts[section].replace("\u2068", "").replace("\u2069", "").split())
@@ -90,6 +104,13 @@ class Page(HTMLParser):
     def data(self) -> Any:
         """What the script reads."""
         return json.loads(self.texts["data"])
+
+
+@pytest.fixture(scope="session")
+def made() -> Any:
+    """Good and bad workers, of whom everything is known."""
+    kinds = ["expert"] * 5 + ["noisy(0.75)"] * 12 + ["spammer"] * 2 + ["adversary", "copier(1)"]
+    return wc.simulate_crowd(n_tasks=240, workers=kinds, labels_per_task=5, n_classes=4, random_state=2)
 
 
 @pytest.fixture(scope="session")

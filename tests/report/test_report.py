@@ -13,8 +13,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import report
-from wisecrowd.errors import InputError, MissingExtra, UsageError
-from wisecrowd.report import _overview, _tasks, _words, _workers
+from wisecrowd.report import _overview, _tasks, _words
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -32,17 +31,6 @@ HOSTILE = [
     "]]> --> <!--",
     "\ud800 alone",
 ]
-
-
-#: A figure that is none, in text or in a picture.
-NAN = re.compile(r"\bnan\b")
-
-
-@pytest.fixture(scope="module")
-def made() -> Any:
-    """Good and bad workers, of whom everything is known."""
-    kinds = ["expert"] * 5 + ["noisy(0.75)"] * 12 + ["spammer"] * 2 + ["adversary", "copier(1)"]
-    return wc.simulate_crowd(n_tasks=240, workers=kinds, labels_per_task=5, n_classes=4, random_state=2)
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +54,8 @@ def page(made: Any, truth: pd.Series, page_of: Any) -> Any:
 # ---------------------------------------------------------------------- every figure, counted again
 
 
-def tiles(page: Any) -> dict[str, str]:
-    said = re.findall(r"<dt>(.*?)</dt><dd><strong>(.*?)</strong> <span>(.*?)</span>", page.html)
-    return {what: value for what, value, _ in said} | {f"{what} more": more for what, _, more in said}
-
-
 def test_the_overview_is_a_recount(page: Any, votes: pd.DataFrame, truth: pd.Series, made: Any) -> None:
-    found = tiles(page)
+    found = page.tiles
     workers = wc.diagnosis(made.crowd).workers
     flagged = workers[workers["flags"] != ""]
     assert found["votes"] == f"{len(votes):,}"
@@ -219,144 +202,27 @@ def test_how_it_was_made_can_be_repeated(page: Any, made: Any) -> None:
     assert "@article{dawid1979maximum" in said
 
 
-# ---------------------------------------------------------------------- large crowds
-
-
-def test_a_large_crowd_is_summarised_and_said_to_be(page_of: Any) -> None:
-    """A hundred thousand votes of two thousand workers: under six megabytes, and nothing is left out silently."""
-    rng = np.random.default_rng(0)
-    n_tasks, n_workers, n_classes = 20_000, 2_000, 30
-    true = rng.integers(n_classes, size=n_tasks)
-    task = np.repeat(np.arange(n_tasks), 5)
-    said = np.where(rng.random(100_000) < 0.7, true[task], rng.integers(n_classes, size=100_000))
-    worker = np.concatenate([rng.choice(n_workers, 5, replace=False) for _ in range(n_tasks)])
-    frame = pd.DataFrame({"task": task, "worker": worker, "label": said})
-    made = report.build(frame, compare=False, texts=dict.fromkeys(range(n_tasks), "Lorem ipsum " * 200))
-    assert len(made.html.encode()) < 3e6
-    page = page_of(made.html)
-    assert page.captions["worker-table"].startswith("500 of 2,000 workers: the ")
-    assert page.captions["task-table"].startswith("500 of 20,000 tasks: ")
-    assert "20 of 30 classes" in page.captions["class-table"]
-    assert len(page.rows("worker-table")) == len(page.data["workers"]) == 500
-    assert len(page.rows("task-table")) == 500
-    counts = frame["worker"].value_counts()
-    unflagged = [int(row["Worker"].text) for row in page.rows("worker-table") if not row["Flags and why"].text]
-    assert counts[unflagged].min() >= counts[~counts.index.isin(map(int, _names(page)))].max()
-    assert "(2,400 characters)" in page.rows("task-table")[0]["Text"].text
-
-
-def _names(page: Any) -> list[str]:
-    return [row["Worker"].text for row in page.rows("worker-table")]
-
-
-def test_tasks_of_every_ranking_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_tasks, "TASKS", 6)
-    rng = np.random.default_rng(1)
-    table = pd.DataFrame(rng.random((50, 3)), columns=["difficulty", "entropy", "uncertainty"])
-    table["n_labels"] = 3
-    chosen = set(_tasks._chosen(table).tolist())
-    assert len(chosen) == 6
-    assert {int(table[name].idxmax()) for name in _tasks.RANKINGS.values()} <= chosen
-
-
-def test_methods_are_compared_on_a_part_of_many_votes(made: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wisecrowd.report import _methods
-
-    monkeypatch.setattr(_methods, "VOTES", 600)
-    monkeypatch.setattr("wisecrowd.diagnose.choosing.CANDIDATES", ("dawid-skene", "majority-vote"))
-    monkeypatch.setattr("wisecrowd.diagnose.choosing.LEARNERS", ("crowd-lab",))
-    X = pd.DataFrame(np.random.default_rng(0).normal(size=(240, 2)), index=made.crowd.tasks)
-    page = page_of(report.build(made.crowd, X=X).html)
-    assert "600 of 1,200 votes: all those on 120 of 240 tasks" in page.said("methods")
-    assert any(row["Method"].text.startswith("crowd-lab") for row in page.rows("method-table"))
-
-
-def test_more_flags_than_room_are_told(made: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_workers, "WORKERS", 2)
-    page = page_of(report.build(made.crowd, compare=False).html)
-    n = (wc.diagnosis(made.crowd).workers["flags"] != "").sum()
-    assert page.captions["worker-table"].startswith(f"2 of 21 workers: of the {n} with flags those with most votes.")
-
-
-# ---------------------------------------------------------------------- small and odd crowds
-
-
-def test_tasks_and_workers_without_votes_have_a_row(made: Any, page_of: Any) -> None:
-    crowd = wc.Crowd.from_frame(
-        made.crowd.to_frame().iloc[:150],
-        tasks=[*made.crowd.tasks, "nobody looked"],
-        workers=[*made.crowd.workers, "idle"],
-    )
-    page = page_of(report.build(crowd, compare=False).html)
-    idle = next(row for row in page.rows("worker-table") if row["Worker"].text == "idle")
-    assert (idle["Votes"].text, idle["Agreement"].text) == ("0", "–")
-    assert not NAN.search(re.sub(r"<script>.*</script>", "", page.html, flags=re.DOTALL))
-    assert (
-        f"Get another vote on {(wc.diagnosis(crowd).tasks['kind'].isin(['undecided', 'unlabelled'])).sum()} tasks"
-        in (page.said("next"))
-    )
+def test_with_features_tasks_show_how_far_votes_go_with_them(page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_tasks, "TASKS", 30)
+    made = wc.simulate_crowd(n_tasks=120, workers=["expert"] * 6, n_classes=2, labels_per_task=3, random_state=1)
+    X = pd.DataFrame({"x": np.where(made.truth == "c0", -1.0, 1.0)}, index=made.truth.index)
+    X.iloc[7] *= -1  # it looks like what it is not
+    page = page_of(report.build(made.crowd, X=X, compare=False).html)
+    fit = wc.diagnosis(made.crowd, X).tasks["waum"]
+    rows = {row["Task"].text: row["Fit"] for row in page.rows("task-table")}
+    assert {task: cell.text for task, cell in rows.items()} == {task: f"{fit[task]:.2f}" for task in rows}
+    assert made.truth.index[7] in rows
+    assert set(fit.nsmallest(5).index) <= set(rows), "the least fitting are among those that are shown"
+    assert "30 of 120 tasks: the first by each of four rankings" in page.captions["task-table"]
+    assert "Lefort et al. 2024" in page.said("made")
+    assert "@inproceedings{pleiss2020identifying" in page.said("made")
 
 
 @pytest.mark.filterwarnings("ignore::wisecrowd.errors.DataWarning")
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [("t1", "ann", "cat")],
-        [("t1", "ann", "cat"), ("t1", "bob", "cat")],
-        [("t1", "ann", "cat"), ("t2", "ann", "dog")],
-        [(f"t{n % 4}", who, "cat" if n % 3 else "dog") for n in range(4) for who in ("ann", "bob", "cy")][:10],
-        [(n, n, n) for n in range(12)],
-    ],
-)
-def test_the_smallest_crowds_have_a_page(rows: list[tuple[Any, ...]], page_of: Any) -> None:
-    page = page_of(report.build(wc.Crowd.from_triples(rows)).html)
-    assert tiles(page)["votes"] == str(len(rows))
-    assert not NAN.search(re.sub(r"<script>.*</script>", "", page.html, flags=re.DOTALL))
-
-
-def test_whoever_opens_the_page_is_warned_as_well(page_of: Any) -> None:
-    with pytest.warns(wc.errors.DataWarning, match="no task has two votes"):
-        page = page_of(report.build(wc.Crowd.from_triples([(n, n, n % 2) for n in range(12)])).html)
-    assert "Before you believe it: no task has two votes" in page.said("overview")
-
-
-def test_what_cannot_be_reported_is_refused(made: Any) -> None:
-    with pytest.raises(InputError, match="no votes"):
-        report.build(made.crowd.take([]))
-    numbers = wc.Crowd.from_frame({"task": [1], "worker": [1], "label": [0.5]}, numeric=True)
-    with pytest.raises(UsageError, match="classes and worker ids"):
-        report.build(numbers)
-    with pytest.raises(InputError, match="none of the 1 tasks with truth"):
-        report.build(made.crowd, truth={"elsewhere": "c0"}, compare=False)
-    with pytest.raises(InputError, match="none of the texts"):
-        report.build(made.crowd, texts={"elsewhere": "text"}, compare=False)
-    with pytest.raises(UsageError, match="by task"):
-        report.build(made.crowd, texts=["text"], compare=False)
-
-
-def test_truth_of_a_class_that_nobody_chose_counts_as_wrong(page_of: Any) -> None:
-    crowd = wc.Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "cat"), ("t1", "bob", "cat")])
-    page = page_of(report.build(crowd, truth={"t1": "cat", "t2": "unicorn"}, compare=False).html)
-    assert tiles(page)["right"] == "50%"
-    assert page.rows("worker-table")[0]["Right of known"].text == "50% 1 of 2"
-
-
-def test_truth_is_matched_across_types_of_ids(page_of: Any) -> None:
-    crowd = wc.Crowd.from_triples([("1", "ann", "7"), ("2", "ann", "8"), ("2", "bob", "8")])
-    page = page_of(report.build(crowd, truth={1: 7, 2: 7}, compare=False).html)
-    assert tiles(page)["right"] == "50%"
-
-
-def test_without_jinja2_it_says_what_to_install(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    from wisecrowd.report import _page
-
-    _page._templates.cache_clear()
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(MissingExtra, match=r"wisecrowd\[report\]"):
-        report.build(made.crowd)
-    _page._templates.cache_clear()
+def test_features_of_a_single_class_tell_nothing(page_of: Any) -> None:
+    votes = wc.Crowd.from_triples([(task, who, "cat") for task in range(4) for who in ("ann", "bob")])
+    page = page_of(report.build(votes, X=np.arange(4.0)[:, None], compare=False).html)
+    assert "Fit" not in page.rows("task-table")[0]
 
 
 # ---------------------------------------------------------------------- hostile data
@@ -386,7 +252,7 @@ def test_hostile_names_are_shown_and_never_run(hostile: report.Report, page: Any
         assert not [name for name in attributes if name.startswith("on")]
         assert not {"style", "src", "srcdoc", "srcset", "action", "formaction"} & set(attributes)
         assert (attributes.get("href") or "#").startswith("#")
-    names = _names(page)
+    names = page.workers
     for text in HOSTILE[:6]:
         assert text in names
     assert "line\\nbreak\\ttab\\x00nul\\x1b[31m" in names
@@ -442,7 +308,9 @@ def test_it_is_saved_whole_and_known_again(tmp_path: Path, made: Any) -> None:
 def test_words() -> None:
     assert _words.percent(0.999) == "99.9%"
     assert _words.percent(0.004) == "0.4%"
+    assert (_words.percent(0.99997), _words.percent(3e-5), _words.percent(0.25)) == (">99.9%", "<0.1%", "25%")
     assert (_words.percent(1.0), _words.percent(0.0), _words.percent(float("nan"))) == ("100%", "0%", "–")
+    assert (_words.number(-0.001), _words.number(-0.01), _words.number(-1234.5, 1)) == ("0.00", "-0.01", "-1,234.5")
     assert _words.shortened("a" * 100, 20) == f"{'a' * 15}…aaaaa (100 characters)"
     assert _words.shortened("a" * 30, 20) == "a" * 30, "a cut would save nothing"
     assert _words.spelled("a\u200db\x00") == "a\u200db\\x00"
@@ -459,10 +327,15 @@ def test_words() -> None:
 def test_the_page_of_labelme_is_right(dataset: Any, page_of: Any) -> None:
     data = dataset("labelme")
     page = page_of(report.build(data.crowd, truth=data.truth, compare=False).html)
-    votes, found = data.crowd.to_frame(), tiles(page)
+    votes, found = data.crowd.to_frame(), page.tiles
     assert (found["votes"], found["tasks"]) == (f"{len(votes):,}", f"{votes['task'].nunique():,}")
     labels = wc.DawidSkene().fit(data.crowd).labels_
     known = data.truth[data.truth.index.isin(labels.index)]
     assert f"the labels of {(labels[known.index] == known).sum()} are right" in page.said("overview")
     counts = votes["worker"].value_counts()
     assert {row["Worker"].text: int(row["Votes"].text) for row in page.rows("worker-table")} == counts.to_dict()
+    classes = votes["label"].astype(str).value_counts()
+    assert {row["Class"].text: int(row["Votes for it"].text) for row in page.rows("class-table")} == classes.to_dict()
+    tasks = votes.groupby("task").size()
+    assert page.captions["task-table"].startswith(f"500 of {len(tasks):,} tasks")
+    assert all(int(row["Votes"].text.split()[0]) == tasks[row["Task"].text] for row in page.rows("task-table"))

@@ -35,6 +35,18 @@ def report(
     text_column: Annotated[
         str | None, typer.Option(metavar="COLUMN", show_default=False, help="Column of the texts in --texts.")
     ] = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE_OR_FOLDER",
+            show_default=False,
+            help="What the tasks look like: a folder of PNG, JPEG, GIF or WebP files called as the tasks are, or a table with "
+            "task and image, paths from the table's folder.",
+        ),
+    ] = None,
+    image_column: Annotated[
+        str | None, typer.Option(metavar="COLUMN", show_default=False, help="Column of the paths in --images.")
+    ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", show_default=False, help="Title of the page.")] = None,
     compare: Annotated[
         bool, flag("--compare/--no-compare", help="Whether methods are compared, which takes most of the time.")
@@ -47,30 +59,36 @@ def report(
 
       wisecrowd report votes.csv -o report.html
       wisecrowd report votes.csv --texts tasks.csv --truth gold.csv
+      wisecrowd report votes.csv --images photos/
       wisecrowd report votes.csv --features X.npz --title "Street scenes"
 
     The page is one file that needs no network: open it in a browser, send it by mail, print it. It has an overview, every
     worker with their confusion matrix and the reasons for flags, the hardest and most disputed tasks, what is confused with
     what, methods side by side, and how it was made. Of large crowds it shows a part, and says which.
     """  # fmt: skip
+    from wisecrowd.cli._memory import keep_freed_memory
     from wisecrowd.cli._reading import located, read_truth
     from wisecrowd.cli._summary import size
     from wisecrowd.report import build
+    from wisecrowd.report.images import read_images
     from wisecrowd.report.texts import read_texts
 
-    inputs = [path for path in (votes, features, truth, texts) if path is not None]
+    inputs = [path for path in (votes, features, truth, texts, images) if path is not None]
     _check(output, inputs, force=force)
+    keep_freed_memory()
     with reading.hushed(quiet=quiet):
         crowd = reading.read(votes)
         known = None if truth is None else read_truth(truth, reading, crowd)
         told = None if texts is None else read_texts(located(texts), task=reading.task, text=text_column)
+        seen = None if images is None else read_images(located(images), task=reading.task, image=image_column)
         given = None if features is None else feature_files.read(features, reading)
     fitting.warn_of_look_alikes(crowd, votes)
     X, crowd = (None, crowd) if given is None else given.beside(crowd)
     with watched(quiet=quiet):
         made = build(
-            crowd, truth=known, X=X, texts=told, title=title or votes.stem, compare=compare, command=_command(ctx)
-        )
+            crowd, truth=known, X=X, texts=told, images=seen, title=title or votes.stem, compare=compare,
+            command=_command(ctx),
+        )  # fmt: skip
         made.save(output)
     if not quiet:
         length = f"{len(made.html.encode()) / 1e6:.1f} MB"

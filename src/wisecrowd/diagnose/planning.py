@@ -89,7 +89,7 @@ def plan(
     and plan again with the answers; know some truth, to see what the confidence is worth.
 
     >>> from wisecrowd import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, workers=["noisy(0.8)"] * 9 + ["spammer"], n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=400, workers=["noisy(0.8)"] * 9 + ["spammer"], n_classes=2, labels_per_task=3)
     >>> found = plan(made.crowd, budget=50, per_worker=20)
     >>> len(found.asks), int(found.asks["worker"].value_counts().max()), found.left_out.tolist()
     (50, 20, ['w9'])

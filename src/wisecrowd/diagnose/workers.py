@@ -51,7 +51,7 @@ class WorkerDiagnosis(Look):
     @property
     def table(self) -> pd.DataFrame:
         """A row for each worker."""
-        intervals = uncertainty.worker_intervals(self.model, self.crowd, level=self.level, others=self.others)
+        intervals = uncertainty.worker_intervals(self.model, self.crowd, level=self.level, others=self.unswayed)
         top, share = self._favourites
         names = self.names
         flags, why = self._flags
@@ -154,9 +154,16 @@ class WorkerDiagnosis(Look):
 
     @cached_property
     def others(self) -> NDArray[np.float64]:
-        """The posterior of each vote's task by the other votes; those of who copies the worker, or is copied, are no others."""
-        told = uncertainty.leave_one_out(self.model, self.crowd)
-        return without_copies(told, self.crowd, self.model, self.copies.found)
+        """The posterior of each vote's task by the other votes."""
+        return uncertainty.leave_one_out(self.model, self.crowd)
+
+    @cached_property
+    def unswayed(self) -> NDArray[np.float64]:
+        """The same by votes of others who neither copy the worker nor are copied: less, and what it says is worth more.
+
+        It is for what weighs how sure it is; matrices, which add it up, would only become flatter by it.
+        """
+        return without_copies(self.others, self.crowd, self.model, self.copies.found)
 
     @cached_property
     def tally(self) -> NDArray[np.float64]:
@@ -210,7 +217,7 @@ class WorkerDiagnosis(Look):
         if n_classes == 1:
             kinds[:, 0] = 1
             return kinds
-        right = self.others[np.arange(crowd.n_labels), crowd.label]
+        right = self.unswayed[np.arange(crowd.n_labels), crowd.label]
         wrong = (1 - right) / (n_classes - 1)
         chance = 1 / n_classes
         grid = (np.arange(_GRID) + 0.5) / _GRID

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from wisecrowd._files import write_text
 from wisecrowd.crowd import Crowd
-from wisecrowd.errors import UsageError
 from wisecrowd.progress import report
 
 __all__ = ["Report", "build", "is_report"]
 
 #: What tells a report from any other page, near its beginning.
 _MARK = '<meta name="generator" content="wisecrowd'
+
+#: A page with images is no larger.
+MOST_BYTES = 6_000_000
 
 
 @dataclass(frozen=True)
@@ -62,6 +61,7 @@ def build(
     truth: Any = None,
     X: Any = None,
     texts: Any = None,
+    images: Any = None,
     title: str | None = None,
     compare: bool = True,
     command: str | None = None,
@@ -69,7 +69,10 @@ def build(
     """Make the report of a crowd.
 
     ``truth`` of some tasks is shown beside what was inferred without it. ``texts`` (by task) are what people read there.
-    Features ``X`` let learners take part when methods are compared; ``compare=False`` leaves the comparison out.
+    ``images`` are what they see: a folder or a table (`wisecrowd.report.images.read_images`), or by task paths or the bytes of
+    files. Thumbnails of those on the page become part of it, smaller if need be, so that it stays below six megabytes.
+    Features ``X`` tell which tasks look unlike what is said of them, and let learners take part when methods are compared;
+    ``compare=False`` leaves the comparison out.
     ``command`` is the command line that makes the same page again.
 
     Of large crowds, the page shows some workers, tasks and classes, and says how many of how many, and which.
@@ -81,11 +84,14 @@ def build(
     True
     """
     from wisecrowd.diagnose import diagnosis
-    from wisecrowd.report import _classes, _made, _map, _methods, _overview, _page, _tasks, _words, _workers
+    from wisecrowd.report import _classes, _groups, _made, _map, _methods, _overview, _page, _tasks, _words, _workers
+    from wisecrowd.report._given import by_task
     from wisecrowd.report._known import known_truth
     from wisecrowd.report._notes import heard
+    from wisecrowd.report.images import read_images
 
     _page.check_extra()
+    pictures = by_task(read_images(images) if isinstance(images, str | os.PathLike) else images, "image")
     votes = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd)
     steps = ("the truth is inferred", "workers", "tasks", "methods", "the page")
 
@@ -94,13 +100,13 @@ def build(
 
     begin(0)
     with heard() as notes:
-        found = diagnosis(votes)
+        found = diagnosis(votes, _features(X, votes))
     known = None if truth is None else known_truth(truth, found.crowd)
     begin(1)
     shown = _workers.shown_workers(found)
     workers = _workers.section(found, shown, known)
     begin(2)
-    tasks = _tasks.section(found, _texts(texts), known)
+    tasks = _tasks.section(found, by_task(texts, "text"), known)
     begin(3)
     comparison, told = (
         _methods.compared(found.crowd, X, known) if compare else (None, "The comparison of methods was left out.")
@@ -117,20 +123,22 @@ def build(
         "advice": facts.advice(),
         "workers": workers,
         "map": _map.drawn(found, shown, workers["rows"]),
+        "groups": _groups.section(found, shown),
         "tasks": tasks,
         "classes": classes,
         "methods": _methods.section(comparison, told),
         "made": _made.section(found, comparison, command),
         "level": f"{found.level:.0%}",
     }
-    html = _page.page(content, _workers.cards(found, shown, workers["rows"]))
+    data = _workers.cards(found, shown, workers["rows"])
+    html = _page.page(content, data)
+    if pictures is not None:  # all else comes first, and they take what room is left
+        content["tasks"] = _tasks.with_images(tasks, pictures, MOST_BYTES - len(html.encode()))
+        html = _page.page(content, data)
     begin(len(steps))
     return Report(html)
 
 
-def _texts(texts: Any) -> pd.Series | None:
-    if texts is None or isinstance(texts, pd.Series):
-        return texts if texts is None else texts.dropna()
-    if isinstance(texts, Mapping):
-        return pd.Series(dict(texts), dtype=object).dropna()
-    raise UsageError(f"texts were wanted by task, in a Series or a dict; got {type(texts).__name__}")
+def _features(X: Any, votes: Crowd) -> Any:
+    """Features, unless there is but one class, which goes with whatever a task looks like."""
+    return None if votes.classes is not None and len(votes.classes) < 2 else X

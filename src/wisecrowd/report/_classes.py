@@ -28,7 +28,7 @@ def section(found: Diagnosis, shown: Shown) -> dict[str, Any]:
     return {
         "rows": [
             {
-                "name": words.shortened(names[k], 40),
+                "name": words.called(names[k], 40),
                 "votes": int(votes[k]),
                 "votes_share": votes[k] / max(crowd.n_labels, 1),
                 "share": float(share[k]),
@@ -36,7 +36,7 @@ def section(found: Diagnosis, shown: Shown) -> dict[str, Any]:
             }
             for k in few
         ],
-        "names": [words.shortened(names[k], 24) for k in few],
+        "names": [words.called(names[k], 24) for k in few],
         "heat": [[{"p": float(p), "step": step(float(p))} for p in row] for row in part],
         "caption": words.some_of(len(few), crowd.n_classes, "classes", "the most frequent"),
         "confusions": confusions(found, shown),
@@ -64,8 +64,8 @@ def confusions(found: Diagnosis, shown: Shown) -> list[dict[str, Any]]:
             break
         listed.append(
             {
-                "true": words.shortened(names[true], 40),
-                "said": words.shortened(names[said], 40),
+                "true": words.called(names[true], 40),
+                "said": words.called(names[said], 40),
                 "share": float(matrix[true, said]),
                 "votes": round(float(expected[true, said])),
                 "who": _who(shown, crowd, column.get(int(true)), column.get(int(said)), float(matrix[true, said])),
@@ -84,7 +84,7 @@ def _who(shown: Shown, crowd: Any, true: int | None, said: int | None, usual: fl
     return [
         {
             "worker": int(place),
-            "name": words.shortened(crowd.workers[shown.place[place]], 40),
+            "name": words.called(crowd.workers[shown.place[place]], 40),
             "share": float(rate[place]),
         }
         for place in first

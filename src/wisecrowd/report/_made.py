@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from wisecrowd.citation import cite, short
+from wisecrowd.citation import cite, entry, short
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.diagnose.choosing import Comparison
 from wisecrowd.registry import find
 from wisecrowd.report import _words as words
 from wisecrowd.run import record
+
+#: Papers behind how well votes go with features.
+MARGINS = ("lefort2024identify", "pleiss2020identifying")
 
 
 def section(found: Diagnosis, comparison: Comparison | None, command: str | None) -> dict[str, Any]:
@@ -19,6 +22,10 @@ def section(found: Diagnosis, comparison: Comparison | None, command: str | None
     if comparison is not None:
         used += [name for name in comparison.table.index if name not in used]
     papers = [{"method": name, "papers": [short(key) for key in find(name).references]} for name in used]
+    bibtex = [cite(*used)]
+    if "waum" in found.tasks:
+        papers.append({"method": "fit of votes and features", "papers": [short(key) for key in MARGINS]})
+        bibtex += [entry(key) for key in MARGINS]
     return {
         "method": run["method"],
         "parameters": [
@@ -31,5 +38,5 @@ def section(found: Diagnosis, comparison: Comparison | None, command: str | None
         "finished": run["finished"],
         "command": None if command is None else words.spelled(command),
         "papers": [paper for paper in papers if paper["papers"]],
-        "bibtex": cite(*used),
+        "bibtex": "\n\n".join(bibtex),
     }

@@ -81,7 +81,7 @@ def section(found: Comparison | None, told: str) -> dict[str, Any]:
         "names": [str(name) for name in agreement.columns],
         "agreement": [[{"p": float(p), "step": round(STEPS * float(p))} for p in row] for row in agreement.to_numpy()],
         "disputed": [
-            {"name": words.shortened(task), "answers": [words.shortened(answer, 30) for answer in row]}
+            {"name": words.called(task), "answers": [words.called(answer, 30) for answer in row]}
             for task, row in zip(found.disputed.index[:DISPUTED], found.disputed.head(DISPUTED).to_numpy(), strict=True)
         ],
         "caption": words.some_of(

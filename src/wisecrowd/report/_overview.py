@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.diagnose.choosing import Comparison
 from wisecrowd.doctor.findings import counted
 from wisecrowd.registry import find, kind_of
+from wisecrowd.report import _over_time as over_time
 from wisecrowd.report import _words as words
 from wisecrowd.report._known import Known
 
@@ -40,10 +42,14 @@ class Facts:
         return self.found.overview
 
     @property
-    def _flagged_votes(self) -> float:
+    def _flagged(self) -> pd.DataFrame:
+        """Workers with flags, those with most votes first."""
         table = self.found.workers
-        mine = table.loc[table["flags"] != "", "n_labels"].sum()
-        return float(mine / max(self.found.crowd.n_labels, 1))
+        return table[table["flags"] != ""].sort_values("n_labels", ascending=False, kind="stable")
+
+    @property
+    def _flagged_votes(self) -> float:
+        return float(self._flagged["n_labels"].sum() / max(self.found.crowd.n_labels, 1))
 
     def right(self) -> tuple[int, int] | None:
         """How many labels are right, of how many whose truth is known."""
@@ -70,7 +76,14 @@ class Facts:
 
     def sentences(self) -> list[str]:
         """The crowd in a minute."""
-        found = [self._size(), self._agreement(), self._certainty(), self._of_workers(), self._of_classes()]
+        found = [
+            self._size(),
+            self._agreement(),
+            over_time.sentence(self.found),
+            self._certainty(),
+            self._of_workers(),
+            self._of_classes(),
+        ]
         if self.comparison is not None:
             found.append(self.comparison.sentence)
         return [sentence for sentence in found if sentence]
@@ -116,7 +129,8 @@ class Facts:
         flagged, few = figures["flagged_workers"], figures["workers_with_fewer_than_10_labels"]
         rest = f" {counted(few, 'worker')} gave fewer than 10 votes, too few to judge them by." if few else ""
         if not flagged:
-            return f"No worker stands out as careless, contrary or copying.{rest}"
+            changed = ", contrary, copying or changed" if self.found.crowd.has_times else ", contrary or copying"
+            return f"No worker stands out as careless{changed}.{rest}"
         verb = "is" if flagged == 1 else "are"
         share = words.percent(self._flagged_votes)
         return f"{counted(flagged, 'worker')} {verb} worth a look; {share} of all votes come from them.{rest}"
@@ -133,19 +147,28 @@ class Facts:
     # ------------------------------------------------------------------ pictures
 
     def counts(self) -> list[dict[str, Any]]:
-        """How many workers gave how many votes, and how many tasks got how many."""
+        """How many workers gave how many votes, how many tasks got how many, and when they came."""
         crowd = self.found.crowd
+        course = over_time.picture(self.found)
         return [
             {"what": "Workers by how many votes they gave", "of": "workers", "bars": binned(crowd.labels_per_worker)},
             {"what": "Tasks by how many votes they got", "of": "tasks", "bars": binned(crowd.labels_per_task)},
+            *([] if course is None else [course]),
         ]
 
     # ------------------------------------------------------------------ what to do next
 
     def advice(self) -> list[dict[str, str]]:
         """What to do, the most useful first, each with its reason."""
-        found = [self._use(), self._ask_again(), self._look_at_tasks(), self._look_at_workers(), self._tell_apart()]
-        found.append(self._gold())
+        found = [
+            self._use(),
+            self._ask_again(),
+            self._look_at_tasks(),
+            self._look_at_workers(),
+            self._look_at_changes(),
+            self._tell_apart(),
+            self._gold(),
+        ]
         return [one for one in found if one is not None]
 
     def _use(self) -> dict[str, str] | None:
@@ -165,7 +188,9 @@ class Facts:
         names = self._first(["undecided", "unlabelled"], "confidence")
         return {
             "do": f"Get another vote on {counted(n, 'task')}.",
-            "why": f"Not enough is known of them yet; the least sure are {names}.",
+            "why": f"Not enough is known of it yet: {names}."
+            if n == 1
+            else f"Not enough is known of them yet; the least sure are {names}.",
         }
 
     def _look_at_tasks(self) -> dict[str, str] | None:
@@ -185,16 +210,27 @@ class Facts:
         return words.joined([words.name(task) for task in few.index])
 
     def _look_at_workers(self) -> dict[str, str] | None:
-        table = self.found.workers
-        flagged = table[table["flags"] != ""].sort_values("n_labels", ascending=False, kind="stable")
+        flagged = self._flagged[self._flagged["flags"] != "drifts"]
         if flagged.empty:
             return None
         names = words.joined([words.name(worker) for worker in flagged.index[:NAMED]])
+        share = words.percent(flagged["n_labels"].sum() / self.found.crowd.n_labels)
         return {
             "do": f"Talk to {counted(len(flagged), 'worker')}, or stop inviting {'them' if len(flagged) > 1 else 'this one'}.",
-            "why": f"{words.percent(self._flagged_votes)} of all votes are theirs, and most votes those of {names}. The reasons "
+            "why": f"{share} of all votes are theirs, and most votes those of {names}. The reasons "
             "are in the table. A model of workers gives careless votes little weight, but they were paid for; copied ones it "
             "takes for votes of somebody else.",
+        }
+
+    def _look_at_changes(self) -> dict[str, str] | None:
+        changed = self._flagged[["drifts" in flags.split(", ") for flags in self._flagged["flags"]]]
+        if changed.empty:
+            return None
+        names = words.joined([words.name(worker) for worker in changed.index[:NAMED]])
+        return {
+            "do": f"See whether {counted(len(changed), 'worker')} changed, or what they were given to do.",
+            "why": f"They are right more or less often than they were: {names}. The table says since when; a click on a worker "
+            "shows the course of their votes.",
         }
 
     def _tell_apart(self) -> dict[str, str] | None:

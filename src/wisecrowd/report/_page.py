@@ -40,17 +40,18 @@ def check_extra() -> None:
 
 
 def page(content: dict[str, Any], data: dict[str, Any]) -> str:
-    """The whole page, in one file that asks for nothing else."""
+    """The whole page, in one file that asks for nothing else; images, if it has any, are within it."""
     from markupsafe import Markup
 
     templates = _templates()
+    pixels = "img-src data:; " if content["tasks"]["with_image"] else ""
     style, script = (templates.get_template(name).render() for name in ("style.css", "script.js"))
     return templates.get_template("page.html").render(
         **content,
         # Both are ours, whole files without data, and allowed by their digest: whatever else got in would not run.
         style=Markup(style),
         script=Markup(script),
-        policy=f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; "
+        policy=f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; {pixels}"
         "base-uri 'none'; form-action 'none'",
         data=Markup(_json(data)),
     )

@@ -9,27 +9,33 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.diagnose import KINDS, Diagnosis
-from wisecrowd.errors import InputError, some
 from wisecrowd.report import _words as words
+from wisecrowd.report._given import matched
 from wisecrowd.report._known import Known
-from wisecrowd.vocabulary import same_kind
+from wisecrowd.report._thumbnails import thumbnails
 
 #: Tasks that are shown at most, and labels that are told of each.
 TASKS, LABELS = 500, 6
+#: Characters around an image: its cell, and an id of the length that ids have at most, escaped.
+MARKUP = 600
 #: The rankings a task can be shown for: what they are called, and by which column, the largest first.
 RANKINGS = {"hardest": "difficulty", "most disputed": "entropy", "least sure": "uncertainty"}
+#: With features, one more, the smallest first.
+UNLIKE = {"least like what is said of them": "waum"}
 
 
 def section(found: Diagnosis, texts: pd.Series | None, known: Known | None) -> dict[str, Any]:
     """All that the template says of tasks."""
-    place = _chosen(found.tasks)
-    told = None if texts is None else _texts_of(texts, found.crowd.tasks, place)
+    place, rankings = _chosen(found.tasks), _rankings(found.tasks)
+    names = found.crowd.tasks[place]
+    told = None if texts is None else matched(texts, names, "text")
     votes = found.crowd.votes[place]
+    with_fit = len(rankings) > len(RANKINGS)
     rows = []
     for number, row in enumerate(found.tasks.iloc[place].reset_index().itertuples()):
         values = {
-            "name": words.shortened(row.task),
-            "label": words.shortened(row.label, 40),
+            "name": words.called(row.task),
+            "label": words.called(row.label, 40),
             "votes": _tally(votes[number], found.crowd.classes),
             **{
                 field: getattr(row, field)
@@ -41,36 +47,47 @@ def section(found: Diagnosis, texts: pd.Series | None, known: Known | None) -> d
                     "difficulty",
                     "standard_error",
                     "kind",
+                    *(UNLIKE.values() if with_fit else ()),
                 )
             },
         }
         if told is not None:
-            values["text"] = told[number]
+            text = told[number]
+            values["text"] = None if text is None else words.shortened(text, words.TEXT, lines=True)
         if known is not None:
             values |= _truth_of(known, place[number], row, found)
         rows.append(values)
     return {
         "rows": rows,
+        "names": names,
         "caption": words.some_of(
             len(rows),
             found.crowd.n_tasks,
             "tasks",
-            f"the first by each of three rankings ({words.joined(list(RANKINGS))})",
+            f"the first by each of {'three' if len(rankings) == 3 else 'four'} rankings ({words.joined(list(rankings))})",
         ),
         "kinds": [
             {"name": kind, "n": n, "about": KINDS[kind]} for kind, n in found.overview["tasks_by_kind"].items() if n
         ],
         "with_text": told is not None,
         "without_text": 0 if told is None else sum(text is None for text in told),
+        "with_image": False,
+        "with_fit": with_fit,
         "with_truth": known is not None,
     }
+
+
+def _rankings(table: pd.DataFrame) -> dict[str, pd.Series]:
+    """By what they are called, what tasks are ranked by, the largest first."""
+    found = {name: table[column] for name, column in RANKINGS.items()}
+    return found | {name: -table[column] for name, column in UNLIKE.items() if column in table}
 
 
 def _chosen(table: pd.DataFrame) -> NDArray[np.intp]:
     """Positions of the tasks that are among the first of some ranking, the hardest first."""
     best = np.full(len(table), len(table))
-    for column in RANKINGS.values():
-        value = table[column].fillna(-np.inf).to_numpy()
+    for values in _rankings(table).values():
+        value = values.fillna(-np.inf).to_numpy()
         order = np.lexsort((-table["n_labels"].to_numpy(), -value))
         rank = np.empty(len(table), dtype=np.intp)
         rank[order] = np.arange(len(table))
@@ -84,22 +101,17 @@ def _tally(votes: NDArray[np.float64], classes: pd.Index | None) -> str:
     """What was said of a task, the most frequent first."""
     assert classes is not None
     order = np.argsort(-votes, kind="stable")[: int((votes > 0).sum())]
-    parts = [f"\u2068{words.shortened(classes[label], 30)}\u2069 ×{votes[label]:,.10g}" for label in order[:LABELS]]
+    parts = [f"\u2068{words.called(classes[label], 30)}\u2069\u00a0×{votes[label]:,.10g}" for label in order[:LABELS]]
     more = len(order) - LABELS
     return ", ".join(parts) + (f" and {more:,} more labels" if more > 0 else "")
 
 
-def _texts_of(texts: pd.Series, tasks: pd.Index, place: NDArray[np.intp]) -> list[str | None]:
-    if not texts.index.is_unique:
-        raise InputError(f"several texts for {some(texts.index[texts.index.duplicated()])}; keep one row for each task")
-    where = texts.index.get_indexer(same_kind(tasks[place], texts.index))
-    if len(texts) and (where < 0).all():
-        raise InputError(
-            f"none of the texts is of a task that is shown; they are of {some(texts.index)}, the tasks are {some(tasks)}. "
-            "Check that both use the same ids"
-        )
-    values = texts.to_numpy()
-    return [None if at < 0 else words.shortened(values[at], words.TEXT, lines=True) for at in where]
+def with_images(section: dict[str, Any], images: pd.Series, room: int) -> dict[str, Any]:
+    """The same with images, for which the page has ``room`` characters left."""
+    shown = matched(images, section["names"], "image")
+    found = thumbnails(shown, room - MARKUP * len(shown))
+    rows = [{**row, "image": source} for row, source in zip(section["rows"], found.sources, strict=True)]
+    return {**section, "rows": rows, "with_image": True, "about_images": found.notes}
 
 
 def _truth_of(known: Known, place: int, row: Any, found: Diagnosis) -> dict[str, Any]:
@@ -107,4 +119,4 @@ def _truth_of(known: Known, place: int, row: Any, found: Diagnosis) -> dict[str,
         return {"truth": None, "wrong": None}
     assert found.crowd.classes is not None
     true = known.series.loc[row.task]
-    return {"truth": words.shortened(true, 40), "wrong": bool(true != row.label)}
+    return {"truth": words.called(true, 40), "wrong": bool(true != row.label)}

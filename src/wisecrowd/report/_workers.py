@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from wisecrowd.crowd import Crowd
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.matrices import blocks
+from wisecrowd.report import _over_time as over_time
 from wisecrowd.report import _words as words
 from wisecrowd.report._known import Known
 
@@ -76,12 +77,12 @@ def section(found: Diagnosis, shown: Shown, known: Known | None) -> dict[str, An
         flags = [flag for flag in str(row.flags).split(", ") if flag]
         rows.append(
             {
-                "name": words.shortened(row.worker),
+                "name": words.called(row.worker),
                 **{
                     field: getattr(row, field)
                     for field in ("n_labels", "accuracy", "low", "high", "agreement", "spammer_score", "information")
                 },
-                "top_label": words.shortened(row.top_label, 30),
+                "top_label": words.called(row.top_label, 30),
                 "top_share": row.top_share,
                 "flags": flags,
                 "why": words.shortened(row.why, words.REASON),
@@ -102,11 +103,12 @@ def section(found: Diagnosis, shown: Shown, known: Known | None) -> dict[str, An
 
 
 def cards(found: Diagnosis, shown: Shown, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the page needs to draw the matrix of any worker, ready for JSON: hundredths, and counts."""
+    """What the page needs to draw the matrix and the course of any worker, ready for JSON: hundredths, and counts."""
     assert found.crowd.classes is not None
     hundredths = np.rint(100 * shown.matrices).astype(int)
+    courses = over_time.courses(found, shown.place) if found.crowd.has_times else [None] * len(rows)
     return {
-        "classes": [words.shortened(name, 40) for name in found.crowd.classes[shown.classes]],
+        "classes": [words.called(name, 40) for name in found.crowd.classes[shown.classes]],
         "of_classes": found.crowd.n_classes,
         "workers": [
             {
@@ -116,7 +118,8 @@ def cards(found: Diagnosis, shown: Shown, rows: list[dict[str, Any]]) -> dict[st
                 "why": row["why"],
                 "matrix": matrix.ravel().tolist(),
                 "said": said.tolist(),
+                "course": course,
             }
-            for row, matrix, said in zip(rows, hundredths, shown.said, strict=True)
+            for row, matrix, said, course in zip(rows, hundredths, shown.said, courses, strict=True)
         ],
     }

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from wisecrowd import io
 from wisecrowd.errors import InputError
-from wisecrowd.io.problems import MissingColumn
+from wisecrowd.report._given import read_column
 
 #: What the column with the text may be called, in order of preference.
 NAMES = ("text", "sentence", "content", "prompt", "title", "description", "body")
@@ -23,17 +22,7 @@ def read_texts(path: str | os.PathLike[str], *, task: str | None = None, text: s
     {'t1': 'Is this a cat?'}
     """
     place = Path(path)
-    if place.is_dir():
-        return _of_folder(place)
-    for name in NAMES if text is None else (text,):
-        try:
-            return io.read_truth(place, task=task, truth=name).rename("text")
-        except MissingColumn as error:
-            if "task" in error.roles or text is not None:
-                raise
-    raise InputError(
-        f"{place}: no column of texts was recognised; call it {NAMES[0]!r}, or name it: text=... (--text-column)"
-    )
+    return _of_folder(place) if place.is_dir() else read_column(place, "text", NAMES, task=task, column=text)
 
 
 def _of_folder(place: Path) -> pd.Series:

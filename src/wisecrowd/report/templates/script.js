@@ -55,8 +55,18 @@
 
   // ---------------------------------------------------------------- filtering
 
+  // What a row is called and says, in small letters; gathered when somebody first asks.
+  const spoken = new WeakMap();
+  const words_of = (row) => {
+    if (!spoken.has(row)) {
+      const found = Array.from(row.querySelectorAll("th .name, .text .name"), (one) => one.textContent.toLowerCase());
+      spoken.set(row, found.join("\n"));
+    }
+    return spoken.get(row);
+  };
+
   const fits = {
-    text: (row, value) => row.dataset.text.includes(value.toLowerCase()),
+    text: (row, value) => words_of(row).includes(value.toLowerCase()),
     tag: (row, value) => {
       const tags = row.dataset.tags === "" ? [] : row.dataset.tags.split(" ");
       return value === "+" ? tags.length > 0 : value === "-" ? tags.length === 0 : tags.includes(value);
@@ -93,6 +103,38 @@
     return element;
   };
 
+  // The course of a worker's votes: how probably right, tenth by tenth.
+  const draw = (course) => {
+    const figure = document.getElementById("card-course");
+    figure.hidden = !course;
+    if (!course) return;
+    const svg = figure.querySelector("svg");
+    const part = (kind, attributes, text = "") => {
+      const element = document.createElementNS("http://www.w3.org/2000/svg", kind);
+      for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+      element.textContent = text;
+      return element;
+    };
+    const n = course.right.length;
+    const x = (tenth) => 46 + (tenth * 304) / (n - 1);
+    const y = (share) => 96 - 0.84 * share;
+    const made = [];
+    for (const share of [0, 50, 100]) {
+      made.push(part("path", { class: "grid", d: `M46 ${y(share)}h304` }));
+      made.push(part("text", { x: 40, y: y(share) + 4, "text-anchor": "end" }, `${share}%`));
+    }
+    if (course.cut !== null) made.push(part("path", { class: "cut", d: `M${x(course.cut - 0.5)} 8v92` }));
+    made.push(part("polyline", { class: "line", points: course.right.map((share, at) => `${x(at)},${y(share)}`).join(" ") }));
+    course.right.forEach((share, at) => made.push(part("circle", { class: "dot", cx: x(at), cy: y(share), r: 3 })));
+    made.push(part("text", { x: 46, y: 116 }, course.from.slice(0, 10)));
+    made.push(part("text", { x: 350, y: 116, "text-anchor": "end" }, course.to.slice(0, 10)));
+    svg.replaceChildren(...made);
+    const change = course.since === null ? "" : ` The broken line is the change, since ${course.since} (UTC).`;
+    document.getElementById("card-course-about").textContent =
+      `How probably this worker was right, by the other votes on the same tasks, in each tenth of ` +
+      `${course.votes.toLocaleString("en")} votes from the first to the last: ${course.right.map((p) => `${p}%`).join(", ")}.${change}`;
+  };
+
   const open = (place) => {
     const worker = data.workers[place];
     const n = data.classes.length;
@@ -101,6 +143,7 @@
     const votes = worker.votes === 1 ? "1 vote" : `${worker.votes.toLocaleString("en")} votes`;
     put("card-facts", `${votes}, accuracy ${worker.accuracy}.`);
     put("card-why", worker.why);
+    draw(worker.course);
     const part = n < data.of_classes ? ` ${n} of ${data.of_classes} classes, the most frequent in the crowd.` : "";
     put("card-caption", `What this worker says when each class is true, in percent of the row.${part}`);
     const top = made("tr", "");

@@ -1,0 +1,323 @@
+"""Images of tasks: found, recognised by what they are, made small, and put into the page without letting anything else in."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import wisecrowd as wc
+from wisecrowd import report
+from wisecrowd.errors import InputError, UsageError
+from wisecrowd.io.problems import MissingColumn
+from wisecrowd.report import _tasks, _thumbnails
+from wisecrowd.report._thumbnails import kind_of, thumbnails
+from wisecrowd.report.images import read_images
+
+SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
+#: The smallest GIF, one pixel; enough where no Pillow is.
+PIXEL = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
+
+
+def drawn(kind: str = "PNG", size: tuple[int, int] = (40, 30), mode: str = "RGB", *, noise: bool = False) -> bytes:
+    """The bytes of an image: one colour, or noise that no format can shrink."""
+    images = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    made = images.new(mode, size, "teal" if mode in ("RGB", "RGBA") else 128)
+    if noise:
+        made = images.fromarray(np.random.default_rng(0).integers(256, size=(size[1], size[0], 3), dtype=np.uint8))
+    file = io.BytesIO()
+    made.save(file, kind)
+    return file.getvalue()
+
+
+def decoded(uri: str) -> bytes:
+    return base64.b64decode(uri.split(",", 1)[1])
+
+
+@pytest.fixture(scope="module")
+def crowd() -> Any:
+    return wc.simulate_crowd(n_tasks=12, n_workers=5, labels_per_task=3, n_classes=2, random_state=0).crowd
+
+
+def pictures(page: Any) -> list[dict[str, str | None]]:
+    return [attributes for tag, attributes in page.tags if tag == "img"]
+
+
+def policy(text: str) -> dict[str, str]:
+    found = re.search(r'Security-Policy" content="(.*?)"', text)
+    assert found is not None
+    return dict(rule.split(" ", 1) for rule in html.unescape(found.group(1)).split("; "))
+
+
+# ---------------------------------------------------------------------- where they are
+
+
+def test_files_of_a_folder_are_called_as_tasks_are(tmp_path: Path) -> None:
+    for name in ("t1.png", "t2.JPG", "img.003.webp", "t1.txt", ".t4.png", "t5.svg"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "t6.png.d").mkdir()
+    found = read_images(tmp_path)
+    assert set(found.index) == {"t1", "t1.png", "t2", "t2.JPG", "img.003", "img.003.webp"}
+    assert found["t2"] == found["t2.JPG"] == tmp_path / "t2.JPG"
+
+
+def test_two_files_for_one_name_leave_only_the_whole_names(tmp_path: Path) -> None:
+    for name in ("t1.png", "t1.jpg", "t2.png"):
+        (tmp_path / name).write_bytes(b"")
+    assert set(read_images(tmp_path).index) == {"t1.png", "t1.jpg", "t2", "t2.png"}
+
+
+def test_a_folder_without_images_is_refused_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "t1.svg").write_bytes(SVG)
+    with pytest.raises(InputError, match="SVG never is, as it can run scripts"):
+        read_images(tmp_path)
+
+
+def test_paths_of_a_table_begin_at_its_folder(tmp_path: Path) -> None:
+    table = tmp_path / "tasks.csv"
+    inside = tmp_path / "absolute.png"
+    table.write_text(f"task,path\nt1,photos/a.png\nt2,./photos/../b.png\nt3,\nt4,{inside}\n", encoding="utf-8")
+    found = read_images(table)
+    assert found.to_dict() == {"t1": tmp_path / "photos" / "a.png", "t2": tmp_path / "b.png", "t4": inside}
+    assert read_images(table, task="task", image="path").equals(found)
+
+
+@pytest.mark.parametrize("path", ["../secret.png", "photos/../../secret.png", "/etc/secret.png"])
+def test_no_path_of_a_table_leads_out_of_its_folder(tmp_path: Path, path: str) -> None:
+    table = tmp_path / "tasks.csv"
+    table.write_text(f"task,image\nt1,a.png\nt2,{path}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"leads out of it: .*secret"):
+        read_images(table)
+
+
+def test_a_folder_whose_name_begins_alike_is_another_one(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    table = tmp_path / "data" / "tasks.csv"
+    table.write_text("task,image\nt1,../data-private/a.png\n", encoding="utf-8")
+    with pytest.raises(InputError, match="leads out of it"):
+        read_images(table)
+
+
+def test_a_table_without_paths_says_what_it_wants(tmp_path: Path) -> None:
+    table = tmp_path / "tasks.csv"
+    table.write_text("task,colour\nt1,red\n", encoding="utf-8")
+    with pytest.raises(InputError, match="no column of images was recognised; call it 'image'"):
+        read_images(table)
+    with pytest.raises(MissingColumn, match="'photo'"):
+        read_images(table, image="photo")
+
+
+# ---------------------------------------------------------------------- what they are
+
+
+def test_the_first_bytes_tell_what_a_file_is() -> None:
+    assert [kind_of(drawn(kind)) for kind in ("PNG", "JPEG", "GIF", "WEBP")] == ["PNG", "JPEG", "GIF", "WEBP"]
+    for other in (SVG, b"", b"RIFF1234WAVE", b"\x89PNG", b"<html>", b"BM", b"%PDF-1.4", b"II*\x00"):
+        assert kind_of(other) is None
+
+
+def test_what_is_no_image_is_left_out_and_counted(tmp_path: Path) -> None:
+    good, fake, torn = tmp_path / "a.png", tmp_path / "b.png", tmp_path / "c.png"
+    good.write_bytes(drawn())
+    fake.write_bytes(SVG)
+    torn.write_bytes(drawn(size=(400, 400), noise=True)[:900])
+    found = thumbnails([good, fake, torn, tmp_path / "absent.png", tmp_path, None, "nul\0.png"], 10**6)
+    assert [source is not None for source in found.sources] == [True] + [False] * 6
+    assert found.notes == [
+        "1 task has no image.",
+        "3 images were not found, or cannot be opened.",
+        "1 file is no PNG, JPEG, GIF or WebP; nothing else is shown, and SVG never, as it can run scripts.",
+        "1 image is damaged.",
+    ]
+
+
+def test_an_image_that_would_unpack_to_gigabytes_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = pytest.importorskip("PIL.Image")
+    large = drawn(size=(400, 400))
+    monkeypatch.setattr(images, "MAX_IMAGE_PIXELS", 10_000)
+    assert thumbnails([large], 10**6).notes == ["1 image is damaged."]
+
+
+def test_neither_paths_nor_bytes_are_refused() -> None:
+    with pytest.raises(UsageError, match="a path, or the bytes of a file; got int"):
+        thumbnails([7], 10**6)
+
+
+# ---------------------------------------------------------------------- how they are shown
+
+
+def test_small_images_stay_as_they_are_and_large_ones_are_scaled() -> None:
+    images = pytest.importorskip("PIL.Image")
+    small, large = drawn(), drawn("JPEG", (2000, 1000), noise=True)
+    found = thumbnails([small, large], 10**6).sources
+    assert found[0] == f"data:image/png;base64,{base64.b64encode(small).decode()}"
+    assert found[1] is not None
+    assert found[1].startswith("data:image/jpeg;base64,")
+    assert images.open(io.BytesIO(decoded(found[1]))).size == (320, 160)
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "P", "L", "I;16", "1", "CMYK"])
+def test_every_kind_of_pixels_is_scaled(mode: str) -> None:
+    images = pytest.importorskip("PIL.Image")
+    if mode == "I;16":
+        made = images.fromarray(np.linspace(0, 4095, 800 * 600).astype(np.uint16).reshape(600, 800))
+    else:
+        made = images.new(mode, (800, 600), 1 if mode in "1P" else 0)
+    file = io.BytesIO()
+    made.save(file, "JPEG" if mode == "CMYK" else "PNG")
+    source = thumbnails([file.getvalue()], 10**6).sources[0]
+    assert source is not None
+    shown = np.asarray(images.open(io.BytesIO(decoded(source))).convert("L"))
+    assert max(shown.shape) == 320
+    if mode == "RGBA":
+        assert shown.min() > 250, "what nothing hides is white paper"
+    if mode == "I;16":
+        assert shown[:5].mean() < 10 < 245 < shown[-5:].mean(), "twelve bits are spread over what a screen shows"
+
+
+def test_a_photo_that_was_turned_stands_upright_and_tells_nothing_else() -> None:
+    images = pytest.importorskip("PIL.Image")
+    made, file = images.new("RGB", (1000, 500)), io.BytesIO()
+    notes = made.getexif()
+    notes[0x0112], notes[0x010F] = 6, "the maker of the camera"
+    made.save(file, "JPEG", exif=notes)
+    source = thumbnails([file.getvalue()], 10**6).sources[0]
+    assert source is not None
+    assert images.open(io.BytesIO(decoded(source))).size == (160, 320)
+    assert b"camera" not in decoded(source)
+
+
+def test_a_moving_image_stands_still() -> None:
+    images = pytest.importorskip("PIL.Image")
+    frames = [images.new("RGB", (20, 20), colour) for colour in ("red", "blue")]
+    file = io.BytesIO()
+    frames[0].save(file, "GIF", save_all=True, append_images=frames[1:])
+    source = thumbnails([file.getvalue()], 10**6).sources[0]
+    assert source is not None
+    assert source.startswith("data:image/jpeg")
+
+
+@pytest.mark.parametrize("room", [400_000, 60_000, 6_000, 300, -5])
+def test_all_of_them_fit_into_the_room(room: int) -> None:
+    found = thumbnails([drawn("JPEG", (900, 700), noise=True)] * 12, room)
+    shown = [source for source in found.sources if source is not None]
+    assert sum(map(len, shown)) <= max(room, 0)
+    if room == 400_000:
+        assert len(shown) == 12
+    if len(shown) < 12:
+        assert f"{12 - len(shown)} images were left out to keep the page small." in found.notes
+
+
+def test_without_pillow_small_files_are_shown_and_large_ones_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = drawn("PNG", (400, 400), noise=True)
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    monkeypatch.setattr(_thumbnails, "AS_IT_IS", 1000)
+    found = thumbnails([PIXEL, large, large], 10**6)
+    assert found.sources == [f"data:image/gif;base64,{base64.b64encode(PIXEL).decode()}", None, None]
+    (note,) = found.notes
+    assert note.startswith("2 are larger than 1 kB")
+    assert "pip install pillow" in note
+
+
+# ---------------------------------------------------------------------- on the page
+
+
+def test_images_and_texts_stand_beside_their_tasks(crowd: Any, page_of: Any, tmp_path: Path) -> None:
+    shown = {task: drawn(size=(10 + place, 10)) for place, task in enumerate(crowd.tasks[:9])}
+    for task, data in shown.items():
+        (tmp_path / f"{task}.png").write_bytes(data)
+    (tmp_path / f"{crowd.tasks[9]}.png").write_bytes(SVG)
+    texts = {task: f"Look at {task}" for task in crowd.tasks}
+    built = report.build(crowd, images=tmp_path, texts=texts, compare=False)
+    page = page_of(built.html)
+    assert {one["alt"]: decoded(str(one["src"])) for one in pictures(page)} == shown
+    rows = page.rows("task-table")
+    assert [row["Image"].text for row in rows].count("–") == 3
+    assert all(row["Text"].text == f"Look at {row['Task'].text}" for row in rows)
+    assert "2 tasks have no image. 1 file is no PNG" in page.captions["task-table"]
+    order = [one["alt"] for one in pictures(page)]
+    assert order == [row["Task"].text for row in rows if row["Task"].text in shown]
+
+
+def test_the_policy_lets_in_pixels_within_the_page_and_nothing_else(crowd: Any) -> None:
+    seen = policy(report.build(crowd, images={crowd.tasks[0]: PIXEL}, compare=False).html)
+    assert seen.pop("img-src") == "data:"
+    assert set(seen) == {"default-src", "script-src", "style-src", "base-uri", "form-action"}
+    assert seen["default-src"] == "'none'"
+    assert "img-src" not in policy(report.build(crowd, compare=False).html)
+
+
+def test_hostile_ids_do_not_escape_from_their_image(page_of: Any) -> None:
+    names = ['"><script>alert(1)</script>', "' onerror='alert(2)", "../../etc/passwd", "\u202etxt"]
+    votes = wc.Crowd.from_triples([(name, who, "cat") for name in names for who in ("ann", "bob")])
+    page = page_of(report.build(votes, images=dict.fromkeys(names, PIXEL), compare=False).html)
+    assert sorted(str(one["alt"]) for one in pictures(page)) == sorted([*names[:3], "\\u202etxt"])
+    assert all(set(one) == {"src", "alt", "decoding"} for one in pictures(page))
+    assert sum(tag == "script" for tag, _ in page.tags) == 2
+
+
+def test_a_page_full_of_photos_stays_below_six_megabytes(
+    crowd: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "MOST_BYTES", 200_000)
+    photos = dict.fromkeys(crowd.tasks, drawn("JPEG", (1200, 900), noise=True))
+    built = report.build(crowd, images=photos, compare=False)
+    assert 120_000 < len(built.html.encode()) <= 200_000
+    assert len(pictures(page_of(built.html))) == 12
+
+
+def test_only_images_of_tasks_that_are_shown_are_read(
+    crowd: Any, page_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_tasks, "TASKS", 4)
+    for task in crowd.tasks:
+        (tmp_path / f"{task}.gif").write_bytes(PIXEL)
+    read: list[Any] = []
+    whole = _thumbnails._data
+    monkeypatch.setattr(_thumbnails, "_data", lambda image, largest: read.append(image) or whole(image, largest))
+    page = page_of(report.build(crowd, images=tmp_path, compare=False).html)
+    assert len(read) == len(pictures(page)) == 4
+
+
+def test_what_cannot_be_matched_is_refused(crowd: Any) -> None:
+    with pytest.raises(InputError, match="none of the images is of a task that is shown"):
+        report.build(crowd, images={"elsewhere": PIXEL}, compare=False)
+    with pytest.raises(InputError, match="several images for"):
+        report.build(crowd, images=pd.Series([PIXEL] * 2, index=[crowd.tasks[0]] * 2, dtype=object), compare=False)
+    with pytest.raises(UsageError, match="images were wanted by task, in a Series or a dict; got list"):
+        report.build(crowd, images=[PIXEL], compare=False)
+
+
+def test_ids_that_are_numbers_are_found_among_files(page_of: Any, tmp_path: Path) -> None:
+    votes = wc.Crowd.from_triples([(number, who, "cat") for number in range(3) for who in ("ann", "bob")])
+    (tmp_path / "1.gif").write_bytes(PIXEL)
+    page = page_of(report.build(votes, images=tmp_path, compare=False).html)
+    assert [one["alt"] for one in pictures(page)] == ["1"]
+
+
+def test_a_browser_shows_them(browser: Any, crowd: Any, tmp_path: Path) -> None:
+    photos = {
+        task: drawn(kind, (600, 400)) for task, kind in zip(crowd.tasks, ("PNG", "JPEG", "WEBP", "GIF"), strict=False)
+    }
+    path = report.build(crowd, images=photos, compare=False).save(tmp_path / "page.html")
+    browser.get_log("browser")
+    browser.get(path.as_uri())
+    shown = browser.execute_async_script(
+        "const done = arguments[0], all = Array.from(document.images);"
+        "Promise.all(all.map(one => one.decode())).then(() => done(all.map(one => [one.naturalWidth, one.clientWidth])))"
+    )
+    assert [width for width, _ in shown] == [320] * 4
+    assert all(0 < width <= 160 for _, width in shown)
+    # What is not within the page stays out, even if somebody gets it in.
+    browser.execute_script("document.body.append(Object.assign(new Image(), {src: 'https://example.com/x.png'}))")
+    blocked = [entry["message"] for entry in browser.get_log("browser")]
+    assert len(blocked) == 1
+    assert "Content Security Policy" in blocked[0]

@@ -1,0 +1,154 @@
+"""Pages of large crowds say what they leave out; those of the smallest and the oddest are whole."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import wisecrowd as wc
+from wisecrowd import report
+from wisecrowd.errors import InputError, MissingExtra, UsageError
+from wisecrowd.report import _tasks, _workers
+
+#: A figure that is none, in text or in a picture.
+NAN = re.compile(r"\bnan\b")
+
+
+# ---------------------------------------------------------------------- large crowds
+
+
+def test_a_large_crowd_is_summarised_and_said_to_be(page_of: Any) -> None:
+    """A hundred thousand votes of two thousand workers: under six megabytes, and nothing is left out silently."""
+    rng = np.random.default_rng(0)
+    n_tasks, n_workers, n_classes = 20_000, 2_000, 30
+    true = rng.integers(n_classes, size=n_tasks)
+    task = np.repeat(np.arange(n_tasks), 5)
+    said = np.where(rng.random(100_000) < 0.7, true[task], rng.integers(n_classes, size=100_000))
+    worker = np.concatenate([rng.choice(n_workers, 5, replace=False) for _ in range(n_tasks)])
+    frame = pd.DataFrame({"task": task, "worker": worker, "label": said})
+    made = report.build(frame, compare=False, texts=dict.fromkeys(range(n_tasks), "Lorem ipsum " * 200))
+    assert len(made.html.encode()) < 3e6
+    page = page_of(made.html)
+    assert page.captions["worker-table"].startswith("500 of 2,000 workers: the ")
+    assert page.captions["task-table"].startswith("500 of 20,000 tasks: ")
+    assert "20 of 30 classes" in page.captions["class-table"]
+    assert len(page.rows("worker-table")) == len(page.data["workers"]) == 500
+    assert len(page.rows("task-table")) == 500
+    counts = frame["worker"].value_counts()
+    unflagged = [int(row["Worker"].text) for row in page.rows("worker-table") if not row["Flags and why"].text]
+    assert counts[unflagged].min() >= counts[~counts.index.isin(map(int, page.workers))].max()
+    assert "(2,400 characters)" in page.rows("task-table")[0]["Text"].text
+
+
+def test_tasks_of_every_ranking_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_tasks, "TASKS", 6)
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(rng.random((50, 3)), columns=["difficulty", "entropy", "uncertainty"])
+    table["n_labels"] = 3
+    chosen = set(_tasks._chosen(table).tolist())
+    assert len(chosen) == 6
+    assert {int(table[name].idxmax()) for name in _tasks.RANKINGS.values()} <= chosen
+
+
+def test_methods_are_compared_on_a_part_of_many_votes(made: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from wisecrowd.report import _methods
+
+    monkeypatch.setattr(_methods, "VOTES", 600)
+    monkeypatch.setattr("wisecrowd.diagnose.choosing.CANDIDATES", ("dawid-skene", "majority-vote"))
+    monkeypatch.setattr("wisecrowd.diagnose.choosing.LEARNERS", ("crowd-lab",))
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(240, 2)), index=made.crowd.tasks)
+    page = page_of(report.build(made.crowd, X=X).html)
+    assert "600 of 1,200 votes: all those on 120 of 240 tasks" in page.said("methods")
+    assert any(row["Method"].text.startswith("crowd-lab") for row in page.rows("method-table"))
+
+
+def test_more_flags_than_room_are_told(made: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_workers, "WORKERS", 2)
+    page = page_of(report.build(made.crowd, compare=False).html)
+    n = (wc.diagnosis(made.crowd).workers["flags"] != "").sum()
+    assert page.captions["worker-table"].startswith(f"2 of 21 workers: of the {n} with flags those with most votes.")
+
+
+# ---------------------------------------------------------------------- small and odd crowds
+
+
+def test_tasks_and_workers_without_votes_have_a_row(made: Any, page_of: Any) -> None:
+    crowd = wc.Crowd.from_frame(
+        made.crowd.to_frame().iloc[:150],
+        tasks=[*made.crowd.tasks, "nobody looked"],
+        workers=[*made.crowd.workers, "idle"],
+    )
+    page = page_of(report.build(crowd, compare=False).html)
+    idle = next(row for row in page.rows("worker-table") if row["Worker"].text == "idle")
+    assert (idle["Votes"].text, idle["Agreement"].text) == ("0", "–")
+    assert not NAN.search(re.sub(r"<script>.*</script>", "", page.html, flags=re.DOTALL))
+    assert (
+        f"Get another vote on {(wc.diagnosis(crowd).tasks['kind'].isin(['undecided', 'unlabelled'])).sum()} tasks"
+        in (page.said("next"))
+    )
+
+
+@pytest.mark.filterwarnings("ignore::wisecrowd.errors.DataWarning")
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("t1", "ann", "cat")],
+        [("t1", "ann", "cat"), ("t1", "bob", "cat")],
+        [("t1", "ann", "cat"), ("t2", "ann", "dog")],
+        [(f"t{n % 4}", who, "cat" if n % 3 else "dog") for n in range(4) for who in ("ann", "bob", "cy")][:10],
+        [(n, n, n) for n in range(12)],
+    ],
+)
+def test_the_smallest_crowds_have_a_page(rows: list[tuple[Any, ...]], page_of: Any) -> None:
+    page = page_of(report.build(wc.Crowd.from_triples(rows)).html)
+    assert page.tiles["votes"] == str(len(rows))
+    assert not NAN.search(re.sub(r"<script>.*</script>", "", page.html, flags=re.DOTALL))
+
+
+def test_whoever_opens_the_page_is_warned_as_well(page_of: Any) -> None:
+    with pytest.warns(wc.errors.DataWarning, match="no task has two votes"):
+        page = page_of(report.build(wc.Crowd.from_triples([(n, n, n % 2) for n in range(12)])).html)
+    assert "Before you believe it: no task has two votes" in page.said("overview")
+
+
+def test_what_cannot_be_reported_is_refused(made: Any) -> None:
+    with pytest.raises(InputError, match="no votes"):
+        report.build(made.crowd.take([]))
+    numbers = wc.Crowd.from_frame({"task": [1], "worker": [1], "label": [0.5]}, numeric=True)
+    with pytest.raises(UsageError, match="classes and worker ids"):
+        report.build(numbers)
+    with pytest.raises(InputError, match="none of the 1 tasks with truth"):
+        report.build(made.crowd, truth={"elsewhere": "c0"}, compare=False)
+    with pytest.raises(InputError, match="none of the texts"):
+        report.build(made.crowd, texts={"elsewhere": "text"}, compare=False)
+    with pytest.raises(UsageError, match="by task"):
+        report.build(made.crowd, texts=["text"], compare=False)
+
+
+def test_truth_of_a_class_that_nobody_chose_counts_as_wrong(page_of: Any) -> None:
+    crowd = wc.Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "cat"), ("t1", "bob", "cat")])
+    page = page_of(report.build(crowd, truth={"t1": "cat", "t2": "unicorn"}, compare=False).html)
+    assert page.tiles["right"] == "50%"
+    assert page.rows("worker-table")[0]["Right of known"].text == "50% 1 of 2"
+
+
+def test_truth_is_matched_across_types_of_ids(page_of: Any) -> None:
+    crowd = wc.Crowd.from_triples([("1", "ann", "7"), ("2", "ann", "8"), ("2", "bob", "8")])
+    page = page_of(report.build(crowd, truth={1: 7, 2: 7}, compare=False).html)
+    assert page.tiles["right"] == "50%"
+
+
+def test_without_jinja2_it_says_what_to_install(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    from wisecrowd.report import _page
+
+    _page._templates.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(MissingExtra, match=r"wisecrowd\[report\]"):
+        report.build(made.crowd)
+    _page._templates.cache_clear()
