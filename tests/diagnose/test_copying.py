@@ -30,3 +30,10 @@ def test_copiers_are_found_among_many_workers() -> None:
     got = {frozenset(pair) for pair in zip(found["first"], found["second"], strict=True)}
     assert len(true & got) >= 9
     assert len(got - true) <= 1
+
+
+def test_two_who_press_the_same_button_do_not_copy() -> None:
+    kinds = ["noisy(0.8)"] * 10 + ["one-button(1)"] * 2
+    crowd = simulate_crowd(n_tasks=400, workers=kinds, labels_per_task=5).crowd
+    found = copying.copies(crowd, DawidSkene().fit(crowd)).found
+    assert not (set(found["first"]) | set(found["second"])) & {"w10", "w11"}

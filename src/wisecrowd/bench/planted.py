@@ -335,7 +335,9 @@ def _of(data: Mapping[str, Planted], seeds: int) -> Benchmark:
             "few, or by how workers are told apart, and no better inference of the truth would bring it back.",
             "wisecrowd diagnose": "`WorkerDiagnosis` with its defaults. The weights of its priors were settled on other seeds of "
             "the same simulation; so was from where on, below chance, an adversary begins, but after a first "
-            "look at these, and from which probability on a spammer is named (.3), after a second.",
+            "look at these, and from which probability on a spammer is named (.3), after a second. "
+            "Who copies somebody who presses one button cannot be told from another who presses it, and two adversaries of these "
+            "crowds give the same wrong answers: they count as copiers that were missed, and as pairs that were named wrongly.",
             "agreement with the majority": "Thresholds that people use: agreement with the majority of the other votes at "
             f"most {NEAR_CHANCE:g} from chance makes a spammer and less than that an adversary; two who share {COMMON} tasks and "
             f"{SAME:.0%} of the answers are copiers; a change of {FALL:g} or more between the halves of the time is a drift.",

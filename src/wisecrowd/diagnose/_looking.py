@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wisecrowd.crowd import Crowd
 from wisecrowd.em import ConfusionEM
 from wisecrowd.errors import InputError, UsageError
+
+#: Share of a spammer's votes on one label from which it is one button that they press.
+ONE_BUTTON = 0.9
 
 
 def admitted(crowd: Any, what: str) -> Crowd:
@@ -67,3 +73,20 @@ class Look:
         """The model, which is there from the beginning."""
         assert self.fitted is not None
         return self.fitted
+
+
+def favourites(crowd: Crowd) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The label that each worker gives most, and how large a share of their votes it has; NaN without votes.
+
+    >>> favourites(Crowd.from_triples([("t1", "ann", 0), ("t2", "ann", 1), ("t3", "ann", 1)]))[1].round(2).tolist()
+    [0.67]
+    """
+    pairs, n_workers = crowd.pairs, crowd.n_workers
+    counts = np.bincount(pairs.of_vote, minlength=len(pairs))
+    order = np.lexsort((-pairs.label, counts, pairs.worker))  # the last of each worker is the most frequent
+    last = np.flatnonzero(np.diff(pairs.worker[order], append=-1))
+    top, most = np.zeros(n_workers, dtype=np.intp), np.zeros(n_workers)
+    top[pairs.worker[order[last]]] = pairs.label[order[last]]
+    most[pairs.worker[order[last]]] = counts[order[last]]
+    with np.errstate(invalid="ignore"):
+        return top, most / crowd.labels_per_worker

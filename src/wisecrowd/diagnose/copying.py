@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from wisecrowd import online
 from wisecrowd._alike import MANY, once
 from wisecrowd.crowd import Crowd
+from wisecrowd.diagnose._looking import ONE_BUTTON, favourites
 from wisecrowd.em import ConfusionEM
 from wisecrowd.errors import DataWarning, NotConverged
 
@@ -22,7 +23,9 @@ MOST_WORK = 40_000_000
 #: Share of the votes that a model may be fitted without to look at several suspects at once.
 LEFT_OUT = 0.02
 #: Share of answers that must be explained by copying, and how unlikely so much sameness must be without it.
-COPIED, UNLIKELY = 0.35, 0.005
+COPIED, UNLIKELY = 0.35, 0.05
+#: From so many pairs on it can be told how far pairs in general agree more than chance.
+ENOUGH_PAIRS = 20
 #: Of EM for each pair: three numbers settle soon.
 STEPS = 60
 
@@ -56,6 +59,8 @@ def copies(crowd: Crowd, fitted: ConfusionEM, *, min_common: int = 10) -> Copies
     A model that takes copies for independent votes makes experts of whoever copies; so the truth is inferred anew without the
     second of each two who are suspected, and without the first's own vote.
     All is fitted by EM. ``evidence`` is the gain in log-likelihood, which must exceed what chance gives with so many pairs.
+    Where tasks mislead everybody alike, all pairs agree more than accuracies explain, and it must exceed that as well: the limit
+    grows with the square of how far the upper quarter of all pairs lies beyond what chance gives (as "genomic control" does).
     Who copied whom the votes alone cannot tell.
 
     >>> from wisecrowd import DawidSkene, simulate_crowd
@@ -65,7 +70,7 @@ def copies(crowd: Crowd, fitted: ConfusionEM, *, min_common: int = 10) -> Copies
     """
     from scipy.special import chdtri
 
-    first, second, n_compared = _suspects(crowd, min_common)
+    first, second, n_compared, inflation = _suspects(crowd, fitted, min_common)
     pair, same, mine, theirs = _met(crowd, fitted, first, second)
     n_classes, n_pairs = crowd.n_classes, len(first)
     common, agreed = np.bincount(pair, minlength=n_pairs), np.bincount(pair, same, minlength=n_pairs)
@@ -84,7 +89,7 @@ def copies(crowd: Crowd, fitted: ConfusionEM, *, min_common: int = 10) -> Copies
     }  # fmt: skip
     table = pd.DataFrame(columns)
     # As many chances to be surprised as there are pairs of workers; the share cannot be negative, hence twice.
-    limit = chdtri(1, 2 * UNLIKELY / max(n_compared, 1)) / 2
+    limit = inflation * chdtri(1, 2 * UNLIKELY / max(n_compared, 1)) / 2
     found = table[(table["copied"] >= COPIED) & (table["evidence"] >= limit)]
     return Copies(table, found.sort_values("evidence", ascending=False, ignore_index=True))
 
@@ -124,8 +129,12 @@ def without_copies(
     return np.asarray(told / told.sum(axis=1, keepdims=True))
 
 
-def _suspects(crowd: Crowd, min_common: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Pairs of workers, by position, who agree with each other more than either does with the others; of how many."""
+def _suspects(
+    crowd: Crowd, fitted: ConfusionEM, min_common: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int, float]:
+    """Pairs of workers, by position, who agree with each other more than either does with the others; of how many, and by
+    how much (squared) pairs agree more than accuracies explain.
+    """
     from scipy import sparse
 
     workers, n_workers = crowd._worker_codes, crowd.n_workers
@@ -145,12 +154,29 @@ def _suspects(crowd: Crowd, min_common: int) -> tuple[NDArray[np.int64], NDArray
         usual = [(by_worker[0][who] - same) / (by_worker[1][who] - common) for who in (first, second)]
     usual = [np.nan_to_num(part, nan=1 / crowd.n_classes) for part in usual]
     excess = (same / common - np.maximum(*usual)) * np.sqrt(common)
+    top, share = favourites(crowd)
+    # Two who always press the same button answer alike, and need not know of each other.
+    excess[(top[first] == top[second]) & (np.minimum(share[first], share[second]) >= ONE_BUTTON)] = 0
     # The most suspicious first, and no more of them than there is time to fit a model without.
     at_once = max(1, int(LEFT_OUT * crowd.n_labels / max(crowd.labels_per_worker.mean(), 1)))
     at_most = max(10, at_once * (MOST_WORK // max(crowd.n_labels * crowd.n_classes, 1)))
     chosen = np.sort(np.argsort(-excess, kind="stable")[:at_most])
     chosen = chosen[excess[chosen] > 1]
-    return first[chosen], second[chosen], len(first)
+    return first[chosen], second[chosen], len(first), _inflation(fitted, crowd, first, second, common, same)
+
+
+def _inflation(
+    fitted: ConfusionEM, crowd: Crowd, first: NDArray[np.int64], second: NDArray[np.int64],
+    common: NDArray[np.float64], same: NDArray[np.float64],
+) -> float:  # fmt: skip
+    """(z₇₅ / 0.67)² of how often pairs agree, by their accuracies; one where that is less, or pairs are few."""
+    if len(first) < ENOUGH_PAIRS:
+        return 1.0
+    right = np.clip(fitted.workers_["accuracy"].to_numpy(dtype=np.float64), 0.01, 0.99)
+    mine, theirs = right[first], right[second]
+    expected = mine * theirs + (1 - mine) * (1 - theirs) / max(crowd.n_classes - 1, 1)
+    z = (same - common * expected) / np.sqrt(common * expected * (1 - expected))
+    return float(max(np.quantile(z, 0.75) / 0.6745, 1.0) ** 2)
 
 
 Meetings: TypeAlias = tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]

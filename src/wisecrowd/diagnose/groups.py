@@ -16,8 +16,8 @@ from scipy.sparse import csr_array
 
 from wisecrowd import progress
 from wisecrowd.diagnose._group_mixture import Groups, Tally, fitted, matrices_of
-from wisecrowd.diagnose._looking import admitted
-from wisecrowd.diagnose.workers import ONE_BUTTON, WorkerDiagnosis
+from wisecrowd.diagnose._looking import ONE_BUTTON, admitted
+from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.errors import InputError, UsageError
 
 #: Parts of each worker's votes that are hidden in turn, to see how many groups foretell them best.

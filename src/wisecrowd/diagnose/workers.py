@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import matrices, uncertainty
-from wisecrowd.diagnose._looking import Look
+from wisecrowd.diagnose._looking import ONE_BUTTON, Look, favourites
 from wisecrowd.diagnose.copying import Copies, copies, without_copies
 from wisecrowd.diagnose.drifting import drift
 
@@ -19,8 +19,6 @@ from wisecrowd.diagnose.drifting import drift
 HELPFUL = 0.2
 #: How probable a flag must be, given the votes; a spammer is looked at sooner, for to miss one costs more than a look.
 SURE, SUSPECT = 0.5, 0.3
-#: Share of a spammer's votes on one label from which it is one button that they press.
-ONE_BUTTON = 0.9
 _GRID = 60
 
 
@@ -52,7 +50,7 @@ class WorkerDiagnosis(Look):
     def table(self) -> pd.DataFrame:
         """A row for each worker."""
         intervals = uncertainty.worker_intervals(self.model, self.crowd, level=self.level, others=self.unswayed)
-        top, share = self._favourites
+        top, share = favourites(self.crowd)
         names = self.names
         flags, why = self._flags
         changes: dict[str, Any] = (
@@ -187,19 +185,6 @@ class WorkerDiagnosis(Look):
         return np.concatenate([figure(self.confusion_of(everybody[part])) for part in parts])
 
     @cached_property
-    def _favourites(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """The label that each worker gives most, and how large a share of their votes it has."""
-        pairs, n_workers = self.crowd.pairs, self.crowd.n_workers
-        counts = np.bincount(pairs.of_vote, minlength=len(pairs))
-        order = np.lexsort((-pairs.label, counts, pairs.worker))  # the last of each worker is the most frequent
-        last = np.flatnonzero(np.diff(pairs.worker[order], append=-1))
-        top, most = np.zeros(n_workers, dtype=np.intp), np.zeros(n_workers)
-        top[pairs.worker[order[last]]] = pairs.label[order[last]]
-        most[pairs.worker[order[last]]] = counts[order[last]]
-        with np.errstate(invalid="ignore"):
-            return top, most / self.crowd.labels_per_worker
-
-    @cached_property
     def kinds(self) -> NDArray[np.float64]:
         """Probability that each worker is helpful, a spammer, an adversary: (workers, 3).
 
@@ -266,7 +251,7 @@ class WorkerDiagnosis(Look):
 
     @cached_property
     def _flags(self) -> tuple[list[str], list[str]]:
-        counts, (top, share) = self.crowd.labels_per_worker, self._favourites
+        counts, (top, share) = self.crowd.labels_per_worker, favourites(self.crowd)
         names, classes = self.names, self.crowd.classes
         assert classes is not None
         places = {name: place for place, name in enumerate(names)}
