@@ -106,6 +106,19 @@ def test_an_entry_scores_its_curve() -> None:
 
 
 @pytest.mark.usefixtures("images")
+def test_data_say_how_methods_are_trained_on_them() -> None:
+    decayed = replace(FEW, trained_as="fashion decayed")
+    dataset = decayed.load(0)
+    assert dataset.crowd == FEW.load(0).crowd
+    assert decayed.identity() != FEW.identity()
+    _, plain = Trained("crowd-layer").curve(FEW.load(0), 0, 0.1)
+    _, model = Trained("crowd-layer", on={"fashion decayed": {"l2": 0.1}}).curve(dataset, 0, 0.1)
+    assert (plain.optimiser, plain.schedule, plain.l2) == ("adam", "constant", 0.0)
+    assert (model.optimiser, model.schedule, model.l2) == ("sgd", "step", 0.1)
+    assert model.epochs == FEW.epochs
+
+
+@pytest.mark.usefixtures("images")
 def test_clean_labels_are_the_ceiling_of_votes() -> None:
     dataset = replace(FEW, n_tasks=1500, epochs=15).load(0)
     clean, voted = (Taught(source)(dataset, 0) for source in ("truth", "votes"))

@@ -166,6 +166,10 @@ def test_schedules_are_those_of_torch() -> None:
     assert max(rates("onecycle")) == pytest.approx(0.01)
 
 
+def test_steps_are_a_tenth_after_two_thirds_of_the_plan() -> None:
+    assert rates("step", epochs=9) == pytest.approx([0.01] * 6 + [0.001] * 3)
+
+
 def test_past_the_plan_the_rate_stays_where_the_schedule_ended() -> None:
     trainer = run(make(epochs=3))
     before = [each.detach().clone() for each in trainer.model.parameters()]
