@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from wisecrowd.errors import InputError
+from wisecrowd.errors import DataWarning, InputError, some
 
 #: Numbers from here on are milliseconds, microseconds and nanoseconds since 1970: in seconds they would be thousands of years.
 _UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
@@ -103,22 +103,30 @@ def _scaled(numbers: pa.ChunkedArray) -> NDArray[np.float64]:
 
 
 def _dates(text: pa.ChunkedArray, where: Callable[[Sequence[int]], str]) -> NDArray[np.float64]:
-    """Dates as people write them, all in one way: that of the first."""
+    """Dates as people write them, all in one way: with the month first where that suits all of them, or else the day."""
     from pandas.tseries.api import guess_datetime_format
 
     series = text.to_pandas()
+    first = series.dropna().iloc[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that the day comes first
-        way = guess_datetime_format(series.dropna().iloc[0])
-    stamps = (
-        pd.Series(pd.NaT, index=series.index)
-        if way is None
-        else pd.to_datetime(series, utc=True, errors="coerce", format=way)
-    )
-    bad = np.flatnonzero(stamps.isna() & series.notna())
-    if bad.size:
+        ways = dict.fromkeys(guess_datetime_format(first, dayfirst=dayfirst) for dayfirst in (False, True))
+    tried = [pd.to_datetime(series, utc=True, errors="coerce", format=way) for way in ways if way is not None]
+    tried = tried or [pd.Series(pd.NaT, index=series.index)]
+    bad = [np.flatnonzero(stamps.isna() & series.notna()) for stamps in tried]
+    whole = [stamps for stamps, rows in zip(tried, bad, strict=True) if not rows.size]
+    if not whole:
+        row = int(min(bad, key=len)[0])
         raise InputError(
-            f"times were wanted in the time column; got {series.iloc[bad[0]]!r} ({where([int(bad[0])])}). Write all of them "
+            f"times were wanted in the time column; got {some([series.iloc[row]])} ({where([row])}). Write all of them "
             "in one way, for example 2024-05-31 14:00:00, or as seconds since 1970"
+        )
+    stamps = whole[0]
+    if len(whole) > 1 and not whole[0].equals(whole[1]):
+        warnings.warn(
+            f"dates such as {some([first])} may begin with the month or the day, and were read with the month first; "
+            "write them as 2024-05-31 if that is wrong",
+            DataWarning,
+            stacklevel=2,
         )
     return np.where(stamps.isna(), np.nan, stamps.to_numpy(dtype="datetime64[us]").astype(np.int64) / 1e6)

@@ -109,7 +109,7 @@ def summary_of(
     if known is not None:
         summary["score"] = _score(known, gold, fitted, crowd)
         if unknown := summary["score"].get("unknown_classes"):
-            warn(_nobody_chose(unknown, score, fitted))
+            warn(_nobody_chose(unknown, score, fitted.classes_))
     return summary
 
 
@@ -154,7 +154,17 @@ def _figures(known: pd.Series, fitted: Inference) -> dict[str, Any]:
     return figures
 
 
-def _nobody_chose(unknown: dict[str, int], score: Path | None, fitted: Inference) -> str:
+def warn_of_strange_truth(known: pd.Series, crowd: Crowd, path: Path) -> None:
+    """Say if the truth names classes that no vote does, for it will count against every method."""
+    if crowd.classes is None:
+        return
+    true = known[known.index.isin(crowd.tasks)]
+    counts = true[~true.isin(crowd.classes)].value_counts(sort=False)
+    if len(counts):
+        warn(_nobody_chose({str(name): int(n) for name, n in counts.items()}, path, crowd.classes))
+
+
+def _nobody_chose(unknown: dict[str, int], score: Path | None, classes: pd.Index) -> str:
     """What to say of classes that are true and that nobody chose."""
     from wisecrowd.doctor.findings import counted
     from wisecrowd.errors import did_you_mean, some
@@ -162,7 +172,7 @@ def _nobody_chose(unknown: dict[str, int], score: Path | None, fitted: Inference
     tasks = sum(unknown.values())
     return (
         f"{score}: no label of the crowd is {some(unknown)}, so {counted(tasks, 'task')} of known truth "
-        f"{'counts' if tasks == 1 else 'count'} as wrong.{did_you_mean(next(iter(unknown)), map(str, fitted.classes_))}"
+        f"{'counts' if tasks == 1 else 'count'} as wrong.{did_you_mean(next(iter(unknown)), map(str, classes))}"
     )
 
 

@@ -78,7 +78,7 @@ def rounded(frame: pd.DataFrame) -> pd.DataFrame:
 
     Where columns go by the names of classes, one may be called as the index is, which is called something_id then.
     """
-    frame = frame.round(DECIMALS)
+    frame = frame.round({name: DECIMALS for name, kind in frame.dtypes.items() if kind.kind == "f"})
     if frame.index.name is None and frame.index.nlevels == 1:
         return frame
     frame.columns = frame.columns.astype(str)

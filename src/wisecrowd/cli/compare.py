@@ -87,6 +87,8 @@ def compare(
         known = None if truth is None else read_truth(truth, reading, crowd)
         given = None if features is None else feature_files.read(features, reading)
     fitting.warn_of_look_alikes(crowd, votes)
+    if truth is not None and known is not None:
+        fitting.warn_of_strange_truth(known, crowd, truth)
     fitting.warn_of_filled_votes(crowd)
     X, crowd = (None, crowd) if given is None else given.beside(crowd)
     with watched(quiet=quiet):

@@ -85,7 +85,7 @@ def _tables(found: Diagnosis) -> dict[str, pd.DataFrame]:
     from wisecrowd.cli._outputs import rounded
 
     tables = {
-        WORKERS: found.workers.assign(group=found.groups.of_worker["group"]),
+        WORKERS: found.workers.assign(group=found.groups.of_worker["group"] + 1),
         TASKS: found.tasks,
         CONFUSION: found.confusion,
         COPIES: found.of_workers.copies.pairs,
@@ -123,11 +123,13 @@ def _show_groups(found: Diagnosis) -> None:
     if len(found.groups.size) < 2:
         return
     heading("Groups of workers who err alike")
-    for number, about in enumerate(found.groups.described):
+    for number, about in enumerate(found.groups.described, start=1):
         show_hanging(f"{number}  ", about, style="bold")
 
 
 def _show_tasks(found: Diagnosis) -> None:
+    if found.X is not None:
+        _show_odd(found)
     hard = found.tasks[found.tasks["kind"].isin(["ambiguous", "undecided"])]
     hard = hard.sort_values(["kind", "misfit"]).head(SHOWN)
     if hard.empty:
@@ -144,3 +146,14 @@ def _show_tasks(found: Diagnosis) -> None:
         for name, row in hard.iterrows()
     ]
     show(table(["task", "kind", "label", "confidence", "labels"], rows, left=3))
+
+
+def _show_odd(found: Diagnosis) -> None:
+    """Tasks whose label goes least with their features."""
+    odd = found.tasks.nsmallest(SHOWN, "aum")
+    heading("Labels that do not go with the features")
+    rows = [
+        (shortened(name, 30), shortened(row["label"], 16), f"{row['confidence']:.2f}", f"{row['aum']:.2f}")
+        for name, row in odd[odd["aum"] < 0].iterrows()
+    ]
+    show(table(["task", "label", "confidence", "aum"], rows, left=2) if rows else "none")

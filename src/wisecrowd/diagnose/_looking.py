@@ -51,6 +51,8 @@ def model_of(votes: Crowd, fitted: Any = None) -> ConfusionEM:
         raise UsageError(
             f"a fitted method with confusion matrices was wanted, such as DawidSkene; got {type(fitted).__name__}"
         )
+    if not hasattr(fitted, "posterior_"):
+        raise UsageError(f"this {type(fitted).__name__} is not fitted yet; give {type(fitted).__name__}().fit(crowd)")
     return fitted
 
 

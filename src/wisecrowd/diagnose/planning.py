@@ -326,7 +326,14 @@ def _sentence(
         if len(asks) < at_most:
             told += f" The limits allow nothing else that tells anything: {at_most - len(asks):,} of {at_most:,} votes are saved."
     else:
-        told = f"There is nothing to ask; the labels should be right on {now:.1%} of the tasks."
+        left = crowd.n_tasks - n_finished
+        why = (
+            f": who can be asked has voted on the {counted(left, 'task')} that {'is' if left == 1 else 'are'} open"
+            if left
+            else ""
+        )
+        told = f"There is nothing to ask{why}; the labels should be right on {now:.1%} of the tasks."
+        told += " Invite other workers." if left else ""
     if n_finished:
         told += f" {counted(n_finished, 'task')} of {crowd.n_tasks:,} may stop, with {target:.0%} or more."
     if len(left_out):

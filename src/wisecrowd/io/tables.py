@@ -79,23 +79,23 @@ class Columns:
                 columns["observed"] = observed
         if "time" in columns:
             seconds = self._times(columns.pop("time"), Votes(table=table, lines=lines).where)
-            if seconds is None:
+            if isinstance(seconds, str):
                 notes = [note for note in notes if not note.endswith("as the time column")]
-                notes.append(f"left out the column {self.time!r}, which does not say when votes were cast")
+                notes.append(f"left out the column {self.time!r}, which does not say when votes were cast: {seconds}")
             else:
                 columns["time"] = pa.chunked_array([seconds])
         return Votes(table=pa.table(columns), notes=tuple(notes), lines=lines)
 
-    def _times(self, column: pa.ChunkedArray, where: Callable[[Sequence[int]], str]) -> pa.Array | None:
-        """Seconds since 1970; None if nobody said that it is times, and it is not."""
+    def _times(self, column: pa.ChunkedArray, where: Callable[[Sequence[int]], str]) -> pa.Array | str:
+        """Seconds since 1970; if nobody said that it is times, perhaps why it is not."""
         try:
             seconds = read_times(column, where)
-        except InputError:
+        except InputError as error:
             if self.time_given:
                 raise
-            return None
+            return str(error)
         mistaken = not self.time_given and counts_something(column, seconds)
-        return None if mistaken else pa.array(seconds)
+        return "its numbers are too small for that" if mistaken else pa.array(seconds)
 
 
 def coded(column: pa.ChunkedArray, what: str) -> pa.ChunkedArray:

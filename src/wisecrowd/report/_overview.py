@@ -234,13 +234,23 @@ class Facts:
         }
 
     def _tell_apart(self) -> dict[str, str] | None:
-        if not self.confusions or self.confusions[0]["share"] < 0.1:
+        """What those mix up who are not flagged: one who presses a button is not helped by a guideline."""
+        people, classes = self.found.of_workers, self.found.crowd.classes
+        assert classes is not None
+        pairs = self.found.crowd.pairs
+        trusted = (self.found.workers["flags"] == "").to_numpy()[pairs.worker]
+        votes = np.zeros((len(classes), len(classes)))  # (said, true)
+        np.add.at(votes, pairs.label[trusted], people.tally[trusted])
+        share = votes / np.maximum(votes.sum(axis=0), 1e-12)
+        np.fill_diagonal(votes, 0.0)
+        said, true = divmod(int(votes.argmax()), len(classes))
+        n = round(float(votes[said, true]))
+        if n < 1 or share[said, true] < 0.1:
             return None
-        first = self.confusions[0]
+        this, that = words.name(classes[true]), words.name(classes[said])
         return {
-            "do": f"Say in the guideline what tells {words.name(first['true'])} from {words.name(first['said'])}.",
-            "why": f"About {counted(first['votes'], 'vote')} say {words.name(first['said'])} where {words.name(first['true'])} "
-            "is the likelier truth.",
+            "do": f"Say in the guideline what tells {this} from {that}.",
+            "why": f"About {counted(n, 'vote')} of workers who are not flagged say {that} where {this} is the likelier truth.",
         }
 
     def _gold(self) -> dict[str, str] | None:
