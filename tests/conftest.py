@@ -71,6 +71,7 @@ def quick() -> Callable[[str], Any]:
     from wisecrowd.learn._deep import DeepLearner
     from wisecrowd.registry import find
 
+    passes = {"concord": 2, "adaptive-difficulty": 10}  # laws hold wherever an iteration stops
     deep = {"epochs": 20, "batch_size": 16, "hidden": 16, "learning_rate": 0.01, "precision": "double"}
 
     def made(name: str) -> Any:
@@ -81,6 +82,6 @@ def quick() -> Callable[[str], Any]:
         small = issubclass(kind, DeepLearner | Completer)
         wanted = deep | {"epochs": 5} if issubclass(kind, Completer) else deep  # many laws, each with several fits
         found = kind(**{key: value for key, value in wanted.items() if key in has} if small else {})
-        return found.set_params(max_iter=2) if name == "concord" else found
+        return found.set_params(max_iter=passes[name]) if name in passes else found
 
     return made
