@@ -30,6 +30,8 @@ LEAST = 1e-4
 MOST_WORKERS = 5000
 #: How many further numbers of groups are tried without a gain.
 PATIENCE = 2
+#: Votes for each group that is tried: fewer tell nothing apart.
+VOTES = 50
 #: A mistake is worth a word when a class meets it this often, and so many times as often as mistakes about it on average, ...
 OFTEN, STANDS_OUT = 0.15, 1.5
 #: ... or this often, and when as many votes of the group are about that class; so many mistakes are told.
@@ -200,7 +202,7 @@ def _how_many(ballots: _Ballots, max_groups: int, n_init: int, rng: np.random.Ge
     fold = _dealt(ballots.worker, ballots.n_workers, rng)
     parts = [(ballots.take(fold != number).tally(), ballots.take(fold == number)) for number in range(FOLDS)]
     found: list[Numbers] = []
-    most, best = min(max_groups, ballots.n_workers), 0
+    most, best = max(1, min(max_groups, ballots.n_workers, len(ballots.worker) // VOTES)), 0
     for count in range(1, most + 1):
         progress.report("groups of workers", count - 1, most)
         fits = [(fitted(known, ballots.toward, count, n_init, rng), known, hidden) for known, hidden in parts]
