@@ -170,7 +170,7 @@ class TLLC(Completer):
 
     def _train(self, source: Lessons, target: Lessons) -> None:
         """The network of all, then a copy for each worker: ``weight_`` and the others, the first of which is of all."""
-        torch = need_torch("TLLC")
+        torch = need_torch("the networks of TLLC")
         dimension = max(2, len(self.classes_) - 1) if self.embedding == "auto" else int(self.embedding)
         rows = torch.from_numpy(self.features_)
         settings: dict[str, Any] = {"batch_size": self.batch_size, "balance": self.balance, "seed": self.random_state}
@@ -235,7 +235,7 @@ class TLLC(Completer):
     # ------------------------------------------------------------------ answering
 
     def _said(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
-        torch = need_torch("TLLC")
+        torch = need_torch("the networks of TLLC")
         n_classes = len(self.classes_)
         proba = np.empty((len(tasks), len(workers), n_classes), self._type)
         given = np.zeros((len(tasks), len(workers)), dtype=bool)
