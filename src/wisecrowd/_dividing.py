@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd import vocabulary as vocab
-from wisecrowd._rows import Duplicates, Rows, counting_order
+from wisecrowd._rows import Duplicates, Rows, shuffled_within
 from wisecrowd.errors import InputError, UsageError, some
 
 if TYPE_CHECKING:
@@ -147,9 +147,7 @@ class Divisible:
         """
         if n < 1:
             raise UsageError(f"at least one vote on each task must stay; got {n}")
-        drawn = np.random.default_rng(random_state).permutation(self.n_labels)
-        order = drawn[counting_order(self.task[drawn], self.n_tasks)]  # at random within each task
-        rank = np.arange(self.n_labels) - self.offset[self.task]
+        order, rank = shuffled_within(self.task, self.n_tasks, np.random.default_rng(random_state))
         return self.take(np.sort(order[rank < n]))
 
     def shards(self, n: int) -> list[Self]:

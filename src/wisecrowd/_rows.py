@@ -95,6 +95,34 @@ def counting_order(codes: NDArray[np.int32], n: int) -> NDArray[np.int64]:
     return sparse.csr_array((np.ones(len(codes), dtype=bool), (codes, rows)), shape=(n, len(codes))).indices
 
 
+def shuffled_within(
+    codes: NDArray[Any], n: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows in the order of their codes below ``n``, those of one code at random, and the place of each within its code.
+
+    >>> order, rank = shuffled_within(np.array([1, 0, 1], dtype=np.int32), 2, np.random.default_rng(0))
+    >>> order[0].item(), rank.tolist()
+    (1, [0, 0, 1])
+    """
+    drawn = rng.permutation(len(codes))
+    order = drawn[counting_order(codes[drawn], n)]
+    counts = np.bincount(codes, minlength=n)
+    return order, np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def dealt(codes: NDArray[Any], n: int, folds: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """The fold of each row: rows of one code below ``n`` go to different folds, as far as there are so many.
+
+    >>> sorted(dealt(np.zeros(3, dtype=np.int32), 1, 3, np.random.default_rng(0)).tolist())
+    [0, 1, 2]
+    """
+    order, rank = shuffled_within(codes, n, rng)
+    first = rng.integers(folds, size=n)
+    fold = np.empty(len(codes), dtype=np.intp)
+    fold[order] = (rank + first[codes[order]]) % folds
+    return fold
+
+
 def as_codes(values: ArrayLike | None, n: int, what: str) -> NDArray[np.int32]:
     if values is None:
         raise UsageError(f"{what} codes are missing although a {what} vocabulary is given")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import pickle
 import tempfile
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from wisecrowd.crowd import Crowd
-from wisecrowd.errors import DataWarning, NotConverged
 from wisecrowd.method import Method
 from wisecrowd.persist import load
 
@@ -53,19 +49,6 @@ def odd_crowds() -> list[Crowd]:
         ),
         Crowd.from_triples([(0, worker, "ab"[worker % 2]) for worker in range(400)]),
     ]
-
-
-@contextlib.contextmanager
-def unwarned() -> Iterator[None]:
-    """Laws hold wherever an iteration stops, and on crowds of which somebody should be warned.
-
-    >>> with unwarned():
-    ...     warnings.warn("stopped early", NotConverged)
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConverged)
-        warnings.simplefilter("ignore", DataWarning)
-        yield
 
 
 def rebuilt(crowd: Crowd, frame: pd.DataFrame, **vocabularies: Any) -> Crowd:

@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 
 from wisecrowd import completion
-from wisecrowd._trying import NEAR, copies_of, features_of, near, new_names, odd_crowds, rebuilt, unwarned
+from wisecrowd._trying import NEAR, copies_of, features_of, near, new_names, odd_crowds, rebuilt
 from wisecrowd.completion import Completer
 from wisecrowd.crowd import Crowd
-from wisecrowd.errors import WisecrowdError
+from wisecrowd.errors import WisecrowdError, unwarned
 
 CompleterLaw = Callable[[Completer, Crowd], None]
 F = TypeVar("F", bound=CompleterLaw)
@@ -39,7 +39,7 @@ def completer_law(function: F) -> F:
 
 
 def _fit(method: Completer, crowd: Crowd, X: pd.DataFrame | None = None, **changed: Any) -> Completer:
-    with unwarned():
+    with unwarned():  # laws hold wherever an iteration stops
         fresh = copy.deepcopy(method).set_params(**changed)
         given = features_of(crowd.tasks) if X is None else X
         return fresh.fit(crowd, given if method.uses_features else None)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
 
 
 class WisecrowdError(Exception):
@@ -78,6 +80,19 @@ def some(values: Iterable[object], limit: int = 3) -> str:
         text = repr(value.item() if hasattr(value, "item") else value)
         shown.append(text if len(text) <= 60 else text[:57] + "…" + text[0])
     return ", ".join(shown)
+
+
+@contextlib.contextmanager
+def unwarned() -> Iterator[None]:
+    """A block in which a fit is a means: nobody is told that it was cut short, or that the votes are odd.
+
+    >>> with unwarned():
+    ...     warnings.warn("stopped early", NotConverged)
+    """
+    with warnings.catch_warnings():
+        for kind in (NotConverged, DataWarning):
+            warnings.simplefilter("ignore", kind)
+        yield
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

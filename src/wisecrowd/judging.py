@@ -7,7 +7,6 @@ curves need truth, and follow the papers: aggregate the crowd before and after i
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from wisecrowd.align import truth_series
 from wisecrowd.base import Aggregator
 from wisecrowd.completion import Completer
 from wisecrowd.crowd import Crowd
-from wisecrowd.errors import DataWarning, InputError, NotConverged, UsageError
+from wisecrowd.errors import InputError, UsageError, unwarned
 from wisecrowd.progress import report
 from wisecrowd.registry import find
 from wisecrowd.vocabulary import as_index
@@ -259,9 +258,7 @@ def _score(completer: Completer, kept: Crowd, hidden: Crowd, X: Any) -> _Scored:
     filled = filled & (kept.labels_per_worker > completer.min_labels)[hidden._worker_codes]
     forecasts = {completer.name: proba, **_shares(kept, hidden)}
     if completer.name != MODEL:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # nobody asked for this method; its figures tell how it does
-            warnings.simplefilter("ignore", NotConverged)
+        with unwarned():  # nobody asked for this method; its figures tell how it does
             forecasts[MODEL] = _fitted(_completer(MODEL), kept, None)._cells(hidden)[0]
     rows = np.arange(hidden.n_labels)
     credit, loss = {}, {}

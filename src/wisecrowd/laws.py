@@ -21,10 +21,10 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from wisecrowd._trying import copies_of, features_of, near, new_names, odd_crowds, rebuilt, unwarned
+from wisecrowd._trying import copies_of, features_of, near, new_names, odd_crowds, rebuilt
 from wisecrowd.base import Aggregator, Learner
 from wisecrowd.crowd import Crowd
-from wisecrowd.errors import WisecrowdError
+from wisecrowd.errors import WisecrowdError, unwarned
 
 AnyMethod = Aggregator | Learner
 Law = Callable[[Any, Crowd], None]
@@ -68,7 +68,7 @@ def laws_of(method: AnyMethod | type[AnyMethod]) -> dict[str, Law]:
 
 
 def _fit(method: AnyMethod, crowd: Crowd, X: pd.DataFrame | None = None, **options: Any) -> Any:
-    with unwarned():
+    with unwarned():  # laws hold wherever an iteration stops
         fresh = copy.deepcopy(method)
         given = features_of(crowd.tasks) if X is None else X
         if isinstance(fresh, Learner):

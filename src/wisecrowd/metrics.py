@@ -136,18 +136,33 @@ def calibration_error(
     >>> calibration_error([0, 1], [[0.9, 0.1], [0.9, 0.1]], bins="mass")
     0.4
     """
+    check_bins(n_bins, bins)
+    pair = align(truth, prediction, probabilities=True)
+    confidence = pair.posterior.max(axis=1)
+    gap = np.bincount(of_bins(confidence, n_bins, bins), weights=pair.credit - confidence)
+    return float(np.abs(gap).sum() / len(confidence))
+
+
+def check_bins(n_bins: int, bins: str) -> None:
+    """Refuse bins that are none.
+
+    >>> check_bins(10, "mass")
+    """
     one_of("bins", bins, ("width", "mass"))
     if n_bins < 1:
         raise UsageError(f"n_bins must be one or more; got {n_bins}")
-    pair = align(truth, prediction, probabilities=True)
-    confidence = pair.posterior.max(axis=1)
-    if bins == "width":
-        edges = np.linspace(0, 1, n_bins + 1)[1:-1]
-    else:  # edges are confidences that occur, so that tasks of equal confidence share a bin
-        edges = np.quantile(confidence, np.linspace(0, 1, n_bins + 1)[1:-1], method="inverted_cdf")
-    of_bin = np.searchsorted(edges, confidence, side="left")
-    gap = np.bincount(of_bin, weights=pair.credit - confidence)
-    return float(np.abs(gap).sum() / len(confidence))
+
+
+def of_bins(confidence: NDArray[np.float64], n_bins: int, bins: str) -> NDArray[np.intp]:
+    """The bin of each confidence; see `calibration_error`.
+
+    >>> of_bins(np.array([0.2, 0.9, 0.9]), 2, "width").tolist()
+    [0, 1, 1]
+    """
+    shares = np.linspace(0, 1, n_bins + 1)[1:-1]
+    # By mass, edges are confidences that occur, so that tasks of equal confidence share a bin.
+    edges = shares if bins == "width" else np.quantile(confidence, shares, method="inverted_cdf")
+    return np.searchsorted(edges, confidence, side="left")
 
 
 def auc(truth: Any, prediction: Any, *, positive: object = None) -> float:

@@ -48,13 +48,9 @@ def worker_intervals(
     if crowd.n_labels > MANY:
         rows, weight = once(right, worker, weight=weight)
         worker, right = worker[rows], right[rows]
-    wrong = (1 - right) / max(n_classes - 1, 1)
     accuracy = (np.arange(_GRID) + 0.5) / _GRID
     before, total = fitted._pseudo_votes(n_classes)
-    log_density = np.empty((crowd.n_workers, _GRID))
-    for column, a in enumerate(accuracy):
-        evidence = weight * np.log(a * right + (1 - a) * wrong)
-        log_density[:, column] = np.bincount(worker, weights=evidence, minlength=crowd.n_workers)
+    log_density = by_accuracy(right, n_classes, accuracy, worker, crowd.n_workers, weight)
     log_density += before * np.log(accuracy) + (total - before) * np.log1p(-accuracy)
     density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
     density /= density.sum(axis=1, keepdims=True)
@@ -63,6 +59,25 @@ def worker_intervals(
          "low": _quantile(density, (1 - level) / 2), "high": _quantile(density, (1 + level) / 2)},
         index=fitted.workers_.index,
     )  # fmt: skip
+
+
+def by_accuracy(
+    right: NDArray[np.float64], n_classes: int, accuracy: NDArray[np.float64], part: NDArray[Any], n_parts: int,
+    weight: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:  # fmt: skip
+    """log P of each part of the votes if they are right with each probability, erring evenly: (parts, accuracies).
+
+    A vote that is right with the probability u, by the others, has the likelihood a u + (1 − a)(1 − u)/(K − 1).
+
+    >>> by_accuracy(np.array([1.0, 0.0]), 3, np.array([0.5]), np.array([0, 1]), 2).round(3).tolist()
+    [[-0.693], [-1.386]]
+    """
+    wrong = (1 - right) / max(n_classes - 1, 1)
+    found = np.empty((n_parts, len(accuracy)))
+    for column, a in enumerate(accuracy):
+        told = np.log(a * right + (1 - a) * wrong)
+        found[:, column] = np.bincount(part, told if weight is None else weight * told, minlength=n_parts)
+    return found
 
 
 def prevalence_intervals(

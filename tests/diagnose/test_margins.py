@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import softmax
 
 from wisecrowd import Crowd, DawidSkene, MajorityVote, simulate_crowd
 from wisecrowd.diagnose import margins
@@ -122,7 +123,7 @@ def test_the_slope_is_that_of_the_loss(hidden: int) -> None:
             slope[place] = (above - loss()) / 2e-6
             part[place] = here
         wanted.append(slope)
-    share = margins._softmax(network.forward(inputs))
+    share = softmax(network.forward(inputs), axis=1)
     network.learn(share * targets.sum(axis=1, keepdims=True) - targets)
     for (mean, _), slope in zip(network.moments, wanted, strict=True):
         assert np.allclose(mean / (1 - margins.MEAN), slope, atol=1e-5)  # Adam's first mean is a tenth of the slope

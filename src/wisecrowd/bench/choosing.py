@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,7 +17,7 @@ from wisecrowd.bench.entries import Portable, code_digest
 from wisecrowd.crowd import Crowd
 from wisecrowd.datasets import Dataset
 from wisecrowd.diagnose.choosing import CANDIDATES, choose
-from wisecrowd.errors import DataWarning, InputError, NotConverged, UsageError
+from wisecrowd.errors import InputError, UsageError, unwarned
 from wisecrowd.registry import find
 
 #: Figures: accuracy, and how much less it is than that of the best candidate. Kept beside them: whether it is within a point
@@ -84,9 +83,7 @@ def candidates(crowd: Crowd) -> dict[str, Aggregator]:
     True
     """
     fitted: dict[str, Aggregator] = {}
-    with warnings.catch_warnings():
-        for kind in (NotConverged, DataWarning):
-            warnings.simplefilter("ignore", kind)
+    with unwarned():
         for name in CANDIDATES:
             method: Any = find(name)
             fitted[name] = method().fit(crowd)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -18,7 +17,7 @@ from wisecrowd.crowd import Crowd
 from wisecrowd.datasets import Dataset
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.em import ConfusionEM
-from wisecrowd.errors import DataWarning, InputError, NotConverged
+from wisecrowd.errors import InputError, unwarned
 from wisecrowd.registry import find
 
 CLASSES, VOTES = (2, 4, 8), (30, 60, 120)
@@ -197,9 +196,7 @@ class Search(Portable):
             raise InputError(
                 "workers are sought where it is known who was planted, in simulated crowds (bench.planted.Planted)"
             )
-        with warnings.catch_warnings():
-            for category in (NotConverged, DataWarning):
-                warnings.simplefilter("ignore", category)
+        with unwarned():
             named = RULES[self.rule](dataset)
         return scored(named, dataset.meta["kind"], dataset.meta["copies"])
 

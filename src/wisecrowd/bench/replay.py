@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -12,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import metrics
-from wisecrowd._rows import counting_order
+from wisecrowd._rows import shuffled_within
 from wisecrowd.bench.base import Benchmark
 from wisecrowd.bench.data import Stored
 from wisecrowd.bench.entries import Portable, code_digest
@@ -21,7 +20,7 @@ from wisecrowd.datasets import Dataset
 from wisecrowd.diagnose.planning import plan
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.em import ConfusionEM
-from wisecrowd.errors import DataWarning, InputError, NotConverged
+from wisecrowd.errors import InputError, unwarned
 from wisecrowd.registry import find
 
 #: Mean accuracy between the first budget and all votes, and up to so many votes for each task.
@@ -239,16 +238,13 @@ class Replay(Portable):
 
 def _first(crowd: Crowd, seed: int) -> Rows:
     """Two votes on each task, at random; the same for every rule."""
-    shuffled = np.random.default_rng(seed).permutation(crowd.n_labels)
-    order = shuffled[counting_order(crowd.task[shuffled], crowd.n_tasks)]
-    return np.sort(order[np.arange(crowd.n_labels) - crowd.offset[crowd.task[order]] < START])
+    order, rank = shuffled_within(crowd.task, crowd.n_tasks, np.random.default_rng(seed))
+    return np.sort(order[rank < START])
 
 
 def _fitted(crowd: Crowd) -> ConfusionEM:
     method: Any = find("dawid-skene")
-    with warnings.catch_warnings():
-        for kind in (NotConverged, DataWarning):
-            warnings.simplefilter("ignore", kind)
+    with unwarned():
         fitted: ConfusionEM = method().fit(crowd)
     return fitted
 

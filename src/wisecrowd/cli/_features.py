@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -63,6 +63,11 @@ def read(path: Path, reading: Reading) -> Features:
         return read_features(located(path), task=reading.task)
     except MissingColumn:
         return read_features(located(path))
+
+
+def beside(given: Features | None, crowd: Crowd) -> tuple[Any, Crowd]:
+    """Features, if there are any, and the crowd, as methods take both."""
+    return (None, crowd) if given is None else given.beside(crowd)
 
 
 def size(given: Features, crowd: Crowd) -> str:

@@ -148,20 +148,28 @@ def _figures(known: pd.Series, fitted: Inference) -> dict[str, Any]:
     if hasattr(fitted, "posterior_"):
         both = align(known, fitted)
         true = both.classes[both.truth]
-        counts = true[~true.isin(fitted.classes_)].value_counts(sort=False)
-        if len(counts):
-            figures["unknown_classes"] = {str(name): int(n) for name, n in counts.items()}
+        if unknown := _unknown(true, fitted.classes_):
+            figures["unknown_classes"] = unknown
     return figures
 
 
-def warn_of_strange_truth(known: pd.Series, crowd: Crowd, path: Path) -> None:
-    """Say if the truth names classes that no vote does, for it will count against every method."""
-    if crowd.classes is None:
+def warn_of_strange_truth(known: pd.Series | None, crowd: Crowd, path: Path | None) -> None:
+    """Say if there is truth that names classes which no vote does, for it will count against every method."""
+    import pandas as pd
+
+    from wisecrowd.vocabulary import same_kind
+
+    if known is None or crowd.classes is None:
         return
-    true = known[known.index.isin(crowd.tasks)]
-    counts = true[~true.isin(crowd.classes)].value_counts(sort=False)
-    if len(counts):
-        warn(_nobody_chose({str(name): int(n) for name, n in counts.items()}, path, crowd.classes))
+    true = known[tasks_of(known, crowd.tasks).isin(crowd.tasks)]
+    if unknown := _unknown(same_kind(pd.Index(true), crowd.classes), crowd.classes):
+        warn(_nobody_chose(unknown, path, crowd.classes))
+
+
+def _unknown(true: pd.Index, classes: pd.Index) -> dict[str, int]:
+    """How many tasks are of which classes that the crowd never had."""
+    counts = true[~true.isin(classes)].value_counts(sort=False)
+    return {str(name): int(n) for name, n in counts.items()}
 
 
 def _nobody_chose(unknown: dict[str, int], score: Path | None, classes: pd.Index) -> str:

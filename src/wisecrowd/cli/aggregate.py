@@ -87,7 +87,7 @@ def aggregate(
         given = None if source is None else feature_files.read(source, reading)
     _check_kind(unfitted, crowd, proba=proba)
     fitting.warn_of_look_alikes(crowd, votes)
-    X, crowd = (None, crowd) if given is None else given.beside(crowd)
+    X, crowd = feature_files.beside(given, crowd)
     with watched(quiet=quiet):
         fitted = unfitted.fit(crowd, X, truth=gold)
     summary = fitting.summary_of(fitted, crowd, gold, known, score)

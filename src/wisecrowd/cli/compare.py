@@ -87,10 +87,9 @@ def compare(
         known = None if truth is None else read_truth(truth, reading, crowd)
         given = None if features is None else feature_files.read(features, reading)
     fitting.warn_of_look_alikes(crowd, votes)
-    if truth is not None and known is not None:
-        fitting.warn_of_strange_truth(known, crowd, truth)
+    fitting.warn_of_strange_truth(known, crowd, truth)
     fitting.warn_of_filled_votes(crowd)
-    X, crowd = (None, crowd) if given is None else given.beside(crowd)
+    X, crowd = feature_files.beside(given, crowd)
     with watched(quiet=quiet):
         found = compared(crowd, method or None, X, truth=known, folds=folds, random_state=seed)
     run: dict[str, Any] = {

@@ -107,7 +107,7 @@ def complete(
         given = None if source is None else feature_files.read(source, reading)
     _check_kind(completer, crowd)
     fitting.warn_of_look_alikes(crowd, votes)
-    X, crowd = (None, crowd) if given is None else given.beside(crowd)
+    X, crowd = feature_files.beside(given, crowd)
 
     found = Found()
     with watched(quiet=quiet):

@@ -61,7 +61,7 @@ def diagnose(
         given = None if features is None else feature_files.read(features, reading)
     fitting.warn_of_look_alikes(crowd, votes)
     fitting.warn_of_filled_votes(crowd)
-    X, crowd = (None, crowd) if given is None else given.beside(crowd)
+    X, crowd = feature_files.beside(given, crowd)
     with watched(quiet=quiet):
         found = diagnosis(crowd, X)
         run: dict[str, Any] = {

@@ -83,9 +83,8 @@ def report(
         seen = None if images is None else read_images(located(images), task=reading.task, image=image_column)
         given = None if features is None else feature_files.read(features, reading)
     fitting.warn_of_look_alikes(crowd, votes)
-    if truth is not None and known is not None:
-        fitting.warn_of_strange_truth(known, crowd, truth)
-    X, crowd = (None, crowd) if given is None else given.beside(crowd)
+    fitting.warn_of_strange_truth(known, crowd, truth)
+    X, crowd = feature_files.beside(given, crowd)
     with watched(quiet=quiet):
         made = build(
             crowd, truth=known, X=X, texts=told, images=seen, title=title or votes.stem, compare=compare,

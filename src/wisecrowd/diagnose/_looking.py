@@ -77,6 +77,18 @@ class Look:
         return self.fitted
 
 
+def alike(crowd: Crowd) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of each vote, how many other votes on its task say the same, and how many others there are.
+
+    >>> same, others = alike(Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0), ("t1", "cy", 1)]))
+    >>> same.tolist(), others.tolist()
+    ([1, 1, 0], [2, 2, 2])
+    """
+    cell = crowd.task.astype(np.int64) * crowd.n_classes + crowd.label
+    same = np.bincount(cell, minlength=crowd.n_tasks * crowd.n_classes)[cell] - 1
+    return same, crowd.labels_per_task[crowd.task] - 1
+
+
 def favourites(crowd: Crowd) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """The label that each worker gives most, and how large a share of their votes it has; NaN without votes.
 

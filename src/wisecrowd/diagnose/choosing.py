@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd import matrices
+from wisecrowd import _rows, matrices
 from wisecrowd.base import Aggregator, Inference, Learner
 from wisecrowd.crowd import Crowd
 from wisecrowd.diagnose._looking import admitted
-from wisecrowd.errors import DataWarning, InputError, NotConverged, UsageError, WisecrowdError
+from wisecrowd.errors import InputError, UsageError, WisecrowdError, unwarned
 from wisecrowd.progress import report
 from wisecrowd.registry import find
 
@@ -158,9 +157,7 @@ def _candidates(methods: Sequence[Any] | None, X: Any) -> dict[str, Inference]:
 
 def _fit(method: Inference, crowd: Crowd, X: Any) -> Inference:
     fresh: Any = method.unfitted()
-    with warnings.catch_warnings():
-        for kind in (NotConverged, DataWarning):  # what is wrong with a crowd is for `examine` to say, once
-            warnings.simplefilter("ignore", kind)
+    with unwarned():  # what is wrong with a crowd is for `examine` to say, once
         if isinstance(fresh, Learner):
             fitted: Inference = fresh.fit(X, crowd)
             return fitted
@@ -173,15 +170,7 @@ def dealt(crowd: Crowd, folds: int, seed: int) -> NDArray[np.intp]:
     >>> sorted(dealt(Crowd.from_triples([("t1", worker, 0) for worker in "abc"]), 3, 0).tolist())
     [0, 1, 2]
     """
-    from wisecrowd._rows import counting_order
-
-    rng = np.random.default_rng(seed)
-    drawn = rng.permutation(crowd.n_labels)
-    order = drawn[counting_order(crowd.task[drawn], crowd.n_tasks)]  # at random within each task
-    first = rng.integers(folds, size=crowd.n_tasks)
-    fold = np.empty(crowd.n_labels, dtype=np.intp)
-    fold[order] = (np.arange(crowd.n_labels) - crowd.offset[crowd.task[order]] + first[crowd.task[order]]) % folds
-    return fold
+    return _rows.dealt(crowd.task, crowd.n_tasks, folds, np.random.default_rng(seed))
 
 
 def foretold(method: Inference, crowd: Crowd, X: Any, fold: NDArray[np.intp], folds: int) -> NDArray[np.float64]:

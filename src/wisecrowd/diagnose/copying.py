@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -14,9 +13,9 @@ from numpy.typing import NDArray
 from wisecrowd import online
 from wisecrowd._alike import MANY, once
 from wisecrowd.crowd import Crowd
-from wisecrowd.diagnose._looking import ONE_BUTTON, favourites
+from wisecrowd.diagnose._looking import ONE_BUTTON, alike, favourites
 from wisecrowd.em import ConfusionEM
-from wisecrowd.errors import DataWarning, NotConverged
+from wisecrowd.errors import unwarned
 
 #: Votes, times classes, that models are fitted to at most while suspects are examined.
 MOST_WORK = 40_000_000
@@ -146,9 +145,7 @@ def _suspects(
     enough = met.data >= min_common
     first, second, common = met.row[enough].astype(np.int64), met.col[enough].astype(np.int64), met.data[enough]
     same = np.asarray((chose @ chose.T).tocsr()[first, second]).ravel()
-    alike = np.bincount(cell, minlength=crowd.n_tasks * crowd.n_classes)[cell] - 1
-    others = crowd.labels_per_task[crowd.task] - 1
-    by_worker = [np.bincount(workers, part, minlength=n_workers) for part in (alike, others)]
+    by_worker = [np.bincount(workers, part, minlength=n_workers) for part in alike(crowd)]
     # What each does with the others: the pair's own meetings do not count.
     with np.errstate(invalid="ignore", divide="ignore"):
         usual = [(by_worker[0][who] - same) / (by_worker[1][who] - common) for who in (first, second)]
@@ -190,9 +187,7 @@ def _met(crowd: Crowd, fitted: ConfusionEM, first: NDArray[np.int64], second: ND
     for away in _left_out(crowd, first, second):
         rest = crowd.take(~np.isin(crowd._worker_codes, away))
         model = fitted.unfitted()
-        with warnings.catch_warnings():
-            for kind in (NotConverged, DataWarning):  # it is a means, and nobody's result
-                warnings.simplefilter("ignore", kind)
+        with unwarned():
             model.fit(rest)
         said = np.log(np.maximum(online.said_by(model, rest), 1e-300))
         answer = np.full(crowd.n_tasks, -1)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd import uncertainty
 from wisecrowd._times import as_stamps
 
 if TYPE_CHECKING:
@@ -59,23 +60,26 @@ def drift(people: WorkerDiagnosis) -> pd.DataFrame:
     return pd.DataFrame({**columns, "since": since.to_numpy()}, index=people.names.rename("worker"))
 
 
+def in_spans(counts: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The span of each vote, where votes are in order of worker and time: worker ``r`` has those from r·`SPANS` on.
+
+    >>> in_spans(np.array([2, 20]))[:6].tolist()
+    [0, 5, 10, 10, 11, 11]
+    """
+    worker = np.repeat(np.arange(len(counts)), counts)
+    place = np.arange(len(worker)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return worker * SPANS + place * SPANS // counts[worker]
+
+
 def _of_busy(
     people: WorkerDiagnosis, order: NDArray[np.intp], who: NDArray[np.intp], counts: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], ...]:
     """p, before, after and since of workers with enough votes, whose rows are in order of worker and time."""
     crowd, n = people.crowd, len(who)
     right = people.others[order, crowd.label[order]]
-    wrong = (1 - right) / (crowd.n_classes - 1)
-    row = np.repeat(np.arange(n), counts)
-    begins = np.repeat(np.cumsum(counts) - counts, counts)
-    span = (np.arange(len(order)) - begins) * SPANS // counts[row]
-    cell = row * SPANS + span
     grid = (np.arange(_GRID) + 0.5) / _GRID
-    evidence = np.empty((n, SPANS, _GRID))  # log-likelihood of a span by accuracy
-    for place, a in enumerate(grid):
-        told = np.log(np.maximum(a * right + (1 - a) * wrong, 1e-12))
-        evidence[..., place] = np.bincount(cell, told, minlength=n * SPANS).reshape(n, SPANS)
-    until = np.cumsum(evidence, axis=1)
+    evidence = uncertainty.by_accuracy(right, crowd.n_classes, grid, in_spans(counts), n * SPANS)
+    until = np.cumsum(evidence.reshape(n, SPANS, _GRID), axis=1)
     whole = until[:, -1]
     known = _of_everybody(whole)
     same = _integrated(whole, known)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from wisecrowd import progress
+from wisecrowd._rows import dealt
 from wisecrowd.diagnose._group_mixture import Groups, Tally, fitted, matrices_of
 from wisecrowd.diagnose._looking import ONE_BUTTON, admitted
 from wisecrowd.diagnose.workers import WorkerDiagnosis
@@ -109,8 +110,11 @@ def worker_groups(
     everything = _Ballots.of(people)
     ballots = everything.only(chosen)
     tried, count = (_NOT_TRIED, n_groups) if n_groups is not None else _how_many(ballots, max_groups, n_init, rng)
-    groups = fitted(ballots.tally(), people.confusion, count, n_init, rng)
-    return _result(people, ballots, everything.tally(), groups, tried)
+    tally = ballots.tally()
+    groups = fitted(tally, people.confusion, count, n_init, rng)
+    matrices = ballots.sharpened(groups, groups.members(tally.worth(groups.strength)))
+    whole = tally if len(chosen) == people.crowd.n_workers else everything.tally()
+    return _result(people, whole, groups, matrices, tried)
 
 
 # ---------------------------------------------------------------------- inside
@@ -199,7 +203,7 @@ class _Ballots:
 
 def _how_many(ballots: _Ballots, max_groups: int, n_init: int, rng: np.random.Generator) -> tuple[pd.DataFrame, int]:
     """How well each number of groups foretells hidden votes, and the smallest that does as well as the best."""
-    fold = _dealt(ballots.worker, ballots.n_workers, rng)
+    fold = dealt(ballots.worker, ballots.n_workers, FOLDS, rng)  # the votes of a worker go to different ones
     parts = [(ballots.take(fold != number).tally(), ballots.take(fold == number)) for number in range(FOLDS)]
     found: list[Numbers] = []
     most, best = max(1, min(max_groups, ballots.n_workers, len(ballots.worker) // VOTES)), 0
@@ -221,25 +225,13 @@ def _how_many(ballots: _Ballots, max_groups: int, n_init: int, rng: np.random.Ge
     return pd.DataFrame(table, index=pd.RangeIndex(1, len(found) + 1, name="n_groups")), enough
 
 
-def _dealt(worker: NDArray[np.intp], n_workers: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """The fold of each vote: the votes of a worker go to different ones."""
-    drawn = rng.permutation(len(worker))
-    order = drawn[np.argsort(worker[drawn], kind="stable")]  # at random within each worker
-    count = np.bincount(worker, minlength=n_workers)
-    first = rng.integers(FOLDS, size=n_workers) - (np.cumsum(count) - count)
-    fold = np.empty(len(worker), dtype=np.intp)
-    fold[order] = (np.arange(len(worker)) + first[worker[order]]) % FOLDS
-    return fold
-
-
 def _result(
-    people: WorkerDiagnosis, ballots: _Ballots, tally: Tally, groups: Groups, tried: pd.DataFrame
+    people: WorkerDiagnosis, tally: Tally, groups: Groups, matrices: Numbers, tried: pd.DataFrame
 ) -> WorkerGroups:
     """Groups that somebody is in, the most accurate first, with everybody in their place."""
     crowd, said = people.crowd, tally.worth(groups.strength)
     busy = crowd.labels_per_worker > 0
     prior = people.model.posterior_[crowd.labels_per_task > 0].mean(axis=0)
-    matrices = ballots.sharpened(groups, groups.members(ballots.tally().worth(groups.strength)))
     accuracy = np.einsum("k,gkk->g", prior, matrices)
     used = np.unique(groups.members(said)[busy].argmax(axis=1))
     order = used[np.argsort(-accuracy[used], kind="stable")]

@@ -241,6 +241,7 @@ def scores_by_epoch(rows: Numbers, targets: Numbers, training: Training, random_
     >>> logits.argmax(axis=1).tolist()
     [0, 1]
     """
+    from scipy.special import softmax
     from threadpoolctl import threadpool_limits
 
     rng = np.random.default_rng(random_state)
@@ -260,7 +261,7 @@ def scores_by_epoch(rows: Numbers, targets: Numbers, training: Training, random_
                 batch = order[begin : begin + size]
                 logits[batch] = network.forward(inputs[batch])
                 # The mean over votes, as if every vote were a row of its own; in expectation, whichever tasks were drawn.
-                slope = (_softmax(logits[batch]) * mass[batch] - targets[batch]) / (len(batch) * mass.mean())
+                slope = (softmax(logits[batch], axis=1) * mass[batch] - targets[batch]) / (len(batch) * mass.mean())
                 network.learn(slope)
         yield logits
 
@@ -312,11 +313,6 @@ class _Network:
             part -= rate * mean / (np.sqrt(square) + TINY)
 
 
-def _softmax(logits: Numbers) -> Numbers:
-    share = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(share / share.sum(axis=1, keepdims=True))
-
-
 def _admitted(crowd: Any, X: Any, margin: str) -> tuple[Crowd, Numbers]:
     """Votes that were cast, and flat rows of features in the order of their tasks."""
     one_of("margin", margin, ("pleiss", "yang"))
@@ -341,12 +337,14 @@ def _of_votes(
     crowd: Any, X: Any, model: ConfusionEM | None, margin: Margin, training: Training, random_state: int
 ) -> tuple[Crowd, Numbers, Numbers]:
     """The votes; of each, the area under its margin and the trust in its worker on its task."""
+    from scipy.special import softmax
+
     votes, rows = _admitted(crowd, X, margin)
     fitted = _fitted(votes, model)
     voted = np.flatnonzero(votes.labels_per_task)
     place = np.cumsum(votes.labels_per_task > 0) - 1
     logits = scores_by_epoch(rows[voted], votes.votes[voted], training, random_state)
-    area, last = areas(map(_softmax, logits), margin)
+    area, last = areas((softmax(each, axis=1) for each in logits), margin)
     task = place[votes.task]
     everybody = np.arange(votes.n_workers)
     right = np.concatenate([

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from wisecrowd import online
 from wisecrowd.diagnose._looking import Look
 from wisecrowd.diagnose.margins import aum, waum
-from wisecrowd.errors import DataWarning, NotConverged
+from wisecrowd.errors import unwarned
 
 #: How probable the likeliest class must be for a task to count as settled.
 SETTLED = 0.9
@@ -73,8 +72,7 @@ class TaskDiagnosis(Look):
             "kind": self.kind,
         }
         if self.X is not None:
-            columns["aum"] = aum(self.crowd, self.X, answers=model.labels_).to_numpy()
-            columns["waum"] = waum(self.crowd, self.X, model=model).to_numpy()
+            columns |= {"aum": self.aum, "waum": self.waum}
         return pd.DataFrame(columns, index=self.crowd.tasks.rename("task"))
 
     @cached_property
@@ -120,6 +118,16 @@ class TaskDiagnosis(Look):
         found[crowd.labels_per_task == 0] = "unlabelled"
         return found
 
+    @cached_property
+    def aum(self) -> NDArray[np.float64]:
+        """How well each task's label goes with its features, which must be there: see `wisecrowd.aum`."""
+        return aum(self.crowd, self.X, answers=self.model.labels_).to_numpy()
+
+    @cached_property
+    def waum(self) -> NDArray[np.float64]:
+        """How well its votes do: see `wisecrowd.waum`."""
+        return waum(self.crowd, self.X, model=self.model).to_numpy()
+
     # ------------------------------------------------------------------ inside
 
     @cached_property
@@ -143,9 +151,7 @@ class TaskDiagnosis(Look):
 
         kind_of_model: Any = find("rasch")
         model = kind_of_model(guessing="chance")
-        with warnings.catch_warnings():
-            for kind in (NotConverged, DataWarning):  # a difficulty to a hundredth is more than anybody needs
-                warnings.simplefilter("ignore", kind)
+        with unwarned():  # a difficulty to a hundredth is more than anybody needs
             table: pd.DataFrame = model.fit(self.crowd).tasks_
         return table
 

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import matrices, uncertainty
-from wisecrowd.diagnose._looking import ONE_BUTTON, Look, favourites
+from wisecrowd.diagnose._looking import ONE_BUTTON, Look, alike, favourites
 from wisecrowd.diagnose.copying import Copies, copies, without_copies
 from wisecrowd.diagnose.drifting import drift
 
@@ -50,7 +50,7 @@ class WorkerDiagnosis(Look):
     def table(self) -> pd.DataFrame:
         """A row for each worker."""
         intervals = uncertainty.worker_intervals(self.model, self.crowd, level=self.level, others=self.unswayed)
-        top, share = favourites(self.crowd)
+        top, share = self._favourites
         names = self.names
         flags, why = self._flags
         changes: dict[str, Any] = (
@@ -76,10 +76,7 @@ class WorkerDiagnosis(Look):
     @cached_property
     def agreement(self) -> NDArray[np.float64]:
         """Share of the other votes on a worker's tasks that say what the worker says; NaN where nobody else voted."""
-        crowd = self.crowd
-        others = crowd.labels_per_task[crowd.task] - 1
-        cell = np.bincount(crowd.task.astype(np.int64) * crowd.n_classes + crowd.label, minlength=crowd.votes.size)
-        same = cell[crowd.task.astype(np.int64) * crowd.n_classes + crowd.label] - 1
+        same, others = alike(self.crowd)
         with np.errstate(invalid="ignore"):
             return self._by_worker(same) / self._by_worker(others)
 
@@ -185,6 +182,10 @@ class WorkerDiagnosis(Look):
         return np.concatenate([figure(self.confusion_of(everybody[part])) for part in parts])
 
     @cached_property
+    def _favourites(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        return favourites(self.crowd)
+
+    @cached_property
     def kinds(self) -> NDArray[np.float64]:
         """Probability that each worker is helpful, a spammer, an adversary: (workers, 3).
 
@@ -203,10 +204,9 @@ class WorkerDiagnosis(Look):
             kinds[:, 0] = 1
             return kinds
         right = self.unswayed[np.arange(crowd.n_labels), crowd.label]
-        wrong = (1 - right) / (n_classes - 1)
         chance = 1 / n_classes
         grid = (np.arange(_GRID) + 0.5) / _GRID
-        coins = np.stack([self._by_worker(np.log(a * right + (1 - a) * wrong)) for a in grid], axis=1)
+        coins = uncertainty.by_accuracy(right, n_classes, grid, crowd._worker_codes, crowd.n_workers)
         counts = np.bincount(crowd.pairs.of_vote, minlength=len(crowd.pairs))[:, None]
         own = self._rows_as(np.full((1, n_classes), 0.5), counts)
         # Who says something else on purpose says much the same each time: rows are drawn toward few labels.
@@ -251,7 +251,7 @@ class WorkerDiagnosis(Look):
 
     @cached_property
     def _flags(self) -> tuple[list[str], list[str]]:
-        counts, (top, share) = self.crowd.labels_per_worker, favourites(self.crowd)
+        counts, (top, share) = self.crowd.labels_per_worker, self._favourites
         names, classes = self.names, self.crowd.classes
         assert classes is not None
         places = {name: place for place, name in enumerate(names)}

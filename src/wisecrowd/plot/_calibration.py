@@ -9,7 +9,6 @@ import pandas as pd
 
 from wisecrowd import metrics
 from wisecrowd._pairing import Aligned, align
-from wisecrowd.errors import UsageError, one_of
 from wisecrowd.plot import _given, _style
 
 if TYPE_CHECKING:
@@ -42,9 +41,7 @@ def calibration(
     ('confidence in the answer', 'answers that are right')
     """
     _style.check_axes(ax)
-    one_of("bins", bins, ("width", "mass"))
-    if n_bins < 1:
-        raise UsageError(f"n_bins must be one or more; got {n_bins}")
+    metrics.check_bins(n_bins, bins)
     tables = {}
     for name, prediction in _given.named(predictions, "prediction").items():
         both = align(truth, prediction, probabilities=True)
@@ -66,9 +63,7 @@ def calibration(
 def _binned(both: Aligned, n_bins: int, bins: str) -> pd.DataFrame:
     """Number of tasks, mean confidence, share that is right and its interval, for each bin that has tasks."""
     confidence, credit = both.posterior.max(axis=1), both.credit
-    shares = np.linspace(0, 1, n_bins + 1)[1:-1]
-    edges = shares if bins == "width" else np.quantile(confidence, shares, method="inverted_cdf")
-    of_bin = np.searchsorted(edges, confidence, side="left")
+    of_bin = metrics.of_bins(confidence, n_bins, bins)
     n = np.bincount(of_bin)
     n, here = n[n > 0], np.flatnonzero(n)
     sure, right = (np.bincount(of_bin, values)[here] / n for values in (confidence, credit))

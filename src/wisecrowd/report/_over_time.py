@@ -9,7 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.diagnose import Diagnosis
-from wisecrowd.diagnose.drifting import ENOUGH, SPANS
+from wisecrowd.diagnose._looking import alike
+from wisecrowd.diagnose.drifting import ENOUGH, SPANS, in_spans
 from wisecrowd.report import _words as words
 
 #: Bars that can be read at most; the spans of time that they can stand for, of which the finest that fits is taken; and how
@@ -94,9 +95,8 @@ def courses(found: Diagnosis, place: NDArray[np.intp]) -> list[dict[str, Any] | 
     rows, times, mine = rows[order], times[order], mine[order]
     counts = np.bincount(mine, minlength=len(place))
     begins = np.cumsum(counts) - counts
-    span = (np.arange(len(rows)) - begins[mine]) * SPANS // counts[mine]
     right = found.of_workers.others[rows, found.crowd.label[rows]]
-    cell = mine * SPANS + span
+    cell = in_spans(counts)
     size = np.bincount(cell, minlength=len(place) * SPANS)
     with np.errstate(invalid="ignore"):
         mean = (np.bincount(cell, right, minlength=len(size)) / size).reshape(-1, SPANS)
@@ -139,12 +139,9 @@ def _timed(found: Diagnosis) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
 
 def _agreement(found: Diagnosis, rows: NDArray[np.intp], part: NDArray[np.intp], n_parts: int) -> NDArray[np.float64]:
     """For each part of the votes, the share of the other votes on their tasks that say the same."""
-    crowd = found.crowd
-    cell = crowd.task.astype(np.int64) * crowd.n_classes + crowd.label
-    same = np.bincount(cell, minlength=crowd.n_tasks * crowd.n_classes)[cell[rows]] - 1
-    others = crowd.labels_per_task[crowd.task[rows]] - 1
+    same, others = (np.bincount(part, values[rows], minlength=n_parts) for values in alike(found.crowd))
     with np.errstate(invalid="ignore"):
-        return np.bincount(part, same, minlength=n_parts) / np.bincount(part, others, minlength=n_parts)
+        return same / others
 
 
 def _count(ends: pd.DatetimeIndex, unit: str) -> int:
