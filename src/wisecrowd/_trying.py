@@ -74,7 +74,7 @@ def new_names(index: pd.Index | None, seed: int) -> dict[Any, str]:
     return {name: f"n{place:04d}" for name, place in zip(index, order, strict=True)}
 
 
-def near(found: Any, wanted: Any, what: str) -> None:
+def near(found: Any, wanted: Any, what: str, most: float = NEAR) -> None:
     """Raise if an answer differs by more than the order of sums explains.
 
     >>> near(np.ones(2), np.zeros(2), "nothing")
@@ -82,8 +82,9 @@ def near(found: Any, wanted: Any, what: str) -> None:
         ...
     AssertionError: nothing changed an answer by up to 1...
     """
-    gap = np.abs(np.asarray(found) - np.asarray(wanted)).max(initial=0)
-    assert gap <= NEAR, f"{what} changed an answer by up to {gap:.3g}"
+    gap = np.abs(np.asarray(found, dtype=np.float64) - np.asarray(wanted, dtype=np.float64))
+    gap = np.where(np.isnan(gap), 0, gap).max(initial=0) if np.array_equal(np.isnan(found), np.isnan(wanted)) else np.nan
+    assert gap <= most, f"{what} changed an answer by up to {gap:.3g}"
 
 
 def copies_of(method: M, fitted: M) -> list[M]:

@@ -14,7 +14,7 @@ from wisecrowd.errors import InputError, some
 from wisecrowd.vocabulary import same_kind
 
 
-def truth_series(truth: Any, crowd: Crowd | None = None) -> pd.Series:
+def truth_series(truth: Any, crowd: Any = None) -> pd.Series:
     """Truth in any usual form as a Series by task: Series, mapping, table with task and label, or array in task order.
 
     >>> truth_series({"t1": "cat"}).to_dict()

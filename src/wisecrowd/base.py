@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -15,8 +17,13 @@ from numpy.typing import NDArray
 from wisecrowd import kernels
 from wisecrowd.align import as_numbers, encode_truth, feature_rows, in_task_order
 from wisecrowd.crowd import Crowd, Pairs
+from wisecrowd.engines import clamp_by_shard
+from wisecrowd.engines.base import Engine, Work
 from wisecrowd.errors import DataWarning, InputError, NotConverged, UsageError, some
+from wisecrowd.method import AnyCrowd as AnyCrowd
 from wisecrowd.method import Method as Method
+from wisecrowd.shards import ShardedCrowd
+from wisecrowd.streaming import Answers, write_answers
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -31,6 +38,8 @@ class Inference(Method):
 
     After ``fit``: ``posterior_`` (tasks x classes), ``labels_`` (Series by task), ``proba_`` (the posterior as a table),
     ``workers_`` (table by worker), ``confusion_`` (workers x true x said), ``trace_``, ``n_iter_``, ``converged_``.
+    What was inferred of a crowd in shards is not kept but inferred again where it is asked for: ``answers()`` gives it
+    shard by shard, whatever the size.
 
     >>> from wisecrowd import MajorityVote
     >>> issubclass(MajorityVote, Inference)
@@ -42,11 +51,14 @@ class Inference(Method):
     #: Advice for whoever's fit ended at its iteration limit.
     if_unsettled: ClassVar[str] = "raise max_iter, or tol if this is good enough"
 
-    def _begin(self, votes: Crowd) -> None:
+    def _begin(self, votes: AnyCrowd) -> None:
         """Keep the vocabularies, over which everything that is learnt is indexed."""
         self.classes_ = pd.Index([]) if votes.classes is None else votes.classes
-        self.task_index_ = votes.tasks
         self.worker_index_ = votes.workers
+        for name in ("_unread", "task_index_", "posterior_"):  # of a fit before this one
+            vars(self).pop(name, None)
+        if isinstance(votes, Crowd):
+            self.task_index_ = votes.tasks
 
     def _end(self, begun: float) -> None:
         """Note the time, and warn of an iteration that was cut short."""
@@ -59,17 +71,69 @@ class Inference(Method):
                 stacklevel=3,
             )
 
-    def _known(self, truth: Any, crowd: Crowd) -> NDArray[Any]:
+    def _known(self, truth: Any, crowd: AnyCrowd) -> Any:
         """What is known of each task's truth, in the form that `_fit` wants."""
-        return encode_truth(truth, crowd)
+        return encode_truth(truth, crowd) if isinstance(crowd, Crowd) else clamp_by_shard(truth, crowd)
 
-    def _learn(self, crowd: Crowd, posterior: NDArray[Any], tally: NDArray[Any] | None = None) -> None:
+    def _learn(self, crowd: Any, posterior: Any, tally: NDArray[Any] | None = None) -> None:
         """Keep what was inferred; the tally of posteriors by (worker, label) follows from it unless given."""
-        self.posterior_ = posterior
+        if posterior is not None:
+            self.posterior_ = posterior
         self.n_labels_ = crowd.n_labels
         pairs = crowd.pairs
         self.pair_worker_, self.pair_label_ = pairs.worker, pairs.label
         self.tally_ = kernels.tally(crowd.layout, posterior) if tally is None else tally
+
+    def _learn_from(self, engine: Engine, tally: NDArray[Any], answer: Work, *shared: Any) -> None:
+        """Keep what was inferred, of a crowd in shards without the posterior; ``answer`` gives that of a piece."""
+        if isinstance(engine.crowd, ShardedCrowd):
+            self._unread = Answers(engine.crowd, engine.clamp, answer, shared)
+            self._learn(engine.crowd, None, tally)
+            return
+        parts = list(engine.each(answer, *shared))
+        self._learn(engine.crowd, parts[0] if len(parts) == 1 else np.concatenate(parts), tally)
+
+    if not TYPE_CHECKING:  # which would take any name for known
+
+        def __getattr__(self, name: str) -> Any:
+            # Only what is not there comes here: of a crowd in shards, what would fill memory.
+            if name in ("posterior_", "task_index_") and "_unread" in vars(self):
+                return self._unread.posterior() if name == "posterior_" else self._unread.crowd.tasks
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _class_shares(self) -> NDArray[np.float64]:
+        """The mean of the posterior over all tasks."""
+        if "_unread" not in vars(self):
+            return self.posterior_.mean(axis=0)
+        return sum(part.sum(axis=0) for _, part in self._unread) / self._unread.crowd.n_tasks
+
+    def answers(self) -> Iterator[pd.DataFrame]:
+        """The posterior as tables of tasks x classes, one for each shard of the crowd; of a crowd in memory, one.
+
+        >>> from wisecrowd import Crowd, MajorityVote
+        >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "bob", "dog")])
+        >>> [len(table) for table in MajorityVote().fit(crowd).answers()]
+        [2]
+        """
+        self._learnt("tally_")
+        if "_unread" not in vars(self):
+            yield self.proba_
+            return
+        for tasks, posterior in self._unread:
+            yield pd.DataFrame(posterior, index=tasks.rename("task"), columns=self.classes_.rename("class"))
+
+    def write_labels(self, path: str | os.PathLike[str], *, proba: bool = False) -> None:
+        """Write task, label and confidence to a Parquet file, shard by shard; with ``proba``, every class's probability.
+
+        >>> import tempfile
+        >>> from wisecrowd import Crowd, MajorityVote
+        >>> fitted = MajorityVote().fit(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "bob", "dog")]))
+        >>> place = tempfile.mkdtemp() + "/labels.parquet"
+        >>> fitted.write_labels(place)
+        >>> pd.read_parquet(place).to_dict("records")[0]
+        {'task': 't1', 'label': 'cat', 'confidence': 1.0}
+        """
+        write_answers(self.answers(), path, proba=proba)
 
     # ------------------------------------------------------------------ what was learnt, for people
 
@@ -88,7 +152,7 @@ class Inference(Method):
     @property
     def workers_(self) -> pd.DataFrame:
         """What was learnt of each worker: number of labels, accuracy, and what the method adds."""
-        self._learnt("posterior_")
+        self._learnt("n_labels_")
         if self.worker_index_ is None:
             raise UsageError("this crowd had no worker ids, so nothing is known of single workers")
         index = self.worker_index_.rename("worker")
@@ -170,6 +234,8 @@ class Aggregator(Inference):
 
     #: Whether ``fit`` takes task features.
     uses_features: ClassVar[bool] = False
+    #: Whether it takes a crowd in shards: all it wants of the votes adds up over tasks.
+    streams: ClassVar[bool] = False
 
     def fit(self, crowd: Any, X: Any = None, *, truth: Any = None, start: Any = None) -> Self:
         """Infer the truth of every task.
@@ -180,7 +246,7 @@ class Aggregator(Inference):
         """
         begun = time.perf_counter()
         self._check_types()
-        votes = self._admit(crowd)
+        votes = self._admit(crowd, shards=self.streams)
         if X is not None and not self.uses_features:
             raise UsageError(f"{type(self).__name__} does not look at features; leave X out")
         self._begin(votes)
@@ -189,8 +255,8 @@ class Aggregator(Inference):
         return self
 
     @abstractmethod
-    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
-        """Do the work and call `_learn`."""
+    def _fit(self, crowd: Any, clamp: Any, *, X: Any, start: Any) -> None:
+        """Do the work and call `_learn`. The crowd is a `Crowd`, or a `ShardedCrowd` too if the method streams."""
 
     def fit_predict(self, crowd: Any, X: Any = None, **options: Any) -> pd.Series:
         """Fit, and give the labels by task."""

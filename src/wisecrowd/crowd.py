@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from wisecrowd.errors import UsageError, one_of, some
 
 if TYPE_CHECKING:
     from wisecrowd.kernels import Layout
+    from wisecrowd.shards import ShardedCrowd
 
 __all__ = ["Crowd", "Pairs", "as_table"]
 
@@ -275,6 +277,34 @@ class Crowd(Buildable, Divisible):
         if self._time is not None:
             columns["time"] = as_stamps(self._time).to_pandas()
         return pd.DataFrame(columns)
+
+    def to_shards(self, folder: str | os.PathLike[str], *, votes_per_shard: int | None = None) -> ShardedCrowd:
+        """Write the votes as a folder of shards, which methods work on one at a time; times and marks are left out.
+
+        ``wisecrowd shard`` makes such a folder from files that are larger than memory.
+
+        >>> import tempfile
+        >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")])
+        >>> crowd.to_shards(tempfile.mkdtemp() + "/crowd", votes_per_shard=1)
+        ShardedCrowd(2 labels: 2 tasks x 1 workers, 2 classes, in 2 shards)
+        """
+        from wisecrowd.shards import VOTES_PER_SHARD, to_shards
+
+        return to_shards(self, folder, VOTES_PER_SHARD if votes_per_shard is None else votes_per_shard)
+
+    @staticmethod
+    def open(folder: str | os.PathLike[str]) -> ShardedCrowd:
+        """Open a folder of shards, whatever its size: only what is looked at is read.
+
+        >>> import tempfile
+        >>> place = tempfile.mkdtemp() + "/crowd"
+        >>> _ = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")]).to_shards(place)
+        >>> Crowd.open(place).n_labels
+        2
+        """
+        from wisecrowd.shards import open_shards
+
+        return open_shards(folder)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """The votes table; it lets scikit-learn's splitters see a target of ``n_tasks`` rows."""

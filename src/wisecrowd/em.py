@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, ClassVar, Literal, Self
@@ -14,13 +15,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import online, progress
-from wisecrowd.base import Aggregator
+from wisecrowd.base import Aggregator, AnyCrowd
 from wisecrowd.crowd import Crowd, Pairs
-from wisecrowd.engines.local import LocalEngine
+from wisecrowd.engines import base as work
+from wisecrowd.engines import engine_for
+from wisecrowd.engines.base import Engine, Piece
 from wisecrowd.errors import DataWarning, InputError, UsageError
-from wisecrowd.iteration import Run, Statistics, iterate
+from wisecrowd.iteration import Run, Statistics, Watch, best_of, iterate
 from wisecrowd.kernels import COMPILED_FROM, Expectation
 from wisecrowd.posteriors import clamped, class_prior, given_posterior, vote_shares
+from wisecrowd.resuming import Standing, likeness
 
 #: Tables larger than this (in cells) are kept in single precision and not extrapolated: they are what fills memory.
 LARGE_TABLE = 2**25
@@ -53,8 +57,15 @@ class ConfusionEM(Aggregator):
     )
     random_state: int = field(default=0, metadata={"help": "seed of the perturbed starts"})
     n_jobs: int = field(default=1, metadata={"help": "threads"})
+    engine: str = field(
+        default="local", metadata={"help": "where sums are taken: 'local', 'ray', or 'ray:ADDRESS' of a cluster"}
+    )
+    checkpoint: str | None = field(
+        default=None, metadata={"help": "file to keep a long fit in: one that was interrupted goes on from it"}
+    )
     verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
 
+    streams: ClassVar[bool] = True
     #: Hard assignments and variational bounds have their own objective; exact EM never lowers this one.
     monotone: ClassVar[bool] = True
 
@@ -72,7 +83,7 @@ class ConfusionEM(Aggregator):
         """Logarithm of the prior density of the class prior that follows from the posteriors, up to a constant."""
         return 0.0
 
-    def _expect(self, engine: LocalEngine, prior: NDArray[np.float64], said: NDArray[Any]) -> Expectation:
+    def _expect(self, engine: Engine, prior: NDArray[np.float64], said: NDArray[Any]) -> Expectation:
         """The E-step: the posteriors that follow from the parameters, added up."""
         return engine.expect(prior, said)
 
@@ -97,23 +108,34 @@ class ConfusionEM(Aggregator):
         """What `_said_again` follows from; the tally of classes unless the model splits them."""
         return self._learnt("tally_")
 
-    def _engine(self, crowd: Crowd, clamp: NDArray[np.int32] | None) -> LocalEngine:
+    def _engine(self, crowd: AnyCrowd, truth: Any) -> Engine:
         """Where the sums are taken. Several starts share the price of loading the compiled kernels."""
         much = self.n_init * crowd.n_labels * crowd.n_classes >= COMPILED_FROM
-        return LocalEngine(crowd, clamp, self.n_jobs, True if much and find_spec("numba") else None)
+        compiled = True if much and find_spec("numba") else None
+        return engine_for(self.engine, crowd, truth, n_jobs=self.n_jobs, compiled=compiled)
 
-    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
+    def _fit(self, crowd: AnyCrowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         self._check()
-        if crowd.labels_per_task.max() < 2 and clamp is None:
+        if isinstance(crowd, Crowd) and crowd.labels_per_task.max() < 2 and clamp is None:
             warnings.warn(
                 f"no task has two votes, so that nothing tells the workers apart and {type(self).__name__} may put every "
                 "task into one class; use majority-vote, or get a second vote on some tasks",
                 DataWarning,
                 stacklevel=3,
             )
-        engine = self._engine(crowd, clamp)
-        with progress.shown(self.verbose):
-            self._run(engine, crowd, start)
+        with progress.shown(self.verbose), closing(self._engine(crowd, clamp)) as engine:
+            self._run(engine, start)
+
+    def _standing(self, crowd: AnyCrowd, clamp: Any, start: Any) -> Standing:
+        """Where this fit is kept while it runs: it may go on with other threads, elsewhere, or for longer."""
+        if self.checkpoint is None:
+            return Standing(None, {})
+        aside = ("checkpoint", "engine", "max_iter", "n_jobs", "verbose")
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in aside}
+        known = start.tally_ if isinstance(start, Aggregator) else start
+        belongs = {"method": self.name, "parameters": repr(parameters), "votes": crowd.digest,
+                   "truth and start": likeness(clamp, known)}  # fmt: skip
+        return Standing(self.checkpoint, belongs)
 
     def _check(self) -> None:
         if self.max_iter < 1 or self.n_init < 1:
@@ -121,7 +143,8 @@ class ConfusionEM(Aggregator):
         if self.smoothing < 0 or self.diagonal < 0:
             raise UsageError(f"smoothing and diagonal must not be negative; got {self.smoothing} and {self.diagonal}")
 
-    def _run(self, engine: LocalEngine, crowd: Crowd, start: Any) -> None:
+    def _run(self, engine: Engine, start: Any) -> None:
+        crowd = engine.crowd
         pairs = crowd.pairs
         large = len(pairs) * crowd.n_classes > LARGE_TABLE
 
@@ -134,45 +157,57 @@ class ConfusionEM(Aggregator):
             penalty = self._penalty(statistics.tally, pairs) + self._class_penalty(statistics.classes)
             return self._statistics(found, said, statistics, pairs), found.log_likelihood + penalty
 
-        best: Run | None = None
-        restarts: list[tuple[float, int, bool]] = []
-        for first in self._starts(engine, crowd, start, np.float32 if large else np.float64):
-            run = iterate(
+        def go(first: Statistics, before: Sequence[float], watch: Watch) -> Run:
+            return iterate(
                 step, first, max_iter=self.max_iter, tol=self.tol, monotone=self.monotone, what=type(self).__name__,
-                accelerate=self.accelerate and first.tally.size <= LARGE_TABLE,
+                accelerate=self.accelerate and first.tally.size <= LARGE_TABLE, before=before, watch=watch,
             )  # fmt: skip
-            restarts.append((run.trace[-1], len(run.trace), run.converged))
-            # Of starts that ended on one top the first is kept, for which came nearest is chance.
-            if best is None or run.trace[-1] - best.trace[-1] > 10 * self.tol * abs(best.trace[-1]):
-                best = run
-        assert best is not None
+
+        starts = self._starts(engine, start, np.float32 if large else np.float64)
+        best, restarts = best_of(starts, go, tol=self.tol, standing=self._standing(crowd, engine.clamp, start))
         prior, said = parameters(best.statistics)
         self.e_step_prior_, self.prior_ = prior, self._fold(prior) / prior.sum()
         self.trace_, self.n_iter_, self.converged_ = np.asarray(best.trace), len(best.trace), best.converged
         self.restarts_ = pd.DataFrame(restarts, columns=["objective", "n_iter", "converged"])
-        self._learn(crowd, self._fold(engine.posterior(prior, said)), best.statistics.tally)
+        self._learn_from(engine, best.statistics.tally, self._answer, prior, said)
 
-    def _starts(self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type) -> Iterator[Statistics]:
+    def _answer(self, piece: Piece, prior: NDArray[np.float64], said: NDArray[Any]) -> NDArray[Any]:
+        """Work: the posterior of a piece's tasks."""
+        return self._fold(work.posterior(piece, prior, said))
+
+    def _starts(self, engine: Engine, start: Any, dtype: type) -> Iterator[Statistics]:
         """Statistics to start from: of the vote shares, of a given posterior, or of what is known of the workers."""
         if isinstance(start, Aggregator):
-            yield Statistics(*self._carried_over(start, crowd))
+            yield Statistics(*self._carried_over(start, engine.crowd))
             return
-        voted = crowd.labels_per_task > 0
-        for posterior in self._start_posteriors(engine, crowd, start, dtype):
-            yield Statistics(posterior[voted].sum(axis=0, dtype=np.float64), engine.tally(posterior))
-
-    def _start_posteriors(self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type) -> Iterator[NDArray[Any]]:
-        """Posteriors to start from: the vote shares first, then perturbed ones; or the one that was given."""
-        rng = np.random.default_rng(self.random_state)
         for attempt in range(1 if start is not None else self.n_init):
-            posterior = vote_shares(crowd, dtype) if start is None else given_posterior(start, crowd)
-            if attempt:
-                posterior = posterior + 1 / crowd.n_classes
-                posterior *= rng.exponential(size=posterior.shape)
-                posterior /= posterior.sum(axis=1, keepdims=True)
-            yield clamped(posterior, engine.clamp)
+            yield Statistics(*engine.total(self._first_sums, start, dtype, attempt))
 
-    def _carried_over(self, known: Aggregator, crowd: Crowd) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    def _first_sums(self, piece: Piece, start: Any, dtype: type, attempt: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Work: the posteriors that an attempt starts from, by class, and by pair and class."""
+        posterior = self._start_posterior(piece, start, dtype, attempt)
+        voted = piece.crowd.labels_per_task > 0
+        return posterior[voted].sum(axis=0, dtype=np.float64), work.tally(piece, posterior)
+
+    def _start_posterior(self, piece: Piece, start: Any, dtype: type, attempt: int) -> NDArray[Any]:
+        """A posterior to start from: the vote shares at first, perturbed in further attempts; or the one that was given."""
+        crowd = piece.crowd
+        posterior = vote_shares(crowd, dtype) if start is None else given_posterior(start, crowd)
+        if attempt:
+            if piece.of > 1:
+                raise UsageError(
+                    f"n_init={self.n_init} perturbs the posterior of all tasks together, which are in {piece.of:,} pieces "
+                    "here; leave n_init at 1, or fit a crowd in memory"
+                )
+            rng = np.random.default_rng(self.random_state)
+            posterior = posterior + 1 / crowd.n_classes
+            for _ in range(attempt):  # each attempt has the draws after those of the attempt before
+                noise = rng.exponential(size=posterior.shape)
+            posterior *= noise
+            posterior /= posterior.sum(axis=1, keepdims=True)
+        return clamped(posterior, piece.clamp)
+
+    def _carried_over(self, known: Aggregator, crowd: AnyCrowd) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """The tally that another fit left for the same workers and labels; strangers start without a history."""
         if known.worker_index_ is None or crowd.workers is None or crowd.classes is None:
             raise InputError("worker knowledge carries over only between crowds with worker ids")

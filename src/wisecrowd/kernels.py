@@ -133,13 +133,15 @@ def expect(
     posterior: bool = False,
     compiled: bool | None = None,
     n_jobs: int = 1,
+    into: Expectation | None = None,
 ) -> Expectation:
     """Take both sums: the evidence for every task's classes, and the tally of the posteriors that follow.
 
     ``prior`` (n_classes,) and ``said`` (n_pairs, n_classes) are not negative and need not be normalised; a zero counts
     as `LEAST`. ``said`` of float32 gives a tally and a posterior of float32. ``clamp`` (n_tasks,) holds the class of
     tasks whose truth is known and -1 for the others. ``compiled`` chooses the form, None by the size of the work.
-    ``n_jobs`` threads share the tasks in the compiled form; -1 means all cores.
+    ``n_jobs`` threads share the tasks in the compiled form; -1 means all cores. ``into`` holds the sums of other tasks,
+    to which these are added, its tally in place.
 
     >>> layout = Layout(np.array([0, 2, 3]), np.array([0, 1, 1], dtype=np.int32), None, 2)
     >>> sums = expect(layout, np.array([0.5, 0.5]), np.array([[0.9, 0.2], [0.8, 0.4]]))
@@ -162,9 +164,11 @@ def expect(
     if kernel is None:
         found = _reference_expect(layout, prior, said, clamp, keep=posterior)
     else:
-        found = _compiled_expect(kernel, layout, prior, said, clamp, keep=posterior, n_jobs=n_jobs)
+        tally = None if into is None or into.tally.dtype != said.dtype else into.tally
+        found = _compiled_expect(kernel, layout, prior, said, clamp, keep=posterior, n_jobs=n_jobs, tally=tally)
     scale = float(np.log(prior_sum) * np.count_nonzero(layout.voted) + np.log(said_peak) * layout.total)
-    return found._replace(log_likelihood=found.log_likelihood + scale)
+    found = found._replace(log_likelihood=found.log_likelihood + scale)
+    return found if into is None else _added(into, found)
 
 
 def posterior(
@@ -202,6 +206,17 @@ def tally(layout: Layout, posterior: NDArray[Any], *, compiled: bool | None = No
     if kernel is None:
         return _reference_tally(layout, posterior)
     return _compiled_tally(kernel, layout, posterior, n_jobs)
+
+
+def threads(n_jobs: int) -> int:
+    """How many threads a number of jobs means; −1 is all cores.
+
+    >>> threads(2), threads(-1) >= 1
+    (2, True)
+    """
+    if n_jobs == 0:
+        raise UsageError("n_jobs must be a number of threads, or -1 for all cores; got 0")
+    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
 
 
 def _reference_expect(
@@ -297,22 +312,25 @@ def _compiled_expect(
     *,
     keep: bool,
     n_jobs: int,
+    tally: NDArray[Any] | None,
 ) -> Expectation:
     n_classes, table = len(prior), np.ascontiguousarray(said)
     if layout.weight is not None:
         prior, table = _log(prior), _log(table)
     known = None if clamp is None else np.ascontiguousarray(clamp, dtype=np.int32)
     posterior = np.empty((layout.n_tasks if keep else 0, n_classes), dtype=said.dtype)
-    votes = _votes(layout)
+    votes, alone = _votes(layout), threads(n_jobs) == 1
 
     def work(tasks: slice) -> tuple[float, NDArray[np.float64], NDArray[Any]]:
-        classes, tally, scratch = _apart(n_classes), np.zeros_like(table), _apart(n_classes)
+        classes, scratch = _apart(n_classes), _apart(n_classes)
+        # A table over all workers costs as much to make as many votes to count.
+        sums = tally if tally is not None and alone else np.zeros_like(table)
         mine = None if known is None else known[tasks]
         log_likelihood = kernel(
             tasks.stop - tasks.start, n_classes, votes.offset[tasks.start :], votes.pair, votes.weight,
-            prior, table, mine, classes, tally, posterior[tasks], int(keep), scratch,
+            prior, table, mine, classes, sums, posterior[tasks], int(keep), scratch,
         )  # fmt: skip
-        return log_likelihood, classes, tally
+        return log_likelihood, classes, sums
 
     values, classes, tallies = zip(*_in_threads(work, layout, n_jobs), strict=True)
     return Expectation(sum(values), _add(classes), _add(tallies), posterior if keep else None)
@@ -339,21 +357,25 @@ def _votes(layout: Layout) -> Layout:
 
 def _in_threads(work: Callable[[slice], Result], layout: Layout, n_jobs: int) -> list[Result]:
     """Give every thread consecutive tasks with as many votes as the others have; results in the order of tasks."""
-    if n_jobs == 0:
-        raise UsageError("n_jobs must be a number of threads, or -1 for all cores; got 0")
-    n_jobs = n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+    n_jobs = threads(n_jobs)
     if n_jobs == 1:
         return [work(slice(0, layout.n_tasks))]
     ends = np.linspace(layout.offset[0], layout.offset[-1], n_jobs + 1)[1:-1]
     cuts = [0, *np.searchsorted(layout.offset, ends).tolist(), layout.n_tasks]
-    with ThreadPoolExecutor(n_jobs) as threads:
-        return list(threads.map(work, map(slice, cuts[:-1], cuts[1:])))
+    with ThreadPoolExecutor(n_jobs) as pool:
+        return list(pool.map(work, map(slice, cuts[:-1], cuts[1:])))
 
 
 def _apart(n: int) -> NDArray[np.float64]:
     """Zeros that share no cache line with anything: threads that write to one line in turns wait for each other."""
     margin = 16  # numbers in two lines, which some processors fetch together
     return np.zeros(n + 2 * margin)[margin : margin + n]
+
+
+def _added(into: Expectation, found: Expectation) -> Expectation:
+    """Both sums; a tally that was added to already is the same one."""
+    tally = found.tally if found.tally is into.tally else _add([into.tally, found.tally])
+    return Expectation(into.log_likelihood + found.log_likelihood, into.classes + found.classes, tally, found.posterior)
 
 
 def _add(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import random
 import sys
+import tempfile
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -22,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from wisecrowd._trying import copies_of, features_of, near, new_names, odd_crowds, rebuilt
-from wisecrowd.base import Aggregator, Learner
+from wisecrowd.base import Aggregator, AnyCrowd, Learner
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import WisecrowdError, unwarned
 
@@ -67,7 +68,7 @@ def laws_of(method: AnyMethod | type[AnyMethod]) -> dict[str, Law]:
     return LAWS | LEARNER_LAWS if issubclass(kind, Learner) else dict(LAWS)
 
 
-def _fit(method: AnyMethod, crowd: Crowd, X: pd.DataFrame | None = None, **options: Any) -> Any:
+def _fit(method: AnyMethod, crowd: AnyCrowd, X: pd.DataFrame | None = None, **options: Any) -> Any:
     with unwarned():  # laws hold wherever an iteration stops
         fresh = copy.deepcopy(method)
         given = features_of(crowd.tasks) if X is None else X
@@ -229,6 +230,23 @@ def _the_objective_never_falls(method: AnyMethod, crowd: Crowd) -> None:
     trace = getattr(fitted, "trace_", None)
     if trace is not None and getattr(method, "monotone", True):
         assert (np.diff(trace) >= -1e-8 * (1 + np.abs(trace[1:]))).all(), "the objective fell"
+
+
+@law
+def _pieces_change_nothing(method: AnyMethod, crowd: Crowd) -> None:
+    """Votes in shards on disk, however many, and on any engine, give what they give in memory, to 1e-9."""
+    if not (isinstance(method, Aggregator) and method.streams):
+        return
+    known = {crowd.tasks[0]: crowd.classes[-1]}  # type: ignore[index]  # categorical
+    with tempfile.TemporaryDirectory() as folder:
+        shards = crowd.to_shards(f"{folder}/crowd", votes_per_shard=crowd.n_labels // 4 + 1)
+        for truth in (None, known):
+            wanted = _fit(copy.deepcopy(method).set_params(engine="local"), crowd, truth=truth)
+            near(_fit(method, crowd, truth=truth).posterior_, wanted.posterior_, "the engine", most=1e-9)
+            found = _fit(method, shards, truth=truth)
+            near(found.posterior_, wanted.posterior_, "being in shards", most=1e-9)
+            near(found.workers_, wanted.workers_, "being in shards", most=1e-9)
+            assert found.labels_.index.equals(crowd.tasks), "labels_ is not by task"
 
 
 @law

@@ -15,9 +15,13 @@ from numpy.typing import NDArray
 
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import InputError, UsageError, did_you_mean
+from wisecrowd.shards import ShardedCrowd
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
+
+#: Votes in memory, or in shards on disk.
+AnyCrowd = Crowd | ShardedCrowd
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -121,6 +125,11 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
     def _as_crowd(self, crowd: Any) -> Crowd:
         if isinstance(crowd, Crowd):
             return crowd
+        if isinstance(crowd, ShardedCrowd):
+            raise UsageError(
+                f"{type(self).__name__} wants the votes in memory here, and this crowd is in shards; load them if they fit "
+                "(crowd.load()), or fit a method that streams: dawid-skene, one-coin, …"
+            )
         build = Crowd.from_triples if isinstance(crowd, list | tuple) else Crowd.from_frame
         return build(crowd, numeric=bool(self.numeric))
 
@@ -138,9 +147,9 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
             if not isinstance(value, kinds) or (field.name == "tol" and value != value):  # NaN differs from itself
                 raise UsageError(f"{field.name} of {type(self).__name__} must be {words}; got {value!r}")
 
-    def _admit(self, crowd: Any) -> Crowd:
-        """Let a crowd in, or say at the door why not."""
-        votes = self._as_crowd(crowd)
+    def _admit(self, crowd: Any, *, shards: bool = False) -> Any:
+        """Let a crowd in, or say at the door why not; one in shards only where it is welcome."""
+        votes = crowd if shards and isinstance(crowd, ShardedCrowd) else self._as_crowd(crowd)
         title = type(self).__name__
         if votes.is_numeric and self.numeric is False:
             raise InputError(

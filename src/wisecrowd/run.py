@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from wisecrowd import __version__
-from wisecrowd.crowd import Crowd
-from wisecrowd.method import Method
+from wisecrowd.method import AnyCrowd, Method
 
 _VERSIONS_OF = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "numba", "torch")
 
 
-def record(method: Method, crowd: Crowd, **extra: Any) -> dict[str, Any]:
+def record(method: Method, crowd: AnyCrowd, **extra: Any) -> dict[str, Any]:
     """Method, parameters, seed, versions, input digest, time and convergence, ready for JSON.
 
     >>> from wisecrowd import Crowd, MajorityVote
@@ -40,9 +39,10 @@ def record(method: Method, crowd: Crowd, **extra: Any) -> dict[str, Any]:
     }
 
 
-def surroundings(crowd: Crowd) -> dict[str, Any]:
+def surroundings(crowd: AnyCrowd) -> dict[str, Any]:
     """What was read, with what versions, and when, ready for JSON.
 
+    >>> from wisecrowd import Crowd
     >>> surroundings(Crowd.from_triples([("t1", "ann", "cat")]))["input"]["labels"]
     1
     """

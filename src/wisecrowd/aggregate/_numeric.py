@@ -181,7 +181,7 @@ class NumericAggregator(Aggregator):
                 raise InputError(f"numbers must be finite and below {LARGEST:g} in size; drop or rescale the others")
         return super().fit(votes, X, truth=truth, start=start)
 
-    def _known(self, truth: Any, crowd: Crowd) -> NDArray[Any]:
+    def _known(self, truth: Any, crowd: Any) -> Any:
         return known_numbers(truth, crowd) if crowd.is_numeric else super()._known(truth, crowd)
 
     def _fit(self, crowd: Crowd, clamp: NDArray[Any] | None, *, X: Any, start: Any) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import permutations
+from itertools import islice, permutations
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -28,8 +28,9 @@ from wisecrowd.aggregate._agreement import Agreement, log_odds, within_reach
 from wisecrowd.aggregate._weighting import Poll
 from wisecrowd.crowd import Crowd
 from wisecrowd.em import ConfusionEM
-from wisecrowd.engines.local import LocalEngine
-from wisecrowd.errors import InputError, one_of
+from wisecrowd.engines.base import Engine, Piece
+from wisecrowd.errors import InputError, UsageError, one_of
+from wisecrowd.iteration import Statistics
 
 #: The paper, in ``references.bib``.
 REFERENCE = "zhang2016spectral"
@@ -59,12 +60,22 @@ class SpectralStart(ConfusionEM):
     #: What the spectral estimate is of.
     spectral_model: ClassVar[Literal["confusion", "one-coin"]] = "confusion"
 
-    def _start_posteriors(self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type) -> Iterator[NDArray[Any]]:
+    def _starts(self, engine: Engine, start: Any, dtype: type) -> Iterator[Statistics]:
         one_of("init", self.init, ("votes", "spectral"))
-        if start is None and self.init == "spectral":
-            yield spectral_start(crowd, self.random_state, model=self.spectral_model, clamp=engine.clamp).astype(dtype)
-        else:
-            yield from super()._start_posteriors(engine, crowd, start, dtype)
+        starts = super()._starts(engine, start, dtype)
+        # There is one spectral estimate, whatever the number of starts.
+        yield from islice(starts, 1) if self._is_spectral(start) else starts
+
+    def _is_spectral(self, start: Any) -> bool:
+        return start is None and self.init == "spectral"
+
+    def _start_posterior(self, piece: Piece, start: Any, dtype: type, attempt: int) -> NDArray[Any]:
+        if not self._is_spectral(start):
+            return super()._start_posterior(piece, start, dtype, attempt)
+        if piece.of > 1:
+            raise UsageError("a spectral start looks at all votes together, and this crowd is in pieces; use init='votes'")
+        estimate = spectral_start(piece.crowd, self.random_state, model=self.spectral_model, clamp=piece.clamp)
+        return estimate.astype(dtype)
 
 
 def spectral_start(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd import kernels
+from wisecrowd.crowd import Crowd
 from wisecrowd.engines.local import LocalEngine
 from wisecrowd.kernels import Expectation, Layout
 from wisecrowd.matrices import blocks
@@ -18,21 +18,24 @@ from wisecrowd.matrices import blocks
 FAINT = 1e-40
 
 
-@dataclass(frozen=True)
 class SubtypeEngine(LocalEngine):
     """Takes the sums of a model in which every class has ``n_subtypes`` columns, most of which end up empty.
 
     Empty columns are left out of a pass, which makes it several times faster. Gold is a vote of somebody who cannot
     err: it rules out all columns of the other classes and leaves the subtype open.
 
-    >>> from wisecrowd import Crowd
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
     >>> engine = SubtypeEngine(crowd, clamp=np.array([1]), n_subtypes=2)
     >>> engine.expect(np.full(4, 0.25), np.full((2, 4), 0.5)).classes.round(3).tolist()
     [0.0, 0.0, 0.5, 0.5]
     """
 
-    n_subtypes: int = 1
+    def __init__(
+        self, crowd: Crowd, clamp: NDArray[np.int32] | None = None, n_jobs: int = 1, compiled: bool | None = None, *,
+        n_subtypes: int = 1,
+    ) -> None:  # fmt: skip
+        super().__init__(crowd, clamp, n_jobs, compiled)
+        self.n_jobs, self.compiled, self.n_subtypes = n_jobs, compiled, n_subtypes
 
     @cached_property
     def layout(self) -> Layout:
@@ -71,10 +74,6 @@ class SubtypeEngine(LocalEngine):
             known = np.flatnonzero(self.clamp >= 0)
             result[known] = np.eye(n_classes)[self.clamp[known]]
         return result
-
-    def tally(self, posterior: NDArray[Any]) -> NDArray[Any]:
-        """The posteriors of classes or of columns, added up by (worker, label) pair."""
-        return kernels.tally(self.crowd.layout, posterior, n_jobs=self.n_jobs, compiled=self.compiled)
 
     def _alive(
         self, prior: NDArray[Any], said: NDArray[Any]

@@ -14,7 +14,7 @@ from scipy.special import softmax, xlogy
 
 from wisecrowd.crowd import Crowd, Pairs
 from wisecrowd.em import ConfusionEM
-from wisecrowd.engines.local import LocalEngine
+from wisecrowd.engines.base import Engine
 from wisecrowd.errors import UsageError
 from wisecrowd.iteration import Statistics
 from wisecrowd.kernels import LEAST, Expectation
@@ -113,10 +113,11 @@ class DSWorkerClusters(ConfusionEM):
         member = self._memberships(self._parts(before.tally)[0], pairs, groups).astype(found.tally.dtype)
         return Statistics(found.classes, np.concatenate([found.tally, member[pairs.worker]], axis=1))
 
-    def _starts(self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type) -> Iterator[Statistics]:
-        for classes, tally in super()._starts(engine, crowd, start, dtype):
-            member = self._first_groups(tally, crowd.pairs).astype(tally.dtype)
-            yield Statistics(classes, np.concatenate([tally, member[crowd.pairs.worker]], axis=1))
+    def _starts(self, engine: Engine, start: Any, dtype: type) -> Iterator[Statistics]:
+        pairs = engine.crowd.pairs
+        for classes, tally in super()._starts(engine, start, dtype):
+            member = self._first_groups(tally, pairs).astype(tally.dtype)
+            yield Statistics(classes, np.concatenate([tally, member[pairs.worker]], axis=1))
 
     def _first_groups(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[np.float64]:
         """Workers in groups of equal size, by the nuclear norm of their own matrices, the most informative first."""
@@ -134,7 +135,7 @@ class DSWorkerClusters(ConfusionEM):
 
     # ------------------------------------------------------------------ what was learnt
 
-    def _learn(self, crowd: Crowd, posterior: NDArray[Any], tally: NDArray[Any] | None = None) -> None:
+    def _learn(self, crowd: Any, posterior: Any, tally: NDArray[Any] | None = None) -> None:
         if tally is not None:
             groups = self._groups(tally, crowd.pairs)
             best_first = np.argsort(-np.trace(groups.confusion, axis1=1, axis2=2), kind="stable")

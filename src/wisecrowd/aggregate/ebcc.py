@@ -17,7 +17,7 @@ from wisecrowd.aggregate._subtypes import SubtypeEngine
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd, Pairs
 from wisecrowd.em import ConfusionEM
-from wisecrowd.engines.local import LocalEngine
+from wisecrowd.engines.base import Engine, Piece
 from wisecrowd.errors import UsageError
 from wisecrowd.iteration import Statistics
 from wisecrowd.matrices import blocks
@@ -60,6 +60,8 @@ class EBCC(ConfusionEM):
         "task_names_do_not_matter": "subtypes start at random, task by task: other names, another draw and another optimum",
         "class_names_do_not_matter": "subtypes start at random, class by class: other names, another draw",
     }
+
+    streams: ClassVar[bool] = False
 
     n_subtypes: int = field(default=10, metadata={"help": "M: subtypes of each class at most"})
     concentration: float = field(
@@ -133,11 +135,11 @@ class EBCC(ConfusionEM):
 
     # ------------------------------------------------------------------ where it starts and what it keeps
 
-    def _engine(self, crowd: Crowd, clamp: NDArray[np.int32] | None) -> LocalEngine:
+    def _engine(self, crowd: Crowd, truth: NDArray[np.int32] | None) -> SubtypeEngine:  # type: ignore[override]
         self.class_votes_ = self._expected_classes(crowd)
         work = self.n_init * self.n_subtypes * crowd.n_labels * crowd.n_classes
         compiled = True if work >= kernels.COMPILED_FROM and find_spec("numba") else None
-        return SubtypeEngine(crowd, clamp, self.n_jobs, compiled, n_subtypes=self.n_subtypes)
+        return SubtypeEngine(crowd, truth, self.n_jobs, compiled, n_subtypes=self.n_subtypes)
 
     def _expected_classes(self, crowd: Crowd) -> NDArray[np.float64]:
         """α, positive also for a class that nobody chose."""
@@ -145,15 +147,20 @@ class EBCC(ConfusionEM):
             return np.full(crowd.n_classes, float(self.class_votes))
         return np.maximum(vote_shares(crowd)[crowd.labels_per_task > 0].sum(axis=0), 1e-3)
 
-    def _starts(self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type) -> Iterator[Statistics]:
+    def _answer(self, piece: Piece, prior: NDArray[np.float64], said: NDArray[Any]) -> NDArray[Any]:
+        engine = SubtypeEngine(piece.crowd, piece.clamp, piece.n_jobs, piece.compiled, n_subtypes=self.n_subtypes)
+        return engine.posterior(prior, said)
+
+    def _starts(self, engine: Engine, start: Any, dtype: type) -> Iterator[Statistics]:
         """The vote shares, or whatever is known, with every task's share of a class parted between subtypes at random."""
-        rng = np.random.default_rng(self.random_state)
+        rng, crowd = np.random.default_rng(self.random_state), engine.crowd
+        assert isinstance(crowd, Crowd)
         if isinstance(start, Aggregator):
             classes, tally = self._carried_over(start, crowd)
             for _ in range(self.n_init):
                 yield Statistics(self._parted(classes, rng), self._parted(tally, rng))
             return
-        shares = next(super()._start_posteriors(engine, crowd, start, dtype))
+        shares = next(engine.each(self._start_posterior, start, dtype, 0))
         for _ in range(self.n_init):
             yield self._drawn(crowd, shares, rng)
 

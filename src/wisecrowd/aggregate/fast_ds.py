@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from wisecrowd.aggregate.dawid_skene import DawidSkene
-from wisecrowd.crowd import Crowd
-from wisecrowd.engines.local import LocalEngine
+from wisecrowd.engines import base as work
+from wisecrowd.engines.base import Engine, Piece
 from wisecrowd.errors import one_of
 from wisecrowd.iteration import Statistics
 from wisecrowd.kernels import LEAST, Expectation
@@ -71,26 +71,32 @@ class FastDS(DawidSkene):
         decided[tied] /= winners[tied, None]
         return decided
 
-    def _expect(self, engine: LocalEngine, prior: NDArray[np.float64], said: NDArray[Any]) -> Expectation:
-        decided = self._decide(engine.posterior(prior, said))
-        classes = decided.sum(axis=0, where=engine.crowd.labels_per_task[:, None] > 0, dtype=np.float64)
-        tally = engine.tally(decided)
+    def _expect(self, engine: Engine, prior: NDArray[np.float64], said: NDArray[Any]) -> Expectation:
+        classes, tally = engine.total(self._decided, prior, said)
         # The joint logarithm of the decided classes; a tied class has the same as the others.
         chosen = xlogy(classes, np.maximum(prior, LEAST)).sum() + xlogy(tally, np.maximum(said, LEAST)).sum()
         return Expectation(float(chosen), classes, tally, None)
 
-    def _start_posteriors(self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type) -> Iterator[NDArray[Any]]:
-        for posterior in super()._start_posteriors(engine, crowd, start, dtype):
-            yield posterior if self.hybrid else self._decide(posterior)
+    def _decided(
+        self, piece: Piece, prior: NDArray[np.float64], said: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Work: decisions on a piece's tasks, by class, and by pair and class."""
+        decided = self._decide(work.posterior(piece, prior, said))
+        voted = piece.crowd.labels_per_task[:, None] > 0
+        return decided.sum(axis=0, where=voted, dtype=np.float64), work.tally(piece, decided)
 
-    def _starts(self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type) -> Iterator[Statistics]:
-        for here in super()._starts(engine, crowd, start, dtype):
-            yield self._soften(engine, crowd, here) if self.hybrid else here
+    def _start_posterior(self, piece: Piece, start: Any, dtype: type, attempt: int) -> NDArray[Any]:
+        posterior = super()._start_posterior(piece, start, dtype, attempt)
+        return posterior if self.hybrid else self._decide(posterior)
 
-    def _soften(self, engine: LocalEngine, crowd: Crowd, here: Statistics) -> Statistics:
+    def _starts(self, engine: Engine, start: Any, dtype: type) -> Iterator[Statistics]:
+        for here in super()._starts(engine, start, dtype):
+            yield self._soften(engine, here) if self.hybrid else here
+
+    def _soften(self, engine: Engine, here: Statistics) -> Statistics:
         """Soft passes, until they hardly move the class prior."""
         for _ in range(self.max_iter):
-            found = engine.expect(self._class_prior(here.classes), self._said(here.tally, crowd.pairs))
+            found = engine.expect(self._class_prior(here.classes), self._said(here.tally, engine.crowd.pairs))
             moved = np.abs(found.classes / found.classes.sum() - here.classes / here.classes.sum()).sum()
             here = Statistics(found.classes, found.tally)
             if moved <= SOFT_UNTIL:

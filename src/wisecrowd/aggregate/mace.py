@@ -14,7 +14,7 @@ from scipy.special import xlogy
 from wisecrowd.aggregate._dirichlet import DirichletRows, divergence, geometric_mean
 from wisecrowd.crowd import Crowd, Pairs
 from wisecrowd.em import ConfusionEM
-from wisecrowd.engines.local import LocalEngine
+from wisecrowd.engines.base import Engine
 from wisecrowd.errors import UsageError
 from wisecrowd.iteration import Statistics
 from wisecrowd.kernels import Expectation
@@ -129,16 +129,16 @@ class MACE(ConfusionEM):
         knows, _ = self._knowing(self._counts(before.tally, pairs), mean=not self.variational)
         return Statistics(found.classes, _split(found.tally, said, knows, pairs))
 
-    def _starts(self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type) -> Iterator[Statistics]:
-        yield from islice(super()._starts(engine, crowd, start, dtype), 1)
+    def _starts(self, engine: Engine, start: Any, dtype: type) -> Iterator[Statistics]:
+        yield from islice(super()._starts(engine, start, dtype), 1)
         if start is None:
             rng = np.random.default_rng(self.random_state)
             for _ in range(self.n_init - 1):
-                yield self._drawn(engine, crowd, rng, dtype)
+                yield self._drawn(engine, rng, dtype)
 
-    def _drawn(self, engine: LocalEngine, crowd: Crowd, rng: np.random.Generator, dtype: type) -> Statistics:
+    def _drawn(self, engine: Engine, rng: np.random.Generator, dtype: type) -> Statistics:
         """Statistics of random parameters, each drawn within a factor of 1.5 as the authors' program does."""
-        pairs, n_classes = crowd.pairs, crowd.n_classes
+        pairs, n_classes = engine.crowd.pairs, engine.crowd.n_classes
         known, guessed = rng.uniform(1, 1.5, (2, pairs.n_workers))
         knows, habit = known / (known + guessed), rng.uniform(1, 1.5, len(pairs))
         unseen = n_classes - np.bincount(pairs.worker, minlength=pairs.n_workers)
@@ -156,7 +156,7 @@ class MACE(ConfusionEM):
         self.tally_ = _split(self.tally_, self._said(self.tally_, crowd.pairs), knows, crowd.pairs)
 
     def _worker_columns(self) -> dict[str, NDArray[Any]]:
-        pairs, counts, shares = self._pairs, self._counts(self.tally_, self._pairs), self.posterior_.mean(axis=0)
+        pairs, counts, shares = self._pairs, self._counts(self.tally_, self._pairs), self._class_shares()
         knows, guesses = self._knowing(counts, mean=True)
         # A guess is right by luck: as often as it falls on a class, times how frequent the class is.
         lucky = pairs.by_worker(counts.guesses[:, 0] * shares[pairs.label]) + self.smoothing

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.aggregate.one_coin import OneCoin
 from wisecrowd.crowd import Crowd
-from wisecrowd.engines.local import LocalEngine
+from wisecrowd.engines.base import Engine
 from wisecrowd.errors import UsageError
 from wisecrowd.iteration import Statistics
 
@@ -57,10 +57,10 @@ class ZenCrowd(OneCoin):
         if not 0 < self.initial_accuracy < 1:
             raise UsageError(f"initial_accuracy must lie between 0 and 1, for example 0.8; got {self.initial_accuracy}")
 
-    def _starts(self, engine: LocalEngine, crowd: Crowd, start: Any, dtype: type) -> Iterator[Statistics]:
-        others = super()._starts(engine, crowd, start, dtype)
+    def _starts(self, engine: Engine, start: Any, dtype: type) -> Iterator[Statistics]:
+        others = super()._starts(engine, start, dtype)
         if start is None:
-            pairs, n_classes = crowd.pairs, crowd.n_classes
+            pairs, n_classes = engine.crowd.pairs, engine.crowd.n_classes
             said: NDArray[Any] = np.full(
                 (len(pairs), n_classes), (1 - self.initial_accuracy) / max(n_classes - 1, 1), dtype=dtype
             )

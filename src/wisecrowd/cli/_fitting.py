@@ -57,7 +57,7 @@ Spreadsheet = Annotated[
 AsJson = Annotated[bool, flag("--json", help="Print the record of the run as JSON instead.")]
 
 
-def chosen(kind: str, name: str, assignments: list[str], jobs: int) -> Any:
+def chosen(kind: str, name: str, assignments: list[str], jobs: int, engine: str = "local") -> Any:
     """The method with its parameters, not yet fitted; it must be of the kind that the command is for."""
     import dataclasses
 
@@ -71,8 +71,13 @@ def chosen(kind: str, name: str, assignments: list[str], jobs: int) -> Any:
             f"{method.name} is no method to {kind}; use it with wisecrowd {kind_of(method)} -m {method.name}"
         )
     parameters = parse_parameters(method, assignments)
-    if any(field.name == "n_jobs" for field in dataclasses.fields(method)):
+    names = {field.name for field in dataclasses.fields(method)}
+    if "n_jobs" in names:
         parameters.setdefault("n_jobs", jobs)
+    if engine != "local":
+        if "engine" not in names:
+            raise UsageError(f"{method.name} runs on this machine only; leave --engine out, or choose another method")
+        parameters["engine"] = engine
     return method(**parameters)
 
 
@@ -236,15 +241,15 @@ def tables_of(fitted: Inference, *, proba: bool) -> dict[str, pd.DataFrame]:
 
     tables = {LABELS: labels_table(fitted)}
     if fitted.worker_index_ is not None:
-        tables[WORKERS] = _counted_whole(fitted.workers_)
+        tables[WORKERS] = counted_whole(fitted.workers_)
     if hasattr(fitted, "posterior_") and hasattr(fitted, "tasks_"):  # of numbers, the labels tell all
-        tables[TASKS] = _counted_whole(fitted.tasks_)
+        tables[TASKS] = counted_whole(fitted.tasks_)
     if proba:
         tables[POSTERIOR] = rounded(fitted.proba_)
     return tables
 
 
-def _counted_whole(table: pd.DataFrame) -> pd.DataFrame:
+def counted_whole(table: pd.DataFrame) -> pd.DataFrame:
     """A table for a file; its numbers of labels have no decimals unless votes were weighted."""
     from wisecrowd.cli._outputs import rounded
 

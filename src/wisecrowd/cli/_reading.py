@@ -137,16 +137,16 @@ def located(path: Path) -> Path:
     return Path(str(where))
 
 
-def read_truth(path: Path, reading: Reading, crowd: Crowd) -> pd.Series:
+def read_truth(path: Path, reading: Reading, crowd: Crowd | None = None) -> pd.Series:
     """The truth in a file or dataset folder; its task column may be called as that of the votes is."""
     from wisecrowd import io
     from wisecrowd.io.problems import MissingColumn
 
-    path = located(path)
+    path, numeric = located(path), crowd is not None and crowd.is_numeric
     if reading.task is not None:
         try:
-            return io.read_truth(path, task=reading.task, numeric=crowd.is_numeric)
+            return io.read_truth(path, task=reading.task, numeric=numeric)
         except MissingColumn as error:
             if "task" not in error.roles:
                 raise
-    return io.read_truth(path, numeric=crowd.is_numeric)
+    return io.read_truth(path, numeric=numeric)

@@ -10,9 +10,11 @@ from wisecrowd.doctor.findings import counted
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
     from wisecrowd.base import Inference
     from wisecrowd.crowd import Crowd
+    from wisecrowd.shards import ShardedCrowd
 
 #: A task whose most probable class is less probable than this deserves another look.
 UNSURE = 0.6
@@ -24,9 +26,9 @@ _FEW_WORKERS = 4
 _FEWEST_LABELS = 5
 
 
-def size(crowd: Crowd) -> str:
+def size(crowd: Crowd | ShardedCrowd) -> str:
     """How large a crowd is: its repr without the name of the class."""
-    return repr(crowd).removeprefix("Crowd(").removesuffix(")")
+    return repr(crowd).partition("(")[2].removesuffix(")")
 
 
 def summarise(fitted: Inference, crowd: Crowd) -> dict[str, Any]:
@@ -34,28 +36,49 @@ def summarise(fitted: Inference, crowd: Crowd) -> dict[str, Any]:
     summary = _of_numbers(fitted, crowd) if crowd.is_numeric else _of_classes(fitted, crowd)
     summary["without_votes"] = int((crowd.labels_per_task == 0).sum())
     if crowd.has_workers:
-        summary["workers"] = _ranked(fitted.workers_)
+        summary["workers"] = ranked(fitted.workers_)
     return summary
 
 
+class Glance:
+    """What posteriors look like at a glance, gathered from as many parts as they come in."""
+
+    def __init__(self) -> None:
+        self.tasks, self.under, self.tied, self.certainty = 0, 0, 0, 0.0
+        self.classes: NDArray[Any] | float = 0.0
+
+    def add(self, posterior: NDArray[Any]) -> None:
+        """Some more tasks."""
+        from wisecrowd.metrics import TIE
+
+        confidence = posterior.max(axis=1)
+        self.classes = self.classes + posterior.sum(axis=0, dtype=float)
+        self.certainty += float(confidence.sum(dtype=float))
+        self.tasks += len(confidence)
+        self.under += int((confidence < UNSURE).sum())
+        self.tied += int(((posterior >= confidence[:, None] - TIE).sum(axis=1) > 1).sum())
+
+    def figures(self, classes: pd.Index) -> dict[str, Any]:
+        """Shares of classes, the most frequent first, and how certain the labels are; ready for JSON."""
+        import numpy as np
+
+        shares = np.asarray(self.classes) / self.tasks
+        order = np.argsort(-shares, kind="stable").tolist()
+        return {
+            "classes": {str(classes[code]): round(float(shares[code]), 6) for code in order},
+            "confidence": {
+                "mean": round(self.certainty / self.tasks, 6),
+                "tasks": self.tasks,
+                f"under_{UNSURE}": self.under,
+                "tied": self.tied,
+            },
+        }
+
+
 def _of_classes(fitted: Inference, crowd: Crowd) -> dict[str, Any]:
-    import numpy as np
-
-    from wisecrowd.metrics import TIE
-
-    posterior = fitted.posterior_[crowd.labels_per_task > 0]
-    confidence = posterior.max(axis=1)
-    shares = posterior.mean(axis=0)
-    order = np.argsort(-shares, kind="stable").tolist()
-    return {
-        "classes": {str(fitted.classes_[code]): round(float(shares[code]), 6) for code in order},
-        "confidence": {
-            "mean": round(float(confidence.mean()), 6),
-            "tasks": len(confidence),
-            f"under_{UNSURE}": int((confidence < UNSURE).sum()),
-            "tied": int(((posterior >= confidence[:, None] - TIE).sum(axis=1) > 1).sum()),
-        },
-    }
+    glance = Glance()
+    glance.add(fitted.posterior_[crowd.labels_per_task > 0])
+    return glance.figures(fitted.classes_)
 
 
 def _of_numbers(fitted: Inference, crowd: Crowd) -> dict[str, Any]:
@@ -75,27 +98,27 @@ def numeric_tasks(fitted: Inference) -> pd.DataFrame:
     return tasks
 
 
-def _ranked(workers: pd.DataFrame) -> dict[str, Any]:
+def ranked(workers: pd.DataFrame) -> dict[str, Any]:
     """The best and the worst workers by what is shown of them, or all of a few; few labels make no reputation."""
     import numpy as np
 
     known = workers[workers["n_labels"] > 0]
     measure, sign = ("accuracy", -1) if "accuracy" in known else ("rmse", 1)
-    ranked = known if len(known) < _FEW_WORKERS else known[known["n_labels"] >= _FEWEST_LABELS]
-    n, value = (ranked[column].to_numpy(dtype=float) for column in ("n_labels", measure))
+    listed = known if len(known) < _FEW_WORKERS else known[known["n_labels"] >= _FEWEST_LABELS]
+    n, value = (listed[column].to_numpy(dtype=float) for column in ("n_labels", measure))
     # Of workers equally good or bad, who did more comes first.
     best = np.lexsort((-n, sign * value)).tolist()
 
     def rows(chosen: Iterable[int]) -> list[dict[str, Any]]:
         return [
-            {"worker": str(ranked.index[one]), measure: round(float(value[one]), 6), "n_labels": float(n[one])}
+            {"worker": str(listed.index[one]), measure: round(float(value[one]), 6), "n_labels": float(n[one])}
             for one in chosen
         ]
 
-    found: dict[str, Any] = {"with_too_few_labels": len(known) - len(ranked)}
-    if len(ranked) < _FEW_WORKERS:
+    found: dict[str, Any] = {"with_too_few_labels": len(known) - len(listed)}
+    if len(listed) < _FEW_WORKERS:
         return found | {"all": rows(best)}
-    shown = min(_SHOWN_WORKERS, len(ranked) // 2)
+    shown = min(_SHOWN_WORKERS, len(listed) // 2)
     worst = [one for one in np.lexsort((-n, -sign * value)).tolist() if one not in best[:shown]]
     return found | {"best": rows(best[:shown]), "worst": rows(worst[:shown])}
 

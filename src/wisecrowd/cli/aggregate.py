@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli._console import watched
 from wisecrowd.cli._options import Quiet, flag, with_options
 from wisecrowd.cli._reading import Reading, Votes
+from wisecrowd.cli._shards import aggregate_shards, are_shards
 
 if TYPE_CHECKING:
     from wisecrowd.base import Aggregator
@@ -39,6 +40,13 @@ def aggregate(
     save: Annotated[bool, flag("--save", help="Also write the fitted method, to the folder model.")] = False,
     spreadsheet: fitting.Spreadsheet = False,
     jobs: fitting.Jobs = 1,
+    engine: Annotated[
+        str, typer.Option(metavar="NAME", help="Where sums over votes are taken: local, or ray, a cluster.")
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(metavar="HOST", show_default=False, help="Of the Ray cluster; auto finds one, none starts one."),
+    ] = None,
     quiet: Quiet = False,
     as_json: fitting.AsJson = False,
     reading: Reading,
@@ -67,6 +75,13 @@ def aggregate(
     Some methods also look at features of the tasks (wisecrowd methods tells which):
 
       wisecrowd aggregate votes.csv --features X.npz -m mnldp -o results
+
+    More votes than memory holds: make shards of them first. Labels are then written to labels.parquet as they come, and a
+    run that was interrupted goes on when it is started again. With --engine ray, a cluster does the work:
+
+      wisecrowd shard votes/*.parquet -o crowd
+      wisecrowd aggregate crowd -o results --jobs 2
+      wisecrowd aggregate crowd -o results --engine ray --address auto
     """  # fmt: skip
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
@@ -75,7 +90,13 @@ def aggregate(
     from wisecrowd.run import record
 
     fitting.needs_folder(output, proba=proba, save=save, spreadsheet=spreadsheet)
-    unfitted: Aggregator = fitting.chosen("aggregate", method, parameter or [], jobs)
+    unfitted: Aggregator = fitting.chosen("aggregate", method, parameter or [], jobs, _engine(engine, address))
+    if are_shards(votes):
+        _aggregate_shards(
+            votes, unfitted, truth, score, reading, output=output, proba=proba, save=save, spreadsheet=spreadsheet,
+            quiet=quiet, as_json=as_json,
+        )  # fmt: skip
+        return
     source = feature_files.source_of(unfitted, features, votes)
     inputs = [path for path in (votes, source, truth, score) if path is not None]
     if output is not None:
@@ -108,6 +129,27 @@ def aggregate(
         begin = [("Read", f"{votes} and {source}"), begin[1], ("Features", feature_files.size(given, crowd))]
     told = [*begin, ("Method", fitting.how(fitted)), *lines(summary), ("Wrote", kept)]
     fitting.tell(run, told, as_json=as_json, quiet=quiet)
+
+
+def _engine(name: str, address: str | None) -> str:
+    """The engine as methods want it named."""
+    from wisecrowd.errors import UsageError
+
+    if address is not None and name != "ray":
+        raise UsageError("--address is of a Ray cluster; add --engine ray")
+    return name if address is None else f"{name}:{address}"
+
+
+def _aggregate_shards(
+    votes: Path, unfitted: Aggregator, truth: Path | None, score: Path | None, reading: Reading, **options: Any
+) -> None:
+    """As above, of a crowd in shards."""
+    from wisecrowd.cli._reading import read_truth
+
+    gold, known = (None if path is None else read_truth(path, reading) for path in (truth, score))
+    command = {"votes": str(votes), "truth": fitting.text(truth), "score": fitting.text(score)}
+    inputs = [path for path in (truth, score) if path is not None]
+    aggregate_shards(votes, unfitted, gold=gold, known=known, command=command, inputs=inputs, **options)
 
 
 def _check_kind(chosen: Aggregator, crowd: Crowd, *, proba: bool) -> None:

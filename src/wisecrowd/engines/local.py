@@ -1,40 +1,140 @@
-"""The engine for one machine: the crowd in memory, the kernels on one core or several."""
+"""The engines of one machine: a crowd in memory, or its shards from disk one after the other."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd import kernels
 from wisecrowd.crowd import Crowd
+from wisecrowd.engines.base import Engine, Kept, Piece, Work, add, summed
+from wisecrowd.kernels import threads
+from wisecrowd.shards import ShardedCrowd
+
+#: The known classes of a shard's tasks, by the shard's number.
+Clamp = Callable[[int], NDArray[np.int32] | None]
 
 
-@dataclass(frozen=True)
-class LocalEngine:
-    """Takes the two sums of the Dawid-Skene family over a crowd in memory.
+class LocalEngine(Engine):
+    """A crowd in memory: one piece, on which the kernels work with one thread or several.
 
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "cat"), ("t2", "ann", "dog")])
     >>> engine = LocalEngine(crowd)
-    >>> engine.tally(np.array([[1.0, 0.0], [0.0, 1.0]])).tolist()
-    [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
+    >>> engine.total(lambda piece: piece.crowd.n_labels)
+    3
     """
 
-    crowd: Crowd
-    clamp: NDArray[np.int32] | None = None
-    n_jobs: int = 1
-    compiled: bool | None = None
+    def __init__(
+        self, crowd: Crowd, clamp: NDArray[np.int32] | None = None, n_jobs: int = 1, compiled: bool | None = None
+    ) -> None:
+        self.crowd: Crowd = crowd
+        self.clamp = clamp
+        self.piece = Piece(crowd, clamp, n_jobs=n_jobs, compiled=compiled)
 
-    def expect(self, prior: NDArray[Any], said: NDArray[Any]) -> kernels.Expectation:
-        """Statistics of the posteriors that follow from parameters, without keeping the posteriors."""
-        return kernels.expect(self.crowd.layout, prior, said, self.clamp, n_jobs=self.n_jobs, compiled=self.compiled)
+    def total(self, work: Work, *shared: Any) -> Any:
+        """What the work gives of the whole crowd."""
+        return work(self.piece, *map(_own, shared))
 
-    def posterior(self, prior: NDArray[Any], said: NDArray[Any]) -> NDArray[Any]:
-        """The posterior of every task."""
-        return kernels.posterior(self.crowd.layout, prior, said, self.clamp, n_jobs=self.n_jobs, compiled=self.compiled)
+    def each(self, work: Work, *shared: Any) -> Iterator[Any]:
+        """One piece, one result."""
+        yield self.total(work, *shared)
 
-    def tally(self, posterior: NDArray[Any]) -> NDArray[Any]:
-        """The posteriors added up by (worker, label) pair."""
-        return kernels.tally(self.crowd.layout, posterior, n_jobs=self.n_jobs, compiled=self.compiled)
+    def keep(self, work: Work, *shared: Any) -> Kept:
+        """The value, in memory."""
+        return _InMemory(self.total(work, *shared))
+
+
+class _InMemory(Kept):
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _own(given: Any) -> Any:
+    return given.value if isinstance(given, _InMemory) else given
+
+
+class StreamEngine(Engine):
+    """Shards from disk, in turn: while one is worked on, the system reads the next.
+
+    With several threads, each takes every so manieth shard and has sums of its own, which are added up in order at the
+    end: for the same number of threads, the same bits.
+
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "cat"), ("t2", "ann", "dog")])
+    >>> engine = StreamEngine(crowd.to_shards(tempfile.mkdtemp() + "/crowd", votes_per_shard=1))
+    >>> engine.total(lambda piece: piece.crowd.n_labels)
+    3
+    """
+
+    def __init__(
+        self, crowd: ShardedCrowd, clamp: Clamp | None = None, n_jobs: int = 1, compiled: bool | None = None
+    ) -> None:
+        self.crowd: ShardedCrowd = crowd
+        self.clamp, self.n_jobs, self.compiled = clamp, threads(n_jobs), compiled
+
+    def total(self, work: Work, *shared: Any) -> Any:
+        """Added up shard by shard."""
+        many = min(self.n_jobs, len(self.crowd.parts))
+
+        def some(first: int) -> Any:
+            pieces = self._pieces(range(first, len(self.crowd.parts), many))
+            return summed(pieces, work, lambda piece: self._given(shared, piece))
+
+        if many <= 1:
+            return some(0)
+        with ThreadPoolExecutor(many) as pool:
+            total = None
+            for found in pool.map(some, range(many)):
+                total = add(total, found)
+        return total
+
+    def each(self, work: Work, *shared: Any) -> Iterator[Any]:
+        """Shard by shard, each when it is asked for."""
+        for piece in self._pieces(range(len(self.crowd.parts))):
+            yield work(piece, *self._given(shared, piece))
+
+    def keep(self, work: Work, *shared: Any) -> Kept:
+        """Arrays in files beside the shards' folder, which go when nothing needs them any more."""
+        kept = _OnDisk(self.crowd.folder)
+        for number, value in enumerate(self.each(work, *shared)):
+            kept.put(number, value)
+        return kept
+
+    def _pieces(self, numbers: range) -> Iterator[Piece]:
+        shards = self.crowd.shards
+        for number, following in itertools.zip_longest(numbers, numbers[1:]):
+            if following is not None:
+                shards[following].fetch()
+            clamp = None if self.clamp is None else self.clamp(number)
+            yield Piece(shards[number], clamp, number, len(shards), compiled=self.compiled)
+
+    def _given(self, shared: tuple[Any, ...], piece: Piece) -> list[Any]:
+        return [given.get(piece.number) if isinstance(given, _OnDisk) else given for given in shared]
+
+
+class _OnDisk(Kept):
+    """An array or a tuple of arrays for each shard, in files of numpy's."""
+
+    def __init__(self, beside: Path) -> None:
+        folder = tempfile.TemporaryDirectory(prefix=".kept-", dir=beside)
+        self.folder = Path(folder.name)
+        weakref.finalize(self, folder.cleanup)
+        self.shapes: dict[int, int] = {}
+
+    def put(self, number: int, value: Any) -> None:
+        parts = value if isinstance(value, tuple) else (value,)
+        self.shapes[number] = len(parts) if isinstance(value, tuple) else 0
+        for place, part in enumerate(parts):
+            np.save(self.folder / f"{number}-{place}.npy", part)
+
+    def get(self, number: int) -> Any:
+        load = partial(np.load, mmap_mode="r")
+        found = tuple(load(self.folder / f"{number}-{place}.npy") for place in range(max(self.shapes[number], 1)))
+        return found if self.shapes[number] else found[0]

@@ -1,0 +1,116 @@
+"""Aggregating a crowd in shards: the answers are written as they come, for they may not fit in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wisecrowd.cli import _fitting as fitting
+from wisecrowd.cli._console import watched
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from wisecrowd.base import Aggregator
+    from wisecrowd.shards import ShardedCrowd
+
+LABELS = "labels.parquet"
+#: Where a fit stands while it runs, beside its results: the same command goes on from it.
+STANDING = ".fit.npz"
+
+
+def are_shards(votes: Path) -> bool:
+    """Whether votes are in a folder that ``wisecrowd shard`` wrote, or began to write."""
+    return votes.is_dir() and ((votes / "crowd.json").is_file() or (votes / "shards").is_dir())
+
+
+def aggregate_shards(
+    votes: Path, unfitted: Aggregator, *, output: Path | None, gold: pd.Series | None, known: pd.Series | None,
+    proba: bool, save: bool, spreadsheet: bool, quiet: bool, as_json: bool, command: dict[str, Any], inputs: list[Path],
+) -> None:  # fmt: skip
+    """Fit, write labels.parquet shard by shard, and tell what came of it."""
+    from wisecrowd.cli._outputs import RECORD, check_folder
+    from wisecrowd.cli._spreadsheet import Guard
+    from wisecrowd.cli._summary import lines, size
+    from wisecrowd.errors import UsageError
+    from wisecrowd.run import record
+    from wisecrowd.shards import open_shards
+
+    crowd = open_shards(votes)
+    if not unfitted.streams:
+        raise UsageError(
+            f"{unfitted.name} wants all votes in memory, and {votes} is a folder of shards; choose a method that streams, "
+            "such as dawid-skene or one-coin (wisecrowd methods tells which)"
+        )
+    standing = None
+    if output is not None:
+        check_folder(output, [LABELS, fitting.WORKERS, RECORD], inputs)
+        if "checkpoint" in unfitted.get_params(deep=False) and unfitted.get_params(deep=False)["checkpoint"] is None:
+            standing = output / STANDING
+            unfitted.set_params(checkpoint=str(standing))
+    with watched(quiet=quiet):
+        fitted = unfitted.fit(crowd, truth=gold)
+        unfitted.set_params(**({} if standing is None else {"checkpoint": None}))
+        run = record(fitted, crowd, source=str(votes), command=command)
+        answers = _Answers(fitted, crowd, known)
+        tables: dict[str, Any] = {}
+        if fitted.worker_index_ is not None:
+            tables[fitting.WORKERS] = fitting.counted_whole(fitted.workers_)
+
+        def write(path: Path) -> None:
+            from wisecrowd.streaming import write_answers
+
+            write_answers(answers, path, proba=proba)
+            run["summary"] = answers.summary(gold)
+
+        tables[LABELS] = write
+        if output is None:
+            for _ in answers:
+                pass
+            run["summary"] = answers.summary(gold)
+        # The record is written last, and so has what the answers looked like.
+        kept = fitting.keep(output, tables, run, Guard(on=spreadsheet), model=fitted if save else None, inputs=inputs)
+    if standing is not None:
+        standing.unlink(missing_ok=True)
+    told = [("Read", str(votes)), ("Votes", size(crowd)), ("Method", fitting.how(fitted)), *lines(run["summary"])]
+    fitting.tell(run, [*told, ("Wrote", kept)], as_json=as_json, quiet=quiet)
+
+
+class _Answers:
+    """The answers of a fit, shard by shard, at which one glances as they pass."""
+
+    def __init__(self, fitted: Aggregator, crowd: ShardedCrowd, known: pd.Series | None) -> None:
+        from wisecrowd.cli._summary import Glance
+
+        self.fitted, self.crowd, self.known = fitted, crowd, known
+        self.glance = Glance()
+        self.scored: list[pd.DataFrame] = []
+
+    def __iter__(self) -> Iterator[pd.DataFrame]:
+        from wisecrowd import progress
+
+        for number, table in enumerate(self.fitted.answers(), 1):
+            self.glance.add(table.to_numpy())
+            if self.known is not None:
+                here = table.index.isin(fitting.tasks_of(self.known, table.index))
+                self.scored.append(table[here])
+            yield table
+            progress.report("writing labels", number, len(self.crowd.parts), f"{self.glance.tasks:,} tasks")
+
+    def summary(self, gold: pd.Series | None) -> dict[str, Any]:
+        """What `lines` tells."""
+        from wisecrowd.cli._summary import ranked
+        from wisecrowd.metrics import summary
+
+        told = self.glance.figures(self.fitted.classes_) | {"without_votes": 0}
+        if self.crowd.has_workers:
+            told["workers"] = ranked(self.fitted.workers_)
+        if gold is not None:
+            told["gold"] = {"tasks": len(gold)}
+        if self.known is not None:
+            import pandas as pd
+
+            known = self.known if gold is None else self.known[~self.known.index.isin(gold.index)]
+            told["score"] = summary(known, pd.concat(self.scored))
+        return told
