@@ -24,7 +24,19 @@ LABELS, WORKERS, TASKS, POSTERIOR = "labels.csv", "workers.csv", "tasks.csv", "p
 PREDICTIONS, MODEL = "predictions.csv", "model"
 COMPLETED, COMPLETED_PARQUET, JUDGED, SCORED = "completed.csv", "completed.parquet", "judged.csv", "scored.csv"
 #: What some run may have left in a folder, and another does not write.
-KNOWN = (LABELS, WORKERS, TASKS, POSTERIOR, PREDICTIONS, COMPLETED, COMPLETED_PARQUET, JUDGED, SCORED, MODEL)
+KNOWN = (
+    LABELS,
+    "labels.parquet",
+    WORKERS,
+    TASKS,
+    POSTERIOR,
+    PREDICTIONS,
+    COMPLETED,
+    COMPLETED_PARQUET,
+    JUDGED,
+    SCORED,
+    MODEL,
+)
 
 Parameter = Annotated[
     list[str] | None,

@@ -122,7 +122,16 @@ class Reading:
 
 
 def located(path: Path) -> Path:
-    """The path itself, or the folder of the dataset that has this name."""
+    """The path itself, or the folder of the dataset that has this name; never a folder of shards."""
+    from wisecrowd.cli._shards import are_shards
+
+    if are_shards(path):
+        from wisecrowd.errors import InputError
+
+        raise InputError(
+            f"{path} is a folder of shards, of which wisecrowd aggregate alone can make something; give this command the "
+            "votes themselves, or some of them"
+        )
     if path.exists() or len(path.parts) != 1:
         return path
     from wisecrowd.datasets import list_datasets

@@ -112,5 +112,6 @@ class _Answers:
             import pandas as pd
 
             known = self.known if gold is None else self.known[~self.known.index.isin(gold.index)]
-            told["score"] = summary(known, pd.concat(self.scored))
+            score = summary(known, pd.concat(self.scored))
+            told["score"] = score | {"n_without_truth": self.glance.tasks - int(score["n_tasks"])}
         return told

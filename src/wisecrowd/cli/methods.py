@@ -77,6 +77,8 @@ def _list() -> None:
         show(f"{NUMBERS.strip()} takes labels that are numbers, read with --numeric")
     if any(_mark(method) == FEATURES for method in found.values()):
         show(f"{FEATURES.strip()} also looks at features of the tasks, given with --features X.npz")
+    streaming = [name for name, method in found.items() if getattr(method, "streams", False)]
+    show(f"On votes in shards (wisecrowd shard), too: {', '.join(streaming)}")
     show("The page of a method: wisecrowd methods dawid-skene")
 
 
