@@ -319,3 +319,13 @@ def test_one_label_per_worker_and_per_task() -> None:
     model = CMM().fit(made.features, made.crowd)
     assert np.isfinite(model.posterior_).all()
     assert np.isfinite(model.groups_.to_numpy()).all()
+
+
+def test_a_crowd_in_shards_is_taken_by_its_counts(tmp_path: Path) -> None:
+    made = simulate_gaussian_groups(n_workers=200, n_tasks=150)
+    shards = made.crowd.to_shards(tmp_path / "crowd", votes_per_shard=300)
+    found = CMM(n_groups=2).fit(made.features, shards)
+    wanted = CMM(n_groups=2).fit(made.features, made.crowd.without_workers())
+    assert np.array_equal(found.posterior_, wanted.posterior_)
+    with pytest.raises(UsageError, match="wants the votes in memory"):
+        CMM(n_groups=2, tied="worker").fit(made.features, shards)

@@ -25,6 +25,7 @@ from wisecrowd.learn._cmm_votes import VoteMixture
 from wisecrowd.learn._cmm_workers import WorkerMixture, placed
 from wisecrowd.learn.classifiers import SoftClassifier
 from wisecrowd.posteriors import clamped
+from wisecrowd.shards import ShardedCrowd
 
 #: Numbers of groups that "auto" tries, and the share of votes that it hides to compare them.
 NUMBERS, HIDDEN = (1, 2, 3, 4, 5, 6), 0.2
@@ -66,6 +67,8 @@ class CMM(ClassifierLearner):
 
     **Workers.** Where ids are known, worker a belongs to group m with probability ∝ α_m Π p_m(y | x) over the worker's
     votes (8), ``worker_groups_``, and has the matrix Σ_m P(m | a) β^m (9), ``confusion_``; one without votes gets α.
+
+    Of a crowd in shards it takes the counts of votes, and knows nothing of single workers then.
 
     Choose it when there are no worker ids, or more workers than labels could ever tell apart. With some ten labels per
     worker or more, methods that know their workers (`Raykar`, `Concord`) are mostly better.
@@ -131,6 +134,11 @@ class CMM(ClassifierLearner):
             index=pd.RangeIndex(number, name="group"),
         )
         self._warn_of_switched_classes()
+
+    def _as_crowd(self, crowd: Any) -> Crowd:
+        # All that untied groups want of votes is how many there are for each class of each task.
+        counts = isinstance(crowd, ShardedCrowd) and self.tied == "no"
+        return super()._as_crowd(crowd.without_workers() if counts else crowd)
 
     def _check(self, crowd: Crowd) -> None:
         one_of("tied", self.tied, ("no", "worker"))
