@@ -82,8 +82,9 @@ def near(found: Any, wanted: Any, what: str, most: float = NEAR) -> None:
         ...
     AssertionError: nothing changed an answer by up to 1...
     """
-    gap = np.abs(np.asarray(found, dtype=np.float64) - np.asarray(wanted, dtype=np.float64))
-    gap = np.where(np.isnan(gap), 0, gap).max(initial=0) if np.array_equal(np.isnan(found), np.isnan(wanted)) else np.nan
+    one, other = (np.asarray(table, dtype=np.float64) for table in (found, wanted))
+    assert np.array_equal(np.isnan(one), np.isnan(other)), f"{what} changed of what nothing is known"
+    gap = np.nan_to_num(np.abs(one - other)).max(initial=0)
     assert gap <= most, f"{what} changed an answer by up to {gap:.3g}"
 
 

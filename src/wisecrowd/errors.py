@@ -47,7 +47,11 @@ class MissingExtra(WisecrowdError, ImportError):
 
     def __init__(self, extra: str, what: str) -> None:
         self.extra = extra
+        self.what = what
         super().__init__(f'{what} need an optional dependency; install it with: pip install "wisecrowd[{extra}]"')
+
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:  # from one process to another
+        return type(self), (self.extra, self.what)
 
 
 class DataWarning(UserWarning):

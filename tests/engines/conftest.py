@@ -1,0 +1,76 @@
+"""Crowds for engines to agree about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from wisecrowd import Crowd
+from wisecrowd.engines.base import Engine, posterior, tally
+from wisecrowd.engines.local import LocalEngine
+from wisecrowd.shards import ShardedCrowd
+
+
+class Case(NamedTuple):
+    """A crowd in which some tasks have no votes and some many, what is known of its truth, and parameters."""
+
+    crowd: Crowd
+    clamp: Any
+    prior: Any
+    said: Any
+
+    @property
+    def given(self) -> tuple[Any, Any]:
+        return self.prior, self.said
+
+    def sharded(self, folder: Path, votes: int = 50) -> tuple[ShardedCrowd, Any]:
+        """The same in shards, and what is known by shard."""
+        sharded = self.crowd.to_shards(folder, votes_per_shard=votes)
+        first = np.cumsum([0, *(part.tasks for part in sharded.parts)])
+        return sharded, None if self.clamp is None else lambda number: self.clamp[first[number] : first[number + 1]]
+
+    def check(self, engine: Engine) -> None:
+        """Sums, posteriors, and sums of posteriors that were kept are those of the crowd in memory."""
+        local = LocalEngine(self.crowd, self.clamp)
+        found, wanted = engine.expect(*self.given), local.expect(*self.given)
+        assert found.log_likelihood == pytest.approx(wanted.log_likelihood, rel=1e-12)
+        np.testing.assert_allclose(found.classes, wanted.classes, rtol=1e-12)
+        np.testing.assert_allclose(found.tally, wanted.tally, rtol=1e-11, atol=1e-12)
+        assert found.posterior is None
+        ours, theirs = (
+            np.concatenate(list(each)) for each in (e.each(posterior, *self.given) for e in (engine, local))
+        )
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+        again = engine.total(tally, engine.keep(posterior, *self.given))
+        np.testing.assert_allclose(again, wanted.tally, rtol=1e-11, atol=1e-12)
+
+
+@pytest.fixture(scope="session")
+def case() -> Callable[..., Case]:
+    """A case by its seed and kind."""
+
+    def made(
+        seed: int,
+        *,
+        weighted: bool = False,
+        workers: int = 12,
+        clamped: bool = False,
+        n_tasks: int = 60,
+        votes: int = 400,
+    ) -> Case:
+        rng = np.random.default_rng(seed)
+        crowd = Crowd(
+            np.minimum(rng.geometric(4 / n_tasks, size=votes), n_tasks) - 1,
+            rng.integers(workers, size=votes) if workers else None, rng.integers(3, size=votes),
+            tasks=[f"t{number}" for number in range(n_tasks)],
+            workers=[f"w{number}" for number in range(workers)] if workers else None, classes=["cat", "dog", "owl"],
+            weight=rng.gamma(2.0, size=votes) if weighted else None, duplicates="keep",
+        )  # fmt: skip
+        clamp = rng.integers(-1, 3, size=n_tasks, dtype=np.int32) if clamped else None
+        return Case(crowd, clamp, rng.uniform(0.1, 1, size=3), rng.uniform(0.01, 1, size=(len(crowd.pairs), 3)))
+
+    return made

@@ -1,0 +1,101 @@
+"""The engines of one machine against each other: shards from disk give what the crowd in memory gives."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wisecrowd.engines.base import Engine, Piece, expect
+from wisecrowd.engines.local import LocalEngine, StreamEngine
+
+
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 2**32), weighted=st.booleans(), workers=st.sampled_from([0, 12]), clamped=st.booleans(),
+    votes=st.sampled_from([30, 100, 1000]), n_jobs=st.sampled_from([1, 2, 3]),
+)  # fmt: skip
+def test_shards_give_what_the_crowd_in_memory_gives(
+    case: Any, tmp_path_factory: Any, seed: int, weighted: bool, workers: int, clamped: bool, votes: int, n_jobs: int
+) -> None:
+    some = case(seed, weighted=weighted, workers=workers, clamped=clamped)
+    some.check(StreamEngine(*some.sharded(tmp_path_factory.mktemp("crowd") / "shards", votes), n_jobs))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_the_same_number_of_threads_gives_the_same_bits(case: Any, tmp_path: Path, n_jobs: int) -> None:
+    some = case(1, weighted=True)
+    stream = StreamEngine(*some.sharded(tmp_path / "crowd"), n_jobs)
+    first = stream.expect(*some.given)
+    for _ in range(5):
+        again = stream.expect(*some.given)
+        assert again.tally.tobytes() == first.tally.tobytes()
+        assert again.log_likelihood == first.log_likelihood
+
+
+def test_a_shard_for_every_task_with_votes(case: Any, tmp_path: Path) -> None:
+    some = case(2, n_tasks=12, votes=40)
+    stream = StreamEngine(*some.sharded(tmp_path / "crowd", votes=1))
+    assert len(stream.crowd.parts) == np.count_nonzero(some.crowd.labels_per_task)
+    some.check(stream)
+
+
+def test_pieces_come_in_the_order_of_tasks_and_know_their_place(case: Any, tmp_path: Path) -> None:
+    some = case(2)
+    stream = StreamEngine(*some.sharded(tmp_path / "crowd"))
+    numbers, of, tasks = zip(*stream.each(lambda p: (p.number, p.of, p.crowd.tasks.tolist())), strict=True)
+    assert len(numbers) > 3
+    assert numbers == tuple(range(len(numbers)))
+    assert set(of) == {len(numbers)}
+    assert list(itertools.chain(*tasks)) == some.crowd.tasks.tolist()
+
+
+def test_a_piece_is_worked_on_when_it_is_asked_for(case: Any, tmp_path: Path) -> None:
+    begun: list[int] = []
+
+    def work(piece: Piece) -> int:
+        begun.append(piece.number)
+        return piece.number
+
+    results = StreamEngine(*case(3).sharded(tmp_path / "crowd")).each(work)
+    assert begun == []
+    next(results)
+    assert begun == [0]
+
+
+@pytest.mark.parametrize("in_shards", [False, True])
+def test_work_that_accumulates_gives_the_same_sum(case: Any, tmp_path: Path, in_shards: bool) -> None:
+    some = case(4)
+    engine: Engine = StreamEngine(*some.sharded(tmp_path / "crowd")) if in_shards else LocalEngine(some.crowd)
+    assert getattr(expect, "accumulates", False)
+
+    def apart(piece: Piece, prior: Any, said: Any) -> Any:
+        return expect(piece, prior, said)
+
+    found, wanted = engine.expect(*some.given), engine.total(apart, *some.given)
+    np.testing.assert_allclose(found.tally, wanted.tally, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_error_in_the_work_is_what_the_caller_sees(case: Any, tmp_path: Path, n_jobs: int) -> None:
+    with pytest.raises(ZeroDivisionError):
+        StreamEngine(*case(5).sharded(tmp_path / "crowd"), n_jobs).total(lambda piece: 1 / 0)
+
+
+def test_what_is_kept_beside_the_shards_goes_with_its_handle(case: Any, tmp_path: Path) -> None:
+    some = case(6)
+    stream = StreamEngine(*some.sharded(tmp_path / "crowd"))
+    before = sorted((tmp_path / "crowd").rglob("*"))
+    kept = stream.keep(lambda piece: (piece.crowd.votes, piece.crowd.labels_per_task))
+    assert len(list((tmp_path / "crowd").rglob("*.npy"))) == 2 * len(stream.crowd.parts)
+    total = stream.total(lambda piece, both: (both[0].sum(), both[1].sum()), kept)
+    assert total == (some.crowd.n_labels, some.crowd.n_labels)
+    del kept
+    gc.collect()
+    assert sorted((tmp_path / "crowd").rglob("*")) == before

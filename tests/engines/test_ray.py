@@ -1,0 +1,354 @@
+"""The cluster engine: it gives what the crowd in memory gives, whatever is lost on the way."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wisecrowd import Crowd
+from wisecrowd.engines import ray as ray_engine
+from wisecrowd.engines.base import expect, posterior, tally
+from wisecrowd.engines.local import LocalEngine
+from wisecrowd.engines.ray import Lost, RayEngine
+from wisecrowd.errors import InputError, MissingExtra, UsageError
+
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
+pytestmark = pytest.mark.xdist_group("ray")  # one cluster for all
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    import ray
+
+    ray.init(
+        "local", num_cpus=2, object_store_memory=150_000_000, include_dashboard=False, log_to_driver=False,
+        logging_level="ERROR",
+    )  # fmt: skip
+    yield ray
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def some(case: Any) -> Any:
+    return case(0, weighted=True, clamped=True)
+
+
+@pytest.fixture(scope="module")
+def engine(cluster: Any, some: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayEngine]:  # noqa: ARG001
+    """Three actors with several shards each."""
+    made = RayEngine(*some.sharded(tmp_path_factory.mktemp("crowd") / "shards", votes=40), actors=3)
+    yield made
+    made.close()
+
+
+def same_bits(one: Any, other: Any) -> bool:
+    return one.log_likelihood == other.log_likelihood and one.tally.tobytes() == other.tally.tobytes()
+
+
+# ---------------------------------------------------------------------- the same sums
+
+
+@needs_ray
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize(("in_shards", "kind"), [(False, {"weighted": True, "clamped": True}), (True, {"workers": 0})])
+def test_it_gives_what_the_crowd_in_memory_gives(
+    case: Any, tmp_path: Path, in_shards: bool, kind: dict[str, Any]
+) -> None:
+    some = case(7, **kind)
+    engine = RayEngine(*some.sharded(tmp_path / "crowd"), actors=2) if in_shards else RayEngine(*some[:2])
+    some.check(engine)
+    tasks = [piece for tasks in engine.each(lambda piece: tuple(piece.crowd.tasks)) for piece in tasks]
+    assert tasks == some.crowd.tasks.tolist()
+    engine.close()
+    with pytest.raises(UsageError, match="closed"):
+        engine.expect(*some.given)
+
+
+@needs_ray
+def test_what_comes_back_can_be_written_to(engine: RayEngine, some: Any) -> None:
+    table = engine.expect(*some.given).tally
+    table += 1
+    for part in engine.each(posterior, *some.given):
+        part += 1
+
+
+@needs_ray
+def test_pieces_know_their_place(engine: RayEngine) -> None:
+    places = list(engine.each(lambda piece: (piece.number, piece.of)))
+    assert len(places) > 6
+    assert places == [(number, len(places)) for number in range(len(places))]
+
+
+@needs_ray
+def test_two_engines_on_fewer_cores_than_actors(engine: RayEngine, some: Any) -> None:
+    other = RayEngine(some.crowd, some.clamp, address="auto", actors=1)
+    both = zip(engine.each(posterior, *some.given), other.each(posterior, *some.given), strict=False)
+    assert all(len(one) and len(two) for one, two in both)
+    assert engine.expect(*some.given).log_likelihood == pytest.approx(other.expect(*some.given).log_likelihood)
+    other.close()
+    some.check(engine)  # the cluster was there before the other, and is there after it
+
+
+@needs_ray
+def test_few_rows_of_a_large_table_are_sent_alone(cluster: Any) -> None:
+    rng = np.random.default_rng(3)
+    votes = 4000  # every worker votes on neighbouring tasks, so that an actor sees few of them
+    task = np.sort(rng.integers(800, size=votes))
+    worker = np.minimum(task // 2 + rng.integers(3, size=votes), 399)
+    crowd = Crowd(task, worker, rng.integers(3, size=votes), tasks=range(800), workers=range(400), classes=list("abc"),
+                  duplicates="keep")  # fmt: skip
+    prior, said = np.full(3, 1 / 3), rng.uniform(0.1, 1, size=(len(crowd.pairs), 3))
+    engine, wanted = RayEngine(crowd, actors=3), LocalEngine(crowd).expect(prior, said)
+    np.testing.assert_allclose(engine.expect(prior, said).tally, wanted.tally, rtol=1e-12)
+    sent = cluster.get(engine._actors[2].total.remote([engine._call(expect, (prior, said))], []))
+    assert len(sent.rows) < 0.4 * len(crowd.pairs)
+    assert len(pickle.dumps(sent)) < 0.5 * wanted.tally.nbytes
+    # A table of something else by pairs, in which no row is zero, is sent whole.
+    ones = engine.total(lambda piece: np.ones(len(piece.crowd.pairs)))
+    assert ones.tolist() == [3.0] * len(crowd.pairs)
+    engine.close()
+
+
+# ---------------------------------------------------------------------- losses
+
+
+@needs_ray
+def test_an_actor_lost_between_calls(cluster: Any, engine: RayEngine, some: Any) -> None:
+    first = engine.expect(*some.given)
+    assert same_bits(engine.expect(*some.given), first)
+    for place in (0, 2):
+        cluster.kill(engine._actors[place])
+        assert same_bits(engine.expect(*some.given), first)
+
+
+@needs_ray
+@pytest.mark.parametrize("number", [0, 1])
+def test_an_actor_lost_at_work(engine: RayEngine, some: Any, tmp_path: Path, number: int) -> None:
+    wanted, marks = engine.expect(*some.given), str(tmp_path / "lost")
+
+    def work(piece: Any, prior: Any, said: Any) -> Any:
+        if piece.number == number and not os.path.exists(marks):
+            os.close(os.open(marks, os.O_CREAT))
+            os._exit(1)
+        return expect(piece, prior, said)
+
+    assert engine.total(work, *some.given).tally == pytest.approx(wanted.tally)
+    assert Path(marks).exists()
+
+
+@needs_ray
+def test_an_actor_lost_while_pieces_are_looked_at(cluster: Any, engine: RayEngine, some: Any) -> None:
+    wanted = list(engine.each(posterior, *some.given))
+    found = []
+    for number, part in enumerate(engine.each(posterior, *some.given)):
+        found.append(part)
+        if number == 2:
+            cluster.kill(engine._actors[0])
+    assert [part.tobytes() for part in found] == [part.tobytes() for part in wanted]
+
+
+@needs_ray
+def test_what_is_kept_in_a_lost_actor_is_lost(cluster: Any, engine: RayEngine, some: Any) -> None:
+    kept = engine.keep(posterior, *some.given)
+    wanted = engine.total(tally, kept)
+    cluster.kill(engine._actors[1])
+    with pytest.raises(Lost, match="checkpoint"):
+        engine.total(tally, kept)
+    np.testing.assert_array_equal(engine.total(tally, engine.keep(posterior, *some.given)), wanted)
+
+
+@needs_ray
+def test_it_gives_up_on_work_that_kills_every_actor(
+    engine: RayEngine, some: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_engine, "MOST_LOSSES", 2)
+    with pytest.raises(Lost, match="2 losses in the cluster in a row"):
+        engine.total(lambda piece: os._exit(1) if piece.number == 1 else 0)
+    some.check(engine)
+
+
+# ---------------------------------------------------------------------- what is kept, sent and raised
+
+
+@needs_ray
+def test_what_is_kept_goes_with_its_handle(cluster: Any, engine: RayEngine, some: Any) -> None:
+    def held() -> list[int]:
+        engine.total(lambda piece: 0)  # what was dropped is told with the next call
+        many = [actor.__ray_call__.remote(lambda holder: len(holder.kept)) for actor in engine._actors]
+        return cluster.get(many)
+
+    gc.collect()
+    assert held() == [0, 0, 0]
+    kept = engine.keep(posterior, *some.given)
+    both = engine.keep(lambda piece, shares: (shares, 2 * shares), kept)
+    assert held() == [2, 2, 2]
+    twice = engine.total(lambda piece, shares: (shares[1] - shares[0]).sum(), both)
+    assert twice == pytest.approx(engine.total(lambda piece, shares: shares.sum(), kept))
+    del kept, both
+    gc.collect()
+    assert held() == [0, 0, 0]
+
+
+@needs_ray
+def test_adding_up_leaves_alone_what_is_kept(engine: RayEngine) -> None:
+    kept = engine.keep(lambda piece: np.ones(5))
+    for _ in range(2):
+        assert engine.total(lambda piece, ones: ones, kept).tolist() == [float(engine._n_pieces)] * 5
+
+
+@needs_ray
+def test_an_error_in_the_work_is_what_the_caller_sees(engine: RayEngine, some: Any) -> None:
+    def refuse(piece: Any) -> None:
+        raise InputError(f"no votes in piece {piece.number}")
+
+    with pytest.raises(InputError, match=r"^no votes in piece 0$"):
+        engine.total(refuse)
+    with pytest.raises(InputError, match=r"^no votes in piece 0$"):
+        next(engine.each(refuse))
+    with pytest.raises(InputError, match=r"^no votes in piece"):
+        engine.keep(refuse)
+    with pytest.raises(ZeroDivisionError, match="division by zero"):
+        engine.total(lambda piece: 1 / (piece.number - 1))
+    with pytest.raises(UsageError, match="said must be of shape"):
+        engine.expect(some.prior, some.said[:-1])
+    with pytest.raises(Exception, match="pickle"):
+        next(engine.each(lambda piece: threading.Lock()))
+    some.check(engine)
+
+
+@needs_ray
+def test_an_error_that_cannot_be_sent_says_what_it_said(engine: RayEngine) -> None:
+    def refuse(_: Any) -> None:
+        class Odd(Exception):
+            def __init__(self, one: int, two: int) -> None:
+                super().__init__(f"odd {one} {two}")
+
+        raise Odd(1, 2)
+
+    with pytest.raises(Exception, match="odd 1 2"):
+        engine.total(refuse)
+
+
+@needs_ray
+def test_work_leaves_crowds_and_large_tables_behind(engine: RayEngine, some: Any) -> None:
+    class Method:
+        def __init__(self) -> None:
+            self.crowd, self.small, self.large = some.crowd, np.ones(3), np.ones(10**6)
+
+        def work(self, piece: Any) -> Any:
+            return self.small.sum()
+
+        def careless(self, piece: Any) -> Any:
+            return self.crowd.n_labels
+
+        def get_params(self) -> dict[str, Any]:  # as methods have it
+            return {}
+
+    assert len(ray_engine._carried(Method().work).pickled) < 10_000
+    assert engine.total(Method().work) == 3 * engine._n_pieces
+    assert len(ray_engine._carried(Method()).pickled) < 10_000
+    assert engine.total(lambda piece, method: method.work(piece), Method()) == 3 * engine._n_pieces
+    assert engine.total(lambda piece, large, crowd: large.sum() + len(crowd), Method().large, some.crowd) == (
+        engine._n_pieces * (10**6 + some.crowd.n_tasks)
+    )
+    parameters = SimpleNamespace(table=Method().large)  # what is no function and no method goes whole
+    assert engine.total(lambda piece, given: given.table.sum(), parameters) == engine._n_pieces * 10**6
+    with pytest.raises(UsageError, match="a Crowd does not go along with work"):
+        engine.total(Method().careless)
+
+
+# ---------------------------------------------------------------------- clusters
+
+
+@needs_ray
+@pytest.mark.usefixtures("cluster")
+def test_a_process_is_in_one_cluster(some: Any) -> None:
+    with pytest.raises(UsageError, match=r"cannot join '192\.0\.2\.1:6379'"):
+        RayEngine(some.crowd, address="192.0.2.1:6379")
+
+
+@needs_ray
+@pytest.mark.usefixtures("cluster")
+def test_shards_that_an_actor_cannot_see(some: Any, tmp_path: Path) -> None:
+    sharded, _ = some.sharded(tmp_path / "crowd")
+    assert len(sharded.pairs)
+    (tmp_path / "crowd").rename(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="every machine must see the same folder"):
+        RayEngine(sharded, actors=1)
+
+
+@needs_ray
+def test_a_cluster_of_its_own_ends_with_the_engine_and_by_interruption(tmp_path: Path) -> None:
+    program = """
+        import os, random, signal, threading, time
+        import ray
+        from wisecrowd import Crowd
+        from wisecrowd.engines import ray as engine
+        from wisecrowd.errors import UsageError
+
+        crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "bob", "dog")])
+        for address in ("127.0.0.1:9", "nonsense"):
+            try:
+                engine.RayEngine(crowd, address=address)
+            except UsageError as error:
+                assert repr(address) in str(error), error
+            else:
+                raise AssertionError(address)
+        engine.STORE = 100_000_000
+        before = random.getstate()
+        one, two = engine.RayEngine(crowd, actors=2), engine.RayEngine(crowd, actors=1)
+        assert one.total(lambda piece: piece.crowd.n_labels) == 2
+        one.close()
+        assert ray.is_initialized()  # the other is there
+        assert random.getstate() == before
+        threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        begun = time.monotonic()
+        try:
+            two.total(lambda piece: time.sleep(60))
+        except KeyboardInterrupt:
+            assert time.monotonic() - begun < 30
+            assert not ray.is_initialized()
+            print("interrupted")
+    """
+    clean = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True, text=True, timeout=120, cwd=tmp_path, env=clean, check=False,
+    )  # fmt: skip
+    assert done.stdout == "interrupted\n", done.stderr
+
+
+def test_without_ray_the_message_is_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtra, match=r'pip install "wisecrowd\[cluster\]"'):
+        RayEngine(Crowd.from_triples([("t1", "ann", "cat")]))
+
+
+def test_numbers_are_refused_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UsageError, match="holds numbers"):
+        RayEngine(Crowd([0, 0], [0, 1], [1.0, 2.5], tasks=["t"], workers=["a", "b"], classes=None))
+
+
+@pytest.mark.parametrize("many", [1, 2, 3, 6, 8, 13])
+def test_every_actor_is_added_once_along_the_tree(many: int) -> None:
+    below = {place: list(ray_engine.sending.children(place, many)) for place in range(many)}
+    assert sorted(other for others in below.values() for other in others) == list(range(1, many))
+    assert all(other > place for place, others in below.items() for other in others)
+    depth: dict[int, int] = {}
+    for place in reversed(range(many)):
+        depth[place] = max((depth[other] + 1 for other in below[place]), default=0)
+    assert depth[0] <= np.ceil(np.log2(many))

@@ -1,0 +1,60 @@
+"""Methods on a cluster: every one that streams gives what it gives in memory, and laws hold there too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wisecrowd import simulate_crowd
+from wisecrowd.base import Aggregator
+from wisecrowd.crowd import Crowd
+from wisecrowd.errors import unwarned
+from wisecrowd.laws import LAWS
+from wisecrowd.registry import methods
+
+pytest.importorskip("ray", reason='the Ray engine needs pip install "wisecrowd[cluster]"')
+pytestmark = pytest.mark.xdist_group("ray")
+
+STREAMING = [name for name, method in methods("aggregate").items() if getattr(method, "streams", False)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    """One for all, of which every fit makes actors of its own."""
+    import ray
+
+    ray.init(
+        "local", num_cpus=2, object_store_memory=150_000_000, include_dashboard=False, log_to_driver=False,
+        logging_level="ERROR",
+    )  # fmt: skip
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def crowd() -> Crowd:
+    made = simulate_crowd(n_tasks=60, n_classes=3, labels_per_task=4, workers={"expert": 3, "noisy": 6, "spammer": 2})
+    return made.crowd
+
+
+@pytest.mark.parametrize("name", STREAMING)
+def test_a_cluster_changes_nothing(name: str, crowd: Crowd, tmp_path: Path) -> None:
+    kind: Callable[..., Any] = methods("aggregate")[name]
+    known = {crowd.tasks[4]: crowd.classes[1]}  # type: ignore[index]  # it has classes
+    shards = crowd.to_shards(tmp_path / "crowd", votes_per_shard=70)
+    with unwarned():
+        found: Aggregator = kind(engine="ray").fit(shards, truth=known)
+        wanted: Aggregator = kind().fit(crowd, truth=known)
+    np.testing.assert_allclose(found.posterior_, wanted.posterior_, atol=1e-9)
+    np.testing.assert_allclose(found.workers_, wanted.workers_, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "law", ["row_order_is_irrelevant", "gold_is_kept", "the_objective_never_falls", "pieces_change_nothing"]
+)
+def test_laws_hold_on_a_cluster(law: str, crowd: Crowd) -> None:
+    LAWS[law](methods("aggregate")["dawid-skene"](engine="ray"), crowd)
