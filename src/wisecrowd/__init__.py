@@ -70,6 +70,7 @@ _HOME = {
     "PM": "aggregate.pm",
     "Rasch": "aggregate.rasch",
     "Raykar": "learn.raykar",
+    "ShardedCrowd": "shards",
     "TDG4Crowd": "complete.tdg4crowd",
     "TLLC": "complete.tllc",
     "TraceReg": "learn.trace_reg",
@@ -103,6 +104,7 @@ _HOME = {
     "read_features": "io.features",
     "read_truth": "io",
     "redundancy_curve": "judging",
+    "shard_files": "sharding",
     "simulate_crowd": "simulate",
     "waum": "diagnose.margins",
     "worker_groups": "diagnose.groups",
@@ -201,6 +203,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.persist import load as load
     from wisecrowd.registry import find as find
     from wisecrowd.registry import methods as methods
+    from wisecrowd.sharding import shard_files as shard_files
+    from wisecrowd.shards import ShardedCrowd as ShardedCrowd
     from wisecrowd.simulate import simulate_crowd as simulate_crowd
 
 

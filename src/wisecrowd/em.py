@@ -23,6 +23,7 @@ from wisecrowd.engines.base import Engine, Piece
 from wisecrowd.errors import DataWarning, InputError, UsageError
 from wisecrowd.iteration import Run, Statistics, Watch, best_of, iterate
 from wisecrowd.kernels import COMPILED_FROM, Expectation
+from wisecrowd.on_engine import OnEngine, engine_field, jobs_field
 from wisecrowd.posteriors import clamped, class_prior, given_posterior, vote_shares
 from wisecrowd.resuming import Standing, likeness
 
@@ -31,7 +32,7 @@ LARGE_TABLE = 2**25
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ConfusionEM(Aggregator):
+class ConfusionEM(OnEngine):
     """Every model in which a task has a class and a worker answers by a confusion matrix.
 
     z_i ~ ρ,  y_ir | z_i = k ~ π_r[k, ·].  A family member says how π follows from the tally (`_said`) and, when it has
@@ -56,16 +57,13 @@ class ConfusionEM(Aggregator):
         default=1, metadata={"help": "starts; the first from the votes, the others perturbed at random"}
     )
     random_state: int = field(default=0, metadata={"help": "seed of the perturbed starts"})
-    n_jobs: int = field(default=1, metadata={"help": "threads"})
-    engine: str = field(
-        default="local", metadata={"help": "where sums are taken: 'local', 'ray', or 'ray:ADDRESS' of a cluster"}
-    )
+    n_jobs: int = jobs_field()
+    engine: str = engine_field()
     checkpoint: str | None = field(
         default=None, metadata={"help": "file to keep a long fit in: one that was interrupted goes on from it"}
     )
     verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
 
-    streams: ClassVar[bool] = True
     #: Hard assignments and variational bounds have their own objective; exact EM never lowers this one.
     monotone: ClassVar[bool] = True
 

@@ -364,7 +364,12 @@ def finish_shards(
 
 
 def to_shards(crowd: Crowd, folder: str | os.PathLike[str], votes_per_shard: int = VOTES_PER_SHARD) -> ShardedCrowd:
-    """Write a crowd in memory as a folder of shards (see `Crowd.to_shards`)."""
+    """Write a crowd in memory as a folder of shards (see `Crowd.to_shards`).
+
+    >>> import tempfile
+    >>> to_shards(Crowd.from_triples([("t1", "ann", "cat")]), tempfile.mkdtemp() + "/crowd").n_labels
+    1
+    """
     place = Path(folder)
     if crowd.is_numeric:
         raise UsageError("shards hold classes, and the labels of this crowd are numbers")

@@ -124,7 +124,7 @@ def test_a_single_precision_start_is_kept() -> None:
     method = EBCC(n_init=1)
     engine = method._engine(crowd, None)
     method.classes_ = crowd.classes
-    start = next(method._starts(engine, crowd, None, np.float32))
+    start = next(method._starts(engine, None, np.float32))
     assert start.tally.dtype == np.float32
     assert start.tally.sum() == pytest.approx(crowd.n_labels, rel=1e-5)
     assert start.classes.sum() == pytest.approx(50, rel=1e-5)

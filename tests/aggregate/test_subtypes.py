@@ -6,6 +6,8 @@ import pytest
 from wisecrowd import Crowd, simulate_crowd
 from wisecrowd.aggregate import _subtypes
 from wisecrowd.aggregate._subtypes import SubtypeEngine
+from wisecrowd.engines.base import Piece, tally
+from wisecrowd.engines.base import posterior as posterior_of
 from wisecrowd.engines.local import LocalEngine
 
 
@@ -28,7 +30,7 @@ def test_columns_are_added_up_to_classes(weighted: bool, compiled: bool) -> None
     assert found.log_likelihood == pytest.approx(wanted.log_likelihood)
     np.testing.assert_allclose(found.classes, wanted.classes)
     np.testing.assert_allclose(found.tally, wanted.tally)
-    columns = plain.posterior(prior, said)
+    columns = posterior_of(Piece(crowd), prior, said)
     np.testing.assert_allclose(split.posterior(prior, said), columns.reshape(-1, 3, 4).sum(axis=2))
 
 
@@ -42,7 +44,7 @@ def test_gold_leaves_the_subtype_open(weighted: bool) -> None:
     clamp[[0, 7, 29, 30]] = [1, 0, 1, 1]
     prior, said = tables(crowd, 3)
     engine = SubtypeEngine(crowd, clamp, n_subtypes=3)
-    columns = LocalEngine(crowd).posterior(prior, said)[:30].reshape(-1, 2, 3)
+    columns = posterior_of(Piece(crowd), prior, said)[:30].reshape(-1, 2, 3)
     known = np.flatnonzero(clamp[:30] >= 0)
     own = columns[known, clamp[known]]
     columns[known] = 0
@@ -50,7 +52,7 @@ def test_gold_leaves_the_subtype_open(weighted: bool) -> None:
     found = engine.expect(prior, said)
     np.testing.assert_allclose(found.classes, columns.sum(axis=0).ravel(), atol=1e-12)
     np.testing.assert_allclose(
-        found.tally, engine.tally(np.vstack([columns.reshape(30, -1), np.zeros((1, 6))])), atol=1e-12
+        found.tally, tally(Piece(crowd), np.vstack([columns.reshape(30, -1), np.zeros((1, 6))])), atol=1e-12
     )
     posterior = engine.posterior(prior, said)
     assert (posterior[known] == np.eye(2)[clamp[known]]).all()

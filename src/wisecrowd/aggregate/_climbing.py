@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 from wisecrowd import progress
 from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd
+from wisecrowd.engines.spread import Spread, dot
 from wisecrowd.errors import UsageError
 from wisecrowd.iteration import Statistics, iterate
 from wisecrowd.kernels import LEAST
-from wisecrowd.posteriors import class_prior, given_posterior
+from wisecrowd.posteriors import clamped, class_prior, given_posterior
 
 Array = NDArray[np.float64]
+#: A point, or a direction: in memory, or beside the pieces of a crowd.
+Vector = TypeVar("Vector", Array, Spread)
 
 
 class Gaussians:
@@ -47,6 +50,36 @@ class Gaussians:
         """The gradient of the log density."""
         return self._weight * (self.mean - point)
 
+    def slope(self, gradient: Array, point: Array) -> Array:
+        """The gradient of votes and prior, from that of the votes, which is changed in place; zero along what is fixed."""
+        gradient += self.pull(point)
+        gradient[~self.free] = 0
+        return gradient
+
+    def sharpness(self, information: Array) -> Array:
+        """The curvature that votes and prior make, from the information of the votes: never zero."""
+        return information + self.precision + 1e-9
+
+    def error(self, information: Array) -> Array:
+        """The standard errors that votes and prior leave; what the votes tell is not let fall below nothing."""
+        with np.errstate(divide="ignore"):
+            return 1 / np.sqrt(np.maximum(information, 0) + self.precision)
+
+
+class Belief(NamedTuple):
+    """What is believed of the tasks, with its sums over those that have votes.
+
+    >>> Belief(np.array([1.0, 0.0]), -0.5, np.array([[1.0, 0.0]])).objective
+    -0.5
+    """
+
+    classes: Array
+    """The posteriors added up."""
+    objective: float
+    """The log-likelihood of the votes at the point where this was inferred, and the penalty of the point."""
+    posterior: Any
+    """(tasks, classes), in memory or kept beside the pieces of a crowd."""
+
 
 class Landscape(ABC):
     """What a model says of a crowd's votes at a point, which holds all its parameters in one vector.
@@ -59,6 +92,9 @@ class Landscape(ABC):
 
     prior: Gaussians
 
+    def __init__(self, crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
+        self.voted, self.clamp = crowd.labels_per_task > 0, clamp
+
     def begin(self) -> Array:
         """The point to start from: the mean of the prior."""
         return self.prior.mean.copy()
@@ -66,6 +102,24 @@ class Landscape(ABC):
     def penalty(self, point: Array) -> float:
         """Logarithm of the prior density of the point, up to a constant."""
         return self.prior.log_density(point)
+
+    def believe(self, point: Array, prior: Array) -> Belief:
+        """The E-step: what the votes say of the tasks at a point, given the class prior."""
+        found = self.inferred(point, prior)
+        return found._replace(objective=found.objective + self.penalty(point))
+
+    def inferred(self, point: Array, prior: Array) -> Belief:
+        """As `believe`, without the penalty."""
+        posterior, evidence = infer(self.evidence(point), prior, self.clamp)
+        return Belief(self._classes(posterior), float(evidence.sum(where=self.voted)), posterior)
+
+    def belief(self, posterior: Array) -> Belief:
+        """A posterior to start from; where truth is known, nothing else is believed."""
+        posterior = clamped(posterior, self.clamp)
+        return Belief(self._classes(posterior), float("nan"), posterior)
+
+    def _classes(self, posterior: Array) -> Array:
+        return posterior.sum(axis=0, where=self.voted[:, None])
 
     @abstractmethod
     def evidence(self, point: Array) -> Array:
@@ -80,13 +134,13 @@ class Landscape(ABC):
         """About how sharply `expected` bends along every coordinate: positive, infinite where one is fixed."""
 
 
-def climb(slope: Callable[[Array], tuple[float, Array]], start: Array, curvature: Array, steps: int) -> Array:
+def climb(slope: Callable[[Vector], tuple[float, Vector]], start: Vector, curvature: Vector, steps: int) -> Vector:
     """At most so many steps of L-BFGS uphill, in coordinates in which every direction bends alike.
 
     Without the change of coordinates, a worker with thousands of votes and a task with three set such different scales
     that most steps would be spent learning them; with it, the first trial is a Newton step along every axis. It is
-    written out because scipy's L-BFGS-B starts with a step of length one, and does its sums in threaded BLAS, which on
-    a busy machine spends ten times as long waiting as computing.
+    written out because scipy's L-BFGS-B starts with a step of length one, wants vectors in memory, and does its sums in
+    threaded BLAS, which on a busy machine spends ten times as long waiting as computing.
 
     >>> def hill(point):  # highest at (3, 5), a thousand times steeper in the second direction
     ...     away = point - np.array([3.0, 5.0])
@@ -97,11 +151,11 @@ def climb(slope: Callable[[Array], tuple[float, Array]], start: Array, curvature
     scale = 1 / np.sqrt(curvature)
     point, (value, gradient) = start, slope(start)
     gradient = gradient * scale
-    moves: list[Array] = []
-    bends: list[Array] = []
+    moves: list[Vector] = []
+    bends: list[Vector] = []
     for _ in range(steps):
         direction = _newton(gradient, moves, bends)
-        rise = _dot(direction, gradient)
+        rise = dot(direction, gradient)
         if not rise > 1e-14 * (1 + abs(value)):
             break
         reach = 1.0
@@ -115,29 +169,25 @@ def climb(slope: Callable[[Array], tuple[float, Array]], start: Array, curvature
                 return point
         there = there * scale
         move, bend = reach * direction, gradient - there
-        if _dot(move, bend) > 1e-10 * _dot(bend, bend):  # where the hill is hollow, a pair would point downhill
+        if dot(move, bend) > 1e-10 * dot(bend, bend):  # where the hill is hollow, a pair would point downhill
             moves.append(move)
             bends.append(bend)
         point, value, gradient = trial, reached, there
     return point
 
 
-def _newton(gradient: Array, moves: list[Array], bends: list[Array]) -> Array:
+def _newton(gradient: Vector, moves: list[Vector], bends: list[Vector]) -> Vector:
     """The gradient times the inverse curvature that past moves tell of: the two loops of L-BFGS."""
-    direction = gradient.copy()
+    direction = gradient
     parts = []
     for move, bend in zip(reversed(moves), reversed(bends), strict=True):
-        inverse = 1 / _dot(move, bend)
-        share = inverse * _dot(move, direction)
-        direction -= share * bend
+        inverse = 1 / dot(move, bend)
+        share = inverse * dot(move, direction)
+        direction = direction - share * bend
         parts.append((move, bend, inverse, share))
     for move, bend, inverse, share in reversed(parts):
-        direction += (share - inverse * _dot(bend, direction)) * move
+        direction = direction + (share - inverse * dot(bend, direction)) * move
     return direction
-
-
-def _dot(left: Array, right: Array) -> float:
-    return float(np.einsum("i,i->", left, right))  # not BLAS: see `climb`
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -158,7 +208,7 @@ class ClimbingEM(Aggregator):
     verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
 
     @abstractmethod
-    def _landscape(self, crowd: Crowd) -> Any:
+    def _landscape(self, crowd: Crowd, clamp: NDArray[np.int32] | None = None) -> Any:
         """The model over these votes: a `Landscape`."""
 
     @abstractmethod
@@ -183,48 +233,48 @@ class ClimbingEM(Aggregator):
             self._run(crowd, clamp, start)
 
     def _run(self, crowd: Crowd, clamp: NDArray[np.int32] | None, start: Any) -> None:
-        land = self._landscape(crowd)
-        voted = crowd.labels_per_task > 0
-        point, first = self._start(crowd, land, start)
-        prior = np.empty(0)
+        land = self._landscape(crowd, clamp)
+        point, posterior = self._ascend(land, *self._start(crowd, land, start))
+        self._learn(crowd, posterior)
+        self._keep(crowd, land, point)
 
-        def statistics(posterior: Array) -> Statistics:
-            return Statistics(posterior.sum(axis=0, where=voted[:, None]), posterior)
+    def _ascend(self, land: Any, point: Any, first: Belief) -> tuple[Any, Any]:
+        """The loop of EM, from a point and a belief to those where it ends, wherever they are held."""
+        prior = np.empty(0)
 
         def step(before: Statistics) -> tuple[Statistics, float]:
             nonlocal point, prior
             belief = before.tally
             point = climb(lambda at: land.expected(at, belief), point, land.curvature(point, belief), self.m_steps)
             prior = class_prior(self.prior, before.classes, self.classes_)
-            posterior, evidence = infer(land.evidence(point), prior, clamp)
-            return statistics(posterior), float(evidence.sum(where=voted)) + land.penalty(point)
+            found = land.believe(point, prior)
+            return Statistics(found.classes, found.posterior), found.objective
 
         # A step continues from the point where the last one ended, so it cannot be taken from an extrapolated belief.
         run = iterate(
-            step, statistics(_clamped(first, clamp)), max_iter=self.max_iter, tol=self.tol, accelerate=False,
+            step, Statistics(first.classes, first.posterior), max_iter=self.max_iter, tol=self.tol, accelerate=False,
             what=type(self).__name__,
         )  # fmt: skip
         self.prior_ = prior
         self.trace_ = np.asarray(run.trace)
         self.n_iter_ = len(run.trace)
         self.converged_ = run.converged
-        self._learn(crowd, run.statistics.tally)
-        self._keep(crowd, land, point)
+        return point, run.statistics.tally
 
-    def _start(self, crowd: Crowd, land: Landscape, start: Any) -> tuple[Array, Array]:
+    def _start(self, crowd: Crowd, land: Landscape, start: Any) -> tuple[Array, Belief]:
         """The point and the belief to start from."""
         if start is None:
-            return land.begin(), self._first_posterior(crowd, land)
+            return land.begin(), land.belief(self._first_posterior(crowd, land))
         if isinstance(start, Aggregator):
             if type(start) is not type(self):
                 raise UsageError(
                     f"{type(self).__name__} carries over what a fitted {type(self).__name__} knows of workers; of a "
                     f"{type(start).__name__} it takes the posterior: start=fitted.proba_"
                 )
-            start._learnt("posterior_")
+            start._learnt("tally_")
             point = self._carried_over(start, crowd, land)
-            return point, infer(land.evidence(point), np.ones(crowd.n_classes), None)[0]
-        return land.begin(), given_posterior(start, crowd)
+            return point, land.belief(infer(land.evidence(point), np.ones(crowd.n_classes), None)[0])
+        return land.begin(), land.belief(given_posterior(start, crowd))
 
 
 def infer(evidence: Array, prior: Array, clamp: NDArray[np.int32] | None) -> tuple[Array, Array]:
@@ -243,13 +293,4 @@ def infer(evidence: Array, prior: Array, clamp: NDArray[np.int32] | None) -> tup
     if clamp is not None:
         known = np.flatnonzero(clamp >= 0)
         found[known] = joint[known, clamp[known]]
-    return _clamped(posterior, clamp), found
-
-
-def _clamped(posterior: Array, clamp: NDArray[np.int32] | None) -> Array:
-    """Tasks whose truth is known are of that class for certain."""
-    if clamp is not None:
-        known = np.flatnonzero(clamp >= 0)
-        posterior[known] = 0
-        posterior[known, clamp[known]] = 1
-    return posterior
+    return clamped(posterior, clamp), found

@@ -73,7 +73,9 @@ class SpectralStart(ConfusionEM):
         if not self._is_spectral(start):
             return super()._start_posterior(piece, start, dtype, attempt)
         if piece.of > 1:
-            raise UsageError("a spectral start looks at all votes together, and this crowd is in pieces; use init='votes'")
+            raise UsageError(
+                "a spectral start looks at all votes together, and this crowd is in pieces; use init='votes'"
+            )
         estimate = spectral_start(piece.crowd, self.random_state, model=self.spectral_model, clamp=piece.clamp)
         return estimate.astype(dtype)
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import softmax, xlogy
 
-from wisecrowd.crowd import Crowd, Pairs
+from wisecrowd.crowd import Pairs
 from wisecrowd.em import ConfusionEM
 from wisecrowd.engines.base import Engine
 from wisecrowd.errors import UsageError

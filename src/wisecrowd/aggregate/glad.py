@@ -7,8 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from wisecrowd.aggregate._abilities import Line
 from wisecrowd.aggregate._climbing import Array
-from wisecrowd.aggregate._difficulty import STEEPEST, DifficultyEM, Line
+from wisecrowd.aggregate._difficulty import STEEPEST, DifficultyEM
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

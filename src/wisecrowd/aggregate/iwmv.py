@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd import progress
-from wisecrowd.aggregate._weighting import Poll, WeightedVote
+from wisecrowd.aggregate._weighting import AdditiveVote, Poll, Polls
 from wisecrowd.errors import UsageError
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class IWMV(WeightedVote):
+class IWMV(AdditiveVote):
     """Vote, weigh every worker by how much better than chance they agree with the outcome, until nothing changes.
 
         v_r = K a_r − 1,   a_r = share of r's labels that agree with the weighted vote of the round before
@@ -42,19 +42,17 @@ class IWMV(WeightedVote):
 
     max_iter: int = field(default=100, metadata={"help": "rounds of voting at most"})
 
-    def _weigh(self, poll: Poll) -> NDArray[np.float64]:
+    def _weigh(self, poll: Polls) -> NDArray[np.float64]:
         if self.max_iter < 1:
             raise UsageError(f"max_iter must be 1 or more; got {self.max_iter}")
-        n_classes = poll.crowd.n_classes
-        winners = poll.winners(poll.crowd.votes)
+        outcome = poll.vote()
         self.n_iter_, self.converged_ = 0, False
         while not self.converged_ and self.n_iter_ < self.max_iter:
-            weight = n_classes * poll.agreement(winners) - 1
-            before, winners = winners, poll.winners(poll.scores(weight))
-            changed = np.count_nonzero((before != winners).any(axis=1))
+            weight = poll.engine.crowd.n_classes * outcome.agreement - 1
+            outcome = poll.vote(weight, outcome)
             self.n_iter_ += 1
-            self.converged_ = changed == 0
-            progress.report("IWMV", self.n_iter_, self.max_iter, f"{changed:,} answers changed")
+            self.converged_ = outcome.changed == 0
+            progress.report("IWMV", self.n_iter_, self.max_iter, f"{outcome.changed:,} answers changed")
         return weight
 
     def _posterior(self, poll: Poll, scores: NDArray[np.float64]) -> NDArray[np.float64]:

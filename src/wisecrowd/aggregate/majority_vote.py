@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.base import Aggregator
-from wisecrowd.crowd import Crowd
-from wisecrowd.errors import one_of
-from wisecrowd.posteriors import vote_shares
+from wisecrowd.base import AnyCrowd
+from wisecrowd.engines.base import Piece
+from wisecrowd.errors import UsageError, one_of
+from wisecrowd.on_engine import OnEngine, engine_field, jobs_field
+from wisecrowd.posteriors import clamped, vote_shares
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MajorityVote(Aggregator):
+class MajorityVote(OnEngine):
     """The class that most workers chose.
 
     The posterior is the share of votes, c_ik / Σ_k c_ik; with ``soft=False`` all of it goes to the most voted class.
@@ -42,15 +44,25 @@ class MajorityVote(Aggregator):
     )
     random_state: int = field(default=0, metadata={"help": "seed of ties='random'"})
 
-    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
+    n_jobs: int = jobs_field()
+    engine: str = engine_field()
+
+    def _fit(self, crowd: AnyCrowd, clamp: Any, *, X: Any, start: Any) -> None:
         one_of("ties", self.ties, ("split", "first", "random"))
-        posterior = vote_shares(crowd)
+        with closing(self._engine(crowd, clamp)) as engine:
+            self._conclude(engine, self._answer)
+
+    def _answer(self, piece: Piece) -> NDArray[np.float64]:
+        """Work: the posterior of a piece's tasks."""
+        if self.ties == "random" and piece.of > 1:
+            raise UsageError(
+                f"ties='random' draws for all tasks together, which are in {piece.of:,} pieces here; use 'split' or 'first', "
+                "or fit a crowd in memory"
+            )
+        posterior = vote_shares(piece.crowd)
         if not self.soft or self.ties != "split":
-            posterior = self._decide(posterior, crowd.labels_per_task > 0)
-        if clamp is not None:
-            known = np.flatnonzero(clamp >= 0)
-            posterior[known] = np.eye(crowd.n_classes)[clamp[known]]
-        self._learn(crowd, posterior)
+            posterior = self._decide(posterior, piece.crowd.labels_per_task > 0)
+        return clamped(posterior, piece.clamp)
 
     def _decide(self, shares: NDArray[np.float64], voted: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Break the ties, and make the answer hard where that is asked for."""

@@ -37,7 +37,10 @@ class _Scores(Landscape):
     A point is all T, then all S. Sums over votes run over blocks of them, as products with sparse 0/1 matrices.
     """
 
-    def __init__(self, crowd: Crowd, ridge: tuple[float, float], *, vectors: bool) -> None:
+    def __init__(
+        self, crowd: Crowd, clamp: NDArray[np.int32] | None, ridge: tuple[float, float], *, vectors: bool
+    ) -> None:
+        super().__init__(crowd, clamp)
         assert crowd.worker is not None
         k = self.n_classes = crowd.n_classes
         self.n_tasks, self.n_workers = crowd.n_tasks, crowd.n_workers
@@ -159,7 +162,7 @@ class MinimaxEntropy(ClimbingEM):
         if not self.gamma > 0 or not (self.task_gamma is None or self.task_gamma > 0):
             raise UsageError(f"gamma and task_gamma must be positive; got {self.gamma} and {self.task_gamma}")
 
-    def _landscape(self, crowd: Crowd) -> _Scores:
+    def _landscape(self, crowd: Crowd, clamp: NDArray[np.int32] | None = None) -> _Scores:
         vectors = self.task_terms == "vector"
         k = crowd.n_classes
         cells = crowd.n_workers * k**2 + crowd.n_tasks * (k if vectors else k**2)
@@ -170,7 +173,7 @@ class MinimaxEntropy(ClimbingEM):
             )
         busy = np.count_nonzero(crowd.labels_per_worker), np.count_nonzero(crowd.labels_per_task)
         task_gamma = self.gamma * busy[1] / busy[0] if self.task_gamma is None else self.task_gamma
-        return _Scores(crowd, (self.gamma * k**2, task_gamma * k**2), vectors=vectors)
+        return _Scores(crowd, clamp, (self.gamma * k**2, task_gamma * k**2), vectors=vectors)
 
     def _first_posterior(self, crowd: Crowd, land: _Scores) -> Array:
         return vote_shares(crowd)

@@ -7,8 +7,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from wisecrowd.aggregate._abilities import Line
 from wisecrowd.aggregate._climbing import Array
-from wisecrowd.aggregate._difficulty import DifficultyEM, Line
+from wisecrowd.aggregate._difficulty import DifficultyEM
 from wisecrowd.errors import UsageError
 
 

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.aggregate._abilities import Line
 from wisecrowd.aggregate._climbing import Array
-from wisecrowd.aggregate._difficulty import STEEPEST, Line
+from wisecrowd.aggregate._difficulty import STEEPEST
 from wisecrowd.aggregate.rasch import Rasch
 
 

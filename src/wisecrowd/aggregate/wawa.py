@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.aggregate._weighting import Poll, WeightedVote
+from wisecrowd.aggregate._weighting import AdditiveVote, Polls
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Wawa(WeightedVote):
+class Wawa(AdditiveVote):
     """Vote once, weigh every worker by agreement with the outcome, and vote again.
 
         w_r = share of r's labels that agree with the majority,   q_i(k) ∝ Σ_r w_r [y_ir = k]
@@ -33,5 +33,5 @@ class Wawa(WeightedVote):
 
     references: ClassVar[tuple[str, ...]] = ("ustalov2024learning",)
 
-    def _weigh(self, poll: Poll) -> NDArray[np.float64]:
-        return poll.agreement(poll.winners(poll.crowd.votes))
+    def _weigh(self, poll: Polls) -> NDArray[np.float64]:
+        return poll.agreement()

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.aggregate.one_coin import OneCoin
-from wisecrowd.crowd import Crowd
 from wisecrowd.engines.base import Engine
 from wisecrowd.errors import UsageError
 from wisecrowd.iteration import Statistics

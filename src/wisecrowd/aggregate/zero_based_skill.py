@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd import progress
-from wisecrowd.aggregate._weighting import Poll, WeightedVote
+from wisecrowd.aggregate._weighting import AdditiveVote, Polls
 from wisecrowd.errors import UsageError
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ZeroBasedSkill(WeightedVote):
+class ZeroBasedSkill(AdditiveVote):
     """Vote by skill, and move every skill towards agreement with the outcome, in steps that grow smaller.
 
         s_r ← s_r + λ (a_r − s_r),   a_r = share of r's labels that agree with the vote weighted by s
@@ -42,18 +42,17 @@ class ZeroBasedSkill(WeightedVote):
     halve_every: int = field(default=20, metadata={"help": "rounds after which the step is halved"})
     tol: float = field(default=1e-5, metadata={"help": "stop when no skill is further than this from the agreement"})
 
-    def _weigh(self, poll: Poll) -> NDArray[np.float64]:
+    def _weigh(self, poll: Polls) -> NDArray[np.float64]:
         if self.max_iter < 1 or self.halve_every < 1:
             raise UsageError(f"max_iter and halve_every must be 1 or more; got {self.max_iter} and {self.halve_every}")
         if not 0 < self.learning_rate <= 1:
             raise UsageError(f"learning_rate must lie between 0 and 1; got {self.learning_rate}")
-        crowd = poll.crowd
-        skill = np.where(crowd.labels_per_worker > 0, 1 / crowd.n_classes + 1e-5, np.nan)
+        skill = np.where(poll.cast > 0, 1 / poll.engine.crowd.n_classes + 1e-5, np.nan)
         self.n_iter_, self.converged_ = 0, False
         while not self.converged_ and self.n_iter_ < self.max_iter:
             self.n_iter_ += 1
             step = self.learning_rate / 2 ** (self.n_iter_ // self.halve_every)
-            gap = poll.agreement(poll.winners(poll.scores(skill))) - skill
+            gap = poll.agreement(skill) - skill
             skill = skill + step * gap
             furthest = float(np.nanmax(np.abs(gap)))
             self.converged_ = furthest <= self.tol

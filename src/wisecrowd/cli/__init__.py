@@ -20,7 +20,7 @@ from wisecrowd.cli._options import flag
 
 #: Every command in the order of ``wisecrowd --help``, by the heading that it stands under.
 COMMANDS = {
-    "Your votes": ("check", "diagnose", "compare", "plan", "aggregate", "learn", "complete", "report"),
+    "Your votes": ("check", "diagnose", "compare", "plan", "aggregate", "learn", "complete", "report", "shard"),
     "Methods and data": ("methods", "cite", "datasets", "bench"),
     "To try things out": ("demo", "simulate"),
 }

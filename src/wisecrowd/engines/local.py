@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from wisecrowd.crowd import Crowd
 from wisecrowd.engines.base import Engine, Kept, Piece, Work, add, summed
 from wisecrowd.kernels import threads
-from wisecrowd.shards import ShardedCrowd
+from wisecrowd.shards import Shard, ShardedCrowd
 
 #: The known classes of a shard's tasks, by the shard's number.
 Clamp = Callable[[int], NDArray[np.int32] | None]
@@ -108,12 +108,16 @@ class StreamEngine(Engine):
         return kept
 
     def _pieces(self, numbers: range) -> Iterator[Piece]:
-        shards = self.crowd.shards
+        parts = self.crowd.parts
+        # Each shard is made for its turn and forgotten after it, with all that was derived from it.
+        ahead = [Shard(self.crowd, parts[number]) for number in numbers[:1]]
         for number, following in itertools.zip_longest(numbers, numbers[1:]):
+            shard = ahead.pop()
             if following is not None:
-                shards[following].fetch()
+                ahead.append(Shard(self.crowd, parts[following]))
+                ahead[0].fetch()
             clamp = None if self.clamp is None else self.clamp(number)
-            yield Piece(shards[number], clamp, number, len(shards), compiled=self.compiled)
+            yield Piece(shard, clamp, number, len(parts), compiled=self.compiled)
 
     def _given(self, shared: tuple[Any, ...], piece: Piece) -> list[Any]:
         return [given.get(piece.number) if isinstance(given, _OnDisk) else given for given in shared]

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wisecrowd as wc
+
+pytest.importorskip("duckdb", reason="sharding files needs duckdb, of the extra [cluster]")
+
+
+def test_files_become_a_folder(run: Any, votes: Path) -> None:
+    result = run("shard", votes, "-o", "crowd", "--votes-per-shard", 12)
+    assert result.exit_code == 0, result.stderr
+    assert "48 votes on 12 tasks, 4 workers, 2 classes" in result.stdout
+    assert "crowd: 4 shards," in result.stdout
+    assert "wisecrowd aggregate crowd -o results" in result.stdout
+    loaded = wc.Crowd.open("crowd").load()
+    assert sorted(loaded.to_frame().itertuples(index=False)) == sorted(
+        wc.read(votes).to_frame().itertuples(index=False)
+    )
+
+
+def test_figures_for_programs(run: Any, votes: Path) -> None:
+    figures = json.loads(run("shard", votes, "-o", "crowd", "--json", "--no-workers", "-j", 1).stdout)
+    assert (figures["votes"], figures["tasks"], figures["workers"], figures["classes"]) == (48, 12, None, 2)
+    assert (figures["folder"], figures["shards"]) == ("crowd", 1)
+    assert figures["bytes"] == sum(file.stat().st_size for file in Path("crowd").rglob("*") if file.is_file())
+    assert figures["sha256"] == wc.Crowd.open("crowd").digest
+
+
+def test_quiet(run: Any, votes: Path) -> None:
+    result = run("shard", votes, "-o", "crowd", "-q")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_columns_by_other_names(run: Any) -> None:
+    Path("in put").mkdir()
+    for name in ("a.tsv", "b.tsv"):
+        Path("in put", name).write_text(f"item\twho\tsaid\n{name}\tann\tcat\n{name}\tann\tdog\n")
+    options = ["--worker", "who", "--label", "said", "--duplicates", "last", "-o", "my crowd"]
+    result = run("shard", "in put", *options)
+    assert result.exit_code == 0, result.stderr
+    assert "Note: in put/a.tsv: read 'item' as the task column" in result.stderr
+    assert "who" not in result.stderr
+    assert "wisecrowd aggregate 'my crowd' -o results" in result.stdout
+    assert wc.Crowd.open("my crowd").load().to_frame()["label"].tolist() == ["dog", "dog"]
+
+
+def test_going_on_and_beginning_anew(run: Any, votes: Path) -> None:
+    Path("more.csv").write_text("task,worker,label\nt00,ann,cat\n")
+    failed = run("shard", votes, "more.csv", "-o", "crowd")
+    assert failed.exit_code == 1
+    assert "worker 'ann' labelled task 't00' twice" in failed.stderr
+    assert "--duplicates" in failed.stderr
+    changed = run("shard", votes, "-o", "crowd")
+    assert changed.exit_code == 2
+    assert "more.csv is not among the files any more" in changed.stderr
+    assert "--fresh" in changed.stderr
+    assert "49 votes" in run("shard", votes, "more.csv", "-o", "crowd", "--duplicates", "keep").stdout
+    assert "48 votes" in run("shard", votes, "-o", "crowd", "--fresh").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "advice"),
+    [
+        (["votes.csv"], 2, "--output"),
+        (["nowhere.csv", "-o", "crowd"], 1, "no file or folder nowhere.csv"),
+        (["votes.csv", "-o", "crowd", "--memory", "much"], 2, "memory is given like 4GB"),
+        (["votes.csv", "-o", "crowd", "--duplicates", "lats"], 2, "Did you mean 'last'?"),
+        (["votes.csv", "-o", "crowd", "--no-workers", "--worker", "x"], 2, "contradict"),
+        (["votes.csv", "-o", "votes.csv"], 2, "is a file"),
+    ],
+)
+def test_refused(run: Any, votes: Path, words: list[str], code: int, advice: str) -> None:
+    result = run("shard", *words)
+    assert result.exit_code == code
+    assert advice in result.stderr
+    assert votes.exists()
+    assert not Path("crowd").exists()
+
+
+def test_interrupted_by_hand(tmp_path: Path) -> None:
+    made = wc.simulate_crowd(40_000, 50, 4, labels_per_task=5, random_state=0).crowd
+    for number in range(6):
+        wc.write(made, tmp_path / f"{number}.parquet")
+    command = [sys.executable, "-m", "wisecrowd", "shard", "--duplicates", "distinct", "--votes-per-shard", "200000"]
+    command += ["-o", str(tmp_path / "crowd"), *(str(tmp_path / f"{number}.parquet") for number in range(6))]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    record = tmp_path / "crowd" / ".sharding" / "progress.json"
+    while not record.exists() and child.poll() is None:
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    output, errors = child.communicate()
+    assert child.returncode == 130, output
+    assert errors.splitlines() == [
+        "What was done is kept; the same command goes on from there.",
+        "Interrupted; nothing is left half-written.",
+    ]
+    assert record.exists()
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "200,000 votes on 40,000 tasks" in again.stdout
+    assert again.stderr == ""
