@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -24,6 +25,25 @@ def report(what: str, step: int, total: int, detail: str = "") -> None:
     listener = _listener.get()
     if listener is not None:
         listener(what, step, total, detail)
+
+
+def launched() -> tuple[int, int] | None:
+    """The number of this process and how many there are, if a launcher such as ``torchrun`` started several together.
+
+    >>> launched() is None
+    True
+    """
+    told = [os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")]
+    return (int(told[0]), int(told[1])) if all(told) else None
+
+
+def speaks() -> bool:
+    """Whether this process prints and writes: of several that were started together, the first.
+
+    >>> speaks()
+    True
+    """
+    return (launched() or (0, 1))[0] == 0
 
 
 @contextlib.contextmanager
@@ -71,7 +91,7 @@ def show(after: float = 2.0) -> Iterator[None]:
     begun = time.monotonic()
 
     def draw(what: str, step: int, total: int, detail: str) -> None:
-        if time.monotonic() - begun < after:
+        if time.monotonic() - begun < after or not speaks():
             return
         if not bar.live.is_started:
             bar.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,6 +73,7 @@ def learn(
     from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import lines, size
+    from wisecrowd.progress import speaks
     from wisecrowd.run import record
 
     fitting.needs_folder(output, proba=proba, spreadsheet=spreadsheet)
@@ -79,18 +81,21 @@ def learn(
     source = feature_files.where(features, votes, "a classifier")
     inputs = [path for path in (votes, source, predict, truth, score) if path is not None]
     names = [fitting.LABELS, fitting.WORKERS, fitting.PREDICTIONS, *([fitting.POSTERIOR] if proba else []), RECORD]
-    if output is not None:
+    if output is not None and speaks():
         check_folder(output, names, inputs)
-    with reading.hushed(quiet=quiet):
+    with _heard_once(), reading.hushed(quiet=quiet or not speaks()):
         crowd = reading.read(votes)
         gold = None if truth is None else read_truth(truth, reading, crowd)
         known = None if score is None else read_truth(score, reading, crowd)
         given = feature_files.read(source, reading)
         new = None if predict is None else feature_files.read(predict, reading)
-    fitting.warn_of_look_alikes(crowd, votes)
-    X, crowd = given.beside(crowd)
-    with watched(quiet=quiet):
+    if speaks():
+        fitting.warn_of_look_alikes(crowd, votes)
+    with _heard_once(), watched(quiet=quiet):
+        X, crowd = given.beside(crowd)
         fitted = unfitted.fit(X, crowd, truth=gold)
+    if not speaks():  # of several processes that torchrun started, the first tells and writes
+        return
     predicted = None if new is None else _predicted(fitted, new, predict)
     summary = fitting.summary_of(fitted, crowd, gold, _labelled(known, crowd, predicted), score)
     summary["features"] = {"shape": list(given.rows.shape[1:]), "tasks": len(given.tasks)}
@@ -112,6 +117,14 @@ def learn(
     begin = [("Read", f"{votes} and {source}"), ("Votes", size(crowd)), ("Features", feature_files.size(given, crowd))]
     told = [*begin, ("Method", fitting.how(fitted)), *lines(summary), *_predictions(summary), ("Wrote", kept)]
     fitting.tell(run, told, as_json=as_json, quiet=quiet)
+
+
+def _heard_once() -> AbstractContextManager[None]:
+    """A block whose warnings, of several processes that torchrun started, the first gives."""
+    from wisecrowd.errors import unwarned
+    from wisecrowd.progress import speaks
+
+    return nullcontext() if speaks() else unwarned()
 
 
 def _predicted(fitted: Learner, new: Features, path: Path | None) -> pd.DataFrame:

@@ -50,7 +50,8 @@ def own_chance(place: device, state: Arrays | int) -> Iterator[Callable[[], Arra
     True
     """
     torch = need_torch()
-    beside = [] if place.type == "cpu" else [torch.device(place.type, place.index or 0)]
+    # A card without a number is the one that this process uses now, which a tensor knows.
+    beside = [] if place.type == "cpu" else [torch.empty(0, device=place).device]
     kind = "cuda" if place.type == "cpu" else place.type
     library = getattr(torch, kind)
     with torch.random.fork_rng(devices=beside, device_type=kind):

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from wisecrowd._files import atomic_path
 from wisecrowd.errors import InputError, MissingExtra
+from wisecrowd.learn._ranks import my_team
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -48,6 +49,7 @@ class Checkpoint:
 
     def read(self) -> Arrays | None:
         """What was kept, or None when there is nothing yet."""
+        my_team().wait()  # the first of several processes may still be writing
         if not self.path.exists():
             return None
         numpy_format, refused = _safetensors()
@@ -65,8 +67,11 @@ class Checkpoint:
         return arrays
 
     def offer(self, arrays: Callable[[], Arrays], *, last: bool = False) -> None:
-        """Write what ``arrays()`` gives, if it is the last or writing takes no part of the time worth mentioning."""
-        if last or time.monotonic() >= self._next:
+        """Write what ``arrays()`` gives, if it is the last or writing takes no part of the time worth mentioning.
+
+        Of several processes that have the same arrays, the first writes.
+        """
+        if my_team().is_first and (last or time.monotonic() >= self._next):
             self.write(arrays())
 
     def write(self, arrays: Arrays) -> None:

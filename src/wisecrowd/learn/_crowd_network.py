@@ -14,6 +14,7 @@ from wisecrowd._torch import need_torch, threads
 from wisecrowd.errors import UsageError
 from wisecrowd.learn._ballots import PerWorker
 from wisecrowd.learn._checkpoint import Arrays
+from wisecrowd.learn._divided import through
 from wisecrowd.learn._modules import BLOCK, build, prepared, tried_on
 from wisecrowd.learn.classifiers import Standardiser
 from wisecrowd.learn.training import Group, part_of, weights_and_biases
@@ -119,8 +120,13 @@ class CrowdNetwork:
 
     def __call__(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """What the last layer is given, and what it gives."""
-        hidden = self.trunk(inputs)
+        hidden = self.hidden(inputs)
         return hidden, self.head(hidden)
+
+    def hidden(self, inputs: Tensor) -> Tensor:
+        """What the last layer is given."""
+        found: Tensor = through(self.trunk, inputs)
+        return found
 
     def table(self, name: str) -> Tensor:
         """A per-worker table in its shape, (workers, ...)."""

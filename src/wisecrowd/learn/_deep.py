@@ -28,6 +28,7 @@ from wisecrowd.learn._epochs import search_epochs
 from wisecrowd.learn._lesson import Lesson
 from wisecrowd.learn._modules import prepared_shape
 from wisecrowd.learn._pooling import PoolingLearner
+from wisecrowd.learn._ranks import OTHER_DATA, my_team
 from wisecrowd.learn._resume import own_place
 from wisecrowd.learn._watching import watcher
 from wisecrowd.learn.networks import described
@@ -68,6 +69,9 @@ class DeepLearner(PoolingLearner):
 
     #: Whether hidden votes can tell epochs apart (``epochs="auto"``): the fit says what single workers would say.
     foretells: ClassVar[bool] = True
+    #: Whether the loss of a batch is the mean of what its tasks lose, by votes and known truths, but for terms of
+    #: parameters alone: then processes that train together divide all of it, otherwise the network alone.
+    separable: ClassVar[bool] = False
     breaks: ClassVar[dict[str, str]] = {
         "task_names_do_not_matter": "batches are drawn by position, and names decide on the order of tasks",
         "class_names_do_not_matter": "first weights are drawn by position, and names decide on the order of classes",
@@ -146,6 +150,7 @@ class DeepLearner(PoolingLearner):
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
         self._check(crowd)
+        my_team().same(OTHER_DATA, X, crowd.task, crowd.worker, crowd.label, crowd.weight, clamp)
         self.n_workers_ = crowd.n_workers
         with progress.shown(self.verbose):
             network, lesson = self._begin_lesson(X, crowd, clamp)
@@ -278,7 +283,7 @@ class DeepLearner(PoolingLearner):
         def loss(tasks: Tensor) -> Tensor:
             return self._lesson_loss(network, lesson, tasks, len(trainer.history))
 
-        trainer.run(loss, len(lesson), validate=validate)
+        trainer.run(loss, len(lesson), validate=validate, weigh=lesson.weigh, separable=self.separable)
 
     def _note(self, trainer: Trainer) -> None:
         self.history_: pd.DataFrame = trainer.history.table()

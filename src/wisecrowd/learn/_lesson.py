@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -34,6 +35,17 @@ class Lesson:
     def __len__(self) -> int:
         return len(self.inputs)
 
+    def weigh(self, tasks: Tensor) -> Tensor:
+        """How much each of some tasks counts in the mean loss: the votes on it, and the truth that is known of it."""
+        return self._weight[tasks]
+
+    @cached_property
+    def _weight(self) -> Tensor:
+        torch = need_torch()
+        weight = torch.nn.functional.pad(self.ballots.weight.double(), (1, 0))
+        found: Tensor = weight.cumsum(0)[self.ballots.offset].diff()
+        return found if self.known is None else found + (self.known >= 0)
+
     def see(self, network: CrowdNetwork, tasks: Tensor, epoch: int = 0) -> Seen:
         """Those tasks and the votes on them, through the network."""
         inputs = self.inputs[tasks]
@@ -44,7 +56,7 @@ class Lesson:
         """Of all tasks, (tasks, classes), with dropout off and nothing to learn from."""
         torch = need_torch()
         with network.resting(), torch.no_grad():
-            hidden = torch.cat([network.trunk(block) for block in torch.split(self.inputs, BLOCK)])
+            hidden = torch.cat([network.hidden(block) for block in torch.split(self.inputs, BLOCK)])
             found: Tensor = network.head(hidden)
         return found
 

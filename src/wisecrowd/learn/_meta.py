@@ -191,8 +191,7 @@ def correction_of(gradient: Tensor, gamma: float, largest: float) -> Tensor:
 def hidden_of(network: CrowdNetwork, inputs: Tensor) -> Tensor:
     """What the last layer is given, with dropout off."""
     with network.resting(), need_torch().no_grad():
-        found: Tensor = network.trunk(inputs)
-        return found
+        return network.hidden(inputs)
 
 
 def _through_softmax(p: Tensor, s: Tensor) -> Tensor:

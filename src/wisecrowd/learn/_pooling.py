@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from wisecrowd import matrices
 from wisecrowd.base import Learner
 from wisecrowd.crowd import Pairs
+from wisecrowd.progress import speaks
 
 
 class PoolingLearner(Learner):
@@ -27,6 +29,11 @@ class PoolingLearner(Learner):
 
         @strength_.setter
         def strength_(self, found: float) -> None: ...
+
+    def save(self, folder: str | Path) -> None:
+        """As of any method; of several processes that trained together and have the same, the first writes."""
+        if speaks():
+            super().save(folder)
 
     def _prior(self, tally: NDArray[Any], pairs: Pairs, strength: float | None = None) -> matrices.Prior:
         """What matrices are drawn toward; how strongly follows from the tally unless it is said."""

@@ -32,6 +32,7 @@ class TwinLearner(DeepLearner):
     """
 
     foretells: ClassVar[bool] = False
+    separable: ClassVar[bool] = False
 
     if TYPE_CHECKING:  # left by _fit
 
@@ -64,7 +65,8 @@ class TwinLearner(DeepLearner):
         groups = [group for each in twins for group in each.groups(self.worker_learning_rate, self.l2 / len(lesson))]
         settings = self._settings(self.random_state, is_small=self.network_.is_small)
         trainer = Trainer(both, settings, groups=groups, checkpoint=place, what=type(self).__name__)
-        trainer.run(lambda tasks: loss(tasks, trainer), len(lesson), validate=self._validate(lesson))
+        validate = self._validate(lesson)
+        trainer.run(lambda tasks: loss(tasks, trainer), len(lesson), validate=validate, separable=self.separable)
         self._note(trainer)
         if self.keep == "selected" and trainer.best is not None:
             both.load_state_dict(trainer.best)

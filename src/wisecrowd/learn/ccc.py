@@ -29,6 +29,7 @@ from wisecrowd.learn._meta import (
     head_gradient,
     hidden_of,
 )
+from wisecrowd.learn._ranks import my_team
 from wisecrowd.learn._twins import TwinLearner, Twins
 from wisecrowd.learn.crowd_layer import CrowdLayer
 from wisecrowd.learn.training import Trainer
@@ -243,7 +244,8 @@ class _Coupled:
     def groups_now(self) -> NDArray[np.int64]:
         """The workers' groups by the matrices as they are, (networks, workers)."""
         tables = [network.table("T").detach().cpu().numpy() for network in self.networks]
-        return np.stack([grouped(table, self.n_groups, self.method.random_state) for table in tables])
+        found = np.stack([grouped(table, self.n_groups, self.method.random_state) for table in tables])
+        return my_team().word(found, self.lesson.inputs.device)  # K-means in threads may sum in any order
 
     def mean_correction(self) -> list[Tensor]:
         """The mean of V over the last epoch; zero where there never was one."""

@@ -35,6 +35,7 @@ class CCEM(StochasticLearner):
     """
 
     references: ClassVar[tuple[str, ...]] = ("ibrahim2023deep",)
+    separable: ClassVar[bool] = True
 
     sure: float = field(
         default=1.0, metadata={"help": "log-odds of a right label against each wrong one in a start near the identity"}

@@ -64,6 +64,7 @@ class CrowdAR(DeepLearner):
     """
 
     references: ClassVar[tuple[str, ...]] = ("cao2023learning",)
+    separable: ClassVar[bool] = True
 
     weight: float = field(
         default=0.9, metadata={"help": "λ: share of the loss that is about votes; the rest is about reliability"}

@@ -43,6 +43,7 @@ class CrowdLayer(DeepLearner):
     """
 
     references: ClassVar[tuple[str, ...]] = ("rodrigues2018deep",)
+    separable: ClassVar[bool] = True
 
     variant: Literal["matrix", "scale", "affine"] = field(
         default="matrix", metadata={"help": "'matrix' (MW), 'scale' (VW) or 'affine' (VW+B)"}

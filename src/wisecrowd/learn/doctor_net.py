@@ -75,6 +75,7 @@ class DoctorNet(DeepLearner):
     """
 
     references: ClassVar[tuple[str, ...]] = ("guan2018who",)
+    separable: ClassVar[bool] = True
 
     variant: Literal["DN", "WDN", "IWDN"] = field(
         default="DN",
@@ -156,6 +157,7 @@ class DoctorNet(DeepLearner):
             lambda tasks: self._weights_loss(network, lesson, tasks, member),
             len(lesson),
             validate=self._validate(lesson),
+            separable=False,
         )
         if self.keep == "selected" and trainer.best is not None:
             network.take(trainer.best)

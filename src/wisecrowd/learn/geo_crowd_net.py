@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -56,6 +56,8 @@ class GeoCrowdNet(CCEM):
     >>> bool(model.score(X, made.truth) > 0.9), model.confusion_.shape
     (True, (10, 2, 2))
     """
+
+    separable: ClassVar[bool] = False
 
     regulariser: Literal["F", "W"] = field(
         default="F", metadata={"help": "what is to span a large volume: predictions 'F', or workers' matrices 'W'"}

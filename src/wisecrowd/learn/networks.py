@@ -15,6 +15,7 @@ from wisecrowd.errors import UsageError
 from wisecrowd.learn._chance import chosen_device, own_chance
 from wisecrowd.learn._checkpoint import Arrays, fingerprint
 from wisecrowd.learn._modules import BLOCK, build, prepared, tried_on
+from wisecrowd.learn._ranks import OTHER_DATA, my_team
 from wisecrowd.learn.classifiers import Rows, SoftClassifier, Standardiser
 from wisecrowd.learn.training import OptimiserName, ScheduleName, Trainer, Training, part_of, weights_and_biases
 
@@ -98,6 +99,8 @@ class Network(SoftClassifier):
         first = self.trainer is None
         rows = self.rows(X, learn=True)
         wanted = targets if weight is None else targets * weight[:, None]
+        if first:
+            my_team().same(OTHER_DATA, rows, wanted)
         trainer = self.trainer or self._begin(rows, wanted)
         inputs = self.tensor(rows)
         taught = self.tensor(wanted)

@@ -5,7 +5,8 @@
 
 The loss is a function of row numbers, so that a model gathers whatever belongs to a row (features, targets, the votes of
 a task) itself. Same seed, same bits, as long as torch computes with the same number of threads on the same machine; the
-random state of whoever calls is left as it was.
+random state of whoever calls is left as it was. Processes that were started together (by ``torchrun``, by Ray Train)
+divide every batch, and come to what one would, up to the order of sums.
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ from wisecrowd._torch import need_torch, threads
 from wisecrowd.errors import UsageError, one_of
 from wisecrowd.learn._chance import chosen_device, own_chance
 from wisecrowd.learn._checkpoint import Arrays, Checkpoint, plain
+from wisecrowd.learn._divided import gradients, sharing
+from wisecrowd.learn._ranks import my_team
+from wisecrowd.learn._schedules import SCHEDULES as SCHEDULES
+from wisecrowd.learn._schedules import ScheduleName as ScheduleName
+from wisecrowd.learn._schedules import rectified
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
@@ -33,44 +39,13 @@ if TYPE_CHECKING:
 #: Row numbers -> the mean loss of those rows.
 Loss = Callable[["Tensor"], "Tensor"]
 
+#: What is said of processes that took the same steps and are not where the others are.
+DRIFTED = (
+    "after an epoch their weights or random streams differ. Does the network draw by itself, as torch.nn.functional.dropout "
+    "does? Use layers such as torch.nn.Dropout, or train it in one process"
+)
+
 OptimiserName = Literal["adam", "adamw", "radam", "sgd", "lazyadam"]
-ScheduleName = Literal["constant", "cosine", "onecycle", "step"]
-
-
-# ---------------------------------------------------------------------- schedules
-
-
-def _cosine(begin: float, end: float, share: float) -> float:
-    return end + (begin - end) * (1 + math.cos(math.pi * share)) / 2
-
-
-def _one_cycle(done: float) -> float:
-    if done < 0.3:
-        return _cosine(1 / 25, 1.0, done / 0.3)
-    return _cosine(1.0, 1 / 250_000, (done - 0.3) / 0.7)
-
-
-#: Share of training that is done -> factor of the learning rate. A schedule without a state has nothing to lose.
-SCHEDULES: dict[ScheduleName, Callable[[float], float]] = {
-    "constant": lambda done: 1.0,
-    "cosine": lambda done: _cosine(1.0, 0.0, done),
-    "onecycle": _one_cycle,
-    "step": lambda done: 1.0 if done < 2 / 3 else 0.1,
-}
-
-
-def rectified(step: int, beta: float = 0.999) -> float:
-    """By how much RAdam shortens a step of Adam while its second moments are of few gradients (Liu et al. 2020).
-
-    >>> [round(rectified(step), 2) for step in (1, 100, 1000, 10_000)]
-    [0.0, 0.22, 0.65, 1.0]
-    """
-    longest, decay = 2 / (1 - beta) - 1, beta**step
-    length = longest - 2 * step * decay / (1 - decay)
-    if length <= 5:
-        return 0.0
-    return math.sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length))
-
 
 # ---------------------------------------------------------------------- settings
 
@@ -275,34 +250,62 @@ class Trainer:
         return patience > 0 and best is not None and len(self.history) - 1 - best >= patience
 
     def run(
-        self, loss: Loss, n_rows: int, *, epochs: int | None = None, validate: Callable[[], float] | None = None
+        self,
+        loss: Loss,
+        n_rows: int,
+        *,
+        epochs: int | None = None,
+        validate: Callable[[], float] | None = None,
+        weigh: Callable[[Tensor], Tensor] | None = None,
+        separable: bool = True,
     ) -> History:
         """Go through all rows ``epochs`` times more (to the end of the plan unless told), in batches in random order.
 
         ``loss`` is given row numbers and gives their mean loss. ``validate`` is called after every epoch with the
         model in eval mode, and gives a number that is higher when the model is better, say how often votes of
         held-out tasks are predicted.
+
+        The rest is for processes that train together. ``weigh`` gives the weight of each row in the mean, if they differ.
+        A loss in which rows depend on each other is not ``separable``: all compute it, and divide the network alone
+        (see `_divided`).
         """
         if n_rows < 1:
             raise UsageError("training needs at least one row")
         done = len(self.history)
         until = max(self.settings.epochs, done) if epochs is None else done + epochs
-        with threads(self.settings.threads), own_chance(self.device, self._chance) as where:
+        team, (dense, sparse) = my_team(), self._dense_and_sparse()
+
+        def learn(rows: Tensor) -> Tensor:
+            return gradients(team, loss, rows, weigh, dense, sparse, separable=separable)
+
+        team.same(
+            "weights, settings or checkpoints differ", self.model.state_dict(), self.settings, n_rows, done, until
+        )
+        with threads(self.settings.threads), own_chance(self.device, self._chance) as where, sharing(self.model, team):
             while len(self.history) < until and not self.stopped:
                 begun = time.perf_counter()
-                mean = self._epoch(loss, n_rows)
-                validation = self._validation(validate)
+                mean = self._epoch(learn, n_rows)
+                validation = float(team.word(np.array(self._validation(validate)), self.device))
                 self.history.add(mean, validation, time.perf_counter() - begun)
                 if self.history.best == len(self.history) - 1:
                     self.best = {name: each.detach().clone() for name, each in self.model.state_dict().items()}
                 self._chance = where()
+                team.same(DRIFTED, self.model.state_dict(), self._chance)
                 if self.checkpoint is not None:
                     self.checkpoint.offer(self.arrays, last=len(self.history) == until or self.stopped)
                 progress.report(self.what, len(self.history), until, f"loss {mean:.4f}")
         self.model.eval()
         return self.history
 
-    def _epoch(self, loss: Loss, n_rows: int) -> float:
+    def _dense_and_sparse(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Parameters by what kind of gradient they get."""
+        lazy = need_torch().optim.SparseAdam
+        kinds: tuple[list[Tensor], list[Tensor]] = ([], [])
+        for optimiser in self.optimisers:
+            kinds[isinstance(optimiser, lazy)].extend(optimiser.param_groups[0]["params"])
+        return kinds
+
+    def _epoch(self, learn: Loss, n_rows: int) -> float:
         torch = need_torch()
         self.model.train()
         order = torch.randperm(n_rows, generator=self._order).to(self.device)
@@ -315,11 +318,10 @@ class Trainer:
             self._set_rates(passes / max(self.settings.epochs, 1), step=round(passes * len(batches)) + 1)
             for optimiser in self.optimisers:
                 optimiser.zero_grad(set_to_none=True)
-            value = loss(rows)
-            value.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
+            value = learn(rows)
             for optimiser in self.optimisers:
                 optimiser.step()
-            total += value.detach().to(total) * len(rows)
+            total += value.to(total) * len(rows)
         mean = float(total) / n_rows
         if not math.isfinite(mean):
             raise UsageError(

@@ -51,6 +51,7 @@ class UnionNet(StochasticLearner):
     """
 
     references: ClassVar[tuple[str, ...]] = ("wei2022deep",)
+    separable: ClassVar[bool] = True
     sparse: ClassVar[bool] = False
 
     variant: Literal["A", "B"] = field(
