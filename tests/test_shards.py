@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wisecrowd import Crowd, DawidSkene, MajorityVote
-from wisecrowd.errors import InputError, UsageError
+from wisecrowd.errors import DiskFull, InputError, UsageError
 from wisecrowd.shards import Shard, ShardedCrowd, open_shards, write_shard
 
 votes = st.lists(
@@ -217,7 +217,7 @@ def test_an_interrupted_writer_leaves_no_labels(tmp_path: Path) -> None:
         return whole(piece, *shared)
 
     object.__setattr__(fitted._unread, "answer", fails_at_last)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(DiskFull, match=r"no room for .*labels\.parquet; make room"):
         fitted.write_labels(tmp_path / "labels.parquet")
     assert not [path for path in tmp_path.iterdir() if "labels" in path.name]
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from wisecrowd.errors import DiskFull, is_full
+
 
 @contextlib.contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
@@ -37,6 +39,10 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         with partial.open("rb") as file:
             os.fsync(file.fileno())
         partial.replace(target)
+    except OSError as error:
+        if is_full(error):
+            raise DiskFull(target) from error
+        raise
     finally:
         partial.unlink(missing_ok=True)
 

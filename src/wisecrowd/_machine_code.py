@@ -13,6 +13,7 @@ import ctypes
 import hashlib
 import importlib.util
 import os
+import threading
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -40,12 +41,21 @@ class Variant(NamedTuple):
     clamped: bool = False
 
 
-@cache
+#: Two threads that load a kernel at once would make two engines of LLVM's over one description of the processor.
+_LOADING = threading.Lock()
+
+
 def load(variant: Variant) -> Callable[..., float]:
     """The kernel as a function of integers, arrays (C-contiguous, of the right type) and None. It holds no lock.
 
     Raises ImportError when it must be compiled and numba is missing.
     """
+    with _LOADING:
+        return _loaded(variant)
+
+
+@cache
+def _loaded(variant: Variant) -> Callable[..., float]:
     name = _name(variant)
     code = next(filter(None, map(_read, _places(name))), None)
     if code is None:

@@ -56,6 +56,26 @@ class Pairs:
             total[self.worker[self._first]] = np.add.reduceat(table, self._first, axis=0)
         return total
 
+    def of(self, votes: NDArray[np.int32]) -> Pairs:
+        """The same pairs, and which of them each of some other votes is.
+
+        >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
+        >>> crowd.pairs.of(np.array([1], dtype=np.int32)).of_vote.tolist()
+        [1]
+        """
+        others = Pairs(self.worker, self.label, votes, self.n_workers)
+        vars(others).update({name: vars(self)[name] for name in ("_first", "short_label") if name in vars(self)})
+        return others
+
+    @cached_property
+    def short_label(self) -> NDArray[Any]:
+        """The labels in as few bytes as they fit into: votes look them up in no order, and so mostly in the cache.
+
+        >>> Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")]).pairs.short_label.dtype.name
+        'uint8'
+        """
+        return self.label.astype(np.min_scalar_type(int(self.label.max(initial=0))))
+
     @cached_property
     def _first(self) -> NDArray[np.int64]:
         """Where each worker's pairs begin."""

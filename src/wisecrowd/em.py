@@ -181,11 +181,19 @@ class ConfusionEM(OnEngine):
         for attempt in range(1 if start is not None else self.n_init):
             yield Statistics(*engine.total(self._first_sums, start, dtype, attempt))
 
-    def _first_sums(self, piece: Piece, start: Any, dtype: type, attempt: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _first_sums(
+        self, piece: Piece, start: Any, dtype: type, attempt: int, into: tuple[Any, Any] = (0.0, None)
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Work: the posteriors that an attempt starts from, by class, and by pair and class."""
-        posterior = self._start_posterior(piece, start, dtype, attempt)
-        voted = piece.crowd.labels_per_task > 0
-        return posterior[voted].sum(axis=0, dtype=np.float64), work.tally(piece, posterior)
+        classes, tally = into
+        for block in piece.blocks():
+            posterior = self._start_posterior(block, start, dtype, attempt)
+            voted = block.crowd.labels_per_task > 0
+            classes = classes + posterior[voted].sum(axis=0, dtype=np.float64)
+            tally = work.tally(block, posterior, tally)
+        return classes, tally
+
+    _first_sums.accumulates = True  # type: ignore[attr-defined]  # see engines.base
 
     def _start_posterior(self, piece: Piece, start: Any, dtype: type, attempt: int) -> NDArray[Any]:
         """A posterior to start from: the vote shares at first, perturbed in further attempts; or the one that was given."""

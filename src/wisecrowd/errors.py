@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
+import os
 import warnings
 from collections.abc import Iterable, Iterator
 
@@ -52,6 +54,39 @@ class MissingExtra(WisecrowdError, ImportError):
 
     def __reduce__(self) -> tuple[type, tuple[str, str]]:  # from one process to another
         return type(self), (self.extra, self.what)
+
+
+class DiskFull(WisecrowdError, OSError):
+    """There is no room left for a file; nothing of it was left behind.
+
+    >>> raise DiskFull("results/labels.parquet")
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.DiskFull: the disk is full: no room for results/labels.parquet; make room, and do the same again. ...
+    """
+
+    def __init__(self, path: object) -> None:
+        super().__init__(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    def __str__(self) -> str:
+        return (
+            f"the disk is full: no room for {self.filename}; make room, and do the same again. "
+            "Nothing half-written is left of it"
+        )
+
+    def __reduce__(self) -> tuple[type, tuple[object]]:  # from one process to another
+        return type(self), (self.filename,)
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether an error says, in whoever's words, that there is no room left.
+
+    >>> is_full(OSError(errno.ENOSPC, "No space left on device")), is_full(OSError("No space left on device"))
+    (True, True)
+    """
+    if not isinstance(error, OSError):
+        return False
+    return error.errno in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error)
 
 
 class DataWarning(UserWarning):

@@ -192,8 +192,13 @@ def posterior(
     return found
 
 
-def tally(layout: Layout, posterior: NDArray[Any], *, compiled: bool | None = None, n_jobs: int = 1) -> NDArray[Any]:
+def tally(
+    layout: Layout, posterior: NDArray[Any], *, compiled: bool | None = None, n_jobs: int = 1,
+    into: NDArray[Any] | None = None,
+) -> NDArray[Any]:  # fmt: skip
     """Sum of weight x posterior over every pair's votes, (n_pairs, n_classes): the second of the two sums alone.
+
+    ``into`` holds the sum of other tasks, to which these are added in place.
 
     >>> layout = Layout(np.array([0, 2, 3]), np.array([0, 1, 1], dtype=np.int32), None, 2)
     >>> tally(layout, np.array([[1.0, 0.0], [0.25, 0.75]]))
@@ -204,8 +209,12 @@ def tally(layout: Layout, posterior: NDArray[Any], *, compiled: bool | None = No
     posterior = _floating(posterior)
     kernel = _kernel("count", layout, posterior, None, compiled)
     if kernel is None:
-        return _reference_tally(layout, posterior)
-    return _compiled_tally(kernel, layout, posterior, n_jobs)
+        found = _reference_tally(layout, posterior)
+    elif into is not None and into.dtype == posterior.dtype and threads(n_jobs) == 1:
+        return _compiled_tally(kernel, layout, posterior, n_jobs, into)
+    else:
+        found = _compiled_tally(kernel, layout, posterior, n_jobs)
+    return found if into is None else _add([into, found])
 
 
 def threads(n_jobs: int) -> int:
@@ -336,11 +345,13 @@ def _compiled_expect(
     return Expectation(sum(values), _add(classes), _add(tallies), posterior if keep else None)
 
 
-def _compiled_tally(kernel: Kernel, layout: Layout, posterior: NDArray[Any], n_jobs: int) -> NDArray[Any]:
+def _compiled_tally(
+    kernel: Kernel, layout: Layout, posterior: NDArray[Any], n_jobs: int, into: NDArray[Any] | None = None
+) -> NDArray[Any]:
     n_classes, shares, votes = posterior.shape[1], np.ascontiguousarray(posterior), _votes(layout)
 
     def work(tasks: slice) -> NDArray[Any]:
-        tally = np.zeros((layout.n_pairs, n_classes), dtype=shares.dtype)
+        tally = np.zeros((layout.n_pairs, n_classes), dtype=shares.dtype) if into is None else into
         offset = votes.offset[tasks.start :]
         kernel(tasks.stop - tasks.start, n_classes, offset, votes.pair, votes.weight, shares[tasks], tally)
         return tally

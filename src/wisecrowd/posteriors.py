@@ -39,9 +39,13 @@ def vote_shares(crowd: Crowd, dtype: type = np.float64) -> NDArray[Any]:
     [[0.5, 0.5]]
     """
     votes = crowd.votes
-    total = votes.sum(axis=1, keepdims=True)
+    # Where votes count once, there is nothing to add up, which over short rows takes long.
+    total = votes.sum(axis=1, keepdims=True) if crowd.is_weighted else crowd.labels_per_task[:, None].astype(np.float64)
+    voted = total > 0
+    if voted.all():
+        return (votes / total).astype(dtype, copy=False)
     shares: NDArray[Any] = np.full(votes.shape, 1 / crowd.n_classes, dtype=dtype)
-    return np.divide(votes, total, out=shares, where=total > 0, casting="same_kind")
+    return np.divide(votes, total, out=shares, where=voted, casting="same_kind")
 
 
 def clamped(posterior: NDArray[Any], clamp: NDArray[np.int32] | None) -> NDArray[Any]:

@@ -18,9 +18,9 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -112,8 +112,7 @@ class Shard(Crowd):
     @cached_property
     def pairs(self) -> Pairs:
         """The (worker, label) combinations of the whole crowd, and which of them each vote here is."""
-        known = self.whole.pairs
-        return Pairs(known.worker, known.label, self._votes_file.column("pair"), known.n_workers)
+        return self.whole.pairs.of(self._votes_file.column("pair"))
 
     @cached_property
     def layout(self) -> Layout:
@@ -136,11 +135,73 @@ class Shard(Crowd):
         return self.pairs.label[self.pairs.of_vote]
 
     @cached_property
+    def votes(self) -> NDArray[np.float64]:
+        """Weight of the votes for each class of each task."""
+        n_classes = len(self._classes)
+        cell = self.task.astype(np.int64) * n_classes + self.pairs.short_label[self.pairs.of_vote]
+        total = np.bincount(cell, weights=self._weight, minlength=self.n_tasks * n_classes)
+        return total.astype(np.float64).reshape(self.n_tasks, n_classes)
+
+    @cached_property
     def _weight(self) -> NDArray[np.float64] | None:  # type: ignore[override]
         return self._votes_file.column("weight") if self.whole.is_weighted else None
 
     def __reduce__(self) -> tuple[Any, ...]:  # another process maps the same file
         return Shard, (self.whole, self.part)
+
+    def blocks(self, votes: int) -> Iterator[tuple[slice, Stretch]]:
+        """Consecutive tasks with about so many votes, and where they are in this shard; nothing is copied."""
+        offset, pairs, weight = self.offset, self.pairs, self._weight
+        _ = pairs.short_label  # once for all blocks
+        for begin, end in _cuts(offset, votes):
+            rows = slice(offset[begin], offset[end])
+            known = pairs.of(pairs.of_vote[rows])
+            own = None if weight is None else weight[rows]
+            ids = partial(self._ids_between, begin, end)
+            yield (
+                slice(begin, end),
+                Stretch(self.workers, self._classes, known, offset[begin : end + 1] - offset[begin], own, ids),
+            )
+
+    def _ids_between(self, begin: int, end: int) -> pd.Index:
+        return self.tasks[begin:end]
+
+    @property
+    def _classes(self) -> pd.Index:
+        assert self.classes is not None
+        return self.classes
+
+
+class Stretch(Shard):
+    """Some tasks of a larger crowd whose votes are in memory; their ids are fetched when they are asked for.
+
+    >>> pairs = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "bob", "dog")]).pairs
+    >>> known = pairs.of(np.array([1], dtype=np.int32))
+    >>> piece = Stretch(pd.Index(["ann", "bob"]), pd.Index(["cat", "dog"]), known, np.array([0, 1]), None, lambda: pd.Index(["t2"]))
+    >>> piece.n_tasks, piece.label.tolist(), piece.tasks.tolist()
+    (1, [1], ['t2'])
+    """
+
+    def __init__(
+        self, workers: pd.Index | None, classes: pd.Index, pairs: Pairs, offset: NDArray[np.int64],
+        weight: NDArray[np.float64] | None, ids: Callable[[], pd.Index],
+    ) -> None:  # fmt: skip
+        self.workers, self.classes, self._ids = workers, classes, ids
+        self.part = Part("in memory", len(offset) - 1, len(pairs.of_vote), "")
+        vars(self).update(offset=offset, pairs=pairs, _weight=weight)  # what a shard maps from its files
+
+    @cached_property
+    def tasks(self) -> pd.Index:  # type: ignore[override]  # see Shard
+        """The ids of the tasks."""
+        return self._ids()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = (self.workers, self.classes, self.pairs, self.offset, self._weight)
+        return Stretch, (*parts, partial(_given, self.tasks))
+
+
+def _given(ids: pd.Index) -> pd.Index:
+    return ids
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import socket
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,35 +19,9 @@ from numpy.typing import NDArray
 from wisecrowd.crowd import Crowd, Pairs
 from wisecrowd.engines.base import Piece, add
 from wisecrowd.errors import InputError, UsageError, WisecrowdError
-from wisecrowd.shards import Part, Shard, open_shards
+from wisecrowd.shards import Stretch, open_shards
 
 Rows = NDArray[np.int32]
-
-
-class InMemoryPiece(Shard):
-    """Some tasks of a larger crowd, their votes in this process's memory; ids are fetched when they are asked for.
-
-    >>> pairs = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "bob", "dog")]).pairs
-    >>> piece = InMemoryPiece(pd.Index(["ann", "bob"]), pd.Index(["cat", "dog"]), pairs, np.array([0, 1]),
-    ...                       np.array([1], dtype=np.int32), None, lambda: pd.Index(["t2"]))
-    >>> piece.n_tasks, piece.label.tolist(), piece.tasks.tolist()
-    (1, [1], ['t2'])
-    """
-
-    def __init__(
-        self, workers: pd.Index | None, classes: pd.Index, pairs: Pairs, offset: NDArray[np.int64],
-        of_vote: NDArray[np.int32], weight: NDArray[np.float64] | None, ids: Callable[[], pd.Index],
-    ) -> None:  # fmt: skip
-        self.workers, self.classes, self._ids = workers, classes, ids
-        self.part = Part("in memory", len(offset) - 1, len(of_vote), "")
-        known = Pairs(pairs.worker, pairs.label, np.array(of_vote), pairs.n_workers)
-        # What a shard maps from its files, copied: nothing of a file or of a store that others need is held on to.
-        vars(self).update(offset=np.array(offset), pairs=known, _weight=None if weight is None else np.array(weight))
-
-    @cached_property
-    def tasks(self) -> pd.Index:  # type: ignore[override]  # see Shard
-        """The ids of the tasks."""
-        return self._ids()
 
 
 @dataclass(frozen=True)
@@ -81,9 +55,9 @@ class FromFolder:
         shards = whole.shards
         for number, clamp in zip(self.numbers, self.clamps, strict=True):
             shard, ids = shards[number], partial(getattr, whole.shards[number], "tasks")
-            crowd = InMemoryPiece(
-                whole.workers, whole.classes, whole.pairs, shard.offset, shard.pairs.of_vote, shard._weight, ids
-            )
+            # Copied: nothing of a file, or of a store that others need, is held on to.
+            pairs = whole.pairs.of(np.array(shard.pairs.of_vote))
+            crowd = Stretch(whole.workers, whole.classes, pairs, shard.offset, _own(shard._weight), ids)
             yield Piece(crowd, _own(clamp), number, len(shards), compiled=self.compiled)
 
 
@@ -125,8 +99,8 @@ class FromMemory:
     def pieces(self) -> Iterator[Piece]:
         """The one piece, in memory."""
         pairs, ids = self.pairs, partial(pickle.loads, self.ids)
-        known = Pairs(np.array(pairs.worker), np.array(pairs.label), pairs.of_vote, pairs.n_workers)
-        crowd = InMemoryPiece(self.workers, self.classes, known, self.offset, pairs.of_vote, self.weight, ids)
+        known = Pairs(np.array(pairs.worker), np.array(pairs.label), np.array(pairs.of_vote), pairs.n_workers)
+        crowd = Stretch(self.workers, self.classes, known, np.array(self.offset), _own(self.weight), ids)
         yield Piece(crowd, _own(self.clamp), self.number, self.many, compiled=self.compiled)
 
 
@@ -141,8 +115,8 @@ def cuts(offset: NDArray[np.int64], many: int) -> list[tuple[int, int]]:
     return list(itertools.pairwise(ends)) or [(0, 0)]
 
 
-def _own(clamp: NDArray[np.int32] | None) -> NDArray[np.int32] | None:
-    return None if clamp is None else np.array(clamp)
+def _own(array: NDArray[Any] | None) -> NDArray[Any] | None:
+    return None if array is None else np.array(array)
 
 
 # ---------------------------------------------------------------------- sums

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from wisecrowd import kernels
 from wisecrowd.crowd import Crowd
-from wisecrowd.shards import ShardedCrowd
+from wisecrowd.shards import Shard, ShardedCrowd
 
 Work = Callable[..., Any]
 
@@ -46,6 +46,21 @@ class Piece(NamedTuple):
     """Threads for work on this piece alone."""
     compiled: bool | None = None
     """Whether to use the compiled kernels; None goes by the size of the piece."""
+
+    def blocks(self, votes: int = 2**18) -> Iterator[Piece]:
+        """The piece in parts small enough for temporaries to stay in the cache; whole if it is the only one.
+
+        >>> import tempfile
+        >>> crowd = Crowd.from_triples([(task, "ann", "cat") for task in range(4)])
+        >>> shards = crowd.to_shards(tempfile.mkdtemp() + "/crowd", votes_per_shard=2).shards
+        >>> [block.crowd.n_tasks for block in Piece(shards[1], of=2).blocks(votes=1)]
+        [1, 1]
+        """
+        if self.of == 1 or not isinstance(self.crowd, Shard):
+            yield self
+            return
+        for tasks, crowd in self.crowd.blocks(votes):
+            yield self._replace(crowd=crowd, clamp=None if self.clamp is None else self.clamp[tasks])
 
 
 class Kept:
@@ -119,14 +134,17 @@ def posterior(piece: Piece, prior: NDArray[np.float64], said: NDArray[Any]) -> N
     return kernels.posterior(piece.crowd.layout, prior, said, piece.clamp, n_jobs=piece.n_jobs, compiled=piece.compiled)
 
 
-def tally(piece: Piece, shares: NDArray[Any]) -> NDArray[Any]:
+def tally(piece: Piece, shares: NDArray[Any], into: NDArray[Any] | None = None) -> NDArray[Any]:
     """Work: given posteriors of a piece's tasks, added up by (worker, label) pair.
 
     >>> piece = Piece(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")]))
     >>> tally(piece, np.array([[1.0, 0.0], [0.5, 0.5]])).tolist()
     [[1.0, 0.0], [0.5, 0.5]]
     """
-    return kernels.tally(piece.crowd.layout, shares, n_jobs=piece.n_jobs, compiled=piece.compiled)
+    return kernels.tally(piece.crowd.layout, shares, n_jobs=piece.n_jobs, compiled=piece.compiled, into=into)
+
+
+tally.accumulates = True  # type: ignore[attr-defined]
 
 
 def summed(pieces: Iterable[Piece], work: Work, given: Callable[[Piece], Iterable[Any]]) -> Any:

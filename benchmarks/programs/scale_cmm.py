@@ -1,0 +1,60 @@
+"""Fit CMM to a crowd in memory: ``scale_cmm.py TASKS WORKERS PASSES``; five votes on each task, four features, three classes.
+
+Prints the median seconds of a pass, the seconds of what comes before and after all, the peak of the process in bytes, and how
+right it was.
+"""
+
+import json
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from scale_usage import memory
+
+from wisecrowd import CMM, Crowd
+from wisecrowd.learn._cmm_votes import VoteMixture
+
+PER_TASK, CLASSES, FEATURES, GROUPS = 5, 3, 4, 3
+
+n_tasks, n_workers, n_passes = map(int, sys.argv[1:])
+rng = np.random.default_rng(0)
+truth = rng.integers(CLASSES, size=n_tasks, dtype=np.int32)
+X = rng.normal(size=(n_tasks, FEATURES))
+X[np.arange(n_tasks), truth] += 2
+# One worker of each fifth, so that nobody votes twice; a worker belongs to one of three groups, the worse the larger its number.
+fifth = n_workers // PER_TASK
+worker = (
+    rng.integers(fifth, size=(n_tasks, PER_TASK), dtype=np.int32) + fifth * np.arange(PER_TASK, dtype=np.int32)
+).ravel()
+right = np.array([0.9, 0.7, 0.5], dtype=np.float32)[worker % GROUPS]
+wrong = rng.random(len(worker), dtype=np.float32) >= right
+task = np.repeat(np.arange(n_tasks, dtype=np.int32), PER_TASK)
+label = (truth[task] + wrong * rng.integers(1, CLASSES, size=len(worker), dtype=np.int32)) % CLASSES
+crowd = Crowd(
+    task, worker, label, tasks=range(n_tasks), workers=range(n_workers), classes=range(CLASSES), duplicates="keep"
+)
+del task, worker, label, right, wrong
+before = memory()
+step, passes = VoteMixture.step, []
+
+
+def timed(*arguments: Any) -> Any:
+    begun = time.perf_counter()
+    reached = step(*arguments)
+    passes.append((begun, time.perf_counter()))
+    return reached
+
+
+VoteMixture.step = timed  # type: ignore[method-assign]
+begun = time.perf_counter()
+fitted = CMM(n_groups=GROUPS, max_iter=n_passes, tol=0).fit(X, crowd)
+ended = time.perf_counter()
+took = [end - start for start, end in passes]
+found = {
+    "before": passes[0][0] - begun, "pass": float(np.median(took)), "after": ended - passes[-1][1], "passes": len(took),
+    "peak": memory()["peak"], "data": before["now"],
+    "accuracy": float((fitted.posterior_.argmax(axis=1) == truth).mean()),
+    "classifier": float((fitted.predict(X[:100_000]) == truth[:100_000]).mean()),
+}  # fmt: skip
+print(json.dumps(found))
