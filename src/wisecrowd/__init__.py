@@ -68,6 +68,7 @@ _HOME = {
     "MinimaxEntropy": "aggregate.minimax_entropy",
     "OneCoin": "aggregate.one_coin",
     "PM": "aggregate.pm",
+    "Panel": "aggregate.panel",
     "Rasch": "aggregate.rasch",
     "Raykar": "learn.raykar",
     "ShardedCrowd": "shards",
@@ -139,6 +140,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.aggregate.mmsr import MMSR as MMSR
     from wisecrowd.aggregate.mnldp import MNLDP as MNLDP
     from wisecrowd.aggregate.one_coin import OneCoin as OneCoin
+    from wisecrowd.aggregate.panel import Panel as Panel
     from wisecrowd.aggregate.pm import PM as PM
     from wisecrowd.aggregate.rasch import Rasch as Rasch
     from wisecrowd.aggregate.two_pl import TwoPL as TwoPL

@@ -41,14 +41,14 @@ def gains(belief: Numbers, confusion: Numbers) -> Numbers:
     return np.maximum(known - belief @ entr(confusion).sum(axis=2).T, 0.0)
 
 
-def most(belief: Numbers, confusion: Numbers) -> Numbers:
-    """The largest gain that any of some workers offers, for each belief.
+def most(belief: Numbers, confusion: Numbers, price: Numbers | float = 1.0) -> Numbers:
+    """The largest gain that any of some workers offers, for each belief; for the money, where workers have prices.
 
     >>> most(np.array([[0.5, 0.5]]), np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]])).round(3).tolist()
     [0.693]
     """
     parts = blocks(len(belief), confusion[..., 0].size)
-    return np.concatenate([np.empty(0), *(gains(belief[part], confusion).max(axis=1) for part in parts)])
+    return np.concatenate([np.empty(0), *((gains(belief[part], confusion) / price).max(axis=1) for part in parts)])
 
 
 def gains_of_pairs(belief: Numbers, confusion: Numbers, task: Codes, worker: Codes) -> Numbers:
@@ -115,7 +115,7 @@ class Ask(NamedTuple):
 
 @dataclass
 class Asking:
-    """Chooses questions one after the other, always one that takes away most entropy (or nearly, see `NEAR`).
+    """Chooses questions one after the other, always one that takes away most entropy for its price (or nearly, see `NEAR`).
 
     As answers are independent given the truth, a question never gains by other questions on its task: gains from before are
     bounds, and only tasks whose bound is the largest are looked at again.
@@ -137,9 +137,15 @@ class Asking:
     random_state: int = 0
     futures: dict[int, Futures] = field(default_factory=dict)
     """Of tasks that something was asked about."""
+    price: Numbers | None = None
+    """What an answer of each worker costs; one unless given."""
+    matrices: Callable[[int, Codes], Numbers] | None = None
+    """What some workers would say of a task, where that depends on what was said before; as ``confusion``, which it replaces."""
+    group: Codes | None = None
+    """Workers of one group (−1: none) are not asked about the same task: what a second adds depends on what the first will say."""
 
-    def choose(self, tasks: Codes, bound: Numbers, at_most: int) -> list[Ask]:
-        """The questions, best first; ``bound`` is no less than any gain on each of the tasks."""
+    def choose(self, tasks: Codes, bound: Numbers, at_most: float) -> list[Ask]:
+        """The questions, best first, for ``at_most`` of money; ``bound`` is no less than any gain for its price on a task."""
         rng = np.random.default_rng(self.random_state)
         times = np.zeros(len(self.confusion), dtype=np.int64)
         asked: dict[int, list[int]] = {}
@@ -148,15 +154,18 @@ class Asking:
         queue = list(zip((-bound).tolist(), tasks.tolist(), strict=True))
         heapq.heapify(queue)
         chosen: list[Ask] = []
-        while queue and len(chosen) < at_most:
+        left = at_most * (1 + SAME)  # sums of prices are rounded
+        while queue and left >= self._cheapest:
             _, task = heapq.heappop(queue)
-            worker, gain = self._best(task, asked.get(task, []), times)
+            worker, gain = self._best(task, asked.get(task, []), times, left)
             if gain <= SAME:
                 continue
-            if queue and -queue[0][0] > slack * gain + SAME:
-                heapq.heappush(queue, (-gain, task))
+            price = 1.0 if self.price is None else float(self.price[worker])
+            if queue and -queue[0][0] > slack * gain / price + SAME:
+                heapq.heappush(queue, (-gain / price, task))
                 continue
-            futures, matrix = self._futures(task), self.confusion[worker]
+            left -= price
+            futures, matrix = self._futures(task), self._said(task, np.array([worker]))[0]
             before = sure.get(task, float(futures.belief[0].max()))
             sure[task] = min(before + futures.surer_by(matrix), 1.0)
             chosen.append(Ask(task, worker, gain, before, sure[task]))
@@ -164,22 +173,35 @@ class Asking:
             asked.setdefault(task, []).append(worker)
             if len(asked[task]) < self.per_task:
                 self.futures[task] = futures.after(matrix, rng)
-                heapq.heappush(queue, (-gain, task))
+                heapq.heappush(queue, (-gain / price, task))
         return chosen
 
-    def _best(self, task: int, asked: list[int], times: NDArray[np.int64]) -> tuple[int, float]:
-        """Whom to ask about a task, and what it gains; of equals, who was asked least."""
+    @property
+    def _cheapest(self) -> float:
+        return 1.0 if self.price is None else float(self.price.min(initial=np.inf))
+
+    def _said(self, task: int, who: Codes) -> Numbers:
+        """Matrices of some workers on a task."""
+        return self.confusion[who] if self.matrices is None else self.matrices(task, who)
+
+    def _best(self, task: int, asked: list[int], times: NDArray[np.int64], left: float) -> tuple[int, float]:
+        """Whom to ask about a task with the money that is left, and what it gains; of equals, who was asked least."""
         who = self.who(task)
         for worker in asked:
             who = who[who != worker]
+            if self.group is not None and self.group[worker] >= 0:
+                who = who[self.group[who] != self.group[worker]]
+        if self.price is not None:
+            who = who[self.price[who] <= left]
         if self.per_worker is not None:
             who = who[times[who] < self.per_worker]
         if not len(who):
             return -1, 0.0
         who = who[: self.at_once]
         futures = self._futures(task)
-        gain = futures.weight @ gains(futures.belief, self.confusion[who])
-        near = np.flatnonzero(gain >= gain.max() - SAME)
+        gain = futures.weight @ gains(futures.belief, self._said(task, who))
+        value = gain if self.price is None else gain / self.price[who]
+        near = np.flatnonzero(value >= value.max() - SAME)
         best = near[times[who[near]].argmin()]
         return int(who[best]), float(gain[best])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from wisecrowd.crowd import Crowd
 from wisecrowd.diagnose._asking import Ask, Asking, gains, gains_of_pairs, most
 from wisecrowd.diagnose._belief import belief_of
 from wisecrowd.diagnose._looking import admitted
+from wisecrowd.diagnose._pricing import Together, has_groups, prices
 from wisecrowd.diagnose.workers import SURE, WorkerDiagnosis
 from wisecrowd.em import ConfusionEM
 from wisecrowd.errors import InputError, UsageError, some
@@ -65,6 +66,7 @@ def plan(
     workers: Iterable[Any] | None = None,
     among: Any = None,
     cost: float = 1.0,
+    costs: Mapping[Any, float] | None = None,
     random_state: int = 0,
 ) -> Plan:
     """Which votes to buy next, so that the most is learnt for the money.
@@ -85,6 +87,11 @@ def plan(
     worker, and then limits what is asked of a worker unless ``per_worker`` does. Who is more probably a spammer than not is not
     asked. ``model`` is a fitted method with confusion matrices; Dawid–Skene unless given.
 
+    ``costs`` are prices by worker, or by kind where the model knows kinds (`Panel`): ``{"person": 0.2, "machine": 0.01}``; who is
+    not named costs ``cost``. The question is then taken that tells most for its price. A `Panel` with groups knows what the
+    group of a judge said of a task already, and expects of a further judge only what that leaves open; of one group, one
+    judge is asked about a task in a plan. Its confidence is then taken as it is.
+
     Where workers err together, on tasks that mislead all of them, no vote shows it, and a plan promises too much. Buy in rounds,
     and plan again with the answers; know some truth, to see what the confidence is worth.
 
@@ -95,25 +102,37 @@ def plan(
     (50, 20, ['w9'])
     """
     votes = _admitted(crowd)
-    at_most = _questions(budget, cost, target, per_task, per_worker)
-    people = WorkerDiagnosis(votes, model)
-    belief, _ = belief_of(people, random_state)
+    if costs is None:  # who asks for too much is told before the work begins
+        _questions(budget, cost, target, per_task, per_worker)
+    people, belief = _looked_at(votes, model, random_state)
     done = _done(votes, belief, target)
     offers = None if among is None else _offers(among)
     names, place = _candidates(votes, workers, offers)
     spammers = np.zeros(len(names), dtype=bool)
     spammers[place >= 0] = people.kinds[place[place >= 0], 1] > SURE
+    price = None if costs is None else prices(costs, names, cost, votes, model)[~spammers]
+    cheapest = cost if price is None else float(price.min(initial=np.inf))
+    at_most = _questions(budget, cheapest, target, per_task, per_worker)
     if per_worker is None and offers is None:
         per_worker = _not_too_many(at_most, int((~spammers).sum()))
-    options = _Options(people, belief, names[~spammers], place[~spammers], at_most, per_task, per_worker)
+    options = _Options(people, belief, names[~spammers], place[~spammers], at_most, per_task, per_worker, price)
     asking, tasks, bound = options.of_all(~done) if offers is None else options.of_some(~done, offers)
     asking.random_state = random_state
-    chosen = asking.choose(tasks, bound, at_most)
+    chosen = asking.choose(tasks, bound, at_most if costs is None else budget)
     asks = _table(chosen, votes, options.names)
-    curve = _curve(chosen, belief, cost)
+    money = np.asarray(np.arange(len(chosen) + 1) * cost, dtype=np.float64)
+    if options.price is not None:
+        asks["cost"] = options.price[[ask.worker for ask in chosen]]
+        money = np.cumsum([0.0, *asks["cost"]])
+    curve = _curve(chosen, belief, money)
     finished = _finished(people, belief, done)
     left_out = names[spammers]
-    sentence = _sentence(asks, curve, votes, len(finished), left_out, at_most, target, has_price=cost != 1)
+    saved = f"{at_most - len(asks):,} of {at_most:,} votes are" if len(asks) < at_most else ""
+    if price is not None:
+        rest = budget - money[-1]
+        saved = f"{rest:,.2f} of the budget is" if rest >= cheapest else ""
+    has_price = cost != 1 or price is not None
+    sentence = _sentence(asks, curve, votes, len(finished), left_out, saved, target, has_price=has_price)
     return Plan(asks, curve, finished, left_out, sentence)
 
 
@@ -127,7 +146,7 @@ def may_stop(crowd: Any, target: float = 0.95, *, model: ConfusionEM | None = No
     """
     votes = _admitted(crowd)
     _check_target(target)
-    done = _done(votes, belief_of(WorkerDiagnosis(votes, model))[0], target)
+    done = _done(votes, _looked_at(votes, model)[1], target)
     return pd.Series(done, index=votes.tasks.rename("task"), name="may_stop")
 
 
@@ -138,7 +157,7 @@ def may_stop(crowd: Any, target: float = 0.95, *, model: ConfusionEM | None = No
 class _Options:
     """Who may be asked about what, few enough to be weighed against each other."""
 
-    people: WorkerDiagnosis
+    people: WorkerDiagnosis | Together
     belief: NDArray[np.float64]
     names: pd.Index
     place: NDArray[np.intp]
@@ -146,6 +165,8 @@ class _Options:
     at_most: int
     per_task: int
     per_worker: int | None
+    price: NDArray[np.float64] | None = None
+    """Of each name; None where all cost the same."""
 
     def of_all(self, is_open: NDArray[np.bool_]) -> tuple[Asking, NDArray[np.intp], NDArray[np.float64]]:
         """Everybody about everything that they did not vote on: the least certain tasks, the most informative workers."""
@@ -169,8 +190,11 @@ class _Options:
 
         asking = self._asking(who)
         asking.at_once = MORE_WORKERS
-        nobody = len(self.names) == 0
-        return asking, tasks, np.zeros(len(tasks)) if nobody else most(self.belief[tasks], asking.confusion)
+        if len(self.names) == 0:
+            return asking, tasks, np.zeros(len(tasks))
+        if asking.matrices is not None:  # what the groups said is looked up task by task
+            return asking, tasks, np.full(len(tasks), np.inf)
+        return asking, tasks, most(self.belief[tasks], asking.confusion, 1.0 if self.price is None else self.price)
 
     def of_some(
         self, is_open: NDArray[np.bool_], among: pd.DataFrame
@@ -185,7 +209,11 @@ class _Options:
         begins = np.searchsorted(task, np.arange(crowd.n_tasks + 1))
         asking = self._asking(lambda task: worker[begins[task] : begins[task + 1]])
         tasks = np.unique(task)
+        if asking.matrices is not None:
+            return asking, tasks, np.full(len(tasks), np.inf)
         gain = gains_of_pairs(self.belief, asking.confusion, task, worker)
+        if self.price is not None:
+            gain /= self.price[worker]
         bound = np.maximum.reduceat(gain, begins[tasks]) if len(tasks) else np.empty(0)
         return asking, tasks, bound
 
@@ -209,10 +237,13 @@ class _Options:
         probe = self.belief[tasks[np.linspace(0, len(tasks) - 1, MORE_WORKERS).astype(int)]]
         parts = blocks(len(self.names), crowd.n_classes * max(crowd.n_classes, len(probe)))
         told = np.concatenate([gains(probe, self._confusion(part)).mean(axis=0) for part in parts])
+        if self.price is not None:
+            told /= self.price
         return np.argsort(-told, kind="stable")[:wanted]
 
     def _keep(self, chosen: NDArray[np.intp]) -> None:
         self.names, self.place = self.names[chosen], self.place[chosen]
+        self.price = None if self.price is None else self.price[chosen]
 
     def _confusion(self, part: slice) -> NDArray[np.float64]:
         place = self.place[part]
@@ -221,7 +252,30 @@ class _Options:
         return found
 
     def _asking(self, who: Any) -> Asking:
-        return Asking(self.belief, self._confusion(slice(None)), who, self.per_task, self.per_worker)
+        confusion = self._confusion(slice(None))
+        asking = Asking(self.belief, confusion, who, self.per_task, self.per_worker, price=self.price)
+        if isinstance(self.people, Together):
+            place, known = self.place, self.place >= 0
+            told = self.people.model.expected_answers(self.people.crowd)
+
+            def said(task: int, who: NDArray[np.intp]) -> NDArray[np.float64]:
+                found = confusion[who]
+                found[known[who]] = told.matrices(task, place[who[known[who]]])
+                return found
+
+            asking.matrices, asking.group = said, np.where(known, told.group[place], -1)
+        return asking
+
+
+def _looked_at(
+    votes: Crowd, model: ConfusionEM | None, random_state: int = 0
+) -> tuple[WorkerDiagnosis | Together, NDArray[np.float64]]:
+    """The workers, and what may be believed of each task."""
+    if has_groups(model):
+        together = Together(votes, model)
+        return together, np.asarray(together.model.posterior_)
+    people = WorkerDiagnosis(votes, model)
+    return people, belief_of(people, random_state)[0]
 
 
 def _admitted(crowd: Any) -> Crowd:
@@ -291,14 +345,14 @@ def _table(chosen: list[Ask], crowd: Crowd, names: pd.Index) -> pd.DataFrame:
     )
 
 
-def _curve(chosen: list[Ask], belief: NDArray[np.float64], cost: float) -> pd.DataFrame:
+def _curve(chosen: list[Ask], belief: NDArray[np.float64], money: NDArray[np.float64]) -> pd.DataFrame:
     rises = np.cumsum([0.0, *(ask.expected_confidence - ask.confidence for ask in chosen)])
     labels = np.arange(len(chosen) + 1)
     expected = belief.max(axis=1).mean() + rises / len(belief)
-    return pd.DataFrame({"labels": labels, "money": labels * cost, "expected_accuracy": expected})
+    return pd.DataFrame({"labels": labels, "money": money, "expected_accuracy": expected})
 
 
-def _finished(people: WorkerDiagnosis, belief: NDArray[np.float64], done: NDArray[np.bool_]) -> pd.DataFrame:
+def _finished(people: WorkerDiagnosis | Together, belief: NDArray[np.float64], done: NDArray[np.bool_]) -> pd.DataFrame:
     crowd = people.crowd
     table = {
         "label": people.model.classes_[belief.argmax(axis=1)],
@@ -309,7 +363,7 @@ def _finished(people: WorkerDiagnosis, belief: NDArray[np.float64], done: NDArra
 
 
 def _sentence(
-    asks: pd.DataFrame, curve: pd.DataFrame, crowd: Crowd, n_finished: int, left_out: pd.Index, at_most: int,
+    asks: pd.DataFrame, curve: pd.DataFrame, crowd: Crowd, n_finished: int, left_out: pd.Index, saved: str,
     target: float, *, has_price: bool,
 ) -> str:  # fmt: skip
     """What to buy and what it is worth, for people."""
@@ -323,8 +377,8 @@ def _sentence(
             f"{counted(asks['worker'].nunique(), 'worker')}: the labels, of which {now:.1%} should be right now, should then be "
             f"right on {then:.1%} of all tasks."
         )
-        if len(asks) < at_most:
-            told += f" The limits allow nothing else that tells anything: {at_most - len(asks):,} of {at_most:,} votes are saved."
+        if saved:
+            told += f" The limits allow nothing else that tells anything: {saved} saved."
     else:
         left = crowd.n_tasks - n_finished
         why = (

@@ -31,6 +31,7 @@ from wisecrowd.simulate.mixtures import (
     simulate_gaussian_groups,
     simulate_image_groups,
 )
+from wisecrowd.simulate.panels import PanelSimulation, simulate_panel
 from wisecrowd.simulate.patterns import (
     LOOKS,
     PATTERN_SETS,
@@ -54,6 +55,7 @@ __all__ = [
     "DifficultyCrowd",
     "GroupedSimulation",
     "NoiseRates",
+    "PanelSimulation",
     "PatternSimulation",
     "Simulation",
     "assign",
@@ -68,6 +70,7 @@ __all__ = [
     "simulate_crowd",
     "simulate_gaussian_groups",
     "simulate_image_groups",
+    "simulate_panel",
     "simulate_patterns",
     "simulate_unstructured",
     "simulate_votes",
