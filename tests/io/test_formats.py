@@ -19,6 +19,8 @@ CROWD = wc.Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
 def test_every_format_is_found() -> None:
     assert set(formats()) == {
         "csv", "tsv", "parquet", "jsonl", "json", "folder", "ceka", "peerannot", "peerannot-inverted", "truth-inference", "mace",
+        "label-studio", "label-studio-min", "argilla", "doccano", "prodigy", "cvat", "toloka", "mturk", "crowdflower",
+        "hugging-face",
     }  # fmt: skip
     assert all(form.about for form in formats().values())
 

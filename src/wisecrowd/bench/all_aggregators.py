@@ -43,9 +43,7 @@ def benchmark() -> Benchmark:
     scored = listed[listed["downloaded"] & (listed["gold"].fillna(0) > 0) & listed["classes"].notna()]
     # A panel of which no groups are known is Dawid and Skene's model, which is there; it has a benchmark of its own.
     kinds = {
-        name: kind
-        for name, kind in methods("aggregate").items()
-        if issubclass(kind, Aggregator) and name != "panel"
+        name: kind for name, kind in methods("aggregate").items() if issubclass(kind, Aggregator) and name != "panel"
     }
     return Benchmark(
         title="Every aggregator on every crowd with gold",

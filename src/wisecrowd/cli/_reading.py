@@ -26,7 +26,7 @@ Votes = Annotated[
     typer.Argument(
         metavar="VOTES",
         show_default=False,
-        help="The votes: CSV, TSV, Parquet or JSON lines with a row per vote, or a dataset folder.",
+        help="The votes: CSV, TSV, Parquet or JSON lines with a row per vote, a dataset folder, or a labelling tool's export.",
     ),
 ]
 
@@ -70,6 +70,13 @@ class Reading:
             help="The file format, when its name does not tell.",
         ),
     ] = None  # fmt: skip
+    question: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", show_default=False, rich_help_panel=PANEL,
+            help="Which question of a labelling tool's export; NAME=OPTION for one option of several: see wisecrowd questions.",
+        ),
+    ] = None  # fmt: skip
 
     def arguments(self) -> dict[str, Any]:
         """The same as arguments of `wisecrowd.read` and `wisecrowd.examine`."""
@@ -88,6 +95,7 @@ class Reading:
             "duplicates": self.duplicates,
             "missing": self.missing,
             "format": self.format,
+            "question": self.question,
         }
 
     def read(self, path: Path) -> Crowd:
@@ -149,9 +157,12 @@ def located(path: Path) -> Path:
 def read_truth(path: Path, reading: Reading, crowd: Crowd | None = None) -> pd.Series:
     """The truth in a file or dataset folder; its task column may be called as that of the votes is."""
     from wisecrowd import io
+    from wisecrowd.io.formats import find_format
     from wisecrowd.io.problems import MissingColumn
 
     path, numeric = located(path), crowd is not None and crowd.is_numeric
+    if reading.question is not None and find_format(path).project is not None:
+        return io.read_truth(path, numeric=numeric, question=reading.question)
     if reading.task is not None:
         try:
             return io.read_truth(path, task=reading.task, numeric=numeric)

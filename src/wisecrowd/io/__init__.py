@@ -12,9 +12,13 @@ from wisecrowd._building import Missing, Vocabulary
 from wisecrowd._rows import Duplicates
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import InputError, UsageError, some
+from wisecrowd.io._answers import truth_of
 from wisecrowd.io.formats import Format, Options, about, find_format, formats, refuse_name
+from wisecrowd.io.projects import Project, Question, read_project
 
-__all__ = ["Format", "Options", "find_format", "formats", "read", "read_truth", "write"]
+__all__ = [
+    "Format", "Options", "Project", "Question", "find_format", "formats", "read", "read_project", "read_truth", "write",
+]  # fmt: skip
 
 
 def read(
@@ -32,6 +36,7 @@ def read(
     numeric: bool = False,
     duplicates: Duplicates = "error",
     missing: Missing = "error",
+    question: str | None = None,
 ) -> Crowd:
     """Read the votes in a file or folder.
 
@@ -40,7 +45,8 @@ def read(
     ``worker=False`` reads votes of which nobody knows who cast them, ``time=False`` leaves the time out.
     ``tasks``, ``workers`` and ``classes`` fix the vocabularies; ``numeric=True`` reads labels as numbers; ``duplicates`` and
     ``missing`` say what to do with a worker's second vote on a task, and with rows that lack something (see
-    :meth:`wisecrowd.Crowd.from_frame`).
+    :meth:`wisecrowd.Crowd.from_frame`). Exports of labelling tools may hold several questions; ``question`` says which one to read
+    (see :func:`wisecrowd.io.projects.read_project` for all that they hold).
 
     >>> _ = Path("votes.csv").write_text("question,worker,answer\\n1,ann,cat\\n1,bob,dog\\n2,ann,cat\\n")
     >>> read("votes.csv")
@@ -59,6 +65,7 @@ def read(
         numeric=numeric,
         duplicates=duplicates,
         missing=missing,
+        question=question,
     )
     return find_format(Path(path), format).read(Path(path), options)
 
@@ -70,11 +77,13 @@ def read_truth(
     task: str | None = None,
     truth: str | None = None,
     numeric: bool = False,
+    question: str | None = None,
 ) -> pd.Series[Any]:
     """Read what is known to be true, by task.
 
     ``path`` is a table with a task and a truth column (``truth``, ``gold``, ``true_label``, ``label``, …; name them if
-    they are called something else), or a file or folder of any format that holds the truth beside the votes.
+    they are called something else), or a file or folder of any format that holds the truth beside the votes: of the export of a
+    labelling tool, answers that are marked as right, to the ``question`` of that name.
 
     >>> _ = Path("gold.csv").write_text("task,gold\\nt1,cat\\nt2,dog\\n")
     >>> read_truth("gold.csv").to_dict()
@@ -83,7 +92,12 @@ def read_truth(
     _refuse_no_path(path, "truth in memory is used as it is, as a Series by task")
     form = find_format(Path(path), format)
     with about(Path(path)):
-        found = None if form.truth is None else form.truth(Path(path), task, truth)
+        if question is not None:
+            if form.project is None:
+                raise UsageError(f"question= (--question) is for exports of labelling tools; this is {form.about}")
+            found = truth_of(form.project(Path(path)), question)
+        else:
+            found = None if form.truth is None else form.truth(Path(path), task, truth)
         if found is None:
             raise InputError(f"the truth was wanted, but this {form.name} data does not hold it")
         series = found["truth"]

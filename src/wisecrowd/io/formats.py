@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,9 @@ from wisecrowd.crowd import Crowd
 from wisecrowd.errors import DataWarning, InputError, UsageError, did_you_mean, one_of, some
 from wisecrowd.io.numerals import numbers, suspect_numbers
 from wisecrowd.io.problems import EmptyInput
+
+if TYPE_CHECKING:
+    from wisecrowd.io._gathering import Gathering
 
 log = logging.getLogger("wisecrowd.io")
 
@@ -53,10 +56,16 @@ class Options:
     numeric: bool = False
     duplicates: Duplicates = "error"
     missing: Missing = "error"
+    question: str | None = None
 
     def __post_init__(self) -> None:
         one_of("missing", self.missing, ("error", "drop"))
         one_of("duplicates", self.duplicates, ("error", "first", "last", "distinct", "keep"))
+
+    @property
+    def names_columns(self) -> bool:
+        """Whether somebody says which column of a table is which."""
+        return any((self.task, self.worker, self.label, self.weight, self.time))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,6 +196,8 @@ class Format:
     write: Callable[[Crowd, Path], None] | None = None
     #: One table, of votes or of truth, rather than a place for both.
     is_table: bool = False
+    #: All that the export of a labelling tool tells: it may hold several questions, of which ``votes`` gives one.
+    project: Callable[[Path], Gathering] | None = None
 
     def matches(self, path: Path) -> bool:
         """Whether the name is one that files of this format go by."""
@@ -195,6 +206,8 @@ class Format:
     def read(self, path: Path, options: Options) -> Crowd:
         """The crowd in a file or folder of this format."""
         with about(path):
+            if options.question is not None and self.project is None:
+                raise UsageError(f"question= (--question) is for exports of labelling tools; this is {self.about}")
             votes = self.votes(path, options)
             for note in votes.notes:
                 log.info("%s: %s", path, note)
@@ -248,10 +261,14 @@ def find_format(path: Path, name: str | None = None) -> Format:
         raise InputError(f"there is no file or folder {path}.{near}")
     if path.is_file() and path.stat().st_size == 0:
         raise EmptyInput(f"{path} is empty; a file with a row per vote was wanted")
-    if path.is_file() and path.suffix.lower() in _NOT_READ:
+    # What a labelling tool wrote is a table, too, or a list of objects; that it is the tool's says more.
+    tools = [form for form in formats().values() if form.project is not None and form.sniff(path)]
+    if tools:
+        return tools[0]
+    looks = [form for form in formats().values() if form.project is None and form.sniff(path)]
+    if not looks and path.is_file() and path.suffix.lower() in _NOT_READ:
         what, advice = _NOT_READ[path.suffix.lower()]
         raise InputError(f"{path} is {what}, which is not read; {advice}")
-    looks = [form for form in formats().values() if form.sniff(path)]
     called = [form for form in formats().values() if path.is_file() and form.matches(path)]
     known = [form for form in looks if form in called] + looks + called
     if not known and path.is_dir():

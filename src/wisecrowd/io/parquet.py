@@ -69,7 +69,7 @@ def read_schema(path: Path) -> pa.Schema:
     """
     try:
         return pq.read_schema(path)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last of names that are no text
         raise InputError(f"it cannot be read as Parquet: {error}") from None
 
 

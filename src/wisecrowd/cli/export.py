@@ -1,0 +1,255 @@
+"""``wisecrowd export``: answers back into the tool that people label in, and votes for others to learn from."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wisecrowd.cli._console import show_facts, show_json
+from wisecrowd.cli._options import Quiet, flag, place
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: What other commands leave in a folder: answers, and tasks to ask about again.
+ANSWERS, QUEUE, POSTERIOR = ("labels.csv", "labels.parquet"), ("asks.csv",), ("posterior.csv",)
+HUGGING_FACE = "hugging-face"
+
+
+def export(
+    results: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RESULTS",
+            show_default=False,
+            help="What wisecrowd aggregate or plan wrote with -o, or a table with the columns task and label.",
+        ),
+    ],
+    *,
+    project: Annotated[
+        Path,
+        typer.Option(
+            metavar="EXPORT", show_default=False, help="The export of the tool that the votes were read from."
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", parser=place, metavar="FILE", show_default=False, help="What to write."),
+    ],
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOOL",
+            show_default=False,
+            help="label-studio, argilla, doccano, prodigy or hugging-face; the tool of the export unless given.",
+        ),
+    ] = None,
+    question: Annotated[
+        str | None, typer.Option(metavar="NAME", show_default=False, help="The question that was answered.")
+    ] = None,
+    queue: Annotated[bool, flag("--queue", help="Write tasks to label again, most urgent first, not answers.")] = False,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format", metavar="NAME", show_default=False, help="The tool of the export, when it does not tell."
+        ),
+    ] = None,
+    duplicates: Annotated[
+        str, typer.Option(metavar="RULE", help="For hugging-face: when a worker answered twice, as for other commands.")
+    ] = "error",
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="For hugging-face: the key that hides worker ids; else the variable WISECROWD_KEY.",
+        ),
+    ] = None,
+    force: Annotated[bool, flag("--force", help="Overwrite a file that is there.")] = False,
+    quiet: Quiet = False,
+    as_json: Annotated[bool, flag("--json", help="Print the figures as JSON instead.")] = False,
+) -> None:
+    """Write answers, or tasks to label again, as a labelling tool imports them.
+
+    Consensus with its confidence: predictions of Label Studio, suggestions of
+    Argilla, or examples of doccano and Prodigy with the label filled in. When
+    they come back, wisecrowd knows them again, and they are no votes:
+
+      wisecrowd export results --project export.json -o predictions.json
+      wisecrowd export results --project export.json --question mood -o mood.json
+
+    Tasks that deserve more votes, from wisecrowd plan or a list of tasks:
+
+      wisecrowd export next --queue --project export.json -o again.json
+
+    Votes, soft labels and answers as a dataset of Hugging Face. Workers go by a
+    keyed hash, and without a key nothing is written:
+
+      wisecrowd export results --to hugging-face --project votes.csv -o v.parquet
+    """
+    from wisecrowd.errors import UsageError
+
+    _check(output, [results, project], force=force)
+    if queue and to == HUGGING_FACE:
+        raise UsageError("a queue is for a labelling tool; leave --queue or --to hugging-face out")
+    if to == HUGGING_FACE:
+        figures = _release(results, project, output, question, format, duplicates, key_file)
+    else:
+        figures = _back(results, project, output, question, format, to, queue=queue)
+    if as_json:
+        show_json(figures)
+    elif not quiet:
+        show_facts([("Read", f"{results} and {project}"), ("Wrote", f"{output}: {figures['sentence']}")])
+
+
+def _back(
+    results: Path, project: Path, output: Path, question: str | None, format: str | None, to: str | None, *, queue: bool
+) -> dict[str, Any]:
+    from wisecrowd.doctor.findings import counted
+    from wisecrowd.errors import UsageError
+    from wisecrowd.io.answers_to import TOOLS, write_answers, write_queue
+    from wisecrowd.io.projects import read_project
+
+    if to is not None and to not in TOOLS:
+        raise UsageError(f"nothing is written for {to!r}; there are {', '.join([*TOOLS, HUGGING_FACE])}")
+    held = read_project(project, format, duplicates="keep")
+    if to is not None and to.removesuffix("-min") != held.format.removesuffix("-min"):
+        raise UsageError(f"{project} is of {held.format}, and its tasks cannot be written for {to}; leave --to out")
+    if queue:
+        tasks = _tasks(_found(results, QUEUE))
+        write_queue(tasks, held, output)
+        n = len(set(tasks))
+        return {"tool": held.format, "queue": n, "sentence": f"{counted(n, 'task')} to label again, for {held.format}"}
+    table, run = _answers(results)
+    chosen = question or (run.get("command") or {}).get("question")
+    write_answers(table, held, output, question=chosen, model=str(run.get("method", "")))
+    asked = held.question(chosen)
+    sentence = f"{counted(len(table), 'answer')} to {asked.name!r}, for {held.format}"
+    return {"tool": held.format, "question": asked.name, "answers": len(table), "sentence": sentence}
+
+
+def _release(
+    results: Path,
+    project: Path,
+    output: Path,
+    question: str | None,
+    format: str | None,
+    duplicates: str,
+    key_file: Path | None,
+) -> dict[str, Any]:
+    from wisecrowd import io
+    from wisecrowd.doctor.findings import counted
+    from wisecrowd.io.formats import find_format
+    from wisecrowd.io.projects import read_project
+    from wisecrowd.io.release import release_key, write_release
+
+    key = release_key(key_file)
+    table, run = _answers(results)
+    chosen, sets = question or (run.get("command") or {}).get("question"), False
+    rule: Any = duplicates
+    if find_format(project, format).project is None:
+        crowd = io.read(project, format=format, duplicates=rule)
+    else:
+        asked = read_project(project, format, duplicates=rule).question(chosen)
+        crowd, sets = asked.crowd, asked.kind == "multiple"
+    proba = results / POSTERIOR[0]
+    write_release(
+        crowd, output, key=key, answers=table, posterior=_posterior(proba) if proba.is_file() else None, sets=sets
+    )
+    sentence = (
+        f"{counted(crowd.n_labels, 'vote')} on {counted(crowd.n_tasks, 'task')}, {counted(crowd.n_workers, 'worker')} "
+    )
+    return {
+        "tool": HUGGING_FACE,
+        "votes": crowd.n_labels,
+        "tasks": crowd.n_tasks,
+        "workers": crowd.n_workers,
+        "soft_labels": "posterior" if proba.is_file() else "votes",
+        "sentence": sentence + "under pseudonyms",
+    }
+
+
+def _check(output: Path, inputs: list[Path], *, force: bool) -> None:
+    """Refuse a file before the work begins rather than after it."""
+    from wisecrowd.cli._outputs import check_writable
+    from wisecrowd.errors import UsageError
+
+    if output.is_dir():
+        raise UsageError(f"{output} is a folder; -o takes a file")
+    check_writable(output)
+    if output.exists():
+        if output.resolve() in {path.resolve() for path in inputs}:
+            raise UsageError(f"that would overwrite {output}, which is read; choose another file with -o")
+        if not force:
+            raise UsageError(f"{output} exists; choose another file with -o, or overwrite it with --force")
+
+
+def _found(results: Path, names: tuple[str, ...]) -> Path:
+    """The table with that in it: the file itself, or the one in the folder of a run."""
+    from wisecrowd.errors import InputError
+
+    if not results.exists():
+        raise InputError(f"there is no file or folder {results}")
+    if not results.is_dir():
+        return results
+    found = next((results / name for name in names if (results / name).is_file()), None)
+    if found is None:
+        wanted = "wisecrowd plan" if names is QUEUE else "wisecrowd aggregate"
+        raise InputError(f"there is no {' or '.join(names)} in {results}, as {wanted} -o writes it")
+    return found
+
+
+def _tasks(path: Path) -> list[str]:
+    """The tasks of a table in its order."""
+    import pyarrow as pa
+
+    from wisecrowd.io._exports import cells
+    from wisecrowd.io.columns import find_column
+    from wisecrowd.io.formats import about
+    from wisecrowd.io.problems import EmptyInput
+
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        return [str(task) for task in pq.read_table(path, columns=["task"])["task"].cast(pa.string()).to_pylist()]
+    with about(path):
+        rows = [row for _, row in cells(path, "\t" if path.suffix == ".tsv" else ",")]
+        if not rows:
+            raise EmptyInput("there are no tasks in it")
+        column = find_column(list(rows[0]), "task")
+    return [row[column] for row in rows]
+
+
+def _answers(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Labels and confidence by task, and the record of the run that made them, as far as it is there."""
+    import pandas as pd
+
+    from wisecrowd import io
+    from wisecrowd._files import read_json
+    from wisecrowd.cli._outputs import RECORD
+    from wisecrowd.io.problems import MissingColumn
+
+    path = _found(results, ANSWERS)
+    table = pd.DataFrame({"label": io.read_truth(path, truth="label")})
+    with contextlib.suppress(MissingColumn):  # numbers have none
+        table["confidence"] = io.read_truth(path, truth="confidence", numeric=True)
+    try:
+        run = read_json(path.parent / RECORD)
+    except (OSError, ValueError):
+        run = {}
+    return table, run if isinstance(run, dict) else {}
+
+
+def _posterior(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    from wisecrowd.io._exports import cells
+    from wisecrowd.io.formats import about
+
+    with about(path):
+        frame = pd.DataFrame([row for _, row in cells(path, ",")])
+        first = str(frame.columns[0])  # "task", or something_id when a class is called so
+        return frame.set_index(first).astype(float)

@@ -1,0 +1,106 @@
+"""``wisecrowd questions``: what is asked in the export of a labelling tool."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wisecrowd.cli._console import show, show_facts, show_json, table
+from wisecrowd.cli._options import flag
+
+if TYPE_CHECKING:
+    from wisecrowd.io.projects import Project, Question
+
+Export = Annotated[
+    Path,
+    typer.Argument(metavar="EXPORT", show_default=False, help="What the labelling tool exported: a file or folder."),
+]
+Format = Annotated[
+    str | None,
+    typer.Option("--format", metavar="NAME", show_default=False, help="The tool, when the export does not tell."),
+]
+
+
+def questions(
+    export: Export,
+    *,
+    format: Format = None,
+    as_json: Annotated[bool, flag("--json", help="Print the figures as JSON instead.")] = False,
+) -> None:
+    """List the questions in the export of a labelling tool, and their votes.
+
+    Exports of Label Studio, Argilla, doccano, Prodigy, CVAT (tags of images),
+    Toloka, Mechanical Turk and CrowdFlower, and tables of Hugging Face, are
+    recognised by what they hold:
+
+      wisecrowd questions export.json
+      wisecrowd questions results.csv --format mturk
+
+    Machines are models whose predictions the tool holds; they vote like people.
+    What was skipped, cancelled, drawn (boxes, spans) or written by wisecrowd
+    itself is left out.
+    """
+    from wisecrowd.io.projects import read_project
+
+    project = read_project(export, format, duplicates="keep")
+    figures = {
+        "export": str(export),
+        "format": project.format,
+        "tasks": len(project.tasks),
+        "questions": {name: _figures(one) for name, one in project.questions.items()},
+        "left_out": dict(project.left_out),
+    }
+    if as_json:
+        show_json(figures)
+    else:
+        _show(export, project, figures)
+
+
+def _figures(question: Question) -> dict[str, Any]:
+    crowd, machines = question.crowd, question.machines
+    of_question = {why: n for why, n in question.left_out.items() if n}
+    return {
+        "kind": question.kind,
+        "votes": crowd.n_labels,
+        "people": crowd.n_workers - len(machines),
+        "machines": machines,
+        "tasks": crowd.n_tasks,
+        "classes": None if crowd.classes is None else len(crowd.classes),
+        "options": list(question.options) or None,
+        "gold": 0 if question.truth is None else len(question.truth),
+        "answered_by_wisecrowd": 0 if question.consensus is None else len(question.consensus),
+        "left_out": of_question,
+    }
+
+
+def _show(export: Path, project: Project, figures: dict[str, Any]) -> None:
+    from wisecrowd.doctor.findings import counted
+    from wisecrowd.io._answers import counts
+    from wisecrowd.io.formats import formats
+
+    told = figures["questions"]
+    show_facts(
+        [("Read", str(export)), ("What", formats()[project.format].about), ("Tasks", counted(figures["tasks"], "task"))]
+    )
+    show()
+    rows = [
+        [name, one["kind"], *(f"{n:,}" for n in (one["votes"], one["tasks"], one["people"], len(one["machines"]), one["gold"]))]
+        for name, one in told.items()
+    ]  # fmt: skip
+    show(table(["question", "kind", "votes", "tasks", "people", "machines", "gold"], rows, left=2))
+    notes = [
+        (f"Left out of {name}" if len(told) > 1 else "Left out", counts(one["left_out"])) for name, one in told.items()
+    ]
+    notes = [(what, text) for what, text in notes if text]
+    notes += [("Machines", ", ".join(dict.fromkeys(name for one in told.values() for name in one["machines"])))]
+    notes = [(what, text) for what, text in notes if text]
+    if notes:
+        show()
+        show_facts(notes)
+    show()
+    first = next(iter(told))
+    chosen = f", question={json.dumps(first, ensure_ascii=False)}" if len(told) > 1 else ""
+    show(f'In Python: wisecrowd.read("{export}"{chosen})')

@@ -1,0 +1,270 @@
+"""Answers back into the tool that the votes came from: consensus to look at, and tasks to label again.
+
+| tool | consensus | queue |
+| --- | --- | --- |
+| Label Studio | tasks with ``predictions``, to import | tasks to import, with ``wisecrowd_priority`` among their data |
+| Argilla | records with ``suggestions``, for ``records.from_json`` | records with ``wisecrowd_priority`` among their metadata |
+| doccano | examples with labels, to import | examples to import, the most urgent first |
+| Prodigy | examples in which the options are chosen already | examples, the most urgent first |
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from wisecrowd._files import atomic_path
+from wisecrowd.errors import InputError, UsageError, some
+from wisecrowd.io._answers import set_of
+from wisecrowd.io._gathering import OWN, OWN_CONFIDENCE, OWN_LABEL, OWN_PRIORITY, OWN_TASK, number, spelled
+from wisecrowd.io.label_studio import ANSWERS
+from wisecrowd.io.projects import Project, Question
+
+__all__ = ["write_answers", "write_queue"]
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What is to be said of a task."""
+
+    chosen: tuple[str, ...]
+    confidence: float | None
+    model: str
+
+
+def write_answers(
+    answers: pd.Series[Any] | pd.DataFrame,
+    project: Project,
+    path: str | os.PathLike[str],
+    *,
+    question: str | None = None,
+    model: str = "",
+) -> None:
+    """Write what was inferred of a question in the form that the project's tool imports.
+
+    ``answers`` are labels by task, with a column ``confidence`` where it is known; ``model`` names the method, and the tool shows
+    it. The tool's reader will know them again, and never takes them for votes.
+
+    >>> from wisecrowd.io import read_project
+    >>> record = '{"id": "r1", "fields": {"text": "Hi"}, "suggestions": {}, "responses": {"mood": [{"value": "good", "user_id": "ann"}]}}'
+    >>> _ = Path("records.json").write_text(f"[{record}]")
+    >>> answers = pd.DataFrame({"label": ["good"], "confidence": [0.9]}, index=["r1"])
+    >>> write_answers(answers, read_project("records.json"), "suggestions.json", model="dawid-skene")
+    >>> json.loads(Path("suggestions.json").read_text())[0]["suggestions"]
+    {'mood': {'value': 'good', 'score': 0.9, 'agent': 'wisecrowd dawid-skene'}}
+    """  # noqa: E501
+    tool, asked = _tool(project), project.question(question)
+    table = answers.rename("label").to_frame() if isinstance(answers, pd.Series) else answers
+    if "label" not in table:
+        raise InputError(f"answers need a column 'label'; there are {some(table.columns, 8)}")
+    sure = table["confidence"] if "confidence" in table else pd.Series(math.nan, index=table.index)
+    said = {
+        str(task): _Answer(_options(label, asked), _rounded(confidence), f"{OWN} {model}".strip())
+        for task, label, confidence in zip(table.index, table["label"], sure, strict=True)
+    }
+    _refuse_unknown(said, project)
+    records = (tool.answer(task, project.tasks[task], asked, said[task]) for task in project.tasks if task in said)
+    _write(records, Path(path), as_list=tool.as_list)
+
+
+def write_queue(queue: pd.DataFrame | Iterable[Any], project: Project, path: str | os.PathLike[str]) -> None:
+    """Write tasks that deserve more votes in the form that the project's tool imports, the most urgent first.
+
+    ``queue`` lists the tasks in that order: the ``asks`` of a :func:`wisecrowd.plan`, a table with a column ``task``, or
+    ids. A task that is there several times is written once.
+
+    >>> from wisecrowd.io import read_project
+    >>> record = '{"text": "Hi", "_input_hash": 1, "_session_id": "demo-ann", "accept": ["good"], "answer": "accept"}'
+    >>> _ = Path("answers.jsonl").write_text(record + "\\n")
+    >>> write_queue(["1"], read_project("answers.jsonl"), "again.jsonl")
+    >>> json.loads(Path("again.jsonl").read_text())
+    {'text': 'Hi', '_input_hash': 1, 'wisecrowd_task': '1', 'wisecrowd_priority': 1}
+    """
+    tool = _tool(project)
+    if isinstance(queue, pd.DataFrame) and "task" not in queue:
+        raise InputError(f"a queue needs a column 'task'; there are {some(queue.columns, 8)}")
+    tasks = dict.fromkeys(str(task) for task in (queue["task"] if isinstance(queue, pd.DataFrame) else queue))
+    if not tasks:
+        raise InputError("there is nothing in the queue")
+    _refuse_unknown(tasks, project)
+    records = (tool.again(task, project.tasks[task], place) for place, task in enumerate(tasks, start=1))
+    _write(records, Path(path), as_list=tool.as_list)
+
+
+# ---------------------------------------------------------------------- Label Studio
+
+
+def _label_studio(task: str, held: Mapping[str, Any], question: Question, said: _Answer) -> Record:
+    control = question.control
+    if not control.get("to_name"):
+        raise InputError(
+            f"the export does not tell to what {question.name!r} belongs (to_name), which predictions must say; export "
+            "Label Studio's JSON rather than JSON_MIN"
+        )
+    kind = control["type"]
+    value: Any = list(said.chosen)
+    if kind != "choices":
+        value = said.chosen[0] if kind == "pairwise" else _number(said.chosen[0])
+    result = {
+        # Results need an id; that of the same answer is always the same.
+        "id": hashlib.sha256(f"{task}\0{question.name}".encode(errors="surrogatepass")).hexdigest()[:10],
+        "from_name": control["from_name"],
+        "to_name": control["to_name"],
+        "type": kind,
+        "value": {ANSWERS[kind]: value},
+    }
+    prediction: Record = {"model_version": said.model, "result": [result]}
+    if said.confidence is not None:
+        prediction["score"] = said.confidence
+    return {**held, "predictions": [prediction]}
+
+
+def _label_studio_again(task: str, held: Mapping[str, Any], place: int) -> Record:
+    return {"data": {**held.get("data", {}), OWN_TASK: task, OWN_PRIORITY: place}}
+
+
+# ---------------------------------------------------------------------- Argilla
+
+
+def _argilla(task: str, held: Mapping[str, Any], question: Question, said: _Answer) -> Record:
+    as_number = question.control.get("value") == "number"
+    values = [_number(one) if as_number else one for one in said.chosen]
+    several = question.kind == "multiple"
+    score = [said.confidence] * len(values) if several and said.confidence is not None else said.confidence
+    suggestion = {"value": values if several else values[0], "score": score, "agent": said.model}
+    return _record(task, held) | {"suggestions": {question.name: suggestion}}
+
+
+def _argilla_again(task: str, held: Mapping[str, Any], place: int) -> Record:
+    record = _record(task, held)
+    return record | {"metadata": {**(record["metadata"] or {}), OWN_PRIORITY: place}}
+
+
+def _record(task: str, held: Mapping[str, Any]) -> Record:
+    fields, metadata = held.get("fields") or {}, held.get("metadata") or {}
+    return {"id": task, "fields": fields, "metadata": metadata, "suggestions": {}, "responses": {}, "vectors": {}}
+
+
+# ---------------------------------------------------------------------- doccano
+
+
+def _doccano(task: str, held: Mapping[str, Any], question: Question, said: _Answer) -> Record:
+    column = question.control.get("column", "label")
+    sure = {} if said.confidence is None else {OWN_CONFIDENCE: said.confidence}
+    return _example(task, held) | {column: list(said.chosen), OWN_CONFIDENCE: None} | sure
+
+
+def _doccano_again(task: str, held: Mapping[str, Any], place: int) -> Record:
+    return _example(task, held) | {OWN_PRIORITY: place}
+
+
+def _example(task: str, held: Mapping[str, Any]) -> Record:
+    """doccano gives ids of its own to what it imports, and keeps other keys."""
+    return {key: value for key, value in held.items() if key != "id"} | {OWN_TASK: task}
+
+
+# ---------------------------------------------------------------------- Prodigy
+
+
+def _prodigy(task: str, held: Mapping[str, Any], question: Question, said: _Answer) -> Record:
+    record = {**held, OWN_TASK: task, OWN_CONFIDENCE: said.confidence}
+    if "label" in question.control:
+        return record | {"label": question.control["label"], OWN_LABEL: said.chosen[0]}
+    # An option goes by its id, which may be a number.
+    ids = {spelled(one["id"]): one["id"] for one in held.get("options", ()) if isinstance(one, dict) and "id" in one}
+    return record | {"accept": [ids.get(one, one) for one in said.chosen]}
+
+
+def _prodigy_again(task: str, held: Mapping[str, Any], place: int) -> Record:
+    return {**held, OWN_TASK: task, OWN_PRIORITY: place}
+
+
+# ---------------------------------------------------------------------- inside
+
+
+@dataclass(frozen=True)
+class _Tool:
+    """How a tool wants an answer, and a task that is asked about again; whether in one list or on lines."""
+
+    answer: Callable[[str, Mapping[str, Any], Question, _Answer], Record]
+    again: Callable[[str, Mapping[str, Any], int], Record]
+    as_list: bool
+
+
+TOOLS = {
+    "label-studio": _Tool(_label_studio, _label_studio_again, as_list=True),
+    "label-studio-min": _Tool(_label_studio, _label_studio_again, as_list=True),
+    "argilla": _Tool(_argilla, _argilla_again, as_list=True),
+    "doccano": _Tool(_doccano, _doccano_again, as_list=False),
+    "prodigy": _Tool(_prodigy, _prodigy_again, as_list=False),
+}
+
+
+def _tool(project: Project) -> _Tool:
+    if project.format not in TOOLS:
+        raise UsageError(
+            f"nothing is written for {project.format}; answers go back into {', '.join(TOOLS)}. Tables of answers are what "
+            "wisecrowd aggregate writes"
+        )
+    return TOOLS[project.format]
+
+
+def _options(label: Any, question: Question) -> tuple[str, ...]:
+    if label is None or label != label:
+        raise InputError("an answer is missing; leave out tasks without a label")
+    text = spelled(label.item() if hasattr(label, "item") else label)
+    return set_of(text) if question.kind == "multiple" else (text,)
+
+
+def _rounded(confidence: Any) -> float | None:
+    found = number(confidence)
+    return None if math.isnan(found) else round(found, 6)
+
+
+def _number(text: str) -> float | int:
+    found = number(text)
+    if math.isnan(found):
+        raise InputError(f"a number was wanted as the answer to this question; got {some([text])}")
+    return int(found) if found.is_integer() else found
+
+
+def _refuse_unknown(tasks: Iterable[str], project: Project) -> None:
+    unknown = [task for task in tasks if task not in project.tasks]
+    if unknown:
+        several = f"{len(unknown):,} tasks are" if len(unknown) > 1 else "1 task is"
+        raise InputError(
+            f"{several} not in the project: {some(unknown)}; its {len(project.tasks):,} tasks start with "
+            f"{some(project.tasks)}. Give the export that the votes were read from"
+        )
+
+
+def _write(records: Iterator[Record], path: Path, *, as_list: bool) -> None:
+    with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
+        for place, record in enumerate(records):
+            if as_list:
+                file.write(",\n" if place else "[\n")
+            file.write(_spelled_out(record))
+            if not as_list:
+                file.write("\n")
+        if as_list:
+            file.write("\n]\n")
+
+
+def _spelled_out(record: Record) -> str:
+    try:
+        text = json.dumps(record, ensure_ascii=False, allow_nan=False, default=str)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"a task holds what JSON has no word for: {error}") from None
+    # Half a character is no UTF-8, but JSON can spell it.
+    return re.sub("[\ud800-\udfff]", lambda half: json.dumps(half.group())[1:-1], text)

@@ -1,0 +1,191 @@
+"""Label Studio: the JSON export, and JSON_MIN, which says less.
+
+A task has annotations, each with one result per question (``from_name``) or region. Answers that were skipped
+(``was_cancelled``) and drafts are left out, those that are marked as ``ground_truth`` are the truth, and predictions are
+votes of machines that go by their ``model_version``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from wisecrowd.errors import InputError
+from wisecrowd.io._answers import tool_format
+from wisecrowd.io._exports import entries, first_object, objects, part
+from wisecrowd.io._gathering import OWN_TASK, Gathering, identity, spelled
+
+#: Types of results that answer a question about the whole task -> the key of the answer in their value.
+ANSWERS = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected"}
+#: What JSON_MIN tells of an annotation beside the task's data and the answers.
+_ABOUT = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement", "id", OWN_TASK)
+
+
+def gather(path: Path) -> Gathering:
+    """All that an export tells.
+
+    >>> result = '{"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": ["good"]}}'
+    >>> task = f'{{"id": 7, "data": {{}}, "annotations": [{{"completed_by": 1, "result": [{result}]}}]}}'
+    >>> _ = Path("export.json").write_text(f"[{task}]")
+    >>> mood = gather(Path("export.json")).question("mood")
+    >>> mood.task, mood.worker, mood.said
+    (['7'], ['1'], [('good',)])
+    """
+    gathered = Gathering()
+    for number, task in enumerate(objects(path, "a task of Label Studio"), start=1):
+        if "annotations" in task or "predictions" in task or "completions" in task:
+            _task(task, number, gathered)
+        else:
+            raise InputError(
+                f"entry {number:,} has neither annotations nor predictions, as a task of Label Studio's JSON export has; "
+                'if it is its JSON_MIN, say format="label-studio-min" (--format label-studio-min)'
+            )
+    return gathered
+
+
+def _task(task: dict[str, Any], number: int, gathered: Gathering) -> None:
+    where = f"entry {number:,}"
+    data = part(task, "data", dict, where)
+    name = identity(data.get(OWN_TASK, task.get("id", number)), "task", where)
+    gathered.tasks[name] = {key: task[key] for key in ("id", "data", "meta") if key in task}
+    if drafts := part(task, "drafts", list, where):
+        gathered.left_out["drafts"] += len(drafts)
+    for annotation in entries(task, "annotations" if "annotations" in task else "completions", where):
+        if annotation.get("was_cancelled") or annotation.get("skipped"):
+            gathered.left_out["cancelled"] += 1
+            continue
+        worker = _worker(annotation.get("completed_by"), where)
+        answers = _answers(entries(annotation, "result", where), gathered)
+        if not answers:
+            gathered.left_out["empty"] += 1
+        for question, said in answers.items():
+            asked = gathered.question(question)
+            if annotation.get("ground_truth") is True:
+                asked.gold(name, said)
+                asked.left_out["gold"] += 1
+                continue
+            asked.answer(
+                name,
+                worker,
+                said,
+                time=annotation.get("created_at") or annotation.get("updated_at"),
+                seconds=annotation.get("lead_time"),
+            )
+    for prediction in entries(task, "predictions", where):
+        model = str(prediction.get("model_version") or "predictions")
+        gathered.groups.setdefault(model, model)
+        for question, said in _answers(entries(prediction, "result", where), gathered).items():
+            gathered.question(question).suggested(name, model, said, prediction.get("score"))
+
+
+def _worker(value: object, where: str) -> str:
+    """Who annotated: a number, or in some exports all that is known of the person."""
+    if isinstance(value, dict):
+        value = value.get("email") or value.get("username") or value.get("id")
+    return identity(value, "annotator", where)
+
+
+def _answers(results: list[dict[str, Any]], gathered: Gathering) -> dict[str, list[Any]]:
+    """What one annotation says to each question; regions say nothing of the task as a whole."""
+    found: dict[str, list[Any]] = {}
+    other: Counter[str] = Counter()
+    for result in results:
+        kind, value = str(result.get("type", "")), result.get("value")
+        if kind not in ANSWERS or not isinstance(value, dict):
+            other[kind or "results without a type"] += 1
+            continue
+        if set(value) - {ANSWERS[kind]}:
+            other[f"{kind} of regions"] += 1
+            continue
+        said = value.get(ANSWERS[kind])
+        chosen = said if isinstance(said, list) else [] if said is None else [said]
+        if not all(map(_plain, chosen)):
+            other[f"nested {kind}"] += 1
+            continue
+        name = identity(result.get("from_name"), "question", "from_name of a result")
+        asked = gathered.question(name)
+        asked.number = asked.number or kind == "number"
+        asked.control.update(from_name=name, to_name=str(result.get("to_name", "")), type=kind)
+        found.setdefault(name, []).extend(chosen)
+    gathered.left_out.update(other)
+    return found
+
+
+def gather_min(path: Path) -> Gathering:
+    """All that JSON_MIN tells: an entry per annotation, in which answers stand beside the data of the task.
+
+    >>> entry = '{{"id": 7, "text": "Hi", "mood": "{}", "annotator": {}, "annotation_id": 1, "lead_time": 2.5}}'
+    >>> _ = Path("export.json").write_text(f"[{entry.format('good', 1)}, {entry.format('bad', 2)}]")
+    >>> gather_min(Path("export.json")).question("mood").said
+    [('good',), ('bad',)]
+    """
+    gathered = Gathering()
+    records = objects(path, "an annotation of Label Studio's JSON_MIN")
+    names = _questions(records)
+    left = {*_ABOUT, *names}
+    for number, record in enumerate(records, start=1):
+        where = f"entry {number:,}"
+        task = identity(record.get(OWN_TASK, record.get("id")), "task", where)
+        gathered.tasks[task] = {"id": record.get("id"), "data": {key: record[key] for key in record if key not in left}}
+        worker = _worker(record.get("annotator"), where)
+        for name in names:
+            if name not in record:
+                continue
+            said = list(_minimal(record[name]))
+            gathered.question(name).answer(
+                task, worker, said, time=record.get("created_at"), seconds=record.get("lead_time")
+            )
+    return gathered
+
+
+def _questions(records: list[dict[str, Any]]) -> list[str]:
+    """Which keys are answers: those that differ between annotations of a task, or hold choices; data are the same for all."""
+    first: dict[str, dict[str, Any]] = {}
+    differ: dict[str, None] = {}
+    for number, record in enumerate(records, start=1):
+        task = identity(record.get("id"), "task", f"entry {number:,}")
+        known = first.setdefault(task, record)
+        for key, value in record.items():
+            if key in _ABOUT:
+                continue
+            chosen = isinstance(value, dict) and set(value) == {"choices"}
+            if chosen or (known is not record and known.get(key) != value and _plain(value)):
+                differ[key] = None
+    if differ:
+        return list(differ)
+    if len(first) < len(records):
+        raise InputError(
+            "nobody can tell the answers from the data in this JSON_MIN, for all annotations of a task say the same; "
+            "export JSON instead, which says more"
+        )
+    raise InputError(
+        "nobody can tell the answers from the data in this JSON_MIN, for no task has two annotations; export JSON instead"
+    )
+
+
+def _plain(value: object) -> bool:
+    return isinstance(value, str | int | float | bool)
+
+
+def _minimal(value: object) -> Iterator[str]:
+    """The options in an answer as JSON_MIN writes it: a text, or an object when there are several."""
+    if isinstance(value, dict):
+        value = value.get("choices", [])
+    for one in value if isinstance(value, list) else [value]:
+        if _plain(one):
+            yield spelled(one)
+
+
+def _sniff(path: Path) -> bool:
+    keys = first_object(path).keys()
+    return "data" in keys and bool(keys & {"annotations", "predictions", "completions"})
+
+
+def _sniff_min(path: Path) -> bool:
+    return first_object(path).keys() >= {"id", "annotator", "annotation_id", "lead_time"}
+
+
+LABEL_STUDIO = tool_format("label-studio", "an export of Label Studio in JSON", gather, _sniff)
+LABEL_STUDIO_MIN = tool_format("label-studio-min", "an export of Label Studio in JSON_MIN", gather_min, _sniff_min)

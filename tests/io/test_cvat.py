@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wisecrowd as wc
+from wisecrowd.errors import InputError
+from wisecrowd.io import read_project
+
+
+def rows(crowd: wc.Crowd) -> list[tuple[Any, ...]]:
+    return sorted(crowd.to_frame()[["task", "worker", "label"]].itertuples(index=False, name=None))
+
+
+def test_tags_of_images(export: Any) -> None:
+    question = read_project(export("cvat")).question()
+    assert rows(question.crowd) == [("a.jpg", "ann", "cat"), ("b.jpg", "auto", "dog")]
+    assert question.machines == ["auto"]
+    assert question.left_out == {"box": 1, "empty": 1}
+    assert read_project(export("cvat-zip")).question().crowd == question.crowd
+
+
+def test_a_folder_of_jobs(tmp_path: Path, making: Any) -> None:
+    (tmp_path / "ann.xml").write_text(making.CVAT)
+    nobody = making.CVAT.replace("<assignee><username>ann</username><email>a@example.com</email></assignee>", "")
+    (tmp_path / "bob").mkdir()
+    (tmp_path / "bob" / "annotations.xml").write_text(nobody.replace('label="cat"', 'label="fox"'))
+    (tmp_path / "cy.zip").write_bytes(making.zipped({"annotations.xml": nobody.encode()}))
+    crowd = read_project(tmp_path, duplicates="distinct").question().crowd
+    assert rows(crowd) == [
+        ("a.jpg", "ann", "cat"), ("a.jpg", "bob", "fox"), ("a.jpg", "cy", "cat"), ("b.jpg", "auto", "dog"),
+    ]  # fmt: skip
+
+
+def test_tasks_of_a_project_have_assignees_of_their_own(tmp_path: Path) -> None:
+    meta = "".join(
+        f"<task><id>{number}</id><assignee><username>{who}</username></assignee></task>"
+        for number, who in ((1, "ann"), (2, "bob"))
+    )
+    images = "".join(
+        f'<image id="{number}" name="a.jpg" task_id="{number}"><tag label="{label}" source="manual"/></image>'
+        for number, label in ((1, "cat"), (2, "dog"))
+    )
+    text = f"<annotations><meta><project><id>9</id><tasks>{meta}</tasks></project></meta>{images}</annotations>"
+    (tmp_path / "project.xml").write_text(text)
+    assert rows(read_project(tmp_path / "project.xml").question().crowd) == [
+        ("a.jpg", "ann", "cat"),
+        ("a.jpg", "bob", "dog"),
+    ]
+
+
+def test_several_tags_and_those_that_cvat_merged(tmp_path: Path) -> None:
+    tags = '<tag label="cat" source="manual"/><tag label="fur" source="manual"/><tag label="dog" source="consensus"/>'
+    (tmp_path / "ann.xml").write_text(f'<annotations><image id="0" name="a.jpg">{tags}</image></annotations>')
+    question = read_project(tmp_path / "ann.xml").question()
+    assert rows(question.crowd) == [("a.jpg", "ann", "cat|fur")]
+    assert question.left_out == {"merged by CVAT": 1}
+
+
+BOMB = '<!DOCTYPE a [<!ENTITY x "ha"><!ENTITY y "&x;&x;&x;">]><annotations><image id="0" name="&y;"/></annotations>'
+FILE = '<!DOCTYPE a SYSTEM "file:///etc/passwd"><annotations></annotations>'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (BOMB, "declares a document type or entities"),
+        (FILE, "declares a document type or entities"),
+        ("<annotations><image>", "is not XML: no element found"),
+        ("<html></html>", "begins with <html>; <annotations> of CVAT for images was wanted"),
+        ('<annotations><track id="0"/></annotations>', "is of a video; export 'CVAT for images 1.1'"),
+        ("<annotations><image/></annotations>", "neither a name nor an id"),
+        ('<annotations><image name="a"><tag/></image></annotations>', "a tag of the image 'a' in 'x' has no label"),
+        ("<annotations></annotations>", "no question with an answer"),
+    ],
+)
+def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "x.xml").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_project(tmp_path / "x.xml", "cvat")

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wisecrowd as wc
+from wisecrowd.errors import InputError
+from wisecrowd.io import read_project
+
+
+def rows(crowd: wc.Crowd) -> list[tuple[Any, ...]]:
+    return sorted(crowd.to_frame()[["task", "worker", "label"]].itertuples(index=False, name=None))
+
+
+def written(folder: Path, tasks: list[Any]) -> Path:
+    path = folder / "tasks.json"
+    path.write_text(json.dumps(tasks))
+    return path
+
+
+def test_questions_become_crowds(export: Any) -> None:
+    project = read_project(export("label-studio"))
+    mood, topics = project.questions["mood"], project.questions["topics"]
+    assert (mood.kind, topics.kind) == ("single", "multiple")
+    assert rows(mood.crowd) == [
+        ("11", "1", "good"), ("11", "2", "good"), ("11", "bert-1", "good"), ("11", "cy@example.com", "bad"), ("12", "1", "bad"),
+    ]  # fmt: skip
+    assert rows(topics.crowd) == [("11", "1", "food|price"), ("11", "2", "food"), ("12", "1", "price")]
+    assert mood.kinds.to_dict() == {"1": "person", "2": "person", "bert-1": "machine", "cy@example.com": "person"}
+    assert mood.groups is not None
+    assert mood.groups.dropna().to_dict() == {"bert-1": "bert-1"}
+
+
+def test_gold_is_truth_and_no_vote(export: Any) -> None:
+    path = export("label-studio")
+    mood = read_project(path).questions["mood"]
+    assert mood.truth is not None
+    assert mood.truth.to_dict() == {"12": "bad"}
+    assert "9" not in mood.crowd.workers
+    assert wc.read_truth(path, question="mood").to_dict() == {"12": "bad"}
+    with pytest.raises(InputError, match="does not hold it"):
+        wc.read_truth(path, question="topics")
+
+
+def test_what_is_left_out_is_counted(export: Any) -> None:
+    project = read_project(export("label-studio"))
+    assert project.left_out == {"drafts": 1, "rectanglelabels": 1, "cancelled": 1}
+    assert project.questions["mood"].left_out == {"drafts": 1, "rectanglelabels": 1, "cancelled": 1, "gold": 1}
+
+
+def test_scores_times_and_lead_times(export: Any) -> None:
+    mood = read_project(export("label-studio")).questions["mood"]
+    assert mood.scores.to_dict("records") == [{"task": "11", "worker": "bert-1", "score": 0.8}]
+    assert sorted(mood.seconds.itertuples(index=False, name=None)) == [
+        ("11", "1", 4.5), ("11", "2", 9.0), ("11", "cy@example.com", 4.5), ("12", "1", 4.5),
+    ]  # fmt: skip
+    assert mood.crowd.time[0] == pytest.approx(1710022568.728353)
+    assert mood.control == {"from_name": "mood", "to_name": "text", "type": "choices"}
+
+
+def test_ratings_numbers_and_pairs(tmp_path: Path, making: Any) -> None:
+    def result(name: str, kind: str, value: dict[str, Any]) -> dict[str, Any]:
+        return {"from_name": name, "to_name": "text", "type": kind, "value": value}
+
+    annotations = [
+        making.annotation(
+            who,
+            result("stars", "rating", {"rating": stars}),
+            result("price", "number", {"number": price}),
+            result("better", "pairwise", {"selected": side}),
+        )
+        for who, stars, price, side in ((1, 4, 2.5, "left"), (2, 5, 3, "right"))
+    ]
+    project = read_project(written(tmp_path, [{"id": 1, "data": {}, "annotations": annotations}]))
+    assert [question.kind for question in project.questions.values()] == ["single", "number", "single"]
+    assert rows(project.questions["stars"].crowd) == [("1", "1", "4"), ("1", "2", "5")]
+    assert project.questions["price"].crowd.is_numeric
+    assert project.questions["price"].crowd.label.tolist() == [2.5, 3.0]
+    assert rows(project.questions["better"].crowd) == [("1", "1", "left"), ("1", "2", "right")]
+    assert wc.read(tmp_path / "tasks.json", question="stars", numeric=True).label.tolist() == [4, 5]
+
+
+def test_choices_of_regions_and_nested_ones_say_nothing_of_the_task(tmp_path: Path, making: Any) -> None:
+    region = making.choice("part", "noun")
+    region["value"] |= {"start": 0, "end": 3, "text": "cat"}
+    nested = making.choice("deep", "x")
+    nested["value"]["choices"] = [["animal", "cat"]]
+    tasks = [{"id": 1, "data": {}, "annotations": [making.annotation(1, region, nested, making.choice("q", "yes"))]}]
+    project = read_project(written(tmp_path, tasks))
+    assert list(project.questions) == ["q"]
+    assert project.left_out == {"choices of regions": 1, "nested choices": 1}
+
+
+def test_only_boxes_are_no_votes(tmp_path: Path, making: Any) -> None:
+    tasks = [{"id": 1, "data": {}, "annotations": [making.annotation(1, making.box("objects"))]}]
+    with pytest.raises(
+        InputError, match=r"a choice, a rating or a number was wanted; left out rectanglelabels \(1\), empty \(1\)"
+    ):
+        read_project(written(tmp_path, tasks))
+
+
+def test_older_exports_say_completions(tmp_path: Path, making: Any) -> None:
+    tasks = [{"id": 1, "data": {}, "completions": [making.annotation(1, making.choice("q", "yes"))]}]
+    assert rows(read_project(written(tmp_path, tasks)).question().crowd) == [("1", "1", "yes")]
+
+
+def test_gold_that_contradicts_itself_is_no_truth(tmp_path: Path, making: Any) -> None:
+    marks = [making.annotation(1, making.choice("q", label), ground_truth=True) for label in ("yes", "no")]
+    question = read_project(written(tmp_path, [{"id": 1, "data": {}, "annotations": marks}])).question()
+    assert question.truth is None
+    assert question.left_out["contradictory gold"] == 1
+    assert question.crowd.n_labels == 0
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ({"id": 1}, "entry 1 has neither annotations nor predictions"),
+        ({"id": [], "annotations": []}, r"the task needs an id.*got \[\] \(entry 1\)"),
+        ({"id": 1, "annotations": {}}, "'annotations' of entry 1 should be a list"),
+        ({"id": 1, "annotations": [7]}, "'annotations' of entry 1 should hold objects; got 7"),
+        ({"id": 1, "data": [], "annotations": []}, "'data' of entry 1 should be an object"),
+        ({"id": 1, "annotations": [{"result": []}]}, r"the annotator needs an id.*got None \(entry 1\)"),
+    ],
+)
+def test_bad_tasks(tmp_path: Path, task: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_project(written(tmp_path, [task]), "label-studio")
+
+
+def test_impossible_times_are_not_known(tmp_path: Path, making: Any) -> None:
+    said = [
+        making.annotation(who, making.choice("q", "yes"), created_at=created, lead_time=taken)
+        for who, created, taken in (
+            (1, "9999-12-31T00:00:00Z", -4), (2, "yesterday", "long"), (3, "2024-05-31T14:00:00+02:00", 1e400), (4, None, None),
+        )
+    ]  # fmt: skip
+    (tmp_path / "tasks.json").write_text(json.dumps([{"id": 1, "data": {}, "annotations": said}]))
+    question = read_project(tmp_path / "tasks.json").question()
+    assert [time if time == time else None for time in question.crowd.time] == [None, None, 1717156800.0, None]
+    assert len(question.seconds) == 0
+
+
+def test_readers_say_what_they_did(export: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", "wisecrowd.io"):
+        wc.read(export("label-studio"), question="mood")
+    assert "machines vote, too: 'bert-1'" in caplog.text
+    assert "left out drafts (1), rectanglelabels (1), cancelled (1), gold (1)" in caplog.text
+
+
+# ---------------------------------------------------------------------- JSON_MIN
+
+
+def test_json_min(export: Any) -> None:
+    project = read_project(export("label-studio-min"))
+    mood = project.question()
+    assert mood.name == "mood"
+    assert rows(mood.crowd) == [("11", "1", "good"), ("11", "2", "bad"), ("12", "1", "bad")]
+    assert mood.seconds["seconds"].tolist() == [4.5, 5.5, 6.5]
+    assert project.tasks["11"]["data"] == {"text": "Lovely!"}
+
+
+def test_json_min_with_several_choices(tmp_path: Path, making: Any) -> None:
+    records = [dict(record) for record in making.LABEL_STUDIO_MIN]
+    records[0]["mood"] = {"choices": ["good", "odd"]}
+    assert rows(read_project(written(tmp_path, records)).question().crowd) == [
+        ("11", "1", "good|odd"), ("11", "2", "bad"), ("12", "1", "bad"),
+    ]  # fmt: skip
+
+
+def test_json_min_cannot_tell_answers_that_never_differ(tmp_path: Path, making: Any) -> None:
+    with pytest.raises(InputError, match="for no task has two annotations; export JSON instead"):
+        read_project(written(tmp_path, making.LABEL_STUDIO_MIN[1:]))
+    twice = [making.LABEL_STUDIO_MIN[0], making.LABEL_STUDIO_MIN[0] | {"annotator": 2}]
+    with pytest.raises(InputError, match="all annotations of a task say the same; export JSON"):
+        read_project(written(tmp_path, twice))
