@@ -59,7 +59,7 @@ def labels(crowd: Path, _: Path, small: Path) -> dict[str, Any]:
         "-m", "wisecrowd", "aggregate", crowd, "-m", "majority-vote", "-o", small / "results", "-q", place=small
     )
     left = [name for name in files(small) if name.endswith("labels.parquet")]
-    good = code != 0 and not left and "Traceback" not in said and "space" in said and "small" in said
+    good = code != 0 and not left and "Traceback" not in said and "is full" in said and "labels.parquet" in said
     return {"ended": f"exit code {code}", "said": said, "left": files(small), "good": good}
 
 

@@ -40,7 +40,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(file.fileno())
         partial.replace(target)
     except OSError as error:
-        if is_full(error):
+        if is_full(error) and not isinstance(error, DiskFull):  # of another file, which knows its name
             raise DiskFull(target) from error
         raise
     finally:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wisecrowd.cli._outputs import check_folder, check_writable, table_of, write_all, write_table
-from wisecrowd.errors import UsageError
+from wisecrowd.errors import DiskFull, UsageError
 
 # Everything that UTF-8 can hold; a NUL is no text to Python's reader before 3.11.4.
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
@@ -96,3 +96,13 @@ def test_an_empty_place_is_refused(run: Any, votes: Path, command: tuple[str, ..
     assert result.exit_code == 2
     assert "it is empty" in result.stderr
     assert list(votes.parent.iterdir()) == [votes]
+
+
+def test_a_full_disk_names_the_file_that_has_no_room(tmp_path: Path) -> None:
+    def full(_: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    files = {tmp_path / "run.json": lambda path: path.write_text("{}"), tmp_path / "labels.csv": full}
+    with pytest.raises(DiskFull, match=r"no room for .*labels\.csv; make room"):
+        write_all(files)
+    assert not list(tmp_path.iterdir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -23,6 +24,11 @@ def test_commands_work(machinery: Any, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(choosing, "CANDIDATES", ("dawid-skene", "majority-vote"))  # it is the commands that are tried
     made = wc.simulate_crowd(40, 6, 2, labels_per_task=3)
     wc.write(made.crowd, "votes.csv")
+    Path("votes").mkdir()
+    wc.write(made.crowd, "votes/monday.parquet")
+    said = {"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": ["good"]}}
+    task = {"id": 1, "data": {"text": "Lovely!"}, "annotations": [{"completed_by": 7, "result": [said]}]}
+    Path("export.json").write_text(json.dumps([task]), encoding="utf-8")
     seen = np.eye(2)[made.crowd.classes.get_indexer(made.truth)] + np.random.default_rng(0).normal(size=(40, 2))
     np.savez("X.npz", task=made.truth.index.to_numpy(dtype=str), X=seen)
     steps = machinery.steps((ROOT / "README.md").read_text(encoding="utf-8"))

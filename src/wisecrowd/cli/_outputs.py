@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from wisecrowd._files import atomic_path, write_json
 from wisecrowd.cli._spreadsheet import Guard
 from wisecrowd.cli._summary import numeric_tasks
-from wisecrowd.errors import UsageError
+from wisecrowd.errors import DiskFull, UsageError, is_full
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,9 +60,12 @@ def check_writable(path: Path) -> None:
 def write_all(files: dict[Path, Writer]) -> None:
     """Write every file under another name, the first file last, then give them their names, the first file last again."""
     with contextlib.ExitStack() as stack:
-        unfinished = [(stack.enter_context(atomic_path(path)), write) for path, write in files.items()]
-        for path, write in reversed(unfinished):
-            write(path)
+        unfinished = [(path, stack.enter_context(atomic_path(path)), write) for path, write in files.items()]
+        for path, half, write in reversed(unfinished):
+            try:
+                write(half)
+            except OSError as error:
+                raise (DiskFull(path) if is_full(error) else error) from None
 
 
 def labels_table(fitted: Inference) -> pd.DataFrame:

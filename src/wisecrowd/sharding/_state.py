@@ -209,7 +209,7 @@ def told_plainly(folder: Path, needed: int) -> Iterator[None]:
     ...     raise OSError(errno.ENOSPC, "No space left on device")
     Traceback (most recent call last):
         ...
-    wisecrowd.errors.InputError: the disk of . is full: about 1.0 GB are needed, and ... GB are free. What was done is kept: ...
+    wisecrowd.errors.InputError: the disk of . is full: about 1.0 GB are needed, and ... are free. What was done is kept: ...
     """
     try:
         yield
@@ -221,8 +221,8 @@ def told_plainly(folder: Path, needed: int) -> Iterator[None]:
             (from_engine or isinstance(error, OSError)) and ("No space left" in text or "max_temp_dir" in text)
         ):
             raise InputError(
-                f"the disk of {folder} is full: about {needed / 1e9:.1f} GB are needed, and {_free(folder) / 1e9:.1f} GB "
-                "are free. What was done is kept: make room, and give the same command again to go on"
+                f"the disk of {folder} is full: about {_size(needed)} are needed, and {_size(_free(folder))} are free. "
+                "What was done is kept: make room, and give the same command again to go on"
             ) from None
         if from_engine and type(error).__name__ == "OutOfMemoryException":
             raise InputError(
@@ -232,6 +232,10 @@ def told_plainly(folder: Path, needed: int) -> Iterator[None]:
         if from_engine and type(error).__name__ == "IOException":
             raise InputError(f"{folder} cannot be written: {text[:300]}") from None
         raise
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.1f} MB"
 
 
 def _free(folder: Path) -> int:
