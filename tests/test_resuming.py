@@ -96,7 +96,7 @@ def test_a_file_of_another_fit_is_refused(tmp_path: Path) -> None:
         lambda: DawidSkene(checkpoint=place).fit(votes, truth={votes.tasks[0]: votes.classes[0]}),
         lambda: DawidSkene(checkpoint=place).fit(votes, start=np.ones((150, 3))),
     ):
-        with pytest.raises(InputError, match=r"belongs to another fit .* delete it to start anew"):
+        with pytest.raises(InputError, match=r"belongs to another fit, whose .* delete it to start anew"):
             other()
     assert DawidSkene(checkpoint=place, n_jobs=2, max_iter=600).fit(votes).converged_  # no other fit
 

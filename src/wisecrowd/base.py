@@ -117,6 +117,7 @@ class Inference(Method):
         """
         self._learnt("tally_")
         if "_unread" not in vars(self):
+            self._learnt("posterior_")
             yield self.proba_
             return
         for tasks, posterior in self._unread:
@@ -218,6 +219,11 @@ class Inference(Method):
 
     def _learnt(self, attribute: str) -> NDArray[Any]:
         if not hasattr(self, attribute):
+            if "tally_" in vars(self):
+                raise UsageError(
+                    "the answers about a crowd in shards are not saved with a method; fit it again, or write them after the "
+                    "fit: fitted.write_labels('labels.parquet'). What it knows of workers is here: workers_, predict"
+                )
             raise UsageError(f"this {type(self).__name__} is not fitted yet; call fit first")
         return getattr(self, attribute)
 

@@ -129,10 +129,11 @@ class ConfusionEM(OnEngine):
         if self.checkpoint is None:
             return Standing(None, {})
         aside = ("checkpoint", "engine", "max_iter", "n_jobs", "verbose")
-        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in aside}
+        parameters = {name: repr(value) for name, value in self.get_params(deep=False).items() if name not in aside}
         known = start.tally_ if isinstance(start, Aggregator) else start
-        belongs = {"method": self.name, "parameters": repr(parameters), "votes": crowd.digest,
-                   "truth and start": likeness(clamp, known)}  # fmt: skip
+        told = {"method": self.name, "digest of the votes": crowd.digest[:12], "digest of the truth": likeness(clamp)[:12],
+                "digest of the start": likeness(known)[:12]}  # fmt: skip
+        belongs = told | parameters
         return Standing(self.checkpoint, belongs)
 
     def _check(self) -> None:

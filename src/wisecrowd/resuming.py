@@ -53,15 +53,14 @@ class Standing:
                 arrays = dict(file)
             told = json.loads(str(arrays.pop("told")))
             belongs = told.pop("belongs")
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise InputError(f"{self.path} is no checkpoint ({error}); delete it, or name another file") from None
-        differ = [name for name in sorted({*belongs, *self.belongs}) if belongs.get(name) != self.belongs.get(name)]
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            raise InputError(f"{self.path} is no checkpoint of a fit; delete it, or keep this fit elsewhere") from None
+        differ = [name for name in [*self.belongs, *belongs] if belongs.get(name) != self.belongs.get(name)]
         if differ:
-            words = ", ".join(
-                f"{name} is {belongs.get(name)!r} there and {self.belongs.get(name)!r} here" for name in differ[:3]
-            )
+            name = differ[0]
             raise InputError(
-                f"the checkpoint {self.path} belongs to another fit ({words}); delete it to start anew, or name another file"
+                f"the checkpoint {self.path} belongs to another fit, whose {name} is {belongs.get(name, 'not told')}, here "
+                f"{self.belongs.get(name, 'not told')}; delete it to start anew, or keep this fit elsewhere"
             )
         return told, arrays
 

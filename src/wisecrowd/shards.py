@@ -312,7 +312,7 @@ class ShardedCrowd:
         who = f" x {len(self.workers):,} workers" if self.workers is not None else ", no worker ids"
         return (
             f"ShardedCrowd({self.n_labels:,} labels: {self.n_tasks:,} tasks{who}, {self.n_classes:,} classes, "
-            f"in {len(self.parts):,} shards)"
+            f"in {len(self.parts):,} shard{'s' if len(self.parts) != 1 else ''})"
         )
 
 
@@ -322,17 +322,17 @@ def open_shards(folder: str | os.PathLike[str]) -> ShardedCrowd:
     >>> open_shards("nowhere")
     Traceback (most recent call last):
         ...
-    wisecrowd.errors.InputError: nowhere is no folder of shards: it has no crowd.json. Make one from files of votes: wisecrowd shard votes.parquet -o nowhere
+    wisecrowd.errors.InputError: nowhere is no folder of shards: it has no crowd.json. Make one from files of votes: wisecrowd shard votes.parquet -o crowd
     """  # noqa: E501
     place = Path(folder)
     if not (place / "crowd.json").is_file():
-        begun = (place / "shards").is_dir()
-        reason = (
-            "it has no crowd.json" if not begun else "its crowd.json is missing, so that writing it was interrupted"
-        )
-        advice = "give the same wisecrowd shard again, to go on" if begun else "Make one from files of votes"
+        if any((place / name).is_dir() for name in ("shards", ".sharding")):
+            raise InputError(
+                f"{place} is no folder of shards yet: making it was interrupted. Give the same wisecrowd shard again, to go on"
+            )
         raise InputError(
-            f"{place} is no folder of shards: {reason}. {advice}: wisecrowd shard votes.parquet -o {place}"
+            f"{place} is no folder of shards: it has no crowd.json. Make one from files of votes: "
+            "wisecrowd shard votes.parquet -o crowd"
         )
     try:
         told = read_json(place / "crowd.json")

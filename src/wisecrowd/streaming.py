@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,10 @@ def write_answers(tables: Iterable[pd.DataFrame], path: str | os.PathLike[str], 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if Path(path).suffix.lower() not in (".parquet", ".pq"):
+        raise UsageError(
+            f"answers are written as Parquet; end the name in .parquet, and not as {Path(path).name!r} does"
+        )
     with atomic_path(path) as partial:
         writer = None
         try:

@@ -174,3 +174,11 @@ def test_one_of_several_questions(run: Any, tmp_path: Path) -> None:
     result = run("aggregate", "export.json", "--question", "tags=b", "-m", "majority-vote", "--score", "export.json")
     assert "accuracy 0.0%" in result.stdout
     assert run("check", "export.json", "--question", "tags").exit_code == 0
+
+
+def test_answers_to_one_question_are_not_written_under_another(run: Any, project: Path, tmp_path: Path) -> None:
+    assert run("aggregate", project, "--question", "mood", "-o", tmp_path / "results").exit_code == 0
+    done = run("export", tmp_path / "results", "--project", project, "--question", "topics", "-o", tmp_path / "p.json")
+    assert done.exit_code != 0
+    assert "has answers to 'mood', not to 'topics'" in done.stderr
+    assert not (tmp_path / "p.json").exists()

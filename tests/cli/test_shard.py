@@ -100,8 +100,7 @@ def test_interrupted_by_hand(tmp_path: Path) -> None:
     output, errors = child.communicate()
     assert child.returncode == 130, output
     assert errors.splitlines() == [
-        "What was done is kept; the same command goes on from there.",
-        "Interrupted; nothing is left half-written.",
+        "Interrupted; what was done is kept, and the same command goes on from there.",
     ]
     assert record.exists()
     again = subprocess.run(command, capture_output=True, text=True, check=True)

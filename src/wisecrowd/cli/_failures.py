@@ -29,8 +29,8 @@ def plain_failures(*, debug: bool = False) -> Iterator[None]:
     try:
         with _plain_warnings(), _plain_notes():
             yield
-    except KeyboardInterrupt:
-        remark("Interrupted; nothing is left half-written.", style="red")
+    except KeyboardInterrupt as stop:  # a command that can go on says so
+        remark(f"Interrupted; {str(stop) or 'nothing is left half-written.'}", style="red")
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:  # whoever read the output has seen enough; typer ends the program quietly
         raise

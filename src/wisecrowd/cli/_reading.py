@@ -137,8 +137,8 @@ def located(path: Path) -> Path:
         from wisecrowd.errors import InputError
 
         raise InputError(
-            f"{path} is a folder of shards, of which wisecrowd aggregate alone can make something; give this command the "
-            "votes themselves, or some of them"
+            f"{path} is a folder of shards, and only wisecrowd aggregate works on those; give this command files of votes, "
+            "or load them in Python: Crowd.open(folder).load()"
         )
     if path.exists() or len(path.parts) != 1:
         return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ STANDING = ".fit.npz"
 
 def are_shards(votes: Path) -> bool:
     """Whether votes are in a folder that ``wisecrowd shard`` wrote, or began to write."""
-    return votes.is_dir() and ((votes / "crowd.json").is_file() or (votes / "shards").is_dir())
+    return votes.is_dir() and any((votes / name).exists() for name in ("crowd.json", "shards", ".sharding"))
 
 
 def aggregate_shards(
@@ -49,7 +50,7 @@ def aggregate_shards(
         if "checkpoint" in unfitted.get_params(deep=False) and unfitted.get_params(deep=False)["checkpoint"] is None:
             standing = output / STANDING
             unfitted.set_params(checkpoint=str(standing))
-    with watched(quiet=quiet):
+    with watched(quiet=quiet), _going_on(standing):
         fitted = unfitted.fit(crowd, truth=gold)
         unfitted.set_params(**({} if standing is None else {"checkpoint": None}))
         run = record(fitted, crowd, source=str(votes), command=command)
@@ -75,6 +76,19 @@ def aggregate_shards(
         standing.unlink(missing_ok=True)
     told = [("Read", str(votes)), ("Votes", size(crowd)), ("Method", fitting.how(fitted)), *lines(run["summary"])]
     fitting.tell(run, [*told, ("Wrote", kept)], as_json=as_json, quiet=quiet)
+
+
+@contextlib.contextmanager
+def _going_on(standing: Path | None) -> Iterator[None]:
+    """Say of an interrupted fit whether the same command goes on with it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if standing is None or not standing.exists():
+            raise KeyboardInterrupt("nothing is left of it, and the same command begins anew.") from None
+        raise KeyboardInterrupt(
+            f"the fit is kept in {standing}: the same command goes on from there, and without that file begins anew."
+        ) from None
 
 
 class _Answers:

@@ -124,7 +124,10 @@ def _back(
         n = len(set(tasks))
         return {"tool": held.format, "queue": n, "sentence": f"{counted(n, 'task')} to label again, for {held.format}"}
     table, run = _answers(results)
-    chosen = question or (run.get("command") or {}).get("question")
+    answered = (run.get("command") or {}).get("question")
+    if question is not None and answered is not None and question != answered:
+        raise UsageError(f"{results} has answers to {answered!r}, not to {question!r}; aggregate that question first")
+    chosen = question or answered
     write_answers(table, held, output, question=chosen, model=str(run.get("method", "")))
     asked = held.question(chosen)
     sentence = f"{counted(len(table), 'answer')} to {asked.name!r}, for {held.format}"

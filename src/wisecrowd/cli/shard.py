@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wisecrowd.cli._console import remark, show_facts, show_json, watched
+from wisecrowd.cli._console import show_facts, show_json, watched
 from wisecrowd.cli._options import Quiet, flag, place, with_options
 from wisecrowd.cli._reading import PANEL, Reading
 
@@ -115,8 +115,10 @@ def shard(
                 **options,
             )
     except KeyboardInterrupt:
-        remark("What was done is kept; the same command goes on from there.")
-        raise
+        begun_at = output.is_dir() and any(output.iterdir())
+        raise KeyboardInterrupt(
+            "what was done is kept, and the same command goes on from there." if begun_at else "nothing was done yet."
+        ) from None
     figures = _figures(crowd, time.monotonic() - begun)
     if as_json:
         show_json(figures)

@@ -74,8 +74,24 @@ def write_answers(
         for task, label, confidence in zip(table.index, table["label"], sure, strict=True)
     }
     _refuse_unknown(said, project)
+    _refuse_strange(table["label"], asked)
     records = (tool.answer(task, project.tasks[task], asked, said[task]) for task in project.tasks if task in said)
     _write(records, Path(path), as_list=tool.as_list)
+
+
+def _refuse_strange(labels: pd.Series[Any], asked: Question) -> None:
+    """Answers to another question would pass for answers to this one."""
+    known = asked.crowd.classes
+    if (
+        known is None or pd.to_numeric(pd.Series(known), errors="coerce").notna().all()
+    ):  # any number is an answer to ratings
+        return
+    strange = sorted(set(map(str, labels)) - set(map(str, known)))
+    if strange:
+        raise InputError(
+            f"{some(strange)} is no answer that anybody gave to {asked.name!r}, to which they said {some(known, 6)}; "
+            "give answers to that very question"
+        )
 
 
 def write_queue(queue: pd.DataFrame | Iterable[Any], project: Project, path: str | os.PathLike[str]) -> None:

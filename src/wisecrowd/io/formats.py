@@ -259,6 +259,10 @@ def find_format(path: Path, name: str | None = None) -> Format:
     if not path.exists():
         near = did_you_mean(path.name, [entry.name for entry in path.parent.iterdir()]) if path.parent.is_dir() else ""
         raise InputError(f"there is no file or folder {path}.{near}")
+    if (path / "crowd.json").is_file():
+        raise InputError(
+            f"{path} is a folder of shards; open it with Crowd.open, or let wisecrowd aggregate work on it"
+        )
     if path.is_file() and path.stat().st_size == 0:
         raise EmptyInput(f"{path} is empty; a file with a row per vote was wanted")
     # What a labelling tool wrote is a table, too, or a list of objects; that it is the tool's says more.

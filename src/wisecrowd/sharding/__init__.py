@@ -60,7 +60,7 @@ def shard_files(
     >>> _ = Path("monday.csv").write_text("task,worker,label\\nt1,ann,cat\\nt2,ann,dog\\n")
     >>> _ = Path("tuesday.csv").write_text("task,worker,label\\nt1,bob,dog\\n")
     >>> shard_files(["monday.csv", "tuesday.csv"], "crowd")
-    ShardedCrowd(3 labels: 2 tasks x 2 workers, 2 classes, in 1 shards)
+    ShardedCrowd(3 labels: 2 tasks x 2 workers, 2 classes, in 1 shard)
     """
     try:
         import duckdb

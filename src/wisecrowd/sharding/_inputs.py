@@ -74,10 +74,17 @@ def find_files(paths: Paths, leave_out: Path) -> list[Path]:
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
     found: dict[Path, Path] = {}
+    inside = 0
     for given in paths:
         for path in _expanded(Path(given)):
-            if not (leave_out.is_dir() and path.resolve().is_relative_to(leave_out.resolve())):
+            if leave_out.is_dir() and path.resolve().is_relative_to(leave_out.resolve()):
+                inside += 1
+            else:
                 found.setdefault(path.resolve(), path)
+    if inside and not found:
+        raise UsageError(
+            f"the votes are in {leave_out}, where the shards are to go; choose another folder for the shards"
+        )
     if not found:
         raise UsageError("files of votes were wanted; none were given")
     return list(found.values())
