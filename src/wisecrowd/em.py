@@ -23,9 +23,9 @@ from wisecrowd.engines.base import Engine, Piece
 from wisecrowd.errors import DataWarning, InputError, UsageError
 from wisecrowd.iteration import Run, Statistics, Watch, best_of, iterate
 from wisecrowd.kernels import COMPILED_FROM, Expectation
-from wisecrowd.on_engine import OnEngine, engine_field, jobs_field
+from wisecrowd.on_engine import OnEngine, checkpoint_field, engine_field, jobs_field
 from wisecrowd.posteriors import clamped, class_prior, given_posterior, vote_shares
-from wisecrowd.resuming import Standing, likeness
+from wisecrowd.resuming import standing_of
 
 #: Tables larger than this (in cells) are kept in single precision and not extrapolated: they are what fills memory.
 LARGE_TABLE = 2**25
@@ -59,9 +59,7 @@ class ConfusionEM(OnEngine):
     random_state: int = field(default=0, metadata={"help": "seed of the perturbed starts"})
     n_jobs: int = jobs_field()
     engine: str = engine_field()
-    checkpoint: str | None = field(
-        default=None, metadata={"help": "file to keep a long fit in: one that was interrupted goes on from it"}
-    )
+    checkpoint: str | None = checkpoint_field()
     verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
 
     #: Hard assignments and variational bounds have their own objective; exact EM never lowers this one.
@@ -124,18 +122,6 @@ class ConfusionEM(OnEngine):
         with progress.shown(self.verbose), closing(self._engine(crowd, clamp)) as engine:
             self._run(engine, start)
 
-    def _standing(self, crowd: AnyCrowd, clamp: Any, start: Any) -> Standing:
-        """Where this fit is kept while it runs: it may go on with other threads, elsewhere, or for longer."""
-        if self.checkpoint is None:
-            return Standing(None, {})
-        aside = ("checkpoint", "engine", "max_iter", "n_jobs", "verbose")
-        parameters = {name: repr(value) for name, value in self.get_params(deep=False).items() if name not in aside}
-        known = start.tally_ if isinstance(start, Aggregator) else start
-        told = {"method": self.name, "digest of the votes": crowd.digest[:12], "digest of the truth": likeness(clamp)[:12],
-                "digest of the start": likeness(known)[:12]}  # fmt: skip
-        belongs = told | parameters
-        return Standing(self.checkpoint, belongs)
-
     def _check(self) -> None:
         if self.max_iter < 1 or self.n_init < 1:
             raise UsageError(f"max_iter and n_init must be 1 or more; got {self.max_iter} and {self.n_init}")
@@ -163,7 +149,7 @@ class ConfusionEM(OnEngine):
             )  # fmt: skip
 
         starts = self._starts(engine, start, np.float32 if large else np.float64)
-        best, restarts = best_of(starts, go, tol=self.tol, standing=self._standing(crowd, engine.clamp, start))
+        best, restarts = best_of(starts, go, tol=self.tol, standing=standing_of(self, crowd, engine.clamp, start))
         prior, said = parameters(best.statistics)
         self.e_step_prior_, self.prior_ = prior, self._fold(prior) / prior.sum()
         self.trace_, self.n_iter_, self.converged_ = np.asarray(best.trace), len(best.trace), best.converged

@@ -36,6 +36,18 @@ def engine_field() -> str:
     )
 
 
+def checkpoint_field() -> str | None:
+    """The parameter ``checkpoint``, for every method that has it.
+
+    >>> from wisecrowd import GLAD, DawidSkene
+    >>> DawidSkene().checkpoint is GLAD().checkpoint is None
+    True
+    """
+    return field(
+        default=None, metadata={"help": "file to keep a long fit in: one that was interrupted goes on from it"}
+    )
+
+
 class OnEngine(Aggregator):
     """Runs on a crowd in memory, in shards or on a cluster; has the parameters ``n_jobs`` and ``engine``.
 

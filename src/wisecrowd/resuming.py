@@ -88,6 +88,30 @@ class Standing:
         self._next = ended + (ended - begun) / TIME_SHARE
 
 
+def standing_of(method: Any, votes: Any, clamp: Any, start: Any, **further: Any) -> Standing:
+    """Where a method's fit is kept while it runs, by its ``checkpoint``: it may go on elsewhere, with other threads, or for longer.
+
+    ``further`` says what else must be the same.
+
+    >>> from wisecrowd import Crowd, DawidSkene
+    >>> standing_of(DawidSkene(), Crowd.from_triples([("t1", "ann", "cat")]), None, None).due()  # nowhere
+    False
+    """
+    if method.checkpoint is None:
+        return Standing(None, {})
+    aside = ("checkpoint", "engine", "max_iter", "n_jobs", "verbose")
+    parameters = {name: repr(value) for name, value in method.get_params(deep=False).items() if name not in aside}
+    digests = {
+        "votes": votes.digest,
+        "truth": likeness(clamp),
+        "start": likeness(getattr(start, "tally_", start)),
+    }
+    told = (
+        {"method": method.name} | further | {f"digest of the {what}": digest[:12] for what, digest in digests.items()}
+    )
+    return Standing(method.checkpoint, told | parameters)
+
+
 def likeness(*parts: Any) -> str:
     """A short text that differs when anything differs: arrays and tables by their content, all else by how it prints.
 

@@ -8,7 +8,7 @@ that EM needs for its objective never to fall (generalised EM).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -20,9 +20,11 @@ from wisecrowd.base import Aggregator
 from wisecrowd.crowd import Crowd
 from wisecrowd.engines.spread import Spread, dot
 from wisecrowd.errors import UsageError
-from wisecrowd.iteration import Statistics, iterate
+from wisecrowd.iteration import Run, Statistics, iterate
 from wisecrowd.kernels import LEAST
+from wisecrowd.on_engine import checkpoint_field
 from wisecrowd.posteriors import clamped, class_prior, given_posterior
+from wisecrowd.resuming import Standing, standing_of
 
 Array = NDArray[np.float64]
 #: A point, or a direction: in memory, or beside the pieces of a crowd.
@@ -118,6 +120,14 @@ class Landscape(ABC):
         posterior = clamped(posterior, self.clamp)
         return Belief(self._classes(posterior), float("nan"), posterior)
 
+    def saved(self, point: Array) -> dict[str, Array]:
+        """A point as arrays, to go on from."""
+        return {"point": point}
+
+    def restored(self, arrays: dict[str, Array]) -> Array:
+        """The point that was saved."""
+        return arrays["point"]
+
     def _classes(self, posterior: Array) -> Array:
         return posterior.sum(axis=0, where=self.voted[:, None])
 
@@ -205,6 +215,7 @@ class ClimbingEM(Aggregator):
     max_iter: int = field(default=500, metadata={"help": "EM iterations at most"})
     tol: float = field(default=1e-7, metadata={"help": "stop when the objective rises by less than this fraction"})
     m_steps: int = field(default=3, metadata={"help": "steps of L-BFGS in every M-step"})
+    checkpoint: str | None = checkpoint_field()
     verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
 
     @abstractmethod
@@ -234,13 +245,30 @@ class ClimbingEM(Aggregator):
 
     def _run(self, crowd: Crowd, clamp: NDArray[np.int32] | None, start: Any) -> None:
         land = self._landscape(crowd, clamp)
-        point, posterior = self._ascend(land, *self._start(crowd, land, start))
+        standing = standing_of(self, crowd, clamp, start, pieces=1)
+        point, posterior = self._ascend(land, lambda: self._start(crowd, land, start), standing)
         self._learn(crowd, posterior)
         self._keep(crowd, land, point)
 
-    def _ascend(self, land: Any, point: Any, first: Belief) -> tuple[Any, Any]:
+    def _ascend(self, land: Any, start: Callable[[], tuple[Any, Belief]], standing: Standing) -> tuple[Any, Any]:
         """The loop of EM, from a point and a belief to those where it ends, wherever they are held."""
+        told: dict[str, Any] = {"trace": [], "ended": None}
         prior = np.empty(0)
+        found = standing.read()
+        if found is None:
+            point, first = start()
+        else:  # what is believed follows from the point, to the bit
+            told, arrays = found
+            prior = arrays.pop("prior")
+            point = land.restored(arrays)
+            first = land.believe(point, prior)
+
+        def kept(trace: Sequence[float], ended: bool | None) -> None:
+            standing.write({"trace": list(trace), "ended": ended}, land.saved(point) | {"prior": prior})
+
+        def watch(_: Statistics, trace: list[float]) -> None:
+            if trace and standing.due():
+                kept(trace, None)
 
         def step(before: Statistics) -> tuple[Statistics, float]:
             nonlocal point, prior
@@ -251,10 +279,15 @@ class ClimbingEM(Aggregator):
             return Statistics(found.classes, found.posterior), found.objective
 
         # A step continues from the point where the last one ended, so it cannot be taken from an extrapolated belief.
-        run = iterate(
-            step, Statistics(first.classes, first.posterior), max_iter=self.max_iter, tol=self.tol, accelerate=False,
-            what=type(self).__name__,
-        )  # fmt: skip
+        begin = Statistics(first.classes, first.posterior)
+        if told["ended"] is None:
+            run = iterate(
+                step, begin, max_iter=self.max_iter, tol=self.tol, accelerate=False, what=type(self).__name__,
+                before=told["trace"], watch=watch,
+            )  # fmt: skip
+            kept(run.trace, run.converged)
+        else:
+            run = Run(begin, told["trace"], told["ended"])
         self.prior_ = prior
         self.trace_ = np.asarray(run.trace)
         self.n_iter_ = len(run.trace)

@@ -25,6 +25,7 @@ from wisecrowd.engines.base import Engine
 from wisecrowd.engines.keeping import at_home
 from wisecrowd.errors import UsageError
 from wisecrowd.on_engine import OnEngine, engine_field, jobs_field
+from wisecrowd.resuming import standing_of
 from wisecrowd.shards import ShardedCrowd
 
 #: e to this power is as easy, or as discriminating, as a task gets.
@@ -95,7 +96,8 @@ class DifficultyEM(OnEngine, ClimbingEM):
                 f"and not from {type(start).__name__}; load the crowd if it fits in memory (crowd.load())"
             )
         land = SpreadAbilities(engine, self)
-        point, posterior = self._ascend(land, *land.start(start))
+        standing = standing_of(self, engine.crowd, engine.clamp, start, pieces=land.pieces)
+        point, posterior = self._ascend(land, lambda: land.start(start), standing)
         tasks = at_home(engine, point.own)
         self._learn_from(engine, land.tally(posterior), answer, land.method, self.prior_, point.shared, tasks)
         self.ability_ = point.shared

@@ -18,7 +18,7 @@ from wisecrowd.aggregate._climbing import Array, Belief, Gaussians
 from wisecrowd.engines import StreamEngine
 from wisecrowd.engines import base as work
 from wisecrowd.engines.base import Engine, Kept, Piece
-from wisecrowd.engines.keeping import keep_and_add, own_of, packed
+from wisecrowd.engines.keeping import keep_and_add, own_of, packed, stretch
 from wisecrowd.engines.spread import Spread
 from wisecrowd.errors import UsageError
 from wisecrowd.posteriors import given_posterior
@@ -36,6 +36,11 @@ class SpreadAbilities:
         self.method = method.unfitted()
         self.engine = engine
         self.abilities, _ = priors_of(method, engine.crowd.n_workers, 0)
+
+    @property
+    def pieces(self) -> int:
+        """How many there are: a point that was saved in some cannot be restored in others."""
+        return int(self.engine.total(_one))
 
     def start(self, given: Any) -> tuple[Spread, Belief]:
         """The point and the belief to start from."""
@@ -58,6 +63,16 @@ class SpreadAbilities:
         """The E-step."""
         sums, posterior = keep_and_add(self.engine, _believe, self.method, prior, point.shared, point.own)
         return Belief(sums[1:], float(sums[0]) + self.abilities.log_density(point.shared), posterior)
+
+    def saved(self, point: Spread) -> dict[str, Array]:
+        """A point as arrays, to go on from: the tasks' parameters piece by piece."""
+        pieces = list(self.engine.each(stretch, point.own))
+        return {"abilities": point.shared, "tasks": np.concatenate(pieces), "ends": np.cumsum([len(p) for p in pieces])}
+
+    def restored(self, arrays: dict[str, Array]) -> Spread:
+        """The point that was saved, beside the pieces again."""
+        own = self.engine.keep(_between, arrays["tasks"], arrays["ends"])
+        return Spread.of(self.engine, arrays["abilities"], own)
 
     def tally(self, posterior: Kept) -> Array:
         """The posteriors added up by (worker, label) pair."""
@@ -128,6 +143,15 @@ def _table(piece: Piece, method: DifficultyEM, parameters: Array, errors: Array)
 
 def _tasks_prior(piece: Piece, method: DifficultyEM) -> Gaussians:
     return priors_of(method, 0, piece.crowd.n_tasks)[1]
+
+
+def _one(piece: Piece) -> int:  # noqa: ARG001  # one signature for all work
+    return 1
+
+
+def _between(piece: Piece, tasks: Array, ends: Array) -> Array:
+    begin = 0 if piece.number == 0 else ends[piece.number - 1]
+    return packed(tasks[begin : ends[piece.number]])
 
 
 def _begin(piece: Piece, method: DifficultyEM) -> Array:

@@ -162,7 +162,7 @@ def built_on(module: str, package: str = "wisecrowd.learn") -> tuple[str, ...]:
     """A module, and whatever it imports from a package, itself or by way of one another.
 
     >>> built_on("wisecrowd.learn._chance")
-    ('wisecrowd.learn._chance', 'wisecrowd.learn._checkpoint')
+    ('wisecrowd.learn._chance', 'wisecrowd.learn._checkpoint', 'wisecrowd.learn._ranks')
     """
     found: set[str] = set()
     waiting = [module]

@@ -77,7 +77,7 @@ def aggregate(
       wisecrowd aggregate votes.csv --features X.npz -m mnldp -o results
 
     More votes than memory holds: make shards of them first. Labels are then written to labels.parquet as they come, and,
-    with dawid-skene and its kin, a run that was interrupted goes on when it is started again. With --engine ray, a
+    unless the method is a mere vote, a run that was interrupted goes on when it is started again. With --engine ray, a
     cluster does the work:
 
       wisecrowd shard votes/*.parquet -o crowd
