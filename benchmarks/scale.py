@@ -137,11 +137,12 @@ def in_turns(commands: dict[str, tuple[str, Path]], repeats: int) -> dict[str, d
 def engines(ledger: Ledger, asked: Asked) -> None:
     """One pass in memory, from disk, on actors, and in SQL."""
     titles = {
-        "memory": "in memory, one thread", "stream": "from shards, one thread", "ray": "two Ray actors",
+        "memory": "in memory, one thread", "memory2": "in memory, two threads", "stream": "from shards, one thread",
+        "ray": "two Ray actors",
         "duckdb1": "DuckDB, one thread", "duckdb2": "DuckDB, two threads",
     }  # fmt: skip
-    cores = {"ray": 2, "duckdb2": 2}
-    sizes = [(10**7, 7, list(titles)), (10**8, 3, ["memory", "stream", "ray"])]
+    cores = {"memory2": 2, "ray": 2, "duckdb2": 2}
+    sizes = [(10**7, 7, list(titles)), (10**8, 5, ["memory", "memory2", "stream", "ray"])]
     for full, repeats, names in sizes[:1] if asked.quick else sizes:
         n_votes = 10**6 if asked.quick else asked.size(full)
         crowd = asked.crowd(n_votes, 10**4, 5, 8)
@@ -164,6 +165,9 @@ def engines(ledger: Ledger, asked: Asked) -> None:
         ledger.want(
             f"two Ray actors / in memory, {n_votes:,} votes", ratios["ray"], at_most=2.5 if full == 10**7 else 1
         )
+        if full == 10**8:
+            equal = ratios["ray"] / ratios["memory2"]
+            ledger.want(f"two Ray actors / two threads in memory, {n_votes:,} votes", equal, at_most=1)
         if "duckdb1" in found:
             differs = max(found[name]["differs"] for name in ("duckdb1", "duckdb2"))
             ledger.want("share by which a tally in SQL differs from ours", differs, at_most=1e-6)

@@ -1,9 +1,9 @@
 """A contender that makes one pass of EM whenever it is told to: ``scale_pass.py ENGINE FOLDER``.
 
-ENGINE is "memory", "stream", "stream2" (two threads), "ray" (two actors), or "duckdb1" and "duckdb2" (by threads). It says in a
-line of JSON that it is ready; every line that it is sent is one more pass, which goes on from the last and is answered by its
-seconds (the E-step with its sums, and the M-step before it); and at the end of its input it tells of memory and, for DuckDB,
-how far its tally is from that of the same passes by wisecrowd.
+ENGINE is "memory", "memory2", "stream", "stream2" (two threads), "ray" (two actors), or "duckdb1" and "duckdb2" (by
+threads). It says in a line of JSON that it is ready; every line that it is sent is one more pass, which goes on from
+the last and is answered by its seconds (the E-step with its sums, and the M-step before it); and at the end of its
+input it tells of memory and, for DuckDB, how far its tally is from that of the same passes by wisecrowd.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ BELIEF = 10.0
 
 
 def engine_of(name: str, crowd: ShardedCrowd) -> Engine:
-    if name == "memory":
-        return LocalEngine(crowd.load(), compiled=True)
+    if name in ("memory", "memory2"):
+        return LocalEngine(crowd.load(), n_jobs=2 if name == "memory2" else 1, compiled=True)
     if name == "ray":
         from wisecrowd.engines.ray import RayEngine
 
