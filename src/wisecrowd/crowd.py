@@ -222,7 +222,7 @@ class Crowd(Buildable, Divisible):
     @cached_property
     def votes(self) -> NDArray[np.float64]:
         """Weight of the votes for each class of each task, (n_tasks, n_classes)."""
-        cell = self.task.astype(np.int64) * self.n_classes + self.label
+        cell = self.task.astype(np.int64) * self.n_classes + self._said
         total = np.bincount(cell, weights=self._weight, minlength=self.n_tasks * self.n_classes)
         return _frozen(total.astype(np.float64).reshape(self.n_tasks, self.n_classes))
 
@@ -358,6 +358,11 @@ class Crowd(Buildable, Divisible):
         for array in rows:
             if array is not None:
                 array.setflags(write=False)
+
+    @property
+    def _said(self) -> NDArray[Any]:
+        """The label of each vote, to be counted."""
+        return self.label
 
     @property
     def _rows(self) -> Rows:

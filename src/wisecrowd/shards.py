@@ -134,13 +134,9 @@ class Shard(Crowd):
         """The label of each vote."""
         return self.pairs.label[self.pairs.of_vote]
 
-    @cached_property
-    def votes(self) -> NDArray[np.float64]:
-        """Weight of the votes for each class of each task."""
-        n_classes = len(self._classes)
-        cell = self.task.astype(np.int64) * n_classes + self.pairs.short_label[self.pairs.of_vote]
-        total = np.bincount(cell, weights=self._weight, minlength=self.n_tasks * n_classes)
-        return total.astype(np.float64).reshape(self.n_tasks, n_classes)
+    @property
+    def _said(self) -> NDArray[Any]:
+        return self.pairs.short_label[self.pairs.of_vote]
 
     @cached_property
     def _weight(self) -> NDArray[np.float64] | None:  # type: ignore[override]
@@ -316,6 +312,24 @@ class ShardedCrowd:
         )
 
 
+def is_whole(folder: Path) -> bool:
+    """Whether a folder holds shards, all of them.
+
+    >>> is_whole(Path("nowhere"))
+    False
+    """
+    return (folder / "crowd.json").is_file()
+
+
+def is_begun(folder: Path) -> bool:
+    """Whether somebody began to write shards into a folder.
+
+    >>> is_begun(Path("nowhere"))
+    False
+    """
+    return any((folder / name).is_dir() for name in ("shards", ".sharding"))
+
+
 def open_shards(folder: str | os.PathLike[str]) -> ShardedCrowd:
     """Open a folder of shards (see `Crowd.open`).
 
@@ -325,8 +339,8 @@ def open_shards(folder: str | os.PathLike[str]) -> ShardedCrowd:
     wisecrowd.errors.InputError: nowhere is no folder of shards: it has no crowd.json. Make one from files of votes: wisecrowd shard votes.parquet -o crowd
     """  # noqa: E501
     place = Path(folder)
-    if not (place / "crowd.json").is_file():
-        if any((place / name).is_dir() for name in ("shards", ".sharding")):
+    if not is_whole(place):
+        if is_begun(place):
             raise InputError(
                 f"{place} is no folder of shards yet: making it was interrupted. Give the same wisecrowd shard again, to go on"
             )

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.crowd import Crowd
 
-LABELS, WORKERS, TASKS, POSTERIOR = "labels.csv", "workers.csv", "tasks.csv", "posterior.csv"
+LABELS, LABELS_PARQUET, POSTERIOR = "labels.csv", "labels.parquet", "posterior.csv"
+WORKERS, TASKS = "workers.csv", "tasks.csv"
 PREDICTIONS, MODEL = "predictions.csv", "model"
 COMPLETED, COMPLETED_PARQUET, JUDGED, SCORED = "completed.csv", "completed.parquet", "judged.csv", "scored.csv"
 #: What some run may have left in a folder, and another does not write.
 KNOWN = (
     LABELS,
-    "labels.parquet",
+    LABELS_PARQUET,
     WORKERS,
     TASKS,
     POSTERIOR,

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from wisecrowd.base import Aggregator
     from wisecrowd.shards import ShardedCrowd
 
-LABELS = "labels.parquet"
 #: Where a fit stands while it runs, beside its results: the same command goes on from it.
 STANDING = ".fit.npz"
 
 
 def are_shards(votes: Path) -> bool:
     """Whether votes are in a folder that ``wisecrowd shard`` wrote, or began to write."""
-    return votes.is_dir() and any((votes / name).exists() for name in ("crowd.json", "shards", ".sharding"))
+    from wisecrowd.shards import is_begun, is_whole
+
+    return is_whole(votes) or is_begun(votes)
 
 
 def aggregate_shards(
@@ -46,13 +47,14 @@ def aggregate_shards(
         )
     standing = None
     if output is not None:
-        check_folder(output, [LABELS, fitting.WORKERS, RECORD], inputs)
-        if "checkpoint" in unfitted.get_params(deep=False) and unfitted.get_params(deep=False)["checkpoint"] is None:
+        check_folder(output, [fitting.LABELS_PARQUET, fitting.WORKERS, RECORD], inputs)
+        if getattr(unfitted, "checkpoint", "has none") is None:
             standing = output / STANDING
             unfitted.set_params(checkpoint=str(standing))
     with watched(quiet=quiet), _going_on(standing):
         fitted = unfitted.fit(crowd, truth=gold)
-        unfitted.set_params(**({} if standing is None else {"checkpoint": None}))
+        if standing is not None:  # of which the record and the saved method need not tell
+            unfitted.set_params(checkpoint=None)
         run = record(fitted, crowd, source=str(votes), command=command)
         answers = _Answers(fitted, crowd, known)
         tables: dict[str, Any] = {}
@@ -65,7 +67,7 @@ def aggregate_shards(
             write_answers(answers, path, proba=proba)
             run["summary"] = answers.summary(gold)
 
-        tables[LABELS] = write
+        tables[fitting.LABELS_PARQUET] = write
         if output is None:
             for _ in answers:
                 pass

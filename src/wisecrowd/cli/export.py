@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli._console import show_facts, show_json
+from wisecrowd.cli._fitting import LABELS, LABELS_PARQUET, POSTERIOR
 from wisecrowd.cli._options import Quiet, flag, place
+from wisecrowd.cli.plan import ASKS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 #: What other commands leave in a folder: answers, and tasks to ask about again.
-ANSWERS, QUEUE, POSTERIOR = ("labels.csv", "labels.parquet"), ("asks.csv",), ("posterior.csv",)
+ANSWERS, QUEUE = (LABELS, LABELS_PARQUET), (ASKS,)
 HUGGING_FACE = "hugging-face"
 
 
@@ -158,7 +160,7 @@ def _release(
     else:
         asked = read_project(project, format, duplicates=rule).question(chosen)
         crowd, sets = asked.crowd, asked.kind == "multiple"
-    proba = results / POSTERIOR[0]
+    proba = results / POSTERIOR
     write_release(
         crowd, output, key=key, answers=table, posterior=_posterior(proba) if proba.is_file() else None, sets=sets
     )

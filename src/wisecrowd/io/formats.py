@@ -25,6 +25,7 @@ from wisecrowd.crowd import Crowd
 from wisecrowd.errors import DataWarning, InputError, UsageError, did_you_mean, one_of, some
 from wisecrowd.io.numerals import numbers, suspect_numbers
 from wisecrowd.io.problems import EmptyInput
+from wisecrowd.shards import is_whole
 
 if TYPE_CHECKING:
     from wisecrowd.io._gathering import Gathering
@@ -259,7 +260,7 @@ def find_format(path: Path, name: str | None = None) -> Format:
     if not path.exists():
         near = did_you_mean(path.name, [entry.name for entry in path.parent.iterdir()]) if path.parent.is_dir() else ""
         raise InputError(f"there is no file or folder {path}.{near}")
-    if (path / "crowd.json").is_file():
+    if is_whole(path):
         raise InputError(
             f"{path} is a folder of shards; open it with Crowd.open, or let wisecrowd aggregate work on it"
         )
