@@ -94,7 +94,7 @@ def export(
     """
     from wisecrowd.errors import UsageError
 
-    _check(output, [results, project], force=force)
+    check_file(output, [results, project], force=force)
     if queue and to == HUGGING_FACE:
         raise UsageError("a queue is for a labelling tool; leave --queue or --to hugging-face out")
     if to == HUGGING_FACE:
@@ -125,15 +125,22 @@ def _back(
         write_queue(tasks, held, output)
         n = len(set(tasks))
         return {"tool": held.format, "queue": n, "sentence": f"{counted(n, 'task')} to label again, for {held.format}"}
-    table, run = _answers(results)
-    answered = (run.get("command") or {}).get("question")
-    if question is not None and answered is not None and question != answered:
-        raise UsageError(f"{results} has answers to {answered!r}, not to {question!r}; aggregate that question first")
-    chosen = question or answered
+    table, run = answers_in(results)
+    chosen = answered(results, run, question)
     write_answers(table, held, output, question=chosen, model=str(run.get("method", "")))
     asked = held.question(chosen)
     sentence = f"{counted(len(table), 'answer')} to {asked.name!r}, for {held.format}"
     return {"tool": held.format, "question": asked.name, "answers": len(table), "sentence": sentence}
+
+
+def answered(results: Path, run: dict[str, Any], question: str | None) -> str | None:
+    """The question that was answered, as far as it is told; another than what is asked for is refused."""
+    from wisecrowd.errors import UsageError
+
+    told = (run.get("command") or {}).get("question")
+    if question is not None and told is not None and question != told:
+        raise UsageError(f"{results} has answers to {told!r}, not to {question!r}; aggregate that question first")
+    return question or told
 
 
 def _release(
@@ -152,7 +159,7 @@ def _release(
     from wisecrowd.io.release import release_key, write_release
 
     key = release_key(key_file)
-    table, run = _answers(results)
+    table, run = answers_in(results)
     chosen, sets = question or (run.get("command") or {}).get("question"), False
     rule: Any = duplicates
     if find_format(project, format).project is None:
@@ -177,7 +184,7 @@ def _release(
     }
 
 
-def _check(output: Path, inputs: list[Path], *, force: bool) -> None:
+def check_file(output: Path, inputs: list[Path], *, force: bool) -> None:
     """Refuse a file before the work begins rather than after it."""
     from wisecrowd.cli._outputs import check_writable
     from wisecrowd.errors import UsageError
@@ -228,7 +235,7 @@ def _tasks(path: Path) -> list[str]:
     return [row[column] for row in rows]
 
 
-def _answers(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
+def answers_in(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Labels and confidence by task, and the record of the run that made them, as far as it is there."""
     import pandas as pd
 

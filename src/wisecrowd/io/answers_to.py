@@ -64,6 +64,23 @@ def write_answers(
     >>> json.loads(Path("suggestions.json").read_text())[0]["suggestions"]
     {'mood': {'value': 'good', 'score': 0.9, 'agent': 'wisecrowd dawid-skene'}}
     """  # noqa: E501
+    records = records_of(answers, project, question=question, model=model)
+    _write(records, Path(path), as_list=_tool(project).as_list)
+
+
+def records_of(
+    answers: pd.Series[Any] | pd.DataFrame, project: Project, *, question: str | None = None, model: str = ""
+) -> Iterator[Record]:
+    """What :func:`write_answers` writes, task by task; answers that do not fit the project are refused before the first.
+
+    >>> from wisecrowd.io.label_studio import gather_tasks
+    >>> from wisecrowd.io.projects import project_of
+    >>> result = {"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": ["good"]}}
+    >>> tasks = [{"id": 7, "data": {}, "annotations": [{"completed_by": 1, "result": [result]}]}]
+    >>> project = project_of(gather_tasks(tasks), "label-studio")
+    >>> [record["id"] for record in records_of(pd.Series({"7": "good"}), project)]
+    [7]
+    """
     tool, asked = _tool(project), project.question(question)
     table = answers.rename("label").to_frame() if isinstance(answers, pd.Series) else answers
     if "label" not in table:
@@ -75,8 +92,7 @@ def write_answers(
     }
     _refuse_unknown(said, project)
     _refuse_strange(table["label"], asked)
-    records = (tool.answer(task, project.tasks[task], asked, said[task]) for task in project.tasks if task in said)
-    _write(records, Path(path), as_list=tool.as_list)
+    return (tool.answer(task, project.tasks[task], asked, said[task]) for task in project.tasks if task in said)
 
 
 def _refuse_strange(labels: pd.Series[Any], asked: Question) -> None:

@@ -8,7 +8,7 @@ votes of machines that go by their ``model_version``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,17 @@ def gather(path: Path) -> Gathering:
     >>> mood.task, mood.worker, mood.said
     (['7'], ['1'], [('good',)])
     """
+    return gather_tasks(objects(path, "a task of Label Studio"))
+
+
+def gather_tasks(tasks: Iterable[dict[str, Any]]) -> Gathering:
+    """All that tasks tell, as an export or a server gives them.
+
+    >>> gather_tasks([{"id": 7, "data": {"text": "Hi"}, "annotations": []}]).tasks
+    {'7': {'id': 7, 'data': {'text': 'Hi'}}}
+    """
     gathered = Gathering()
-    for number, task in enumerate(objects(path, "a task of Label Studio"), start=1):
+    for number, task in enumerate(tasks, start=1):
         if "annotations" in task or "predictions" in task or "completions" in task:
             _task(task, number, gathered)
         else:
@@ -47,11 +56,11 @@ def gather(path: Path) -> Gathering:
 
 def _task(task: dict[str, Any], number: int, gathered: Gathering) -> None:
     where = f"entry {number:,}"
-    data = part(task, "data", dict, where)
-    name = identity(data.get(OWN_TASK, task.get("id", number)), "task", where)
+    name = name_of(task, number)
     gathered.tasks[name] = {key: task[key] for key in ("id", "data", "meta") if key in task}
-    if drafts := part(task, "drafts", list, where):
-        gathered.left_out["drafts"] += len(drafts)
+    # A server shows the drafts of others to nobody, but says that there are some.
+    if drafts := len(part(task, "drafts", list, where)) or int(task.get("draft_exists") is True):
+        gathered.left_out["drafts"] += drafts
     for annotation in entries(task, "annotations" if "annotations" in task else "completions", where):
         if annotation.get("was_cancelled") or annotation.get("skipped"):
             gathered.left_out["cancelled"] += 1
@@ -73,11 +82,36 @@ def _task(task: dict[str, Any], number: int, gathered: Gathering) -> None:
                 time=annotation.get("created_at") or annotation.get("updated_at"),
                 seconds=annotation.get("lead_time"),
             )
-    for prediction in entries(task, "predictions", where):
+    for prediction in _predictions(task, where, gathered):
         model = str(prediction.get("model_version") or "predictions")
         gathered.groups.setdefault(model, model)
         for question, said in _answers(entries(prediction, "result", where), gathered).items():
             gathered.question(question).suggested(name, model, said, prediction.get("score"))
+
+
+def name_of(task: dict[str, Any], number: int = 0) -> str:
+    """What a task goes by: its id, or that of the task which it was made from to be labelled again.
+
+    >>> name_of({"id": 7, "data": {}}), name_of({"id": 8, "data": {"wisecrowd_task": "7"}})
+    ('7', '7')
+    """
+    where = f"entry {number:,}" if number else ""
+    return identity(part(task, "data", dict, where).get(OWN_TASK, task.get("id", number)), "task", where)
+
+
+def _predictions(task: dict[str, Any], where: str, gathered: Gathering) -> list[dict[str, Any]]:
+    """What models said of a task. A server exports only the numbers of predictions, except those that an annotator was shown."""
+    told = part(task, "predictions", list, where)
+    if not any(type(one) is int for one in told):
+        return entries(task, "predictions", where)
+    annotations = [one for one in part(task, "annotations", list, where) if isinstance(one, dict)]
+    was_shown = [one["prediction"] for one in annotations if isinstance(one.get("prediction"), dict)]
+    shown = {one.get("id"): one for one in was_shown}
+    numbers = [one for one in told if type(one) is int and one not in shown]
+    if numbers:
+        gathered.left_out["predictions told by number"] += len(numbers)
+    known = [shown[one] if type(one) is int else one for one in told if type(one) is not int or one in shown]
+    return entries({"predictions": known}, "predictions", where)
 
 
 def _worker(value: object, where: str) -> str:
@@ -129,6 +163,8 @@ def gather_min(path: Path) -> Gathering:
         where = f"entry {number:,}"
         task = identity(record.get(OWN_TASK, record.get("id")), "task", where)
         gathered.tasks[task] = {"id": record.get("id"), "data": {key: record[key] for key in record if key not in left}}
+        if record.get("annotation_id") is None and record.get("annotator") is None:  # a task that nobody labelled
+            continue
         worker = _worker(record.get("annotator"), where)
         for name in names:
             if name not in record:

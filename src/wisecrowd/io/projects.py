@@ -148,12 +148,22 @@ def read_project(
             f'exported it, say which, for example format="label-studio" (--format label-studio). There are {tools}'
         )
     with about(place):
-        gathered = form.project(place)
-        questions = {name: _question(asked, gathered, duplicates) for name, asked in gathered.asked.items()}
-        if not questions:
-            raise EmptyInput(nothing(gathered))
+        return project_of(form.project(place), form.name, duplicates=duplicates)
+
+
+def project_of(gathered: Gathering, format: str, *, duplicates: Duplicates = "error") -> Project:
+    """The project in what was gathered from an export, or from a server.
+
+    >>> gathered = Gathering()
+    >>> gathered.question("animal").answer("t1", "ann", ["cat"])
+    >>> project_of(gathered, "label-studio")
+    Project(label-studio: 'animal')
+    """
+    questions = {name: _question(asked, gathered, duplicates) for name, asked in gathered.asked.items()}
+    if not questions:
+        raise EmptyInput(nothing(gathered))
     return Project(
-        format=form.name,
+        format=format,
         questions=MappingProxyType(questions),
         tasks=MappingProxyType(gathered.tasks),
         left_out=MappingProxyType(dict(gathered.left_out)),
