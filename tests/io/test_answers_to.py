@@ -130,7 +130,7 @@ def test_doccano_gets_labels(export: Any, tmp_path: Path) -> None:
     project = read_project(export("doccano"))
     write_answers(pd.Series({"1": "good"}), project, tmp_path / "back.jsonl")
     (record,) = records(tmp_path / "back.jsonl")
-    assert record == {"text": "Lovely!", "label": ["good"], "wisecrowd_task": "1", "wisecrowd_confidence": None}
+    assert record == {"text": "Lovely!", "label": ["good"], "wisecrowd_task": "1", "wisecrowd_confidence": ""}
 
 
 def test_an_annotator_called_wisecrowd_is_an_echo(tmp_path: Path, making: Any) -> None:

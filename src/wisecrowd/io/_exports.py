@@ -178,10 +178,15 @@ def _beginning(path: Path, changed: int, size: int) -> _Beginning:  # noqa: ARG0
     lines = _text.looks_like_text(path)
     first = next((line for line in lines if line.strip()), "")
     text = "".join(lines).lstrip()
-    return _Beginning(text[:1000], first if len(first) <= _text.HEAD else "", _record(text))
+    return _Beginning(text[:1000], first if len(first) <= _text.HEAD else "", first_in(text))
 
 
-def _record(text: str) -> dict[str, Any]:
+def first_in(text: str) -> dict[str, Any]:
+    """The first object in a text of JSON, as :func:`first_object` gives that of a file.
+
+    >>> first_in('[{"id": 1}, {"id": 2}]')
+    {'id': 1}
+    """
     begin = re.match(r"\[?\s*(?=\{)", text)
     if begin is None:
         return {}

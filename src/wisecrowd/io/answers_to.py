@@ -14,7 +14,6 @@ import hashlib
 import json
 import math
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +64,7 @@ def write_answers(
     {'mood': {'value': 'good', 'score': 0.9, 'agent': 'wisecrowd dawid-skene'}}
     """  # noqa: E501
     records = records_of(answers, project, question=question, model=model)
-    _write(records, Path(path), as_list=_tool(project).as_list)
+    _write(_finished(records, _tool(project)), Path(path), as_list=_tool(project).as_list)
 
 
 def records_of(
@@ -130,8 +129,9 @@ def write_queue(queue: pd.DataFrame | Iterable[Any], project: Project, path: str
     if not tasks:
         raise InputError("there is nothing in the queue")
     _refuse_unknown(tasks, project)
-    records = (tool.again(task, project.tasks[task], place) for place, task in enumerate(tasks, start=1))
-    _write(records, Path(path), as_list=tool.as_list)
+    unanswered = tool.unanswered(project)
+    records = (tool.again(task, project.tasks[task], place) | unanswered for place, task in enumerate(tasks, start=1))
+    _write(_finished(records, tool), Path(path), as_list=tool.as_list)
 
 
 # ---------------------------------------------------------------------- Label Studio
@@ -192,13 +192,22 @@ def _record(task: str, held: Mapping[str, Any]) -> Record:
 
 
 def _doccano(task: str, held: Mapping[str, Any], question: Question, said: _Answer) -> Record:
-    column = question.control.get("column", "label")
-    sure = {} if said.confidence is None else {OWN_CONFIDENCE: said.confidence}
-    return _example(task, held) | {column: list(said.chosen), OWN_CONFIDENCE: None} | sure
+    chosen = _columns(question) | {question.control.get("column", "label"): list(said.chosen)}
+    return _example(task, held) | chosen | {OWN_CONFIDENCE: said.confidence}
 
 
 def _doccano_again(task: str, held: Mapping[str, Any], place: int) -> Record:
     return _example(task, held) | {OWN_PRIORITY: place}
+
+
+def _doccano_unanswered(project: Project) -> Record:
+    return {key: value for question in project.questions.values() for key, value in _columns(question).items()}
+
+
+def _columns(question: Question) -> Record:
+    """The columns that doccano looks for in what it imports, with nothing in them: beside intents it wants entities."""
+    column = question.control.get("column", "label")
+    return {column: []} | ({"entities": []} if column == "cats" else {})
 
 
 def _example(task: str, held: Mapping[str, Any]) -> Record:
@@ -232,13 +241,17 @@ class _Tool:
     answer: Callable[[str, Mapping[str, Any], Question, _Answer], Record]
     again: Callable[[str, Mapping[str, Any], int], Record]
     as_list: bool
+    #: What is said of the questions of a task that is asked about again.
+    unanswered: Callable[[Project], Record] = lambda project: {}
+    #: Whether all records must have the same keys, and a value under each.
+    alike: bool = False
 
 
 TOOLS = {
     "label-studio": _Tool(_label_studio, _label_studio_again, as_list=True),
     "label-studio-min": _Tool(_label_studio, _label_studio_again, as_list=True),
     "argilla": _Tool(_argilla, _argilla_again, as_list=True),
-    "doccano": _Tool(_doccano, _doccano_again, as_list=False),
+    "doccano": _Tool(_doccano, _doccano_again, as_list=False, unanswered=_doccano_unanswered, alike=True),
     "prodigy": _Tool(_prodigy, _prodigy_again, as_list=False),
 }
 
@@ -281,6 +294,17 @@ def _refuse_unknown(tasks: Iterable[str], project: Project) -> None:
         )
 
 
+def _finished(records: Iterator[Record], tool: _Tool) -> Iterator[Record]:
+    """doccano makes a table of what it imports, and cannot store the holes in it; an empty text is none."""
+    if not tool.alike:
+        yield from records
+        return
+    found = list(records)
+    keys = dict.fromkeys(key for record in found for key in record)
+    for record in found:
+        yield {key: "" if record.get(key) is None else record[key] for key in keys}
+
+
 def _write(records: Iterator[Record], path: Path, *, as_list: bool) -> None:
     with atomic_path(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="\n") as file:
         for place, record in enumerate(records):
@@ -295,8 +319,7 @@ def _write(records: Iterator[Record], path: Path, *, as_list: bool) -> None:
 
 def _spelled_out(record: Record) -> str:
     try:
-        text = json.dumps(record, ensure_ascii=False, allow_nan=False, default=str)
+        # In ASCII: doccano guesses the encoding, and Argilla takes that of the system.
+        return json.dumps(record, allow_nan=False, default=str)
     except (ValueError, RecursionError) as error:
         raise InputError(f"a task holds what JSON has no word for: {error}") from None
-    # Half a character is no UTF-8, but JSON can spell it.
-    return re.sub("[\ud800-\udfff]", lambda half: json.dumps(half.group())[1:-1], text)

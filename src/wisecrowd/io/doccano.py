@@ -14,13 +14,15 @@ from typing import Any
 from wisecrowd.errors import InputError, some
 from wisecrowd.io._answers import tool_format
 from wisecrowd.io._archives import is_zip, members
-from wisecrowd.io._exports import first_object, objects_in, whole_text
+from wisecrowd.io._exports import first_in, first_object, objects_in, whole_text
 from wisecrowd.io._gathering import OWN, OWN_CONFIDENCE, OWN_TASK, Gathering, identity
 
 _SUFFIXES = (".jsonl", ".json", ".csv")
 #: Columns of categories: of text and image classification, and of intent detection.
 QUESTIONS = ("label", "cats")
 SHARED = "all"
+#: What doccano writes for whoever confirmed no example, in lines, in JSON and in CSV.
+_NOTHING = ("", "[]", '""')
 
 
 def gather(path: Path) -> Gathering:
@@ -47,9 +49,10 @@ def _files(path: Path) -> list[tuple[str, str]]:
             if file.suffix in _SUFFIXES and file.stat().st_size
         ]
     elif is_zip(path):
-        files = [(name, text) for name, text in members(path, _SUFFIXES) if text.strip()]
+        files = members(path, _SUFFIXES)
     else:
         files = [(path.name, whole_text(path))]
+    files = [(name, text) for name, text in files if text.strip() not in _NOTHING]
     if not files:
         raise InputError("there is no file of an annotator in it: NAME.jsonl was wanted, one for each")
     own = path.is_file() and not is_zip(path) and OWN_CONFIDENCE in first_object(path)
@@ -77,7 +80,7 @@ def _records(name: str, text: str) -> list[dict[str, Any]]:
 def _example(record: dict[str, Any], worker: str, where: str, gathered: Gathering) -> None:
     task = identity(record.get(OWN_TASK) or record.get("id"), "example", where)
     gathered.tasks.setdefault(
-        task, {key: value for key, value in record.items() if key not in (*QUESTIONS, "entities")}
+        task, {key: value for key, value in record.items() if key not in (*QUESTIONS, "entities", "Comments")}
     )
     if record.get("entities"):
         gathered.left_out["spans"] += len(record["entities"])
@@ -94,8 +97,8 @@ def _example(record: dict[str, Any], worker: str, where: str, gathered: Gatherin
         asked.control["column"] = name
         if not said:
             asked.left_out["empty"] += 1  # the file of an annotator lists all examples, seen or not
-        elif worker == OWN:
-            asked.suggested(task, OWN, said, record.get(OWN_CONFIDENCE))
+        elif worker.startswith(OWN):
+            asked.suggested(task, worker, said, record.get(OWN_CONFIDENCE))
         else:
             asked.answer(task, worker, said)
     if not any(name in record for name in QUESTIONS) and "entities" not in record:
@@ -111,11 +114,10 @@ def _sniff(path: Path) -> bool:
         found = members(path, _SUFFIXES, only=True, at_most=3)
     except InputError:
         return False
-    text = next((text for _, text in found if text.strip()), "")
-    try:
-        first = objects_in(text.strip().split("\n", 1)[0], "an example")[0] if text.startswith("{") else {}
-    except InputError:
-        return False
+    name, text = next(((name, text) for name, text in found if text.strip() not in _NOTHING), ("", ""))
+    if name.endswith(".csv"):
+        return {"id", "text", "label"} <= set(next(csv.reader(io.StringIO(text, newline="")), ()))
+    first = first_in(text.lstrip())
     return "id" in first and bool(first.keys() & {*QUESTIONS, "entities"})
 
 

@@ -1,0 +1,5 @@
+"""Where doccano keeps its application."""
+
+from importlib.util import find_spec
+
+print(next(iter(find_spec("backend").submodule_search_locations)))
