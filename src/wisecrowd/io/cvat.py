@@ -21,6 +21,8 @@ from wisecrowd.io._gathering import Gathering
 QUESTION = "tag"
 #: The worker who is CVAT's own model, and what its file is called in a zip.
 AUTO, ANNOTATIONS = "auto", "annotations"
+#: Names of files that tell of nobody: CVAT's, and that of datumaro's exports.
+_NAMELESS = (ANNOTATIONS, "default")
 #: Shapes have a place within the image; a tag is about all of it.
 _SHAPES = {"box", "polygon", "polyline", "points", "cuboid", "ellipse", "mask", "skeleton"}
 
@@ -51,9 +53,9 @@ def _files(path: Path) -> Iterator[tuple[str, str]]:
     elif is_zip(path):
         for name, text in members(path, (".xml",)):
             stem = Path(name).stem
-            yield (path.stem if stem == ANNOTATIONS else stem), text
+            yield (path.stem if stem in _NAMELESS else stem), text
     else:
-        yield (path.parent.name if path.stem == ANNOTATIONS else path.stem), whole_text(path)
+        yield (path.resolve().parent.name if path.stem in _NAMELESS else path.stem), whole_text(path)
 
 
 class _Document:

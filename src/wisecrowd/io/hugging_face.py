@@ -1,14 +1,14 @@
 """Tables of Hugging Face ``datasets``: a row per task, in Parquet or JSON lines.
 
 Who said what stands in lists of one length (``annotators`` and ``labels``, or several lists of answers), in a list of objects
-(``annotations``: annotator and label), or in a column for each worker (``annotator_1``, ``annotator_2``, …).
+or an object of lists (``annotations``: annotator and label), or in a column for each worker (``annotator_1``, …).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,8 @@ def gather(path: Path) -> Gathering:
     ['ann', 'bob']
     """
     gathered = Gathering()
-    rows = rows_of(path) if is_parquet(path) else objects(path, "a row of a dataset")
+    told = rows_of(path) if is_parquet(path) else objects(path, "a row of a dataset")
+    rows = [{name: _unrolled(value) for name, value in row.items()} for row in told]
     names = dict.fromkeys(name for row in rows for name in row)
     tasks = [name for name in names if plain(name) in _TASKS]
     if len(tasks) > 1:
@@ -53,7 +54,7 @@ def gather(path: Path) -> Gathering:
     who = [name for name in lists if _is_workers(name)]
     nested = [name for name in lists if _holds_votes(rows, name)]
     used = {*columns.values(), *lists}
-    decode = _class_names(path)
+    decode = class_names(path)
     for number, row in enumerate(rows, start=1):
         where = f"row {number:,}"
         task = identity(row[tasks[0]], "task", where) if tasks and row.get(tasks[0]) is not None else str(number - 1)
@@ -98,7 +99,7 @@ def _objects(
     for vote in entries(row, name, where):
         worker = next((vote[key] for key in vote if plain(key) in _WORKERS), None)
         for key in [key for key in vote if plain(key) in _LABELS]:
-            _answer(gathered, key, task, identity(worker, "worker", where), vote[key], decode.get(key))
+            _answer(gathered, key, task, identity(worker, "worker", where), vote[key], decode.get(f"{name}.{key}"))
 
 
 def _answer(gathered: Gathering, question: str, task: str, worker: str, said: object, names: list[str] | None) -> None:
@@ -128,8 +129,33 @@ def _is_workers(name: str) -> bool:
 
 def _holds_votes(rows: list[dict[str, Any]], name: str) -> bool:
     first = next((row[name][0] for row in rows if isinstance(row.get(name), list) and row[name]), None)
-    keys = {plain(key) for key in first} if isinstance(first, dict) else set()
-    return bool(keys & _WORKERS) and bool(keys & _LABELS)
+    return isinstance(first, dict) and _are_of_votes(first)
+
+
+def _are_of_votes(keys: Iterable[str]) -> bool:
+    """Whether an object with these keys is a vote."""
+    found = {plain(key) for key in keys}
+    return bool(found & _WORKERS) and bool(found & _LABELS)
+
+
+def _unrolled(value: Any) -> Any:
+    """Votes as a list of objects; ``datasets`` makes an object of lists of a sequence of objects."""
+    if not isinstance(value, dict) or not _are_of_votes(value):
+        return value
+    lists = list(value.values())
+    if not all(isinstance(one, list) and len(one) == len(lists[0]) for one in lists):
+        return value
+    return [dict(zip(value, one, strict=True)) for one in zip(*lists, strict=True)]
+
+
+def _is_of_votes(kind: pa.DataType) -> bool:
+    """The same of a column in Parquet."""
+    inner = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else kind
+    if not pa.types.is_struct(inner):
+        return False
+    fields = [inner.field(place) for place in range(inner.num_fields)]
+    rolled = all(pa.types.is_list(one.type) or pa.types.is_large_list(one.type) for one in fields)
+    return (inner is not kind or rolled) and _are_of_votes(one.name for one in fields)
 
 
 def is_parquet(path: Path) -> bool:
@@ -181,25 +207,38 @@ def _is_media(kind: pa.DataType) -> bool:
     return binary or (pa.types.is_struct(kind) and any(_is_media(kind.field(i).type) for i in range(kind.num_fields)))
 
 
-def _class_names(path: Path) -> dict[str, list[str]]:
-    """The names of classes that ``datasets`` keeps beside a column of their numbers."""
+def class_names(path: Path) -> dict[str, list[str]]:
+    """The names of classes that ``datasets`` keeps beside a column of their numbers.
+
+    >>> class_names(Path("votes.jsonl"))
+    {}
+    """
     if not is_parquet(path):
         return {}
     schema = known_schema(path)
     told = None if schema is None else (schema.metadata or {}).get(b"huggingface")
     try:
         features = json.loads(told)["info"]["features"] if told else {}
-        found = {name: _names_in(feature) for name, feature in features.items()}
+        found = {name: _names_in(feature) for name, feature in _columns_of(features)}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}
     return {name: names for name, names in found.items() if names}
+
+
+def _columns_of(features: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Columns, and the parts of those that hold objects."""
+    for name, feature in features.items():
+        yield name, feature
+        inside = feature[0] if isinstance(feature, list) else feature.get("feature", feature)
+        for key, part_of in inside.items() if isinstance(inside, dict) and "_type" not in inside else ():
+            yield f"{name}.{key}", part_of
 
 
 def _names_in(feature: Any) -> list[str]:
     while isinstance(feature, dict) and "names" not in feature and "feature" in feature:
         feature = feature["feature"]
     names = feature.get("names") if isinstance(feature, dict) else None
-    return [str(name) for name in names] if isinstance(names, list) else []
+    return ["" if name is None else str(name) for name in names] if isinstance(names, list) else []
 
 
 def _sniff(path: Path) -> bool:
@@ -209,14 +248,16 @@ def _sniff(path: Path) -> bool:
             return False
         names = schema.names
         lists = [field.name for field in schema if pa.types.is_list(field.type) or pa.types.is_large_list(field.type)]
+        objects_of_votes = any(_is_of_votes(field.type) for field in schema)
     else:
-        record = first_object(path)
+        record = {name: _unrolled(value) for name, value in first_object(path).items()}
         names, lists = list(record), [name for name, value in record.items() if isinstance(value, list)]
+        objects_of_votes = any(_holds_votes([record], name) for name in lists)
     votes = {plain(name) for name in names}
     if votes & _WORKERS and not lists:
         return False  # a row per vote
     of_worker = sum(bool(_OF_WORKER.match(name)) for name in names)
-    return of_worker > 1 or (len(lists) > 1 and any(map(_is_workers, lists)))
+    return of_worker > 1 or objects_of_votes or (len(lists) > 1 and any(map(_is_workers, lists)))
 
 
 def _table(path: Path) -> Format:

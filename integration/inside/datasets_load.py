@@ -1,0 +1,13 @@
+"""A release of wisecrowd's as ``datasets`` loads it, told back in JSON."""
+
+import json
+import sys
+from pathlib import Path
+
+from datasets import load_dataset
+
+if __name__ == "__main__":
+    kind, path = sys.argv[1:]
+    table = load_dataset(kind, data_files=path, split="train", cache_dir="cache")
+    told = {"features": list(table.features), "rows": [dict(row) for row in table]}
+    Path(f"{path}.told").write_text(json.dumps(told))
