@@ -96,6 +96,7 @@ def _show(export: Path, project: Project, figures: dict[str, Any]) -> None:
     ]
     notes = [(what, text) for what, text in notes if text]
     notes += [("Machines", ", ".join(dict.fromkeys(name for one in told.values() for name in one["machines"])))]
+    notes += [("Note", text) for text in project.notes]
     notes = [(what, text) for what, text in notes if text]
     if notes:
         show()

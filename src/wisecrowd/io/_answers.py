@@ -76,6 +76,7 @@ def votes_of(gathered: Gathering, options: Options) -> Votes:
     names = names_of(asked)
     rows = rows_of_votes(asked)
     notes = [f"read the answers to {name!r}"] if options.question is None else []
+    notes += gathered.notes
     machines = sorted({names[row] for row in rows if asked.machine[row]})
     if machines:
         notes.append(f"machines vote, too: {some(machines)}")

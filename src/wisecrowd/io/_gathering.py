@@ -91,6 +91,8 @@ class Gathering:
     left_out: Counter[str] = field(default_factory=Counter)
     #: Worker -> vendor, channel or model, where the tool tells.
     groups: dict[str, str] = field(default_factory=dict)
+    #: What whoever reads the export should know of it.
+    notes: list[str] = field(default_factory=list)
 
     def question(self, name: str) -> Asked:
         """The question of that name, which is made when it is heard of first."""

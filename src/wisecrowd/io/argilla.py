@@ -1,11 +1,12 @@
 """Argilla 2: records as ``dataset.records.to_json`` writes them, or flat, as ``to_datasets`` does.
 
-Only responses that were submitted count; suggestions are votes of machines that go by their ``agent``.
+Only responses that were submitted count, as far as the file tells: ``to_json`` does not. Suggestions are votes of machines
+that go by their ``agent``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,13 @@ from wisecrowd.errors import InputError
 from wisecrowd.io._answers import tool_format
 from wisecrowd.io._exports import entries, first_object, objects, part
 from wisecrowd.io._gathering import Asked, Gathering, identity
-from wisecrowd.io.hugging_face import is_parquet, known_schema, rows_of
+from wisecrowd.io.hugging_face import class_names, is_parquet, known_schema, rows_of
 
 RESPONSES, SUGGESTION = ".responses", ".suggestion"
+#: What is said of records that do not tell who only began to answer.
+UNTOLD = (
+    "to_json does not tell drafts and discarded answers from submitted ones, so that all are votes; to_datasets does"
+)
 
 
 def gather(path: Path) -> Gathering:
@@ -29,6 +34,7 @@ def gather(path: Path) -> Gathering:
     """
     gathered = Gathering()
     records = rows_of(path) if is_parquet(path) else objects(path, "a record of Argilla")
+    names, in_words = class_names(path), _answered_in_words(records)
     for number, record in enumerate(records, start=1):
         where = f"record {number:,}"
         told = record.get("id")
@@ -36,7 +42,7 @@ def gather(path: Path) -> Gathering:
         if "responses" in record or "suggestions" in record:
             _nested(record, task, where, gathered)
         elif any(key.endswith((RESPONSES, SUGGESTION)) for key in record):
-            _flat(record, task, where, gathered)
+            _flat(record, task, where, gathered, names, in_words)
         else:
             raise InputError(
                 f"{where} has neither responses nor suggestions, as a record of Argilla has; its keys are {list(record)[:12]}"
@@ -48,17 +54,19 @@ def _nested(record: dict[str, Any], task: str, where: str, gathered: Gathering) 
     gathered.tasks[task] = {key: record[key] for key in ("id", "fields", "metadata", "_server_id") if key in record}
     for name, responses in part(record, "responses", dict, where).items():
         for response in entries({name: responses}, name, where):
-            # Not every version of Argilla writes the status; what has none is taken as submitted.
-            _response(
-                gathered, name, task, response.get("user_id"), response.get("value"), response.get("status", "submitted"), where
-            )  # fmt: skip
+            status = response.get("status", "submitted")
+            if "status" not in response and UNTOLD not in gathered.notes:
+                gathered.notes.append(UNTOLD)
+            _response(gathered, name, task, response.get("user_id"), response.get("value"), status, where)
     for name, suggestion in part(record, "suggestions", dict, where).items():
         if not isinstance(suggestion, dict):
             raise InputError(f"the suggestion {name!r} of {where} should be an object with a value")
         _suggestion(gathered, name, task, suggestion.get("agent"), suggestion.get("value"), suggestion.get("score"))
 
 
-def _flat(record: dict[str, Any], task: str, where: str, gathered: Gathering) -> None:
+def _flat(
+    record: dict[str, Any], task: str, where: str, gathered: Gathering, labels: Mapping[str, list[str]], in_words: set[str]
+) -> None:  # fmt: skip
     names = [key.removesuffix(RESPONSES) for key in record if key.endswith(RESPONSES)]
     fields = {key: value for key, value in record.items() if not _is_part(key)}
     gathered.tasks[task] = {"id": record.get("id"), "fields": fields}
@@ -73,8 +81,24 @@ def _flat(record: dict[str, Any], task: str, where: str, gathered: Gathering) ->
         for user, value, status in zip(users, values, states, strict=True):
             _response(gathered, name, task, user, value, status, where)
     for key in [key for key in record if key.endswith(SUGGESTION) and record[key] is not None]:
-        name = key.removesuffix(SUGGESTION)
-        _suggestion(gathered, name, task, record.get(f"{key}.agent"), record[key], record.get(f"{key}.score"))
+        name, value = key.removesuffix(SUGGESTION), record[key]
+        if key in labels:
+            # to_datasets numbers labels as they come, and even the lack of one.
+            value = labels[key][value] or None if value in range(len(labels[key])) else None
+        elif name in in_words and isinstance(value, int):
+            gathered.question(name).left_out["suggestions by number"] += 1
+            continue
+        _suggestion(gathered, name, task, record.get(f"{key}.agent"), value, record.get(f"{key}.score"))
+
+
+def _answered_in_words(records: list[dict[str, Any]]) -> set[str]:
+    """Questions that people answered in words; where a suggestion is a number, it stands for a word that JSON lines lack."""
+    return {
+        key.removesuffix(RESPONSES)
+        for record in records
+        for key, value in record.items()
+        if key.endswith(RESPONSES) and isinstance(value, list) and any(isinstance(one, str) for one in value)
+    }
 
 
 def _is_part(key: str) -> bool:

@@ -116,6 +116,8 @@ class Project:
     tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
     #: What concerns no one question and was left out: boxes, spans, whole tasks that were skipped.
     left_out: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    #: What to know of the export, such as that the tool does not tell drafts from answers.
+    notes: tuple[str, ...] = ()
 
     def question(self, name: str | None = None) -> Question:
         """The question of that name; the only one needs no name."""
@@ -167,6 +169,7 @@ def project_of(gathered: Gathering, format: str, *, duplicates: Duplicates = "er
         questions=MappingProxyType(questions),
         tasks=MappingProxyType(gathered.tasks),
         left_out=MappingProxyType(dict(gathered.left_out)),
+        notes=tuple(gathered.notes),
     )
 
 
