@@ -48,28 +48,41 @@ def said_by(method: ConfusionEM, crowd: Crowd) -> NDArray[Any]:
     n_classes = len(method.classes_)
     theirs = crowd.workers.get_indexer(method.worker_index_)  # my worker -> their code, −1 when they have no say here
     mine = np.flatnonzero(theirs[method.pair_worker_] >= 0)
-    # A worker's probabilities need all that the worker ever said, not only the labels that occur among the new votes.
     known = theirs[method.pair_worker_[mine]].astype(np.int64) * n_classes + method.pair_label_[mine]
     wanted = crowd.pairs.worker.astype(np.int64) * n_classes + crowd.pairs.label
-    codes = np.union1d(known, wanted)
     counted = method._e_step_tally
-    tally = np.zeros((len(codes), counted.shape[1]))
-    tally[np.searchsorted(codes, known)] = counted[mine]
+    pooled = np.zeros((n_classes, counted.shape[1]))
+    np.add.at(pooled, method.pair_label_, counted)
+    return said_of(method, known, counted[mine], wanted, pooled)
+
+
+def said_of(
+    method: ConfusionEM, known: NDArray[np.int64], tally: NDArray[Any], wanted: NDArray[np.int64], pooled: NDArray[Any]
+) -> NDArray[Any]:
+    """What the E-step needs for some pairs, each written as worker·K + label: (wanted, true).
+
+    ``known`` are all pairs of these workers that were counted, with their ``tally``, for a worker's probabilities need all
+    that the worker ever said; whoever has none is a stranger, and taken for the whole crowd as one worker, whose tally is
+    ``pooled`` (said, true).
+
+    >>> from wisecrowd import DawidSkene
+    >>> pooled = np.array([[8.0, 2.0], [2.0, 8.0]])
+    >>> said_of(DawidSkene(), np.array([0]), np.array([[4.0, 1.0]]), np.array([0, 3]), pooled).round(2).tolist()
+    [[0.98, 0.5], [0.19, 0.81]]
+    """
+    n_classes = len(pooled)
+    codes = np.union1d(known, wanted)
+    counted = np.zeros((len(codes), tally.shape[1]))
+    counted[np.searchsorted(codes, known)] = tally
     worker, label = np.divmod(codes, n_classes)
-    pairs = Pairs(worker.astype(np.int32), label.astype(np.int32), _NO_VOTES, len(crowd.workers))
-    said = method._said_again(tally, pairs)[np.searchsorted(codes, wanted)]
-    stranger = (method.worker_index_.get_indexer(crowd.workers) < 0)[crowd.pairs.worker]
-    said[stranger] = _pooled(method)[crowd.pairs.label[stranger]]
-    return said
-
-
-def _pooled(method: ConfusionEM) -> NDArray[Any]:
-    """The whole crowd as one worker, (said, true)."""
-    n_classes = len(method.classes_)
-    everybody = np.zeros((n_classes, method._e_step_tally.shape[1]))
-    np.add.at(everybody, method.pair_label_, method._e_step_tally)
+    workers, place = np.unique(worker, return_inverse=True)
+    pairs = Pairs(place.astype(np.int32), label.astype(np.int32), _NO_VOTES, len(workers))
+    said = method._said_again(counted, pairs)[np.searchsorted(codes, wanted)]
     label = np.arange(n_classes, dtype=np.int32)
-    return method._said_again(everybody, Pairs(np.zeros_like(label), label, _NO_VOTES, 1))
+    everybody = method._said_again(pooled, Pairs(np.zeros_like(label), label, _NO_VOTES, 1))
+    stranger = ~np.isin(wanted // n_classes, known // n_classes)
+    said[stranger] = everybody[wanted[stranger] % n_classes]
+    return said
 
 
 def in_classes_of(method: ConfusionEM, crowd: Crowd) -> Crowd:

@@ -105,7 +105,7 @@ def plan(
     if costs is None:  # who asks for too much is told before the work begins
         _questions(budget, cost, target, per_task, per_worker)
     people, belief = _looked_at(votes, model, random_state)
-    done = _done(votes, belief, target)
+    done = settled(votes.labels_per_task, belief, target)
     offers = None if among is None else _offers(among)
     names, place = _candidates(votes, workers, offers)
     spammers = np.zeros(len(names), dtype=bool)
@@ -146,7 +146,7 @@ def may_stop(crowd: Any, target: float = 0.95, *, model: ConfusionEM | None = No
     """
     votes = _admitted(crowd)
     _check_target(target)
-    done = _done(votes, _looked_at(votes, model)[1], target)
+    done = settled(votes.labels_per_task, _looked_at(votes, model)[1], target)
     return pd.Series(done, index=votes.tasks.rename("task"), name="may_stop")
 
 
@@ -307,8 +307,13 @@ def _check_target(target: float) -> None:
         raise UsageError(f"target is the probability at which a task is done, for example 0.95; got {target}")
 
 
-def _done(crowd: Crowd, belief: NDArray[np.float64], target: float) -> NDArray[np.bool_]:
-    return np.asarray((crowd.labels_per_task >= FEWEST) & (belief.max(axis=1) >= target))
+def settled(n_labels: NDArray[np.int64], belief: NDArray[np.float64], target: float) -> NDArray[np.bool_]:
+    """Which tasks need no more votes, by how many they have and what may be believed of them.
+
+    >>> settled(np.array([1, 2, 2]), np.array([[1.0, 0.0], [0.99, 0.01], [0.5, 0.5]]), 0.95).tolist()
+    [False, True, False]
+    """
+    return np.asarray((n_labels >= FEWEST) & (belief.max(axis=1) >= target))
 
 
 def _offers(among: Any) -> pd.DataFrame:

@@ -43,21 +43,32 @@ def page(content: dict[str, Any], data: dict[str, Any]) -> str:
     """The whole page, in one file that asks for nothing else; images, if it has any, are within it."""
     from markupsafe import Markup
 
-    templates = _templates()
     pixels = "img-src data:; " if content["tasks"]["with_image"] else ""
-    style, script = (templates.get_template(name).render() for name in ("style.css", "script.js"))
-    return templates.get_template("page.html").render(
+    script = rendered("script.js")
+    return rendered(
+        "page.html",
         **content,
         # Both are ours, whole files without data, and allowed by their digest: whatever else got in would not run.
-        style=Markup(style),
+        style=Markup(style()),
         script=Markup(script),
-        policy=f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; {pixels}"
+        policy=f"default-src 'none'; script-src {digest(script)}; style-src {digest(style())}; {pixels}"
         "base-uri 'none'; form-action 'none'",
         data=Markup(_json(data)),
     )
 
 
-def _digest(text: str) -> str:
+def style() -> str:
+    """The style sheet, which pages carry within them."""
+    return rendered("style.css")
+
+
+def rendered(template: str, **content: Any) -> str:
+    """A template with its content, all of which is escaped."""
+    return _templates().get_template(template).render(**content)
+
+
+def digest(text: str) -> str:
+    """By which a policy lets a script or a style of ours in, and no other."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 

@@ -1,0 +1,143 @@
+"""``wisecrowd serve``: votes as they are cast, and answers at any moment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wisecrowd.cli._console import remark
+from wisecrowd.cli._options import Quiet, flag
+
+if TYPE_CHECKING:
+    from wisecrowd.base import Method
+
+#: Addresses that only this machine can reach.
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def serve(
+    database: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATABASE",
+            help="A file, made if it is not there, or the URL of a PostgreSQL database: postgresql+psycopg://host/name",
+        ),
+    ] = "wisecrowd.db",
+    *,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where to listen; this machine alone unless given.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0 takes a free one.")] = 8765,
+    method: Annotated[
+        str, typer.Option("--method", "-m", metavar="NAME", help="dawid-skene, one-coin, hds or zencrowd.")
+    ] = "dawid-skene",
+    target: Annotated[
+        float, typer.Option(metavar="P", help="How probable a label must be for its task to need no more votes.")
+    ] = 0.95,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", show_default=False, help="The token in a file; else in the variable WISECROWD_TOKEN."
+        ),
+    ] = None,
+    largest: Annotated[int, typer.Option(metavar="BYTES", min=1_000, help="A request's size at most.")] = 2_000_000,
+    insecure: Annotated[
+        bool, flag("--insecure", help="Listen to other machines without TLS; put a proxy with TLS before it.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take votes while they are cast, and answer at any moment.
+
+      export WISECROWD_TOKEN=$(python -c "import secrets; print(secrets.token_hex())")
+      wisecrowd serve votes.db
+
+    A vote is sent, and answers are asked for, with that token:
+
+      curl -H "Authorization: Bearer $WISECROWD_TOKEN" -H "Content-Type: application/json" -d '{"task": "t1", "worker": "ann", "label": "good"}' http://127.0.0.1:8765/votes
+      curl -H "Authorization: Bearer $WISECROWD_TOKEN" http://127.0.0.1:8765/consensus
+
+    Label Studio sends annotations by itself: add a webhook to /webhooks/label-studio with the header
+    Authorization: Bearer ….
+
+    What was acknowledged is on the disk and survives a kill. The same vote sent twice counts once. Answers follow every vote at
+    once, and a fit to all votes is made again and again. Open the link that is printed to see how it stands.
+    """  # noqa: E501
+    from wisecrowd.errors import UsageError
+
+    if not 0 < target <= 1:
+        raise UsageError(f"--target is the probability at which a task is done, for example 0.95; got {target}")
+    if host not in LOOPBACK and not insecure:
+        raise UsageError(
+            f"other machines could listen in when votes and the token come to {host} without TLS; leave --host out and put a "
+            "proxy with TLS before the service, or say --insecure"
+        )
+    _run(database, host, port, _method(method), target, token_file, largest, quiet=quiet)
+
+
+def _method(name: str) -> Method:
+    from wisecrowd.em import ConfusionEM
+    from wisecrowd.errors import UsageError
+    from wisecrowd.live import Live
+    from wisecrowd.registry import find
+
+    found: Any = find(name)()
+    if not isinstance(found, ConfusionEM):
+        raise UsageError(f"{name} cannot follow votes one by one; use dawid-skene or one-coin")
+    Live(found)  # refuses those that cannot
+    return found
+
+
+def _run(
+    database: str, host: str, port: int, method: Method, target: float, token_file: Path | None, largest: int, *, quiet: bool
+) -> None:  # fmt: skip
+    from wisecrowd.errors import MissingExtra
+
+    try:
+        import uvicorn
+
+        from wisecrowd.serve.access import token_from
+        from wisecrowd.serve.app import create_app
+        from wisecrowd.serve.keeper import Keeper
+        from wisecrowd.serve.store import Store
+        from wisecrowd.serve.tables import hidden
+    except ImportError as error:
+        raise MissingExtra("serve", "services") from error
+    token, is_new = token_from(token_file)
+    keeper = Keeper(Store(database), method, target)
+    try:
+        listening = _listen(host, port)
+        address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+        if not quiet:
+            with keeper.lock:
+                votes = sum(topic.live.n_votes for topic in keeper.topics())
+            remark(f"Votes are kept in {hidden(database)}, {votes:,} so far; method {method.name}")
+            if is_new:
+                remark(f"A new token, for this run only: {token}")
+            remark(
+                f"Open {address}/{f'?token={token}' if is_new else '?token=… (yours)'} to see how it stands; Ctrl-C ends it"
+            )
+        app = create_app(keeper, token, largest=largest)
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, timeout_keep_alive=60, limit_concurrency=2_000
+        )
+        uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        keeper.close()
+
+
+def _listen(host: str, port: int) -> Any:
+    import socket
+
+    from wisecrowd.errors import InputError
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise InputError(f"port {port} of {host} cannot be used: {error.strerror}; name another with --port") from None
+    return listening

@@ -1,0 +1,125 @@
+"""Who is let in, and with how much: a token, and requests of bounded size."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import Depends, HTTPException, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from wisecrowd.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+#: The variable that holds the token, unless a file does.
+VARIABLE = "WISECROWD_TOKEN"
+#: A token has no fewer characters.
+SHORTEST = 16
+COOKIE = "wisecrowd"
+
+_bearer = HTTPBearer(auto_error=False, description="The token that the service was started with.")
+
+
+def token_from(file: Path | None = None) -> tuple[str, bool]:
+    """The token in a file, or in the environment, or a new one; and whether it is new.
+
+    >>> token_from()[1]
+    True
+    """
+    if file is not None:
+        try:
+            token = file.read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise InputError(f"the token cannot be read from {file}: {error.strerror}") from None
+        where = str(file)
+    else:
+        token, where = os.environ.get(VARIABLE, "").strip(), VARIABLE
+        if not token:
+            return secrets.token_urlsafe(24), True
+    if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+        raise UsageError(
+            f"the token in {where} must have {SHORTEST} or more ASCII letters, digits and signs; make one with: "
+            'python -c "import secrets; print(secrets.token_urlsafe())"'
+        )
+    return token, False
+
+
+def is_token(given: str | None, token: str) -> bool:
+    """Whether it is the one; the time it takes to tell says nothing about it.
+
+    >>> is_token("guess", "secret"), is_token(None, "secret"), is_token("secret", "secret")
+    (False, False, True)
+    """
+    return given is not None and hmac.compare_digest(given.encode(), token.encode())
+
+
+def _let_in(request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]) -> None:
+    told = None if given is None else given.credentials
+    if not is_token(told, request.app.state.token):
+        raise HTTPException(
+            401, "a token is needed: send the header Authorization: Bearer …", headers={"WWW-Authenticate": "Bearer"}
+        )
+
+
+#: Every route but the page needs the token in its header; a browser's cookie opens the page alone.
+LetIn = Depends(_let_in)
+
+
+class Bounded:
+    """Refuses a request whose body is larger than allowed, however it is sent, before anybody reads it.
+
+    >>> Bounded(lambda *_: None, most=10).most
+    10
+    """
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self.app, self.most = app, most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        for name, value in scope["headers"]:
+            if name == b"content-length" and (not value.isdigit() or int(value) > self.most):
+                await self._refuse(send)
+                return
+        seen, refused, begun = 0, False, False
+
+        async def counted() -> Message:
+            nonlocal seen, refused
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self.most:
+                refused = True
+                return {"type": "http.disconnect"}
+            return message
+
+        async def answered(message: Message) -> None:
+            nonlocal begun
+            if not refused:
+                begun = begun or message["type"] == "http.response.start"
+                await send(message)
+
+        try:
+            await self.app(scope, counted, answered)
+        except Exception:
+            if not refused:  # whoever read half a body may complain in any way
+                raise
+        if refused and not begun:
+            await self._refuse(send)
+
+    async def _refuse(self, send: Send) -> None:
+        body = b'{"detail":"a request may have %d bytes at most; send fewer votes at once"}' % self.most
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+        ]
+        await send({"type": "http.response.start", "status": 413, "headers": headers})
+        await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,72 @@
+"""What is told to the service: entries under a source, which whoever sent them can send again, change or take back."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple, TypeAlias
+
+
+class Entry(NamedTuple):
+    """A vote; or, where ``worker`` is None, the truth of a task.
+
+    >>> Entry("mood", "t1", "ann", "good").is_gold
+    False
+    """
+
+    question: str
+    task: str
+    worker: str | None
+    label: str
+    time: float | None = None
+
+    @property
+    def is_gold(self) -> bool:
+        """Whether it is known, and not just somebody's vote."""
+        return self.worker is None
+
+
+class Put(NamedTuple):
+    """From now on, these entries and no others stand under a source, such as an annotation of a labelling tool.
+
+    >>> Put("id:7", ()).entries  # whatever stood there is taken back
+    ()
+    """
+
+    source: str
+    entries: tuple[Entry, ...]
+
+
+class Expect(NamedTuple):
+    """There are such tasks, whether or not anybody votes on them.
+
+    >>> Expect("mood", ("t1", "t2")).question
+    'mood'
+    """
+
+    question: str
+    tasks: tuple[str, ...]
+
+
+class Drop(NamedTuple):
+    """Some tasks are gone, with all that was said of them, from every question whose name begins so.
+
+    >>> Drop("12:", ("t1",)).prefix
+    '12:'
+    """
+
+    prefix: str
+    tasks: tuple[str, ...]
+
+
+Told: TypeAlias = Put | Expect | Drop
+
+
+def source_of(vote: Entry, name: str | None = None) -> str:
+    """Under what a single vote stands: the id that it was sent with, else whose vote on what it is.
+
+    A worker who votes again on a task without an id thus changes their vote.
+
+    >>> source_of(Entry("mood", "t1", "ann", "good"), "v-1"), source_of(Entry("mood", "t1", "ann", "good"))
+    ('id:v-1', 'of:["mood", "t1", "ann"]')
+    """
+    return f"id:{name}" if name is not None else f"of:{json.dumps([vote.question, vote.task, vote.worker])}"

@@ -1,0 +1,201 @@
+"""What the service takes and gives, as JSON."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+
+from wisecrowd.io._answers import written_set
+from wisecrowd.io._gathering import spelled
+from wisecrowd.serve.entries import Entry
+
+#: Characters of a name, and votes in a request.
+LONGEST, MOST = 1_000, 10_000
+#: Where no question is named, all votes belong to this one.
+QUESTION = "votes"
+
+
+def _clean(value: Any) -> str:
+    text = spelled(value)
+    if not text.strip():
+        raise ValueError("a name that is not empty was wanted")
+    if len(text) > LONGEST:
+        raise ValueError(f"a name of {LONGEST} characters at most was wanted")
+    if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
+        raise ValueError("a text was wanted; this has characters that are none")
+    return text
+
+
+def _label(value: Any) -> str:
+    if isinstance(value, list):  # the options that were chosen, in whatever order
+        return _clean(written_set(tuple(sorted({_clean(option) for option in value}))))
+    return _clean(value)
+
+
+Name = Annotated[StrictStr | StrictInt, AfterValidator(_clean)]
+Text = Annotated[StrictStr, Field(min_length=1, max_length=LONGEST), AfterValidator(_clean)]
+Label = Annotated[StrictStr | StrictInt | StrictBool | list[StrictStr], AfterValidator(_label)]
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Vote(_Form):
+    """What a worker says of a task.
+
+    >>> Vote(task=7, worker="ann", label="good").entry.task
+    '7'
+    """
+
+    task: Name = Field(examples=["t1"])
+    worker: Name = Field(examples=["ann"])
+    label: Label = Field(examples=["good"], description="A list where several options may be chosen.")
+    question: Text = Field(default=QUESTION, examples=["mood"])
+    id: Name | None = Field(
+        default=None,
+        description="Sent again with the same id, a vote is the same vote, and changes where it says something else. "
+        "Without one, a worker has one vote on a task.",
+    )
+    time: AwareDatetime | Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)] | None = Field(
+        default=None, description="When it was cast: with its time zone, or in seconds since 1970."
+    )
+
+    @property
+    def entry(self) -> Entry:
+        """As it is kept."""
+        at = self.time.astimezone(UTC).timestamp() if isinstance(self.time, datetime) else self.time
+        return Entry(self.question, str(self.task), str(self.worker), str(self.label), at)
+
+
+class Truth(_Form):
+    """What is true of a task, for sure; without a label, it is not known any more.
+
+    >>> Truth(task="t1", label="good").label
+    'good'
+    """
+
+    task: Name = Field(examples=["t1"])
+    label: Label | None = Field(examples=["good"])
+    question: Text = Field(default=QUESTION, examples=["mood"])
+
+
+class Tasks(_Form):
+    """Tasks that can be asked about, though nobody voted on them yet.
+
+    >>> Tasks(tasks=["t1", "t2"]).question
+    'votes'
+    """
+
+    tasks: list[Name] = Field(min_length=1, max_length=MOST)
+    question: Text = Field(default=QUESTION, examples=["mood"])
+
+
+class Kept(BaseModel):
+    """What came of what was sent; all of it is on the disk.
+
+    >>> Kept(new=1).same
+    0
+    """
+
+    new: int = 0
+    changed: int = 0
+    same: int = 0
+
+
+class Fit(BaseModel):
+    """The last fit to all votes."""
+
+    votes: int
+    seconds: float
+    iterations: int
+    converged: bool
+    seconds_ago: float
+
+
+class Overview(BaseModel):
+    """A question in figures."""
+
+    question: str
+    votes: int
+    tasks: int
+    workers: int
+    classes: list[str]
+    gold: int
+    may_stop: int = Field(description="Tasks that need no more votes.")
+    expected_accuracy: float | None = Field(description="Share of labels that should be right.")
+    fit: Fit | None
+    is_current: bool = Field(description="Whether the last fit knows all votes.")
+    failed: str | None = Field(description="Why the last fit failed, if it did.")
+
+
+class Answer(BaseModel):
+    """What is true of a task, as far as votes can tell."""
+
+    task: str
+    label: str | None = Field(description="None where nobody voted.")
+    confidence: float = Field(description="Probability of the label, by the model.")
+    belief: float = Field(description="The same, no surer than votes that were hidden from the model bear out.")
+    votes: int
+    gold: bool = Field(description="Whether the truth was told.")
+    may_stop: bool = Field(description="Whether it needs no more votes.")
+
+
+class FullAnswer(Answer):
+    """A task with the probability of every class, and who said what."""
+
+    probabilities: dict[str, float]
+    said: dict[str, str] = Field(description="Worker and label.")
+
+
+class Answers(BaseModel):
+    """Some tasks, in the order in which they came."""
+
+    answers: list[Answer]
+    total: int
+    next: int | None = Field(description="Where to go on (start=…), if there are more.")
+
+
+class Worker(BaseModel):
+    """How good a worker is."""
+
+    worker: str
+    votes: int
+    accuracy: float | None
+    p_spammer: float | None = Field(description="Probability that answers have nothing to do with the truth.")
+
+
+class Workers(BaseModel):
+    """Some workers, in the order in which they came."""
+
+    workers: list[Worker]
+    total: int
+    next: int | None
+
+
+class Ask(Answer):
+    """A task to ask about."""
+
+    gain: float = Field(description="Entropy that the answer is expected to take away, in nats.")
+
+
+class Asks(BaseModel):
+    """What to ask next, the most telling first."""
+
+    asks: list[Ask]
+    why: str = Field(description="Why there is nothing to ask, if so.")
+
+
+class Health(BaseModel):
+    """That the service is there."""
+
+    status: str
+    version: str
+
+
+class Problem(BaseModel):
+    """What was wrong, and what to do."""
+
+    detail: Any

@@ -1,0 +1,282 @@
+"""The heart of the service: what is told is kept in batches, taken in, and fitted to again and again.
+
+Whoever tells something waits until it is on the disk. All that waits is written in one transaction, so that a disk which
+takes a while makes batches larger, and not the line longer.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+from wisecrowd.base import Method
+from wisecrowd.errors import InputError, WisecrowdError
+from wisecrowd.serve.entries import Told
+from wisecrowd.serve.refitting import Refit, refit, report_of
+from wisecrowd.serve.store import Change, Store
+from wisecrowd.serve.topics import Topic
+
+#: What is written at once, at most, and what may wait.
+BATCH, WAITING = 2_000, 50_000
+#: Seconds after which it is looked whether a fit is due, though nothing came.
+TICK = 0.2
+
+_log = logging.getLogger(__name__)
+
+
+class Busy(WisecrowdError):
+    """More is told than can be written; whoever tells it should wait and tell it again.
+
+    >>> issubclass(Busy, WisecrowdError)
+    True
+    """
+
+
+class Unwritten(WisecrowdError):
+    """The database did not take it; nothing of it was kept.
+
+    >>> issubclass(Unwritten, WisecrowdError)
+    True
+    """
+
+
+class Keeper:
+    """Keeps a store and what is known of its questions. One thread writes; any thread may ask, under `lock`.
+
+    >>> from wisecrowd import DawidSkene
+    >>> from wisecrowd.serve.entries import Entry, Put
+    >>> from wisecrowd.serve.store import Store
+    >>> keeper = Keeper(Store("kept.db"), DawidSkene())
+    >>> keeper.tell([Put("id:1", (Entry("mood", "t1", "ann", "good"),))]).result().outcomes
+    ['new']
+    >>> with keeper.lock:
+    ...     keeper.topic("mood").answer(0)["label"]
+    'good'
+    >>> keeper.close()
+    """
+
+    def __init__(self, store: Store, method: Method, target: float = 0.95) -> None:
+        self.store, self.method, self.target = store, method, target
+        self.lock = threading.RLock()
+        self.started = time.time()
+        self.told = 0
+        self._topics: dict[int, Topic] = {}
+        self._waiting: queue.SimpleQueue[tuple[Sequence[Told], Future[Change]] | Callable[[], None] | None] = (
+            queue.SimpleQueue()
+        )
+        self._later: list[Callable[[], None]] = []
+        self._counting, self._in_line = threading.Lock(), 0
+        self._closing = False
+        # A process that was forked would hold our locks and our connections as they were at that moment.
+        self._pool = self._new_pool()
+        self._load()
+        self._thread = threading.Thread(target=self._run, name="keeper", daemon=True)
+        self._thread.start()
+
+    # ------------------------------------------------------------------ from any thread
+
+    def tell(self, told: Sequence[Told]) -> Future[Change]:
+        """Have something written; the future is done when it is on the disk, and taken in."""
+        done: Future[Change] = Future()
+        if self._closing:
+            raise Busy("the service is being stopped; try again in a moment")
+        with self._counting:
+            if self._in_line + len(told) > WAITING:
+                raise Busy("more votes come than can be written; wait a second, and send them again")
+            self._in_line += len(told)
+        self._waiting.put((told, done))
+        return done
+
+    def topic(self, name: str | None = None) -> Topic:
+        """A question; the only one needs no name."""
+        known = self.store.words
+        if name is None:
+            if len(known) == 1:
+                return self._topics[next(iter(known.values())).code]
+            names = ", ".join(list(known)[:8])
+            raise InputError(f"say which question: {names}" if known else "there are no votes yet")
+        if name not in known:
+            names = ", ".join(list(known)[:8]) or "none yet"
+            raise InputError(f"there is no question of that name; there are: {names}")
+        return self._topics[known[name].code]
+
+    def topics(self) -> list[Topic]:
+        """All questions, in the order in which they came."""
+        return list(self._topics.values())
+
+    def refit(self, topic: Topic, timeout: float = 300.0) -> bool:
+        """Wait for a fit that knows all that was told before; whether it came in time."""
+        done = threading.Event()
+
+        def again() -> None:
+            if topic.fitting:
+                self._later.append(again)
+            elif topic.stale or topic.fit is None:
+                self._begin(topic, done)
+            else:
+                done.set()
+
+        self._waiting.put(again)
+        return done.wait(timeout)
+
+    def report(self, name: str) -> Future[str]:
+        """The whole report on a question, made beside the service."""
+        return self._pool.submit(report_of, self.store.url, name, f"What the crowd says: {name}")
+
+    def close(self) -> None:
+        """Write what waits, and end."""
+        if self._closing:
+            return
+        self._closing = True
+        self._waiting.put(None)
+        self._thread.join(timeout=60)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self.store.close()
+
+    # ------------------------------------------------------------------ the thread that writes
+
+    def _run(self) -> None:
+        while True:
+            batch, jobs, is_last = self._gather()
+            if batch:
+                self._write(batch)
+            for job in jobs:
+                job()
+            if is_last:
+                return
+            self._look()
+
+    def _gather(self) -> tuple[list[tuple[Sequence[Told], Future[Change]]], list[Callable[[], None]], bool]:
+        """All that waits, up to a batch."""
+        batch: list[tuple[Sequence[Told], Future[Change]]] = []
+        jobs: list[Callable[[], None]] = []
+        size = 0
+        try:
+            item = self._waiting.get(timeout=TICK)
+            while True:
+                if item is None:
+                    return batch, jobs, True
+                if callable(item):
+                    jobs.append(item)
+                else:
+                    batch.append(item)
+                    size += len(item[0])
+                if size >= BATCH:
+                    return batch, jobs, False
+                item = self._waiting.get_nowait()
+        except queue.Empty:
+            return batch, jobs, False
+
+    def _write(self, batch: list[tuple[Sequence[Told], Future[Change]]]) -> None:
+        try:
+            change = self.store.tell([each for told, _ in batch for each in told])
+        except Exception as error:
+            if len(batch) > 1:  # somebody's trouble is not everybody's
+                for one in batch:
+                    self._write([one])
+                return
+            _log.error("could not be written: %s", _first_line(error))
+            told, done = batch[0]
+            self._out_of_line(len(told))
+            done.set_exception(Unwritten(f"the database did not take it, nothing of it was kept: {_first_line(error)}"))
+            return
+        self._take_in(change)
+        place = 0
+        for told, done in batch:
+            outcomes = change.outcomes[place : place + len(told)]
+            place += len(told)
+            self._out_of_line(len(told))
+            self.told += len(told)
+            done.set_result(Change(outcomes))
+
+    def _out_of_line(self, n: int) -> None:
+        with self._counting:
+            self._in_line -= n
+
+    def _take_in(self, change: Change) -> None:
+        altered: dict[int, set[int]] = {}
+        for question, task in change.altered:
+            altered.setdefault(question, set()).add(task)
+        added: dict[int, list[tuple[int, int, int]]] = {}
+        for question, task, worker, label in change.added:
+            added.setdefault(question, []).append((task, worker, label))
+        # Tasks that were altered are read again, since an earlier vote of a worker may count anew.
+        anew = {question: self.store.votes_on(question, tasks) for question, tasks in altered.items()}
+        gold = {question: self.store.gold_of(question, tasks) for question, tasks in altered.items()}
+        with self.lock:
+            for words in self.store.words.values():
+                topic = self._topics.get(words.code)
+                if topic is None:
+                    topic = self._topics[words.code] = Topic.new(words, self.method, self.target)
+                votes = {task: dict(topic.live.votes_on(task)) for task, _, _ in added.get(words.code, ())}
+                for task, worker, label in added.get(words.code, ()):
+                    votes[task][worker] = label
+                votes.update(anew.get(words.code, {}))
+                known = {
+                    task: label
+                    for task, label in gold.get(words.code, {}).items()
+                    if topic.live.gold.get(task) != label
+                }
+                topic.live.expect(len(words.tasks))
+                if votes or known:
+                    topic.take(votes, known, len(added.get(words.code, ())) + len(anew.get(words.code, ())))
+
+    # ------------------------------------------------------------------ fits
+
+    def _look(self) -> None:
+        """Begin the fits that are due."""
+        now = time.monotonic()
+        for topic in self._topics.values():
+            if topic.is_due(now):
+                self._begin(topic)
+
+    def _begin(self, topic: Topic, done: threading.Event | None = None) -> None:
+        topic.begin()
+        try:
+            job = self._pool.submit(refit, self.store.url, topic.words.code, self.method)
+        except (BrokenProcessPool, RuntimeError) as error:
+            self._ended(topic, None, error, done)
+            return
+        job.add_done_callback(lambda each: self._waiting.put(lambda: self._ended(topic, each, None, done)))
+
+    def _ended(
+        self, topic: Topic, job: Future[Refit | None] | None, error: BaseException | None, done: threading.Event | None
+    ) -> None:
+        error = error or (job.exception() if job is not None and not job.cancelled() else None)
+        with self.lock:
+            if error is None and job is not None and not job.cancelled():
+                topic.end(job.result())
+            else:
+                topic.give_up(_first_line(error) if error is not None else "it was stopped")
+        if isinstance(error, BrokenProcessPool) and not self._closing:
+            _log.error("the process that fits has died, and is made anew")
+            self._pool = self._new_pool()
+        if done is not None:
+            done.set()
+        waiting, self._later = self._later, []
+        for again in waiting:
+            again()
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+
+    def _load(self) -> None:
+        """What stands in the database, by a fit to it."""
+        for words in self.store.words.values():
+            topic = self._topics[words.code] = Topic.new(words, self.method, self.target)
+            topic.begin()
+            topic.end(refit(self.store.url, words.code, self.method))
+            topic.live.expect(len(words.tasks))
+            topic.live.know(self.store.gold(words.code))
+
+
+def _first_line(error: BaseException) -> str:
+    """A message that fits a line, whatever database it is of."""
+    lines = str(getattr(error, "orig", None) or str(error)).splitlines()
+    return lines[0][:300] if lines else type(error).__name__

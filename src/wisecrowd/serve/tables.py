@@ -1,0 +1,176 @@
+"""The tables in which votes are kept, and how they are read.
+
+Names of tasks, workers and classes are numbered as they come, so that votes are rows of numbers, and a fit reads nothing
+else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sql
+from numpy.typing import NDArray
+from sqlalchemy.engine import Connection, Engine
+
+from wisecrowd.errors import UsageError
+
+#: Kinds of names.
+TASK, WORKER, CLASS = 0, 1, 2
+#: Of how the tables look; a database of another one is refused.
+VERSION = 1
+
+TABLES = sql.MetaData()
+ABOUT = sql.Table("about", TABLES, sql.Column("version", sql.Integer, nullable=False))
+QUESTIONS = sql.Table(
+    "questions", TABLES,
+    sql.Column("code", sql.Integer, primary_key=True, autoincrement=False),
+    sql.Column("name", sql.Text, nullable=False, unique=True),
+)  # fmt: skip
+NAMES = sql.Table(
+    "names", TABLES,
+    sql.Column("question", sql.Integer, primary_key=True, autoincrement=False),
+    sql.Column("kind", sql.SmallInteger, primary_key=True, autoincrement=False),
+    sql.Column("code", sql.Integer, primary_key=True, autoincrement=False),
+    sql.Column("name", sql.Text, nullable=False),
+)  # fmt: skip
+ENTRIES = sql.Table(
+    "entries", TABLES,
+    sql.Column("source", sql.Text, primary_key=True),
+    sql.Column("question", sql.Integer, primary_key=True, autoincrement=False),
+    sql.Column("task", sql.Integer, nullable=False),
+    sql.Column("worker", sql.Integer, nullable=True, comment="none where the truth is known"),
+    sql.Column("label", sql.Integer, nullable=False),
+    sql.Column("time", sql.Float, nullable=True),
+    sql.Column("number", sql.BigInteger, nullable=False, comment="in the order in which they came"),
+    sql.Index("entries_of_task", "question", "task"),
+)  # fmt: skip
+
+
+class Vocabulary:
+    """Names in the order in which they came.
+
+    >>> words = Vocabulary()
+    >>> words.code("a"), words.code("b"), words.code("a"), words.names
+    (0, 1, 0, ['a', 'b'])
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.names = list(names)
+        self.codes = {name: code for code, name in enumerate(self.names)}
+
+    def code(self, name: str) -> int:
+        """The number of a name; a new one gets the next."""
+        found = self.codes.setdefault(name, len(self.names))
+        if found == len(self.names):
+            self.names.append(name)
+        return found
+
+    def cut(self, length: int) -> None:
+        """Forget the names that came last."""
+        for name in self.names[length:]:
+            del self.codes[name]
+        del self.names[length:]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@dataclass
+class Words:
+    """The names of a question."""
+
+    code: int
+    name: str
+    kinds: tuple[Vocabulary, Vocabulary, Vocabulary] = field(
+        default_factory=lambda: (Vocabulary(), Vocabulary(), Vocabulary())
+    )
+
+    @property
+    def tasks(self) -> Vocabulary:
+        """Names of the tasks."""
+        return self.kinds[TASK]
+
+    @property
+    def workers(self) -> Vocabulary:
+        """Names of the workers."""
+        return self.kinds[WORKER]
+
+    @property
+    def classes(self) -> Vocabulary:
+        """Names of the classes."""
+        return self.kinds[CLASS]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """All entries of a question, in the order in which they came."""
+
+    task: NDArray[np.int32]
+    worker: NDArray[np.int32]
+    label: NDArray[np.int32]
+    time: NDArray[np.float64]
+    gold: dict[int, int]
+    last: int
+
+
+def connect(url: str) -> Engine:
+    """The engine of a URL, or of a file name: SQLite, safe when the power goes."""
+    if "://" not in url:
+        url = f"sqlite:///{Path(url).absolute()}"
+    try:
+        engine = sql.create_engine(url)
+    except (sql.exc.ArgumentError, sql.exc.NoSuchModuleError) as error:
+        raise UsageError(
+            f"{hidden(url)} is no database: {error}. Give a file name, or postgresql+psycopg://…"
+        ) from None
+    except ImportError as error:
+        raise UsageError(
+            f'this database wants a driver that is not installed ({error}); for PostgreSQL: pip install "wisecrowd[postgres]"'
+        ) from None
+    if engine.dialect.name == "sqlite":
+
+        def prepared(connection: Any, _: Any) -> None:
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=30000"):
+                connection.execute(f"PRAGMA {pragma}")
+
+        sql.event.listen(engine, "connect", prepared)
+    return engine
+
+
+def hidden(url: str) -> str:
+    """A URL without the password in it.
+
+    >>> hidden("postgresql+psycopg://me:secret@host/votes")
+    'postgresql+psycopg://me:***@host/votes'
+    """
+    try:
+        return sql.make_url(url).render_as_string(hide_password=True) if "://" in url else url
+    except sql.exc.ArgumentError:
+        return "what was given"
+
+
+def read_words(connection: Connection) -> dict[str, Words]:
+    """All names, by question."""
+    found = {}
+    for code, name in connection.execute(sql.select(QUESTIONS.c.code, QUESTIONS.c.name).order_by(QUESTIONS.c.code)):
+        found[code] = Words(code, name)
+    columns = (NAMES.c.question, NAMES.c.kind, NAMES.c.name)
+    for question, kind, name in connection.execute(sql.select(*columns).order_by(*NAMES.primary_key.columns)):
+        found[question].kinds[kind].code(name)
+    return {words.name: words for words in found.values()}
+
+
+def read_standing(engine: Engine, question: int) -> Standing:
+    """All entries of a question."""
+    columns = [ENTRIES.c[name] for name in ("task", "worker", "label", "time", "number")]
+    with engine.connect() as connection:
+        rows = connection.execute(sql.select(*columns).where(ENTRIES.c.question == question).order_by("number")).all()
+    votes = [row for row in rows if row[1] is not None]
+    task, worker, label = (np.array([row[column] for row in votes], dtype=np.int32) for column in range(3))
+    time = np.array([np.nan if row[3] is None else row[3] for row in votes], dtype=np.float64)
+    gold = {row[0]: row[2] for row in rows if row[1] is None}
+    return Standing(task, worker, label, time, gold, int(rows[-1][4]) if rows else 0)

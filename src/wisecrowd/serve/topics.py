@@ -1,0 +1,198 @@
+"""What is known of a question at this moment: answers, workers, what to ask, and what may stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.base import Method
+from wisecrowd.diagnose._asking import gains
+from wisecrowd.diagnose.planning import settled
+from wisecrowd.diagnose.workers import SURE
+from wisecrowd.live import Live
+from wisecrowd.serve.refitting import Refit
+from wisecrowd.serve.tables import Words
+
+#: A fit is due when this share of votes is new, and at least so many.
+SHARE, LEAST = 0.01, 50
+#: A fit is begun no sooner than this many times its own duration after the last; and when nothing came for so many seconds.
+REST, IDLE = 4.0, 2.0
+
+
+@dataclass
+class Topic:
+    """A question: its names, its votes as they come, and the last fit to all of them."""
+
+    words: Words
+    live: Live
+    target: float
+    fit: Refit | None = None
+    #: Tasks that changed since the fit that is being made began to read.
+    since: set[int] = field(default_factory=set)
+    fitting: bool = False
+    #: Votes that came since the last fit began to read, and whether anything did.
+    fresh: int = 0
+    stale: bool = False
+    begun: float = 0.0
+    ended: float = 0.0
+    touched: float = 0.0
+    failed: str = ""
+
+    @classmethod
+    def new(cls, words: Words, method: Method, target: float) -> Topic:
+        """A question that nothing is known of."""
+        return cls(words, Live(method, n_classes=max(len(words.classes), 1)), target)  # type: ignore[arg-type]
+
+    # ------------------------------------------------------------------ what changes
+
+    def take(self, votes: Mapping[int, Mapping[int, int]], gold: Mapping[int, int | None], n_new: int) -> None:
+        """Votes as they stand on some tasks, and what is known of some."""
+        self.live.widen(len(self.words.classes))
+        self.live.expect(len(self.words.tasks))
+        self.live.change(votes)
+        if gold:
+            self.live.know(gold)
+        self.since.update(votes, gold)
+        self.fresh += n_new
+        self.stale = True
+        self.touched = time.monotonic()
+
+    def is_due(self, now: float) -> bool:
+        """Whether it is time for a fit to all votes."""
+        if self.fitting or not self.stale or now < self.ended + REST * (self.ended - self.begun):
+            return False
+        before = 0 if self.fit is None else self.fit.n_votes
+        is_wider = self.fit is not None and self.live.n_classes > self.fit.known.posterior.shape[1]
+        return self.fresh >= max(LEAST, SHARE * before) or is_wider or now >= self.touched + IDLE
+
+    def begin(self) -> None:
+        """A fit begins to read; what changes from here on, it may not know."""
+        self.since, self.fresh, self.stale, self.fitting, self.begun = set(), 0, False, True, time.monotonic()
+
+    def end(self, found: Refit | None) -> None:
+        """Take over what a fit found, with the votes that came in the meantime."""
+        if found is not None:
+            since = {task: self.live.votes_on(task) for task in self.since}
+            self.fit, self.failed = found, ""
+            self.live.hold(found.known, since)
+            self.live.widen(len(self.words.classes))
+            self.live.expect(len(self.words.tasks))
+        self.fitting, self.ended = False, time.monotonic()
+
+    def give_up(self, why: str) -> None:
+        """A fit failed; the votes stay, and the next one is made after a rest."""
+        self.fitting, self.stale, self.failed, self.ended = False, True, why, time.monotonic()
+        self.begun = min(self.begun, self.ended - 1.0)
+
+    # ------------------------------------------------------------------ what is known
+
+    def answer(self, task: int) -> dict[str, Any]:
+        """What is true of a task, how sure that is, and whether it may stop."""
+        return self.answers(np.array([task]))[0]
+
+    def answers(self, tasks: NDArray[np.int64]) -> list[dict[str, Any]]:
+        """The same for several tasks; tasks without votes have no label."""
+        posterior, belief, n_labels = (
+            each[tasks] for each in (self.live.posterior, self.live.belief, self.live.n_labels)
+        )
+        best = posterior.argmax(axis=1)
+        place = np.arange(len(tasks))
+        done = self._done(tasks)
+        names, classes = self.words.tasks.names, self.words.classes.names
+        gold = self.live.gold
+        return [
+            {
+                "task": names[task],
+                "label": classes[best[n]] if n_labels[n] or task in gold else None,
+                "confidence": round(float(posterior[n, best[n]]), 6),
+                "belief": round(float(belief[n, best[n]]), 6),
+                "votes": int(n_labels[n]),
+                "gold": task in gold,
+                "may_stop": bool(done[n]),
+            }
+            for n, task in zip(place.tolist(), tasks.tolist(), strict=True)
+        ]
+
+    def probabilities(self, task: int) -> dict[str, float]:
+        """The posterior of a task, by class."""
+        row = self.live.posterior[task]
+        return {name: round(float(row[code]), 6) for code, name in enumerate(self.words.classes.names)}
+
+    def workers(self) -> list[dict[str, Any]]:
+        """Everybody: votes, accuracy, and whether answers have to do with the truth."""
+        counted, right = self.live.workers()
+        spammer = None if self.fit is None else self.fit.spammer
+        return [
+            {
+                "worker": name,
+                "votes": round(counted[code]) if code < len(counted) else 0,
+                "accuracy": round(float(right[code]), 4) if code < len(counted) and counted[code] > 0 else None,
+                "p_spammer": round(float(spammer[code]), 4) if spammer is not None and code < len(spammer) else None,
+            }
+            for code, name in enumerate(self.words.workers.names)
+        ]
+
+    def next(self, worker: int | None, n: int) -> tuple[list[dict[str, Any]], str]:
+        """What to ask somebody, or anybody, the most telling first; and why it is nothing, where it is."""
+        if worker is not None and self._is_spammer(worker):
+            return [], "the answers of this worker have nothing to do with the truth, by their votes so far"
+        tasks = np.flatnonzero(~self._done(np.arange(len(self.live.posterior))))
+        if self.live.gold:
+            tasks = tasks[~np.isin(tasks, list(self.live.gold))]
+        if not len(tasks):
+            return [], "every task may stop"
+        who = self._stranger() if worker is None else self.live.confusion_of(worker)
+        gain = gains(self.live.belief[tasks], who[None])[:, 0]
+        # Of tasks that tell as much, those with fewer votes come first; else whoever asks gets the same as the last.
+        order = np.lexsort((tasks, self.live.n_labels[tasks], -gain.round(9)))
+        found = []
+        for place in order.tolist():
+            task = int(tasks[place])
+            if worker is None or worker not in self.live.votes_on(task):
+                found.append({**self.answer(task), "gain": round(float(gain[place]), 6)})
+            if len(found) == n:
+                break
+        return found, "" if found else "this worker has voted on every task that is open"
+
+    def overview(self) -> dict[str, Any]:
+        """Figures about the question."""
+        live, fit = self.live, self.fit
+        voted = live.n_labels > 0
+        return {
+            "question": self.words.name,
+            "votes": live.n_votes,
+            "tasks": len(self.words.tasks),
+            "workers": len(self.words.workers),
+            "classes": list(self.words.classes.names),
+            "gold": len(live.gold),
+            "may_stop": int(self._done(np.arange(len(live.posterior))).sum()),
+            "expected_accuracy": round(float(live.belief[voted].max(axis=1).mean()), 4) if voted.any() else None,
+            "fit": None if fit is None else {
+                "votes": fit.n_votes, "seconds": round(fit.seconds, 3), "iterations": fit.n_iter,
+                "converged": fit.converged, "seconds_ago": round(time.monotonic() - self.ended, 1),
+            },
+            "is_current": not (self.stale or self.fitting),
+            "failed": self.failed or None,
+        }  # fmt: skip
+
+    # ------------------------------------------------------------------ inside
+
+    def _done(self, tasks: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """As `wisecrowd.diagnose.may_stop`; before anything is known of the workers, nothing is done."""
+        if self.live.known.doubt is None:
+            return np.isin(tasks, list(self.live.gold))
+        done = settled(self.live.n_labels[tasks], self.live.belief[tasks], self.target)
+        return np.asarray(done | np.isin(tasks, list(self.live.gold)))
+
+    def _is_spammer(self, worker: int) -> bool:
+        spammer = None if self.fit is None else self.fit.spammer
+        return spammer is not None and worker < len(spammer) and bool(spammer[worker] > SURE)
+
+    def _stranger(self) -> NDArray[np.float64]:
+        """The matrix of a worker who was never seen."""
+        return self.live.confusion_of(len(self.words.workers))
