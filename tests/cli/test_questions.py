@@ -65,3 +65,9 @@ def test_what_is_no_export(run: Any, votes: Path) -> None:
     result = run("questions", votes, "--format", "mturk")
     assert result.exit_code == 1
     assert "HITId, WorkerId and Answer" in result.stderr
+
+
+def test_what_an_export_does_not_tell_is_noted(run: Any) -> None:
+    recorded = Path(__file__).parent.parent / "recorded" / "argilla"
+    assert "Note" in run("questions", recorded / "before.json").stdout
+    assert "Note" not in run("questions", recorded / "before.parquet").stdout

@@ -49,6 +49,15 @@ def test_intents_and_spans(tmp_path: Path, making: Any) -> None:
         read_project(tmp_path / "export.zip")
 
 
+def test_whoever_is_called_wisecrowd_is_no_worker(tmp_path: Path, making: Any) -> None:
+    example = {"id": 1, "text": "Lovely!", "label": ["good"]}
+    files = {"ann.jsonl": making.lines([example]), "wisecrowd-2.jsonl": making.lines([example])}
+    (tmp_path / "export.zip").write_bytes(making.zipped(files))
+    question = read_project(tmp_path / "export.zip").question()
+    assert rows(question.crowd) == [("1", "ann", "good")]
+    assert question.consensus["label"].to_dict() == {"1": "good"}
+
+
 def test_shared_labels_tell_no_worker(tmp_path: Path, making: Any) -> None:
     (tmp_path / "export.zip").write_bytes(making.zipped({"all.jsonl": making.lines(making.DOCCANO["ann.jsonl"])}))
     with pytest.raises(InputError, match="nobody can tell who said what; turn off 'Share annotations"):

@@ -101,3 +101,10 @@ def test_minus_one_is_an_answer_where_nobody_says_otherwise(tmp_path: Path, maki
     question = read_project(path).question()
     assert rows(question.crowd) == [("a", "u1", "-1"), ("a", "u2", "1")]
     assert question.left_out == {"empty": 1}
+
+
+def test_an_object_of_lists_that_do_not_match(tmp_path: Path) -> None:
+    row = {"id": "a", "annotations": {"annotator": ["ann", "bob"], "label": ["cat"]}}
+    (tmp_path / "data.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(InputError, match="nobody can tell who said what"):
+        read_project(tmp_path / "data.jsonl", "hugging-face")
