@@ -170,9 +170,9 @@ def gather_min(path: Path) -> Gathering:
             if name not in record:
                 continue
             said = list(_minimal(record[name]))
-            gathered.question(name).answer(
-                task, worker, said, time=record.get("created_at"), seconds=record.get("lead_time")
-            )
+            asked = gathered.question(name)
+            asked.number = asked.number or _key(record[name]) == "number"
+            asked.answer(task, worker, said, time=record.get("created_at"), seconds=record.get("lead_time"))
     return gathered
 
 
@@ -186,8 +186,7 @@ def _questions(records: list[dict[str, Any]]) -> list[str]:
         for key, value in record.items():
             if key in _ABOUT:
                 continue
-            chosen = isinstance(value, dict) and set(value) == {"choices"}
-            if chosen or (known is not record and known.get(key) != value and _plain(value)):
+            if _key(value) or (known is not record and known.get(key) != value and _plain(value)):
                 differ[key] = None
     if differ:
         return list(differ)
@@ -205,10 +204,20 @@ def _plain(value: object) -> bool:
     return isinstance(value, str | int | float | bool)
 
 
-def _minimal(value: object) -> Iterator[str]:
-    """The options in an answer as JSON_MIN writes it: a text, or an object when there are several."""
-    if isinstance(value, dict):
-        value = value.get("choices", [])
+def _key(value: object) -> str:
+    """Under which key an answer tells what was said, if it has the form that only answers have."""
+    parts = value if isinstance(value, list) and value else [value]
+    keys = {tuple(one) if isinstance(one, dict) else () for one in parts}
+    (first, *others) = keys
+    return first[0] if not others and len(first) == 1 and first[0] in ANSWERS.values() else ""
+
+
+def _minimal(value: Any) -> Iterator[str]:
+    """The options in an answer as JSON_MIN writes it: a text, {"choices": […]} when there are several, or [{"rating": 4}]."""
+    if key := _key(value):
+        for one in value if isinstance(value, list) else [value]:
+            yield from _minimal(one[key])
+        return
     for one in value if isinstance(value, list) else [value]:
         if _plain(one):
             yield spelled(one)

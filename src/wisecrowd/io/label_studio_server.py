@@ -151,13 +151,14 @@ class LabelStudio:
         created = 0
         for first in range(0, len(predictions), BATCH):
             some_of_them = list(predictions[first : first + BATCH])
-            told = self._call("POST", f"/api/projects/{project}/import/predictions", body=some_of_them)
+            path = f"/api/projects/{project}/import/predictions"
+            told = self._call("POST", path, body=some_of_them, missing=lambda: self._no_project(project))
             created += int(told.get("created") or 0) if isinstance(told, dict) else 0
         return created
 
     def change(self, prediction: int, values: dict[str, Any]) -> None:
-        """Give a prediction other values."""
-        self._call("PATCH", f"/api/predictions/{prediction}/", body=values)
+        """Give a prediction other values; one that is gone is no error, and stays away."""
+        self._call("PATCH", f"/api/predictions/{prediction}/", body=values, missing=lambda: None)
 
     def remove(self, prediction: int) -> None:
         """Remove a prediction; one that is gone already is no error."""
@@ -180,7 +181,7 @@ class LabelStudio:
         if response.status_code == 401 and authorised and self._lent is not None:
             self._lent = None  # the clocks of two machines differ
             response = self._sent(method, path, params, body, self._authorisation())
-        if response.status_code == 404 and missing is not None:
+        if response.status_code == 404 and missing is not None and self._detail(response):
             error = missing()
             if error is None:
                 return None

@@ -133,9 +133,9 @@ def push(
     for _ in range(LOOKS):
         if not todo:
             return told
-        doubt = _sent(server, project, todo)
+        before, doubt = todo, _sent(server, project, todo)
         todo = _compared(_look(server, project).own, wanted, asked.control["from_name"])
-        if todo and doubt is None:
+        if todo == before and doubt is None:  # it was asked twice
             break
     if not todo:
         return told
@@ -196,10 +196,10 @@ def _is_own(prediction: Record) -> bool:
 def _ask_what_nobody_answered(gathered: Gathering, project: Record, question: str | None) -> None:
     """Questions of the labelling interface that have no answer yet, if one of them is meant."""
     interface = project.get("parsed_label_config")
+    heard = set(gathered.asked) | {question}
     for name, control in (interface if isinstance(interface, dict) else {}).items():
         kind, to = str(control.get("type", "")).lower(), control.get("to_name")
-        wanted = name in gathered.asked or name == question or not gathered.asked
-        if kind not in ANSWERS or not to or not wanted:
+        if kind not in ANSWERS or not to or (heard != {None} and name not in heard):
             continue
         asked = gathered.question(name)
         asked.control = {"from_name": name, "to_name": str(to[0]), "type": kind, **asked.control}
