@@ -95,6 +95,16 @@ def test_push_puts_the_consensus_there(ask: Any, results: Path, studio: Any) -> 
     assert "mood (21 votes)" in again.stdout, "what was pushed is no vote"
 
 
+def test_an_interrupted_push_says_how_to_go_on(ask: Any, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("wisecrowd.io.label_studio_server.LabelStudio.add", interrupted)
+    stopped = ask("push", results)
+    assert stopped.exit_code == 130
+    assert "what was put there stays; give the same command again to go on" in stopped.stderr
+
+
 def test_push_in_json_and_what_stays(ask: Any, results: Path, tmp_path: Path, studio: Any) -> None:
     ask("push", results, "-q")
     (tmp_path / "one.csv").write_text("task,label\n4,bad\n")

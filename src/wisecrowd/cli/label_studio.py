@@ -138,7 +138,10 @@ def push(
     method = str(run.get("method", ""))
     chosen = answered(results, run, question)
     with _connected(url, token_file, insecure=insecure) as (server, version), watched(quiet=quiet):
-        done = pushed(server, project, table, question=chosen, model=method, dry_run=dry_run)
+        try:
+            done = pushed(server, project, table, question=chosen, model=method, dry_run=dry_run)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("what was put there stays; give the same command again to go on.") from None
     if as_json:
         figures = dataclasses.asdict(done)
         show_json({"url": server.url, "version": version, "project": project, "dry_run": dry_run, **figures})

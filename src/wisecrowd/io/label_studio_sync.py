@@ -35,7 +35,7 @@ _DISPLAY = frozenset(
 Record = dict[str, Any]
 
 
-class Server(Protocol):
+class _Server(Protocol):
     """What is wanted of a server; :class:`wisecrowd.io.label_studio_server.LabelStudio` is one."""
 
     def project(self, number: int) -> Record:
@@ -71,11 +71,19 @@ class Pushed:
     stale: int = 0
 
 
-def pull(server: Server, project: int, path: str | os.PathLike[str]) -> dict[str, int]:
+def pull(server: _Server, project: int, path: str | os.PathLike[str]) -> dict[str, int]:
     """Write all tasks of a project as its export, and say how many tasks, annotations and predictions came.
 
     Other than in the export that the server itself makes, predictions are whole, and tasks that nobody labelled are there.
     Names and addresses of people are not: they go by their numbers.
+
+    >>> class Studio:
+    ...     def project(self, number):
+    ...         return {"title": "Reviews"}
+    ...     def tasks(self, project):
+    ...         yield {"id": 7, "data": {"text": "Hi"}, "annotations": [], "predictions": []}, 1
+    >>> pull(Studio(), 1, "export.json")
+    {'tasks': 1, 'annotations': 0, 'predictions': 0}
     """
     title = server.project(project).get("title")
     counts = {"tasks": 0, "annotations": 0, "predictions": 0}
@@ -104,7 +112,7 @@ def pull(server: Server, project: int, path: str | os.PathLike[str]) -> dict[str
 
 
 def push(
-    server: Server,
+    server: _Server,
     project: int,
     answers: pd.Series[Any] | pd.DataFrame,
     *,
@@ -117,6 +125,19 @@ def push(
     A prediction is known as ours by its ``model_version``, "wisecrowd" and the method; those of other models, and ours to
     other questions, are not touched. What is there already is not sent again, so that a push that was interrupted can
     be given again, and at the end the server is asked whether it kept everything: it may leave something out without a word.
+
+    >>> class Studio:
+    ...     kept = []
+    ...     def project(self, number):
+    ...         return {"parsed_label_config": {"mood": {"type": "Choices", "to_name": ["text"], "labels": ["good", "bad"]}}}
+    ...     def tasks(self, project):
+    ...         yield {"id": 7, "data": {"text": "Hi"}, "annotations": [], "predictions": self.kept}, 1
+    ...     def add(self, project, predictions):
+    ...         self.kept += predictions
+    >>> push(Studio(), 1, pd.Series({"7": "good"}), model="majority-vote")
+    Pushed(question='mood', added=1, changed=0, removed=0, same=0, stale=0)
+    >>> push(Studio(), 1, pd.Series({"7": "good"}), model="majority-vote").same
+    1
     """
     seen = _look(server, project)
     _ask_what_nobody_answered(seen.gathered, server.project(project), question)
@@ -172,7 +193,7 @@ class _Todo:
         return bool(self.add or self.change or self.remove)
 
 
-def _look(server: Server, project: int) -> _Seen:
+def _look(server: _Server, project: int) -> _Seen:
     ids: dict[str, list[int]] = {}
     own: dict[int, list[Record]] = {}
 
@@ -226,7 +247,7 @@ def _compared(own: Mapping[int, list[Record]], wanted: Mapping[int, Record], nam
     return todo
 
 
-def _sent(server: Server, project: int, todo: _Todo) -> Doubtful | None:
+def _sent(server: _Server, project: int, todo: _Todo) -> Doubtful | None:
     """Send it; what remains in doubt is returned, and to be looked at."""
     total, done = len(todo.change) + len(todo.remove) + len(todo.add), 0
     for prediction, values in todo.change.items():
