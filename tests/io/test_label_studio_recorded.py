@@ -92,6 +92,18 @@ def test_predictions_by_number_alone_are_counted(tmp_path: Path) -> None:
     assert project.questions["mood"].machines == []
 
 
+def test_answers_of_deleted_accounts_are_nobodys(tmp_path: Path) -> None:
+    """The server keeps them, and sets who gave them to null."""
+    for name, key in (("export_json", "completed_by"), ("export_json_min", "annotator")):
+        raw = json.loads((RECORDED / f"{name}.json").read_text(encoding="utf-8"))
+        for told in raw if key == "annotator" else [one for task in raw for one in task["annotations"]]:
+            told[key] = None if told[key] == 3 else told[key]
+        (tmp_path / "export.json").write_text(json.dumps(raw))
+        mood = read_project(tmp_path / "export.json", duplicates="distinct").questions["mood"]
+        assert said(mood.people) == [labels[:2] for labels in MOODS]
+        assert mood.left_out["of deleted accounts"] == 5
+
+
 def test_json_min_says_the_same_of_votes(exported: Project) -> None:
     path = RECORDED / "export_json_min.json"
     with pytest.raises(InputError, match="question 'mood'"):  # it does not tell gold, so that somebody voted twice

@@ -19,6 +19,8 @@ from wisecrowd.io._gathering import OWN_TASK, Gathering, identity, spelled
 
 #: Types of results that answer a question about the whole task -> the key of the answer in their value.
 ANSWERS = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected"}
+#: Why an answer is no vote: nobody can say whose it is.
+DELETED = "of deleted accounts"
 #: What JSON_MIN tells of an annotation beside the task's data and the answers.
 _ABOUT = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement", "id", OWN_TASK)
 
@@ -65,7 +67,9 @@ def _task(task: dict[str, Any], number: int, gathered: Gathering) -> None:
         if annotation.get("was_cancelled") or annotation.get("skipped"):
             gathered.left_out["cancelled"] += 1
             continue
-        worker = _worker(annotation.get("completed_by"), where)
+        # The server forgets who it was when an account is deleted.
+        nobody = annotation.get("completed_by", 0) is None
+        worker = "" if nobody else _worker(annotation.get("completed_by"), where)
         answers = _answers(entries(annotation, "result", where), gathered)
         if not answers:
             gathered.left_out["empty"] += 1
@@ -74,6 +78,9 @@ def _task(task: dict[str, Any], number: int, gathered: Gathering) -> None:
             if annotation.get("ground_truth") is True:
                 asked.gold(name, said)
                 asked.left_out["gold"] += 1
+                continue
+            if nobody:
+                asked.left_out[DELETED] += 1
                 continue
             asked.answer(
                 name,
@@ -163,7 +170,9 @@ def gather_min(path: Path) -> Gathering:
         where = f"entry {number:,}"
         task = identity(record.get(OWN_TASK, record.get("id")), "task", where)
         gathered.tasks[task] = {"id": record.get("id"), "data": {key: record[key] for key in record if key not in left}}
-        if record.get("annotation_id") is None and record.get("annotator") is None:  # a task that nobody labelled
+        if record.get("annotator", 0) is None:
+            if record.get("annotation_id") is not None:  # otherwise it is a task that nobody labelled
+                gathered.left_out[DELETED] += 1
             continue
         worker = _worker(record.get("annotator"), where)
         for name in names:
