@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,3 +86,26 @@ def quick() -> Callable[[str], Any]:
         return found.set_params(max_iter=passes[name]) if name in passes else found
 
     return made
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium without a window, which keeps a log of every message and every request."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    program = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
+    driver = shutil.which("chromedriver")
+    if program is None or driver is None:
+        pytest.skip("there is no chromium with a chromedriver here")
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for flag in (
+        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage",
+        "--hide-scrollbars",
+    ):  # fmt: skip
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    try:
+        yield found
+    finally:
+        found.quit()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
@@ -117,26 +115,3 @@ def made() -> Any:
 def page_of() -> Any:
     """Take a page apart."""
     return Page
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Chromium without a window, which keeps a log of every message and every request."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    program = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
-    driver = shutil.which("chromedriver")
-    if program is None or driver is None:
-        pytest.skip("there is no chromium with a chromedriver here")
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for flag in (
-        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage",
-        "--hide-scrollbars",
-    ):  # fmt: skip
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    found = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    try:
-        yield found
-    finally:
-        found.quit()

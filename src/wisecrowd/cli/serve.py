@@ -95,20 +95,17 @@ def _run(
     from wisecrowd.errors import MissingExtra
 
     try:
-        import uvicorn
-
-        from wisecrowd.serve.access import token_from
-        from wisecrowd.serve.app import create_app
+        from wisecrowd.serve._access import token_from
+        from wisecrowd.serve._tables import hidden
         from wisecrowd.serve.keeper import Keeper
+        from wisecrowd.serve.running import listen, run
         from wisecrowd.serve.store import Store
-        from wisecrowd.serve.tables import hidden
     except ImportError as error:
         raise MissingExtra("serve", "services") from error
     token, is_new = token_from(token_file)
     keeper = Keeper(Store(database), method, target)
     try:
-        listening = _listen(host, port)
-        address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+        listening, address = listen(host, port)
         if not quiet:
             with keeper.lock:
                 votes = sum(topic.live.n_votes for topic in keeper.topics())
@@ -118,26 +115,6 @@ def _run(
             remark(
                 f"Open {address}/{f'?token={token}' if is_new else '?token=… (yours)'} to see how it stands; Ctrl-C ends it"
             )
-        app = create_app(keeper, token, largest=largest)
-        config = uvicorn.Config(
-            app, log_level="warning", access_log=False, timeout_keep_alive=60, limit_concurrency=2_000
-        )
-        uvicorn.Server(config).run(sockets=[listening])
+        run(keeper, token, listening, largest=largest)
     finally:
         keeper.close()
-
-
-def _listen(host: str, port: int) -> Any:
-    import socket
-
-    from wisecrowd.errors import InputError
-
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((host, port))
-    except OSError as error:
-        listening.close()
-        raise InputError(f"port {port} of {host} cannot be used: {error.strerror}; name another with --port") from None
-    return listening

@@ -45,11 +45,10 @@ def page(content: dict[str, Any], data: dict[str, Any]) -> str:
 
     pixels = "img-src data:; " if content["tasks"]["with_image"] else ""
     script = rendered("script.js")
-    return rendered(
+    return styled(
         "page.html",
         **content,
         # Both are ours, whole files without data, and allowed by their digest: whatever else got in would not run.
-        style=Markup(style()),
         script=Markup(script),
         policy=f"default-src 'none'; script-src {digest(script)}; style-src {digest(style())}; {pixels}"
         "base-uri 'none'; form-action 'none'",
@@ -65,6 +64,13 @@ def style() -> str:
 def rendered(template: str, **content: Any) -> str:
     """A template with its content, all of which is escaped."""
     return _templates().get_template(template).render(**content)
+
+
+def styled(template: str, **content: Any) -> str:
+    """The same for a page that has the style sheet within it."""
+    from markupsafe import Markup
+
+    return rendered(template, style=Markup(style()), **content)
 
 
 def digest(text: str) -> str:

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import Body, Depends, FastAPI, HTTPException, Query, Request
+from fastapi import FastAPI, HTTPException, Query, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import Lifespan
 
 from wisecrowd import __version__
 from wisecrowd.errors import InputError
-from wisecrowd.serve import forms, page, webhooks
-from wisecrowd.serve.access import COOKIE, Bounded, LetIn, is_token
-from wisecrowd.serve.entries import Entry, Expect, Put, Told, source_of
+from wisecrowd.serve import _forms as forms
+from wisecrowd.serve import _page as page
+from wisecrowd.serve import _webhooks as webhooks
+from wisecrowd.serve._access import COOKIE, Bounded, Guarded, is_token
+from wisecrowd.serve._entries import Entry, Expect, Put, source_of
+from wisecrowd.serve._taking import PROBLEMS, TakeVotes, described_votes, kept
 from wisecrowd.serve.keeper import Busy, Keeper, Unwritten
-from wisecrowd.serve.topics import Topic
 
 #: Bytes of a request at most.
 LARGEST = 2_000_000
 #: Rows of an answer at most.
 ROWS = 1_000
+
+#: Paths that need no token in a header: pages look for a cookie themselves.
+OPEN = frozenset({"/health", "/openapi.json", "/", "/report"})
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     401: {"model": forms.Problem, "description": "The token is missing or wrong."},
@@ -53,12 +58,14 @@ def create_app(keeper: Keeper, token: str, *, largest: int = LARGEST) -> FastAPI
         description="Votes in; what is true, whom to trust, what to ask next, and when to stop, out.",
         responses=_PROBLEMS,
     )  # fmt: skip
-    app.state.keeper, app.state.token = keeper, token
+    app.add_middleware(TakeVotes, keeper=keeper)
     app.add_middleware(Bounded, most=largest)
+    app.add_middleware(Guarded, token=token, is_open=OPEN)
     _handle_problems(app)
-    _add_writing(app)
-    _add_reading(app)
-    _add_page(app)
+    _describe_token(app)
+    _add_writing(app, keeper)
+    _add_reading(app, keeper)
+    _add_page(app, keeper, token)
     return app
 
 
@@ -71,24 +78,43 @@ def _closing(keeper: Keeper) -> Lifespan[FastAPI]:
     return lifespan
 
 
+def _describe_token(app: FastAPI) -> None:
+    """Say in the service's description that a token is needed."""
+    described = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        found = described()
+        found["components"]["schemas"] |= forms.schemas(forms.VOTES)
+        found["paths"].setdefault("/votes", {})["post"] = described_votes(found["paths"]["/tasks"]["post"])
+        about = {"type": "http", "scheme": "bearer", "description": "The token that the service was started with."}
+        found["components"]["securitySchemes"] = {"token": about}
+        for path, routes in found["paths"].items():
+            for route in routes.values():
+                route["security"] = [] if path in OPEN else [{"token": []}]
+        return found
+
+    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's documentation has it
+
+
 def _handle_problems(app: FastAPI) -> None:
     def unknown(_: Request, error: Exception) -> Response:
         return JSONResponse({"detail": str(error)}, 404)
 
+    async def wrong(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        # What came is not said again: it may be long, and of numbers that JSON has no word for.
+        told = [{key: each[key] for key in ("type", "loc", "msg")} for each in error.errors()[:PROBLEMS]]
+        return JSONResponse({"detail": told}, 422)
+
     def busy(_: Request, error: Exception) -> Response:
         return JSONResponse({"detail": str(error)}, 503, headers={"Retry-After": "1"})
 
+    app.add_exception_handler(RequestValidationError, wrong)
     app.add_exception_handler(InputError, unknown)
     app.add_exception_handler(Busy, busy)
     app.add_exception_handler(Unwritten, busy)
 
 
-def _keeper(request: Request) -> Keeper:
-    found: Keeper = request.app.state.keeper
-    return found
-
-
-Kept = Annotated[Keeper, Depends(_keeper)]
 Question = Annotated[
     str | None, Query(max_length=forms.LONGEST, description="Which question; the only one needs no name.")
 ]
@@ -96,94 +122,75 @@ Start = Annotated[int, Query(ge=0, le=2**31 - 1, description="Rows to leave out.
 Limit = Annotated[int, Query(ge=1, le=ROWS, description="Rows to give at most.")]
 
 
-async def _told(keeper: Keeper, told: Sequence[Told]) -> forms.Kept:
-    if not told:
-        return forms.Kept()
-    change = await asyncio.wrap_future(keeper.tell(told))
-    count = Counter(change.outcomes)
-    return forms.Kept(new=count["new"], changed=count["changed"], same=count["same"])
-
-
 # ---------------------------------------------------------------------- votes in
 
 
-def _add_writing(app: FastAPI) -> None:
-    @app.post("/votes", dependencies=[LetIn], responses=_BUSY)
-    async def add_votes(
-        keeper: Kept, votes: forms.Vote | Annotated[list[forms.Vote], Body(min_length=1, max_length=forms.MOST)]
-    ) -> forms.Kept:
-        """Keep a vote, or a list of them: all or nothing. What was sent before counts once."""
-        each = votes if isinstance(votes, list) else [votes]
-        told = [Put(source_of(vote.entry, None if vote.id is None else str(vote.id)), (vote.entry,)) for vote in each]
-        return await _told(keeper, told)
-
-    @app.delete("/votes", dependencies=[LetIn], responses=_BUSY)
+def _add_writing(app: FastAPI, keeper: Keeper) -> None:
+    @app.delete("/votes", responses=_BUSY)
     async def delete_vote(
-        keeper: Kept, id: Annotated[str, Query(min_length=1, max_length=forms.LONGEST, pattern=r"^[^\x00]*$")]
+        id: Annotated[str, Query(min_length=1, max_length=forms.LONGEST, pattern=r"^[^\x00]*$")],
     ) -> forms.Kept:
         """Take back the vote that was sent with this id; none is no error."""
-        return await _told(keeper, [Put(f"id:{id}", ())])
+        return await kept(keeper, [Put(f"id:{id}", ())])
 
-    @app.post("/truth", dependencies=[LetIn], responses=_BUSY)
-    async def add_truth(keeper: Kept, truth: forms.Truth) -> forms.Kept:
+    @app.post("/truth", responses=_BUSY)
+    async def add_truth(truth: forms.Truth) -> forms.Kept:
         """Tell what is true of a task: gold, which teaches what workers are worth."""
         task, label = str(truth.task), None if truth.label is None else str(truth.label)
         entry = Entry(truth.question, task, None, label or "")
-        return await _told(keeper, [Put(source_of(entry), () if label is None else (entry,))])
+        return await kept(keeper, [Put(source_of(entry), () if label is None else (entry,))])
 
-    @app.post("/tasks", dependencies=[LetIn], responses=_BUSY)
-    async def add_tasks(keeper: Kept, tasks: forms.Tasks) -> forms.Kept:
+    @app.post("/tasks", responses=_BUSY)
+    async def add_tasks(tasks: forms.Tasks) -> forms.Kept:
         """Tell of tasks that nobody voted on, so that they can be asked about."""
-        return await _told(keeper, [Expect(tasks.question, tuple(map(str, tasks.tasks)))])
+        return await kept(keeper, [Expect(tasks.question, tuple(map(str, tasks.tasks)))])
 
-    @app.post("/webhooks/label-studio", dependencies=[LetIn], responses=_BUSY)
-    async def take_webhook(keeper: Kept, body: dict[str, Any]) -> forms.Kept:
+    @app.post("/webhooks/label-studio", responses=_BUSY)
+    async def take_webhook(body: dict[str, Any]) -> forms.Kept:
         """What Label Studio posts when somebody annotates, changes or deletes; the rest is let pass."""
         try:
             told = webhooks.told_by(body)
         except InputError as error:
             raise HTTPException(422, str(error)) from None
-        return await _told(keeper, told)
+        return await kept(keeper, told)
 
 
 # ---------------------------------------------------------------------- answers out
 
 
-def _add_reading(app: FastAPI) -> None:
+def _add_reading(app: FastAPI, keeper: Keeper) -> None:
     @app.get("/health")
     async def health() -> forms.Health:
         """That the service is there; needs no token."""
         return forms.Health(status="ok", version=__version__)
 
-    @app.get("/questions", dependencies=[LetIn])
-    def questions(keeper: Kept) -> list[forms.Overview]:
+    @app.get("/questions")
+    def questions() -> list[forms.Overview]:
         """All questions in figures."""
         with keeper.lock:
             return [forms.Overview(**topic.overview()) for topic in keeper.topics()]
 
-    @app.get("/consensus", dependencies=[LetIn], responses=_UNKNOWN)
-    def consensus(keeper: Kept, question: Question = None, start: Start = 0, limit: Limit = 100) -> forms.Answers:
+    @app.get("/consensus", responses=_UNKNOWN)
+    def consensus(question: Question = None, start: Start = 0, limit: Limit = 100) -> forms.Answers:
         """What is true of every task, how sure that is, and whether it may stop."""
         with keeper.lock:
             topic = keeper.topic(question)
-            total = len(topic.words.tasks)
+            total = topic.n_tasks
             found = topic.answers(np.arange(start, min(start + limit, total)))
             return forms.Answers(answers=found, total=total, next=_next(start, limit, total))  # type: ignore[arg-type]
 
-    @app.get("/task", dependencies=[LetIn], responses=_UNKNOWN)
-    def task(
-        keeper: Kept, task: Annotated[str, Query(max_length=forms.LONGEST)], question: Question = None
-    ) -> forms.FullAnswer:
+    @app.get("/task", responses=_UNKNOWN)
+    def task(task: Annotated[str, Query(max_length=forms.LONGEST)], question: Question = None) -> forms.FullAnswer:
         """One task: its label, every class's probability, and who said what."""
         with keeper.lock:
             topic = keeper.topic(question)
-            code = _code(topic, "tasks", task)
+            code = topic.task(task)
             workers, classes = topic.words.workers.names, topic.words.classes.names
             said = {workers[who]: classes[label] for who, label in topic.live.votes_on(code).items()}
             return forms.FullAnswer(**topic.answer(code), probabilities=topic.probabilities(code), said=said)
 
-    @app.get("/workers", dependencies=[LetIn], responses=_UNKNOWN)
-    def workers(keeper: Kept, question: Question = None, start: Start = 0, limit: Limit = 100) -> forms.Workers:
+    @app.get("/workers", responses=_UNKNOWN)
+    def workers(question: Question = None, start: Start = 0, limit: Limit = 100) -> forms.Workers:
         """How good every worker is."""
         with keeper.lock:
             topic = keeper.topic(question)
@@ -191,9 +198,8 @@ def _add_reading(app: FastAPI) -> None:
         total = len(everybody)
         return forms.Workers(workers=everybody[start : start + limit], total=total, next=_next(start, limit, total))  # type: ignore[arg-type]
 
-    @app.get("/next", dependencies=[LetIn], responses=_UNKNOWN)
+    @app.get("/next", responses=_UNKNOWN)
     def next_asks(
-        keeper: Kept,
         question: Question = None,
         worker: Annotated[
             str | None, Query(max_length=forms.LONGEST, description="Whom to ask; anybody unless given.")
@@ -203,12 +209,11 @@ def _add_reading(app: FastAPI) -> None:
         """What to ask next, the most telling first. A worker who was never seen is taken for an average one."""
         with keeper.lock:
             topic = keeper.topic(question)
-            who = None if worker is None else topic.words.workers.codes.get(worker)
-            asks, why = topic.next(who, limit)
+            asks, why = topic.next(None if worker is None else topic.worker(worker), limit)
         return forms.Asks(asks=asks, why=why)  # type: ignore[arg-type]
 
-    @app.post("/refit", dependencies=[LetIn], responses={**_UNKNOWN, **_BUSY})
-    def refit(keeper: Kept, question: Question = None) -> forms.Overview:
+    @app.post("/refit", responses={**_UNKNOWN, **_BUSY})
+    def refit(question: Question = None) -> forms.Overview:
         """Wait for a fit to all votes that were sent before: the answers are then those of ``wisecrowd aggregate``."""
         with keeper.lock:
             topic = keeper.topic(question)
@@ -222,28 +227,23 @@ def _next(start: int, limit: int, total: int) -> int | None:
     return start + limit if start + limit < total else None
 
 
-def _code(topic: Topic, kind: str, name: str) -> int:
-    found: int | None = getattr(topic.words, kind).codes.get(name)
-    if found is None:
-        raise InputError(f"the question {topic.words.name} knows no such {kind.removesuffix('s')}")
-    return found
-
-
 # ---------------------------------------------------------------------- for people
 
 
-def _add_page(app: FastAPI) -> None:
+def _add_page(app: FastAPI, keeper: Keeper, token: str) -> None:
     def let_in(request: Request) -> None:
         """A browser has the token as a cookie, from the link that the service printed when it began."""
-        if not is_token(request.cookies.get(COOKIE), app.state.token):
+        if not is_token(request.cookies.get(COOKIE), token):
             raise HTTPException(
                 401,
                 "open the link that wisecrowd serve printed when it began, which ends in ?token=…, or send the token",
             )
 
     @app.get("/", include_in_schema=False)
-    def status(request: Request, keeper: Kept, token: str | None = None, question: str | None = None) -> Response:
-        if token is not None and is_token(token, app.state.token):
+    def status(
+        request: Request, given: Annotated[str | None, Query(alias="token")] = None, question: str | None = None
+    ) -> Response:
+        if is_token(given, token):
             answer = RedirectResponse("/", 303)
             answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=request.url.scheme == "https")
             return answer
@@ -251,7 +251,7 @@ def _add_page(app: FastAPI) -> None:
         return page.answer(keeper, question)
 
     @app.get("/report", include_in_schema=False)
-    async def report(request: Request, keeper: Kept, question: str | None = None) -> Response:
+    async def report(request: Request, question: str | None = None) -> Response:
         let_in(request)
         with keeper.lock:
             name = keeper.topic(question).words.name

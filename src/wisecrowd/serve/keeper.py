@@ -17,13 +17,15 @@ from concurrent.futures.process import BrokenProcessPool
 
 from wisecrowd.base import Method
 from wisecrowd.errors import InputError, WisecrowdError
-from wisecrowd.serve.entries import Told
-from wisecrowd.serve.refitting import Refit, refit, report_of
+from wisecrowd.serve._entries import Told
+from wisecrowd.serve._refitting import Refit, refit, report_of, stand_back
+from wisecrowd.serve._topics import Topic
 from wisecrowd.serve.store import Change, Store
-from wisecrowd.serve.topics import Topic
 
 #: What is written at once, at most, and what may wait.
 BATCH, WAITING = 2_000, 50_000
+#: Seconds from one batch to the next at least: what comes in between shares a transaction, and a lone vote waits for nobody.
+BEAT = 0.02
 #: Seconds after which it is looked whether a fit is due, though nothing came.
 TICK = 0.2
 
@@ -50,7 +52,7 @@ class Keeper:
     """Keeps a store and what is known of its questions. One thread writes; any thread may ask, under `lock`.
 
     >>> from wisecrowd import DawidSkene
-    >>> from wisecrowd.serve.entries import Entry, Put
+    >>> from wisecrowd.serve._entries import Entry, Put
     >>> from wisecrowd.serve.store import Store
     >>> keeper = Keeper(Store("kept.db"), DawidSkene())
     >>> keeper.tell([Put("id:1", (Entry("mood", "t1", "ann", "good"),))]).result().outcomes
@@ -73,7 +75,6 @@ class Keeper:
         self._later: list[Callable[[], None]] = []
         self._counting, self._in_line = threading.Lock(), 0
         self._closing = False
-        # A process that was forked would hold our locks and our connections as they were at that moment.
         self._pool = self._new_pool()
         self._load()
         self._thread = threading.Thread(target=self._run, name="keeper", daemon=True)
@@ -142,9 +143,11 @@ class Keeper:
     # ------------------------------------------------------------------ the thread that writes
 
     def _run(self) -> None:
+        last = 0.0
         while True:
-            batch, jobs, is_last = self._gather()
+            batch, jobs, is_last = self._gather(last + BEAT)
             if batch:
+                last = time.monotonic()
                 self._write(batch)
             for job in jobs:
                 job()
@@ -152,14 +155,16 @@ class Keeper:
                 return
             self._look()
 
-    def _gather(self) -> tuple[list[tuple[Sequence[Told], Future[Change]]], list[Callable[[], None]], bool]:
-        """All that waits, up to a batch."""
+    def _gather(
+        self, soonest: float
+    ) -> tuple[list[tuple[Sequence[Told], Future[Change]]], list[Callable[[], None]], bool]:
+        """All that waits at a moment, or comes before it, up to a batch; when nothing comes, nothing after a while."""
         batch: list[tuple[Sequence[Told], Future[Change]]] = []
         jobs: list[Callable[[], None]] = []
-        size = 0
+        size, wait = 0, TICK
         try:
-            item = self._waiting.get(timeout=TICK)
-            while True:
+            while size < BATCH:
+                item = self._waiting.get(timeout=wait) if wait > 0 else self._waiting.get_nowait()
                 if item is None:
                     return batch, jobs, True
                 if callable(item):
@@ -167,11 +172,10 @@ class Keeper:
                 else:
                     batch.append(item)
                     size += len(item[0])
-                if size >= BATCH:
-                    return batch, jobs, False
-                item = self._waiting.get_nowait()
+                wait = soonest - time.monotonic()
         except queue.Empty:
-            return batch, jobs, False
+            pass
+        return batch, jobs, False
 
     def _write(self, batch: list[tuple[Sequence[Told], Future[Change]]]) -> None:
         try:
@@ -223,7 +227,7 @@ class Keeper:
                     for task, label in gold.get(words.code, {}).items()
                     if topic.live.gold.get(task) != label
                 }
-                topic.live.expect(len(words.tasks))
+                topic.see()
                 if votes or known:
                     topic.take(votes, known, len(added.get(words.code, ())) + len(anew.get(words.code, ())))
 
@@ -264,15 +268,16 @@ class Keeper:
             again()
 
     def _new_pool(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+        # A process that was forked would hold our locks and our connections as they were at that moment.
+        return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=stand_back)
 
     def _load(self) -> None:
         """What stands in the database, by a fit to it."""
         for words in self.store.words.values():
             topic = self._topics[words.code] = Topic.new(words, self.method, self.target)
             topic.begin()
+            topic.see()
             topic.end(refit(self.store.url, words.code, self.method))
-            topic.live.expect(len(words.tasks))
             topic.live.know(self.store.gold(words.code))
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from wisecrowd.errors import InputError
-from wisecrowd.serve.entries import Drop, Entry, Expect, Put, Told
-from wisecrowd.serve.tables import (
+from wisecrowd.serve._entries import Drop, Entry, Expect, Put, Told
+from wisecrowd.serve._tables import (
     ABOUT,
     CLASS,
     ENTRIES,
@@ -38,7 +39,11 @@ AT_ONCE = 500
 
 @dataclass
 class Change:
-    """What came of something that was told: the outcome of each part, and what of it a model must know."""
+    """What came of something that was told: the outcome of each part, and what of it a model must know.
+
+    >>> Change(["new"]).altered
+    set()
+    """
 
     outcomes: list[Outcome] = field(default_factory=list)
     #: Votes that are new, (question, task, worker, label), in order.
@@ -128,7 +133,7 @@ class Store:
         table = ENTRIES.c
         query = sql.select(table.task, table.label).where(table.question == question, table.worker.is_(None))
         with self.engine.connect() as connection:
-            return dict(connection.execute(query.order_by(table.number)).tuples())
+            return {row.task: row.label for row in connection.execute(query.order_by(table.number))}
 
     def _of_tasks(self, question: int, tasks: list[int], *, gold: bool) -> Iterator[tuple[int, int, int]]:
         table = ENTRIES.c
@@ -148,7 +153,9 @@ class Store:
         if self.engine.dialect.name == "sqlite":
             import filelock
 
-            place = self.engine.url.database
+            place = Path(str(self.engine.url.database))
+            if not place.parent.is_dir():
+                raise InputError(f"{self.url} cannot be written: there is no folder {place.parent}; make it first")
             lock = filelock.FileLock(f"{place}.lock")
             try:
                 lock.acquire(timeout=0)

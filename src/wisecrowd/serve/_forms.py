@@ -5,11 +5,21 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    TypeAdapter,
+)
 
 from wisecrowd.io._answers import written_set
 from wisecrowd.io._gathering import spelled
-from wisecrowd.serve.entries import Entry
+from wisecrowd.serve._entries import Entry
 
 #: Characters of a name, and votes in a request.
 LONGEST, MOST = 1_000, 10_000
@@ -17,7 +27,16 @@ LONGEST, MOST = 1_000, 10_000
 QUESTION = "votes"
 
 
-def _clean(value: Any) -> str:
+def clean(value: Any) -> str:
+    """A name as it is kept, or why it cannot be one.
+
+    >>> clean(7)
+    '7'
+    >>> clean(" ")
+    Traceback (most recent call last):
+        ...
+    ValueError: a name that is not empty was wanted
+    """
     text = spelled(value)
     if not text.strip():
         raise ValueError("a name that is not empty was wanted")
@@ -30,12 +49,12 @@ def _clean(value: Any) -> str:
 
 def _label(value: Any) -> str:
     if isinstance(value, list):  # the options that were chosen, in whatever order
-        return _clean(written_set(tuple(sorted({_clean(option) for option in value}))))
-    return _clean(value)
+        return clean(written_set(tuple(sorted({clean(option) for option in value}))))
+    return clean(value)
 
 
-Name = Annotated[StrictStr | StrictInt, AfterValidator(_clean)]
-Text = Annotated[StrictStr, Field(min_length=1, max_length=LONGEST), AfterValidator(_clean)]
+Name = Annotated[StrictStr | StrictInt, AfterValidator(clean)]
+Text = Annotated[StrictStr, Field(min_length=1, max_length=LONGEST), AfterValidator(clean)]
 Label = Annotated[StrictStr | StrictInt | StrictBool | list[StrictStr], AfterValidator(_label)]
 
 
@@ -68,6 +87,32 @@ class Vote(_Form):
         """As it is kept."""
         at = self.time.astimezone(UTC).timestamp() if isinstance(self.time, datetime) else self.time
         return Entry(self.question, str(self.task), str(self.worker), str(self.label), at)
+
+
+#: One vote or several.
+VOTES: TypeAdapter[Vote | list[Vote]] = TypeAdapter(Vote | Annotated[list[Vote], Field(min_length=1, max_length=MOST)])
+_WHERE = "#/components/schemas/{model}"
+
+
+def described(body: TypeAdapter[Any]) -> dict[str, Any]:
+    """The body of a request in OpenAPI, where it is not FastAPI that reads it.
+
+    >>> list(described(VOTES)["requestBody"]["content"])
+    ['application/json']
+    """
+    schema = body.json_schema(ref_template=_WHERE)
+    schema.pop("$defs", None)
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def schemas(body: TypeAdapter[Any]) -> dict[str, Any]:
+    """What such a description refers to.
+
+    >>> list(schemas(VOTES))
+    ['Vote']
+    """
+    found: dict[str, Any] = body.json_schema(ref_template=_WHERE).get("$defs", {})
+    return found
 
 
 class Truth(_Form):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
+import os
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +15,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.crowd import Crowd
 from wisecrowd.live import Doubt, Known
-from wisecrowd.serve.tables import Standing, Words, connect, read_standing, read_words
+from wisecrowd.serve._tables import Standing, Words, connect, read_standing, read_words
 
 #: Up to so many votes, a fit also hides some to find out how sure it may be, and judges the workers one by one.
 LOOKED_INTO = 2_000_000
@@ -32,10 +36,25 @@ class Refit:
     spammer: NDArray[np.float64] | None = None
 
 
+def stand_back() -> None:
+    """Let this process leave the processor to the service, and end when the service does, however that ended."""
+    with contextlib.suppress(OSError):
+        os.nice(10)
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="end with parent").start()
+
+
 def crowd_of(standing: Standing, n_tasks: int, n_workers: int, n_classes: int, *, times: bool = False) -> Crowd:
     """The votes as a crowd over numbers; a worker's last vote on a task counts.
 
-    >>> from wisecrowd.serve.tables import Standing
+    >>> from wisecrowd.serve._tables import Standing
     >>> each = np.zeros(1, dtype=np.int32)
     >>> crowd_of(Standing(each, each, each, np.full(1, np.nan), {}, 1), 2, 1, 2)
     Crowd(1 labels: 2 tasks x 1 workers, 2 classes, 0.5 labels/task)

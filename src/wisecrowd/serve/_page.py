@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 from fastapi.responses import HTMLResponse
-from markupsafe import Markup
 
 from wisecrowd import __version__
 from wisecrowd.report import _page as pages
 from wisecrowd.report import _words as words
+from wisecrowd.serve._topics import Topic
 from wisecrowd.serve.keeper import Keeper
-from wisecrowd.serve.topics import Topic
 
 #: Rows of a table.
 SHOWN = 20
@@ -40,9 +39,9 @@ def answer(keeper: Keeper, question: str | None = None) -> HTMLResponse:
             ],
             "topic": None if chosen is None else _topic(chosen),
         }
-    style = pages.style()
-    policy = f"default-src 'none'; style-src {pages.digest(style)}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    html = pages.rendered("status.html", **content, style=Markup(style))
+    ours = pages.digest(pages.style())
+    policy = f"default-src 'none'; style-src {ours}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    html = pages.styled("status.html", **content)
     return HTMLResponse(html, headers={**HEADERS, "Content-Security-Policy": policy})
 
 

@@ -15,7 +15,8 @@ from wisecrowd.io._exports import entries, part
 from wisecrowd.io._gathering import Gathering, identity, moment, options_of
 from wisecrowd.io.label_studio import _answers as answers_of
 from wisecrowd.io.label_studio import _worker as worker_of
-from wisecrowd.serve.entries import Drop, Entry, Expect, Put, Told
+from wisecrowd.serve._entries import Drop, Entry, Expect, Put, Told
+from wisecrowd.serve._forms import clean
 
 #: Controls whose answers are about a whole task, as they are written in a project's settings.
 _CONTROLS = {"choices", "rating"}
@@ -72,10 +73,17 @@ def _entries(annotation: dict[str, Any], project: dict[str, Any]) -> list[Entry]
         if kind == "number":  # which is no class
             continue
         if kind == "choices" and _is_multiple(project, name, len(options)):
-            found.append(Entry(f"{number}:{name}", task, worker, written_set(options), time))
+            found.append(_entry(f"{number}:{name}", task, worker, written_set(options), time))
         elif options:
-            found.append(Entry(f"{number}:{name}", task, worker, options[0], time))
+            found.append(_entry(f"{number}:{name}", task, worker, options[0], time))
     return found
+
+
+def _entry(question: str, task: str, worker: str | None, label: str, time: float | None) -> Entry:
+    try:
+        return Entry(clean(question), clean(task), None if worker is None else clean(worker), clean(label), time)
+    except ValueError as error:
+        raise InputError(f"the webhook names a question, task, worker or label that is none: {error}") from None
 
 
 def _is_multiple(project: dict[str, Any], name: str, n_chosen: int) -> bool:
@@ -104,4 +112,7 @@ def _controls(project: dict[str, Any]) -> dict[str, dict[str, str]]:
 def _identity(value: object, what: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise InputError(f"the webhook names no {what}; is it from Label Studio?")
-    return identity(value, what, "the webhook")
+    try:
+        return clean(identity(value, what, "the webhook"))
+    except ValueError as error:
+        raise InputError(f"the webhook's {what}: {error}") from None

@@ -14,14 +14,15 @@ from wisecrowd.base import Method
 from wisecrowd.diagnose._asking import gains
 from wisecrowd.diagnose.planning import settled
 from wisecrowd.diagnose.workers import SURE
+from wisecrowd.errors import InputError
 from wisecrowd.live import Live
-from wisecrowd.serve.refitting import Refit
-from wisecrowd.serve.tables import Words
+from wisecrowd.serve._refitting import Refit
+from wisecrowd.serve._tables import Words
 
 #: A fit is due when this share of votes is new, and at least so many.
 SHARE, LEAST = 0.01, 50
 #: A fit is begun no sooner than this many times its own duration after the last; and when nothing came for so many seconds.
-REST, IDLE = 4.0, 2.0
+REST, IDLE = 2.0, 2.0
 
 
 @dataclass
@@ -42,6 +43,10 @@ class Topic:
     ended: float = 0.0
     touched: float = 0.0
     failed: str = ""
+    #: Tasks, workers and classes that are known; their names may be more, while a batch is being written.
+    n_tasks: int = 0
+    n_workers: int = 0
+    n_classes: int = 0
 
     @classmethod
     def new(cls, words: Words, method: Method, target: float) -> Topic:
@@ -50,10 +55,14 @@ class Topic:
 
     # ------------------------------------------------------------------ what changes
 
+    def see(self) -> None:
+        """Names that were written are known from here on."""
+        self.n_tasks, self.n_workers, self.n_classes = map(len, self.words.kinds)
+        self.live.widen(self.n_classes)
+        self.live.expect(self.n_tasks)
+
     def take(self, votes: Mapping[int, Mapping[int, int]], gold: Mapping[int, int | None], n_new: int) -> None:
         """Votes as they stand on some tasks, and what is known of some."""
-        self.live.widen(len(self.words.classes))
-        self.live.expect(len(self.words.tasks))
         self.live.change(votes)
         if gold:
             self.live.know(gold)
@@ -80,8 +89,8 @@ class Topic:
             since = {task: self.live.votes_on(task) for task in self.since}
             self.fit, self.failed = found, ""
             self.live.hold(found.known, since)
-            self.live.widen(len(self.words.classes))
-            self.live.expect(len(self.words.tasks))
+            self.live.widen(self.n_classes)
+            self.live.expect(self.n_tasks)
         self.fitting, self.ended = False, time.monotonic()
 
     def give_up(self, why: str) -> None:
@@ -90,6 +99,18 @@ class Topic:
         self.begun = min(self.begun, self.ended - 1.0)
 
     # ------------------------------------------------------------------ what is known
+
+    def task(self, name: str) -> int:
+        """The number of a task."""
+        code = self.words.tasks.codes.get(name)
+        if code is None or code >= self.n_tasks:
+            raise InputError(f"the question {self.words.name} knows no such task")
+        return code
+
+    def worker(self, name: str) -> int | None:
+        """The number of a worker; None of one who was never seen."""
+        code = self.words.workers.codes.get(name)
+        return code if code is not None and code < self.n_workers else None
 
     def answer(self, task: int) -> dict[str, Any]:
         """What is true of a task, how sure that is, and whether it may stop."""
@@ -121,7 +142,9 @@ class Topic:
     def probabilities(self, task: int) -> dict[str, float]:
         """The posterior of a task, by class."""
         row = self.live.posterior[task]
-        return {name: round(float(row[code]), 6) for code, name in enumerate(self.words.classes.names)}
+        return {
+            name: round(float(row[code]), 6) for code, name in enumerate(self.words.classes.names[: self.n_classes])
+        }
 
     def workers(self) -> list[dict[str, Any]]:
         """Everybody: votes, accuracy, and whether answers have to do with the truth."""
@@ -134,7 +157,7 @@ class Topic:
                 "accuracy": round(float(right[code]), 4) if code < len(counted) and counted[code] > 0 else None,
                 "p_spammer": round(float(spammer[code]), 4) if spammer is not None and code < len(spammer) else None,
             }
-            for code, name in enumerate(self.words.workers.names)
+            for code, name in enumerate(self.words.workers.names[: self.n_workers])
         ]
 
     def next(self, worker: int | None, n: int) -> tuple[list[dict[str, Any]], str]:
@@ -166,9 +189,9 @@ class Topic:
         return {
             "question": self.words.name,
             "votes": live.n_votes,
-            "tasks": len(self.words.tasks),
-            "workers": len(self.words.workers),
-            "classes": list(self.words.classes.names),
+            "tasks": self.n_tasks,
+            "workers": self.n_workers,
+            "classes": self.words.classes.names[: self.n_classes],
             "gold": len(live.gold),
             "may_stop": int(self._done(np.arange(len(live.posterior))).sum()),
             "expected_accuracy": round(float(live.belief[voted].max(axis=1).mean()), 4) if voted.any() else None,
@@ -195,4 +218,4 @@ class Topic:
 
     def _stranger(self) -> NDArray[np.float64]:
         """The matrix of a worker who was never seen."""
-        return self.live.confusion_of(len(self.words.workers))
+        return self.live.confusion_of(self.n_workers)

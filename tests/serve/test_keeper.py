@@ -1,0 +1,127 @@
+"""One thread writes, a process fits, and neither loses anything."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wisecrowd as wc
+from wisecrowd.errors import InputError
+from wisecrowd.serve import keeper as keeping
+from wisecrowd.serve._entries import Entry, Put
+from wisecrowd.serve.keeper import Busy, Keeper, Unwritten
+from wisecrowd.serve.store import Store
+
+
+def put(n: int, label: str = "good") -> Put:
+    return Put(f"id:{n}", (Entry("mood", f"t{n // 3}", f"w{n % 3}", label),))
+
+
+def wait_for(what: Any, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.05)
+
+
+def test_fits_come_by_themselves(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wisecrowd.serve._topics.IDLE", 0.1)
+    keeper = Keeper(Store(database), wc.DawidSkene())
+    keeper.tell([put(n) for n in range(90)]).result()
+    topic = keeper.topic()
+    wait_for(lambda: topic.fit is not None and not topic.stale)
+    assert topic.fit is not None
+    assert topic.fit.n_votes == 90
+    keeper.tell([put(n, "bad") for n in range(90, 99)]).result()
+    wait_for(lambda: topic.fit is not None and topic.fit.n_votes == 99)
+    keeper.close()
+
+
+def test_what_many_tell_at_once_is_all_there(database: str) -> None:
+    keeper = Keeper(Store(database), wc.DawidSkene())
+
+    def tell(first: int) -> None:
+        for n in range(first, 200, 8):
+            assert keeper.tell([put(n)]).result().outcomes == ["new"]
+
+    threads = [threading.Thread(target=tell, args=(first,)) for first in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with keeper.lock:
+        assert keeper.topic().live.n_votes == 200
+    keeper.close()
+    again = Keeper(Store(database), wc.DawidSkene())
+    with again.lock:
+        topic = again.topic("mood")
+        assert topic.live.n_votes == 200
+        assert topic.fit is not None
+        assert topic.fit.n_votes == 200
+    again.close()
+
+
+def test_one_that_fails_does_not_take_others_along(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(database)
+    whole = store.tell
+
+    def tell(told: Any) -> Any:
+        if any(each.source == "id:13" for each in told):
+            raise OSError("unlucky")
+        return whole(told)
+
+    monkeypatch.setattr(store, "tell", tell)
+    monkeypatch.setattr(keeping, "BEAT", 0.2)
+    keeper = Keeper(store, wc.DawidSkene())
+    keeper.tell([put(0)]).result()
+    told = {n: keeper.tell([put(n)]) for n in range(10, 16)}  # while a beat lasts, so that they share a transaction
+    with pytest.raises(Unwritten, match="unlucky"):
+        told.pop(13).result()
+    assert [each.result().outcomes for each in told.values()] == [["new"]] * 5
+    keeper.close()
+
+
+def test_too_much_at_once_is_refused(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "WAITING", 10)
+    keeper = Keeper(Store(database), wc.DawidSkene())
+    with pytest.raises(Busy, match="send them again"):
+        keeper.tell([put(n) for n in range(11)])
+    keeper.tell([put(n) for n in range(10)]).result()
+    keeper.close()
+    with pytest.raises(Busy, match="stopped"):
+        keeper.tell([put(0)])
+
+
+def test_a_fit_that_is_killed_is_made_again(database: str) -> None:
+    keeper = Keeper(Store(database), wc.DawidSkene())
+    keeper.tell([put(n) for n in range(60)]).result()
+    topic = keeper.topic()
+    assert keeper.refit(topic)
+    for process in list(keeper._pool._processes.values()):
+        os.kill(process.pid, signal.SIGKILL)
+    keeper.tell([put(n) for n in range(60, 90)]).result()
+    wait_for(lambda: keeper.refit(topic) and topic.fit is not None and topic.fit.n_votes == 90)
+    assert topic.failed == ""
+    keeper.close()
+
+
+def test_gold_is_known_again(database: str) -> None:
+    keeper = Keeper(Store(database), wc.DawidSkene())
+    keeper.tell([put(n) for n in range(60)]).result()
+    keeper.tell([Put("gold", (Entry("mood", "t0", None, "bad"), Entry("other", "t9", None, "x")))]).result()
+    keeper.close()
+    again = Keeper(Store(database), wc.DawidSkene())
+    with again.lock:
+        topic = again.topic("mood")
+        assert topic.answer(0)["label"] == "bad"
+        np.testing.assert_allclose(topic.live.posterior.sum(axis=1), 1)
+        assert again.topic("other").answer(0)["label"] == "x"
+        with pytest.raises(InputError, match="say which question: mood, other"):
+            again.topic()
+    again.close()
