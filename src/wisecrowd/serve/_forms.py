@@ -210,6 +210,7 @@ class Worker(BaseModel):
     votes: int
     accuracy: float | None
     p_spammer: float | None = Field(description="Probability that answers have nothing to do with the truth.")
+    p_adversary: float | None = Field(description="Probability that answers avoid the truth.")
 
 
 class Workers(BaseModel):

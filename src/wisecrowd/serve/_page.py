@@ -9,6 +9,7 @@ import numpy as np
 from fastapi.responses import HTMLResponse
 
 from wisecrowd import __version__
+from wisecrowd.diagnose.workers import SURE, SUSPECT
 from wisecrowd.report import _page as pages
 from wisecrowd.report import _words as words
 from wisecrowd.serve._topics import Topic
@@ -46,14 +47,15 @@ def answer(keeper: Keeper, question: str | None = None) -> HTMLResponse:
 
 
 def _topic(topic: Topic) -> dict[str, Any]:
-    figures = topic.overview()
+    figures, people = topic.overview(), topic.workers()
+    n_flagged = sum(map(bool, map(_flag, people)))
     fit, each = figures["fit"], figures["votes"] / max(figures["tasks"], 1)
     return {
         "name": topic.words.name,
         "tiles": [
             {"what": "votes", "value": f"{figures['votes']:,}", "more": f"{each:.1f} for each task"},
             {"what": "tasks", "value": f"{figures['tasks']:,}", "more": f"{figures['may_stop']:,} may stop"},
-            {"what": "workers", "value": f"{figures['workers']:,}", "more": _spammers(topic)},
+            {"what": "workers", "value": f"{figures['workers']:,}", "more": f"{n_flagged or 'none'} to look at"},
             {"what": "classes", "value": f"{len(figures['classes']):,}", "more": "to choose from"},
             {
                 "what": "expected right",
@@ -67,15 +69,16 @@ def _topic(topic: Topic) -> dict[str, Any]:
         + ("." if figures["is_current"] else "; newer votes are taken in one by one until the next fit."),
         "failed": figures["failed"],
         "bars": _sureness(topic),
-        "workers": _workers(topic),
+        "workers": _workers(people),
         "tasks": _tasks(topic),
     }  # fmt: skip
 
 
-def _spammers(topic: Topic) -> str:
-    spammer = None if topic.fit is None else topic.fit.spammer
-    n = 0 if spammer is None else int((spammer > 0.5).sum())
-    return f"{n:,} to look at" if n else "none to look at"
+def _flag(row: dict[str, Any]) -> str:
+    """Who should be looked at, as `wisecrowd.diagnose` has it."""
+    if (row["p_spammer"] or 0.0) > SUSPECT:
+        return "spammer"
+    return "adversary" if (row["p_adversary"] or 0.0) > SURE else ""
 
 
 def _sureness(topic: Topic) -> list[dict[str, Any]]:
@@ -90,14 +93,14 @@ def _sureness(topic: Topic) -> list[dict[str, Any]]:
     ]
 
 
-def _workers(topic: Topic) -> dict[str, Any]:
-    everybody = sorted(topic.workers(), key=lambda row: -row["votes"])
+def _workers(people: list[dict[str, Any]]) -> dict[str, Any]:
+    everybody = sorted(people, key=lambda row: -row["votes"])
     rows = [
         {
             "name": words.called(row["worker"]),
             "votes": f"{row['votes']:,}",
             "accuracy": row["accuracy"],
-            "flag": "spammer" if (row["p_spammer"] or 0) > 0.5 else "",
+            "flag": _flag(row),
         }
         for row in everybody[:SHOWN]
     ]

@@ -32,8 +32,8 @@ class Refit:
     n_votes: int
     n_iter: int
     converged: bool
-    #: Probability that each worker's answers have nothing to do with the truth; None where nobody looked.
-    spammer: NDArray[np.float64] | None = None
+    #: Probability that each worker is helpful, a spammer, an adversary: (workers, 3); None where nobody looked.
+    kinds: NDArray[np.float64] | None = None
 
 
 def stand_back() -> None:
@@ -84,10 +84,10 @@ def refit(url: str, question: int, method: Any) -> Refit | None:
     crowd = crowd_of(standing, *sizes)
     with unwarned():
         fitted = method.fit(crowd, truth=standing.gold or None)
-        doubt, belief, spammer = _looked_into(crowd, fitted, standing.gold)
+        doubt, belief, kinds = _looked_into(crowd, fitted, standing.gold)
     return Refit(
         known=Known.of(fitted, crowd, doubt, belief), last=standing.last, n_votes=crowd.n_labels,
-        n_iter=int(fitted.n_iter_), converged=bool(fitted.converged_), spammer=spammer,
+        n_iter=int(fitted.n_iter_), converged=bool(fitted.converged_), kinds=kinds,
         seconds=time.perf_counter() - begun,
     )  # fmt: skip
 
@@ -107,7 +107,7 @@ def _looked_into(crowd: Crowd, fitted: Any, gold: dict[int, int]) -> tuple[Doubt
         prior=fitted.posterior_[crowd.labels_per_task > 0].mean(axis=0), toward=people.confusion,
         strength=people._strength, exponent=exponent, tally=people.tally,
     )  # fmt: skip
-    return doubt, belief, people.kinds[:, 1]
+    return doubt, belief, people.kinds
 
 
 def named_crowd(url: str, name: str) -> tuple[Crowd, dict[str, str]]:

@@ -19,6 +19,8 @@ from wisecrowd.live import Live
 from wisecrowd.serve._refitting import Refit
 from wisecrowd.serve._tables import Words
 
+#: Kinds of workers, as columns of what a fit says of them.
+SPAMMER, ADVERSARY = 1, 2
 #: A fit is due when this share of votes is new, and at least so many.
 SHARE, LEAST = 0.01, 50
 #: A fit is begun no sooner than this many times its own duration after the last; and when nothing came for so many seconds.
@@ -147,15 +149,15 @@ class Topic:
         }
 
     def workers(self) -> list[dict[str, Any]]:
-        """Everybody: votes, accuracy, and whether answers have to do with the truth."""
+        """Everybody: votes, accuracy, and whether answers have to do with the truth, or with its opposite."""
         counted, right = self.live.workers()
-        spammer = None if self.fit is None else self.fit.spammer
         return [
             {
                 "worker": name,
                 "votes": round(counted[code]) if code < len(counted) else 0,
                 "accuracy": round(float(right[code]), 4) if code < len(counted) and counted[code] > 0 else None,
-                "p_spammer": round(float(spammer[code]), 4) if spammer is not None and code < len(spammer) else None,
+                "p_spammer": self._chance(code, SPAMMER),
+                "p_adversary": self._chance(code, ADVERSARY),
             }
             for code, name in enumerate(self.words.workers.names[: self.n_workers])
         ]
@@ -213,8 +215,12 @@ class Topic:
         return np.asarray(done | np.isin(tasks, list(self.live.gold)))
 
     def _is_spammer(self, worker: int) -> bool:
-        spammer = None if self.fit is None else self.fit.spammer
-        return spammer is not None and worker < len(spammer) and bool(spammer[worker] > SURE)
+        return (self._chance(worker, SPAMMER) or 0.0) > SURE
+
+    def _chance(self, worker: int, kind: int) -> float | None:
+        """Probability that a worker is of a kind, as the last fit knows it."""
+        kinds = None if self.fit is None else self.fit.kinds
+        return round(float(kinds[worker, kind]), 4) if kinds is not None and worker < len(kinds) else None
 
     def _stranger(self) -> NDArray[np.float64]:
         """The matrix of a worker who was never seen."""
