@@ -6,7 +6,7 @@ where the next vote will change it. Tasks, workers and classes are numbers from 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import kernels, online
+from wisecrowd._casting import Cast, Growing
 from wisecrowd.em import ConfusionEM
 from wisecrowd.errors import UsageError
-from wisecrowd.kernels import Layout
 from wisecrowd.posteriors import class_prior
 
 Numbers = NDArray[np.float64]
@@ -195,11 +195,11 @@ class Live:
         counts = np.diff(known.offset)
         voted = counts > 0
         self._changed: dict[int, Mapping[int, int]] = {}
-        self._posterior, self._counts = _Growing(known.posterior), _Growing(counts[:, None])
-        self._belief = _Growing(known.posterior if known.belief is None else known.belief)
-        self._tally = _Growing(known.tally)
-        self._pair_worker = _Growing(known.pair_worker[:, None].astype(np.int64))
-        self._pair_label = _Growing(known.pair_label[:, None].astype(np.int64))
+        self._posterior, self._counts = Growing(known.posterior), Growing(counts[:, None])
+        self._belief = Growing(known.posterior if known.belief is None else known.belief)
+        self._tally = Growing(known.tally)
+        self._pair_worker = Growing(known.pair_worker[:, None].astype(np.int64))
+        self._pair_label = Growing(known.pair_label[:, None].astype(np.int64))
         self._first = np.searchsorted(known.pair_worker, np.arange(known.n_workers + 1))
         self._later: dict[int, dict[int, int]] = {}  # worker -> label -> row of the tally, for pairs that came later
         self._n_votes = int(counts.sum())
@@ -254,8 +254,8 @@ class Live:
         self.widen(1 + max((self._gold[task] for task in votes if task in self._gold), default=-1))
         self.expect(1 + max(votes))
         tasks = np.fromiter(votes, dtype=np.int64, count=len(votes))
-        before = _Cast.of(self.votes_on(task) for task in votes)
-        after = _Cast.of(votes.values())
+        before = Cast.of(self.votes_on(task) for task in votes)
+        after = Cast.of(votes.values())
         said = self._said(after.worker * self.n_classes + after.label)
         posterior = self._clamped(tasks, after.posterior(self._prior(), said))
         self._count(tasks, before, self._posterior.rows[tasks], -1.0)
@@ -282,7 +282,7 @@ class Live:
                 posterior[place] = np.eye(self.n_classes)[self._gold[task]]
         return posterior
 
-    def _count(self, tasks: Codes, cast: _Cast, posterior: Numbers, sign: float) -> None:
+    def _count(self, tasks: Codes, cast: Cast, posterior: Numbers, sign: float) -> None:
         """Add what the posterior of some tasks says of their workers, or take it away."""
         rows = self._rows(cast.worker, cast.label)
         share = sign * posterior[cast.place]
@@ -327,7 +327,7 @@ class Live:
         said = online.said_of(self.method, known, self._tally.rows[counted], np.unique(wanted), self._pooled)
         return np.asarray(said[np.searchsorted(np.unique(wanted), wanted)])
 
-    def _tempered(self, tasks: Codes, cast: _Cast, posterior: Numbers) -> Numbers:
+    def _tempered(self, tasks: Codes, cast: Cast, posterior: Numbers) -> Numbers:
         """The posterior by matrices that are drawn toward the crowd's, to the power that hidden votes ask for."""
         doubt = self.known.doubt
         if doubt is None:
@@ -355,49 +355,3 @@ class Live:
         toward = np.pad(doubt.toward, (0, more), constant_values=1 / self.n_classes) if more else doubt.toward
         counted, total = (np.pad(each, ((0, 0), (0, more))) for each in (counted, total))
         return np.asarray((counted + doubt.strength * toward.T[label]) / (total + doubt.strength))
-
-
-@dataclass(frozen=True)
-class _Cast:
-    """Votes on some tasks, one after the other."""
-
-    count: Codes
-    place: Codes
-    worker: Codes
-    label: Codes
-
-    @classmethod
-    def of(cls, votes: Iterable[Mapping[int, int]]) -> _Cast:
-        each = list(votes)
-        count = np.array([len(cast) for cast in each], dtype=np.int64)
-        worker = np.array([who for cast in each for who in cast], dtype=np.int64)
-        label = np.array([said for cast in each for said in cast.values()], dtype=np.int64)
-        return cls(count, np.repeat(np.arange(len(each)), count), worker, label)
-
-    def posterior(self, prior: Numbers, said: Numbers) -> Numbers:
-        offset = np.concatenate([[0], np.cumsum(self.count)])
-        layout = Layout(offset, np.arange(len(self.worker), dtype=np.int32), None, len(self.worker))
-        return np.array(kernels.posterior(layout, prior, said, compiled=False), dtype=np.float64)
-
-
-class _Growing:
-    """A table to which rows are added, with room for more, so that most additions move nothing."""
-
-    def __init__(self, rows: NDArray[Any]) -> None:
-        self._held, self._n = np.array(rows), len(rows)
-
-    @property
-    def rows(self) -> NDArray[Any]:
-        return self._held[: self._n]
-
-    def append(self, rows: NDArray[Any]) -> None:
-        need = self._n + len(rows)
-        if need > len(self._held):
-            held = np.zeros((max(need, 2 * len(self._held), 64), self._held.shape[1]), dtype=self._held.dtype)
-            held[: self._n] = self.rows
-            self._held = held
-        self._held[self._n : need] = rows
-        self._n = need
-
-    def wider(self, more: int) -> _Growing:
-        return _Growing(np.pad(self.rows, ((0, 0), (0, more))))

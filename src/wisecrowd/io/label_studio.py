@@ -69,8 +69,8 @@ def _task(task: dict[str, Any], number: int, gathered: Gathering) -> None:
             continue
         # The server forgets who it was when an account is deleted.
         nobody = annotation.get("completed_by", 0) is None
-        worker = "" if nobody else _worker(annotation.get("completed_by"), where)
-        answers = _answers(entries(annotation, "result", where), gathered)
+        worker = "" if nobody else worker_of(annotation.get("completed_by"), where)
+        answers = answers_of(entries(annotation, "result", where), gathered)
         if not answers:
             gathered.left_out["empty"] += 1
         for question, said in answers.items():
@@ -92,7 +92,7 @@ def _task(task: dict[str, Any], number: int, gathered: Gathering) -> None:
     for prediction in _predictions(task, where, gathered):
         model = str(prediction.get("model_version") or "predictions")
         gathered.groups.setdefault(model, model)
-        for question, said in _answers(entries(prediction, "result", where), gathered).items():
+        for question, said in answers_of(entries(prediction, "result", where), gathered).items():
             gathered.question(question).suggested(name, model, said, prediction.get("score"))
 
 
@@ -121,15 +121,23 @@ def _predictions(task: dict[str, Any], where: str, gathered: Gathering) -> list[
     return entries({"predictions": known}, "predictions", where)
 
 
-def _worker(value: object, where: str) -> str:
-    """Who annotated: a number, or in some exports all that is known of the person."""
+def worker_of(value: object, where: str) -> str:
+    """Who annotated: a number, or in some exports all that is known of the person.
+
+    >>> worker_of({"id": 3, "email": "ann@example.com"}, "entry 1")
+    'ann@example.com'
+    """
     if isinstance(value, dict):
         value = value.get("email") or value.get("username") or value.get("id")
     return identity(value, "annotator", where)
 
 
-def _answers(results: list[dict[str, Any]], gathered: Gathering) -> dict[str, list[Any]]:
-    """What one annotation says to each question; regions say nothing of the task as a whole."""
+def answers_of(results: list[dict[str, Any]], gathered: Gathering) -> dict[str, list[Any]]:
+    """What one annotation says to each question; regions say nothing of the task as a whole.
+
+    >>> answers_of([{"from_name": "mood", "type": "choices", "value": {"choices": ["good"]}}], Gathering())
+    {'mood': ['good']}
+    """
     found: dict[str, list[Any]] = {}
     other: Counter[str] = Counter()
     for result in results:
@@ -174,7 +182,7 @@ def gather_min(path: Path) -> Gathering:
             if record.get("annotation_id") is not None:  # otherwise it is a task that nobody labelled
                 gathered.left_out[DELETED] += 1
             continue
-        worker = _worker(record.get("annotator"), where)
+        worker = worker_of(record.get("annotator"), where)
         for name in names:
             if name not in record:
                 continue

@@ -13,8 +13,7 @@ from wisecrowd.errors import InputError
 from wisecrowd.io._answers import written_set
 from wisecrowd.io._exports import entries, part
 from wisecrowd.io._gathering import Gathering, identity, moment, options_of
-from wisecrowd.io.label_studio import _answers as answers_of
-from wisecrowd.io.label_studio import _worker as worker_of
+from wisecrowd.io.label_studio import answers_of, worker_of
 from wisecrowd.serve._entries import Drop, Entry, Expect, Put, Told
 from wisecrowd.serve._forms import clean
 
