@@ -19,11 +19,13 @@ import tempfile
 import time
 import traceback
 import venv
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 from _label_studio_people import PASSWORD, Listener, Person, answer, choice, listening
+from _label_studio_service import served
 from _running import RECORDED, Trial, free_port, offline, running, wait_until
 
 from wisecrowd.io import read_project
@@ -79,6 +81,7 @@ def trial(tried: Trial, executable: Path, screenshot: Path | None) -> None:
         ann = Person(address, OWNER, new=False)
         bob, cy = (Person(address, email, new=True) for email in OTHERS)
         _webhooks(tried, ann, bob, cy, listener)
+        served(tried, (ann, bob, cy), _labelled)
         project = _labelled(ann, bob, cy)
         secrets = {"personal": ann.told("POST", "/api/token/")["token"]}
         ann.told("POST", "/api/jwt/settings", json={"api_tokens_enabled": True, "legacy_api_tokens_enabled": True})
@@ -121,10 +124,11 @@ def _webhooks(tried: Trial, ann: Person, bob: Person, cy: Person, listener: List
         _record(tried, f"webhooks/{name}.json", body)
 
 
-def _labelled(ann: Person, bob: Person, cy: Person) -> int:
+def _labelled(ann: Person, bob: Person, cy: Person, prepare: Callable[[int], object] = bool) -> int:
     """A project that three people labelled, with one skipped task, one mark of gold, one draft, and a model's predictions."""
     title = {"title": "Restaurants", "label_config": CONFIG, "maximum_annotations": 3}
     project: int = ann.told("POST", "/api/projects/", json=title)["id"]
+    prepare(project)
     guess = {"model_version": "bert-1", "score": 0.75, "result": [choice("mood", "good")]}
     tasks = [{"data": {"text": text}, "predictions": [guess] if place < 4 else []} for place, text in enumerate(TEXTS)]
     ann.told("POST", f"/api/projects/{project}/import", json=tasks)
