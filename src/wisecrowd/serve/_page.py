@@ -47,15 +47,14 @@ def answer(keeper: Keeper, question: str | None = None) -> HTMLResponse:
 
 
 def _topic(topic: Topic) -> dict[str, Any]:
-    figures, people = topic.overview(), topic.workers()
-    n_flagged = sum(map(bool, map(_flag, people)))
+    figures = topic.overview()
     fit, each = figures["fit"], figures["votes"] / max(figures["tasks"], 1)
     return {
         "name": topic.words.name,
         "tiles": [
             {"what": "votes", "value": f"{figures['votes']:,}", "more": f"{each:.1f} for each task"},
             {"what": "tasks", "value": f"{figures['tasks']:,}", "more": f"{figures['may_stop']:,} may stop"},
-            {"what": "workers", "value": f"{figures['workers']:,}", "more": f"{n_flagged or 'none'} to look at"},
+            {"what": "workers", "value": f"{figures['workers']:,}", "more": f"{topic.flagged() or 'none'} to look at"},
             {"what": "classes", "value": f"{len(figures['classes']):,}", "more": "to choose from"},
             {
                 "what": "expected right",
@@ -69,7 +68,7 @@ def _topic(topic: Topic) -> dict[str, Any]:
         + ("." if figures["is_current"] else "; newer votes are taken in one by one until the next fit."),
         "failed": figures["failed"],
         "bars": _sureness(topic),
-        "workers": _workers(people),
+        "workers": _workers(topic),
         "tasks": _tasks(topic),
     }  # fmt: skip
 
@@ -93,8 +92,7 @@ def _sureness(topic: Topic) -> list[dict[str, Any]]:
     ]
 
 
-def _workers(people: list[dict[str, Any]]) -> dict[str, Any]:
-    everybody = sorted(people, key=lambda row: -row["votes"])
+def _workers(topic: Topic) -> dict[str, Any]:
     rows = [
         {
             "name": words.called(row["worker"]),
@@ -102,9 +100,9 @@ def _workers(people: list[dict[str, Any]]) -> dict[str, Any]:
             "accuracy": row["accuracy"],
             "flag": _flag(row),
         }
-        for row in everybody[:SHOWN]
+        for row in topic.workers(topic.busiest(SHOWN))
     ]
-    return {"rows": rows, "caption": words.some_of(len(rows), len(everybody), "workers", "those with most votes")}
+    return {"rows": rows, "caption": words.some_of(len(rows), topic.n_workers, "workers", "those with most votes")}
 
 
 def _tasks(topic: Topic) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wisecrowd.base import Method
 from wisecrowd.diagnose._asking import gains
 from wisecrowd.diagnose.planning import settled
-from wisecrowd.diagnose.workers import SURE
+from wisecrowd.diagnose.workers import SURE, SUSPECT
 from wisecrowd.errors import InputError
 from wisecrowd.live import Live
 from wisecrowd.serve._refitting import Refit
@@ -148,19 +148,29 @@ class Topic:
             name: round(float(row[code]), 6) for code, name in enumerate(self.words.classes.names[: self.n_classes])
         }
 
-    def workers(self) -> list[dict[str, Any]]:
-        """Everybody: votes, accuracy, and whether answers have to do with the truth, or with its opposite."""
+    def workers(self, chosen: Iterable[int] | None = None) -> list[dict[str, Any]]:
+        """Some workers, or all: votes, accuracy, and whether answers have to do with the truth, or with its opposite."""
         counted, right = self.live.workers()
         return [
             {
-                "worker": name,
+                "worker": self.words.workers.names[code],
                 "votes": round(counted[code]) if code < len(counted) else 0,
                 "accuracy": round(float(right[code]), 4) if code < len(counted) and counted[code] > 0 else None,
                 "p_spammer": self._chance(code, SPAMMER),
                 "p_adversary": self._chance(code, ADVERSARY),
             }
-            for code, name in enumerate(self.words.workers.names[: self.n_workers])
+            for code in (range(self.n_workers) if chosen is None else chosen)
         ]
+
+    def busiest(self, n: int) -> list[int]:
+        """Workers with most votes."""
+        counted = self.live.workers()[0]
+        return np.argsort(-counted, kind="stable")[: min(n, self.n_workers)].tolist()
+
+    def flagged(self) -> int:
+        """How many workers should be looked at, as `wisecrowd.diagnose` has it."""
+        kinds = None if self.fit is None else self.fit.kinds
+        return 0 if kinds is None else int(((kinds[:, SPAMMER] > SUSPECT) | (kinds[:, ADVERSARY] > SURE)).sum())
 
     def next(self, worker: int | None, n: int) -> tuple[list[dict[str, Any]], str]:
         """What to ask somebody, or anybody, the most telling first; and why it is nothing, where it is."""

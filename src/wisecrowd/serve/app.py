@@ -194,9 +194,9 @@ def _add_reading(app: FastAPI, keeper: Keeper) -> None:
         """How good every worker is."""
         with keeper.lock:
             topic = keeper.topic(question)
-            everybody = topic.workers()
-        total = len(everybody)
-        return forms.Workers(workers=everybody[start : start + limit], total=total, next=_next(start, limit, total))  # type: ignore[arg-type]
+            total = topic.n_workers
+            found = topic.workers(range(start, min(start + limit, total)))
+        return forms.Workers(workers=found, total=total, next=_next(start, limit, total))  # type: ignore[arg-type]
 
     @app.get("/next", responses=_UNKNOWN)
     def next_asks(
