@@ -58,6 +58,7 @@ async def main(port: int, rate: float, first: int, last: int, reads: float, ackn
     late: list[float] = []
     read: list[float] = []
     refused = lost = 0
+    bodies = [json.dumps(vote(n)).encode() for n in range(first, last)]  # before the clock starts
     numbers = iter(range(first, last))
     begun = time.perf_counter()
     with acknowledged.open("a", buffering=1) as log:
@@ -69,7 +70,7 @@ async def main(port: int, rate: float, first: int, last: int, reads: float, ackn
                 due = begun + (n - first) / rate
                 await asyncio.sleep(max(0.0, due - time.perf_counter()))
                 try:
-                    status, _ = await client.ask("POST", "/votes", json.dumps(vote(n)).encode())
+                    status, _ = await client.ask("POST", "/votes", bodies[n - first])
                 except (OSError, asyncio.IncompleteReadError):
                     lost += 1
                     return

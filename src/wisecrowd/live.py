@@ -207,8 +207,8 @@ class Live:
         np.add.at(self._pooled, known.pair_label, known.tally)
         self._totals = known.posterior[voted].sum(axis=0) if n_tasks else np.zeros(known.posterior.shape[1])
         doubt = known.doubt
+        self._held_pairs = known.pair_worker.astype(np.int64) * known.posterior.shape[1] + known.pair_label
         if doubt is not None:
-            self._base_pairs = known.pair_worker.astype(np.int64) * len(doubt.prior) + known.pair_label
             self._base_total = np.zeros((known.n_workers, len(doubt.prior)))
             np.add.at(self._base_total, known.pair_worker, doubt.tally)
         n_classes, self.n_classes = max(self.n_classes, known.posterior.shape[1]), known.posterior.shape[1]
@@ -296,17 +296,21 @@ class Live:
 
     def _rows(self, worker: Codes, label: Codes) -> Codes:
         """Where in the tally some pairs are counted; new ones get a place."""
-        found = np.empty(len(worker), dtype=np.int64)
-        for n, (who, what) in enumerate(zip(worker.tolist(), label.tolist(), strict=True)):
-            found[n] = self._row(who, what)
+        found = self._held(worker, label)
+        for n in np.flatnonzero(found < 0).tolist():
+            found[n] = self._later_row(int(worker[n]), int(label[n]))
         return found
 
-    def _row(self, worker: int, label: int) -> int:
-        if worker < self.known.n_workers:
-            first, last = self._first[worker], self._first[worker + 1]
-            at = first + int(np.searchsorted(self.known.pair_label[first:last], label))
-            if at < last and self.known.pair_label[at] == label:
-                return int(at)
+    def _held(self, worker: Codes, label: Codes) -> Codes:
+        """Where in the tally of the last fit some pairs are; −1 of those that came later."""
+        if not len(self._held_pairs):
+            return np.full(len(worker), -1, dtype=np.int64)
+        n_classes = self.known.posterior.shape[1]
+        wanted = np.where(label < n_classes, worker * n_classes + label, -1)
+        place = np.minimum(np.searchsorted(self._held_pairs, wanted), len(self._held_pairs) - 1)
+        return np.where(self._held_pairs[place] == wanted, place, -1)
+
+    def _later_row(self, worker: int, label: int) -> int:
         theirs = self._later.setdefault(worker, {})
         if label not in theirs:
             theirs[label] = len(self._tally.rows)
@@ -324,8 +328,8 @@ class Live:
             rows.extend(self._later.get(worker, {}).values())
         counted = np.array(rows, dtype=np.int64)
         known = self._pair_worker.rows[counted, 0] * self.n_classes + self._pair_label.rows[counted, 0]
-        said = online.said_of(self.method, known, self._tally.rows[counted], np.unique(wanted), self._pooled)
-        return np.asarray(said[np.searchsorted(np.unique(wanted), wanted)])
+        pairs, place = np.unique(wanted, return_inverse=True)
+        return np.asarray(online.said_of(self.method, known, self._tally.rows[counted], pairs, self._pooled)[place])
 
     def _tempered(self, tasks: Codes, cast: Cast, posterior: Numbers) -> Numbers:
         """The posterior by matrices that are drawn toward the crowd's, to the power that hidden votes ask for."""
@@ -342,16 +346,15 @@ class Live:
         """P(worker says label | true class) as `Doubt` has it, (votes, true)."""
         doubt = self.known.doubt
         assert doubt is not None
-        before, more = len(doubt.prior), self.n_classes - len(doubt.prior)
-        wanted = worker * before + label
-        place = np.minimum(np.searchsorted(self._base_pairs, wanted), max(len(self._base_pairs) - 1, 0))
-        there = (label < before) & (self._base_pairs[place] == wanted)
-        counted = np.where(there[:, None], doubt.tally[place], 0.0)
+        place = self._held(worker, label)
+        counted = np.where((place >= 0)[:, None], doubt.tally[place], 0.0)
         total = np.where(
             (worker < self.known.n_workers)[:, None],
             self._base_total[np.minimum(worker, self.known.n_workers - 1)],
             0.0,
         )
-        toward = np.pad(doubt.toward, (0, more), constant_values=1 / self.n_classes) if more else doubt.toward
-        counted, total = (np.pad(each, ((0, 0), (0, more))) for each in (counted, total))
+        toward, more = doubt.toward, self.n_classes - len(doubt.prior)
+        if more:  # classes that came after the fit
+            toward = np.pad(toward, (0, more), constant_values=1 / self.n_classes)
+            counted, total = (np.pad(each, ((0, 0), (0, more))) for each in (counted, total))
         return np.asarray((counted + doubt.strength * toward.T[label]) / (total + doubt.strength))

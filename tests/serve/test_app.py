@@ -212,10 +212,10 @@ def test_requests_are_bounded(service: Any) -> None:
 
 
 def test_a_service_that_cannot_keep_up_says_so(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def busy(_: Any) -> Any:
+    def busy(*_: Any) -> Any:
         raise Busy("more votes come than can be written")
 
-    monkeypatch.setattr(service.keeper, "tell", busy)
+    monkeypatch.setattr(service.keeper, "submit", busy)
     for path, body in (("/votes", {"task": "t1", "worker": "ann", "label": "x"}), ("/tasks", {"tasks": ["t1"]})):
         told = service.ask("POST", path, json=body)
         assert (told.status_code, told.headers["retry-after"]) == (503, "1")

@@ -20,7 +20,7 @@ ENOUGH = 4 * FOLDS
 Numbers = NDArray[np.float64]
 
 
-def belief_of(people: WorkerDiagnosis, random_state: int = 0) -> tuple[Numbers, float]:
+def belief_of(people: WorkerDiagnosis, random_state: int = 0, exponent: float | None = None) -> tuple[Numbers, float]:
     """The posterior of each task by matrices that are drawn toward the crowd's, to the power τ: (tasks, classes), and τ.
 
     With few votes on a task EM is far too sure of itself, for two reasons. Matrices were fitted to the votes that they weigh:
@@ -29,7 +29,7 @@ def belief_of(people: WorkerDiagnosis, random_state: int = 0) -> tuple[Numbers, 
     On eight public crowds cut to 3, 5 and 8 votes for each task, the mean confidence exceeds the accuracy by .01, .03 and .05, and
     that of `uncertainty.calibrated`, whose τ comes from votes that the matrices were fitted to, by .23, .20 and .17; on eleven
     others as they are, by .01 and .13. Where workers err independently, as simulated ones do, it is too modest instead.
-    A task without votes keeps the shares of the classes.
+    A task without votes keeps the shares of the classes. Where the ``exponent`` is known, it is not sought.
 
     >>> from wisecrowd import simulate_crowd
     >>> belief, exponent = belief_of(WorkerDiagnosis(simulate_crowd(n_tasks=100, n_workers=8, labels_per_task=4).crowd))
@@ -37,7 +37,7 @@ def belief_of(people: WorkerDiagnosis, random_state: int = 0) -> tuple[Numbers, 
     ((100, 4), True)
     """
     crowd = people.crowd
-    exponent = _exponent(people.model, crowd, random_state)
+    exponent = _exponent(people.model, crowd, random_state) if exponent is None else exponent
     belief = _posterior(people)
     voted = crowd.labels_per_task > 0
     belief[voted] = belief[voted] ** exponent

@@ -15,10 +15,21 @@ from numpy.typing import NDArray
 
 from wisecrowd.crowd import Crowd
 from wisecrowd.live import Doubt, Known
-from wisecrowd.serve._tables import Standing, Words, connect, read_standing, read_words
+from wisecrowd.serve._tables import Standing, Words, connect, read_standing, read_words, tidy
 
 #: Up to so many votes, a fit also hides some to find out how sure it may be, and judges the workers one by one.
 LOOKED_INTO = 2_000_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Look:
+    """What is found by hiding votes, and by judging workers one by one; it changes slowly, and takes longer than a fit."""
+
+    #: The power to which posteriors foretell hidden votes best.
+    exponent: float
+    #: Probability that each worker is helpful, a spammer, an adversary: (workers, 3).
+    kinds: NDArray[np.float64]
+    n_votes: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,14 +43,14 @@ class Refit:
     n_votes: int
     n_iter: int
     converged: bool
-    #: Probability that each worker is helpful, a spammer, an adversary: (workers, 3); None where nobody looked.
-    kinds: NDArray[np.float64] | None = None
+    #: None where nobody looked.
+    look: Look | None = None
 
 
 def stand_back() -> None:
     """Let this process leave the processor to the service, and end when the service does, however that ended."""
     with contextlib.suppress(OSError):
-        os.nice(10)
+        os.nice(19)
     parent = multiprocessing.parent_process()
     if parent is None:
         return
@@ -65,14 +76,15 @@ def crowd_of(standing: Standing, n_tasks: int, n_workers: int, n_classes: int, *
     )  # fmt: skip
 
 
-def refit(url: str, question: int, method: Any) -> Refit | None:
-    """Fit a method to all that stands in a database; None where there are no votes."""
+def refit(url: str, question: int, method: Any, look: Look | None = None) -> Refit | None:
+    """Fit a method to all that stands in a database; None where there are no votes. What was found by ``look`` is not sought."""
     from wisecrowd.errors import unwarned
 
     begun = time.perf_counter()
     engine = connect(url)
     try:
         standing = read_standing(engine, question)
+        tidy(engine)
     finally:
         engine.dispose()
     if not len(standing.task):
@@ -84,15 +96,17 @@ def refit(url: str, question: int, method: Any) -> Refit | None:
     crowd = crowd_of(standing, *sizes)
     with unwarned():
         fitted = method.fit(crowd, truth=standing.gold or None)
-        doubt, belief, kinds = _looked_into(crowd, fitted, standing.gold)
+        doubt, belief, look = _looked_into(crowd, fitted, standing.gold, look)
     return Refit(
         known=Known.of(fitted, crowd, doubt, belief), last=standing.last, n_votes=crowd.n_labels,
-        n_iter=int(fitted.n_iter_), converged=bool(fitted.converged_), kinds=kinds,
+        n_iter=int(fitted.n_iter_), converged=bool(fitted.converged_), look=look,
         seconds=time.perf_counter() - begun,
     )  # fmt: skip
 
 
-def _looked_into(crowd: Crowd, fitted: Any, gold: dict[int, int]) -> tuple[Doubt | None, Any, Any]:
+def _looked_into(
+    crowd: Crowd, fitted: Any, gold: dict[int, int], look: Look | None
+) -> tuple[Doubt | None, Any, Look | None]:
     """How sure one may be of each task, and who is probably a spammer, as `wisecrowd.diagnose.plan` has it."""
     from wisecrowd.diagnose._belief import ENOUGH, belief_of
     from wisecrowd.diagnose.workers import WorkerDiagnosis
@@ -100,14 +114,16 @@ def _looked_into(crowd: Crowd, fitted: Any, gold: dict[int, int]) -> tuple[Doubt
     if not ENOUGH <= crowd.n_labels <= LOOKED_INTO or crowd.n_classes < 2 or crowd.labels_per_task.max() < 2:
         return None, None, None
     people = WorkerDiagnosis(crowd, fitted)
-    belief, exponent = belief_of(people)
+    belief, exponent = belief_of(people, exponent=None if look is None else look.exponent)
+    if look is None:
+        look = Look(exponent=exponent, kinds=people.kinds, n_votes=crowd.n_labels)
     for task, label in gold.items():
         belief[task] = np.eye(crowd.n_classes)[label]
     doubt = Doubt(
         prior=fitted.posterior_[crowd.labels_per_task > 0].mean(axis=0), toward=people.confusion,
         strength=people._strength, exponent=exponent, tally=people.tally,
     )  # fmt: skip
-    return doubt, belief, people.kinds
+    return doubt, belief, look
 
 
 def named_crowd(url: str, name: str) -> tuple[Crowd, dict[str, str]]:

@@ -134,7 +134,8 @@ def connect(url: str) -> Engine:
     if engine.dialect.name == "sqlite":
 
         def prepared(connection: Any, _: Any) -> None:
-            for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=30000"):
+            # Pages go from the log to the file when a fit has read them (see `tidy`), and not while somebody waits for a vote.
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=30000", "wal_autocheckpoint=20000"):
                 connection.execute(f"PRAGMA {pragma}")
 
         sql.event.listen(engine, "connect", prepared)
@@ -162,6 +163,13 @@ def read_words(connection: Connection) -> dict[str, Words]:
     for question, kind, name in connection.execute(sql.select(*columns).order_by(*NAMES.primary_key.columns)):
         found[question].kinds[kind].code(name)
     return {words.name: words for words in found.values()}
+
+
+def tidy(engine: Engine) -> None:
+    """Move what is in the log of a SQLite database to its file, as far as nobody has to wait for it."""
+    if engine.dialect.name == "sqlite":
+        with engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)")
 
 
 def read_standing(engine: Engine, question: int) -> Standing:

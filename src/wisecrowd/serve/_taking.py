@@ -13,6 +13,7 @@ from wisecrowd.serve import _forms as forms
 from wisecrowd.serve._access import answer
 from wisecrowd.serve._entries import Put, Told, source_of
 from wisecrowd.serve.keeper import Busy, Keeper, Unwritten
+from wisecrowd.serve.store import Change
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -71,8 +72,19 @@ async def kept(keeper: Keeper, told: Sequence[Told]) -> forms.Kept:
     """Wait until what was told is on the disk, and taken in."""
     if not told:
         return forms.Kept()
-    change = await asyncio.wrap_future(keeper.tell(told))
-    count = Counter(change.outcomes)
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Change] = loop.create_future()
+
+    def settle(change: Change | None, error: Exception | None) -> None:
+        if done.cancelled():  # whoever asked is gone; what they told is kept all the same
+            return
+        if error is not None:
+            done.set_exception(error)
+        elif change is not None:
+            done.set_result(change)
+
+    keeper.submit(told, lambda change, error: loop.call_soon_threadsafe(settle, change, error))
+    count = Counter((await done).outcomes)
     return forms.Kept(new=count["new"], changed=count["changed"], same=count["same"])
 
 

@@ -16,15 +16,19 @@ from wisecrowd.diagnose.planning import settled
 from wisecrowd.diagnose.workers import SURE, SUSPECT
 from wisecrowd.errors import InputError
 from wisecrowd.live import Live
-from wisecrowd.serve._refitting import Refit
+from wisecrowd.serve._refitting import Look, Refit
 from wisecrowd.serve._tables import Words
 
 #: Kinds of workers, as columns of what a fit says of them.
 SPAMMER, ADVERSARY = 1, 2
 #: A fit is due when this share of votes is new, and at least so many.
 SHARE, LEAST = 0.01, 50
+#: Tasks that are weighed against each other when somebody asks what to ask; which they are is found afresh after some seconds.
+WEIGHED, AFRESH = 2_000, 2.0
+#: How many times the votes of when it was last looked how sure one may be, and who is a spammer, before it is looked again.
+MORE = 1.1
 #: A fit is begun no sooner than this many times its own duration after the last; and when nothing came for so many seconds.
-REST, IDLE = 2.0, 2.0
+REST, IDLE = 5.0, 2.0
 
 
 @dataclass
@@ -49,6 +53,8 @@ class Topic:
     n_tasks: int = 0
     n_workers: int = 0
     n_classes: int = 0
+    _doubted: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    _weighed: float = 0.0
 
     @classmethod
     def new(cls, words: Words, method: Method, target: float) -> Topic:
@@ -80,6 +86,13 @@ class Topic:
         before = 0 if self.fit is None else self.fit.n_votes
         is_wider = self.fit is not None and self.live.n_classes > self.fit.known.posterior.shape[1]
         return self.fresh >= max(LEAST, SHARE * before) or is_wider or now >= self.touched + IDLE
+
+    def looked(self, *, whole: bool) -> Look | None:
+        """What was found by hiding votes, if that is not long ago; None where it should be looked again, which takes a while."""
+        look = None if self.fit is None else self.fit.look
+        if look is None or whole or not self.fresh or self.live.n_votes > MORE * look.n_votes:
+            return None
+        return look
 
     def begin(self) -> None:
         """A fit begins to read; what changes from here on, it may not know."""
@@ -169,16 +182,14 @@ class Topic:
 
     def flagged(self) -> int:
         """How many workers should be looked at, as `wisecrowd.diagnose` has it."""
-        kinds = None if self.fit is None else self.fit.kinds
+        kinds = None if self.fit is None or self.fit.look is None else self.fit.look.kinds
         return 0 if kinds is None else int(((kinds[:, SPAMMER] > SUSPECT) | (kinds[:, ADVERSARY] > SURE)).sum())
 
     def next(self, worker: int | None, n: int) -> tuple[list[dict[str, Any]], str]:
         """What to ask somebody, or anybody, the most telling first; and why it is nothing, where it is."""
         if worker is not None and self._is_spammer(worker):
             return [], "the answers of this worker have nothing to do with the truth, by their votes so far"
-        tasks = np.flatnonzero(~self._done(np.arange(len(self.live.posterior))))
-        if self.live.gold:
-            tasks = tasks[~np.isin(tasks, list(self.live.gold))]
+        tasks = self._open()
         if not len(tasks):
             return [], "every task may stop"
         who = self._stranger() if worker is None else self.live.confusion_of(worker)
@@ -217,6 +228,17 @@ class Topic:
 
     # ------------------------------------------------------------------ inside
 
+    def _open(self) -> NDArray[np.int64]:
+        """Tasks that may be asked about: of very many, those that are doubted most, as of a moment ago."""
+        now = time.monotonic()
+        if self.n_tasks <= WEIGHED or now > self._weighed + AFRESH or self._weighed < self.ended:
+            tasks = np.flatnonzero(~self._done(np.arange(self.n_tasks)))
+            if len(tasks) > WEIGHED:
+                doubt = 1 - self.live.belief[tasks].max(axis=1)
+                tasks = tasks[np.argpartition(-doubt, WEIGHED)[:WEIGHED]]
+            self._doubted, self._weighed = tasks, now
+        return self._doubted[~self._done(self._doubted)]
+
     def _done(self, tasks: NDArray[np.int64]) -> NDArray[np.bool_]:
         """As `wisecrowd.diagnose.may_stop`; before anything is known of the workers, nothing is done."""
         if self.live.known.doubt is None:
@@ -229,7 +251,7 @@ class Topic:
 
     def _chance(self, worker: int, kind: int) -> float | None:
         """Probability that a worker is of a kind, as the last fit knows it."""
-        kinds = None if self.fit is None else self.fit.kinds
+        kinds = None if self.fit is None or self.fit.look is None else self.fit.look.kinds
         return round(float(kinds[worker, kind]), 4) if kinds is not None and worker < len(kinds) else None
 
     def _stranger(self) -> NDArray[np.float64]:

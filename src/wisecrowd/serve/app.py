@@ -58,14 +58,13 @@ def create_app(keeper: Keeper, token: str, *, largest: int = LARGEST) -> FastAPI
         description="Votes in; what is true, whom to trust, what to ask next, and when to stop, out.",
         responses=_PROBLEMS,
     )  # fmt: skip
-    app.add_middleware(TakeVotes, keeper=keeper)
-    app.add_middleware(Bounded, most=largest)
-    app.add_middleware(Guarded, token=token, is_open=OPEN)
     _handle_problems(app)
     _describe_token(app)
     _add_writing(app, keeper)
     _add_reading(app, keeper)
     _add_page(app, keeper, token)
+    # Outside of all that FastAPI puts around its routes, so that a vote does not pass through it.
+    app.middleware_stack = Guarded(Bounded(TakeVotes(app.build_middleware_stack(), keeper), largest), token, OPEN)
     return app
 
 

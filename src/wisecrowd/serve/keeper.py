@@ -6,6 +6,7 @@ takes a while makes batches larger, and not the line longer.
 
 from __future__ import annotations
 
+import gc
 import logging
 import multiprocessing
 import queue
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from typing import TypeAlias
 
 from wisecrowd.base import Method
 from wisecrowd.errors import InputError, WisecrowdError
@@ -25,9 +27,14 @@ from wisecrowd.serve.store import Change, Store
 #: What is written at once, at most, and what may wait.
 BATCH, WAITING = 2_000, 50_000
 #: Seconds from one batch to the next at least: what comes in between shares a transaction, and a lone vote waits for nobody.
-BEAT = 0.02
+BEAT = 0.01
 #: Seconds after which it is looked whether a fit is due, though nothing came.
 TICK = 0.2
+#: Seconds after which garbage is looked for, when nothing comes.
+SWEEP = 60.0
+
+#: What is told, and who is told what came of it, from the thread that writes.
+Waiting: TypeAlias = tuple[Sequence[Told], Callable[[Change | None, Exception | None], object]]
 
 _log = logging.getLogger(__name__)
 
@@ -69,12 +76,11 @@ class Keeper:
         self.started = time.time()
         self.told = 0
         self._topics: dict[int, Topic] = {}
-        self._waiting: queue.SimpleQueue[tuple[Sequence[Told], Future[Change]] | Callable[[], None] | None] = (
-            queue.SimpleQueue()
-        )
+        self._waiting: queue.SimpleQueue[Waiting | Callable[[], None] | None] = queue.SimpleQueue()
         self._later: list[Callable[[], None]] = []
         self._counting, self._in_line = threading.Lock(), 0
         self._closing = False
+        self._swept = time.monotonic()
         self._pool = self._new_pool()
         self._load()
         self._thread = threading.Thread(target=self._run, name="keeper", daemon=True)
@@ -85,14 +91,25 @@ class Keeper:
     def tell(self, told: Sequence[Told]) -> Future[Change]:
         """Have something written; the future is done when it is on the disk, and taken in."""
         done: Future[Change] = Future()
+
+        def settle(change: Change | None, error: Exception | None) -> None:
+            if error is not None:
+                done.set_exception(error)
+            elif change is not None:
+                done.set_result(change)
+
+        self.submit(told, settle)
+        return done
+
+    def submit(self, told: Sequence[Told], settle: Callable[[Change | None, Exception | None], object]) -> None:
+        """The same for whoever has a way of waiting of their own: ``settle`` is called by the thread that writes."""
         if self._closing:
             raise Busy("the service is being stopped; try again in a moment")
         with self._counting:
             if self._in_line + len(told) > WAITING:
                 raise Busy("more votes come than can be written; wait a second, and send them again")
             self._in_line += len(told)
-        self._waiting.put((told, done))
-        return done
+        self._waiting.put((told, settle))
 
     def topic(self, name: str | None = None) -> Topic:
         """A question; the only one needs no name."""
@@ -137,7 +154,9 @@ class Keeper:
         self._closing = True
         self._waiting.put(None)
         self._thread.join(timeout=60)
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for process in list((self._pool._processes or {}).values()):  # nobody waits for a fit that nobody will see
+            process.terminate()
+        self._pool.shutdown(wait=True, cancel_futures=True)
         self.store.close()
 
     # ------------------------------------------------------------------ the thread that writes
@@ -149,17 +168,18 @@ class Keeper:
             if batch:
                 last = time.monotonic()
                 self._write(batch)
+            elif not jobs and time.monotonic() > self._swept + SWEEP:
+                gc.collect()
+                self._swept = time.monotonic()
             for job in jobs:
                 job()
             if is_last:
                 return
             self._look()
 
-    def _gather(
-        self, soonest: float
-    ) -> tuple[list[tuple[Sequence[Told], Future[Change]]], list[Callable[[], None]], bool]:
+    def _gather(self, soonest: float) -> tuple[list[Waiting], list[Callable[[], None]], bool]:
         """All that waits at a moment, or comes before it, up to a batch; when nothing comes, nothing after a while."""
-        batch: list[tuple[Sequence[Told], Future[Change]]] = []
+        batch: list[Waiting] = []
         jobs: list[Callable[[], None]] = []
         size, wait = 0, TICK
         try:
@@ -177,7 +197,7 @@ class Keeper:
             pass
         return batch, jobs, False
 
-    def _write(self, batch: list[tuple[Sequence[Told], Future[Change]]]) -> None:
+    def _write(self, batch: list[Waiting]) -> None:
         try:
             change = self.store.tell([each for told, _ in batch for each in told])
         except Exception as error:
@@ -186,18 +206,18 @@ class Keeper:
                     self._write([one])
                 return
             _log.error("could not be written: %s", _first_line(error))
-            told, done = batch[0]
+            told, settle = batch[0]
             self._out_of_line(len(told))
-            done.set_exception(Unwritten(f"the database did not take it, nothing of it was kept: {_first_line(error)}"))
+            settle(None, Unwritten(f"the database did not take it, nothing of it was kept: {_first_line(error)}"))
             return
         self._take_in(change)
         place = 0
-        for told, done in batch:
+        for told, settle in batch:
             outcomes = change.outcomes[place : place + len(told)]
             place += len(told)
             self._out_of_line(len(told))
             self.told += len(told)
-            done.set_result(Change(outcomes))
+            settle(Change(outcomes), None)
 
     def _out_of_line(self, n: int) -> None:
         with self._counting:
@@ -243,7 +263,9 @@ class Keeper:
     def _begin(self, topic: Topic, done: threading.Event | None = None) -> None:
         topic.begin()
         try:
-            job = self._pool.submit(refit, self.store.url, topic.words.code, self.method)
+            job = self._pool.submit(
+                refit, self.store.url, topic.words.code, self.method, topic.looked(whole=done is not None)
+            )
         except (BrokenProcessPool, RuntimeError) as error:
             self._ended(topic, None, error, done)
             return

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import socket
+import sys
 
 import uvicorn
 
@@ -12,6 +14,10 @@ from wisecrowd.serve.keeper import Keeper
 
 #: Seconds for which a connection stays open between requests, and connections at most.
 OPEN_FOR, CONNECTIONS = 60, 2_000
+#: Seconds after which a thread lets another one have its turn: who writes should not wait for who listens.
+SWITCH = 0.0005
+#: New objects after which the young, the older and all of them are looked through for garbage.
+SELDOM = (10_000, 20, 100)
 
 
 def listen(host: str, port: int) -> tuple[socket.socket, str]:
@@ -43,4 +49,10 @@ def run(keeper: Keeper, token: str, listening: socket.socket, *, largest: int) -
         create_app(keeper, token, largest=largest), log_level="warning", access_log=False, timeout_keep_alive=OPEN_FOR,
         limit_concurrency=CONNECTIONS, proxy_headers=False, server_header=False,
     )  # fmt: skip
+    # All that is loaded by now stays. To look through it for garbage takes a tenth of a second, in which nobody is answered:
+    # that is left for moments when nothing comes (see `Keeper`), and else to very seldom.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*SELDOM)
+    sys.setswitchinterval(SWITCH)
     uvicorn.Server(config).run(sockets=[listening])
