@@ -262,6 +262,8 @@ def test_scores_are_held_against_how_often_judges_are_right() -> None:
     for bad, words in (({"score": 2.0}, "between 0 and 1"), ({"task": "?"}, "none of the scores")):
         with pytest.raises(InputError, match=words):
             panel.calibration(scores.assign(**bad))
+    nobody_chose = dict.fromkeys(made.truth.index, "another class")
+    assert (panel.calibration(scores, truth=nobody_chose)["accuracy"] == 0).all()
     with pytest.raises(InputError, match="need the columns"):
         panel.calibration(scores[["task", "worker"]])
 

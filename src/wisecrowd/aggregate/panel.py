@@ -301,7 +301,9 @@ class Panel(DawidSkene):
         belief = self.proba_
         if truth is not None:
             known = truth_series(truth)
-            certain = np.eye(len(self.classes_))[self.classes_.get_indexer(same_kind(pd.Index(known), self.classes_))]
+            place = self.classes_.get_indexer(same_kind(pd.Index(known), self.classes_))
+            # A class that nobody chose is no column: whatever was said then is wrong.
+            certain = np.equal.outer(place, np.arange(len(self.classes_))).astype(float)
             belief = pd.DataFrame(certain, index=known.index, columns=belief.columns)
         return judging.calibration(pd.DataFrame(scores), belief, n_bins)
 

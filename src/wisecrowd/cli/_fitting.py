@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli._console import show_facts, show_json, warn
+from wisecrowd.cli._members import CALIBRATION, CONFUSION, GROUPS, JUDGES
 from wisecrowd.cli._options import flag, place
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ KNOWN = (
     COMPLETED_PARQUET,
     JUDGED,
     SCORED,
+    JUDGES,
+    CONFUSION,
+    GROUPS,
+    CALIBRATION,
     MODEL,
 )
 

@@ -9,6 +9,7 @@ import typer
 
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
+from wisecrowd.cli import _members as who
 from wisecrowd.cli._console import watched
 from wisecrowd.cli._options import Quiet, flag, with_options
 from wisecrowd.cli._reading import Reading, Votes
@@ -28,6 +29,7 @@ def aggregate(
     ] = "dawid-skene",
     parameter: fitting.Parameter = None,
     features: feature_files.FeaturesFile = None,
+    members: who.MembersFile = None,
     output: fitting.Output = None,
     truth: fitting.Gold = None,
     score: Annotated[
@@ -76,6 +78,11 @@ def aggregate(
 
       wisecrowd aggregate votes.csv --features X.npz -m mnldp -o results
 
+    Some votes are of machines, or of people who share their errors; --members tells who, where no labelling tool did.
+    judges.csv, judge_confusion.csv, groups.csv and, where machines gave scores, calibration.csv tell what they are worth:
+
+      wisecrowd aggregate votes.csv -m panel --members members.csv -o results
+
     More votes than memory holds: make shards of them first. Labels are then written to labels.parquet as they come, and,
     unless the method is a mere vote, a run that was interrupted goes on when it is started again. With --engine ray, a
     cluster does the work:
@@ -92,6 +99,7 @@ def aggregate(
 
     fitting.needs_folder(output, proba=proba, save=save, spreadsheet=spreadsheet)
     unfitted: Aggregator = fitting.chosen("aggregate", method, parameter or [], jobs, _engine(engine, address))
+    who.refuse(unfitted, members)
     if are_shards(votes):
         _aggregate_shards(
             votes, unfitted, truth, score, reading, output=output, proba=proba, save=save, spreadsheet=spreadsheet,
@@ -99,7 +107,7 @@ def aggregate(
         )  # fmt: skip
         return
     source = feature_files.source_of(unfitted, features, votes)
-    inputs = [path for path in (votes, source, truth, score) if path is not None]
+    inputs = [path for path in (votes, source, members, truth, score) if path is not None]
     if output is not None:
         check_folder(output, [fitting.LABELS, fitting.WORKERS, *([fitting.POSTERIOR] if proba else []), RECORD], inputs)
     with reading.hushed(quiet=quiet):
@@ -108,27 +116,33 @@ def aggregate(
         known = None if score is None else read_truth(score, reading, crowd)
         given = None if source is None else feature_files.read(source, reading)
     _check_kind(unfitted, crowd, proba=proba)
+    found = who.known(votes, reading, crowd, members) if who.takes(unfitted) else who.Members()
+    if who.takes(unfitted):
+        who.tell(unfitted, found)
     fitting.warn_of_look_alikes(crowd, votes)
     X, crowd = feature_files.beside(given, crowd)
     with watched(quiet=quiet):
         fitted = unfitted.fit(crowd, X, truth=gold)
-    summary = fitting.summary_of(fitted, crowd, gold, known, score)
+    summary = fitting.summary_of(fitted, crowd, gold, known, score) | who.figures(fitted)
     if given is not None:
         summary["features"] = {"shape": list(given.rows.shape[1:]), "tasks": len(given.tasks)}
     command = {
         "votes": str(votes),
         **reading.recorded(votes),
         "features": fitting.text(source),
+        "members": fitting.text(members),
         "truth": fitting.text(truth),
         "score": fitting.text(score),
     }
     run = record(fitted, crowd, source=str(votes), command=command, summary=summary)
     tables = {} if output is None else fitting.tables_of(fitted, proba=proba)
+    if output is not None:
+        tables |= who.tables_of(fitted, found, gold if known is None else known)
     kept = fitting.keep(output, tables, run, Guard(on=spreadsheet), model=fitted if save else None, inputs=inputs)
     begin = [("Read", str(votes)), ("Votes", size(crowd))]
     if given is not None:
         begin = [("Read", f"{votes} and {source}"), begin[1], ("Features", feature_files.size(given, crowd))]
-    told = [*begin, ("Method", fitting.how(fitted)), *lines(summary), ("Wrote", kept)]
+    told = [*begin, ("Method", fitting.how(fitted)), *lines(summary), *who.lines(summary, fitted), ("Wrote", kept)]
     fitting.tell(run, told, as_json=as_json, quiet=quiet)
 
 

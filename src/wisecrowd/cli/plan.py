@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import _fitting as fitting
+from wisecrowd.cli import _members as who
 from wisecrowd.cli._console import shortened, show, table, watched
 from wisecrowd.cli._options import Quiet, with_options
 from wisecrowd.cli._reading import Reading, Votes
@@ -34,6 +35,15 @@ def plan(
         ),
     ],
     price: Annotated[float, typer.Option(metavar="MONEY", help="What a vote costs.")] = 1.0,
+    costs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHO=MONEY,…",
+            show_default=False,
+            help="What a vote costs by kind or worker, such as person=0.20,machine=0.01; others cost --price.",
+        ),
+    ] = None,
+    members: who.MembersFile = None,
     target: Annotated[
         float, typer.Option(metavar="P", help="How probable a label must be for its task to need no more votes.")
     ] = 0.95,
@@ -59,6 +69,12 @@ def plan(
       wisecrowd plan votes.csv --budget 500
       wisecrowd plan votes.csv --budget 25 --price 0.05 --per-worker 20 -o next
 
+    Where machines vote, too, the question is taken that tells most for its price: of one more person or one more machine, which is
+    expected to tell little that others of its group have not told. An export of a labelling tool tells who is a machine, or
+    --members does:
+
+      wisecrowd plan votes.csv --budget 25 --costs person=0.20,machine=0.01 --members members.csv
+
     Buy in rounds: ask, add the answers to the votes, and plan again.
 
     Writes asks.csv (task, worker, what the answer is worth), curve.csv (money and expected accuracy), finished.csv (tasks that may
@@ -71,30 +87,49 @@ def plan(
     from wisecrowd.run import surroundings
 
     fitting.needs_folder(output, spreadsheet=spreadsheet)
+    inputs = [path for path in (votes, members) if path is not None]
     if output is not None:
-        check_folder(output, [ASKS, CURVE, FINISHED, RECORD], [votes])
+        check_folder(output, [ASKS, CURVE, FINISHED, RECORD], inputs)
     with reading.hushed(quiet=quiet):
         crowd = reading.read(votes)
     fitting.warn_of_look_alikes(crowd, votes)
+    known = who.known(votes, reading, crowd, members)
+    if members is None and not known.has_machines:
+        known = who.Members()  # channels and vendors alone are no reason to plan in another way
+    prices = who.costs_of(costs, crowd, known)
     with watched(quiet=quiet):
         found = planned(
-            crowd, budget, target=target, per_task=per_task, per_worker=per_worker, cost=price, random_state=seed
-        )
+            crowd, budget, model=who.panel_for(crowd, known), target=target, per_task=per_task, per_worker=per_worker,
+            cost=price, costs=prices, random_state=seed,
+        )  # fmt: skip
+    by_kind = _by_kind(found, known)
     run: dict[str, Any] = {
         "sentence": found.sentence,
         "asks": len(found.asks),
         "finished": len(found.finished),
         "left_out": [str(name) for name in found.left_out],
         "curve": _few(found.curve).to_dict("records"),
-        "budget": budget, "price": price, "target": target, "per_task": per_task, "per_worker": per_worker,
+        **({} if by_kind is None else {"asks_by_kind": by_kind}),
+        "budget": budget, "price": price, "costs": prices, "members": fitting.text(members),
+        "target": target, "per_task": per_task, "per_worker": per_worker,
         "votes": str(votes), **reading.recorded(votes), "random_state": seed, **surroundings(crowd),
     }  # fmt: skip
     tables = {ASKS: rounded(found.asks), CURVE: rounded(found.curve), FINISHED: rounded(found.finished)}
-    kept = fitting.keep(output, tables, run, Guard(on=spreadsheet), inputs=[votes], what="questions")
+    kept = fitting.keep(output, tables, run, Guard(on=spreadsheet), inputs=inputs, what="questions")
     begin = [("Read", str(votes)), ("Votes", size(crowd)), ("Wrote", kept)]
     fitting.tell(run, begin, as_json=as_json, quiet=quiet)
     if not (as_json or quiet):
-        _show(found, has_price=price != 1)
+        _show(found, has_price=price != 1 or prices is not None)
+        if by_kind and len(found.asks):
+            show(f"Of the questions, {by_kind['person']:,} go to people and {by_kind['machine']:,} to machines.")
+
+
+def _by_kind(found: Plan, known: who.Members) -> dict[str, int] | None:
+    """How many questions go to people and to machines; None where nobody knows who is which."""
+    if known.kinds is None:
+        return None
+    kinds = found.asks["worker"].astype(str).map(known.kinds)
+    return {kind: int((kinds == kind).sum()) for kind in ("person", "machine")}
 
 
 def _few(curve: pd.DataFrame) -> pd.DataFrame:
@@ -107,11 +142,13 @@ def _few(curve: pd.DataFrame) -> pd.DataFrame:
 def _show(found: Plan, *, has_price: bool) -> None:
     if len(found.asks):
         show()
+        has_costs = "cost" in found.asks
         rows = [
-            [shortened(ask.task), shortened(ask.worker), f"{ask.confidence:.2f}", f"{ask.expected_confidence:.2f}"]
+            [shortened(ask.task), shortened(ask.worker), *([f"{ask.cost:,.6g}"] if has_costs else []),
+             f"{ask.confidence:.2f}", f"{ask.expected_confidence:.2f}"]
             for ask in found.asks.head(SHOWN).itertuples()
-        ]
-        show(table(["ask about", "whom", "confidence", "expected then"], rows, left=2))
+        ]  # fmt: skip
+        show(table(["ask about", "whom", *["for"] * has_costs, "confidence", "expected then"], rows, left=2))
         if len(found.asks) > SHOWN:
             show(f"and {len(found.asks) - SHOWN:,} more")
         show()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -115,6 +116,17 @@ def identity(value: object, what: str, where: str = "") -> str:
         return str(int(value))
     at = f" ({where})" if where else ""
     raise InputError(f"the {what} needs an id, a text or a whole number; got {some([value])}{at}")
+
+
+def family(model: str) -> str:
+    """The model behind a name that says more, such as the prompt: what stands before the first of ``: / @ # |``.
+
+    Whoever takes models for one family that are not does little harm (see `wisecrowd.Panel`).
+
+    >>> family("gpt-4o:prompt-2"), family("llama/3-8b"), family("bert-1")
+    ('gpt-4o', 'llama', 'bert-1')
+    """
+    return re.split("[:/@#|]", model, maxsplit=1)[0].strip() or model
 
 
 def options_of(said: Iterable[Any]) -> tuple[str, ...]:

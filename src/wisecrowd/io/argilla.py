@@ -13,7 +13,7 @@ from typing import Any
 from wisecrowd.errors import InputError
 from wisecrowd.io._answers import tool_format
 from wisecrowd.io._exports import entries, first_object, objects, part
-from wisecrowd.io._gathering import Asked, Gathering, identity
+from wisecrowd.io._gathering import Asked, Gathering, family, identity
 from wisecrowd.io.hugging_face import class_names, is_parquet, known_schema, rows_of
 
 RESPONSES, SUGGESTION = ".responses", ".suggestion"
@@ -126,7 +126,7 @@ def _suggestion(gathered: Gathering, name: str, task: str, agent: object, value:
     if asked is None or value is None:
         return
     model = str(agent or "suggestions")
-    gathered.groups.setdefault(model, model)
+    gathered.groups.setdefault(model, family(model))
     # Of several options each has a score; the answer is as sure as its least sure part.
     lowest = min(score, default=None) if isinstance(score, list) else score
     asked.suggested(task, model, value if isinstance(value, list) else [value], lowest)

@@ -15,7 +15,7 @@ from typing import Any
 from wisecrowd.errors import InputError
 from wisecrowd.io._answers import tool_format
 from wisecrowd.io._exports import entries, first_object, objects, part
-from wisecrowd.io._gathering import OWN_TASK, Gathering, identity, spelled
+from wisecrowd.io._gathering import OWN_TASK, Gathering, family, identity, spelled
 
 #: Types of results that answer a question about the whole task -> the key of the answer in their value.
 ANSWERS = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected"}
@@ -91,7 +91,7 @@ def _task(task: dict[str, Any], number: int, gathered: Gathering) -> None:
             )
     for prediction in _predictions(task, where, gathered):
         model = str(prediction.get("model_version") or "predictions")
-        gathered.groups.setdefault(model, model)
+        gathered.groups.setdefault(model, family(model))
         for question, said in answers_of(entries(prediction, "result", where), gathered).items():
             gathered.question(question).suggested(name, model, said, prediction.get("score"))
 
