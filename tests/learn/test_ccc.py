@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -20,9 +21,12 @@ from wisecrowd.simulate import Simulation
 QUICK = {"epochs": 12, "hidden": 16, "n_groups": 3}
 
 
-def test_without_a_correction_each_network_is_crowd_layer_to_the_bit(made: Simulation, X: pd.DataFrame) -> None:
-    ccc = CCC(gamma=0.0, **QUICK).fit(X, made.crowd)
-    plain = CrowdLayer(epochs=12, hidden=16).fit(X, made.crowd)
+@pytest.mark.parametrize("steps", ["own", "network"])
+def test_without_a_correction_each_network_is_crowd_layer_to_the_bit(
+    made: Simulation, X: pd.DataFrame, steps: Literal["own", "network"]
+) -> None:
+    ccc = CCC(gamma=0.0, worker_steps=steps, worker_l2=float(steps == "network"), **QUICK).fit(X, made.crowd)
+    plain = CrowdLayer(epochs=12, hidden=16, worker_steps=steps, worker_l2=float(steps == "network")).fit(X, made.crowd)
     rows = X.to_numpy()
     assert np.array_equal(ccc._proba_by(ccc.network_, rows), plain.predict_proba(rows))
     assert np.array_equal(ccc.layer_["T"], plain.layer_["T"])
@@ -33,6 +37,22 @@ def test_warm_up_is_crowd_layer_too_and_what_follows_is_not(made: Simulation, X:
     plain = CrowdLayer(epochs=12, hidden=16).fit(X, made.crowd).layer_["T"]
     assert np.array_equal(CCC(warmup=12, **QUICK).fit(X, made.crowd).layer_["T"], plain)
     assert not np.array_equal(CCC(warmup=11, **QUICK).fit(X, made.crowd).layer_["T"], plain)
+
+
+@pytest.mark.parametrize("kind", [CCC, CrowdLayer])
+def test_matrices_that_take_the_networks_steps_may_decay_as_its_weights_do(
+    made: Simulation, X: pd.DataFrame, kind: type[CrowdLayer]
+) -> None:
+    """One step from the identity: the decay is all that differs, and it reaches every worker."""
+    settings = {"epochs": 1, "hidden": 16, "batch_size": len(X), "optimiser": "sgd", "learning_rate": 0.5}
+    free, drawn = (
+        kind(worker_l2=l2, worker_steps="network", precision="double", **settings).fit(X, made.crowd).layer_["T"]
+        for l2 in (0.0, 20.0)
+    )
+    n_workers, n_classes, _ = free.shape
+    shrunk = np.broadcast_to(0.5 * 20 / len(X) * np.eye(n_classes), (n_workers, n_classes, n_classes))
+    np.testing.assert_allclose(free - drawn, shrunk, atol=1e-9)
+    assert not np.array_equal(free, np.broadcast_to(np.eye(n_classes), free.shape))
 
 
 @pytest.mark.parametrize("meta", ["head", "full"])
@@ -132,6 +152,9 @@ def test_selected_weights_are_those_of_the_best_epoch_by_held_out_votes(made: Si
         ({"warmup": -1}, "warmup"),
         ({"meta": "half"}, "meta"),
         ({"variant": "scale"}, "variant"),
+        ({"worker_steps": "none"}, "worker_steps"),
+        ({"worker_l2": 1.0}, "worker_steps='network'"),
+        ({"worker_l2": -1.0, "worker_steps": "network"}, "worker_l2 must not be negative"),
     ],
 )
 def test_settings_are_checked(made: Simulation, X: pd.DataFrame, settings: dict[str, object], message: str) -> None:

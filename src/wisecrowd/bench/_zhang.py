@@ -68,6 +68,9 @@ _IMAGES = {"epochs": 40, "batch_size": 128, "learning_rate": 1e-3, "classifier":
 _DECAYED = _IMAGES | {
     "epochs": 60, "optimiser": "sgd", "learning_rate": 0.1, "schedule": "step", "l2": 2.7, "worker_learning_rate": 2e-4,
 }  # fmt: skip
+#: Worker matrices take these steps too, as the paper's do; and in the authors' program they also decay as weights do.
+_SAME_STEPS = _DECAYED | {"worker_learning_rate": None, "worker_steps": "network"}
+_PROGRAM = _SAME_STEPS | {"worker_l2": 2.7}
 
 
 def masked_layer(shape: tuple[int, ...], n_classes: int) -> Any:
@@ -86,6 +89,8 @@ def masked_layer(shape: tuple[int, ...], n_classes: int) -> Any:
 TRAINING: dict[str, dict[str, Any]] = {
     "fashion": _IMAGES,
     "fashion decayed": _DECAYED,
+    "fashion same steps": _SAME_STEPS,
+    "fashion program": _PROGRAM,
     "cifar10n": _IMAGES,
     "labelme": {"epochs": 200, "batch_size": 128},
     "labelme masked": {"epochs": 200, "batch_size": 128, "classifier": masked_layer},

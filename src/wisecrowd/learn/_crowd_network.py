@@ -95,14 +95,17 @@ class CrowdNetwork:
             self.own.register_parameter(name, nn.Parameter(part.clone()))
         return self
 
-    def groups(self, learning_rate: float | None, decay: float) -> list[Group]:
-        """For a `Trainer`: weights that decay, what does not, and tables of which only touched rows are updated."""
+    def groups(self, learning_rate: float | None, decay: float, own_decay: float = 0.0) -> list[Group]:
+        """For a `Trainer`: weights that decay, what does not, and tables of which only touched rows are updated.
+
+        ``learning_rate`` and ``own_decay`` are of the method's own parameters; tables with touched rows never decay.
+        """
         network = need_torch().nn.ModuleList([self.trunk, self.head])
         found = weights_and_biases(network, weight_decay=decay)
         tables = [getattr(self.own, name) for name in self.sparse]
         rest = [each for each in self.own.parameters() if all(each is not table for table in tables)]
         if rest:
-            found.append(Group(parameters=rest, learning_rate=learning_rate, weight_decay=0.0))
+            found.append(Group(parameters=rest, learning_rate=learning_rate, weight_decay=own_decay))
         if tables:
             found.append(Group(parameters=tables, optimiser="lazyadam", learning_rate=learning_rate, weight_decay=0.0))
         return found

@@ -32,7 +32,7 @@ from wisecrowd.learn._ranks import OTHER_DATA, my_team
 from wisecrowd.learn._resume import own_place
 from wisecrowd.learn._watching import watcher
 from wisecrowd.learn.networks import described
-from wisecrowd.learn.training import OptimiserName, ScheduleName, Trainer, Training
+from wisecrowd.learn.training import Group, OptimiserName, ScheduleName, Trainer, Training
 from wisecrowd.posteriors import clamped
 
 if TYPE_CHECKING:
@@ -238,9 +238,13 @@ class DeepLearner(PoolingLearner):
     def _new_trainer(
         self, network: CrowdNetwork, n_rows: int, seed: int, place: Path | None = None, patience: int = 0
     ) -> Trainer:
-        groups = network.groups(self.worker_learning_rate, self.l2 / n_rows)
         settings = self._settings(seed, is_small=network.is_small, patience=patience)
+        groups = self._groups(network, n_rows)
         return Trainer(network.module, settings, groups=groups, checkpoint=place, what=type(self).__name__)
+
+    def _groups(self, network: CrowdNetwork, n_rows: int) -> list[Group]:
+        """Parameters by how they learn."""
+        return network.groups(self.worker_learning_rate, self.l2 / n_rows)
 
     def _settings(self, seed: int, *, is_small: bool, patience: int = 0) -> Training:
         return Training(

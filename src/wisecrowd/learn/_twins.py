@@ -62,7 +62,7 @@ class TwinLearner(DeepLearner):
         both = need_torch().nn.ModuleList([each.module for each in twins])
         for name, start in kept.items():
             both.register_buffer(name, start)
-        groups = [group for each in twins for group in each.groups(self.worker_learning_rate, self.l2 / len(lesson))]
+        groups = [group for each in twins for group in self._groups(each, len(lesson))]
         settings = self._settings(self.random_state, is_small=self.network_.is_small)
         trainer = Trainer(both, settings, groups=groups, checkpoint=place, what=type(self).__name__)
         validate = self._validate(lesson)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from wisecrowd._torch import need_torch
 from wisecrowd.crowd import Crowd
-from wisecrowd.errors import one_of
+from wisecrowd.errors import UsageError, one_of
 from wisecrowd.learn._ballots import PerWorker, Seen
-from wisecrowd.learn._crowd_network import Sizes
+from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
 from wisecrowd.learn._deep import DeepLearner
+from wisecrowd.learn.training import Group
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,6 +33,9 @@ class CrowdLayer(DeepLearner):
     nobody voted, so that its steps shrink with the number of workers; here the mean is over votes, and only matrices of
     workers who voted are touched. crowd-kit's version gives the layer logits instead of probabilities; this does not.
 
+    Layers have an Adam of their own, in which those of workers without a vote in the batch rest. With
+    ``worker_steps="network"`` all take the network's steps, and ``worker_l2`` draws them toward zero as ``l2`` does weights.
+
     >>> from wisecrowd import CrowdLayer, simulate_crowd
     >>> import numpy as np, pandas as pd
     >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
@@ -48,17 +52,31 @@ class CrowdLayer(DeepLearner):
     variant: Literal["matrix", "scale", "affine"] = field(
         default="matrix", metadata={"help": "'matrix' (MW), 'scale' (VW) or 'affine' (VW+B)"}
     )
+    worker_steps: Literal["own", "network"] = field(
+        default="own", metadata={"help": "of layers: 'own', Adam for those who voted; or 'network', as it learns"}
+    )
+    worker_l2: float = field(default=0.0, metadata={"help": "ridge on layers, as l2; for worker_steps='network'"})
 
     def _check(self, crowd: Crowd) -> None:
         super()._check(crowd)
         one_of("variant", self.variant, ("matrix", "scale", "affine"))
+        one_of("worker_steps", self.worker_steps, ("own", "network"))
+        if not self.worker_l2 >= 0 or (self.worker_l2 and self.worker_steps == "own"):
+            raise UsageError(
+                "worker_l2 must not be negative, and needs worker_steps='network', since layers of who did not vote rest "
+                f"otherwise; got {self.worker_l2} and {self.worker_steps!r}"
+            )
 
     def _own(self, sizes: Sizes) -> dict[str, Any]:
         torch, (n_workers, n_classes, _) = need_torch(), sizes
+        sparse = self.worker_steps == "own"
         if self.variant == "matrix":
-            return {"T": PerWorker(torch.eye(n_classes).repeat(n_workers, 1, 1))}
-        scale = {"w": PerWorker(torch.ones(n_workers, n_classes))}
-        return scale if self.variant == "scale" else scale | {"b": PerWorker(torch.zeros(n_workers, n_classes))}
+            return {"T": PerWorker(torch.eye(n_classes).repeat(n_workers, 1, 1), sparse)}
+        scale = {"w": PerWorker(torch.ones(n_workers, n_classes), sparse)}
+        return scale if self.variant == "scale" else scale | {"b": PerWorker(torch.zeros(n_workers, n_classes), sparse)}
+
+    def _groups(self, network: CrowdNetwork, n_rows: int) -> list[Group]:
+        return network.groups(self.worker_learning_rate, self.l2 / n_rows, self.worker_l2 / n_rows)
 
     def _said(self, seen: Seen) -> Tensor:
         torch, p = need_torch(), seen.p[seen.row]
