@@ -32,7 +32,7 @@ from tables import Ledger, markdown
 PROTOCOL = [
     "*Load*: a program of its own sends votes at a steady rate over 64 connections, one in a request, whether or not those before",
     "were answered, and asks ten questions a second beside; a latency counts from the moment at which the vote was due, and an",
-    "answer means that the vote is on the disk (SQLite, a write-ahead log, synchronous) and taken in. Client, service and the",
+    "answer means that the vote is on the disk (SQLite, a write-ahead log, synchronous). Client, service and the",
     "process that fits share the machine. Afterwards the votes in the database are counted. *Kills*: the service is sent SIGKILL",
     "at a random moment of such a load, and started again; votes not acknowledged are sent again. Every vote that was must",
     "be there, none twice, and the answers of a last fit must be those of a fit to the same votes in memory. *Fuzz*: requests by",

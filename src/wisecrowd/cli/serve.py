@@ -50,20 +50,22 @@ def serve(
 ) -> None:
     """Take votes while they are cast, and answer at any moment.
 
-      export WISECROWD_TOKEN=$(python -c "import secrets; print(secrets.token_hex())")
+      export WISECROWD_TOKEN=$(openssl rand -hex 24)
       wisecrowd serve votes.db
 
     A vote is sent, and answers are asked for, with that token:
 
-      curl -H "Authorization: Bearer $WISECROWD_TOKEN" -H "Content-Type: application/json" -d '{"task": "t1", "worker": "ann", "label": "good"}' http://127.0.0.1:8765/votes
-      curl -H "Authorization: Bearer $WISECROWD_TOKEN" http://127.0.0.1:8765/consensus
+      URL=http://127.0.0.1:8765
+      AUTH="Authorization: Bearer $WISECROWD_TOKEN"
+      VOTE='{"task": "t1", "worker": "ann", "label": "good"}'
+      curl -H "$AUTH" -d "$VOTE" $URL/votes
+      curl -H "$AUTH" $URL/consensus
 
-    Label Studio sends annotations by itself: add a webhook to /webhooks/label-studio with the header
-    Authorization: Bearer ….
+    Label Studio sends annotations by itself: add a webhook to /webhooks/label-studio with that header.
 
     What was acknowledged is on the disk and survives a kill. The same vote sent twice counts once. Answers follow every vote at
     once, and a fit to all votes is made again and again. Open the link that is printed to see how it stands.
-    """  # noqa: E501
+    """
     from wisecrowd.errors import UsageError
 
     if not 0 < target <= 1:

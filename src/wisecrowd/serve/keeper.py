@@ -89,7 +89,7 @@ class Keeper:
     # ------------------------------------------------------------------ from any thread
 
     def tell(self, told: Sequence[Told]) -> Future[Change]:
-        """Have something written; the future is done when it is on the disk, and taken in."""
+        """Have something written; the future is done when it is on the disk, and whoever asks from then on knows it."""
         done: Future[Change] = Future()
 
         def settle(change: Change | None, error: Exception | None) -> None:
@@ -112,7 +112,11 @@ class Keeper:
         self._waiting.put((told, settle))
 
     def topic(self, name: str | None = None) -> Topic:
-        """A question; the only one needs no name."""
+        """A question; the only one needs no name. What was acknowledged is known by then."""
+        with self.lock:
+            return self._topic(name)
+
+    def _topic(self, name: str | None) -> Topic:
         known = self.store.words
         if name is None:
             if len(known) == 1:
@@ -126,7 +130,8 @@ class Keeper:
 
     def topics(self) -> list[Topic]:
         """All questions, in the order in which they came."""
-        return list(self._topics.values())
+        with self.lock:
+            return list(self._topics.values())
 
     def refit(self, topic: Topic, timeout: float = 300.0) -> bool:
         """Wait for a fit that knows all that was told before; whether it came in time."""
@@ -198,26 +203,36 @@ class Keeper:
         return batch, jobs, False
 
     def _write(self, batch: list[Waiting]) -> None:
-        try:
-            change = self.store.tell([each for told, _ in batch for each in told])
-        except Exception as error:
-            if len(batch) > 1:  # somebody's trouble is not everybody's
-                for one in batch:
-                    self._write([one])
+        # Who was acknowledged need not wait until it is taken in; whoever asks from then on does, at the lock.
+        with self.lock:
+            try:
+                change = self.store.tell([each for told, _ in batch for each in told])
+            except Exception as error:
+                self._refuse(batch, error)
                 return
-            _log.error("could not be written: %s", _first_line(error))
-            told, settle = batch[0]
-            self._out_of_line(len(told))
-            settle(None, Unwritten(f"the database did not take it, nothing of it was kept: {_first_line(error)}"))
+            place = 0
+            for told, settle in batch:
+                outcomes = change.outcomes[place : place + len(told)]
+                place += len(told)
+                self._out_of_line(len(told))
+                self.told += len(told)
+                settle(Change(outcomes), None)
+            try:
+                self._take_in(change)
+            except Exception:  # what is on the disk is safe, and the next fit knows it
+                _log.exception("votes could not be taken in one by one; a fit to all of them follows")
+                for topic in self._topics.values():
+                    topic.stale = True
+
+    def _refuse(self, batch: list[Waiting], error: Exception) -> None:
+        if len(batch) > 1:  # somebody's trouble is not everybody's
+            for one in batch:
+                self._write([one])
             return
-        self._take_in(change)
-        place = 0
-        for told, settle in batch:
-            outcomes = change.outcomes[place : place + len(told)]
-            place += len(told)
-            self._out_of_line(len(told))
-            self.told += len(told)
-            settle(Change(outcomes), None)
+        _log.error("could not be written: %s", _first_line(error))
+        told, settle = batch[0]
+        self._out_of_line(len(told))
+        settle(None, Unwritten(f"the database did not take it, nothing of it was kept: {_first_line(error)}"))
 
     def _out_of_line(self, n: int) -> None:
         with self._counting:
