@@ -258,8 +258,8 @@ class Live:
         after = Cast.of(votes.values())
         said = self._said(after.worker * self.n_classes + after.label)
         posterior = self._clamped(tasks, after.posterior(self._prior(), said))
-        self._count(tasks, before, self._posterior.rows[tasks], -1.0)
-        self._count(tasks, after, posterior, 1.0)
+        self._count(before, self._posterior.rows[tasks], -1.0)
+        self._count(after, posterior, 1.0)
         self._posterior.rows[tasks] = posterior
         self._belief.rows[tasks] = self._tempered(tasks, after, posterior)
         self._counts.rows[tasks, 0] = after.count
@@ -282,7 +282,7 @@ class Live:
                 posterior[place] = np.eye(self.n_classes)[self._gold[task]]
         return posterior
 
-    def _count(self, tasks: Codes, cast: Cast, posterior: Numbers, sign: float) -> None:
+    def _count(self, cast: Cast, posterior: Numbers, sign: float) -> None:
         """Add what the posterior of some tasks says of their workers, or take it away."""
         rows = self._rows(cast.worker, cast.label)
         share = sign * posterior[cast.place]

@@ -34,11 +34,9 @@ class Look:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Refit:
-    """What a fit found, and up to which entry it knows."""
+    """What a fit to all votes of a question found."""
 
     known: Known
-    #: The number of the last entry that it saw.
-    last: int
     seconds: float
     n_votes: int
     n_iter: int
@@ -67,7 +65,7 @@ def crowd_of(standing: Standing, n_tasks: int, n_workers: int, n_classes: int, *
 
     >>> from wisecrowd.serve._tables import Standing
     >>> each = np.zeros(1, dtype=np.int32)
-    >>> crowd_of(Standing(each, each, each, np.full(1, np.nan), {}, 1), 2, 1, 2)
+    >>> crowd_of(Standing(each, each, each, np.full(1, np.nan), {}), 2, 1, 2)
     Crowd(1 labels: 2 tasks x 1 workers, 2 classes, 0.5 labels/task)
     """
     return Crowd(
@@ -98,7 +96,7 @@ def refit(url: str, question: int, method: Any, look: Look | None = None) -> Ref
         fitted = method.fit(crowd, truth=standing.gold or None)
         doubt, belief, look = _looked_into(crowd, fitted, standing.gold, look)
     return Refit(
-        known=Known.of(fitted, crowd, doubt, belief), last=standing.last, n_votes=crowd.n_labels,
+        known=Known.of(fitted, crowd, doubt, belief), n_votes=crowd.n_labels,
         n_iter=int(fitted.n_iter_), converged=bool(fitted.converged_), look=look,
         seconds=time.perf_counter() - begun,
     )  # fmt: skip

@@ -114,7 +114,6 @@ class Standing:
     label: NDArray[np.int32]
     time: NDArray[np.float64]
     gold: dict[int, int]
-    last: int
 
 
 def connect(url: str) -> Engine:
@@ -181,4 +180,4 @@ def read_standing(engine: Engine, question: int) -> Standing:
     task, worker, label = (np.array([row[column] for row in votes], dtype=np.int32) for column in range(3))
     time = np.array([np.nan if row[3] is None else row[3] for row in votes], dtype=np.float64)
     gold = {row[0]: row[2] for row in rows if row[1] is None}
-    return Standing(task, worker, label, time, gold, int(rows[-1][4]) if rows else 0)
+    return Standing(task, worker, label, time, gold)

@@ -276,11 +276,10 @@ class Keeper:
                 self._begin(topic)
 
     def _begin(self, topic: Topic, done: threading.Event | None = None) -> None:
+        look = topic.looked(whole=done is not None)  # before it begins, and forgets how many votes are new
         topic.begin()
         try:
-            job = self._pool.submit(
-                refit, self.store.url, topic.words.code, self.method, topic.looked(whole=done is not None)
-            )
+            job = self._pool.submit(refit, self.store.url, topic.words.code, self.method, look)
         except (BrokenProcessPool, RuntimeError) as error:
             self._ended(topic, None, error, done)
             return
