@@ -34,7 +34,7 @@ def standing(live: Live, new: Any) -> dict[int, dict[int, int]]:
     return found
 
 
-@pytest.mark.parametrize("name", ["dawid-skene", "one-coin"])
+@pytest.mark.parametrize("name", ["dawid-skene", "ibcc", "lfc", "one-coin"])
 def test_it_equals_partial_fits(votes: Any, name: str) -> None:
     first = crowd_of(votes[:200])
     method = wc.find(name)().partial_fit(first)
@@ -139,7 +139,7 @@ def test_belief_is_that_of_a_plan(votes: Any) -> None:
 
 
 def test_methods_that_tie_workers_are_refused() -> None:
-    with pytest.raises(UsageError, match="use dawid-skene or one-coin"):
+    with pytest.raises(UsageError, match="use dawid-skene, ibcc or one-coin"):
         Live(wc.find("ds-worker-clusters")())
     with pytest.raises(UsageError, match="prior cannot be given"):
         Live(wc.DawidSkene(prior=[0.5, 0.5]))

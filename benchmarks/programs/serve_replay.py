@@ -1,70 +1,73 @@
-"""Replay a public crowd vote by vote: ``serve_replay.py DATASET METHOD STEPS``. Prints figures as JSON.
+"""Replay a public crowd vote by vote: ``serve_replay.py DATASET METHOD UNTIL``. Prints figures as JSON.
 
-Needs WISECROWD_DATA. After every step, labels as the service has them are compared with those of a fit to all votes so far.
+Needs WISECROWD_DATA. The first half of the votes, in random order, is there from the start; the others come one by one, up to
+the share UNTIL of all, and fits are made at the pace that the service would choose. Labels as the service has them are compared
+with those of each fit just before it is taken over, when they have had most time to drift; then they must be the same.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 
 import numpy as np
 
 import wisecrowd as wc
 from wisecrowd.errors import unwarned
 from wisecrowd.live import Known, Live
-from wisecrowd.serve._topics import LEAST, SHARE
+from wisecrowd.serve._pace import Pace
+from wisecrowd.serve._topics import REST
 
 
-def main(name: str, method: str, steps: int) -> None:
-    crowd = wc.load_dataset(name).crowd
+def main(name: str, method: str, until: float) -> None:
+    with unwarned():
+        made = wc.load_dataset(name)
+    crowd = made.crowd
     order = np.random.default_rng(0).permutation(crowd.n_labels)
     task, worker, label = (codes[order] for codes in (crowd.task, crowd.worker, crowd.label))
     kind = wc.find(method)
-    live = Live(kind(), n_classes=crowd.n_classes)
-    live.expect(crowd.n_tasks)
-    fitted = n = n_fits = 0
-    agreed, kept = [], []
-    before = None
-    for end in np.linspace(0, crowd.n_labels, steps + 1).astype(int)[1:]:
-        votes: dict[int, dict[int, int]] = {}
-        for one, who, what in zip(task[n:end].tolist(), worker[n:end].tolist(), label[n:end].tolist(), strict=True):
-            votes.setdefault(one, dict(live.votes_on(one)))[who] = what
-        live.change(votes)
-        n = int(end)
-        so_far = wc.Crowd(
-            task[:n],
-            worker[:n],
-            label[:n],
-            tasks=crowd.tasks,
-            workers=crowd.workers,
-            classes=crowd.classes,
-            duplicates="last",
-        )
-        voted = so_far.labels_per_task > 0
+
+    def votes(n: int) -> wc.Crowd:
+        vocabularies = {"tasks": crowd.tasks, "workers": crowd.workers, "classes": crowd.classes}
+        return wc.Crowd(task[:n], worker[:n], label[:n], duplicates="last", **vocabularies)
+
+    def fit(so_far: wc.Crowd) -> wc.Aggregator:
         with unwarned():
-            batch = kind().fit(so_far)
-        now = batch.posterior_.argmax(axis=1)
-        agreed.append(float((live.posterior.argmax(axis=1) == now)[voted].mean()))
-        if before is not None:
-            kept.append(float((before[0] == now)[before[1]].mean()))
-        before = now, voted
-        if n - fitted >= max(LEAST, SHARE * fitted):
-            live.hold(Known.of(batch, so_far))
-            fitted, n_fits = n, n_fits + 1
-            same = float(np.abs(live.posterior - batch.posterior_).max())
-            assert same == 0, same
-    half = len(agreed) // 2
-    truth = wc.load_dataset(name).truth
+            return kind().fit(so_far)
+
+    first, last = crowd.n_labels // 2, int(until * crowd.n_labels)
+    live, pace, known = Live(kind(), n_classes=crowd.n_classes), Pace(), first
+    live.hold(Known.of(fit(votes(first)), votes(first)))
+    rows = []
+    for n in range(first, last):
+        standing = {int(task[n]): {**live.votes_on(int(task[n])), int(worker[n]): int(label[n])}}
+        live.change(standing)
+        if n + 1 - known < pace.votes and n + 1 < last:
+            continue
+        begun = time.perf_counter()
+        so_far = votes(n + 1)
+        batch = fit(so_far)
+        seconds = time.perf_counter() - begun
+        other = live.posterior.argmax(axis=1) != batch.posterior_.argmax(axis=1)
+        changed = float(other[so_far.labels_per_task > 0].mean())
+        rows.append((n + 1 - known, changed, seconds))
+        pace.learn(n + 1 - known, changed, n + 1)
+        live.hold(Known.of(batch, so_far))
+        known = n + 1
+        assert (live.posterior == batch.posterior_).all()
+        if len(rows) % 100 == 0:
+            print(f"{n + 1:,} of {last:,} votes, {len(rows):,} fits, {1 - changed:.4f}", file=sys.stderr)
+    new, changed_by, taken = np.array(rows).T
     found = {
-        "crowd": name, "method": method, "votes": crowd.n_labels, "moments": len(agreed), "fits": n_fits,
-        "mean": np.mean(agreed), "worst, second half": min(agreed[half:]),
-        "moments with 99 % or more, second half": np.mean(np.array(agreed[half:]) >= 0.99),
-        "stability of the fit, second half": np.mean(kept[half:]), "worst stability": min(kept[half:]),
-        "accuracy": None if truth is None else float((batch.labels_.reindex(truth.index) == truth).mean()),
+        "crowd": name, "method": method, "votes": crowd.n_labels, "replayed": last - first, "fits": len(rows),
+        "votes from fit to fit": float(np.median(new)), "mean": float(1 - changed_by.mean()),
+        "fits that changed 1 % or less": float((changed_by <= 0.01).mean()), "worst": float(1 - changed_by.max()),
+        "votes a second that it follows": float(new.sum() / ((1 + REST) * taken.sum())),
+        "accuracy": float((batch.labels_.reindex(made.truth.index) == made.truth).mean()),
     }  # fmt: skip
     print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]))

@@ -7,6 +7,7 @@ where the next vote will change it. Tasks, workers and classes are numbers from 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +19,6 @@ from wisecrowd import kernels, online
 from wisecrowd._casting import Cast, Growing
 from wisecrowd.em import ConfusionEM
 from wisecrowd.errors import UsageError
-from wisecrowd.posteriors import class_prior
 
 Numbers = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -27,7 +27,7 @@ Votes = Mapping[int, Mapping[int, int]]
 
 _NOBODY: dict[int, int] = {}
 #: What a method must not do in a way of its own for its votes to be followed one by one.
-_PLAIN = ("_said_again", "_fold", "_class_prior", "_statistics", "_expect")
+_PLAIN = ("_said_again", "_fold", "_statistics", "_expect")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,10 +122,11 @@ class Live:
         if any(getattr(kind, name) is not getattr(ConfusionEM, name) for name in _PLAIN):
             raise UsageError(
                 f"{self.method.name} has more to learn than a matrix for each worker, and cannot follow votes one by one; "
-                "use dawid-skene or one-coin"
+                "use dawid-skene, ibcc or one-coin"
             )
         if not isinstance(self.method.prior, str):
             raise UsageError("classes may come later, so that the prior cannot be given; use 'estimate' or 'uniform'")
+        self._model = copy(self.method)
         self._gold: dict[int, int] = {}
         self.hold(Known.nothing(self.n_classes))
 
@@ -232,7 +233,8 @@ class Live:
         """Let there be tasks up to this number; those that nobody voted on have the prior."""
         more = n_tasks - len(self.posterior)
         if more > 0:
-            prior = np.repeat(self._prior()[None], more, axis=0)
+            prior = self._prior()
+            prior = np.repeat(prior[None] / prior.sum(), more, axis=0)
             self._posterior.append(prior)
             self._belief.append(prior)
             self._counts.append(np.zeros((more, 1), dtype=np.int64))
@@ -274,7 +276,8 @@ class Live:
             return np.full(self.n_classes, 1 / self.n_classes)
         # A class that came after the fit has half a task to begin with; with none it could never win one.
         totals = np.where(totals > 0, totals, 0.5)
-        return class_prior(self.method.prior, totals, pd.RangeIndex(self.n_classes))
+        self._model.classes_ = pd.RangeIndex(self.n_classes)
+        return self._model._class_prior(totals)
 
     def _clamped(self, tasks: Codes, posterior: Numbers) -> Numbers:
         for place, task in enumerate(tasks.tolist()):

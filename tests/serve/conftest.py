@@ -15,6 +15,7 @@ pytest.importorskip("fastapi", reason="the extra serve is not installed")
 import httpx
 
 from wisecrowd.serve import keeper as keeping
+from wisecrowd.serve._topics import Topic
 from wisecrowd.serve.app import create_app
 from wisecrowd.serve.keeper import Keeper
 from wisecrowd.serve.store import Store
@@ -60,8 +61,8 @@ def database(tmp_path: Path) -> str:
 def service(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     """A service that fits when it is asked to, and does not wait for others to share a transaction with."""
     monkeypatch.setattr(keeping, "BEAT", 0.0)
-    monkeypatch.setattr("wisecrowd.serve._topics.IDLE", 1e9)
-    monkeypatch.setattr("wisecrowd.serve._topics.LEAST", 10**9)
+    monkeypatch.setattr(Topic, "fit_is_due", lambda *_: False)
+    monkeypatch.setattr(Topic, "look_is_due", lambda *_: False)
     keeper = Keeper(Store(database), wc.DawidSkene())
     try:
         yield Service(keeper)

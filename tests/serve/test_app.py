@@ -82,13 +82,13 @@ def test_votes_that_come_during_a_fit_are_not_lost(service: Any, made: Any, vote
     service.post("/votes", votes[:200])
     topic = service.keeper.topic()
     with service.keeper.lock:
-        topic.begin()
+        topic.begin_fit()
     from wisecrowd.serve._refitting import refit
 
     found = refit(service.keeper.store.url, 0, wc.DawidSkene())
     service.post("/votes", votes[200:])
     with service.keeper.lock:
-        topic.end(found)
+        topic.end_fit(found)
     assert service.get("/questions")[0]["votes"] == len(votes)
     assert not service.get("/questions")[0]["is_current"]
     service.post("/refit")

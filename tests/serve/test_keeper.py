@@ -15,6 +15,7 @@ import wisecrowd as wc
 from wisecrowd.errors import InputError
 from wisecrowd.serve import keeper as keeping
 from wisecrowd.serve._entries import Entry, Put
+from wisecrowd.serve._pace import CHANGED, Pace
 from wisecrowd.serve.keeper import Busy, Keeper, Unwritten
 from wisecrowd.serve.store import Store
 
@@ -103,11 +104,54 @@ def test_a_fit_that_is_killed_is_made_again(database: str) -> None:
     keeper.tell([put(n) for n in range(60)]).result()
     topic = keeper.topic()
     assert keeper.refit(topic)
-    for process in list(keeper._pool._processes.values()):
+    for process in keeper._fits.processes + keeper._looks.processes:
         os.kill(process.pid, signal.SIGKILL)
     keeper.tell([put(n) for n in range(60, 90)]).result()
     wait_for(lambda: keeper.refit(topic) and topic.fit is not None and topic.fit.n_votes == 90)
     assert topic.failed == ""
+    keeper.close()
+
+
+def test_fits_come_sooner_where_they_change_more() -> None:
+    pace = Pace()
+    for _ in range(8):
+        pace.learn(pace.votes, changed=4 * CHANGED, n_votes=10_000)
+    assert pace.votes == 1
+    for _ in range(12):
+        pace.learn(pace.votes, changed=0.0, n_votes=10_000)
+    assert pace.votes == 100  # a hundredth, however steady they are
+    pace.learn(100, changed=CHANGED, n_votes=10_000)
+    assert pace.votes == 100
+
+
+def test_a_fit_tells_how_many_labels_it_changed(database: str) -> None:
+    keeper = Keeper(Store(database), wc.DawidSkene())
+    made = wc.simulate_crowd(n_tasks=60, n_workers=8, n_classes=3, labels_per_task=4, random_state=2).crowd
+    triples = list(zip(made.task.tolist(), made.worker.tolist(), made.label.tolist(), strict=True))
+    told = [Put(f"id:{n}", (Entry("q", *map(str, each)),)) for n, each in enumerate(triples)]
+    keeper.tell(told).result()
+    topic = keeper.topic()
+    with keeper.lock:
+        before = topic.live.posterior.argmax(axis=1)
+        assert topic.changed is None
+    assert keeper.refit(topic)
+    with keeper.lock:
+        assert topic.changed == (before != topic.live.posterior.argmax(axis=1)).mean()
+        assert topic.look is not None
+        assert topic.went_by is topic.look
+        assert topic.live.known.doubt is not None
+    keeper.close()
+
+
+def test_a_look_that_fails_costs_no_fit(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "look_into", pow)  # which takes other arguments
+    keeper = Keeper(Store(database), wc.DawidSkene())
+    keeper.tell([put(n) for n in range(60)]).result()
+    topic = keeper.topic()
+    assert keeper.refit(topic)
+    assert topic.fit is not None
+    assert topic.fit.n_votes == 60
+    assert topic.look is None
     keeper.close()
 
 

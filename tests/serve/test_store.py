@@ -117,9 +117,33 @@ def test_it_is_there_when_it_is_opened_again(database: str) -> None:
     words = again.words[hostile]
     assert (words.tasks.names, words.workers.names, words.classes.names) == ([hostile, "t"], [hostile], [hostile, "x"])
     standing = read_standing(again.engine, 0)
-    assert (standing.task.tolist(), standing.time.tolist(), standing.gold) == ([0], [12.5], {1: 1})
+    assert (standing.votes.task.tolist(), standing.votes.time.tolist(), standing.gold) == ([0], [12.5], {1: 1})
     assert again.gold(0) == {1: 1}
     again.close()
+
+
+def test_what_was_read_is_not_read_again_unless_it_changed(database: str) -> None:
+    store = Store(database)
+    other = Entry("other", "t", "ann", "x")
+    store.tell([Put(f"id:{n}", (vote(f"t{n}", "ann", "good"),)) for n in range(5)])
+    before = read_standing(store.engine, 0)
+    assert read_standing(store.engine, 0, before) is before
+    store.tell([Put("id:5", (vote("t5", "ann", "bad"), other)), Put("gold", (Entry("mood", "t1", None, "bad"),))])
+    more = read_standing(store.engine, 0, before)
+    assert (more.task.tolist(), more.number.tolist()) == ([0, 1, 2, 3, 4, 5, 1], [1, 2, 3, 4, 5, 6, 8])
+    assert more.gold == {1: 1}
+    for change in (
+        [Put("id:2", ())],  # taken back
+        [Put("id:3", (vote("t3", "ann", "bad"),))],  # says something else
+        [Put("id:5", (vote("t5", "ann", "bad"),))],  # another question of the same source is gone
+        [Drop("", ("t0",))],
+        [Put("id:1", ()), Put("id:9", (vote("t9", "ann", "good"),))],  # as many as there were
+    ):
+        store.tell(change)
+        more, whole = read_standing(store.engine, 0, more), read_standing(store.engine, 0)
+        for name in ("task", "worker", "label", "number"):
+            assert getattr(more, name).tolist() == getattr(whole, name).tolist()
+    store.close()
 
 
 def test_one_service_writes_to_a_database(database: str) -> None:

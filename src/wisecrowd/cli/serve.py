@@ -31,7 +31,7 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0 takes a free one.")] = 8765,
     method: Annotated[
-        str, typer.Option("--method", "-m", metavar="NAME", help="dawid-skene, one-coin, hds or zencrowd.")
+        str, typer.Option("--method", "-m", metavar="NAME", help="dawid-skene, ibcc, lfc, one-coin, hds or zencrowd.")
     ] = "dawid-skene",
     target: Annotated[
         float, typer.Option(metavar="P", help="How probable a label must be for its task to need no more votes.")
@@ -86,7 +86,7 @@ def _method(name: str) -> Method:
 
     found: Any = find(name)()
     if not isinstance(found, ConfusionEM):
-        raise UsageError(f"{name} cannot follow votes one by one; use dawid-skene or one-coin")
+        raise UsageError(f"{name} cannot follow votes one by one; use dawid-skene, ibcc or one-coin")
     Live(found)  # refuses those that cannot
     return found
 

@@ -158,6 +158,7 @@ class Fit(BaseModel):
     iterations: int
     converged: bool
     seconds_ago: float
+    changed: float | None = Field(description="Share of the labels that it changed; fits come as often as that is much.")
 
 
 class Overview(BaseModel):

@@ -1,11 +1,7 @@
-"""Fits to all votes of a question, in a process of their own: a service that computes does not answer."""
+"""Fits to all votes of a question, in processes of their own: a service that computes does not answer."""
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import os
-import threading
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +13,11 @@ from wisecrowd.crowd import Crowd
 from wisecrowd.live import Doubt, Known
 from wisecrowd.serve._tables import Standing, Words, connect, read_standing, read_words, tidy
 
-#: Up to so many votes, a fit also hides some to find out how sure it may be, and judges the workers one by one.
+#: Up to so many votes, some are hidden to find out how sure one may be, and the workers are judged one by one.
 LOOKED_INTO = 2_000_000
+
+#: What this process has read so far, by database and question: the next fit reads what came since.
+_READ: dict[tuple[str, int], Standing] = {}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,87 +40,87 @@ class Refit:
     n_votes: int
     n_iter: int
     converged: bool
-    #: None where nobody looked.
-    look: Look | None = None
-
-
-def stand_back() -> None:
-    """Let this process leave the processor to the service, and end when the service does, however that ended."""
-    with contextlib.suppress(OSError):
-        os.nice(19)
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True, name="end with parent").start()
 
 
 def crowd_of(standing: Standing, n_tasks: int, n_workers: int, n_classes: int, *, times: bool = False) -> Crowd:
     """The votes as a crowd over numbers; a worker's last vote on a task counts.
 
-    >>> from wisecrowd.serve._tables import Standing
-    >>> each = np.zeros(1, dtype=np.int32)
-    >>> crowd_of(Standing(each, each, each, np.full(1, np.nan), {}), 2, 1, 2)
+    >>> crowd_of(Standing.of([(0, 0, 0, None, 1)]), 2, 1, 2)
     Crowd(1 labels: 2 tasks x 1 workers, 2 classes, 0.5 labels/task)
     """
+    votes = standing.votes
     return Crowd(
-        standing.task, standing.worker, standing.label, tasks=range(n_tasks), workers=range(n_workers),
-        classes=range(n_classes), time=standing.time if times else None, duplicates="last",
+        votes.task, votes.worker, votes.label, tasks=range(n_tasks), workers=range(n_workers),
+        classes=range(n_classes), time=votes.time if times else None, duplicates="last",
     )  # fmt: skip
 
 
 def refit(url: str, question: int, method: Any, look: Look | None = None) -> Refit | None:
-    """Fit a method to all that stands in a database; None where there are no votes. What was found by ``look`` is not sought."""
+    """Fit a method to all that stands in a database, and be no surer of it than a look allows; None where there are no votes."""
     from wisecrowd.errors import unwarned
 
     begun = time.perf_counter()
-    engine = connect(url)
-    try:
-        standing = read_standing(engine, question)
-        tidy(engine)
-    finally:
-        engine.dispose()
-    if not len(standing.task):
+    crowd, gold = _read(url, question, keep=True)
+    if crowd is None:
         return None
-    sizes = [int(max(codes.max(initial=-1), other)) + 1 for codes, other in (
-        (standing.task, max(standing.gold, default=-1)), (standing.worker, -1),
-        (standing.label, max(standing.gold.values(), default=-1)),
-    )]  # fmt: skip
-    crowd = crowd_of(standing, *sizes)
     with unwarned():
-        fitted = method.fit(crowd, truth=standing.gold or None)
-        doubt, belief, look = _looked_into(crowd, fitted, standing.gold, look)
+        fitted = method.fit(crowd, truth=gold or None)
+        doubt, belief = (None, None) if look is None else _doubted(crowd, fitted, gold, look)
     return Refit(
-        known=Known.of(fitted, crowd, doubt, belief), n_votes=crowd.n_labels,
-        n_iter=int(fitted.n_iter_), converged=bool(fitted.converged_), look=look,
-        seconds=time.perf_counter() - begun,
+        known=Known.of(fitted, crowd, doubt, belief), n_votes=crowd.n_labels, n_iter=int(fitted.n_iter_),
+        converged=bool(fitted.converged_), seconds=time.perf_counter() - begun,
     )  # fmt: skip
 
 
-def _looked_into(
-    crowd: Crowd, fitted: Any, gold: dict[int, int], look: Look | None
-) -> tuple[Doubt | None, Any, Look | None]:
-    """How sure one may be of each task, and who is probably a spammer, as `wisecrowd.diagnose.plan` has it."""
+def look_into(url: str, question: int, method: Any) -> Look | None:
+    """How sure one may be of all that stands in a database, as `wisecrowd.diagnose.plan` has it, and who is probably a spammer.
+
+    None where votes are too few to hide some, or too many.
+    """
     from wisecrowd.diagnose._belief import ENOUGH, belief_of
     from wisecrowd.diagnose.workers import WorkerDiagnosis
+    from wisecrowd.errors import unwarned
 
-    if not ENOUGH <= crowd.n_labels <= LOOKED_INTO or crowd.n_classes < 2 or crowd.labels_per_task.max() < 2:
-        return None, None, None
+    crowd, gold = _read(url, question)
+    if crowd is None or not ENOUGH <= crowd.n_labels <= LOOKED_INTO:
+        return None
+    if crowd.n_classes < 2 or crowd.labels_per_task.max() < 2:
+        return None
+    with unwarned():
+        people = WorkerDiagnosis(crowd, method.fit(crowd, truth=gold or None))
+        return Look(exponent=belief_of(people)[1], kinds=people.kinds, n_votes=crowd.n_labels)
+
+
+def _read(url: str, question: int, *, keep: bool = False) -> tuple[Crowd | None, dict[int, int]]:
+    """All votes of a question as a crowd, and its gold; what is kept need not be read again."""
+    engine = connect(url)
+    try:
+        standing = read_standing(engine, question, _READ.get((url, question)))
+        tidy(engine)
+    finally:
+        engine.dispose()
+    if keep:
+        _READ[url, question] = standing
+    if not (standing.worker >= 0).any():
+        return None, {}
+    sizes = (int(column.max()) + 1 for column in (standing.task, standing.worker, standing.label))
+    return crowd_of(standing, *sizes), standing.gold
+
+
+def _doubted(crowd: Crowd, fitted: Any, gold: dict[int, int], look: Look) -> tuple[Doubt, NDArray[np.float64]]:
+    """How sure one may be of tasks to come, and of each that is there."""
+    from wisecrowd.diagnose._belief import belief_of
+    from wisecrowd.diagnose.workers import WorkerDiagnosis
+
     people = WorkerDiagnosis(crowd, fitted)
-    belief, exponent = belief_of(people, exponent=None if look is None else look.exponent)
-    if look is None:
-        look = Look(exponent=exponent, kinds=people.kinds, n_votes=crowd.n_labels)
+    belief, exponent = belief_of(people, exponent=look.exponent)
     for task, label in gold.items():
         belief[task] = np.eye(crowd.n_classes)[label]
     doubt = Doubt(
         prior=fitted.posterior_[crowd.labels_per_task > 0].mean(axis=0), toward=people.confusion,
         strength=people._strength, exponent=exponent, tally=people.tally,
     )  # fmt: skip
-    return doubt, belief, look
+    return doubt, belief
 
 
 def named_crowd(url: str, name: str) -> tuple[Crowd, dict[str, str]]:
@@ -133,7 +132,7 @@ def named_crowd(url: str, name: str) -> tuple[Crowd, dict[str, str]]:
         standing = read_standing(engine, words.code)
     finally:
         engine.dispose()
-    crowd = crowd_of(standing, *map(len, words.kinds), times=bool(np.isfinite(standing.time).any()))
+    crowd = crowd_of(standing, *map(len, words.kinds), times=bool(np.isfinite(standing.votes.time).any()))
     triples = crowd.to_frame()
     for column, kind in zip(("task", "worker", "label"), words.kinds, strict=True):
         triples[column] = np.array(kind.names, dtype=object)[triples[column].to_numpy()]

@@ -6,7 +6,7 @@ else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,15 +37,17 @@ NAMES = sql.Table(
     sql.Column("code", sql.Integer, primary_key=True, autoincrement=False),
     sql.Column("name", sql.Text, nullable=False),
 )  # fmt: skip
+# Numbers are of the order in which entries came, and no number is given twice while a service runs: see `read_standing`.
 ENTRIES = sql.Table(
     "entries", TABLES,
-    sql.Column("source", sql.Text, primary_key=True),
-    sql.Column("question", sql.Integer, primary_key=True, autoincrement=False),
+    sql.Column("number", sql.BigInteger().with_variant(sql.Integer, "sqlite"), primary_key=True, autoincrement=False),
+    sql.Column("source", sql.Text, nullable=False),
+    sql.Column("question", sql.Integer, nullable=False),
     sql.Column("task", sql.Integer, nullable=False),
     sql.Column("worker", sql.Integer, nullable=True, comment="none where the truth is known"),
     sql.Column("label", sql.Integer, nullable=False),
     sql.Column("time", sql.Float, nullable=True),
-    sql.Column("number", sql.BigInteger, nullable=False, comment="in the order in which they came"),
+    sql.UniqueConstraint("source", "question"),
     sql.Index("entries_of_task", "question", "task"),
 )  # fmt: skip
 
@@ -105,15 +107,55 @@ class Words:
         return self.kinds[CLASS]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Standing:
-    """All entries of a question, in the order in which they came."""
+    """All entries of a question, in the order in which they came; the worker of gold is −1.
+
+    >>> entries = Standing.of([(0, 3, 1, None, 1), (2, None, 1, None, 2)])
+    >>> len(entries), len(entries.votes), entries.gold
+    (2, 1, {2: 1})
+    """
 
     task: NDArray[np.int32]
     worker: NDArray[np.int32]
     label: NDArray[np.int32]
     time: NDArray[np.float64]
-    gold: dict[int, int]
+    number: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[Any]]) -> Standing:
+        """From rows of task, worker, label, time and number."""
+        task, worker, label, time, number = zip(*rows, strict=True) if rows else ((),) * 5
+        return cls(
+            np.array(task, dtype=np.int32),
+            np.array([-1 if who is None else who for who in worker], dtype=np.int32),
+            np.array(label, dtype=np.int32),
+            np.array([np.nan if at is None else at for at in time], dtype=np.float64),
+            np.array(number, dtype=np.int64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    @property
+    def votes(self) -> Standing:
+        """Without the gold."""
+        voted = self.worker >= 0
+        return Standing(*(column[voted] for column in self._columns()))
+
+    @property
+    def gold(self) -> dict[int, int]:
+        """Task -> what is true of it."""
+        known = self.worker < 0
+        return dict(zip(self.task[known].tolist(), self.label[known].tolist(), strict=True))
+
+    def followed_by(self, later: Standing) -> Standing:
+        """With entries that came later."""
+        both = zip(self._columns(), later._columns(), strict=True)
+        return Standing(*(np.concatenate(columns) for columns in both)) if len(later) else self
+
+    def _columns(self) -> tuple[NDArray[Any], ...]:
+        return self.task, self.worker, self.label, self.time, self.number
 
 
 def connect(url: str) -> Engine:
@@ -171,13 +213,21 @@ def tidy(engine: Engine) -> None:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)")
 
 
-def read_standing(engine: Engine, question: int) -> Standing:
-    """All entries of a question."""
-    columns = [ENTRIES.c[name] for name in ("task", "worker", "label", "time", "number")]
+def read_standing(engine: Engine, question: int, before: Standing | None = None) -> Standing:
+    """All entries of a question; where those ``before`` all stand still, only what came since is read.
+
+    Whatever is changed or taken back loses its number for good, so that entries which are as many as before are the same.
+    They are counted last: what is there then was there, too, when the later ones were read.
+    """
+    table = ENTRIES.c
+    ours = table.question == question
+    columns = (table.task, table.worker, table.label, table.time, table.number)
     with engine.connect() as connection:
-        rows = connection.execute(sql.select(*columns).where(ENTRIES.c.question == question).order_by("number")).all()
-    votes = [row for row in rows if row[1] is not None]
-    task, worker, label = (np.array([row[column] for row in votes], dtype=np.int32) for column in range(3))
-    time = np.array([np.nan if row[3] is None else row[3] for row in votes], dtype=np.float64)
-    gold = {row[0]: row[2] for row in rows if row[1] is None}
-    return Standing(task, worker, label, time, gold)
+        if before is None or not len(before):
+            return Standing.of(connection.execute(sql.select(*columns).where(ours).order_by(table.number)).all())
+        last = int(before.number[-1])
+        # By their numbers alone, which are a key; SQLite would go through the whole question to find those of it.
+        later = sql.select(*columns, table.question).where(table.number > last).order_by(table.number)
+        rows = [row[:-1] for row in connection.execute(later) if row[-1] == question]
+        n_before = connection.scalar(sql.select(sql.func.count()).where(ours, table.number <= last))
+    return before.followed_by(Standing.of(rows)) if n_before == len(before) else read_standing(engine, question)

@@ -12,23 +12,53 @@ from numpy.typing import NDArray
 
 from wisecrowd.base import Method
 from wisecrowd.diagnose._asking import gains
+from wisecrowd.diagnose._belief import ENOUGH
 from wisecrowd.diagnose.planning import settled
 from wisecrowd.diagnose.workers import SURE, SUSPECT
 from wisecrowd.errors import InputError
 from wisecrowd.live import Live
-from wisecrowd.serve._refitting import Look, Refit
+from wisecrowd.serve._pace import Pace
+from wisecrowd.serve._refitting import LOOKED_INTO, Look, Refit
 from wisecrowd.serve._tables import Words
 
 #: Kinds of workers, as columns of what a fit says of them.
 SPAMMER, ADVERSARY = 1, 2
-#: A fit is due when this share of votes is new, and at least so many.
-SHARE, LEAST = 0.01, 50
 #: Tasks that are weighed against each other when somebody asks what to ask; which they are is found afresh after some seconds.
 WEIGHED, AFRESH = 2_000, 2.0
 #: How many times the votes of when it was last looked how sure one may be, and who is a spammer, before it is looked again.
 MORE = 1.1
-#: A fit is begun no sooner than this many times its own duration after the last; and when nothing came for so many seconds.
-REST, IDLE = 5.0, 2.0
+#: A fit is begun no sooner than this many times its own duration after the last, and a look likewise.
+REST = 2.0
+#: Seconds in which nothing came, after which there is a fit, and a look, to all that did.
+IDLE, LULL = 2.0, 30.0
+
+
+@dataclass
+class Turn:
+    """Something that takes a while and is done again and again: when it was begun and ended, and what it knew then."""
+
+    running: bool = False
+    begun: float = 0.0
+    ended: float = 0.0
+    #: Changes that had been taken in when it last began to read, and when one that came to an end did.
+    reads: int = 0
+    knows: int = 0
+
+    def begin(self, taken: int) -> None:
+        """It begins to read."""
+        self.running, self.begun, self.reads = True, time.monotonic(), taken
+
+    def end(self, *, well: bool = True) -> None:
+        """It is done; what was not done well is tried again after a second at least."""
+        self.running, self.ended = False, time.monotonic()
+        if well:
+            self.knows = self.reads
+        else:
+            self.begun = min(self.begun, self.ended - 1.0)
+
+    def may_begin(self, now: float) -> bool:
+        """Whether it rested enough."""
+        return not self.running and now >= self.ended + REST * (self.ended - self.begun)
 
 
 @dataclass
@@ -39,14 +69,17 @@ class Topic:
     live: Live
     target: float
     fit: Refit | None = None
-    #: Tasks that changed since the fit that is being made began to read.
+    #: How sure one may be, and who is a spammer, as of the last look; and the look that the last fit went by.
+    look: Look | None = None
+    went_by: Look | None = None
+    #: Of all labels, the share that the last fit changed, which knew of new votes.
+    changed: float | None = None
+    pace: Pace = field(default_factory=Pace)
+    fitting: Turn = field(default_factory=Turn)
+    looking: Turn = field(default_factory=Turn)
+    #: Changes that were taken in, of votes and of gold, and the tasks that changed since the last fit began to read.
+    taken: int = 0
     since: set[int] = field(default_factory=set)
-    fitting: bool = False
-    #: Votes that came since the last fit began to read, and whether anything did.
-    fresh: int = 0
-    stale: bool = False
-    begun: float = 0.0
-    ended: float = 0.0
     touched: float = 0.0
     failed: str = ""
     #: Tasks, workers and classes that are known; their names may be more, while a batch is being written.
@@ -75,43 +108,67 @@ class Topic:
         if gold:
             self.live.know(gold)
         self.since.update(votes, gold)
-        self.fresh += n_new
-        self.stale = True
+        self.taken += max(n_new, 1)
         self.touched = time.monotonic()
 
-    def is_due(self, now: float) -> bool:
+    @property
+    def stale(self) -> bool:
+        """Whether there is something that the last fit does not know."""
+        return self.fitting.knows < self.taken or self.look is not self.went_by
+
+    def fit_is_due(self, now: float) -> bool:
         """Whether it is time for a fit to all votes."""
-        if self.fitting or not self.stale or now < self.ended + REST * (self.ended - self.begun):
+        if not self.stale or not self.fitting.may_begin(now):
             return False
-        before = 0 if self.fit is None else self.fit.n_votes
         is_wider = self.fit is not None and self.live.n_classes > self.fit.known.posterior.shape[1]
-        return self.fresh >= max(LEAST, SHARE * before) or is_wider or now >= self.touched + IDLE
+        is_other = self.look is not self.went_by
+        return self.taken - self.fitting.reads >= self.pace.votes or is_wider or is_other or now >= self.touched + IDLE
 
-    def looked(self, *, whole: bool) -> Look | None:
-        """What was found by hiding votes, if that is not long ago; None where it should be looked again, which takes a while."""
-        look = None if self.fit is None else self.fit.look
-        if look is None or whole or not self.fresh or self.live.n_votes > MORE * look.n_votes:
-            return None
-        return look
+    def look_is_due(self, now: float) -> bool:
+        """Whether it is time to find out anew how sure one may be, which takes longer than a fit and changes less."""
+        if self.fit is None or self.looking.knows >= self.taken or not self.looking.may_begin(now):
+            return False
+        if not ENOUGH <= self.live.n_votes <= LOOKED_INTO:
+            return False
+        before = 0 if self.look is None else self.look.n_votes
+        return self.live.n_votes > MORE * before or now >= self.touched + LULL
 
-    def begin(self) -> None:
-        """A fit begins to read; what changes from here on, it may not know."""
-        self.since, self.fresh, self.stale, self.fitting, self.begun = set(), 0, False, True, time.monotonic()
+    def begin_fit(self) -> Look | None:
+        """A fit begins to read, and goes by the last look; what changes from here on, it may not know."""
+        self.since = set()
+        self.went_by = self.look
+        self.fitting.begin(self.taken)
+        return self.look
 
-    def end(self, found: Refit | None) -> None:
+    def end_fit(self, found: Refit | None) -> None:
         """Take over what a fit found, with the votes that came in the meantime."""
         if found is not None:
             since = {task: self.live.votes_on(task) for task in self.since}
+            if (n_new := self.fitting.reads - self.fitting.knows) > 0:
+                self.changed = self._changed_by(found)
+                self.pace.learn(n_new, self.changed, found.n_votes)
             self.fit, self.failed = found, ""
             self.live.hold(found.known, since)
             self.live.widen(self.n_classes)
             self.live.expect(self.n_tasks)
-        self.fitting, self.ended = False, time.monotonic()
+        self.fitting.end()
 
-    def give_up(self, why: str) -> None:
+    def give_up_fit(self, why: str) -> None:
         """A fit failed; the votes stay, and the next one is made after a rest."""
-        self.fitting, self.stale, self.failed, self.ended = False, True, why, time.monotonic()
-        self.begun = min(self.begun, self.ended - 1.0)
+        self.failed = why
+        self.fitting.end(well=False)
+
+    def end_look(self, found: Look | None) -> None:
+        """Take over what a look found."""
+        self.look = found or self.look
+        self.looking.end()
+
+    def _changed_by(self, found: Refit) -> float:
+        """The share of labels that a fit finds other than they were taken to be, but for those with votes that it does not know."""
+        voted = np.diff(found.known.offset) > 0
+        voted[[task for task in self.since if task < len(voted)]] = False
+        other = self.live.posterior[: len(voted)].argmax(axis=1) != found.known.posterior.argmax(axis=1)
+        return float(other[voted].mean()) if voted.any() else 0.0
 
     # ------------------------------------------------------------------ what is known
 
@@ -182,7 +239,7 @@ class Topic:
 
     def flagged(self) -> int:
         """How many workers should be looked at, as `wisecrowd.diagnose` has it."""
-        kinds = None if self.fit is None or self.fit.look is None else self.fit.look.kinds
+        kinds = None if self.look is None else self.look.kinds
         return 0 if kinds is None else int(((kinds[:, SPAMMER] > SUSPECT) | (kinds[:, ADVERSARY] > SURE)).sum())
 
     def next(self, worker: int | None, n: int) -> tuple[list[dict[str, Any]], str]:
@@ -220,9 +277,10 @@ class Topic:
             "expected_accuracy": round(float(live.belief[voted].max(axis=1).mean()), 4) if voted.any() else None,
             "fit": None if fit is None else {
                 "votes": fit.n_votes, "seconds": round(fit.seconds, 3), "iterations": fit.n_iter,
-                "converged": fit.converged, "seconds_ago": round(time.monotonic() - self.ended, 1),
+                "converged": fit.converged, "seconds_ago": round(time.monotonic() - self.fitting.ended, 1),
+                "changed": None if self.changed is None else round(self.changed, 6),
             },
-            "is_current": not (self.stale or self.fitting),
+            "is_current": not (self.stale or self.fitting.running),
             "failed": self.failed or None,
         }  # fmt: skip
 
@@ -231,7 +289,7 @@ class Topic:
     def _open(self) -> NDArray[np.int64]:
         """Tasks that may be asked about: of very many, those that are doubted most, as of a moment ago."""
         now = time.monotonic()
-        if self.n_tasks <= WEIGHED or now > self._weighed + AFRESH or self._weighed < self.ended:
+        if self.n_tasks <= WEIGHED or now > self._weighed + AFRESH or self._weighed < self.fitting.ended:
             tasks = np.flatnonzero(~self._done(np.arange(self.n_tasks)))
             if len(tasks) > WEIGHED:
                 doubt = 1 - self.live.belief[tasks].max(axis=1)
@@ -251,7 +309,7 @@ class Topic:
 
     def _chance(self, worker: int, kind: int) -> float | None:
         """Probability that a worker is of a kind, as the last fit knows it."""
-        kinds = None if self.fit is None or self.fit.look is None else self.fit.look.kinds
+        kinds = None if self.look is None else self.look.kinds
         return round(float(kinds[worker, kind]), 4) if kinds is not None and worker < len(kinds) else None
 
     def _stranger(self) -> NDArray[np.float64]:

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import gc
 import logging
-import multiprocessing
 import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from typing import TypeAlias
+from concurrent.futures import Future
+from typing import Any, TypeAlias
 
 from wisecrowd.base import Method
 from wisecrowd.errors import InputError, WisecrowdError
 from wisecrowd.serve._entries import Told
-from wisecrowd.serve._refitting import Refit, refit, report_of, stand_back
-from wisecrowd.serve._topics import Topic
+from wisecrowd.serve._helper import Helper
+from wisecrowd.serve._refitting import look_into, refit, report_of
+from wisecrowd.serve._topics import Topic, Turn
 from wisecrowd.serve.store import Change, Store
 
 #: What is written at once, at most, and what may wait.
@@ -35,6 +34,9 @@ SWEEP = 60.0
 
 #: What is told, and who is told what came of it, from the thread that writes.
 Waiting: TypeAlias = tuple[Sequence[Told], Callable[[Change | None, Exception | None], object]]
+
+#: What is done when something has ended, well or not.
+Then: TypeAlias = Callable[[], None] | None
 
 _log = logging.getLogger(__name__)
 
@@ -77,11 +79,12 @@ class Keeper:
         self.told = 0
         self._topics: dict[int, Topic] = {}
         self._waiting: queue.SimpleQueue[Waiting | Callable[[], None] | None] = queue.SimpleQueue()
-        self._later: list[Callable[[], None]] = []
+        self._until_later: list[Callable[[], None]] = []
         self._counting, self._in_line = threading.Lock(), 0
         self._closing = False
         self._swept = time.monotonic()
-        self._pool = self._new_pool()
+        # Fits are quick and many; looks and reports take longer, and no fit waits for them.
+        self._fits, self._looks = Helper(), Helper()
         self._load()
         self._thread = threading.Thread(target=self._run, name="keeper", daemon=True)
         self._thread.start()
@@ -134,23 +137,27 @@ class Keeper:
             return list(self._topics.values())
 
     def refit(self, topic: Topic, timeout: float = 300.0) -> bool:
-        """Wait for a fit that knows all that was told before; whether it came in time."""
+        """Wait for a look, and a fit that goes by it, which know all that was told before; whether they came in time."""
         done = threading.Event()
 
-        def again() -> None:
-            if topic.fitting:
-                self._later.append(again)
-            elif topic.stale or topic.fit is None:
-                self._begin(topic, done)
+        def look() -> None:
+            if topic.looking.knows < topic.taken:
+                self._begin_look(topic, then=lambda: self._in_turn(topic.fitting, fit))
+            else:
+                self._in_turn(topic.fitting, fit)
+
+        def fit() -> None:
+            if topic.stale or topic.fit is None:
+                self._begin_fit(topic, then=done.set)
             else:
                 done.set()
 
-        self._waiting.put(again)
+        self._waiting.put(lambda: self._in_turn(topic.looking, look))
         return done.wait(timeout)
 
     def report(self, name: str) -> Future[str]:
         """The whole report on a question, made beside the service."""
-        return self._pool.submit(report_of, self.store.url, name, f"What the crowd says: {name}")
+        return self._looks.submit(report_of, self.store.url, name, f"What the crowd says: {name}")
 
     def close(self) -> None:
         """Write what waits, and end."""
@@ -159,9 +166,8 @@ class Keeper:
         self._closing = True
         self._waiting.put(None)
         self._thread.join(timeout=60)
-        for process in list((self._pool._processes or {}).values()):  # nobody waits for a fit that nobody will see
-            process.terminate()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for helper in (self._fits, self._looks):
+            helper.end()
         self.store.close()
 
     # ------------------------------------------------------------------ the thread that writes
@@ -222,7 +228,7 @@ class Keeper:
             except Exception:  # what is on the disk is safe, and the next fit knows it
                 _log.exception("votes could not be taken in one by one; a fit to all of them follows")
                 for topic in self._topics.values():
-                    topic.stale = True
+                    topic.taken += 1
 
     def _refuse(self, batch: list[Waiting], error: Exception) -> None:
         if len(batch) > 1:  # somebody's trouble is not everybody's
@@ -269,51 +275,58 @@ class Keeper:
     # ------------------------------------------------------------------ fits
 
     def _look(self) -> None:
-        """Begin the fits that are due."""
+        """Begin what is due."""
         now = time.monotonic()
         for topic in self._topics.values():
-            if topic.is_due(now):
-                self._begin(topic)
+            if topic.fit_is_due(now):
+                self._begin_fit(topic)
+            if topic.look_is_due(now):
+                self._begin_look(topic)
 
-    def _begin(self, topic: Topic, done: threading.Event | None = None) -> None:
-        look = topic.looked(whole=done is not None)  # before it begins, and forgets how many votes are new
-        topic.begin()
-        try:
-            job = self._pool.submit(refit, self.store.url, topic.words.code, self.method, look)
-        except (BrokenProcessPool, RuntimeError) as error:
-            self._ended(topic, None, error, done)
-            return
-        job.add_done_callback(lambda each: self._waiting.put(lambda: self._ended(topic, each, None, done)))
+    def _begin_fit(self, topic: Topic, then: Then = None) -> None:
+        look = topic.begin_fit()
+        job = self._fits.submit(refit, self.store.url, topic.words.code, self.method, look)
+        self._when_done(job, topic.end_fit, topic.give_up_fit, then)
 
-    def _ended(
-        self, topic: Topic, job: Future[Refit | None] | None, error: BaseException | None, done: threading.Event | None
+    def _begin_look(self, topic: Topic, then: Then = None) -> None:
+        topic.looking.begin(topic.taken)
+        job = self._looks.submit(look_into, self.store.url, topic.words.code, self.method)
+        self._when_done(job, topic.end_look, lambda _: topic.looking.end(well=False), then)
+
+    def _in_turn(self, turn: Turn, go: Callable[[], None]) -> None:
+        """Do something now, or when what is running has ended."""
+        if turn.running:
+            self._until_later.append(lambda: self._in_turn(turn, go))
+        else:
+            go()
+
+    def _when_done(
+        self, job: Future[Any], take: Callable[[Any], None], give_up: Callable[[str], None], then: Then
     ) -> None:
-        error = error or (job.exception() if job is not None and not job.cancelled() else None)
-        with self.lock:
-            if error is None and job is not None and not job.cancelled():
-                topic.end(job.result())
-            else:
-                topic.give_up(_first_line(error) if error is not None else "it was stopped")
-        if isinstance(error, BrokenProcessPool) and not self._closing:
-            _log.error("the process that fits has died, and is made anew")
-            self._pool = self._new_pool()
-        if done is not None:
-            done.set()
-        waiting, self._later = self._later, []
-        for again in waiting:
-            again()
+        """Have this thread take over what a job found, or that it failed."""
 
-    def _new_pool(self) -> ProcessPoolExecutor:
-        # A process that was forked would hold our locks and our connections as they were at that moment.
-        return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=stand_back)
+        def ended() -> None:
+            error = None if job.cancelled() else job.exception()
+            with self.lock:
+                if error is None and not job.cancelled():
+                    take(job.result())
+                else:
+                    give_up("it was stopped" if error is None else _first_line(error))
+            if then is not None:
+                then()
+            waiting, self._until_later = self._until_later, []
+            for again in waiting:
+                again()
+
+        job.add_done_callback(lambda _: self._waiting.put(ended))
 
     def _load(self) -> None:
         """What stands in the database, by a fit to it."""
         for words in self.store.words.values():
             topic = self._topics[words.code] = Topic.new(words, self.method, self.target)
-            topic.begin()
+            topic.begin_fit()
             topic.see()
-            topic.end(refit(self.store.url, words.code, self.method))
+            topic.end_fit(self._fits.submit(refit, self.store.url, words.code, self.method).result())
             topic.live.know(self.store.gold(words.code))
 
 
