@@ -143,3 +143,19 @@ def test_methods_that_tie_workers_are_refused() -> None:
         Live(wc.find("ds-worker-clusters")())
     with pytest.raises(UsageError, match="prior cannot be given"):
         Live(wc.DawidSkene(prior=[0.5, 0.5]))
+
+
+def test_another_method_can_take_over(votes: Any) -> None:
+    batch = crowd_of(votes[:300])
+    live = Live(wc.OneCoin(), n_classes=K)
+    live.know({3: 2})
+    live.hold(Known.of(wc.DawidSkene().fit(batch), batch))
+    assert live.method.name == "dawid-skene"
+    method = wc.DawidSkene().partial_fit(batch)
+    method.restart_from(batch, method.posterior_)
+    new = [vote for vote in votes[300:] if vote[0] != 3]  # whose truth is known here
+    live.change(standing(live, new))
+    method.partial_fit(wc.Crowd.from_triples(new, classes=range(K)))
+    theirs = method.posterior_[method.task_index_.get_indexer(range(120))]
+    np.testing.assert_allclose(live.posterior, theirs, rtol=0, atol=1e-9)
+    assert live.gold == {3: 2}

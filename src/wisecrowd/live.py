@@ -7,7 +7,6 @@ where the next vote will change it. Tasks, workers and classes are numbers from 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +64,8 @@ class Known:
     tally: Numbers
     posterior: Numbers
     n_workers: int
+    #: By which method; None where it is the one that is there already.
+    method: ConfusionEM | None = None
     doubt: Doubt | None = None
     #: Of each task, the posterior that `doubt` leaves.
     belief: Numbers | None = None
@@ -81,7 +82,7 @@ class Known:
         return cls(
             offset=crowd.offset, worker=crowd.worker, label=crowd.label, pair_worker=pairs.worker,
             pair_label=pairs.label, tally=kernels.tally(crowd.layout, posterior), posterior=posterior,
-            n_workers=crowd.n_workers, doubt=doubt, belief=belief,
+            n_workers=crowd.n_workers, method=fitted.unfitted(), doubt=doubt, belief=belief,
         )  # fmt: skip
 
     @classmethod
@@ -100,8 +101,8 @@ class Live:
 
     A change is one step of incremental EM (Neal and Hinton 1998): the tasks that it touches are inferred by what is known of
     the workers, and what they say of the workers then takes the place of what they said before. It equals ``partial_fit``
-    with the same votes, and costs what was voted on these tasks. What is fitted to all votes elsewhere is taken over with
-    `hold`; from then on it is as if that fit had been made here.
+    with the same votes, and costs what was voted on these tasks. What is fitted to all votes elsewhere, by this method or by
+    another, is taken over with `hold`; from then on it is as if that fit had been made here.
 
     >>> from wisecrowd import DawidSkene
     >>> live = Live(DawidSkene(), n_classes=2)
@@ -118,16 +119,8 @@ class Live:
     known: Known = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        kind = type(self.method)
-        if any(getattr(kind, name) is not getattr(ConfusionEM, name) for name in _PLAIN):
-            raise UsageError(
-                f"{self.method.name} has more to learn than a matrix for each worker, and cannot follow votes one by one; "
-                "use dawid-skene, ibcc or one-coin"
-            )
-        if not isinstance(self.method.prior, str):
-            raise UsageError("classes may come later, so that the prior cannot be given; use 'estimate' or 'uniform'")
-        self._model = copy(self.method)
         self._gold: dict[int, int] = {}
+        self._follow(self.method)
         self.hold(Known.nothing(self.n_classes))
 
     # ------------------------------------------------------------------ what there is
@@ -192,6 +185,8 @@ class Live:
     def hold(self, known: Known, since: Votes | None = None) -> None:
         """Take over a fit to all votes; ``since`` are those on tasks that changed while it was made, as they stand now."""
         self.known = known
+        if known.method is not None:
+            self._follow(known.method)
         n_tasks = len(known.offset) - 1
         counts = np.diff(known.offset)
         voted = counts > 0
@@ -270,14 +265,25 @@ class Live:
 
     # ------------------------------------------------------------------ inside
 
+    def _follow(self, method: ConfusionEM) -> None:
+        kind = type(method)
+        if any(getattr(kind, name) is not getattr(ConfusionEM, name) for name in _PLAIN):
+            raise UsageError(
+                f"{method.name} has more to learn than a matrix for each worker, and cannot follow votes one by one; "
+                "use dawid-skene, ibcc or one-coin"
+            )
+        if not isinstance(method.prior, str):
+            raise UsageError("classes may come later, so that the prior cannot be given; use 'estimate' or 'uniform'")
+        self.method = method.unfitted()
+
     def _prior(self) -> Numbers:
         totals = self._totals
         if not totals.sum() > 0:
             return np.full(self.n_classes, 1 / self.n_classes)
         # A class that came after the fit has half a task to begin with; with none it could never win one.
         totals = np.where(totals > 0, totals, 0.5)
-        self._model.classes_ = pd.RangeIndex(self.n_classes)
-        return self._model._class_prior(totals)
+        self.method.classes_ = pd.RangeIndex(self.n_classes)
+        return self.method._class_prior(totals)
 
     def _clamped(self, tasks: Codes, posterior: Numbers) -> Numbers:
         for place, task in enumerate(tasks.tolist()):

@@ -85,7 +85,7 @@ def test_votes_that_come_during_a_fit_are_not_lost(service: Any, made: Any, vote
         topic.begin_fit()
     from wisecrowd.serve._refitting import refit
 
-    found = refit(service.keeper.store.url, 0, wc.DawidSkene())
+    found = refit(service.keeper.store.url, 0, service.keeper.models)
     service.post("/votes", votes[200:])
     with service.keeper.lock:
         topic.end_fit(found)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.errors import InputError
+from wisecrowd.errors import InputError, unwarned
 from wisecrowd.serve import keeper as keeping
 from wisecrowd.serve._entries import Entry, Put
 from wisecrowd.serve._pace import CHANGED, Pace
@@ -169,3 +169,23 @@ def test_gold_is_known_again(database: str) -> None:
         with pytest.raises(InputError, match="say which question: mood, other"):
             again.topic()
     again.close()
+
+
+def test_few_votes_are_looked_at_by_another_method(database: str) -> None:
+    made = wc.simulate_crowd(n_tasks=100, n_workers=10, n_classes=3, labels_per_task=3, random_state=1).crowd
+    rows = [made.offset[:-1] + turn for turn in range(3)]  # everybody's first votes come first
+    keeper = Keeper(Store(database), wc.DawidSkene(), early=wc.OneCoin())
+    for turn, (taken, name) in enumerate(zip(rows, ("one-coin", "dawid-skene", "dawid-skene"), strict=True)):
+        triples = zip(made.task[taken], made.worker[taken], made.label[taken], strict=True)
+        keeper.tell([Put(f"{turn}:{n}", (Entry("q", *map(str, each)),)) for n, each in enumerate(triples)]).result()
+        topic = keeper.topic()
+        assert keeper.refit(topic)
+        with keeper.lock:
+            assert topic.overview()["method"] == name
+            assert topic.live.n_votes == 100 * (turn + 1)
+            triples = {(task, who): said for task in range(100) for who, said in topic.live.votes_on(task).items()}
+            crowd = wc.Crowd.from_triples([(task, who, said) for (task, who), said in triples.items()])
+            with unwarned():
+                batch = wc.find(name)().fit(crowd)
+            np.testing.assert_allclose(topic.live.posterior, batch.posterior_, atol=1e-12)
+    keeper.close()

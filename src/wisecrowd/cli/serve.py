@@ -11,7 +11,7 @@ from wisecrowd.cli._console import remark
 from wisecrowd.cli._options import Quiet, flag
 
 if TYPE_CHECKING:
-    from wisecrowd.base import Method
+    from wisecrowd.em import ConfusionEM
 
 #: Addresses that only this machine can reach.
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -31,8 +31,15 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0 takes a free one.")] = 8765,
     method: Annotated[
-        str, typer.Option("--method", "-m", metavar="NAME", help="dawid-skene, ibcc, lfc, one-coin, hds or zencrowd.")
-    ] = "dawid-skene",
+        str,
+        typer.Option(
+            "--method",
+            "-m",
+            metavar="NAME",
+            help="dawid-skene, ibcc, lfc, one-coin, hds or zencrowd; auto is one-coin until tasks have two votes each, then "
+            "dawid-skene.",
+        ),
+    ] = "auto",
     target: Annotated[
         float, typer.Option(metavar="P", help="How probable a label must be for its task to need no more votes.")
     ] = 0.95,
@@ -75,10 +82,12 @@ def serve(
             f"other machines could listen in when votes and the token come to {host} without TLS; leave --host out and put a "
             "proxy with TLS before the service, or say --insecure"
         )
-    _run(database, host, port, _method(method), target, token_file, largest, quiet=quiet)
+    early = _method("one-coin") if method == "auto" else None
+    settled = _method("dawid-skene" if method == "auto" else method)
+    _run(database, host, port, settled, early, target, token_file, largest, quiet=quiet)
 
 
-def _method(name: str) -> Method:
+def _method(name: str) -> ConfusionEM:
     from wisecrowd.em import ConfusionEM
     from wisecrowd.errors import UsageError
     from wisecrowd.live import Live
@@ -92,7 +101,8 @@ def _method(name: str) -> Method:
 
 
 def _run(
-    database: str, host: str, port: int, method: Method, target: float, token_file: Path | None, largest: int, *, quiet: bool
+    database: str, host: str, port: int, method: ConfusionEM, early: ConfusionEM | None, target: float,
+    token_file: Path | None, largest: int, *, quiet: bool,
 ) -> None:  # fmt: skip
     from wisecrowd.errors import MissingExtra
 
@@ -105,13 +115,13 @@ def _run(
     except ImportError as error:
         raise MissingExtra("serve", "services") from error
     token, is_new = token_from(token_file)
-    keeper = Keeper(Store(database), method, target)
+    keeper = Keeper(Store(database), method, target, early=early)
     try:
         listening, address = listen(host, port)
         if not quiet:
             with keeper.lock:
                 votes = sum(topic.live.n_votes for topic in keeper.topics())
-            remark(f"Votes are kept in {hidden(database)}, {votes:,} so far; method {method.name}")
+            remark(f"Votes are kept in {hidden(database)}, {votes:,} so far; method {_named(method, early)}")
             if is_new:
                 remark(f"A new token, for this run only: {token}")
             remark(
@@ -120,3 +130,9 @@ def _run(
         run(keeper, token, listening, largest=largest)
     finally:
         keeper.close()
+
+
+def _named(method: ConfusionEM, early: ConfusionEM | None) -> str:
+    if early is None:
+        return method.name
+    return f"{early.name}, and {method.name} when tasks have two votes each"

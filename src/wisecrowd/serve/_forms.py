@@ -158,13 +158,16 @@ class Fit(BaseModel):
     iterations: int
     converged: bool
     seconds_ago: float
-    changed: float | None = Field(description="Share of the labels that it changed; fits come as often as that is much.")
+    changed: float | None = Field(
+        description="Share of the labels that it changed; fits come as often as that is much."
+    )
 
 
 class Overview(BaseModel):
     """A question in figures."""
 
     question: str
+    method: str = Field(description="By which the answers are found.")
     votes: int
     tasks: int
     workers: int

@@ -15,6 +15,9 @@ from typing import Any, ParamSpec, TypeVar
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
 
+#: How far it stands back: who answers goes first, but where other programs take all there is, it still gets some.
+NICE = 10
+
 _log = logging.getLogger(__name__)
 
 
@@ -60,7 +63,7 @@ class Helper:
 def stand_back() -> None:
     """Let this process leave the processor to the service, and end when the service does, however that ended."""
     with contextlib.suppress(OSError):
-        os.nice(19)
+        os.nice(NICE)
     parent = multiprocessing.parent_process()
     if parent is None:
         return

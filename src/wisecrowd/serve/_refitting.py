@@ -10,14 +10,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.crowd import Crowd
+from wisecrowd.em import ConfusionEM
 from wisecrowd.live import Doubt, Known
 from wisecrowd.serve._tables import Standing, Words, connect, read_standing, read_words, tidy
 
 #: Up to so many votes, some are hidden to find out how sure one may be, and the workers are judged one by one.
 LOOKED_INTO = 2_000_000
+#: Fewer votes for each task that has any are few.
+FEW = 2
 
 #: What this process has read so far, by database and question: the next fit reads what came since.
 _READ: dict[tuple[str, int], Standing] = {}
+
+
+@dataclass(frozen=True)
+class Models:
+    """By which method a question is answered: while tasks have few votes, by one that needs no more.
+
+    Most labelling begins with one vote on every task. A model with a matrix for each worker then puts whole crowds into one
+    class: on LabelMe, with the first 254 votes on 232 tasks, Dawid–Skene is right on 14 % of them, and one-coin, like the
+    votes themselves, on 72 %. From two votes for each task on they are level or better, on seven public crowds.
+
+    >>> from wisecrowd import DawidSkene, OneCoin
+    >>> models = Models(DawidSkene(), OneCoin())
+    >>> models.of(n_votes=150, n_voted=100).name, models.of(n_votes=200, n_voted=100).name
+    ('one-coin', 'dawid-skene')
+    """
+
+    settled: ConfusionEM
+    early: ConfusionEM | None = None
+
+    def of(self, n_votes: int, n_voted: int) -> ConfusionEM:
+        """For so many votes on so many tasks."""
+        return self.settled if self.early is None or n_votes >= FEW * n_voted > 0 else self.early
+
+    def fitted_to(self, crowd: Crowd, gold: dict[int, int]) -> ConfusionEM:
+        """The one for a crowd, fitted to it."""
+        method = self.of(crowd.n_labels, int((crowd.labels_per_task > 0).sum()))
+        return method.fit(crowd, truth=gold or None)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,8 +85,8 @@ def crowd_of(standing: Standing, n_tasks: int, n_workers: int, n_classes: int, *
     )  # fmt: skip
 
 
-def refit(url: str, question: int, method: Any, look: Look | None = None) -> Refit | None:
-    """Fit a method to all that stands in a database, and be no surer of it than a look allows; None where there are no votes."""
+def refit(url: str, question: int, models: Models, look: Look | None = None) -> Refit | None:
+    """Fit to all that stands in a database, and be no surer of it than a look allows; None where there are no votes."""
     from wisecrowd.errors import unwarned
 
     begun = time.perf_counter()
@@ -64,7 +94,7 @@ def refit(url: str, question: int, method: Any, look: Look | None = None) -> Ref
     if crowd is None:
         return None
     with unwarned():
-        fitted = method.fit(crowd, truth=gold or None)
+        fitted = models.fitted_to(crowd, gold)
         doubt, belief = (None, None) if look is None else _doubted(crowd, fitted, gold, look)
     return Refit(
         known=Known.of(fitted, crowd, doubt, belief), n_votes=crowd.n_labels, n_iter=int(fitted.n_iter_),
@@ -72,7 +102,7 @@ def refit(url: str, question: int, method: Any, look: Look | None = None) -> Ref
     )  # fmt: skip
 
 
-def look_into(url: str, question: int, method: Any) -> Look | None:
+def look_into(url: str, question: int, models: Models) -> Look | None:
     """How sure one may be of all that stands in a database, as `wisecrowd.diagnose.plan` has it, and who is probably a spammer.
 
     None where votes are too few to hide some, or too many.
@@ -87,7 +117,7 @@ def look_into(url: str, question: int, method: Any) -> Look | None:
     if crowd.n_classes < 2 or crowd.labels_per_task.max() < 2:
         return None
     with unwarned():
-        people = WorkerDiagnosis(crowd, method.fit(crowd, truth=gold or None))
+        people = WorkerDiagnosis(crowd, models.fitted_to(crowd, gold))
         return Look(exponent=belief_of(people)[1], kinds=people.kinds, n_votes=crowd.n_labels)
 
 

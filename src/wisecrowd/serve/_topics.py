@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.base import Method
 from wisecrowd.diagnose._asking import gains
 from wisecrowd.diagnose._belief import ENOUGH
 from wisecrowd.diagnose.planning import settled
@@ -18,7 +17,7 @@ from wisecrowd.diagnose.workers import SURE, SUSPECT
 from wisecrowd.errors import InputError
 from wisecrowd.live import Live
 from wisecrowd.serve._pace import Pace
-from wisecrowd.serve._refitting import LOOKED_INTO, Look, Refit
+from wisecrowd.serve._refitting import LOOKED_INTO, Look, Models, Refit
 from wisecrowd.serve._tables import Words
 
 #: Kinds of workers, as columns of what a fit says of them.
@@ -90,9 +89,9 @@ class Topic:
     _weighed: float = 0.0
 
     @classmethod
-    def new(cls, words: Words, method: Method, target: float) -> Topic:
+    def new(cls, words: Words, models: Models, target: float) -> Topic:
         """A question that nothing is known of."""
-        return cls(words, Live(method, n_classes=max(len(words.classes), 1)), target)  # type: ignore[arg-type]
+        return cls(words, Live(models.of(0, 0), n_classes=max(len(words.classes), 1)), target)
 
     # ------------------------------------------------------------------ what changes
 
@@ -268,6 +267,7 @@ class Topic:
         voted = live.n_labels > 0
         return {
             "question": self.words.name,
+            "method": live.method.name,
             "votes": live.n_votes,
             "tasks": self.n_tasks,
             "workers": self.n_workers,

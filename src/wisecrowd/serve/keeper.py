@@ -12,14 +12,14 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any, TypeAlias
 
-from wisecrowd.base import Method
+from wisecrowd.em import ConfusionEM
 from wisecrowd.errors import InputError, WisecrowdError
 from wisecrowd.serve._entries import Told
 from wisecrowd.serve._helper import Helper
-from wisecrowd.serve._refitting import look_into, refit, report_of
+from wisecrowd.serve._refitting import Models, look_into, refit, report_of
 from wisecrowd.serve._topics import Topic, Turn
 from wisecrowd.serve.store import Change, Store
 
@@ -72,8 +72,10 @@ class Keeper:
     >>> keeper.close()
     """
 
-    def __init__(self, store: Store, method: Method, target: float = 0.95) -> None:
-        self.store, self.method, self.target = store, method, target
+    def __init__(
+        self, store: Store, method: ConfusionEM, target: float = 0.95, *, early: ConfusionEM | None = None
+    ) -> None:
+        self.store, self.models, self.target = store, Models(method, early), target
         self.lock = threading.RLock()
         self.started = time.time()
         self.told = 0
@@ -258,7 +260,7 @@ class Keeper:
             for words in self.store.words.values():
                 topic = self._topics.get(words.code)
                 if topic is None:
-                    topic = self._topics[words.code] = Topic.new(words, self.method, self.target)
+                    topic = self._topics[words.code] = Topic.new(words, self.models, self.target)
                 votes = {task: dict(topic.live.votes_on(task)) for task, _, _ in added.get(words.code, ())}
                 for task, worker, label in added.get(words.code, ()):
                     votes[task][worker] = label
@@ -285,12 +287,12 @@ class Keeper:
 
     def _begin_fit(self, topic: Topic, then: Then = None) -> None:
         look = topic.begin_fit()
-        job = self._fits.submit(refit, self.store.url, topic.words.code, self.method, look)
+        job = self._fits.submit(refit, self.store.url, topic.words.code, self.models, look)
         self._when_done(job, topic.end_fit, topic.give_up_fit, then)
 
     def _begin_look(self, topic: Topic, then: Then = None) -> None:
         topic.looking.begin(topic.taken)
-        job = self._looks.submit(look_into, self.store.url, topic.words.code, self.method)
+        job = self._looks.submit(look_into, self.store.url, topic.words.code, self.models)
         self._when_done(job, topic.end_look, lambda _: topic.looking.end(well=False), then)
 
     def _in_turn(self, turn: Turn, go: Callable[[], None]) -> None:
@@ -306,12 +308,15 @@ class Keeper:
         """Have this thread take over what a job found, or that it failed."""
 
         def ended() -> None:
-            error = None if job.cancelled() else job.exception()
             with self.lock:
-                if error is None and not job.cancelled():
+                try:
                     take(job.result())
-                else:
-                    give_up("it was stopped" if error is None else _first_line(error))
+                except (
+                    Exception,
+                    CancelledError,
+                ) as error:  # whatever it is, votes go on being written, and fits being made
+                    _log.error("a fit or a look failed: %s", _first_line(error))
+                    give_up(_first_line(error))
             if then is not None:
                 then()
             waiting, self._until_later = self._until_later, []
@@ -323,10 +328,10 @@ class Keeper:
     def _load(self) -> None:
         """What stands in the database, by a fit to it."""
         for words in self.store.words.values():
-            topic = self._topics[words.code] = Topic.new(words, self.method, self.target)
+            topic = self._topics[words.code] = Topic.new(words, self.models, self.target)
             topic.begin_fit()
             topic.see()
-            topic.end_fit(self._fits.submit(refit, self.store.url, words.code, self.method).result())
+            topic.end_fit(self._fits.submit(refit, self.store.url, words.code, self.models).result())
             topic.live.know(self.store.gold(words.code))
 
 
