@@ -3,8 +3,9 @@
     python benchmarks/serve.py --quick            # every part, small
     python benchmarks/serve.py load kills         # some parts, in full
 
-Parts: load (five minutes), kills, fuzz and replay (half an hour each), early (replay and early need WISECROWD_DATA). What a part finds takes the place of
-what it found before in results/serve.json, from which results/serve.md is written (--quick: nothing unless -o is given).
+Parts: load (five minutes), kills, fuzz (a quarter of an hour), replay (half an hour) and early; the last two need WISECROWD_DATA.
+What a part finds takes the place of what it found before in results/serve.json, from which results/serve.md is written
+(--quick: nothing unless -o is given).
 """
 
 from __future__ import annotations
@@ -43,6 +44,11 @@ PROTOCOL = [
     "rate up to which fits come at that pace, when they may take a third of the time of one core. *Early*: accuracy with the first",
     "so many votes of public crowds, in random order (one seed), over tasks that have one.",
 ]
+
+EARLY = (
+    "labelme", "music_genre", "face_sentiment", "sentiment_polarity", "trec2010_rf", "rte", "dog", "bluebirds", "web_search",
+    "weather_amt", "product_matching", "adult_content2", "wsd", "fact_eval", "d_possent",
+)  # fmt: skip
 
 
 class Service:
@@ -190,8 +196,7 @@ def replay(ledger: Ledger, *, quick: bool) -> None:
 
 def early(ledger: Ledger, *, quick: bool) -> None:
     """What labels are worth while votes are few."""
-    names = ("labelme", "bluebirds", "sentiment_polarity", "trec2010_rf", "rte", "dog", "face_sentiment")
-    for name in names[: 2 if quick else None]:
+    for name in EARLY[: 2 if quick else None]:
         for row in run(python("programs/serve_early.py", name))["rows"]:
             ledger.note("Early", **row)
 

@@ -19,6 +19,7 @@ from wisecrowd.aggregate.one_coin import OneCoin
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import DataWarning, InputError, NotConverged, UsageError
 from wisecrowd.posteriors import vote_shares
+from wisecrowd.simulate import simulate_crowd
 
 
 @pytest.fixture(autouse=True)
@@ -157,6 +158,19 @@ def test_a_crowd_of_single_votes_is_warned_of() -> None:
     with pytest.warns(DataWarning, match="no task has two votes"):
         DawidSkene().fit(crowd)
     DawidSkene().fit(crowd, truth={0: 0, 1: 1})  # gold tells them apart
+
+
+def test_classes_that_nobody_voted_for_are_warned_of() -> None:
+    made = simulate_crowd(n_tasks=300, n_workers=60, n_classes=6, labels_per_task=2, random_state=0)
+    few = made.crowd.take(np.random.default_rng(0).random(made.crowd.n_labels) < 0.55)
+    with pytest.warns(
+        DataWarning, match="gives 61% of the tasks to the class 'c5', for which .* votes for each task are too few"
+    ):
+        fitted = DawidSkene().fit(few)
+    voted = few.tasks[few.labels_per_task > 0]
+    right = [(labels[voted] == made.truth[voted]).mean() for labels in (fitted.labels_, OneCoin().fit(few).labels_)]
+    assert right[0] < right[1] - 0.2
+    DawidSkene().fit(made.crowd)
 
 
 def test_bad_calls_get_advice() -> None:

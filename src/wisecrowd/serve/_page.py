@@ -21,6 +21,8 @@ SHOWN = 20
 REFRESH = 5
 #: Lower ends of the bins of how sure labels are.
 BINS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+#: Labels that a fit changes, as a share of them, from which on they are not settled; of a handful of votes nobody expects it.
+UNSETTLED, FEW = 0.01, 200
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 
 
@@ -62,15 +64,25 @@ def _topic(topic: Topic) -> dict[str, Any]:
                 "more": "of the labels, as far as votes can tell",
             },
         ],
-        "fit": "No fit to all votes yet."
-        if fit is None
-        else f"Fitted to {fit['votes']:,} votes {_duration(fit['seconds_ago'])} ago, in {fit['seconds']:.1f} seconds"
-        + ("." if figures["is_current"] else "; newer votes are taken in one by one until the next fit."),
+        "fit": _fit(figures),
+        "unsettled": fit is not None and fit["votes"] >= FEW and (fit["changed"] or 0.0) > UNSETTLED,
         "failed": figures["failed"],
         "bars": _sureness(topic),
         "workers": _workers(topic),
         "tasks": _tasks(topic),
     }  # fmt: skip
+
+
+def _fit(figures: dict[str, Any]) -> str:
+    """How the last fit went, in a sentence."""
+    fit = figures["fit"]
+    if fit is None:
+        return "No fit to all votes yet."
+    when = f"{_duration(fit['seconds_ago'])} ago, in {fit['seconds']:.1f} seconds"
+    told = f"Fitted by {figures['method']} to {fit['votes']:,} votes {when}"
+    if fit["changed"] is not None:
+        told += f", which changed {words.percent(fit['changed'])} of the labels"
+    return f"{told}." if figures["is_current"] else f"{told}; newer votes are taken in one by one until the next fit."
 
 
 def _flag(row: dict[str, Any]) -> str:

@@ -28,8 +28,9 @@ class Models:
     """By which method a question is answered: while tasks have few votes, by one that needs no more.
 
     Most labelling begins with one vote on every task. A model with a matrix for each worker then puts whole crowds into one
-    class: on LabelMe, with the first 254 votes on 232 tasks, Dawid–Skene is right on 14 % of them, and one-coin, like the
-    votes themselves, on 72 %. From two votes for each task on they are level or better, on seven public crowds.
+    class: on LabelMe, with the first 254 votes on 231 tasks, Dawid–Skene is right on 14 % of them, and one-coin, like the
+    votes themselves, on 72 %. From two votes for each task on it is level or better on most public crowds (``early`` in
+    benchmarks/serve.py).
 
     >>> from wisecrowd import DawidSkene, OneCoin
     >>> models = Models(DawidSkene(), OneCoin())
