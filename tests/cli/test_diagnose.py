@@ -69,3 +69,15 @@ def test_results_of_another_command_are_told_apart(run: Any, planted: Path) -> N
     run("aggregate", planted, "-m", "majority-vote", "-o", "out")
     result = run("diagnose", planted, "-o", "out")
     assert "labels.csv in out: left there by an earlier run, not part of this one" in result.stderr
+
+
+def test_another_method_can_judge(run: Run, planted: Path, tmp_path: Path) -> None:
+    assert run("diagnose", planted, "-m", "one-coin", "-o", tmp_path / "out", "-q").exit_code == 0
+    found = diagnosis(pd.read_csv(planted), model="one-coin")
+    tasks = pd.read_csv(tmp_path / "out" / "tasks.csv")
+    assert tasks["confidence"].to_numpy() == pytest.approx(found.tasks["confidence"].to_numpy(), abs=1e-6)
+    assert tasks["confidence"].tolist() != pytest.approx(diagnosis(pd.read_csv(planted)).tasks["confidence"].tolist())
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["method"] == "one-coin"
+    said = run("diagnose", planted, "-m", "majority-vote")
+    assert said.exit_code == 2
+    assert "majority-vote has none" in " ".join(said.stderr.split())

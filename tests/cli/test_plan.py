@@ -73,3 +73,18 @@ def test_mistakes_end_in_a_message(run: Run, votes: Path, tmp_path: Path) -> Non
         said = run("plan", *arguments)
         assert said.exit_code != 0
         assert message in said.stderr
+
+
+def test_another_method_can_judge(run: Run, votes: Path, tmp_path: Path) -> None:
+    asks = {}
+    for name in ("dawid-skene", "one-coin"):
+        assert run("plan", votes, "--budget", 30, "-m", name, "-o", tmp_path / name, "-q").exit_code == 0
+        asks[name] = (tmp_path / name / "asks.csv").read_text()
+    assert run("plan", votes, "--budget", 30, "-o", tmp_path / "default", "-q").exit_code == 0
+    assert (tmp_path / "default" / "asks.csv").read_text() == asks["dawid-skene"]
+    assert asks["dawid-skene"] != asks["one-coin"]
+    members = tmp_path / "members.csv"
+    members.write_text("worker,kind\nw0,machine\n", encoding="utf-8")
+    said = run("plan", votes, "--budget", 30, "-m", "one-coin", "--members", members)
+    assert said.exit_code == 2
+    assert "leave out -m" in " ".join(said.stderr.split())

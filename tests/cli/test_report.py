@@ -117,3 +117,10 @@ def test_mistakes_end_in_a_message_and_leave_nothing(
     assert said.exit_code in (1, 2)
     assert message in said.stderr
     assert not (tmp_path / "report.html").exists()
+
+
+def test_another_method_can_judge(run: Run, votes: Path, tmp_path: Path) -> None:
+    assert run("report", votes, QUICK, "-m", "one-coin").exit_code == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "--method one-coin" in page  # the command that makes it again
+    assert "OneCoin" in page or "one-coin" in page

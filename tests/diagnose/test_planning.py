@@ -341,7 +341,8 @@ def test_where_nothing_is_left_to_ask_it_is_said() -> None:
         ({"workers": []}, "is empty"),
         ({"among": pd.DataFrame({"task": ["t0"]})}, "columns task and worker"),
         ({"among": pd.DataFrame({"task": ["nowhere"], "worker": ["w0"]})}, "does not know: 'nowhere'"),
-        ({"model": "dawid-skene"}, "confusion matrices was wanted"),
+        ({"model": "majority-vote"}, "majority-vote has none"),
+        ({"model": 3}, "confusion matrices was wanted"),
     ],
 )
 def test_mistakes_get_a_message(given: dict[str, object], message: str) -> None:

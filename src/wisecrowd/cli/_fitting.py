@@ -68,6 +68,13 @@ Gold = Annotated[
         help="Gold questions: tasks of known truth, used for fitting. They keep it, and teach what workers are worth.",
     ),
 ]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--method", "-m", metavar="NAME", show_default=False,
+        help="By which workers and tasks are judged, such as ibcc or one-coin; dawid-skene unless given.",
+    ),
+]  # fmt: skip
 Jobs = Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Threads at most.")]
 Spreadsheet = Annotated[
     bool, flag("--spreadsheet", help="Make CSV files safe to open in one: an apostrophe before what it would run.")

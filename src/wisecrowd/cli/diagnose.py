@@ -24,6 +24,7 @@ SHOWN = 8
 def diagnose(
     votes: Votes,
     *,
+    method: fitting.Model = None,
     features: feature_files.FeaturesFile = None,
     output: fitting.Output = None,
     spreadsheet: fitting.Spreadsheet = False,
@@ -63,11 +64,12 @@ def diagnose(
     fitting.warn_of_filled_votes(crowd)
     X, crowd = feature_files.beside(given, crowd)
     with watched(quiet=quiet):
-        found = diagnosis(crowd, X)
+        found = diagnosis(crowd, X, model=method)
         run: dict[str, Any] = {
             "crowd": found.overview,
             "groups": list(found.groups.described),
             "votes": str(votes),
+            "method": found.model.name,
             **reading.recorded(votes),
         }
         run |= surroundings(crowd)

@@ -44,6 +44,7 @@ def plan(
         ),
     ] = None,
     members: who.MembersFile = None,
+    method: fitting.Model = None,
     target: Annotated[
         float, typer.Option(metavar="P", help="How probable a label must be for its task to need no more votes.")
     ] = 0.95,
@@ -84,6 +85,7 @@ def plan(
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import size
     from wisecrowd.diagnose.planning import plan as planned
+    from wisecrowd.errors import UsageError
     from wisecrowd.run import surroundings
 
     fitting.needs_folder(output, spreadsheet=spreadsheet)
@@ -93,13 +95,17 @@ def plan(
     with reading.hushed(quiet=quiet):
         crowd = reading.read(votes)
     fitting.warn_of_look_alikes(crowd, votes)
+    if method is not None and members is not None:
+        raise UsageError(
+            "who belongs together is for the method panel, which --members asks for; leave out -m, or --members"
+        )
     known = who.known(votes, reading, crowd, members)
     if members is None and not known.has_machines:
         known = who.Members()  # channels and vendors alone are no reason to plan in another way
     prices = who.costs_of(costs, crowd, known)
     with watched(quiet=quiet):
         found = planned(
-            crowd, budget, model=who.panel_for(crowd, known), target=target, per_task=per_task, per_worker=per_worker,
+            crowd, budget, model=method or who.panel_for(crowd, known), target=target, per_task=per_task, per_worker=per_worker,
             cost=price, costs=prices, random_state=seed,
         )  # fmt: skip
     by_kind = _by_kind(found, known)
@@ -111,6 +117,7 @@ def plan(
         "curve": _few(found.curve).to_dict("records"),
         **({} if by_kind is None else {"asks_by_kind": by_kind}),
         "budget": budget, "price": price, "costs": prices, "members": fitting.text(members),
+        "method": method,
         "target": target, "per_task": per_task, "per_worker": per_worker,
         "votes": str(votes), **reading.recorded(votes), "random_state": seed, **surroundings(crowd),
     }  # fmt: skip

@@ -23,6 +23,7 @@ def report(
     output: Annotated[
         Path, typer.Option("--output", "-o", parser=place, metavar="FILE", help="Where to write the page.")
     ] = Path("report.html"),
+    method: fitting.Model = None,
     features: feature_files.FeaturesFile = None,
     truth: Annotated[
         Path | None,
@@ -88,7 +89,7 @@ def report(
     with watched(quiet=quiet):
         made = build(
             crowd, truth=known, X=X, texts=told, images=seen, title=title or votes.stem, compare=compare,
-            command=_command(ctx),
+            model=method, command=_command(ctx),
         )  # fmt: skip
         made.save(output)
     if not quiet:

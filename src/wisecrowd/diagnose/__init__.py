@@ -113,11 +113,11 @@ class Diagnosis:
         }
 
 
-def diagnosis(crowd: Any, X: Any = None, *, model: ConfusionEM | None = None, level: float = 0.9) -> Diagnosis:
+def diagnosis(crowd: Any, X: Any = None, *, model: ConfusionEM | str | None = None, level: float = 0.9) -> Diagnosis:
     """Look at a crowd: whom to trust, which tasks are hard, how far all agree.
 
     With features ``X``, a row for every task, tasks are also judged by whether their label goes with their features. ``model`` is
-    a fitted method with confusion matrices; Dawid–Skene unless given. ``level`` is that of intervals.
+    a fitted method with confusion matrices, or the name of one; Dawid–Skene unless given. ``level`` is that of intervals.
 
     >>> from wisecrowd import diagnosis, simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, workers=["noisy(0.8)"] * 9 + ["spammer"], labels_per_task=5)

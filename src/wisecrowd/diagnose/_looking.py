@@ -35,21 +35,27 @@ def admitted(crowd: Any, what: str) -> Crowd:
 
 
 def model_of(votes: Crowd, fitted: Any = None) -> ConfusionEM:
-    """The fitted method that was given, if it has confusion matrices; Dawid–Skene if none was.
+    """The fitted method that was given, or the one of that name, if it has confusion matrices; Dawid–Skene if none was.
 
-    >>> model_of(Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0)])).name
-    'dawid-skene'
+    >>> votes = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0)])
+    >>> model_of(votes).name, model_of(votes, "one-coin").name
+    ('dawid-skene', 'one-coin')
     """
-    if fitted is None:
-        if votes.n_labels == 0:
-            raise InputError("there are no votes to look at")
+    if fitted is None or isinstance(fitted, str):
         from wisecrowd.registry import find
 
-        method: Any = find("dawid-skene")()
-        fitted = method.fit(votes)
+        kind: Any = find(fitted or "dawid-skene")
+        if not issubclass(kind, ConfusionEM):
+            raise UsageError(
+                "workers and tasks are judged by a method with confusion matrices, such as dawid-skene, ibcc or one-coin; "
+                f"{kind.name} has none"
+            )
+        if votes.n_labels == 0:
+            raise InputError("there are no votes to look at")
+        fitted = kind().fit(votes)
     if not isinstance(fitted, ConfusionEM):
         raise UsageError(
-            f"a fitted method with confusion matrices was wanted, such as DawidSkene; got {type(fitted).__name__}"
+            f"a fitted method with confusion matrices was wanted, such as DawidSkene, or its name; got {type(fitted).__name__}"
         )
     if not hasattr(fitted, "posterior_"):
         raise UsageError(f"this {type(fitted).__name__} is not fitted yet; give {type(fitted).__name__}().fit(crowd)")
@@ -61,7 +67,7 @@ class Look:
     """A crowd, and the model by which it is looked at."""
 
     crowd: Crowd
-    fitted: ConfusionEM | None = None
+    fitted: ConfusionEM | str | None = None
 
     #: What is done, for messages.
     what: ClassVar[str] = "crowds are diagnosed"
@@ -73,7 +79,7 @@ class Look:
     @property
     def model(self) -> ConfusionEM:
         """The model, which is there from the beginning."""
-        assert self.fitted is not None
+        assert isinstance(self.fitted, ConfusionEM)
         return self.fitted
 
 

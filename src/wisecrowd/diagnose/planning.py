@@ -59,7 +59,7 @@ def plan(
     crowd: Any,
     budget: float,
     *,
-    model: ConfusionEM | None = None,
+    model: ConfusionEM | str | None = None,
     target: float = 0.95,
     per_task: int = 2,
     per_worker: int | None = None,
@@ -85,7 +85,7 @@ def plan(
     for whoever is best is not always there, and errs alike every time. ``workers`` are those who can be asked, all unless given;
     one without votes is taken for an average one. ``among`` restricts it further, to the rows of a table with columns task and
     worker, and then limits what is asked of a worker unless ``per_worker`` does. Who is more probably a spammer than not is not
-    asked. ``model`` is a fitted method with confusion matrices; Dawid–Skene unless given.
+    asked. ``model`` is a fitted method with confusion matrices, or its name; Dawid–Skene unless given.
 
     ``costs`` are prices by worker, or by kind where the model knows kinds (`Panel`): ``{"person": 0.2, "machine": 0.01}``; who is
     not named costs ``cost``. The question is then taken that tells most for its price. A `Panel` with groups knows what the
@@ -110,7 +110,7 @@ def plan(
     names, place = _candidates(votes, workers, offers)
     spammers = np.zeros(len(names), dtype=bool)
     spammers[place >= 0] = people.kinds[place[place >= 0], 1] > SURE
-    price = None if costs is None else prices(costs, names, cost, votes, model)[~spammers]
+    price = None if costs is None else prices(costs, names, cost, votes, people.model)[~spammers]
     cheapest = cost if price is None else float(price.min(initial=np.inf))
     at_most = _questions(budget, cheapest, target, per_task, per_worker)
     if per_worker is None and offers is None:
@@ -136,7 +136,7 @@ def plan(
     return Plan(asks, curve, finished, left_out, sentence)
 
 
-def may_stop(crowd: Any, target: float = 0.95, *, model: ConfusionEM | None = None) -> pd.Series:
+def may_stop(crowd: Any, target: float = 0.95, *, model: ConfusionEM | str | None = None) -> pd.Series:
     """For each task, whether it needs no more votes: two or more are there, and its label is as probable as wanted.
 
     >>> from wisecrowd import simulate_crowd
@@ -268,7 +268,7 @@ class _Options:
 
 
 def _looked_at(
-    votes: Crowd, model: ConfusionEM | None, random_state: int = 0
+    votes: Crowd, model: ConfusionEM | str | None, random_state: int = 0
 ) -> tuple[WorkerDiagnosis | Together, NDArray[np.float64]]:
     """The workers, and what may be believed of each task."""
     if has_groups(model):

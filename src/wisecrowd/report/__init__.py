@@ -64,6 +64,7 @@ def build(
     images: Any = None,
     title: str | None = None,
     compare: bool = True,
+    model: Any = None,
     command: str | None = None,
 ) -> Report:
     """Make the report of a crowd.
@@ -72,7 +73,8 @@ def build(
     ``images`` are what they see: a folder or a table (`wisecrowd.report.images.read_images`), or by task paths or the bytes of
     files. Thumbnails of those on the page become part of it, smaller if need be, so that it stays below six megabytes.
     Features ``X`` tell which tasks look unlike what is said of them, and let learners take part when methods are compared;
-    ``compare=False`` leaves the comparison out.
+    ``compare=False`` leaves the comparison out. ``model`` is by which workers and tasks are judged, a fitted method with confusion
+    matrices or the name of one; Dawid–Skene unless given.
     ``command`` is the command line that makes the same page again.
 
     Of large crowds, the page shows some workers, tasks and classes, and says how many of how many, and which.
@@ -100,7 +102,7 @@ def build(
 
     begin(0)
     with heard() as notes:
-        found = diagnosis(votes, _features(X, votes))
+        found = diagnosis(votes, _features(X, votes), model=model)
     known = None if truth is None else known_truth(truth, found.crowd)
     begin(1)
     shown = _workers.shown_workers(found)
