@@ -16,6 +16,8 @@ from wisecrowd.matrices import blocks
 FOLDS = 5
 #: Fewer votes than this are too few to hide some of them.
 ENOUGH = 4 * FOLDS
+#: Nats by which a hidden vote must be foretold better for it to be a reason to be less sure.
+FLAT = 5e-4
 
 Numbers = NDArray[np.float64]
 
@@ -61,4 +63,6 @@ def _exponent(model: ConfusionEM, crowd: Crowd, random_state: int) -> float:
         return 1.0
     fold = choosing.dealt(crowd, FOLDS, random_state)
     foretold = choosing.foretold(model, crowd, None, fold, FOLDS)
-    return float(choosing.EXPONENTS[foretold.mean(axis=0).argmax()])
+    # A vote that is alone on its task says nothing of how sure the others make one.
+    gained = foretold[crowd.labels_per_task[crowd.task] > 1].mean(axis=0)
+    return float(choosing.EXPONENTS[np.flatnonzero(gained >= gained.max() - FLAT)[-1]])

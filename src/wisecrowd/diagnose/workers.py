@@ -162,10 +162,11 @@ class WorkerDiagnosis(Look):
 
     @cached_property
     def tally(self) -> NDArray[np.float64]:
-        """The others' posteriors, added up by (worker, label) pair."""
-        pairs = self.crowd.pairs
+        """The others' posteriors, added up by (worker, label) pair; where there are no others, nothing is known of a vote."""
+        pairs, others = self.crowd.pairs, self.crowd.labels_per_task[self.crowd.task] > 1
+        weight = self.crowd.weight * others if others.any() else self.crowd.weight
         columns = [
-            np.bincount(pairs.of_vote, self.crowd.weight * self.others[:, true], minlength=len(pairs))
+            np.bincount(pairs.of_vote, weight * self.others[:, true], minlength=len(pairs))
             for true in range(self.crowd.n_classes)
         ]
         return np.stack(columns, axis=1)
