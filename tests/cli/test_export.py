@@ -182,3 +182,164 @@ def test_answers_to_one_question_are_not_written_under_another(run: Any, project
     assert done.exit_code != 0
     assert "has answers to 'mood', not to 'topics'" in done.stderr
     assert not (tmp_path / "p.json").exists()
+
+
+# ---------------------------------------------------------------------- results and votes belong together
+
+
+@pytest.fixture
+def with_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WISECROWD_KEY", KEY)
+
+
+@pytest.fixture
+def two_questions(tmp_path: Path) -> Path:
+    """An export of Label Studio with a mood, stars and topics: six tasks, three people."""
+
+    def result(name: str, kind: str, key: str, value: Any) -> dict[str, Any]:
+        return {"from_name": name, "to_name": "text", "type": kind, "value": {key: value}}
+
+    def annotation(number: int, who: int) -> dict[str, Any]:
+        mood = result("mood", "choices", "choices", ["good" if number % 2 else "bad"])
+        stars = result("stars", "rating", "rating", 4 + (who == 3))
+        topics = result("topics", "choices", "choices", ["food", "price"] if who < 3 else ["price"])
+        return {"completed_by": who, "result": [mood, stars, topics]}
+
+    tasks = [
+        {"id": number, "data": {}, "annotations": [annotation(number, who) for who in (1, 2, 3)]} for number in range(6)
+    ]
+    path = tmp_path / "two.json"
+    path.write_text(json.dumps(tasks))
+    return path
+
+
+@pytest.mark.usefixtures("with_key")
+def test_a_release_has_answers_to_its_own_question(run: Any, two_questions: Path, tmp_path: Path) -> None:
+    assert run("aggregate", two_questions, "--question", "mood", "-o", "results").exit_code == 0
+    words = ("export", "results", "--to", "hugging-face", "--project", two_questions, "-o", "v.jsonl")
+    refused = run(*words, "--question", "stars")
+    assert refused.exit_code == 2
+    assert "has answers to 'mood', not to 'stars'" in refused.stderr
+    assert not (tmp_path / "v.jsonl").exists()
+    assert run(*words).exit_code == 0
+
+
+@pytest.mark.usefixtures("with_key")
+def test_numbers_are_released_as_numbers(run: Any, two_questions: Path, tmp_path: Path) -> None:
+    words = ("--question", "stars", "--numeric", "-m", "mean", "-o", "results")
+    assert run("aggregate", two_questions, *words).exit_code == 0
+    result = run("export", "results", "--to", "hugging-face", "--project", two_questions, "-o", "v.jsonl")
+    assert result.exit_code == 0, result.stderr
+    row = json.loads((tmp_path / "v.jsonl").read_text().splitlines()[0])
+    assert sorted(row["labels"]) == [4, 4, 5]
+    assert row["label"] == pytest.approx(13 / 3)
+
+
+@pytest.mark.usefixtures("with_key")
+def test_what_an_earlier_run_left_is_not_released(run: Any, votes: Path) -> None:
+    assert run("aggregate", votes, "--proba", "-o", "results").exit_code == 0
+    assert run("aggregate", votes, "-m", "majority-vote", "-o", "results").exit_code == 0
+    result = run("export", "results", "--to", "hugging-face", "--project", votes, "-o", "v.jsonl", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert "posterior.csv is left out" in result.stderr
+    assert json.loads(result.stdout)["soft_labels"] == "votes"
+
+
+def test_answers_that_an_earlier_run_left_are_not_taken_for_these(run: Any, project: Path, tmp_path: Path) -> None:
+    assert run("aggregate", project, "-o", "results").exit_code == 0
+    assert run("plan", project, "--budget", 2, "--target", 1, "-o", "results").exit_code == 0
+    refused = run("export", "results", "--project", project, "-o", "p.json")
+    assert refused.exit_code == 1
+    assert "was left by an earlier run" in refused.stderr
+    assert "did you mean --queue?" in refused.stderr
+    assert run("export", "results/labels.csv", "--project", project, "-o", "p.json").exit_code == 0
+    assert json.loads((tmp_path / "p.json").read_text())[0]["predictions"][0]["model_version"] == "wisecrowd"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text + "t99,ann,cat\n", "the answers are to 48 votes of 4 workers, and 49 votes of 4 workers"),
+        (
+            lambda text: text.replace("t00,", "t98,"),
+            "but they are not the same; give the votes that results were made from",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("with_key")
+def test_results_of_other_votes_are_not_released(
+    run: Any, votes: Path, tmp_path: Path, change: Any, message: str
+) -> None:
+    assert run("aggregate", votes, "-o", "results").exit_code == 0
+    text = votes.read_text()
+    assert change(text) != text
+    votes.write_text(change(text))
+    refused = run("export", "results", "--to", "hugging-face", "--project", votes, "-o", "v.jsonl")
+    assert refused.exit_code == 1
+    assert message in refused.stderr
+    assert not (tmp_path / "v.jsonl").exists()
+
+
+@pytest.mark.usefixtures("with_key")
+def test_a_table_of_answers_to_other_tasks_is_not_released(run: Any, votes: Path, tmp_path: Path) -> None:
+    words = ("export", "mine.csv", "--to", "hugging-face", "--project", votes, "-o", "v.jsonl")
+    (tmp_path / "mine.csv").write_text("task,label\nnowhere,cat\n")
+    refused = run(*words)
+    assert refused.exit_code == 1
+    assert "1 answer to tasks that have no votes ('nowhere')" in refused.stderr
+    task = wc.read(votes).tasks[0]
+    (tmp_path / "mine.csv").write_text(f"task,label\n{task},cat\n")
+    result = run(*words)
+    assert result.exit_code == 0, result.stderr
+    assert "have no answer in mine.csv" in result.stderr
+
+
+@pytest.mark.usefixtures("with_key")
+def test_votes_are_read_as_they_were_for_the_results(run: Any, tmp_path: Path) -> None:
+    rows = [
+        f"{number},{who},{'yes' if number % 2 else 'no'}" for number in range(6) for who in ("ann", "bob", "cy", "cy")
+    ]
+    (tmp_path / "odd.csv").write_text("\n".join(["what,wer,ja", *rows]) + "\n")
+    named = ("--task", "what", "--worker", "wer", "--label", "ja", "--duplicates", "first")
+    assert run("aggregate", "odd.csv", *named, "-o", "results").exit_code == 0
+    result = run("export", "results", "--to", "hugging-face", "--project", "odd.csv", "-o", "v.jsonl")
+    assert result.exit_code == 0, result.stderr
+    assert "18 votes on 6 tasks, 3 workers" in result.stdout
+    # The same votes in another form.
+    wc.write(
+        wc.read(tmp_path / "odd.csv", task="what", worker="wer", label="ja", duplicates="first"),
+        tmp_path / "odd.parquet",
+    )
+    assert run("aggregate", "odd.parquet", "-o", "again").exit_code == 0
+    wc.write(wc.read(tmp_path / "odd.parquet"), tmp_path / "plain.csv")
+    result = run("export", "again", "--to", "hugging-face", "--project", "plain.csv", "-o", "w.jsonl")
+    assert result.exit_code == 0, result.stderr
+    other = run(
+        "export", "results", "--to", "hugging-face", "--project", "odd.csv", "--duplicates", "keep", "-o", "x.jsonl"
+    )
+    assert other.exit_code == 1
+    assert "do not belong together" in other.stderr
+
+
+@pytest.mark.usefixtures("with_key")
+def test_results_for_a_spreadsheet_are_what_they_were(run: Any, tmp_path: Path) -> None:
+    labels = ("+good", "-1", "'=bad", "meh")
+    rows = [f"=t{number},{who},{labels[number % 4]}" for number in range(8) for who in ("ann", "bob", "cy")]
+    (tmp_path / "odd.csv").write_text("\n".join(["task,worker,label", *rows]) + "\n")
+    assert run("aggregate", "odd.csv", "--proba", "--spreadsheet", "-o", "results").exit_code == 0
+    assert "'=t0,'+good" in (tmp_path / "results" / "labels.csv").read_text()
+    result = run("export", "results", "--to", "hugging-face", "--project", "odd.csv", "-o", "v.jsonl")
+    assert result.exit_code == 0, result.stderr
+    told = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
+    assert {row["task"]: row["label"] for row in told} == {f"=t{number}": labels[number % 4] for number in range(8)}
+    assert set(told[0]["soft_label"]) == set(labels)
+
+
+def test_a_plan_and_answers_are_told_apart(run: Any, project: Path, tmp_path: Path) -> None:
+    assert run("aggregate", project, "-o", "results").exit_code == 0
+    assert run("plan", project, "--budget", 2, "--target", 1, "-o", "next").exit_code == 0
+    words = ("--project", project, "-o", "p.json")
+    assert "a plan of what to ask next: did you mean --queue?" in run("export", "next", *words).stderr
+    assert "did you mean --queue?" in run("export", "next/asks.csv", *words).stderr
+    assert "did you mean to leave --queue out?" in run("export", "results", "--queue", *words).stderr
+    assert not (tmp_path / "p.json").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from wisecrowd.cli._console import warn
@@ -63,6 +64,11 @@ class Guard:
                 f"may be run as formulas by a spreadsheet ({some(self._examples)}); for files that are safe to open in one, "
                 "add --spreadsheet, which puts an apostrophe before each"
             )
+
+
+def unguarded(text: Any) -> Any:
+    """What was there before a guard that is on saw it; see `Guard`."""
+    return text[1:] if isinstance(text, str) and re.match(rf"'+{_BEGINS}", text) else text
 
 
 def _may_run(column: Any) -> Any:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from wisecrowd.cli._console import show_facts, show_json
-from wisecrowd.cli._fitting import LABELS, LABELS_PARQUET, POSTERIOR
 from wisecrowd.cli._options import Quiet, flag, place
-from wisecrowd.cli.plan import ASKS
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-#: What other commands leave in a folder: answers, and tasks to ask about again.
-ANSWERS, QUEUE = (LABELS, LABELS_PARQUET), (ASKS,)
 HUGGING_FACE = "hugging-face"
 
 
@@ -60,8 +52,13 @@ def export(
         ),
     ] = None,
     duplicates: Annotated[
-        str, typer.Option(metavar="RULE", help="For hugging-face: when a worker answered twice, as for other commands.")
-    ] = "error",
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            show_default=False,
+            help="For hugging-face: when a worker answered twice, as for other commands; as the results were made unless given.",
+        ),
+    ] = None,
     key_file: Annotated[
         Path | None,
         typer.Option(
@@ -98,7 +95,7 @@ def export(
     if queue and to == HUGGING_FACE:
         raise UsageError("a queue is for a labelling tool; leave --queue or --to hugging-face out")
     if to == HUGGING_FACE:
-        figures = _release(results, project, output, question, format, duplicates, key_file)
+        figures = _release(results, project, output, question, format, duplicates, key_file, quiet=quiet)
     else:
         figures = _back(results, project, output, question, format, to, queue=queue)
     if as_json:
@@ -110,6 +107,7 @@ def export(
 def _back(
     results: Path, project: Path, output: Path, question: str | None, format: str | None, to: str | None, *, queue: bool
 ) -> dict[str, Any]:
+    from wisecrowd.cli._results import answered, answers_in, tasks_in
     from wisecrowd.doctor.findings import counted
     from wisecrowd.errors import UsageError
     from wisecrowd.io.answers_to import TOOLS, write_answers, write_queue
@@ -121,7 +119,7 @@ def _back(
     if to is not None and to.removesuffix("-min") != held.format.removesuffix("-min"):
         raise UsageError(f"{project} is of {held.format}, and its tasks cannot be written for {to}; leave --to out")
     if queue:
-        tasks = _tasks(_found(results, QUEUE))
+        tasks = tasks_in(results)
         write_queue(tasks, held, output)
         n = len(set(tasks))
         return {"tool": held.format, "queue": n, "sentence": f"{counted(n, 'task')} to label again, for {held.format}"}
@@ -133,26 +131,18 @@ def _back(
     return {"tool": held.format, "question": asked.name, "answers": len(table), "sentence": sentence}
 
 
-def answered(results: Path, run: dict[str, Any], question: str | None) -> str | None:
-    """The question that was answered, as far as it is told; another than what is asked for is refused."""
-    from wisecrowd.errors import UsageError
-
-    told = (run.get("command") or {}).get("question")
-    if question is not None and told is not None and question != told:
-        raise UsageError(f"{results} has answers to {told!r}, not to {question!r}; aggregate that question first")
-    return question or told
-
-
 def _release(
     results: Path,
     project: Path,
     output: Path,
     question: str | None,
     format: str | None,
-    duplicates: str,
+    duplicates: str | None,
     key_file: Path | None,
+    *,
+    quiet: bool,
 ) -> dict[str, Any]:
-    from wisecrowd import io
+    from wisecrowd.cli._results import answered, answers_in, check_votes, posterior_in, reading_of
     from wisecrowd.doctor.findings import counted
     from wisecrowd.io.formats import find_format
     from wisecrowd.io.projects import read_project
@@ -160,17 +150,19 @@ def _release(
 
     key = release_key(key_file)
     table, run = answers_in(results)
-    chosen, sets = question or (run.get("command") or {}).get("question"), False
-    rule: Any = duplicates
-    if find_format(project, format).project is None:
-        crowd = io.read(project, format=format, duplicates=rule)
-    else:
-        asked = read_project(project, format, duplicates=rule).question(chosen)
-        crowd, sets = asked.crowd, asked.kind == "multiple"
-    proba = results / POSTERIOR
-    write_release(
-        crowd, output, key=key, answers=table, posterior=_posterior(proba) if proba.is_file() else None, sets=sets
-    )
+    chosen = answered(results, run, question)
+    reading = reading_of(run, project, question=chosen, format=format, duplicates=duplicates)
+    form = find_format(project, reading.format)
+    with reading.hushed(quiet=quiet):
+        crowd = reading.read(project)
+    check_votes(results, run, table, project, crowd, form.name)
+    if crowd.is_numeric:
+        table["label"] = table["label"].astype(float)
+    sets = False
+    if form.project is not None and "=" not in (chosen or ""):  # of one option, the answers are yes and no
+        sets = read_project(project, form.name, duplicates="keep").question(chosen).kind == "multiple"
+    posterior = posterior_in(results, run)
+    write_release(crowd, output, key=key, answers=table, posterior=posterior, sets=sets)
     sentence = (
         f"{counted(crowd.n_labels, 'vote')} on {counted(crowd.n_tasks, 'task')}, {counted(crowd.n_workers, 'worker')} "
     )
@@ -179,7 +171,7 @@ def _release(
         "votes": crowd.n_labels,
         "tasks": crowd.n_tasks,
         "workers": crowd.n_workers,
-        "soft_labels": "posterior" if proba.is_file() else "votes",
+        "soft_labels": "votes" if posterior is None else "posterior",
         "sentence": sentence + "under pseudonyms",
     }
 
@@ -197,71 +189,3 @@ def check_file(output: Path, inputs: list[Path], *, force: bool) -> None:
             raise UsageError(f"that would overwrite {output}, which is read; choose another file with -o")
         if not force:
             raise UsageError(f"{output} exists; choose another file with -o, or overwrite it with --force")
-
-
-def _found(results: Path, names: tuple[str, ...]) -> Path:
-    """The table with that in it: the file itself, or the one in the folder of a run."""
-    from wisecrowd.errors import InputError
-
-    if not results.exists():
-        raise InputError(f"there is no file or folder {results}")
-    if not results.is_dir():
-        return results
-    found = next((results / name for name in names if (results / name).is_file()), None)
-    if found is None:
-        wanted = "wisecrowd plan" if names is QUEUE else "wisecrowd aggregate"
-        raise InputError(f"there is no {' or '.join(names)} in {results}, as {wanted} -o writes it")
-    return found
-
-
-def _tasks(path: Path) -> list[str]:
-    """The tasks of a table in its order."""
-    import pyarrow as pa
-
-    from wisecrowd.io._exports import cells
-    from wisecrowd.io.columns import find_column
-    from wisecrowd.io.formats import about
-    from wisecrowd.io.problems import EmptyInput
-
-    if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        return [str(task) for task in pq.read_table(path, columns=["task"])["task"].cast(pa.string()).to_pylist()]
-    with about(path):
-        rows = [row for _, row in cells(path, "\t" if path.suffix == ".tsv" else ",")]
-        if not rows:
-            raise EmptyInput("there are no tasks in it")
-        column = find_column(list(rows[0]), "task")
-    return [row[column] for row in rows]
-
-
-def answers_in(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Labels and confidence by task, and the record of the run that made them, as far as it is there."""
-    import pandas as pd
-
-    from wisecrowd import io
-    from wisecrowd._files import read_json
-    from wisecrowd.cli._outputs import RECORD
-    from wisecrowd.io.problems import MissingColumn
-
-    path = _found(results, ANSWERS)
-    table = pd.DataFrame({"label": io.read_truth(path, truth="label")})
-    with contextlib.suppress(MissingColumn):  # numbers have none
-        table["confidence"] = io.read_truth(path, truth="confidence", numeric=True)
-    try:
-        run = read_json(path.parent / RECORD)
-    except (OSError, ValueError):
-        run = {}
-    return table, run if isinstance(run, dict) else {}
-
-
-def _posterior(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    from wisecrowd.io._exports import cells
-    from wisecrowd.io.formats import about
-
-    with about(path):
-        frame = pd.DataFrame([row for _, row in cells(path, ",")])
-        first = str(frame.columns[0])  # "task", or something_id when a class is called so
-        return frame.set_index(first).astype(float)

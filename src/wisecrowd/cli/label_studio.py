@@ -129,7 +129,7 @@ def push(
     """
     import dataclasses
 
-    from wisecrowd.cli.export import answered, answers_in
+    from wisecrowd.cli._results import answered, answers_in
     from wisecrowd.doctor.findings import counted
     from wisecrowd.io.label_studio_sync import push as pushed
 
@@ -186,7 +186,7 @@ def _questions(export: Path) -> dict[str, int]:
 
 def _refuse_plan(results: Path) -> None:
     """A plan says what to ask next; Label Studio has no place for that in a task."""
-    from wisecrowd.cli.export import ANSWERS, QUEUE
+    from wisecrowd.cli._results import ANSWERS, QUEUE
     from wisecrowd.errors import UsageError
 
     def held(names: tuple[Any, ...]) -> bool:
