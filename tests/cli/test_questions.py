@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 
 def exported(folder: Path) -> Path:
     """An export of Label Studio with two questions, a model, and an answer that was cancelled."""
@@ -65,6 +67,42 @@ def test_what_is_no_export(run: Any, votes: Path) -> None:
     result = run("questions", votes, "--format", "mturk")
     assert result.exit_code == 1
     assert "HITId, WorkerId and Answer" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("cut.json", b'[{"id": 1, "data": {"te', "cut.json: it is not JSON: Unterminated string"),
+        ("none.json", b"[]", "none.json: it is empty; a list of tasks, as a labelling tool exports them, was wanted"),
+        ("none.json", b"{}", "it is one JSON object, with nothing in it"),
+        (
+            "error.json",
+            b'{"detail": "Invalid token."}',
+            "it is one JSON object, whose keys are 'detail'; a list of tasks",
+        ),
+        ("wide.json", '[{"id": 1}]'.encode("utf-16"), "it is text in UTF-16; save it as UTF-8"),
+        ("cut.parquet", b"PAR1 and no more", "cut.parquet: it cannot be read as Parquet"),
+        ("wide.csv", "task,label".encode("utf-16"), "it is text in UTF-16; save it as UTF-8"),
+        ("raw.json", b'[{"data": {}}]', "whose keys are 'data': neither votes nor an export that is known by them"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_told(run: Any, tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    result = run("questions", name)
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert "one question and no more" not in result.stderr
+
+
+def test_the_line_of_python_reads_the_export(run: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "unpacked"
+    folder.mkdir()
+    (folder / "ann.jsonl").write_text('{"id": 1, "text": "Hi", "label": ["good"]}\n')
+    told = run("questions", folder).stdout
+    assert "an export of doccano, with a file for each annotator" in told
+    assert f'wisecrowd.read("{folder}")' in told.replace("\n", "")
+    (folder / "notes.txt").write_text("not doccano's")
+    assert 'format="doccano")' in run("questions", folder, "--format", "doccano").stdout
 
 
 def test_what_an_export_does_not_tell_is_noted(run: Any) -> None:

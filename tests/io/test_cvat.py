@@ -34,6 +34,33 @@ def test_a_folder_of_jobs(tmp_path: Path, making: Any) -> None:
     ]  # fmt: skip
 
 
+def test_folders_are_recognised(tmp_path: Path, making: Any) -> None:
+    nobody = making.CVAT.replace("<assignee><username>ann</username><email>a@example.com</email></assignee>", "")
+    for name in ("ann", "bob"):
+        (tmp_path / "folders" / name).mkdir(parents=True)
+        (tmp_path / "folders" / name / "annotations.xml").write_text(nobody)
+        (tmp_path / "zips").mkdir(exist_ok=True)
+        (tmp_path / "zips" / f"{name}.zip").write_bytes(making.zipped({"annotations.xml": nobody.encode()}))
+    (tmp_path / "zips" / "._ann.zip").write_bytes(b"\0")
+    for folder in ("folders", "zips"):
+        assert read_project(tmp_path / folder, duplicates="distinct").format == "cvat"
+        crowd = wc.read(tmp_path / folder, duplicates="distinct")
+        assert rows(crowd) == [("a.jpg", "ann", "cat"), ("a.jpg", "bob", "cat"), ("b.jpg", "auto", "dog")]
+
+
+def test_errors_name_the_file_in_a_folder_or_zip(tmp_path: Path, making: Any) -> None:
+    (tmp_path / "ann.xml").write_text(making.CVAT)
+    (tmp_path / "bob.zip").write_bytes(making.zipped({"annotations.xml": b"<annotations><image>"}))
+    with pytest.raises(InputError, match=r"bob\.zip, annotations\.xml: 'bob' is not XML"):
+        read_project(tmp_path)
+    (tmp_path / "bob.zip").write_bytes(making.zipped({"a.jpg": b""}))
+    with pytest.raises(InputError, match=r"bob\.zip: there is no XML file of CVAT in this zip"):
+        read_project(tmp_path)
+    (tmp_path / "bob.zip").write_bytes(b"PK\3\4 and no more")
+    with pytest.raises(InputError, match=r"bob\.zip: it cannot be read as a zip"):
+        read_project(tmp_path)
+
+
 def test_tasks_of_a_project_have_assignees_of_their_own(tmp_path: Path) -> None:
     meta = "".join(
         f"<task><id>{number}</id><assignee><username>{who}</username></assignee></task>"

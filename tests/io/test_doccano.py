@@ -25,6 +25,47 @@ def test_a_file_for_each_annotator(export: Any, tmp_path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         archive.extractall(folder)
     assert read_project(folder, "doccano").question().crowd == question.crowd
+    (folder / ".DS_Store").write_bytes(b"\0")
+    assert read_project(folder).format == "doccano"
+    assert wc.read(folder) == question.crowd
+
+
+def test_only_folders_of_doccano_are_taken_for_such(tmp_path: Path, making: Any) -> None:
+    (tmp_path / "train.jsonl").write_bytes(making.lines([{"id": 1, "text": "Lovely!", "label": "good"}]))
+    with pytest.raises(InputError, match="is a folder, but no dataset"):
+        read_project(tmp_path)
+    (tmp_path / "train.jsonl").unlink()
+    (tmp_path / "train.csv").write_text("id,text,label\n1,Lovely!,good\n")
+    with pytest.raises(InputError, match="is a folder, but no dataset"):
+        read_project(tmp_path)
+    (tmp_path / "train.csv").write_text("id,text,label,Comments\n1,Lovely!,good,\n")
+    assert rows(read_project(tmp_path).question().crowd) == [("1", "train", "good")]
+
+
+def test_what_systems_put_into_a_zip_is_passed_over(export: Any, tmp_path: Path, making: Any) -> None:
+    files = {name: making.lines(records) for name, records in making.DOCCANO.items()}
+    path = tmp_path / "mac.zip"
+    path.write_bytes(making.zipped(files | {"__MACOSX/._ann.jsonl": b"\0\5junk", ".DS_Store": b"\0"}))
+    assert wc.read(path) == wc.read(export("doccano"))
+
+
+def test_zips_that_are_no_export_say_why(tmp_path: Path, making: Any) -> None:
+    whole = making.zipped({"ann.jsonl": making.lines(making.DOCCANO["ann.jsonl"])})
+    for content, message in (
+        (whole[: len(whole) // 2], "cannot be read as a zip: .* it may be damaged or cut off"),
+        (making.zipped({}), "is a zip with nothing in it"),
+        (making.zipped({"readme.txt": b"hi"}), "in it are 'readme.txt'. Of anything else, unpack it first"),
+    ):
+        (tmp_path / "export.zip").write_bytes(content)
+        with pytest.raises(InputError, match=message):
+            read_project(tmp_path / "export.zip")
+
+
+def test_errors_name_the_file_in_the_zip(tmp_path: Path, making: Any) -> None:
+    files = {"ann.jsonl": making.lines(making.DOCCANO["ann.jsonl"]), "bob.jsonl": b'{"id": 1, "label": []}\n{"id'}
+    (tmp_path / "export.zip").write_bytes(making.zipped(files))
+    with pytest.raises(InputError, match=r"export\.zip: bob\.jsonl: line 2 is not JSON"):
+        read_project(tmp_path / "export.zip")
 
 
 def test_tables_and_several_labels(tmp_path: Path, making: Any) -> None:

@@ -171,7 +171,7 @@ def test_a_folder_of_other_files_is_told_apart(tmp_path: Path) -> None:
         wc.read(tmp_path, format="csv")
 
 
-@pytest.mark.parametrize(("name", "advice"), [("v.xlsx", "save its sheet as CSV"), ("v.ZIP", "unpack it first")])
+@pytest.mark.parametrize(("name", "advice"), [("v.xlsx", "save its sheet as CSV"), ("v.7Z", "unpack it first")])
 def test_what_is_not_read_is_refused_with_advice(tmp_path: Path, name: str, advice: str) -> None:
     (tmp_path / name).write_bytes(b"PK\x03\x04rest")
     with pytest.raises(InputError, match=f"which is not read; {advice}"):

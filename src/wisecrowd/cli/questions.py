@@ -56,7 +56,7 @@ def questions(
     if as_json:
         show_json(figures)
     else:
-        _show(export, project, figures)
+        _show(export, project, figures, format)
 
 
 def _figures(question: Question) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _figures(question: Question) -> dict[str, Any]:
     }
 
 
-def _show(export: Path, project: Project, figures: dict[str, Any]) -> None:
+def _show(export: Path, project: Project, figures: dict[str, Any], format: str | None) -> None:
     from wisecrowd.doctor.findings import counted
     from wisecrowd.io._answers import counts
     from wisecrowd.io.formats import formats
@@ -103,5 +103,6 @@ def _show(export: Path, project: Project, figures: dict[str, Any]) -> None:
         show_facts(notes)
     show()
     first = next(iter(told))
-    chosen = f", question={json.dumps(first, ensure_ascii=False)}" if len(told) > 1 else ""
-    show(f'In Python: wisecrowd.read("{export}"{chosen})')
+    given = {"format": format, "question": first if len(told) > 1 else None}
+    more = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in given.items() if value is not None]
+    show(f"In Python: wisecrowd.read({', '.join([json.dumps(str(export), ensure_ascii=False), *more])})")

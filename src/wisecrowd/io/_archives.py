@@ -5,13 +5,17 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from wisecrowd.errors import InputError
+from wisecrowd.errors import InputError, some
 from wisecrowd.io import _text
 
 #: Bytes that all files of an archive may have together, unpacked, and how much smaller than that they may be packed.
 MOST_BYTES, MOST_FILES, MOST_PACKED = 1 << 31, 100_000, 200
+#: A damaged archive makes zipfile stumble in many ways.
+_DAMAGE = (
+    zipfile.BadZipFile, zlib.error, struct.error, ValueError, LookupError, RuntimeError, EOFError, OSError,
+)  # fmt: skip
 
 
 def is_zip(path: Path) -> bool:
@@ -31,7 +35,7 @@ def members(
     """Names and texts of the files of some kinds in a zip; with ``only``, nothing if there are files of other kinds."""
     try:
         with zipfile.ZipFile(path) as archive:
-            files = [info for info in archive.infolist() if not info.filename.endswith("/")]
+            files = _files(archive)
             wanted = [info for info in files if info.filename.lower().endswith(suffixes)]
             if only and len(wanted) < len(files):
                 return []
@@ -39,18 +43,41 @@ def members(
             return [(info.filename, _decoded(_unpacked(archive, info), info.filename)) for info in wanted[:at_most]]
     except InputError:
         raise
-    # A damaged archive makes zipfile stumble in many ways.
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        struct.error,
-        ValueError,
-        LookupError,
-        RuntimeError,
-        EOFError,
-        OSError,
-    ) as error:
-        raise InputError(f"it cannot be read as a zip: {error}") from None
+    except _DAMAGE as error:
+        raise InputError(_damaged(error)) from None
+
+
+def why_no_export(path: Path) -> str:
+    """What to say of a zip that no labelling tool is known by."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [info.filename for info in _files(archive)]
+    except _DAMAGE as error:
+        return f"{path}: {_damaged(error)}"
+    if not names:
+        return f"{path} is a zip with nothing in it; export again"
+    return (
+        f"{path} is an archive, which is not read as an export of doccano (NAME.jsonl for each annotator) or CVAT "
+        f"(annotations.xml): in it are {some(names)}. Of anything else, unpack it first, and give the file or folder that was in it"
+    )
+
+
+def is_clutter(name: str) -> bool:
+    """Whether a file is what systems put beside those of people.
+
+    >>> is_clutter("__MACOSX/._ann.jsonl"), is_clutter("../ann.jsonl")
+    (True, False)
+    """
+    *folders, last = PurePosixPath(name).parts or ("",)
+    return "__MACOSX" in folders or last.startswith(".") or last in ("Thumbs.db", "desktop.ini")
+
+
+def _files(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    return [info for info in archive.infolist() if not (info.filename.endswith("/") or is_clutter(info.filename))]
+
+
+def _damaged(error: object) -> str:
+    return f"it cannot be read as a zip: {error}; it may be damaged or cut off, so export or copy it again"
 
 
 def _refuse_bombs(wanted: list[zipfile.ZipInfo], n_files: int) -> None:

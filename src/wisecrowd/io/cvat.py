@@ -14,7 +14,7 @@ from xml.parsers import expat
 
 from wisecrowd.errors import InputError
 from wisecrowd.io._answers import tool_format
-from wisecrowd.io._archives import is_zip, members
+from wisecrowd.io._archives import is_clutter, is_zip, members
 from wisecrowd.io._exports import first_letters, whole_text
 from wisecrowd.io._gathering import Gathering
 
@@ -37,25 +37,41 @@ def gather(path: Path) -> Gathering:
     (['a.jpg'], ['ann'], [('cat',)])
     """
     gathered = Gathering()
-    for name, text in _files(path):
-        _Document(name, gathered).read(text)
+    for name, where, text in _files(path):
+        try:
+            _Document(name, gathered).read(text)
+        except InputError as error:
+            error.args = (f"{where}: {error}" if where else str(error),)
+            raise
     return gathered
 
 
-def _files(path: Path) -> Iterator[tuple[str, str]]:
-    """Who annotated, as far as names tell, and the text."""
+def _files(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Who annotated, as far as names tell; where in the folder or zip that is told; and the text."""
     if path.is_dir():
-        files = [file for file in sorted(path.rglob("*")) if file.suffix.lower() in (".xml", ".zip") and file.is_file()]
+        files = [file for file in sorted(path.rglob("*")) if _may_be_ours(file)]
         if not files:
             raise InputError("there is no XML file or zip of CVAT in it")
         for file in files:
-            yield from _files(file)
+            try:
+                for name, where, text in _files(file):
+                    yield name, f"{file.relative_to(path)}{f', {where}' if where else ''}", text
+            except InputError as error:
+                error.args = (f"{file.relative_to(path)}: {error}",)
+                raise
     elif is_zip(path):
-        for name, text in members(path, (".xml",)):
+        found = members(path, (".xml",))
+        if not found:
+            raise InputError("there is no XML file of CVAT in this zip; annotations.xml was wanted")
+        for name, text in found:
             stem = Path(name).stem
-            yield (path.stem if stem in _NAMELESS else stem), text
+            yield (path.stem if stem in _NAMELESS else stem), name, text
     else:
-        yield (path.resolve().parent.name if path.stem in _NAMELESS else path.stem), whole_text(path)
+        yield (path.resolve().parent.name if path.stem in _NAMELESS else path.stem), "", whole_text(path)
+
+
+def _may_be_ours(file: Path) -> bool:
+    return file.suffix.lower() in (".xml", ".zip") and not is_clutter(str(file)) and file.is_file()
 
 
 class _Document:
@@ -140,8 +156,12 @@ class _Document:
 
 def _sniff(path: Path) -> bool:
     if path.is_dir():
-        files = [file for file in sorted(path.iterdir()) if file.suffix.lower() == ".xml"]
-        return bool(files) and _sniff(files[0])
+        # A file or zip for each job, or a folder; no deeper, for a folder may hold anything.
+        near = [file for file in sorted(path.iterdir()) if _may_be_ours(file)]
+        near = near or [folder / f"{ANNOTATIONS}.xml" for folder in sorted(path.iterdir()) if folder.is_dir()]
+        near = [file for file in near if file.is_file()]
+        near.sort(key=lambda file: file.suffix.lower() != ".xml")
+        return bool(near) and _sniff(near[0])
     if is_zip(path):
         try:
             found = members(path, (f"{ANNOTATIONS}.xml",), at_most=1)

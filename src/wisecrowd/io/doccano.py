@@ -13,8 +13,8 @@ from typing import Any
 
 from wisecrowd.errors import InputError, some
 from wisecrowd.io._answers import tool_format
-from wisecrowd.io._archives import is_zip, members
-from wisecrowd.io._exports import first_in, first_object, objects_in, whole_text
+from wisecrowd.io._archives import is_clutter, is_zip, members
+from wisecrowd.io._exports import first_in, first_object, header, objects_in, whole_text
 from wisecrowd.io._gathering import OWN, OWN_CONFIDENCE, OWN_TASK, Gathering, identity
 
 _SUFFIXES = (".jsonl", ".json", ".csv")
@@ -46,7 +46,7 @@ def _files(path: Path) -> list[tuple[str, str]]:
         files = [
             (file.name, whole_text(file))
             for file in sorted(path.iterdir())
-            if file.suffix in _SUFFIXES and file.stat().st_size
+            if file.suffix in _SUFFIXES and not is_clutter(file.name) and file.stat().st_size
         ]
     elif is_zip(path):
         files = members(path, _SUFFIXES)
@@ -68,7 +68,11 @@ def _files(path: Path) -> list[tuple[str, str]]:
 
 def _records(name: str, text: str) -> list[dict[str, Any]]:
     if not name.endswith(".csv"):
-        return objects_in(text, "an example of doccano")
+        try:
+            return objects_in(text, "an example of doccano")
+        except InputError as error:
+            error.args = (f"{name}: {error}",)
+            raise
     try:
         rows = list(csv.DictReader(io.StringIO(text, newline="")))
     except csv.Error as error:
@@ -106,7 +110,9 @@ def _example(record: dict[str, Any], worker: str, where: str, gathered: Gatherin
 
 
 def _sniff(path: Path) -> bool:
-    """A zip of nothing but tables, the first of which begins as doccano's do; what wisecrowd wrote for it."""
+    """A zip or folder of nothing but tables, the first of which begins as doccano's do; what wisecrowd wrote for it."""
+    if path.is_dir():
+        return _sniff_folder(path)
     if not is_zip(path):
         record = first_object(path)
         return OWN_CONFIDENCE in record and any(isinstance(record.get(name), list) for name in QUESTIONS)
@@ -121,4 +127,18 @@ def _sniff(path: Path) -> bool:
     return "id" in first and bool(first.keys() & {*QUESTIONS, "entities"})
 
 
-DOCCANO = tool_format("doccano", "a zip of doccano's, with a file for each annotator", gather, _sniff)
+def _sniff_folder(folder: Path) -> bool:
+    """Tables in a folder may be anybody's, so that more is wanted of them: lists of labels, or the column of comments."""
+    files = [file for file in sorted(folder.iterdir()) if not is_clutter(file.name)]
+    if not files or not all(file.suffix in _SUFFIXES and file.is_file() for file in files):
+        return False
+    for file in files:
+        if file.suffix == ".csv":
+            if {"id", "text", "label", "Comments"} <= header(file, ","):
+                return True
+        elif "id" in (first := first_object(file)):
+            return any(isinstance(first.get(name), list) for name in (*QUESTIONS, "entities"))
+    return False
+
+
+DOCCANO = tool_format("doccano", "an export of doccano, with a file for each annotator", gather, _sniff)

@@ -23,6 +23,7 @@ from wisecrowd._building import Missing, Vocabulary
 from wisecrowd._rows import Duplicates
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import DataWarning, InputError, UsageError, did_you_mean, one_of, some
+from wisecrowd.io._archives import why_no_export
 from wisecrowd.io.numerals import numbers, suspect_numbers
 from wisecrowd.io.problems import EmptyInput
 from wisecrowd.shards import is_whole
@@ -272,6 +273,8 @@ def find_format(path: Path, name: str | None = None) -> Format:
         return tools[0]
     looks = [form for form in formats().values() if form.project is None and form.sniff(path)]
     if not looks and path.is_file() and path.suffix.lower() in _NOT_READ:
+        if path.suffix.lower() == ".zip":
+            raise InputError(why_no_export(path))
         what, advice = _NOT_READ[path.suffix.lower()]
         raise InputError(f"{path} is {what}, which is not read; {advice}")
     called = [form for form in formats().values() if path.is_file() and form.matches(path)]

@@ -29,9 +29,13 @@ from wisecrowd.io._answers import (
     votes_from,
     written_set,
 )  # fmt: skip
+from wisecrowd.io._exports import objects_in, whole_text
 from wisecrowd.io._gathering import Asked, Gathering
-from wisecrowd.io.formats import Options, about, find_format, formats
-from wisecrowd.io.problems import EmptyInput
+from wisecrowd.io._text import head_lines
+from wisecrowd.io.columns import find_columns
+from wisecrowd.io.formats import Format, Options, about, find_format, formats
+from wisecrowd.io.parquet import read_schema
+from wisecrowd.io.problems import EmptyInput, MissingColumn
 
 __all__ = ["Project", "Question", "read_project", "set_of", "written_set"]
 
@@ -144,10 +148,12 @@ def read_project(
     place = Path(path)
     form = find_format(place, format)
     if form.project is None:
+        with about(place):
+            what = _what_it_is(place, form)
         tools = ", ".join(known.name for known in formats().values() if known.project is not None)
         raise InputError(
-            f"{place} is {form.about}, with one question and no more; wisecrowd.read gives its votes. If a labelling tool "
-            f'exported it, say which, for example format="label-studio" (--format label-studio). There are {tools}'
+            f"{place} is {what}. If a labelling tool exported it, say which, for example "
+            f'format="label-studio" (--format label-studio). There are {tools}'
         )
     with about(place):
         return project_of(form.project(place), form.name, duplicates=duplicates)
@@ -174,6 +180,28 @@ def project_of(gathered: Gathering, format: str, *, duplicates: Duplicates = "er
 
 
 # ---------------------------------------------------------------------- inside
+
+
+def _what_it_is(path: Path, form: Format) -> str:
+    """What a file is that is no export; one that is not even the table that it seems to be is refused."""
+    if form.name == "parquet":
+        read_schema(path)
+    elif form.name in ("json", "jsonl"):
+        text = whole_text(path)
+        found = objects_in(text, "a list of tasks, as a labelling tool exports them,")
+        keys = f"whose keys are {some(found[0], 8)}" if found[0] else "with nothing in it"
+        if form.name == "json" and len(found) == 1 and not text.lstrip().startswith("["):
+            raise InputError(
+                f"it is one JSON object, {keys}; a list of tasks, as a labelling tool exports them, was wanted. "
+                "If it tells of an error, export again"
+            )
+        try:
+            find_columns(list(found[0]), {"task": None, "label": None})
+        except MissingColumn:
+            return f"{form.about}, {keys}: neither votes nor an export that is known by them"
+    elif form.is_table:
+        head_lines(path)
+    return f"{form.about}, with one question and no more; wisecrowd.read gives its votes"
 
 
 def _question(asked: Asked, gathered: Gathering, duplicates: Duplicates) -> Question:
