@@ -105,7 +105,7 @@ class Service:
         """Numbers of the votes that are in the database."""
         with sqlite3.connect(self.database) as connection:
             rows = connection.execute("SELECT source FROM entries").fetchall()
-        return sorted(int(source.removeprefix("id:v")) for (source,) in rows)
+        return sorted(int(json.loads(source.removeprefix("id:"))[1].removeprefix("v")) for (source,) in rows)
 
 
 def load(ledger: Ledger, *, quick: bool) -> None:

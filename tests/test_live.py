@@ -139,7 +139,7 @@ def test_belief_is_that_of_a_plan(votes: Any) -> None:
 
 
 def test_methods_that_tie_workers_are_refused() -> None:
-    with pytest.raises(UsageError, match="use dawid-skene, ibcc or one-coin"):
+    with pytest.raises(UsageError, match="use dawid-skene, ibcc, lfc"):
         Live(wc.find("ds-worker-clusters")())
     with pytest.raises(UsageError, match="prior cannot be given"):
         Live(wc.DawidSkene(prior=[0.5, 0.5]))

@@ -270,7 +270,7 @@ class Live:
         if any(getattr(kind, name) is not getattr(ConfusionEM, name) for name in _PLAIN):
             raise UsageError(
                 f"{method.name} has more to learn than a matrix for each worker, and cannot follow votes one by one; "
-                "use dawid-skene, ibcc or one-coin"
+                "use dawid-skene, ibcc, lfc, one-coin, hds or zencrowd"
             )
         if not isinstance(method.prior, str):
             raise UsageError("classes may come later, so that the prior cannot be given; use 'estimate' or 'uniform'")

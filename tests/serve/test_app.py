@@ -197,7 +197,7 @@ def test_without_the_token_nothing_is_told(service: Any) -> None:
 
 def test_requests_are_bounded(service: Any) -> None:
     vote = {"task": "t1", "worker": "ann", "label": "x" * 900}
-    many = json.dumps([vote] * 3000).encode()
+    many = json.dumps([vote] * 5000).encode()
     assert service.ask("POST", "/votes", content=many).status_code == 413
 
     async def in_pieces() -> Any:
@@ -207,7 +207,7 @@ def test_requests_are_bounded(service: Any) -> None:
     for path in ("/votes", "/truth"):
         told = service.ask("POST", path, content=in_pieces(), headers={"Content-Type": "application/json"})
         assert told.status_code == 413
-        assert "2,000,000 bytes" in told.json()["detail"]
+        assert "4,000,000 bytes" in told.json()["detail"]
     assert service.ask("POST", "/votes", json=[{"task": "t", "worker": "w", "label": "x"}] * 10_001).status_code == 422
 
 
@@ -320,3 +320,74 @@ def test_requests_by_its_own_description(service: Any) -> None:
     for operation in (found.ok() for found in schema.get_all_operations()):
         limits(given(operation.as_strategy())(asking(operation)))()
     assert {"/votes", "/truth", "/tasks", "/webhooks/label-studio", "/consensus", "/next", "/refit"} <= seen
+
+
+def test_ids_are_of_a_question(service: Any) -> None:
+    for question, label in (("mood", "good"), ("topic", "food")):
+        vote = {"id": "form-1", "task": "t1", "worker": "ann", "label": label, "question": question}
+        assert service.post("/votes", vote)["new"] == 1
+    assert service.get("/task", task="t1", question="mood")["said"] == {"ann": "good"}
+    assert service.get("/task", task="t1", question="topic")["said"] == {"ann": "food"}
+    told = service.ask("DELETE", "/votes", params={"id": "form-1", "question": "mood"})
+    assert told.json()["changed"] == 1
+    assert service.get("/task", task="t1", question="mood")["said"] == {}
+    assert service.get("/task", task="t1", question="topic")["said"] == {"ann": "food"}
+
+
+def test_votes_without_ids_can_be_taken_back(service: Any) -> None:
+    service.post("/votes", [{"task": "t1", "worker": who, "label": "good"} for who in ("ann", "bob")])
+    assert service.ask("DELETE", "/votes", params={"task": "t1", "worker": "bob"}).json()["changed"] == 1
+    assert service.get("/task", task="t1")["said"] == {"ann": "good"}
+    for params in ({}, {"task": "t1"}, {"id": "x", "task": "t1", "worker": "ann"}):
+        told = service.ask("DELETE", "/votes", params=params)
+        assert told.status_code == 422
+        assert "say which vote" in told.json()["detail"]
+
+
+def test_votes_can_be_had_again(service: Any) -> None:
+    service.post("/votes", {"id": 7, "task": "t1", "worker": "ann", "label": "good", "time": 12.5})
+    service.post("/votes", [{"task": f"t{n}", "worker": "bob", "label": "bad"} for n in range(5)])
+    service.post("/truth", [{"task": "t0", "label": "bad"}, {"task": "t1", "label": "good"}])
+    first = service.get("/votes", limit=6)
+    assert first["votes"][0] == {"task": "t1", "worker": "ann", "label": "good", "time": 12.5, "id": "7"}
+    rest = service.get("/votes", limit=6, after=first["next"])
+    assert [(each["task"], each["worker"]) for each in rest["votes"]] == [("t0", None), ("t1", None)]
+    assert rest["next"] is None
+
+
+def test_nothing_is_believed_before_it_was_looked_at(service: Any, votes: Any) -> None:
+    service.post("/votes", {"task": "t1", "worker": "ann", "label": "good", "question": "young"})
+    service.post("/tasks", {"tasks": ["t2"], "question": "young"})
+    one, none = service.get("/consensus", question="young")["answers"]
+    assert (one["label"], one["belief"], one["may_stop"]) == ("good", None, False)
+    assert (none["label"], none["confidence"], none["belief"]) == (None, None, None)
+    assert service.get("/questions")[0]["expected_accuracy"] is None
+    service.post("/votes", votes)
+    service.post("/refit", question="votes")
+    assert all(0 < each["belief"] <= 1 for each in service.get("/consensus", question="votes", limit=1000)["answers"])
+
+
+def test_what_is_posted_is_json_whatever_it_is_called(service: Any) -> None:
+    for path, body in (("/truth", {"task": "t1", "label": "x"}), ("/tasks", {"tasks": ["t2"]})):
+        told = service.ask("POST", path, content=json.dumps(body).encode(),
+                           headers={"Content-Type": "application/x-www-form-urlencoded"})  # fmt: skip
+        assert told.status_code == 200, told.text
+
+
+def test_problems_are_told_once_for_each_place(service: Any) -> None:
+    good = {"task": "t1", "worker": "ann", "label": "good"}
+    told = service.ask("POST", "/votes", json=[good, {**good, "label": 1.5}, {"task": "t1", "worker": "ann"}]).json()
+    assert told["detail"] == [
+        {"loc": [1, "label"], "msg": "a text, a whole number, true or false, or a list of texts was wanted"},
+        {"loc": [2, "label"], "msg": "Field required"},
+    ]
+    for time in (True, "2026-05-01T10:00:00", "soon", -1):
+        told = service.ask("POST", "/votes", json={**good, "time": time})
+        assert told.status_code == 422, time
+        assert {tuple(each["loc"]) for each in told.json()["detail"]} == {("time",)}
+    assert service.post("/votes", {**good, "time": "2026-05-01T10:00:00+02:00"})["new"] == 1
+
+
+def test_a_wrong_token_is_not_a_missing_one(service: Any) -> None:
+    assert "a token is needed" in service.ask("GET", "/questions", token=None).json()["detail"]
+    assert "this is not the token" in service.ask("GET", "/questions", token="guess").json()["detail"]

@@ -189,3 +189,20 @@ def test_few_votes_are_looked_at_by_another_method(database: str) -> None:
                 batch = wc.find(name)().fit(crowd)
             np.testing.assert_allclose(topic.live.posterior, batch.posterior_, atol=1e-12)
     keeper.close()
+
+
+def test_how_sure_one_may_be_is_known_again(database: str) -> None:
+    keeper = Keeper(Store(database), wc.DawidSkene())
+    keeper.tell([put(n, "good" if n % 7 else "bad") for n in range(90)]).result()
+    assert keeper.refit(keeper.topic())
+    with keeper.lock:
+        before = keeper.topic().overview()
+    keeper.close()
+    again = Keeper(Store(database), wc.DawidSkene())
+    topic = again.topic()
+    wait_for(lambda: topic.look is not None and topic.overview()["is_current"])
+    with again.lock:
+        after = again.topic().overview()
+    assert before["expected_accuracy"] is not None
+    assert (after["expected_accuracy"], after["may_stop"]) == (before["expected_accuracy"], before["may_stop"])
+    again.close()

@@ -30,7 +30,8 @@ def test_it_tells_how_it_stands(service: Any, votes: Any) -> None:
     service.post("/refit")
     told = page(service)
     assert f"<strong>{len(votes):,}</strong>" in told
-    assert f"Fitted to {len(votes):,} votes" in told
+    assert f"Fitted by dawid-skene to {len(votes):,} votes" in told
+    assert "of the labels" in told
     assert '<span class="flag">spammer</span>' in told
     assert "All 12 workers." in told
 
@@ -101,3 +102,21 @@ def test_in_a_browser(browser: Any, address: str, service: Any, votes: Any) -> N
     quiet = [entry for entry in browser.get_log("browser") if "favicon" not in entry["message"]]
     assert quiet == []
     browser.delete_all_cookies()
+
+
+def test_the_token_opens_pages_in_a_header_too(service: Any, votes: Any) -> None:
+    told = service.ask("GET", "/")
+    assert told.status_code == 200
+    assert "http://service/votes" in told.text  # where this service is
+    service.post("/votes", {**votes[0], "question": "a&b"})
+    told = service.ask("GET", "/", token=None, params={"token": TOKEN, "question": "a&b"})
+    assert told.headers["location"] == "/?question=a%26b"
+
+
+def test_it_says_when_labels_are_not_settled(service: Any, votes: Any) -> None:
+    service.post("/votes", votes)
+    service.post("/refit")
+    service.keeper.topic().changed = 0.002
+    assert "not settled" not in page(service)
+    service.keeper.topic().changed = 0.02
+    assert "not settled" in page(service)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -161,7 +162,7 @@ def test_other_files_are_left_alone(tmp_path: Path, database: str) -> None:
         Store(database)
     letter = tmp_path / "letter.txt"
     letter.write_text("Dear all,\n" * 200)
-    with pytest.raises(InputError, match="cannot be used: file is not a database"):
+    with pytest.raises(InputError, match="is no database, and is left alone"):
         Store(str(letter))
     assert letter.read_text() == "Dear all,\n" * 200
     with pytest.raises(InputError, match="there is no folder"):
@@ -198,3 +199,22 @@ def test_a_disk_that_is_full(database: str) -> None:
         connection.commit()
     assert store.tell(many).outcomes == ["new"] * len(many)
     store.close()
+
+
+def test_one_file_has_one_writer_by_whatever_name(tmp_path: Path, database: str) -> None:
+    store = Store(database)
+    (tmp_path / "link.db").symlink_to(database)
+    with pytest.raises(InputError, match="another wisecrowd serve"):
+        Store(str(tmp_path / "link.db"))
+    store.close()
+    os.link(database, tmp_path / "hard.db")
+    with pytest.raises(InputError, match="hard links"):
+        Store(str(tmp_path / "hard.db"))
+    with pytest.raises(InputError, match="is a folder"):
+        Store(str(tmp_path))
+    assert not list(tmp_path.glob("hard.db.*"))
+
+
+def test_what_people_said_is_for_its_owner(database: str) -> None:
+    Store(database).close()
+    assert Path(database).stat().st_mode & 0o077 == 0

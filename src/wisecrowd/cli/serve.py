@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,9 +13,10 @@ from wisecrowd.cli._options import Quiet, flag
 
 if TYPE_CHECKING:
     from wisecrowd.em import ConfusionEM
+    from wisecrowd.serve.keeper import Keeper
 
-#: Addresses that only this machine can reach.
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+#: Votes of a file that are told at once.
+AT_ONCE = 2_000
 
 
 def serve(
@@ -36,10 +38,19 @@ def serve(
             "--method",
             "-m",
             metavar="NAME",
-            help="dawid-skene, ibcc, lfc, one-coin, hds or zencrowd; auto is one-coin until tasks have two votes each, then "
-            "dawid-skene.",
+            help="dawid-skene, ibcc, lfc, one-coin, hds or zencrowd; auto is one-coin until half of the tasks have two votes, "
+            "then dawid-skene.",
         ),
     ] = "auto",
+    begin_with: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            show_default=False,
+            help="Votes that were cast before: a table, or an export of a labelling tool. Told again, they are the same.",
+        ),
+    ] = None,
     target: Annotated[
         float, typer.Option(metavar="P", help="How probable a label must be for its task to need no more votes.")
     ] = 0.95,
@@ -49,7 +60,7 @@ def serve(
             metavar="FILE", show_default=False, help="The token in a file; else in the variable WISECROWD_TOKEN."
         ),
     ] = None,
-    largest: Annotated[int, typer.Option(metavar="BYTES", min=1_000, help="A request's size at most.")] = 2_000_000,
+    largest: Annotated[int, typer.Option(metavar="BYTES", min=1_000, help="A request's size at most.")] = 4_000_000,
     insecure: Annotated[
         bool, flag("--insecure", help="Listen to other machines without TLS; put a proxy with TLS before it.")
     ] = False,
@@ -68,7 +79,10 @@ def serve(
       curl -H "$AUTH" -d "$VOTE" $URL/votes
       curl -H "$AUTH" $URL/consensus
 
-    Label Studio sends annotations by itself: add a webhook to /webhooks/label-studio with that header.
+    Label Studio sends annotations by itself: add a webhook to /webhooks/label-studio with that header. What was there before is
+    in an export, and votes of other tools in tables:
+
+      wisecrowd serve votes.db --from export.json
 
     What was acknowledged is on the disk and survives a kill. The same vote sent twice counts once. Answers follow every vote at
     once, and a fit to all votes is made again and again. Open the link that is printed to see how it stands.
@@ -77,14 +91,14 @@ def serve(
 
     if not 0 < target <= 1:
         raise UsageError(f"--target is the probability at which a task is done, for example 0.95; got {target}")
-    if host not in LOOPBACK and not insecure:
+    if not _is_loopback(host) and not insecure:
         raise UsageError(
             f"other machines could listen in when votes and the token come to {host} without TLS; leave --host out and put a "
             "proxy with TLS before the service, or say --insecure"
         )
     early = _method("one-coin") if method == "auto" else None
     settled = _method("dawid-skene" if method == "auto" else method)
-    _run(database, host, port, settled, early, target, token_file, largest, quiet=quiet)
+    _run(database, host, port, settled, early, target, token_file, largest, begin_with or [], quiet=quiet)
 
 
 def _method(name: str) -> ConfusionEM:
@@ -93,16 +107,19 @@ def _method(name: str) -> ConfusionEM:
     from wisecrowd.live import Live
     from wisecrowd.registry import find
 
-    found: Any = find(name)()
-    if not isinstance(found, ConfusionEM):
-        raise UsageError(f"{name} cannot follow votes one by one; use dawid-skene, ibcc or one-coin")
+    kind: Any = find(name)
+    if not issubclass(kind, ConfusionEM):
+        raise UsageError(
+            f"{name} cannot follow votes one by one; use dawid-skene, ibcc, lfc, one-coin, hds or zencrowd"
+        )
+    found = kind()
     Live(found)  # refuses those that cannot
     return found
 
 
 def _run(
     database: str, host: str, port: int, method: ConfusionEM, early: ConfusionEM | None, target: float,
-    token_file: Path | None, largest: int, *, quiet: bool,
+    token_file: Path | None, largest: int, begin_with: list[Path], *, quiet: bool,
 ) -> None:  # fmt: skip
     from wisecrowd.errors import MissingExtra
 
@@ -115,24 +132,53 @@ def _run(
     except ImportError as error:
         raise MissingExtra("serve", "services") from error
     token, is_new = token_from(token_file)
-    keeper = Keeper(Store(database), method, target, early=early)
-    try:
-        listening, address = listen(host, port)
+    listening, address = listen(host, port)  # before a database is made for nothing
+    with (
+        contextlib.closing(listening),
+        contextlib.closing(Keeper(Store(database), method, target, early=early)) as keeper,
+    ):
+        for path in begin_with:
+            _tell(keeper, path, quiet=quiet)
         if not quiet:
             with keeper.lock:
                 votes = sum(topic.live.n_votes for topic in keeper.topics())
             remark(f"Votes are kept in {hidden(database)}, {votes:,} so far; method {_named(method, early)}")
-            if is_new:
-                remark(f"A new token, for this run only: {token}")
-            remark(
-                f"Open {address}/{f'?token={token}' if is_new else '?token=… (yours)'} to see how it stands; Ctrl-C ends it"
-            )
-        run(keeper, token, listening, largest=largest)
-    finally:
-        keeper.close()
+        if is_new:  # which nobody could know otherwise
+            remark(f"A new token, for this run only: {token}")
+            remark(f"Open {address}/?token={token} to see how it stands; Ctrl-C ends it")
+        elif not quiet:
+            remark(f"Open {address}/?token= with your token behind it to see how it stands; Ctrl-C ends it")
+        with contextlib.suppress(KeyboardInterrupt):  # which is how it is ended
+            run(keeper, token, listening, largest=largest)
+
+
+def _tell(keeper: Keeper, path: Path, *, quiet: bool) -> None:
+    """Have what is in a file written, some at a time."""
+    from collections import Counter
+    from itertools import islice
+
+    from wisecrowd.cli._reading import located
+    from wisecrowd.serve._files_in import told_in
+
+    count: Counter[str] = Counter()
+    told = told_in(located(path))
+    while part := list(islice(told, AT_ONCE)):
+        count.update(keeper.tell(part).result().outcomes)
+    if not quiet:
+        remark(f"Votes in {path}: {count['new']:,} new, {count['changed']:,} changed, {count['same']:,} as they were")
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _named(method: ConfusionEM, early: ConfusionEM | None) -> str:
     if early is None:
         return method.name
-    return f"{early.name}, and {method.name} when tasks have two votes each"
+    return f"{early.name}, and {method.name} when half of the tasks have two votes"

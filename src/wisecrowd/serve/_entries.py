@@ -58,15 +58,27 @@ class Drop(NamedTuple):
     tasks: tuple[str, ...]
 
 
+def id_of(source: str) -> str | None:
+    """The id that a vote was sent with, if it was with one.
+
+    >>> id_of('id:["mood", "v-1"]'), id_of('of:["mood", "t1", "ann"]')
+    ('v-1', None)
+    """
+    return str(json.loads(source.removeprefix("id:"))[1]) if source.startswith("id:") else None
+
+
 Told: TypeAlias = Put | Expect | Drop
 
 
 def source_of(vote: Entry, name: str | None = None) -> str:
     """Under what a single vote stands: the id that it was sent with, else whose vote on what it is.
 
-    A worker who votes again on a task without an id thus changes their vote.
+    A worker who votes again on a task without an id thus changes their vote. Ids are of a question, so that answers to several
+    may have the one of the form that they were given in.
 
     >>> source_of(Entry("mood", "t1", "ann", "good"), "v-1"), source_of(Entry("mood", "t1", "ann", "good"))
-    ('id:v-1', 'of:["mood", "t1", "ann"]')
+    ('id:["mood", "v-1"]', 'of:["mood", "t1", "ann"]')
     """
-    return f"id:{name}" if name is not None else f"of:{json.dumps([vote.question, vote.task, vote.worker])}"
+    if name is not None:
+        return f"id:{json.dumps([vote.question, name])}"
+    return f"of:{json.dumps([vote.question, vote.task, vote.worker])}"

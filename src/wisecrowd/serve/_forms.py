@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -58,6 +59,48 @@ Text = Annotated[StrictStr, Field(min_length=1, max_length=LONGEST), AfterValida
 Label = Annotated[StrictStr | StrictInt | StrictBool | list[StrictStr], AfterValidator(_label)]
 
 
+Moment = (
+    Annotated[AwareDatetime, Field(strict=True)]
+    | Annotated[float, Field(strict=True, ge=0, le=1e11, allow_inf_nan=False)]
+)
+#: What a field takes, for messages.
+WANTED = {
+    "task": "a text or a whole number",
+    "worker": "a text or a whole number",
+    "label": "a text, a whole number, true or false, or a list of texts",
+    "question": "a text",
+    "id": "a text or a whole number",
+    "time": "a date and time with its time zone (2026-05-01T10:00:00Z), or seconds since 1970",
+    "tasks": "a list of texts or whole numbers",
+}
+
+
+def told_wrong(problems: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What was wrong with a request, once for each place: where, what was wanted, and how it was said to be wrong.
+
+    What came is not said again: it may be long, and of numbers that JSON has no word for.
+
+    >>> told_wrong([{"type": "string_type", "loc": ("list[Vote]", 3, "label", "str"), "msg": "Input should be a valid string"}])
+    [{'loc': [3, 'label'], 'msg': 'a text, a whole number, true or false, or a list of texts was wanted'}]
+    """
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for each in problems:
+        place = [part for part in each["loc"] if isinstance(part, int) or part in WANTED or part in _SAID]
+        if each["type"] in ("missing", "extra_forbidden"):
+            place = [part for part in each["loc"] if isinstance(part, int)] + [each["loc"][-1]]
+        field = next((part for part in reversed(place) if isinstance(part, str)), None)
+        is_kind = each["type"].endswith(("_type", "_parsing")) or each["type"] == "timezone_aware"
+        said = f"{WANTED[field]} was wanted" if field in WANTED and is_kind else each["msg"]
+        found.setdefault(tuple(place), {"loc": place, "msg": said})
+    if len(found) > 1:  # that one vote is no list, nor a list one vote, goes without saying
+        found.pop((), None)
+    return list(found.values())
+
+
+#: Parts of a request in which something can be wrong, beside the fields of a vote.
+_SAID = ("query", "body", "start", "limit")
+
+
 class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -78,7 +121,7 @@ class Vote(_Form):
         description="Sent again with the same id, a vote is the same vote, and changes where it says something else. "
         "Without one, a worker has one vote on a task.",
     )
-    time: AwareDatetime | Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)] | None = Field(
+    time: Moment | None = Field(
         default=None, description="When it was cast: with its time zone, or in seconds since 1970."
     )
 
@@ -127,6 +170,10 @@ class Truth(_Form):
     question: Text = Field(default=QUESTION, examples=["mood"])
 
 
+#: One truth or several.
+TRUTHS = Truth | Annotated[list[Truth], Field(min_length=1, max_length=MOST)]
+
+
 class Tasks(_Form):
     """Tasks that can be asked about, though nobody voted on them yet.
 
@@ -145,9 +192,11 @@ class Kept(BaseModel):
     0
     """
 
-    new: int = 0
-    changed: int = 0
-    same: int = 0
+    new: int = Field(
+        default=0, description="Votes that were not there; or requests to expect tasks of which some were not."
+    )
+    changed: int = Field(default=0, description="Votes that say something else than before, or were taken back.")
+    same: int = Field(default=0, description="Votes that were there already.")
 
 
 class Fit(BaseModel):
@@ -185,8 +234,10 @@ class Answer(BaseModel):
 
     task: str
     label: str | None = Field(description="None where nobody voted.")
-    confidence: float = Field(description="Probability of the label, by the model.")
-    belief: float = Field(description="The same, no surer than votes that were hidden from the model bear out.")
+    confidence: float | None = Field(description="Probability of the label, by the model.")
+    belief: float | None = Field(
+        description="The same, no surer than votes that were hidden from the model bear out; none before that was looked at."
+    )
     votes: int
     gold: bool = Field(description="Whether the truth was told.")
     may_stop: bool = Field(description="Whether it needs no more votes.")
@@ -205,6 +256,23 @@ class Answers(BaseModel):
     answers: list[Answer]
     total: int
     next: int | None = Field(description="Where to go on (start=…), if there are more.")
+
+
+class Said(BaseModel):
+    """A vote as it is kept; without a worker, the truth of a task."""
+
+    task: str
+    worker: str | None
+    label: str
+    time: float | None = Field(description="Seconds since 1970.")
+    id: str | None = Field(description="The id that it was sent with.")
+
+
+class AllSaid(BaseModel):
+    """Some votes, in the order in which they came."""
+
+    votes: list[Said]
+    next: int | None = Field(description="Where to go on (after=…), if there are more.")
 
 
 class Worker(BaseModel):

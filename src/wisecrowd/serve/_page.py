@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse
 
 from wisecrowd import __version__
 from wisecrowd.diagnose.workers import SURE, SUSPECT
+from wisecrowd.doctor.findings import counted
 from wisecrowd.report import _page as pages
 from wisecrowd.report import _words as words
 from wisecrowd.serve._topics import Topic
@@ -26,13 +27,14 @@ UNSETTLED, FEW = 0.01, 200
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 
 
-def answer(keeper: Keeper, question: str | None = None) -> HTMLResponse:
+def answer(keeper: Keeper, question: str | None = None, address: str = "http://127.0.0.1:8765") -> HTMLResponse:
     """The page as it stands, on one question or on the first."""
     with keeper.lock:
         topics = keeper.topics()
         chosen = keeper.topic(question) if question is not None else topics[0] if topics else None
         content: dict[str, Any] = {
             "version": __version__,
+            "address": address,
             "refresh": REFRESH,
             "running": _duration(time.time() - keeper.started),
             "told": f"{keeper.told:,}",
@@ -78,8 +80,9 @@ def _fit(figures: dict[str, Any]) -> str:
     fit = figures["fit"]
     if fit is None:
         return "No fit to all votes yet."
-    when = f"{_duration(fit['seconds_ago'])} ago, in {fit['seconds']:.1f} seconds"
-    told = f"Fitted by {figures['method']} to {fit['votes']:,} votes {when}"
+    took = f"{fit['seconds']:.1f} seconds" if fit["seconds"] >= 0.05 else "no time"
+    when = f"{_duration(fit['seconds_ago'])} ago, in {took}"
+    told = f"Fitted by {figures['method']} to {counted(fit['votes'], 'vote')} {when}"
     if fit["changed"] is not None:
         told += f", which changed {words.percent(fit['changed'])} of the labels"
     return f"{told}." if figures["is_current"] else f"{told}; newer votes are taken in one by one until the next fit."
@@ -93,6 +96,8 @@ def _flag(row: dict[str, Any]) -> str:
 
 
 def _sureness(topic: Topic) -> list[dict[str, Any]]:
+    if topic.live.known.doubt is None:
+        return []
     voted = topic.live.n_labels > 0
     sure = topic.live.belief[voted].max(axis=1)
     count = np.histogram(sure, [*BINS, 1.0 + 1e-9])[0]
@@ -125,6 +130,7 @@ def _tasks(topic: Topic) -> dict[str, Any]:
             "label": "–" if row["label"] is None else words.called(row["label"]),
             "belief": row["belief"],
             "votes": f"{row['votes']:,}",
+            "gain": row["gain"],
         }
         for row in asks
     ]

@@ -51,7 +51,7 @@ class TakeVotes:
             votes = forms.VOTES.validate_json(b"".join(parts))
         except ValidationError as error:
             problems = error.errors(include_url=False, include_context=False, include_input=False)
-            await answer(send, 422, problems[:PROBLEMS])
+            await answer(send, 422, forms.told_wrong(problems)[:PROBLEMS])
             return
         told = []
         for vote in votes if isinstance(votes, list) else [votes]:

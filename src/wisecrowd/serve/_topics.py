@@ -91,7 +91,7 @@ class Topic:
     @classmethod
     def new(cls, words: Words, models: Models, target: float) -> Topic:
         """A question that nothing is known of."""
-        return cls(words, Live(models.of(0, 0), n_classes=max(len(words.classes), 1)), target)
+        return cls(words, Live(models.of(np.empty(0)), n_classes=max(len(words.classes), 1)), target)
 
     # ------------------------------------------------------------------ what changes
 
@@ -188,7 +188,7 @@ class Topic:
         return self.answers(np.array([task]))[0]
 
     def answers(self, tasks: NDArray[np.int64]) -> list[dict[str, Any]]:
-        """The same for several tasks; tasks without votes have no label."""
+        """The same for several tasks; tasks without votes have no label, and before a look there is no belief."""
         posterior, belief, n_labels = (
             each[tasks] for each in (self.live.posterior, self.live.belief, self.live.n_labels)
         )
@@ -196,13 +196,13 @@ class Topic:
         place = np.arange(len(tasks))
         done = self._done(tasks)
         names, classes = self.words.tasks.names, self.words.classes.names
-        gold = self.live.gold
+        gold, is_sure = self.live.gold, self.live.known.doubt is not None
         return [
             {
                 "task": names[task],
                 "label": classes[best[n]] if n_labels[n] or task in gold else None,
-                "confidence": round(float(posterior[n, best[n]]), 6),
-                "belief": round(float(belief[n, best[n]]), 6),
+                "confidence": round(float(posterior[n, best[n]]), 6) if n_labels[n] or task in gold else None,
+                "belief": round(float(belief[n, best[n]]), 6) if (n_labels[n] and is_sure) or task in gold else None,
                 "votes": int(n_labels[n]),
                 "gold": task in gold,
                 "may_stop": bool(done[n]),
@@ -274,7 +274,8 @@ class Topic:
             "classes": self.words.classes.names[: self.n_classes],
             "gold": len(live.gold),
             "may_stop": int(self._done(np.arange(len(live.posterior))).sum()),
-            "expected_accuracy": round(float(live.belief[voted].max(axis=1).mean()), 4) if voted.any() else None,
+            "expected_accuracy": None if live.known.doubt is None or not voted.any()
+            else round(float(live.belief[voted].max(axis=1).mean()), 4),
             "fit": None if fit is None else {
                 "votes": fit.n_votes, "seconds": round(fit.seconds, 3), "iterations": fit.n_iter,
                 "converged": fit.converged, "seconds_ago": round(time.monotonic() - self.fitting.ended, 1),

@@ -32,6 +32,8 @@ def told_by(body: dict[str, Any]) -> list[Told]:
     [Put(source='label-studio:5', entries=())]
     """
     action, project = body.get("action"), part(body, "project", dict, "the webhook")
+    if not isinstance(action, str):
+        raise InputError("the webhook names no action; is it from Label Studio?")
     if action in ("ANNOTATION_CREATED", "ANNOTATION_UPDATED"):
         annotation = part(body, "annotation", dict, "the webhook")
         return [Put(_source(annotation), tuple(_entries(annotation, project)))]
@@ -48,6 +50,22 @@ def told_by(body: dict[str, Any]) -> list[Told]:
             return [Drop(f"{number}:", tasks)]
         return [Expect(f"{number}:{name}", tasks) for name in _questions(project)]
     return []
+
+
+def told_of(task: dict[str, Any]) -> list[Told]:
+    """What an exported task tells, as if its annotations had been posted one after the other.
+
+    >>> result = {"from_name": "mood", "type": "choices", "value": {"choices": ["good"]}}
+    >>> told_of({"id": 7, "project": 12, "annotations": [{"id": 5, "completed_by": 1, "result": [result]}]})
+    [Put(source='label-studio:5', entries=(Entry(question='12:mood', task='7', worker='1', label='good', time=None),))]
+    """
+    project = {"id": task["project"]}
+    return [
+        Put(_source(each), tuple(_entries({**each, "task": task.get("id")}, project)))
+        for each in entries(task, "annotations", "the task")
+        # Of accounts that were deleted, nobody knows any more whose votes these are.
+        if each.get("completed_by") is not None or each.get("ground_truth") is True
+    ]
 
 
 def _source(annotation: dict[str, Any]) -> str:

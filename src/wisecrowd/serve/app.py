@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import numpy as np
 from fastapi import FastAPI, HTTPException, Query, Request
@@ -18,13 +19,13 @@ from wisecrowd.errors import InputError
 from wisecrowd.serve import _forms as forms
 from wisecrowd.serve import _page as page
 from wisecrowd.serve import _webhooks as webhooks
-from wisecrowd.serve._access import COOKIE, Bounded, Guarded, is_token
-from wisecrowd.serve._entries import Entry, Expect, Put, source_of
+from wisecrowd.serve._access import COOKIE, AsJson, Bounded, Guarded, bearer, is_token
+from wisecrowd.serve._entries import Entry, Expect, Put, id_of, source_of
 from wisecrowd.serve._taking import PROBLEMS, TakeVotes, described_votes, kept
 from wisecrowd.serve.keeper import Busy, Keeper, Unwritten
 
 #: Bytes of a request at most.
-LARGEST = 2_000_000
+LARGEST = 4_000_000
 #: Rows of an answer at most.
 ROWS = 1_000
 
@@ -64,7 +65,8 @@ def create_app(keeper: Keeper, token: str, *, largest: int = LARGEST) -> FastAPI
     _add_reading(app, keeper)
     _add_page(app, keeper, token)
     # Outside of all that FastAPI puts around its routes, so that a vote does not pass through it.
-    app.middleware_stack = Guarded(Bounded(TakeVotes(app.build_middleware_stack(), keeper), largest), token, OPEN)
+    routes = TakeVotes(AsJson(app.build_middleware_stack()), keeper)
+    app.middleware_stack = Guarded(Bounded(routes, largest), token, OPEN)
     return app
 
 
@@ -101,9 +103,7 @@ def _handle_problems(app: FastAPI) -> None:
 
     async def wrong(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        # What came is not said again: it may be long, and of numbers that JSON has no word for.
-        told = [{key: each[key] for key in ("type", "loc", "msg")} for each in error.errors()[:PROBLEMS]]
-        return JSONResponse({"detail": told}, 422)
+        return JSONResponse({"detail": forms.told_wrong(error.errors())[:PROBLEMS]}, 422)
 
     def busy(_: Request, error: Exception) -> Response:
         return JSONResponse({"detail": str(error)}, 503, headers={"Retry-After": "1"})
@@ -117,6 +117,7 @@ def _handle_problems(app: FastAPI) -> None:
 Question = Annotated[
     str | None, Query(max_length=forms.LONGEST, description="Which question; the only one needs no name.")
 ]
+Named = Annotated[str | None, Query(min_length=1, max_length=forms.LONGEST, pattern=r"^[^\x00]*$")]
 Start = Annotated[int, Query(ge=0, le=2**31 - 1, description="Rows to leave out.")]
 Limit = Annotated[int, Query(ge=1, le=ROWS, description="Rows to give at most.")]
 
@@ -125,19 +126,25 @@ Limit = Annotated[int, Query(ge=1, le=ROWS, description="Rows to give at most.")
 
 
 def _add_writing(app: FastAPI, keeper: Keeper) -> None:
-    @app.delete("/votes", responses=_BUSY)
+    @app.delete("/votes", responses={**_BUSY, **_UNKNOWN})
     async def delete_vote(
-        id: Annotated[str, Query(min_length=1, max_length=forms.LONGEST, pattern=r"^[^\x00]*$")],
+        question: Question = None, id: Named = None, task: Named = None, worker: Named = None
     ) -> forms.Kept:
-        """Take back the vote that was sent with this id; none is no error."""
-        return await kept(keeper, [Put(f"id:{id}", ())])
+        """Take back the vote that was sent with this id, or without one by this worker on this task; none is no error."""
+        if (id is None) == (task is None or worker is None):
+            raise HTTPException(422, "say which vote: id=…, or task=… and worker=… where it was sent without one")
+        names = list(keeper.store.words) if question is None else [question]
+        votes = (Entry(name, task or "", worker or "", "") for name in names)
+        return await kept(keeper, [Put(source_of(vote, id), ()) for vote in votes])
 
     @app.post("/truth", responses=_BUSY)
-    async def add_truth(truth: forms.Truth) -> forms.Kept:
-        """Tell what is true of a task: gold, which teaches what workers are worth."""
-        task, label = str(truth.task), None if truth.label is None else str(truth.label)
-        entry = Entry(truth.question, task, None, label or "")
-        return await kept(keeper, [Put(source_of(entry), () if label is None else (entry,))])
+    async def add_truth(truth: forms.TRUTHS) -> forms.Kept:
+        """Tell what is true of a task, or of several: gold, which teaches what workers are worth."""
+        told = []
+        for each in truth if isinstance(truth, list) else [truth]:
+            entry = Entry(each.question, str(each.task), None, "" if each.label is None else str(each.label))
+            told.append(Put(source_of(entry), () if each.label is None else (entry,)))
+        return await kept(keeper, told)
 
     @app.post("/tasks", responses=_BUSY)
     async def add_tasks(tasks: forms.Tasks) -> forms.Kept:
@@ -177,6 +184,28 @@ def _add_reading(app: FastAPI, keeper: Keeper) -> None:
             total = topic.n_tasks
             found = topic.answers(np.arange(start, min(start + limit, total)))
             return forms.Answers(answers=found, total=total, next=_next(start, limit, total))  # type: ignore[arg-type]
+
+    @app.get("/votes", responses=_UNKNOWN)
+    def votes(
+        question: Question = None,
+        after: Annotated[int, Query(ge=0, le=2**62, description="Where to go on: next of the answer before.")] = 0,
+        limit: Limit = 100,
+    ) -> forms.AllSaid:
+        """Who said what, in the order in which it came; gold has no worker."""
+        with keeper.lock:
+            words = keeper.topic(question).words
+            rows = keeper.store.said(words.code, after, limit + 1)
+            found = [
+                forms.Said(
+                    task=words.tasks.names[task],
+                    worker=None if worker is None else words.workers.names[worker],
+                    label=words.classes.names[label],
+                    time=time,
+                    id=id_of(source),
+                )
+                for _, source, task, worker, label, time in rows[:limit]
+            ]
+        return forms.AllSaid(votes=found, next=rows[limit - 1][0] if len(rows) > limit else None)
 
     @app.get("/task", responses=_UNKNOWN)
     def task(task: Annotated[str, Query(max_length=forms.LONGEST)], question: Question = None) -> forms.FullAnswer:
@@ -232,7 +261,7 @@ def _next(start: int, limit: int, total: int) -> int | None:
 def _add_page(app: FastAPI, keeper: Keeper, token: str) -> None:
     def let_in(request: Request) -> None:
         """A browser has the token as a cookie, from the link that the service printed when it began."""
-        if not is_token(request.cookies.get(COOKIE), token):
+        if not (is_token(request.cookies.get(COOKIE), token) or is_token(bearer(request.scope), token)):
             raise HTTPException(
                 401,
                 "open the link that wisecrowd serve printed when it began, which ends in ?token=…, or send the token",
@@ -243,11 +272,11 @@ def _add_page(app: FastAPI, keeper: Keeper, token: str) -> None:
         request: Request, given: Annotated[str | None, Query(alias="token")] = None, question: str | None = None
     ) -> Response:
         if is_token(given, token):
-            answer = RedirectResponse("/", 303)
+            answer = RedirectResponse("/" if question is None else f"/?{urlencode({'question': question})}", 303)
             answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=request.url.scheme == "https")
             return answer
         let_in(request)
-        return page.answer(keeper, question)
+        return page.answer(keeper, question, str(request.base_url).rstrip("/"))
 
     @app.get("/report", include_in_schema=False)
     async def report(request: Request, question: str | None = None) -> Response:

@@ -11,7 +11,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import CancelledError, Future
 from typing import Any, TypeAlias
 
@@ -126,11 +126,9 @@ class Keeper:
         if name is None:
             if len(known) == 1:
                 return self._topics[next(iter(known.values())).code]
-            names = ", ".join(list(known)[:8])
-            raise InputError(f"say which question: {names}" if known else "there are no votes yet")
+            raise InputError(f"say which question: {_some(known)}" if known else "there are no votes yet")
         if name not in known:
-            names = ", ".join(list(known)[:8]) or "none yet"
-            raise InputError(f"there is no question of that name; there are: {names}")
+            raise InputError(f"there is no question of that name; there are: {_some(known) or 'none yet'}")
         return self._topics[known[name].code]
 
     def topics(self) -> list[Topic]:
@@ -329,10 +327,15 @@ class Keeper:
         """What stands in the database, by a fit to it."""
         for words in self.store.words.values():
             topic = self._topics[words.code] = Topic.new(words, self.models, self.target)
+            topic.taken += 1  # whatever it is, there has been no look at it
             topic.begin_fit()
             topic.see()
             topic.end_fit(self._fits.submit(refit, self.store.url, words.code, self.models).result())
             topic.live.know(self.store.gold(words.code))
+
+
+def _some(names: Collection[str]) -> str:
+    return ", ".join([*list(names)[:8], *(["…"] if len(names) > 8 else [])])
 
 
 def _first_line(error: BaseException) -> str:

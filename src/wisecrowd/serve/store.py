@@ -35,6 +35,8 @@ from wisecrowd.serve._tables import (
 Outcome = Literal["new", "changed", "same"]
 #: Keys that are looked up at once.
 AT_ONCE = 500
+#: What every SQLite database begins with.
+_SQLITE = b"SQLite format 3\0"
 
 
 @dataclass
@@ -113,6 +115,18 @@ class Store:
 
     # ------------------------------------------------------------------ reading
 
+    def said(self, question: int, after: int, limit: int) -> list[tuple[int, str, int, int | None, int, float | None]]:
+        """Entries in the order in which they came, after the one of a number: number, source, task, worker, label, time."""
+        table = ENTRIES.c
+        query = (
+            sql.select(table.number, table.source, table.task, table.worker, table.label, table.time)
+            .where(table.question == question, table.number > after)
+            .order_by(table.number)
+            .limit(limit)
+        )
+        with self.engine.connect() as connection:
+            return [tuple(row) for row in connection.execute(query)]
+
     def votes_on(self, question: int, tasks: Iterable[int]) -> dict[int, dict[int, int]]:
         """Task -> worker -> label, as it stands; a worker's last vote on a task is the one that counts."""
         found: dict[int, dict[int, int]] = {task: {} for task in tasks}
@@ -153,9 +167,8 @@ class Store:
         if self.engine.dialect.name == "sqlite":
             import filelock
 
-            place = Path(str(self.engine.url.database))
-            if not place.parent.is_dir():
-                raise InputError(f"{self.url} cannot be written: there is no folder {place.parent}; make it first")
+            place = Path(str(self.engine.url.database)).resolve()  # by whatever name, it is one file
+            _check_file(place, self.url)
             lock = filelock.FileLock(f"{place}.lock")
             try:
                 lock.acquire(timeout=0)
@@ -305,6 +318,28 @@ class _Telling:
         ]
         if names:
             self.connection.execute(NAMES.insert(), names)
+
+
+def _check_file(place: Path, url: str) -> None:
+    """Refuse what is no database before anything is made beside it; a new one is for its owner alone."""
+    if place.is_dir():
+        raise InputError(f"{url} is a folder; name a file, for example {Path(url) / 'votes.db'}")
+    if not place.parent.is_dir():
+        raise InputError(f"{url} cannot be written: there is no folder {place.parent}; make it first")
+    try:
+        if not place.exists():
+            place.touch(mode=0o600)
+        elif place.stat().st_nlink > 1:
+            raise InputError(f"{url} is one of several hard links to a file, which SQLite cannot keep safe; use a copy")
+        with place.open("rb") as file:
+            head = file.read(len(_SQLITE))
+    except OSError as error:
+        raise InputError(f"{url} cannot be written: {error.strerror}") from None
+    if head and head != _SQLITE:
+        raise InputError(
+            f"{url} is no database, and is left alone; votes are kept in a file of their own. To begin with the votes in it: "
+            f"wisecrowd serve votes.db --from {url}"
+        )
 
 
 def _parts(keys: list[Any]) -> Iterator[list[Any]]:
