@@ -169,11 +169,11 @@ def named_crowd(url: str, name: str) -> tuple[Crowd, dict[str, str]]:
     return Crowd.from_frame(triples), gold
 
 
-def report_of(url: str, name: str, title: str) -> str:
-    """The whole report on a question, as a page."""
+def report_of(url: str, name: str, title: str, method: str) -> str:
+    """The whole report on a question, as a page, by the method that it is answered by."""
     from wisecrowd import report
     from wisecrowd.errors import unwarned
 
     crowd, gold = named_crowd(url, name)
     with unwarned():
-        return report.build(crowd, truth=gold or None, title=title).html
+        return report.build(crowd, truth=gold or None, title=title, model=method).html

@@ -133,7 +133,8 @@ def _add_writing(app: FastAPI, keeper: Keeper) -> None:
         """Take back the vote that was sent with this id, or without one by this worker on this task; none is no error."""
         if (id is None) == (task is None or worker is None):
             raise HTTPException(422, "say which vote: id=…, or task=… and worker=… where it was sent without one")
-        names = list(keeper.store.words) if question is None else [question]
+        known = await asyncio.to_thread(keeper.topics) if question is None else []
+        names = [topic.words.name for topic in known] if question is None else [question]
         votes = (Entry(name, task or "", worker or "", "") for name in names)
         return await kept(keeper, [Put(source_of(vote, id), ()) for vote in votes])
 

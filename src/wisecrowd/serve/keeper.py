@@ -157,7 +157,8 @@ class Keeper:
 
     def report(self, name: str) -> Future[str]:
         """The whole report on a question, made beside the service."""
-        return self._looks.submit(report_of, self.store.url, name, f"What the crowd says: {name}")
+        method = self.topic(name).live.method.name
+        return self._looks.submit(report_of, self.store.url, name, f"What the crowd says: {name}", method)
 
     def close(self) -> None:
         """Write what waits, and end."""
