@@ -343,3 +343,26 @@ def test_a_plan_and_answers_are_told_apart(run: Any, project: Path, tmp_path: Pa
     assert "did you mean --queue?" in run("export", "next/asks.csv", *words).stderr
     assert "did you mean to leave --queue out?" in run("export", "results", "--queue", *words).stderr
     assert not (tmp_path / "p.json").exists()
+
+
+def test_answers_to_one_option_are_released_but_do_not_go_back(run: Any, two_questions: Path, tmp_path: Path) -> None:
+    assert run("aggregate", two_questions, "--question", "topics=food", "-o", "results").exit_code == 0
+    words = ("export", "results", "--project", two_questions, "-o", "p.json")
+    refused = run(*words)
+    assert refused.exit_code == 2
+    assert "'topics=food' is one option of 'topics'" in refused.stderr
+    refused = run(*words, "--question", "topics")
+    assert refused.exit_code == 2
+    assert "aggregate with --question topics first" in refused.stderr
+    (tmp_path / "key").write_text(KEY)
+    words = (*words[:-1], "v.jsonl", "--to", "hugging-face", "--key-file", "key")
+    assert run(*words).exit_code == 0
+    assert set(json.loads((tmp_path / "v.jsonl").read_text().splitlines()[0])["labels"]) == {"yes", "no"}
+
+
+def test_fields_and_metadata_of_argilla(run: Any, tmp_path: Path) -> None:
+    recorded = Path(__file__).parent.parent / "recorded" / "argilla"
+    (tmp_path / "mine.csv").write_text("task,label\nr0,good\n")
+    words = ("export", "mine.csv", "--question", "mood", "-o", "p.json", "--force", "--project")
+    assert "does not tell metadata from fields" in run(*words, recorded / "before.parquet").stderr
+    assert "metadata" not in run(*words, recorded / "before.json").stderr

@@ -12,7 +12,7 @@ import pytest
 import wisecrowd as wc
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io import Project, read_project
-from wisecrowd.io.answers_to import write_answers, write_queue
+from wisecrowd.io.answers_to import doubts, write_answers, write_queue
 
 BACK = ["label-studio", "argilla", "argilla-parquet", "doccano", "prodigy"]
 
@@ -209,6 +209,65 @@ def test_a_rating_must_be_a_number(export: Any, tmp_path: Path) -> None:
     project = read_project(export("argilla"))
     with pytest.raises(InputError, match="a number was wanted as the answer to this question; got 'many'"):
         write_answers(pd.Series({"r1": "many"}), project, tmp_path / "back.json", question="stars")
+
+
+def test_half_a_star_is_refused(export: Any, tmp_path: Path, making: Any) -> None:
+    with pytest.raises(
+        InputError, match=r"'stars' takes whole numbers, and 1 of 1 answers are none: '4\.5'; aggregate it as"
+    ):
+        write_answers(pd.Series({"r1": 4.5}), read_project(export("argilla")), tmp_path / "p.json", question="stars")
+    result = {"from_name": "stars", "to_name": "text", "type": "rating", "value": {"rating": 4}}
+    task = {"id": 1, "data": {}, "annotations": [making.annotation(1, result)]}
+    (tmp_path / "export.json").write_text(json.dumps([task]))
+    project = read_project(tmp_path / "export.json")
+    with pytest.raises(InputError, match="'stars' takes whole numbers"):
+        write_answers(pd.Series({"1": "4.5"}), project, tmp_path / "p.json")
+    write_answers(pd.Series({"1": 5.0}), project, tmp_path / "p.json")
+    assert records(tmp_path / "p.json")[0]["predictions"][0]["result"][0]["value"] == {"rating": 5}
+
+
+def test_a_number_that_is_no_option_is_refused(tmp_path: Path, making: Any) -> None:
+    task = {"id": 1, "data": {}, "annotations": [making.annotation(1, making.choice("grade", "1"))]}
+    (tmp_path / "export.json").write_text(json.dumps([task]))
+    project = read_project(tmp_path / "export.json")
+    with pytest.raises(InputError, match=r"'1\.5' is no answer that anybody gave to 'grade'"):
+        write_answers(pd.Series({"1": 1.5}), project, tmp_path / "p.json")
+    write_answers(pd.Series({"1": 1.0}), project, tmp_path / "p.json")
+
+
+def test_answers_to_one_option_do_not_go_back(export: Any, tmp_path: Path) -> None:
+    project = read_project(export("label-studio"))
+    message = "'topics=food' is one option of 'topics'.*aggregate --question topics"
+    with pytest.raises(UsageError, match=message):
+        write_answers(pd.Series({"11": "yes"}), project, tmp_path / "p.json", question="topics=food")
+
+
+def ranked(folder: Path, *orders: list[str]) -> Project:
+    told = [{"value": order, "user_id": f"u{place}"} for place, order in enumerate(orders)]
+    record = {"id": "r1", "fields": {}, "metadata": {}, "suggestions": {}, "responses": {"order": told, "none": None}}
+    (folder / "records.json").write_text(json.dumps([record]))
+    return read_project(folder / "records.json")
+
+
+def test_rankings_are_not_written_back(tmp_path: Path) -> None:
+    project = ranked(tmp_path, ["b", "a"], ["a", "b"])
+    assert any("'order' are rankings, it seems" in note for note in project.notes)
+    with pytest.raises(
+        InputError, match="as rankings do, and the consensus has no order; rankings cannot be written back"
+    ):
+        write_answers(pd.Series({"r1": "a|b"}), project, tmp_path / "p.json")
+    # Where all agree, their order is that of the answer.
+    write_answers(pd.Series({"r1": "a|b"}), ranked(tmp_path, ["b", "a"], ["b", "a"]), tmp_path / "p.json")
+    assert records(tmp_path / "p.json")[0]["suggestions"]["order"]["value"] == ["b", "a"]
+    write_answers(pd.Series({"r1": "a|b"}), ranked(tmp_path, ["b", "a"], ["a"]), tmp_path / "p.json")
+    assert records(tmp_path / "p.json")[0]["suggestions"]["order"]["value"] == ["a", "b"]
+
+
+def test_that_fields_and_metadata_are_mixed_is_said(export: Any) -> None:
+    assert doubts(read_project(export("argilla"))) == []
+    (doubt,) = doubts(read_project(export("argilla-parquet")))
+    assert "all of it is written as fields: 'text'." in doubt
+    assert "records.to_json" in doubt
 
 
 def test_half_a_character_is_written_as_json_spells_it(tmp_path: Path, making: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from wisecrowd.cli._console import show_facts, show_json
+from wisecrowd.cli._console import show_facts, show_json, warn
 from wisecrowd.cli._options import Quiet, flag, place
 
 HUGGING_FACE = "hugging-face"
@@ -110,7 +110,7 @@ def _back(
     from wisecrowd.cli._results import answered, answers_in, tasks_in
     from wisecrowd.doctor.findings import counted
     from wisecrowd.errors import UsageError
-    from wisecrowd.io.answers_to import TOOLS, write_answers, write_queue
+    from wisecrowd.io.answers_to import TOOLS, doubts, write_answers, write_queue
     from wisecrowd.io.projects import read_project
 
     if to is not None and to not in TOOLS:
@@ -118,6 +118,8 @@ def _back(
     held = read_project(project, format, duplicates="keep")
     if to is not None and to.removesuffix("-min") != held.format.removesuffix("-min"):
         raise UsageError(f"{project} is of {held.format}, and its tasks cannot be written for {to}; leave --to out")
+    for doubt in doubts(held):
+        warn(f"{project}: {doubt}")
     if queue:
         tasks = tasks_in(results)
         write_queue(tasks, held, output)

@@ -23,7 +23,7 @@ import pandas as pd
 
 from wisecrowd._files import atomic_path
 from wisecrowd.errors import InputError, UsageError, some
-from wisecrowd.io._answers import set_of
+from wisecrowd.io._answers import set_of, written_set
 from wisecrowd.io._gathering import OWN, OWN_CONFIDENCE, OWN_LABEL, OWN_PRIORITY, OWN_TASK, number, spelled
 from wisecrowd.io.label_studio import ANSWERS
 from wisecrowd.io.projects import Project, Question
@@ -90,18 +90,49 @@ def records_of(
         for task, label, confidence in zip(table.index, table["label"], sure, strict=True)
     }
     _refuse_unknown(said, project)
-    _refuse_strange(table["label"], asked)
+    _refuse_strange(said.values(), asked)
     return (tool.answer(task, project.tasks[task], asked, said[task]) for task in project.tasks if task in said)
 
 
-def _refuse_strange(labels: pd.Series[Any], asked: Question) -> None:
-    """Answers to another question would pass for answers to this one."""
+def doubts(project: Project) -> list[str]:
+    """What to know before something is written for the tool of a project.
+
+    >>> from wisecrowd.io import read_project
+    >>> record = '{"id": "r1", "text": "Hi", "page": 3, "mood.responses": ["good"], "mood.responses.users": ["ann"]}'
+    >>> _ = Path("flat.jsonl").write_text(record + "\\n")
+    >>> doubts(read_project("flat.jsonl"))[0].partition(",")[0]
+    'to_datasets does not tell metadata from fields'
+    """
+    if project.format != "argilla" or all("metadata" in held for held in project.tasks.values()):
+        return []
+    fields = dict.fromkeys(name for held in project.tasks.values() for name in held.get("fields", ()))
+    return [
+        f"to_datasets does not tell metadata from fields, so that all of it is written as fields: {some(fields, 6)}. If some of "
+        "it is metadata, give what records.to_json writes as the project instead"
+    ]
+
+
+def _refuse_strange(answers: Iterable[_Answer], asked: Question) -> None:
+    """Answers to another question would pass for answers to this one; a tool would drop half a star, or take it for something."""
+    chosen = [answer.chosen for answer in answers]
+    if asked.control.get("ranked"):
+        raise InputError(
+            f"the answers to {asked.name!r} have the same options in differing orders, as rankings do, and the consensus has no "
+            "order; rankings cannot be written back"
+        )
+    if asked.control.get("type") == "rating" or asked.control.get("value") == "number":
+        halves = [one for (one,) in chosen if not number(one).is_integer() and not math.isnan(number(one))]
+        if halves:
+            raise InputError(
+                f"{asked.name!r} takes whole numbers, and {len(halves):,} of {len(chosen):,} answers are none: {some(halves)}; "
+                "aggregate it as classes (leave --numeric out), or round the labels in a table of task and label"
+            )
+        return  # any number of stars is an answer
     known = asked.crowd.classes
-    if (
-        known is None or pd.to_numeric(pd.Series(known), errors="coerce").notna().all()
-    ):  # any number is an answer to ratings
+    if known is None:
         return
-    strange = sorted(set(map(str, labels)) - set(map(str, known)))
+    told = (written_set(one) if asked.kind == "multiple" else one[0] for one in chosen)
+    strange = sorted(set(told) - set(map(str, known)))
     if strange:
         raise InputError(
             f"{some(strange)} is no answer that anybody gave to {asked.name!r}, to which they said {some(known, 6)}; "
@@ -171,7 +202,9 @@ def _label_studio_again(task: str, held: Mapping[str, Any], place: int) -> Recor
 
 def _argilla(task: str, held: Mapping[str, Any], question: Question, said: _Answer) -> Record:
     as_number = question.control.get("value") == "number"
-    values = [_number(one) if as_number else one for one in said.chosen]
+    order = list(set_of(question.control.get("order", "")))  # that of an answer which all gave alike, such as a ranking
+    chosen = order if set(order) == set(said.chosen) else said.chosen
+    values = [_number(one) if as_number else one for one in chosen]
     several = question.kind == "multiple"
     score = [said.confidence] * len(values) if several and said.confidence is not None else said.confidence
     suggestion = {"value": values if several else values[0], "score": score, "agent": said.model}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from wisecrowd.errors import InputError
-from wisecrowd.io._answers import tool_format
+from wisecrowd.io._answers import tool_format, written_set
 from wisecrowd.io._exports import entries, first_object, objects, part
 from wisecrowd.io._gathering import Asked, Gathering, family, identity
 from wisecrowd.io.hugging_face import class_names, is_parquet, known_schema, rows_of
@@ -47,7 +47,32 @@ def gather(path: Path) -> Gathering:
             raise InputError(
                 f"{where} has neither responses nor suggestions, as a record of Argilla has; its keys are {list(record)[:12]}"
             )
+    for name, order in _orders(records).items():
+        if name in gathered.asked:
+            if order is None:
+                gathered.notes.append(f"answers to {name!r} are rankings, it seems; their order is not read")
+            gathered.asked[name].control |= {"ranked": "yes"} if order is None else {"order": written_set(order)}
     return gathered
+
+
+def _orders(records: list[dict[str, Any]]) -> dict[str, tuple[str, ...] | None]:
+    """Questions to which all answers hold the same options, as rankings do -> their order, or None where orders differ."""
+    seen: dict[str, set[tuple[str, ...]]] = {}
+    for record in records:
+        for name, values in _lists(record):
+            seen.setdefault(name, set()).update(tuple(map(str, value)) for value in values if isinstance(value, list))
+    alike = {name: orders for name, orders in seen.items() if len({frozenset(order) for order in orders}) == 1}
+    return {name: next(iter(orders)) if len(orders) == 1 else None for name, orders in alike.items()}
+
+
+def _lists(record: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+    """What people answered to each question, in either form."""
+    responses = record.get("responses")
+    for name, told in responses.items() if isinstance(responses, dict) else ():
+        yield name, [one.get("value") for one in told or () if isinstance(one, dict)]
+    for key, value in record.items():
+        if key.endswith(RESPONSES) and isinstance(value, list):
+            yield key.removesuffix(RESPONSES), value
 
 
 def _nested(record: dict[str, Any], task: str, where: str, gathered: Gathering) -> None:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from wisecrowd._rows import Duplicates
 from wisecrowd.crowd import Crowd
-from wisecrowd.errors import InputError, some
+from wisecrowd.errors import InputError, UsageError, some
 from wisecrowd.io._answers import (
     MACHINE,
     chosen,
@@ -125,6 +125,12 @@ class Project:
 
     def question(self, name: str | None = None) -> Question:
         """The question of that name; the only one needs no name."""
+        base, equals, _ = (name or "").partition("=")
+        if equals and name not in self.questions and base in self.questions:
+            raise UsageError(
+                f"{name!r} is one option of {base!r}, whose votes are among its options; a tool takes answers to {base!r} as a "
+                f"whole, which are sets of options: question={base!r} (wisecrowd aggregate --question {base})"
+            )
         return self.questions[chosen(self.questions, name)]
 
     def __repr__(self) -> str:
