@@ -96,9 +96,10 @@ def test_choices_of_regions_and_nested_ones_say_nothing_of_the_task(tmp_path: Pa
 
 def test_only_boxes_are_no_votes(tmp_path: Path, making: Any) -> None:
     tasks = [{"id": 1, "data": {}, "annotations": [making.annotation(1, making.box("objects"))]}]
-    with pytest.raises(
-        InputError, match=r"a choice, a rating or a number was wanted; left out rectanglelabels \(1\), empty \(1\)"
-    ):
+    with pytest.raises(InputError, match=r"a choice, a rating or a number was wanted; left out rectanglelabels \(1\)$"):
+        read_project(written(tmp_path, tasks))
+    tasks[0]["annotations"].append(making.annotation(2))
+    with pytest.raises(InputError, match=r"left out rectanglelabels \(1\), empty \(1\)$"):
         read_project(written(tmp_path, tasks))
 
 
@@ -169,6 +170,18 @@ def test_json_min_with_several_choices(tmp_path: Path, making: Any) -> None:
     assert rows(read_project(written(tmp_path, records)).question().crowd) == [
         ("11", "1", "good|odd"), ("11", "2", "bad"), ("12", "1", "bad"),
     ]  # fmt: skip
+
+
+def test_json_min_counts_what_it_leaves_out(tmp_path: Path, making: Any) -> None:
+    records = [dict(record) for record in making.LABEL_STUDIO_MIN]
+    span = {"start": 0, "end": 3, "text": "Meh", "labels": ["X"]}
+    nobody = {key: value for key, value in records[2].items() if key != "mood"} | {"annotator": 3}
+    records += [nobody, nobody | {"annotator": 4, "parts": [span, span]}]
+    records[0]["parts"] = [span]
+    project = read_project(written(tmp_path, records))
+    assert rows(project.question().crowd) == [("11", "1", "good"), ("11", "2", "bad"), ("12", "1", "bad")]
+    assert project.left_out == {"labels": 3, "empty": 1}
+    assert project.tasks["11"]["data"] == {"text": "Lovely!"}
 
 
 def test_json_min_cannot_tell_answers_that_never_differ(tmp_path: Path, making: Any) -> None:

@@ -70,8 +70,9 @@ def _task(task: dict[str, Any], number: int, gathered: Gathering) -> None:
         # The server forgets who it was when an account is deleted.
         nobody = annotation.get("completed_by", 0) is None
         worker = "" if nobody else worker_of(annotation.get("completed_by"), where)
-        answers = answers_of(entries(annotation, "result", where), gathered)
-        if not answers:
+        results = entries(annotation, "result", where)
+        answers = answers_of(results, gathered)
+        if not results:  # regions and the like are counted by their kind
             gathered.left_out["empty"] += 1
         for question, said in answers.items():
             asked = gathered.question(question)
@@ -173,7 +174,7 @@ def gather_min(path: Path) -> Gathering:
     gathered = Gathering()
     records = objects(path, "an annotation of Label Studio's JSON_MIN")
     names = _questions(records)
-    left = {*_ABOUT, *names}
+    left = {*_ABOUT, *names, *(key for record in records for key, value in record.items() if _regions(value))}
     for number, record in enumerate(records, start=1):
         where = f"entry {number:,}"
         task = identity(record.get(OWN_TASK, record.get("id")), "task", where)
@@ -183,9 +184,12 @@ def gather_min(path: Path) -> Gathering:
                 gathered.left_out[DELETED] += 1
             continue
         worker = worker_of(record.get("annotator"), where)
-        for name in names:
-            if name not in record:
-                continue
+        regions = Counter(kind for value in record.values() for kind in _regions(value))
+        gathered.left_out.update(regions)
+        answered = [name for name in names if name in record]
+        if not answered and not regions:
+            gathered.left_out["empty"] += 1
+        for name in answered:
             said = list(_minimal(record[name]))
             asked = gathered.question(name)
             asked.number = asked.number or _key(record[name]) == "number"
@@ -215,6 +219,14 @@ def _questions(records: list[dict[str, Any]]) -> list[str]:
     raise InputError(
         "nobody can tell the answers from the data in this JSON_MIN, for no task has two annotations; export JSON instead"
     )
+
+
+def _regions(value: object) -> list[str]:
+    """The kinds of the regions in what JSON_MIN holds under a key: spans or boxes, which have a place beside their labels."""
+    if not isinstance(value, list) or not all(isinstance(one, dict) and len(one) > 1 for one in value):
+        return []
+    kinds = [next((key for key in one if key.endswith("labels") and isinstance(one[key], list)), "") for one in value]
+    return kinds if all(kinds) else []
 
 
 def _plain(value: object) -> bool:
