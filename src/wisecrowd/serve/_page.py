@@ -22,8 +22,6 @@ SHOWN = 20
 REFRESH = 5
 #: Lower ends of the bins of how sure labels are.
 BINS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-#: Labels that a fit changes, as a share of them, from which on they are not settled; of a handful of votes nobody expects it.
-UNSETTLED, FEW = 0.01, 200
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 
 
@@ -52,7 +50,7 @@ def answer(keeper: Keeper, question: str | None = None, address: str = "http://1
 
 def _topic(topic: Topic) -> dict[str, Any]:
     figures = topic.overview()
-    fit, each = figures["fit"], figures["votes"] / max(figures["tasks"], 1)
+    each = figures["votes"] / max(figures["tasks"], 1)
     return {
         "name": topic.words.name,
         "tiles": [
@@ -67,7 +65,7 @@ def _topic(topic: Topic) -> dict[str, Any]:
             },
         ],
         "fit": _fit(figures),
-        "unsettled": fit is not None and fit["votes"] >= FEW and (fit["changed"] or 0.0) > UNSETTLED,
+        "unsettled": topic.unsettled,
         "failed": figures["failed"],
         "bars": _sureness(topic),
         "workers": _workers(topic),

@@ -16,7 +16,7 @@ from wisecrowd.diagnose.planning import settled
 from wisecrowd.diagnose.workers import SURE, SUSPECT
 from wisecrowd.errors import InputError
 from wisecrowd.live import Live
-from wisecrowd.serve._pace import Pace
+from wisecrowd.serve._pace import FIRST, SHARE, Pace
 from wisecrowd.serve._refitting import LOOKED_INTO, Look, Models, Refit
 from wisecrowd.serve._tables import Words
 
@@ -26,6 +26,8 @@ SPAMMER, ADVERSARY = 1, 2
 WEIGHED, AFRESH = 2_000, 2.0
 #: How many times the votes of when it was last looked how sure one may be, and who is a spammer, before it is looked again.
 MORE = 1.1
+#: Labels that a fit changes, as a share of them, from which on they are not settled; of a handful of votes nobody expects it.
+UNSETTLED, HANDFUL = 0.01, 200
 #: A fit is begun no sooner than this many times its own duration after the last, and a look likewise.
 REST = 2.0
 #: Seconds in which nothing came, after which there is a fit, and a look, to all that did.
@@ -71,7 +73,8 @@ class Topic:
     #: How sure one may be, and who is a spammer, as of the last look; and the look that the last fit went by.
     look: Look | None = None
     went_by: Look | None = None
-    #: Of all labels, the share that the last fit changed, which knew of new votes.
+    #: New votes of which the last fit knew that knew of any; and of all labels, the share that it changed.
+    n_new: int = 0
     changed: float | None = None
     pace: Pace = field(default_factory=Pace)
     fitting: Turn = field(default_factory=Turn)
@@ -115,6 +118,13 @@ class Topic:
         """Whether there is something that the last fit does not know."""
         return self.fitting.knows < self.taken or self.look is not self.went_by
 
+    @property
+    def unsettled(self) -> bool:
+        """Whether few new votes still change many labels."""
+        if self.fit is None or self.changed is None or self.fit.n_votes < HANDFUL:
+            return False
+        return self.changed > UNSETTLED and self.n_new <= max(FIRST, SHARE * self.fit.n_votes)
+
     def fit_is_due(self, now: float) -> bool:
         """Whether it is time for a fit to all votes."""
         if not self.stale or not self.fitting.may_begin(now):
@@ -144,7 +154,7 @@ class Topic:
         if found is not None:
             since = {task: self.live.votes_on(task) for task in self.since}
             if (n_new := self.fitting.reads - self.fitting.knows) > 0:
-                self.changed = self._changed_by(found)
+                self.n_new, self.changed = n_new, self._changed_by(found)
                 self.pace.learn(n_new, self.changed, found.n_votes)
             self.fit, self.failed = found, ""
             self.live.hold(found.known, since)
