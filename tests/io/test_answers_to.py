@@ -13,6 +13,8 @@ import wisecrowd as wc
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io import Project, read_project
 from wisecrowd.io.answers_to import doubts, write_answers, write_queue
+from wisecrowd.io.label_studio import gather_tasks
+from wisecrowd.io.projects import project_of
 
 BACK = ["label-studio", "argilla", "argilla-parquet", "doccano", "prodigy"]
 
@@ -169,6 +171,23 @@ def test_a_task_that_is_labelled_again_keeps_its_id(export: Any, tmp_path: Path,
     exported = task | {"id": 977, "annotations": [making.annotation(4, making.choice("mood", "good"))]}
     (tmp_path / "new.json").write_text(json.dumps([exported]))
     assert read_project(tmp_path / "new.json").question().crowd.tasks.tolist() == ["12"]
+
+
+def test_json_min_takes_a_queue(export: Any, tmp_path: Path) -> None:
+    write_queue(["12"], read_project(export("label-studio-min")), tmp_path / "again.json")
+    assert records(tmp_path / "again.json") == [
+        {"data": {"text": "Meh.", "wisecrowd_task": "12", "wisecrowd_priority": 1}}
+    ]
+
+
+def test_two_exports_of_label_studio_are_joined_as_lists(tmp_path: Path, making: Any) -> None:
+    project = project_of(gather_tasks(making.LABEL_STUDIO), "label-studio")
+    write_queue(["12"], project, tmp_path / "again.json")
+    (task,) = records(tmp_path / "again.json")
+    again = task | {"id": 977, "annotations": [making.annotation(4, making.choice("mood", "good"))]}
+    joined = project_of(gather_tasks([*making.LABEL_STUDIO, again]), "label-studio")
+    assert joined.questions["mood"].crowd.n_labels == project.questions["mood"].crowd.n_labels + 1
+    assert list(joined.tasks) == list(project.tasks)
 
 
 def test_a_plan_is_a_queue(export: Any, tmp_path: Path) -> None:

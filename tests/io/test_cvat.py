@@ -86,6 +86,15 @@ def test_several_tags_and_those_that_cvat_merged(tmp_path: Path) -> None:
     assert question.left_out == {"merged by CVAT": 1}
 
 
+def test_attributes_of_tags_are_left_out_and_counted(tmp_path: Path) -> None:
+    tag = '<tag label="cat" source="manual"><attribute name="mood">happy</attribute></tag>'
+    box = '<box label="cat"><attribute name="mood">sad</attribute></box>'
+    (tmp_path / "ann.xml").write_text(f'<annotations><image id="0" name="a.jpg">{tag}{box}</image></annotations>')
+    question = read_project(tmp_path / "ann.xml").question()
+    assert rows(question.crowd) == [("a.jpg", "ann", "cat")]
+    assert question.left_out == {"attributes of tags": 1, "box": 1}
+
+
 BOMB = '<!DOCTYPE a [<!ENTITY x "ha"><!ENTITY y "&x;&x;&x;">]><annotations><image id="0" name="&y;"/></annotations>'
 FILE = '<!DOCTYPE a SYSTEM "file:///etc/passwd"><annotations></annotations>'
 

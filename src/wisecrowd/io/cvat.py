@@ -115,6 +115,8 @@ class _Document:
             self.image, self.tags = attributes, {}
         elif tag == "tag" and "image" in self.path:
             self.tags.setdefault(attributes.get("source", "manual"), []).append(attributes.get("label", ""))
+        elif tag == "attribute" and self.path[-2:-1] == ["tag"]:
+            self.gathered.left_out["attributes of tags"] += 1
         elif tag in _SHAPES and "image" in self.path:
             self.gathered.left_out[tag] += 1
 
