@@ -368,3 +368,13 @@ def test_fields_and_metadata_of_argilla(run: Any, tmp_path: Path) -> None:
     words = ("export", "mine.csv", "--question", "mood", "-o", "p.json", "--force", "--project")
     assert "does not tell metadata from fields" in run(*words, recorded / "before.parquet").stderr
     assert "metadata" not in run(*words, recorded / "before.json").stderr
+
+
+@pytest.mark.usefixtures("with_key")
+def test_votes_that_cannot_be_released(run: Any, votes: Path, tmp_path: Path) -> None:
+    words = ("--to", "hugging-face", "--project", votes, "-o", "v.jsonl")
+    assert run("aggregate", votes, "-m", "majority-vote", "--no-workers", "-o", "results").exit_code == 0
+    assert "results were made without worker ids" in run("export", "results", *words).stderr
+    (tmp_path / "mine.csv").write_text("task,label\nt00,cat\n")
+    votes.write_text(votes.read_text().replace("task,worker,label", "t,w,l"))
+    assert "An export goes by what the results tell of columns: aggregate" in run("export", "mine.csv", *words).stderr

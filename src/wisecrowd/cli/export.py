@@ -146,7 +146,9 @@ def _release(
 ) -> dict[str, Any]:
     from wisecrowd.cli._results import answered, answers_in, check_votes, posterior_in, reading_of
     from wisecrowd.doctor.findings import counted
+    from wisecrowd.errors import InputError
     from wisecrowd.io.formats import find_format
+    from wisecrowd.io.problems import MissingColumn
     from wisecrowd.io.projects import read_project
     from wisecrowd.io.release import release_key, write_release
 
@@ -155,8 +157,19 @@ def _release(
     chosen = answered(results, run, question)
     reading = reading_of(run, project, question=chosen, format=format, duplicates=duplicates)
     form = find_format(project, reading.format)
-    with reading.hushed(quiet=quiet):
-        crowd = reading.read(project)
+    try:
+        with reading.hushed(quiet=quiet):
+            crowd = reading.read(project)
+    except MissingColumn as error:  # whose advice is for other commands
+        error.args = (
+            f"{error}. An export goes by what the results tell of columns: aggregate {project} so, then export",
+        )
+        raise
+    if crowd.workers is None:
+        raise InputError(
+            f"{results} were made without worker ids, so that there is nothing to release of any worker; aggregate {project} "
+            "without --no-workers first"
+        )
     check_votes(results, run, table, project, crowd, form.name)
     if crowd.is_numeric:
         table["label"] = table["label"].astype(float)
