@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
+import pytest
 
-from wisecrowd import DawidSkene, simulate_crowd
+from wisecrowd import Crowd, DawidSkene, diagnosis, simulate_crowd
 from wisecrowd.diagnose import copying
+from wisecrowd.diagnose._pairing import pairs_of, twins_of
+from wisecrowd.simulate.panels import simulate_panel
 
 
 def test_suspects_are_left_out_together_only_where_that_is_little() -> None:
@@ -37,3 +41,39 @@ def test_two_who_press_the_same_button_do_not_copy() -> None:
     crowd = simulate_crowd(n_tasks=400, workers=kinds, labels_per_task=5).crowd
     found = copying.copies(crowd, DawidSkene().fit(crowd)).found
     assert not (set(found["first"]) | set(found["second"])) & {"w10", "w11"}
+
+
+@pytest.mark.parametrize("strength", [0.93, 1.0])
+def test_ten_who_say_the_same_are_found_and_people_are_not(strength: float) -> None:
+    crowd = simulate_panel(500, 10, 3, 3, strength=strength, random_state=4).crowd
+    found = copying.copies(crowd, DawidSkene().fit(crowd)).found
+    names = set(found["first"]) | set(found["second"])
+    assert names == {f"judge{number}" for number in range(10)}
+    workers = diagnosis(crowd).workers
+    assert (workers["flags"] == "copies").to_dict() == {name: name.startswith("judge") for name in workers.index}
+    assert "more answer alike)" in workers.loc["judge4", "why"]
+    assert len(workers.loc["judge4", "why"]) < 200
+
+
+@pytest.mark.parametrize("others", ["spammer", "noisy(0.6)", "mixer(0.6)"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_experts_answer_alike_because_they_are_right(others: str, n_classes: int) -> None:
+    kinds = ["noisy(0.97)"] * 8 + [others] * 4
+    crowd = simulate_crowd(400, workers=kinds, n_classes=n_classes, labels_per_task=len(kinds)).crowd
+    fitted = DawidSkene().fit(crowd)
+    assert len(twins_of(crowd, pairs_of(crowd, fitted, 10))) == 28  # they are looked at
+    assert not len(copying.copies(crowd, fitted).found)
+
+
+def test_two_who_say_the_same_among_few_are_found() -> None:
+    votes = simulate_panel(500, 0, 4, 3, random_state=4).crowd.to_frame()
+    cheat = votes[votes["worker"] == "person2"].assign(worker="copy")
+    crowd = Crowd.from_frame(pd.concat([votes, cheat]))
+    found = copying.copies(crowd, DawidSkene().fit(crowd)).found
+    assert found[["first", "second"]].to_numpy().tolist() == [["copy", "person2"]]
+
+
+@pytest.mark.data
+def test_nobody_is_a_twin_among_the_bluebirds(dataset: object) -> None:
+    crowd = dataset("bluebirds").crowd  # type: ignore[operator]
+    assert not len(copying.copies(crowd, DawidSkene().fit(crowd)).found)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from wisecrowd import kernels
-from wisecrowd.aggregate._panel_opinions import Sayings, Tables, hear
+from wisecrowd.aggregate._panel_opinions import Sayings, Tables, evidence_of_cells
+from wisecrowd.align import truth_series
 from wisecrowd.crowd import Crowd
 from wisecrowd.errors import InputError, some
 from wisecrowd.kernels import LEAST
@@ -95,9 +96,7 @@ def opinions(told: Told, group: NDArray[np.int32], names: Sequence[str], tables:
     [1.0]
     """
     said = Sayings.of(told.crowd, group)
-    by_pair = np.log(np.maximum(tables.own, LEAST))
-    likelihood = np.add.reduceat(said.by_pair @ by_pair, said.begins) + hear(said, tables).evidence
-    nats = told.tells(likelihood, said.task)
+    nats = told.tells(evidence_of_cells(said, tables), said.task)
     n_tasks = np.bincount(said.group, minlength=len(names))
     right = np.einsum("k,gkk->g", told.prior, tables.opinion)
     return pd.DataFrame(
@@ -150,6 +149,19 @@ def judges(
         "worth": _divided(alone, crowd, group, groups)[machines],
     }
     return pd.DataFrame(columns, index=crowd.workers[machines].rename("worker")), confusion
+
+
+def certain(truth: Any, classes: pd.Index) -> pd.DataFrame:
+    """Known truth as a belief, tasks x classes.
+
+    >>> certain({"t1": "x", "t2": "z"}, pd.Index(["x", "y"])).to_numpy().tolist()  # nobody said z: what was said is wrong
+    [[1.0, 0.0], [0.0, 0.0]]
+    """
+    known = truth_series(truth)
+    place = classes.get_indexer(same_kind(pd.Index(known), classes))
+    return pd.DataFrame(
+        np.equal.outer(place, np.arange(len(classes))).astype(float), index=known.index, columns=classes
+    )
 
 
 def calibration(scores: pd.DataFrame, belief: pd.DataFrame, n_bins: int) -> pd.DataFrame:

@@ -149,6 +149,36 @@ def hear(said: Sayings, tables: Tables) -> Heard:
     return Heard(peak + np.log(total), voiced / total[said.cell], silent / total)
 
 
+def evidence_of_cells(said: Sayings, tables: Tables) -> Numbers:
+    """log P of all that a group says of a task, for each class that may be true: (cells, classes).
+
+    >>> crowd = Crowd.from_triples([("t1", "a", "x"), ("t1", "b", "x")], classes=["x", "y"])
+    >>> certain = Tables(np.full((2, 2), 0.05), np.full((2, 2), 0.95), np.array([[[0.8, 0.2], [0.2, 0.8]]]))
+    >>> np.exp(evidence_of_cells(Sayings.of(crowd, np.zeros(2, dtype=np.int32)), certain)).round(2).tolist()
+    [[0.72, 0.18]]
+    """
+    heard = hear(said, tables).evidence
+    if not len(heard):
+        return heard
+    return np.add.reduceat(said.by_pair @ np.log(np.maximum(tables.own, LEAST)), said.begins) + heard
+
+
+def evidence_of_votes(crowd: Crowd, group: NDArray[np.int32], tables: Tables) -> Numbers:
+    """log P of what each vote comes with, (votes, classes): the vote by itself, or all that its group says of the task.
+
+    >>> crowd = Crowd.from_triples([("t1", "a", "x"), ("t1", "b", "x"), ("t1", "c", "x")], classes=["x", "y"])
+    >>> own, alike = np.array([[0.05], [0.05], [0.9]]), np.array([[0.95], [0.95], [0.9]])
+    >>> known = Tables(own.repeat(2, axis=1), alike.repeat(2, axis=1), np.array([[[0.8, 0.2], [0.2, 0.8]]]))
+    >>> np.exp(evidence_of_votes(crowd, np.array([0, 0, -1], dtype=np.int32), known)).round(2).tolist()
+    [[0.72, 0.18], [0.72, 0.18], [0.9, 0.9]]
+    """
+    found = np.log(np.maximum(tables.own, LEAST))[crowd.pairs.of_vote]
+    found *= crowd.weight[:, None]
+    said = Sayings.of(crowd, group)
+    found[said.vote] = evidence_of_cells(said, tables)[said.cell[said.of_vote]]
+    return found
+
+
 def ratio(tables: Tables) -> Numbers:
     """log alike − log own, (pairs, classes): what a vote says for its being the opinion; zero of who is in no group.
 

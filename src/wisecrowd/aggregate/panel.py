@@ -15,9 +15,8 @@ from wisecrowd import online
 from wisecrowd.aggregate import _panel_judges as judging
 from wisecrowd.aggregate._panel_asking import Expected
 from wisecrowd.aggregate._panel_members import MACHINE, PERSON, by_worker, groups_of, kinds_of, said_of
-from wisecrowd.aggregate._panel_opinions import OpinionEngine, Tables, shares_by_group
+from wisecrowd.aggregate._panel_opinions import OpinionEngine, Tables, evidence_of_votes, shares_by_group
 from wisecrowd.aggregate.dawid_skene import DawidSkene
-from wisecrowd.align import truth_series
 from wisecrowd.crowd import Crowd, Pairs
 from wisecrowd.engines.base import Engine, Piece
 from wisecrowd.errors import UsageError
@@ -25,7 +24,6 @@ from wisecrowd.iteration import Statistics
 from wisecrowd.matrices import pooled, smoothed, smoothed_log_prior
 from wisecrowd.metrics import check_bins
 from wisecrowd.posteriors import class_prior
-from wisecrowd.vocabulary import same_kind
 
 #: How much of what members say is taken for their group's opinion when EM starts, in turn. From the first it finds groups that
 #: speak with one voice, which look like so many independent witnesses from the second; from the second, groups whose members
@@ -110,14 +108,14 @@ class Panel(DawidSkene):
             raise UsageError(f"sharing must be positive and trust not negative; got {self.sharing} and {self.trust}")
 
     def _fit(self, crowd: Any, clamp: Any, *, X: Any, start: Any) -> None:
-        for name in (
+        for name in [
             "judges",
             "judge_confusion",
             "opinions",
             "opinion_confusion",
             "own_tally",
             "shared",
-        ):  # of a fit before
+        ]:  # of a fit before
             vars(self).pop(f"{name}_", None)
         self._meet(crowd)
         super()._fit(crowd, clamp, X=X, start=start)
@@ -298,13 +296,7 @@ class Panel(DawidSkene):
         True
         """
         check_bins(n_bins, "width")
-        belief = self.proba_
-        if truth is not None:
-            known = truth_series(truth)
-            place = self.classes_.get_indexer(same_kind(pd.Index(known), self.classes_))
-            # A class that nobody chose is no column: whatever was said then is wrong.
-            certain = np.equal.outer(place, np.arange(len(self.classes_))).astype(float)
-            belief = pd.DataFrame(certain, index=known.index, columns=belief.columns)
+        belief = self.proba_ if truth is None else judging.certain(truth, self.classes_)
         return judging.calibration(pd.DataFrame(scores), belief, n_bins)
 
     # ------------------------------------------------------------------ new votes
@@ -379,6 +371,18 @@ class Panel(DawidSkene):
         worker, label = np.repeat(everybody, n_classes), np.tile(np.arange(n_classes, dtype=np.int32), len(everybody))
         own = self._tables(worker, label).own.reshape(len(everybody), n_classes, n_classes).transpose(0, 2, 1)
         return Expected(crowd, self.group_, np.ascontiguousarray(own), self.shared_, self.opinion_confusion_)
+
+    def evidence(self, crowd: Crowd) -> NDArray[np.float64]:
+        """log P of each vote with all that its group says of the task, (votes, classes): what is no witness of that vote.
+
+        >>> from wisecrowd.simulate import simulate_panel
+        >>> made = simulate_panel(n_tasks=50)
+        >>> Panel(groups=made.groups).fit(made.crowd).evidence(made.crowd).shape
+        (650, 3)
+        """
+        if not (crowd.tasks.equals(self.task_index_) and crowd.pairs.n_workers == self._n_workers):
+            raise UsageError("give the crowd that the panel was fitted on")
+        return evidence_of_votes(crowd, self.group_, self._tables(crowd.pairs.worker, crowd.pairs.label))
 
     def restart_from(self, crowd: Crowd, posterior: NDArray[Any]) -> None:
         """Re-estimate everything from a posterior, as one M-step does."""

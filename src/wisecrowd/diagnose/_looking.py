@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd import uncertainty
 from wisecrowd.crowd import Crowd
+from wisecrowd.diagnose._pricing import has_groups
 from wisecrowd.em import ConfusionEM
 from wisecrowd.errors import InputError, UsageError
 
@@ -83,16 +86,78 @@ class Look:
         return self.fitted
 
 
-def alike(crowd: Crowd) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of each vote, how many other votes on its task say the same, and how many others there are.
+def groups_of(model: Any) -> NDArray[np.int32] | None:
+    """The group of each worker, −1 for none, of a model in which members of a group err together (`Panel`); None of others.
 
-    >>> same, others = alike(Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0), ("t1", "cy", 1)]))
-    >>> same.tolist(), others.tolist()
-    ([1, 1, 0], [2, 2, 2])
+    >>> votes = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0)])
+    >>> print(groups_of(model_of(votes)))
+    None
     """
-    cell = crowd.task.astype(np.int64) * crowd.n_classes + crowd.label
+    return np.asarray(model.group_) if has_groups(model) else None
+
+
+def members_of(model: Any, names: pd.Index) -> dict[str, NDArray[Any]]:
+    """What a model was told of workers: their ``kind``, and the group that each ``belongs_to``; nothing of most models.
+
+    >>> members_of(model_of(Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0)])), pd.Index(["ann"]))
+    {}
+    """
+    told = {"kind": getattr(model, "kinds", None), "belongs_to": getattr(model, "groups", None)}
+    return {
+        column: np.array([given.get(str(name), "") for name in names], dtype=object)
+        for column, given in told.items()
+        if given is not None
+    }
+
+
+def others_of(model: ConfusionEM, crowd: Crowd) -> NDArray[np.float64]:
+    """For every vote, the posterior of its task by the votes that are witnesses of it: (n_labels, n_classes).
+
+    These are all other votes but those of the worker's own group, of a model that has groups: who errs together with somebody
+    confirms nothing. Where nobody else voted, it is the prior.
+
+    >>> votes = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0), ("t2", "ann", 1)])
+    >>> others_of(model_of(votes), votes).shape
+    (3, 2)
+    """
+    if not has_groups(model):
+        return uncertainty.leave_one_out(model, crowd)
+    panel: Any = model
+    told = np.log(np.maximum(model.posterior_, np.finfo(np.float64).tiny))[crowd.task] - panel.evidence(crowd)
+    return shares(told)
+
+
+def shares(log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows of logarithms as probabilities.
+
+    >>> shares(np.log([[1.0, 3.0]])).tolist()
+    [[0.25, 0.75]]
+    """
+    found = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def alike(crowd: Crowd, group: NDArray[np.int32] | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of each vote, how many other votes on its task say the same, and how many others there are; members of the worker's own
+    ``group`` are no others.
+
+    >>> votes = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0), ("t1", "cy", 1)])
+    >>> [part.tolist() for part in alike(votes)]
+    [[1, 1, 0], [2, 2, 2]]
+    >>> [part.tolist() for part in alike(votes, np.array([0, 0, -1]))]
+    [[0, 0, 0], [1, 1, 2]]
+    """
+    task = crowd.task.astype(np.int64)
+    cell = task * crowd.n_classes + crowd.label
     same = np.bincount(cell, minlength=crowd.n_tasks * crowd.n_classes)[cell] - 1
-    return same, crowd.labels_per_task[crowd.task] - 1
+    others = crowd.labels_per_task[crowd.task] - 1
+    if group is not None:
+        theirs, n_groups = group[crowd._worker_codes].astype(np.int64), int(group.max(initial=-1)) + 1
+        rows = np.flatnonzero(theirs >= 0)
+        for counts, where in ((same, cell), (others, task)):
+            _, place, size = np.unique(where[rows] * n_groups + theirs[rows], return_inverse=True, return_counts=True)
+            counts[rows] -= size[place] - 1
+    return same, others
 
 
 def favourites(crowd: Crowd) -> tuple[NDArray[np.intp], NDArray[np.float64]]:

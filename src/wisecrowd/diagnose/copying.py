@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from wisecrowd import online
 from wisecrowd._alike import MANY, once
 from wisecrowd.crowd import Crowd
-from wisecrowd.diagnose._looking import ONE_BUTTON, alike, favourites
+from wisecrowd.diagnose._looking import alike, groups_of, shares
+from wisecrowd.diagnose._pairing import Pairs, gainsaid, more_than_two, pairs_of, press_one_button, twins_of, units_of
 from wisecrowd.em import ConfusionEM
 from wisecrowd.errors import unwarned
 
@@ -23,6 +24,8 @@ MOST_WORK = 40_000_000
 LEFT_OUT = 0.02
 #: Share of answers that must be explained by copying, and how unlikely so much sameness must be without it.
 COPIED, UNLIKELY = 0.35, 0.05
+#: Share of twins' answers that copying must explain, and by how much evidence must exceed what chance gives.
+TWIN_COPIED, TWIN_LIMIT = 0.8, 2.0
 #: From so many pairs on it can be told how far pairs in general agree more than chance.
 ENOUGH_PAIRS = 20
 #: Of EM for each pair: three numbers settle soon.
@@ -57,9 +60,12 @@ def copies(crowd: Crowd, fitted: ConfusionEM, *, min_common: int = 10) -> Copies
     Good workers agree often, and both explain it; where two agree against everybody else, again and again, only copying does.
     A model that takes copies for independent votes makes experts of whoever copies; so the truth is inferred anew without the
     second of each two who are suspected, and without the first's own vote.
+    Members of a group that a model knows of (`Panel`) are not compared, and what a group says of a task counts as one vote.
     All is fitted by EM. ``evidence`` is the gain in log-likelihood, which must exceed what chance gives with so many pairs.
     Where tasks mislead everybody alike, all pairs agree more than accuracies explain, and it must exceed that as well: the limit
     grows with the square of how far the upper quarter of all pairs lies beyond what chance gives (as "genomic control" does).
+    Pairs who say the same of nearly all of many tasks are looked at first, by the votes of strangers alone: of who is linked to
+    them by no such pair. What pairs in general do is then no excuse, and of several who are found, one is left as a witness.
     Who copied whom the votes alone cannot tell.
 
     >>> from wisecrowd import DawidSkene, simulate_crowd
@@ -67,10 +73,48 @@ def copies(crowd: Crowd, fitted: ConfusionEM, *, min_common: int = 10) -> Copies
     >>> len(copies(made.crowd, DawidSkene().fit(made.crowd)).found)
     0
     """
+    pairs = pairs_of(crowd, fitted, min_common)
+    twins = twins_of(crowd, pairs)
+    told = _weighed(crowd, twins, _met_by_strangers(crowd, fitted, twins))
+    found = told[_is_copied(told, TWIN_LIMIT * _limit(len(pairs)), TWIN_COPIED)]
+    again = more_than_two(found)
+    if len(again):  # one of several is witness enough of anything else
+        assert crowd.workers is not None
+        crowd = crowd.take(~np.isin(crowd._worker_codes, crowd.workers.get_indexer(again)))
+        fitted = fitted.unfitted()
+        with unwarned():
+            fitted.fit(crowd)
+        pairs = pairs_of(crowd, fitted, min_common)
+    suspects = _suspects(crowd, pairs, groups_of(fitted))
+    others = _weighed(crowd, suspects, _met(crowd, fitted, suspects))
+    caught = others[_is_copied(others, _limit(len(pairs)) * _inflation(fitted, crowd, pairs))]
+    table, found = _together(told, others), _together(found, caught)
+    return Copies(table, found.sort_values("evidence", ascending=False, ignore_index=True))
+
+
+def _limit(n_compared: int) -> float:
+    """Evidence that chance does not give: as many chances to be surprised as there are pairs of workers."""
     from scipy.special import chdtri
 
-    first, second, n_compared, inflation = _suspects(crowd, fitted, min_common)
-    pair, same, mine, theirs = _met(crowd, fitted, first, second)
+    return float(chdtri(1, 2 * UNLIKELY / max(n_compared, 1)) / 2)  # the share cannot be negative, hence twice
+
+
+def _is_copied(table: pd.DataFrame, limit: float, share: float = COPIED) -> pd.Series:
+    return (table["copied"] >= share) & (table["evidence"] >= limit)
+
+
+def _together(twins: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """Two tables of pairs, each pair once."""
+    if not len(twins):
+        return others
+    both = pd.concat([twins, others] if len(others) else [twins], ignore_index=True)
+    return both.drop_duplicates(["first", "second"], ignore_index=True)
+
+
+def _weighed(crowd: Crowd, suspects: Pairs, meetings: Meetings) -> pd.DataFrame:
+    """Both explanations of what suspected pairs said, and by how much copying is the better one."""
+    first, second = suspects.first, suspects.second
+    pair, same, mine, theirs = meetings
     n_classes, n_pairs = crowd.n_classes, len(first)
     common, agreed = np.bincount(pair, minlength=n_pairs), np.bincount(pair, same, minlength=n_pairs)
     times = np.ones(len(pair))
@@ -86,11 +130,7 @@ def copies(crowd: Crowd, fitted: ConfusionEM, *, min_common: int = 10) -> Copies
         "same": agreed / np.maximum(common, 1),
         "copied": copied.share, "evidence": np.maximum(copied.log_likelihood - apart.log_likelihood, 0.0),
     }  # fmt: skip
-    table = pd.DataFrame(columns)
-    # As many chances to be surprised as there are pairs of workers; the share cannot be negative, hence twice.
-    limit = inflation * chdtri(1, 2 * UNLIKELY / max(n_compared, 1)) / 2
-    found = table[(table["copied"] >= COPIED) & (table["evidence"] >= limit)]
-    return Copies(table, found.sort_values("evidence", ascending=False, ignore_index=True))
+    return pd.DataFrame(columns)
 
 
 def without_copies(
@@ -111,9 +151,10 @@ def without_copies(
     if not len(found):
         return others
     assert crowd.workers is not None
-    said = np.log(np.maximum(online.said_by(fitted, crowd), np.finfo(np.float64).tiny))
+    said, unit = evidence_of(fitted, crowd), units_of(fitted, crowd)
     logit = np.log(np.maximum(others, np.finfo(np.float64).tiny))
     row_of = np.full(crowd.n_tasks, -1)
+    done: set[tuple[int, int]] = set()  # what a group says of a task is taken out once, however many of it are copied
     for first, second in zip(
         *(crowd.workers.get_indexer(pd.Index(found[name])) for name in ("first", "second")), strict=True
     ):
@@ -122,85 +163,131 @@ def without_copies(
         row_of[crowd.task[theirs]] = theirs
         mine = mine[row_of[crowd.task[mine]] >= 0]
         theirs = row_of[crowd.task[mine]]
-        for here, there in ((mine, theirs), (theirs, mine)):
-            logit[here] -= crowd.weight[there, None] * said[crowd.pairs.of_vote[there]]
-    told = np.exp(logit - logit.max(axis=1, keepdims=True))
-    return np.asarray(told / told.sum(axis=1, keepdims=True))
+        for here, there, who, whom in ((mine, theirs, first, second), (theirs, mine, second, first)):
+            if (int(who), int(unit[whom])) not in done:
+                done.add((int(who), int(unit[whom])))
+                logit[here] -= said(there)
+    return shares(logit)
 
 
-def _suspects(
-    crowd: Crowd, fitted: ConfusionEM, min_common: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int, float]:
-    """Pairs of workers, by position, who agree with each other more than either does with the others; of how many, and by
-    how much (squared) pairs agree more than accuracies explain.
+def evidence_of(fitted: ConfusionEM, crowd: Crowd) -> Callable[[NDArray[Any]], NDArray[np.float64]]:
+    """log P of some votes, by row, (rows, classes): of each by itself, or with all that its group says of the task.
+
+    >>> from wisecrowd import DawidSkene
+    >>> crowd = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 1)])
+    >>> evidence_of(DawidSkene().fit(crowd), crowd)(np.array([0])).shape
+    (1, 2)
     """
-    from scipy import sparse
+    if groups_of(fitted) is not None:
+        panel: Any = fitted
+        found = panel.evidence(crowd)
+        return lambda rows: np.asarray(found[rows])
+    said = np.log(np.maximum(online.said_by(fitted, crowd), np.finfo(np.float64).tiny))
+    return lambda rows: np.asarray(crowd.weight[rows, None] * said[crowd.pairs.of_vote[rows]])
 
-    workers, n_workers = crowd._worker_codes, crowd.n_workers
-    one = np.ones(crowd.n_labels)
-    cell = crowd.task.astype(np.int64) * crowd.n_classes + crowd.label
-    seen = sparse.csr_array((one, (workers, crowd.task)), shape=(n_workers, crowd.n_tasks))
-    chose = sparse.csr_array((one, (workers, cell)), shape=(n_workers, crowd.n_tasks * crowd.n_classes))
-    met = sparse.triu(seen @ seen.T, k=1).tocoo()
-    enough = met.data >= min_common
-    first, second, common = met.row[enough].astype(np.int64), met.col[enough].astype(np.int64), met.data[enough]
-    same = np.asarray((chose @ chose.T).tocsr()[first, second]).ravel()
-    by_worker = [np.bincount(workers, part, minlength=n_workers) for part in alike(crowd)]
+
+def _suspects(crowd: Crowd, pairs: Pairs, group: NDArray[np.int32] | None) -> Pairs:
+    """Pairs who agree with each other more than either does with the others."""
+    first, second, common, same = pairs
+    by_worker = [np.bincount(crowd._worker_codes, part, minlength=crowd.n_workers) for part in alike(crowd, group)]
     # What each does with the others: the pair's own meetings do not count.
     with np.errstate(invalid="ignore", divide="ignore"):
         usual = [(by_worker[0][who] - same) / (by_worker[1][who] - common) for who in (first, second)]
     usual = [np.nan_to_num(part, nan=1 / crowd.n_classes) for part in usual]
     excess = (same / common - np.maximum(*usual)) * np.sqrt(common)
-    top, share = favourites(crowd)
-    # Two who always press the same button answer alike, and need not know of each other.
-    excess[(top[first] == top[second]) & (np.minimum(share[first], share[second]) >= ONE_BUTTON)] = 0
+    excess[press_one_button(crowd, pairs)] = 0
     # The most suspicious first, and no more of them than there is time to fit a model without.
     at_once = max(1, int(LEFT_OUT * crowd.n_labels / max(crowd.labels_per_worker.mean(), 1)))
     at_most = max(10, at_once * (MOST_WORK // max(crowd.n_labels * crowd.n_classes, 1)))
     chosen = np.sort(np.argsort(-excess, kind="stable")[:at_most])
-    chosen = chosen[excess[chosen] > 1]
-    return first[chosen], second[chosen], len(first), _inflation(fitted, crowd, first, second, common, same)
+    return pairs.chosen(chosen[excess[chosen] > 1])
 
 
-def _inflation(
-    fitted: ConfusionEM, crowd: Crowd, first: NDArray[np.int64], second: NDArray[np.int64],
-    common: NDArray[np.float64], same: NDArray[np.float64],
-) -> float:  # fmt: skip
+def _inflation(fitted: ConfusionEM, crowd: Crowd, pairs: Pairs) -> float:
     """(z₇₅ / 0.67)² of how often pairs agree, by their accuracies; one where that is less, or pairs are few."""
-    if len(first) < ENOUGH_PAIRS:
+    if len(pairs) < ENOUGH_PAIRS:
         return 1.0
     right = np.clip(fitted.workers_["accuracy"].to_numpy(dtype=np.float64), 0.01, 0.99)
-    mine, theirs = right[first], right[second]
+    mine, theirs = right[pairs.first], right[pairs.second]
     expected = mine * theirs + (1 - mine) * (1 - theirs) / max(crowd.n_classes - 1, 1)
-    z = (same - common * expected) / np.sqrt(common * expected * (1 - expected))
+    z = (pairs.same - pairs.common * expected) / np.sqrt(pairs.common * expected * (1 - expected))
     return float(max(np.quantile(z, 0.75) / 0.6745, 1.0) ** 2)
 
 
 Meetings: TypeAlias = tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]
 
 
-def _met(crowd: Crowd, fitted: ConfusionEM, first: NDArray[np.int64], second: NDArray[np.int64]) -> Meetings:
+def _met_by_strangers(crowd: Crowd, fitted: ConfusionEM, twins: Pairs) -> Meetings:
+    """The same of pairs who answer nearly alike, by the votes of those whom no such pair links to them.
+
+    Ten who all say the same look right to each other, and to every model that counts them as ten. Strangers are asked only
+    where they agree with each other against them: ten experts would otherwise be judged by whoever guesses.
+    """
+    from scipy import sparse
+    from scipy.sparse.csgraph import connected_components
+
+    unit = units_of(fitted, crowd)
+    ends = unit[twins.first], unit[twins.second]
+    size = int(unit.max(initial=-1)) + 1
+    links = sparse.coo_array((np.ones(len(twins)), ends), shape=(size, size))
+    circle = connected_components(links, directed=False)[1][unit]
+    parts: list[tuple[NDArray[Any], ...]] = []
+    answers = np.full((2, crowd.n_tasks), -1)
+    most = max(10, MOST_WORK // max(crowd.n_labels * crowd.n_classes, 1))
+    for number in pd.unique(circle[twins.first])[:most]:
+        theirs = circle[crowd._worker_codes] == number
+        rest = crowd.take(~theirs)
+        if not gainsaid(crowd.take(theirs), rest):
+            continue
+        model = fitted.unfitted()
+        with unwarned():
+            model.fit(rest)
+        voted = rest.labels_per_task > 0
+        for place in np.flatnonzero(circle[twins.first] == number):
+            answers[:] = -1
+            for answer, who in zip(answers, (twins.first[place], twins.second[place]), strict=True):
+                rows = np.flatnonzero(crowd._worker_codes == who)
+                answer[crowd.task[rows]] = crowd.label[rows]
+            tasks = np.flatnonzero((answers >= 0).all(axis=0) & voted)
+            mine, theirs = answers[:, tasks]
+            belief = model.posterior_[tasks]
+            each = np.arange(len(tasks))
+            parts.append((np.full(len(tasks), place), mine == theirs, belief[each, mine], belief[each, theirs]))
+    return _meetings(parts)
+
+
+def _met(crowd: Crowd, fitted: ConfusionEM, suspects: Pairs) -> Meetings:
     """Of every meeting of a suspected pair: which pair, whether they said the same, and how the other votes believe in what
     the first and what the second said.
     """
+    first, second = suspects.first, suspects.second
     parts: list[tuple[NDArray[Any], ...]] = []
     for away in _left_out(crowd, first, second):
         rest = crowd.take(~np.isin(crowd._worker_codes, away))
         model = fitted.unfitted()
         with unwarned():
             model.fit(rest)
-        said = np.log(np.maximum(online.said_by(model, rest), 1e-300))
-        answer = np.full(crowd.n_tasks, -1)
+        said, unit = evidence_of(model, rest), units_of(fitted, crowd)
+        answer, row_of = np.full(crowd.n_tasks, -1), np.full(crowd.n_tasks, -1)
         for place in np.flatnonzero(np.isin(second, away)):
             mine = np.flatnonzero(crowd._worker_codes == second[place])
             answer[:] = -1
             answer[crowd.task[mine]] = crowd.label[mine]
             rows = np.flatnonzero((rest._worker_codes == first[place]) & (answer[rest.task] >= 0))
-            logit = np.log(np.maximum(model.posterior_[rest.task[rows]], 1e-300)) - said[rest.pairs.of_vote[rows]]
-            belief = np.exp(logit - logit.max(axis=1, keepdims=True))
-            belief /= belief.sum(axis=1, keepdims=True)
+            logit = np.log(np.maximum(model.posterior_[rest.task[rows]], 1e-300)) - said(rows)
+            if unit[second[place]] >= crowd.n_workers:  # what is left of the second's group is no witness, either
+                theirs = np.flatnonzero(unit[rest._worker_codes] == unit[second[place]])
+                row_of[:] = -1
+                row_of[rest.task[theirs]] = theirs
+                both = np.flatnonzero(row_of[rest.task[rows]] >= 0)
+                logit[both] -= said(row_of[rest.task[rows[both]]])
+            belief = shares(logit)
             each, label, theirs = np.arange(len(rows)), rest.label[rows], answer[rest.task[rows]]
             parts.append((np.full(len(rows), place), label == theirs, belief[each, label], belief[each, theirs]))
+    return _meetings(parts)
+
+
+def _meetings(parts: list[tuple[NDArray[Any], ...]]) -> Meetings:
     if not parts:
         return np.empty(0, dtype=np.intp), np.empty(0, dtype=bool), np.empty(0), np.empty(0)
     pair, same, believed, other = (np.concatenate(column) for column in zip(*parts, strict=True))

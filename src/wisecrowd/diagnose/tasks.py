@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import online
-from wisecrowd.diagnose._looking import Look
+from wisecrowd.diagnose._looking import Look, alike, groups_of
 from wisecrowd.diagnose.margins import aum, waum
 from wisecrowd.errors import unwarned
 
@@ -89,17 +89,18 @@ class TaskDiagnosis(Look):
         """z of log P(votes | likeliest class) under the model: far below zero where votes belong to no one class.
 
         A worker who is right nine times in ten says something else one time in ten; two such votes on a task are bad luck, four
-        are not. Mean and variance of log π_r[k, y] over what the worker might say are the model's own.
+        are not. Mean and variance of log π_r[k, y] over what the worker might say are the model's own. The votes of a group that
+        errs together (`Panel`) count as one, which is as surprising as they are on average.
         """
         crowd, model = self.crowd, self.model
         best = model.posterior_.argmax(axis=1)
         moments = self._moments
         worker, true = crowd._worker_codes, best[crowd.task]
-        said = np.log(np.maximum(online.said_by(model, crowd)[crowd.pairs.of_vote, true], 1e-12))
-        gap = np.bincount(crowd.task, said - moments[0, worker, true], minlength=crowd.n_tasks)
-        spread = np.bincount(crowd.task, moments[1, worker, true], minlength=crowd.n_tasks)
+        said = np.log(np.maximum(self._said[crowd.pairs.of_vote, true], 1e-12))
+        gap = np.bincount(crowd.task, self._voice * (said - moments[0, worker, true]), minlength=crowd.n_tasks)
+        spread = np.bincount(crowd.task, self._voice * moments[1, worker, true], minlength=crowd.n_tasks)
         # A tenth of a nat for each vote: where workers are near perfect, one slip is not infinitely surprising.
-        return np.asarray(gap / np.sqrt(spread + 0.1 * np.maximum(crowd.labels_per_task, 1)))
+        return np.asarray(gap / np.sqrt(spread + 0.1 * np.maximum(self._voices, 1)))
 
     @cached_property
     def kind(self) -> NDArray[Any]:
@@ -108,7 +109,7 @@ class TaskDiagnosis(Look):
         best = posterior.argmax(axis=1)
         confident = posterior[np.arange(len(best)), best] >= SETTLED
         share = crowd.votes[np.arange(len(best)), best] / np.maximum(crowd.votes.sum(axis=1), 1)
-        several = crowd.labels_per_task >= ENOUGH
+        several = self._voices > ENOUGH - 0.5
         found = np.full(crowd.n_tasks, "undecided", dtype=object)
         found[confident] = "settled"
         found[confident & (share <= 0.5)] = "outvoted"
@@ -131,6 +132,26 @@ class TaskDiagnosis(Look):
     # ------------------------------------------------------------------ inside
 
     @cached_property
+    def _said(self) -> NDArray[np.float64]:
+        """What each pair's worker says when each class is true, (pairs, classes): for itself or, of a group, for all of it."""
+        if groups_of(self.model) is None:
+            return online.said_by(self.model, self.crowd)
+        return np.asarray(self.model._matrix(self.model.tally_, self.crowd.pairs))
+
+    @cached_property
+    def _voice(self) -> NDArray[np.float64]:
+        """By vote, how much of a voice it is on its task: members of a group have one together."""
+        group = groups_of(self.model)
+        if group is None:
+            return np.ones(self.crowd.n_labels)
+        return 1 / (1.0 + alike(self.crowd)[1] - alike(self.crowd, group)[1])
+
+    @cached_property
+    def _voices(self) -> NDArray[np.float64]:
+        """How many voices a task has: votes, but of groups one each."""
+        return np.bincount(self.crowd.task, self._voice, minlength=self.crowd.n_tasks).astype(np.float64)
+
+    @cached_property
     def _moments(self) -> NDArray[np.float64]:
         """Mean and variance of log π_r[k, y] for y drawn from π_r[k]: (2, workers, classes)."""
         from wisecrowd.matrices import blocks
@@ -151,8 +172,11 @@ class TaskDiagnosis(Look):
 
         kind_of_model: Any = find("rasch")
         model = kind_of_model(guessing="chance")
+        # A group that errs together would make a truth of its own; the model knows better.
+        voted = self.crowd.labels_per_task > 0
+        truth = None if groups_of(self.model) is None else self.model.labels_[voted]
         with unwarned():  # a difficulty to a hundredth is more than anybody needs
-            table: pd.DataFrame = model.fit(self.crowd).tasks_
+            table: pd.DataFrame = model.fit(self.crowd, truth=truth).tasks_
         return table
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -11,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import matrices, uncertainty
-from wisecrowd.diagnose._looking import ONE_BUTTON, Look, alike, favourites
+from wisecrowd.diagnose._looking import ONE_BUTTON, Look, alike, favourites, groups_of, members_of, others_of
 from wisecrowd.diagnose.copying import Copies, copies, without_copies
 from wisecrowd.diagnose.drifting import drift
 
@@ -35,6 +36,10 @@ class WorkerDiagnosis(Look):
     A vote is judged by the posterior that the *other* votes on its task give, and matrices of workers with few votes are drawn
     toward that of the crowd; with its own vote left in, anybody would look better than they are, most of all where votes are few.
 
+    Where the model knows who belongs together (a fitted `Panel`), the others are those outside the worker's group: members err
+    together, confirm nothing of each other, and are no copies. ``kind`` and ``belongs_to`` then come first. Of whoever nobody
+    outside the group shares a task with, votes tell nothing, and nobody is accused.
+
     >>> from wisecrowd import simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, workers=["expert"] * 8 + ["spammer", "adversary"], labels_per_task=5)
     >>> found = WorkerDiagnosis(made.crowd)
@@ -57,6 +62,7 @@ class WorkerDiagnosis(Look):
             {} if self.drift is None else {str(name): part.array for name, part in self.drift.items()}
         )
         columns = {
+            **members_of(self.model, names),
             **{name: intervals[name].to_numpy() for name in ("n_labels", "accuracy", "low", "high")},
             "agreement": self.agreement,
             "spammer_score": self.spammer_score,
@@ -76,7 +82,7 @@ class WorkerDiagnosis(Look):
     @cached_property
     def agreement(self) -> NDArray[np.float64]:
         """Share of the other votes on a worker's tasks that say what the worker says; NaN where nobody else voted."""
-        same, others = alike(self.crowd)
+        same, others = alike(self.crowd, groups_of(self.model))
         with np.errstate(invalid="ignore"):
             return self._by_worker(same) / self._by_worker(others)
 
@@ -149,8 +155,15 @@ class WorkerDiagnosis(Look):
 
     @cached_property
     def others(self) -> NDArray[np.float64]:
-        """The posterior of each vote's task by the other votes."""
-        return uncertainty.leave_one_out(self.model, self.crowd)
+        """The posterior of each vote's task by the other votes, without those of the worker's own group."""
+        return others_of(self.model, self.crowd)
+
+    @cached_property
+    def heard(self) -> NDArray[np.float64]:
+        """By vote, one, or zero where a model with groups has no witness: nobody outside the group voted on the task."""
+        if groups_of(self.model) is None:
+            return np.ones(self.crowd.n_labels)
+        return np.asarray(np.abs(self.others - self.model.e_step_prior_).max(axis=1) > 1e-6, dtype=np.float64)
 
     @cached_property
     def unswayed(self) -> NDArray[np.float64]:
@@ -164,7 +177,7 @@ class WorkerDiagnosis(Look):
     def tally(self) -> NDArray[np.float64]:
         """The others' posteriors, added up by (worker, label) pair; where there are no others, nothing is known of a vote."""
         pairs, others = self.crowd.pairs, self.crowd.labels_per_task[self.crowd.task] > 1
-        weight = self.crowd.weight * others if others.any() else self.crowd.weight
+        weight = self.heard * (self.crowd.weight * others if others.any() else self.crowd.weight)
         columns = [
             np.bincount(pairs.of_vote, weight * self.others[:, true], minlength=len(pairs))
             for true in range(self.crowd.n_classes)
@@ -207,14 +220,15 @@ class WorkerDiagnosis(Look):
         right = self.unswayed[np.arange(crowd.n_labels), crowd.label]
         chance = 1 / n_classes
         grid = (np.arange(_GRID) + 0.5) / _GRID
-        coins = uncertainty.by_accuracy(right, n_classes, grid, crowd._worker_codes, crowd.n_workers)
-        counts = np.bincount(crowd.pairs.of_vote, minlength=len(crowd.pairs))[:, None]
+        coins = uncertainty.by_accuracy(right, n_classes, grid, crowd._worker_codes, crowd.n_workers, self.heard)
+        counts = np.bincount(crowd.pairs.of_vote, self.heard, minlength=len(crowd.pairs))[:, None]
+        known = self._by_worker(self.heard)
         own = self._rows_as(np.full((1, n_classes), 0.5), counts)
         # Who says something else on purpose says much the same each time: rows are drawn toward few labels.
         evasive = self._rows_as(np.full((n_classes, n_classes), 0.3) - 0.2 * np.eye(n_classes))
         # Odd rows of a rare class do not make an adversary of somebody who is right as a rule.
         with np.errstate(invalid="ignore"):
-            evasive[self._by_worker(right) / crowd.labels_per_worker >= 0.5] = -1e300
+            evasive[self._by_worker(right * self.heard) / known >= 0.5] = -1e300
         # What an answer tells of the truth. Below chance, with many classes, it is next to nothing: spammers with bad luck.
         least = chance + HELPFUL * (1 - chance)
         told, wanted = (
@@ -231,6 +245,8 @@ class WorkerDiagnosis(Look):
         if kinds[:, 0].sum() >= 1:
             like = self._rows_as(self._matrix_of(kinds[:, 0]))
             kinds = _mixture(np.c_[evidence, like], np.r_[before, 4.0], np.r_[kind, 0])
+        if groups_of(self.model) is not None:  # whom nobody can judge is accused of nothing
+            kinds[known == 0] = (1.0, 0.0, 0.0)
         return kinds
 
     def _matrix_of(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -272,14 +288,17 @@ class WorkerDiagnosis(Look):
             why[place].append(
                 f"{counts[place]:,} votes, right less often than a guess (probability {self.kinds[place, 2]:.2f})"
             )
+        partners = Counter(who for column in ("first", "second") for who in self.copies.found[column])
         for pair in self.copies.found.itertuples():
             for mine, other in ((pair.first, pair.second), (pair.second, pair.first)):
                 place = places[mine]
-                if "copies" not in flags[place]:
-                    flags[place].append("copies")
-                told = f"{pair.same:.0%} of {pair.common:,} answers are those of {str(other)!r}"
+                if "copies" in flags[place]:
+                    continue
+                flags[place].append("copies")
+                more = f" (and {partners[mine] - 1:,} more answer alike)" if partners[mine] > 1 else ""
                 why[place].append(
-                    f"{told}, who shares about {pair.copied:.0%} of them for no reason that the truth gives"
+                    f"{pair.same:.0%} of {pair.common:,} answers are those of {str(other)!r}{more}, who shares about "
+                    f"{pair.copied:.0%} of them for no reason that the truth gives"
                 )
         if self.drift is not None:
             for place in map(int, np.flatnonzero(self.drift["p_drift"] > SURE)):

@@ -1,0 +1,117 @@
+"""Crowds of people and machines: members of a group are no witnesses of each other, and are not held against people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import wisecrowd as wc
+from wisecrowd import Crowd, Panel
+from wisecrowd.diagnose._looking import alike, others_of
+from wisecrowd.errors import UsageError
+from wisecrowd.simulate.panels import PanelSimulation, simulate_panel
+
+
+@pytest.fixture(scope="module")
+def made() -> PanelSimulation:
+    """Ten prompts of one model that is wrong on a quarter of the tasks, and three people."""
+    return simulate_panel(500, 10, 3, 3, strength=0.95, random_state=4)
+
+
+@pytest.fixture(scope="module")
+def panel(made: PanelSimulation) -> Panel:
+    return Panel(groups=made.groups, kinds=made.kinds).fit(made.crowd)
+
+
+def right_of(made: PanelSimulation) -> pd.Series:
+    votes = made.crowd.to_frame()
+    return (votes["label"] == votes["task"].map(made.truth)).groupby(votes["worker"]).mean()
+
+
+def test_workers_are_judged_by_those_outside_their_group(made: PanelSimulation, panel: Panel) -> None:
+    found = wc.diagnosis(made.crowd, model=panel)
+    table = found.workers
+    assert (table["flags"] == "").all()
+    assert np.abs(table["accuracy"] - right_of(made)).max() < 0.06
+    assert table["kind"].tolist() == ["machine"] * 10 + ["person"] * 3
+    assert table["belongs_to"].tolist() == ["model0"] * 10 + [""] * 3
+    share = (found.tasks["label"] == made.truth).mean()
+    assert found.overview["expected_accuracy"] == pytest.approx(share, abs=0.03)
+    alone = wc.diagnosis(made.crowd)  # what all this is for
+    assert "kind" not in alone.workers
+    assert alone.overview["expected_accuracy"] > (alone.tasks["label"] == made.truth).mean() + 0.1
+
+
+def test_others_are_the_posterior_without_the_group(made: PanelSimulation, panel: Panel) -> None:
+    told = others_of(panel, made.crowd)
+    people = made.crowd.select_workers(["person0", "person1", "person2"])
+    wanted = panel.predict_proba(people).loc[made.crowd.tasks].to_numpy()
+    judges = np.flatnonzero(made.crowd._worker_codes < 10)
+    assert np.allclose(told[judges], wanted[made.crowd.task[judges]], atol=1e-6)
+    rest = made.crowd.take(made.crowd._worker_codes != 11)
+    without = panel.predict_proba(rest).loc[made.crowd.tasks].to_numpy()
+    mine = np.flatnonzero(made.crowd._worker_codes == 11)
+    assert np.allclose(told[mine], without[made.crowd.task[mine]], atol=1e-6)
+    with pytest.raises(UsageError, match="fitted on"):
+        panel.evidence(made.crowd[np.arange(10)])
+
+
+def test_agreement_is_with_others_outside_the_group(made: PanelSimulation, panel: Panel) -> None:
+    votes = made.crowd.to_frame()
+    people = votes[votes["worker"].str.startswith("person")]
+    met = votes.query("worker == 'judge0'").merge(people, on="task")
+    wanted = (met["label_x"] == met["label_y"]).mean()
+    assert wc.diagnosis(made.crowd, model=panel).workers.loc["judge0", "agreement"] == pytest.approx(wanted)
+    same, others = alike(made.crowd, panel.group_)
+    assert others.tolist() == np.where(made.crowd._worker_codes < 10, 3, 12).tolist()
+    assert (same <= others).all()
+
+
+def test_members_are_no_copies_of_each_other_but_others_are(made: PanelSimulation) -> None:
+    votes = made.crowd.to_frame()
+    cheat = votes.query("worker == 'person2'").assign(worker="person3")
+    crowd = Crowd.from_frame(pd.concat([votes, cheat]))
+    kinds = {**made.kinds, "person3": "person"}
+    found = wc.diagnosis(crowd, model=Panel(groups=made.groups, kinds=kinds).fit(crowd)).of_workers.copies
+    assert {tuple(pair) for pair in found.found[["first", "second"]].to_numpy()} == {("person2", "person3")}
+    stranger = votes.query("worker == 'judge3'").assign(worker="other:judge")  # the same model by another name
+    crowd = Crowd.from_frame(pd.concat([votes, stranger]))
+    kinds = {**made.kinds, "other:judge": "machine"}
+    found = wc.diagnosis(crowd, model=Panel(groups=made.groups, kinds=kinds).fit(crowd)).of_workers.copies
+    assert len(found.found)
+    assert set(found.found["second"]) | set(found.found["first"]) >= {"other:judge", "judge3"}
+    assert not any(
+        pair.first.startswith("judge") and pair.second.startswith("judge") for pair in found.pairs.itertuples()
+    )
+
+
+def test_a_task_counts_voices_and_not_members(made: PanelSimulation, panel: Panel) -> None:
+    found = wc.diagnosis(made.crowd, model=panel)
+    assert np.allclose(found.of_tasks._voices, 4)
+    kinds = found.tasks["kind"].value_counts()
+    assert kinds.get("ambiguous", 0) < 0.1 * len(found.tasks)
+    # Difficulty is by the truth that the panel found: where people outvote the group, the task is hard.
+    outvoted = found.tasks["kind"] == "outvoted"
+    assert found.tasks["difficulty"][outvoted].mean() > found.tasks["difficulty"][~outvoted].mean() + 1
+
+
+def test_whom_nobody_can_judge_is_accused_of_nothing() -> None:
+    made = simulate_panel(200, 4, 3, 3, strength=0.9, random_state=1)
+    votes = made.crowd.to_frame()
+    apart = votes["worker"].str.startswith("judge") == (votes["task"].map(lambda task: int(task[1:]) % 2) == 0)
+    crowd = Crowd.from_frame(votes[apart])  # judges and people share no task
+    found = wc.diagnosis(crowd, model=Panel(groups=made.groups, kinds=made.kinds).fit(crowd)).workers
+    judges = found[found["kind"] == "machine"]
+    assert (judges["flags"] == "").all()
+    assert judges["agreement"].isna().all()
+    assert ((judges["high"] - judges["low"]) > 0.2).all()
+
+
+def test_drift_and_groups_who_err_alike_work_beside_a_panel(made: PanelSimulation, panel: Panel) -> None:
+    found: Any = wc.diagnosis(made.crowd, model=panel)
+    assert found.groups.size.sum() == 13
+    assert repr(found)
+    assert found.confusion.shape == (3, 3)
