@@ -322,3 +322,46 @@ def test_mistakes_in_costs_end_in_a_message(run: Run, some_votes: Path, members:
         said = run("plan", some_votes, "--budget", 5, *words)
         assert said.exit_code == 2, words
         assert message in " ".join(said.stderr.split())
+
+
+# ---------------------------------------------------------------------- diagnose and report
+
+
+def test_a_diagnosis_knows_kinds_and_groups(run: Run, votes: Path, members: Path, made: PanelSimulation) -> None:
+    said = run("diagnose", votes, "--members", members, "-o", "out")
+    assert said.exit_code == 0, said.output
+    workers = pd.read_csv("out/workers.csv", index_col="worker", keep_default_na=False)
+    assert workers["kind"].to_dict() == {str(name): str(kind) for name, kind in made.kinds.items()}
+    assert set(workers["belongs_to"]) == {"gpt", ""}
+    assert (workers["flags"] == "").all()
+    fitted = wc.Panel(groups=made.groups, kinds=made.kinds).fit(made.crowd)
+    assert pd.read_csv("out/tasks.csv")["label"].tolist() == fitted.labels_.tolist()
+    record = json.loads(Path("out/run.json").read_text())
+    assert (record["method"], record["members"]) == ("panel", str(members))
+
+
+def test_an_export_is_diagnosed_by_a_panel_by_itself(run: Run, export: Path) -> None:
+    record = json.loads(run("diagnose", export, "-o", "out", "--json").stdout)
+    assert record["method"] == "panel"
+    kinds = pd.read_csv("out/workers.csv", index_col="worker")["kind"]
+    assert (kinds == "machine").sum() == 3
+    assert json.loads(run("diagnose", export, "-m", "one-coin", "--json").stdout)["method"] == "one-coin"
+
+
+@pytest.mark.parametrize("command", [["diagnose"], ["report"], ["plan", "--budget", "5"]])
+def test_members_are_for_the_panel(run: Run, votes: Path, members: Path, command: list[str]) -> None:
+    name, *more = command
+    assert run(name, votes, "-m", "panel", "--members", members, *more).exit_code == 0
+    said = run(name, votes, "-m", "ibcc", "--members", members, *more)
+    assert said.exit_code == 2
+    assert "leave out -m, or --members" in " ".join(said.stderr.split())
+
+
+def test_a_report_has_a_section_on_judges(run: Run, votes: Path, members: Path, export: Path) -> None:
+    assert run("report", votes, "--members", members, "-o", "one.html").exit_code == 0
+    html = Path("one.html").read_text()
+    assert 'id="judges"' in html
+    assert "--members" in html  # the command that makes it again
+    assert "Calibration error" not in html
+    assert run("report", export, "-o", "two.html").exit_code == 0
+    assert "Calibration error" in Path("two.html").read_text()

@@ -311,8 +311,36 @@ def _price(name: str, text: str) -> float:
     return price
 
 
+# ---------------------------------------------------------------------- who judges
+
+
+def known_to_judge(method: str | None, votes: Path, reading: Reading, crowd: Crowd, path: Path | None) -> Members:
+    """What is known of workers, for whoever plans or diagnoses; ``method`` is the one that was named."""
+    from wisecrowd.errors import UsageError
+    from wisecrowd.registry import find
+
+    if path is not None and method is not None and not takes(find(method)):
+        raise UsageError(
+            "who belongs together is for the method panel, which --members asks for; leave out -m, or --members"
+        )
+    found = known(votes, reading, crowd, path)
+    if path is None and not found.has_machines:  # channels and vendors alone are no reason to judge in another way
+        return Members()
+    return found
+
+
+def model_for(method: str | None, crowd: Crowd, found: Members) -> Any:
+    """By what workers and tasks are judged: the method that is named, or a panel where somebody is known to be anything."""
+    from wisecrowd.registry import find
+
+    if method is not None and not takes(find(method)):
+        return method
+    panel = panel_for(crowd, found)
+    return method if panel is None else panel
+
+
 def panel_for(crowd: Crowd, found: Members) -> Any:
-    """A panel fitted to the votes that somebody cast, for whoever plans; None where nobody is known to be anything."""
+    """A panel fitted to the votes that somebody cast; None where nobody is known to be anything."""
     if (found.kinds is None and not found.has_groups) or crowd.is_numeric:
         return None
     from wisecrowd.registry import find

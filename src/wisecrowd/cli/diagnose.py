@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
+from wisecrowd.cli import _members as who
 from wisecrowd.cli._console import heading, shortened, show, show_hanging, table, watched
 from wisecrowd.cli._options import Quiet, with_options
 from wisecrowd.cli._reading import Reading, Votes
@@ -26,6 +27,7 @@ def diagnose(
     *,
     method: fitting.Model = None,
     features: feature_files.FeaturesFile = None,
+    members: who.MembersFile = None,
     output: fitting.Output = None,
     spreadsheet: fitting.Spreadsheet = False,
     quiet: Quiet = False,
@@ -46,6 +48,11 @@ def diagnose(
     Where votes have times, workers who change are named as well. With features, tasks whose label does not go with them have a
     low aum and waum in tasks.csv.
 
+    Machines of one model err together, and are no witnesses of each other. Where it is known who is a machine and who belongs
+    together, all are judged by the method panel. An export of a labelling tool tells it, or --members does:
+
+      wisecrowd diagnose votes.csv --members members.csv
+
     Writes workers.csv, tasks.csv, confusion.csv (what is said when each class is true), copies.csv and run.json with -o.
     """  # fmt: skip
     from wisecrowd.cli._outputs import RECORD, check_folder
@@ -55,26 +62,29 @@ def diagnose(
     from wisecrowd.run import surroundings
 
     fitting.needs_folder(output, spreadsheet=spreadsheet)
+    inputs = [path for path in (votes, members) if path is not None]
     if output is not None:
-        check_folder(output, [WORKERS, TASKS, CONFUSION, COPIES, RECORD], [votes])
+        check_folder(output, [WORKERS, TASKS, CONFUSION, COPIES, RECORD], inputs)
     with reading.hushed(quiet=quiet):
         crowd = reading.read(votes)
         given = None if features is None else feature_files.read(features, reading)
     fitting.warn_of_look_alikes(crowd, votes)
     fitting.warn_of_filled_votes(crowd)
+    known = who.known_to_judge(method, votes, reading, crowd, members)
     X, crowd = feature_files.beside(given, crowd)
     with watched(quiet=quiet):
-        found = diagnosis(crowd, X, model=method)
+        found = diagnosis(crowd, X, model=who.model_for(method, crowd, known))
         run: dict[str, Any] = {
             "crowd": found.overview,
             "groups": list(found.groups.described),
             "votes": str(votes),
+            "members": fitting.text(members),
             "method": found.model.name,
             **reading.recorded(votes),
         }
         run |= surroundings(crowd)
         tables = {} if output is None else _tables(found)
-        kept = fitting.keep(output, tables, run, Guard(on=spreadsheet), inputs=[votes], what="tables")
+        kept = fitting.keep(output, tables, run, Guard(on=spreadsheet), inputs=inputs, what="tables")
     told = [("Read", str(votes)), ("Votes", size(crowd)), *_facts(found), ("Wrote", kept)]
     fitting.tell(run, told, as_json=as_json, quiet=quiet)
     if not (as_json or quiet):

@@ -85,7 +85,6 @@ def plan(
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import size
     from wisecrowd.diagnose.planning import plan as planned
-    from wisecrowd.errors import UsageError
     from wisecrowd.run import surroundings
 
     fitting.needs_folder(output, spreadsheet=spreadsheet)
@@ -95,17 +94,11 @@ def plan(
     with reading.hushed(quiet=quiet):
         crowd = reading.read(votes)
     fitting.warn_of_look_alikes(crowd, votes)
-    if method is not None and members is not None:
-        raise UsageError(
-            "who belongs together is for the method panel, which --members asks for; leave out -m, or --members"
-        )
-    known = who.known(votes, reading, crowd, members)
-    if members is None and not known.has_machines:
-        known = who.Members()  # channels and vendors alone are no reason to plan in another way
+    known = who.known_to_judge(method, votes, reading, crowd, members)
     prices = who.costs_of(costs, crowd, known)
     with watched(quiet=quiet):
         found = planned(
-            crowd, budget, model=method or who.panel_for(crowd, known), target=target, per_task=per_task, per_worker=per_worker,
+            crowd, budget, model=who.model_for(method, crowd, known), target=target, per_task=per_task, per_worker=per_worker,
             cost=price, costs=prices, random_state=seed,
         )  # fmt: skip
     by_kind = _by_kind(found, known)

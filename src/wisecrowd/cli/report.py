@@ -10,6 +10,7 @@ import typer
 
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
+from wisecrowd.cli import _members as who
 from wisecrowd.cli._console import watched
 from wisecrowd.cli._options import Quiet, flag, place, with_options
 from wisecrowd.cli._reading import Reading, Votes
@@ -25,6 +26,7 @@ def report(
     ] = Path("report.html"),
     method: fitting.Model = None,
     features: feature_files.FeaturesFile = None,
+    members: who.MembersFile = None,
     truth: Annotated[
         Path | None,
         typer.Option(metavar="FILE", show_default=False, help="Known truth, shown beside what is inferred without it."),
@@ -66,6 +68,11 @@ def report(
     The page is one file that needs no network: open it in a browser, send it by mail, print it. It has an overview, every
     worker with their confusion matrix and the reasons for flags, the hardest and most disputed tasks, what is confused with
     what, methods side by side, and how it was made. Of large crowds it shows a part, and says which.
+
+    Where machines vote, too, it tells what each is worth beside people, and all are judged by the method panel. An export of
+    a labelling tool tells who is a machine, or --members does:
+
+      wisecrowd report votes.csv --members members.csv
     """  # fmt: skip
     from wisecrowd.cli._memory import keep_freed_memory
     from wisecrowd.cli._reading import located, read_truth
@@ -74,22 +81,23 @@ def report(
     from wisecrowd.report.images import read_images
     from wisecrowd.report.texts import read_texts
 
-    inputs = [path for path in (votes, features, truth, texts, images) if path is not None]
+    inputs = [path for path in (votes, features, members, truth, texts, images) if path is not None]
     _check(output, inputs, force=force)
     keep_freed_memory()
     with reading.hushed(quiet=quiet):
         crowd = reading.read(votes)
-        known = None if truth is None else read_truth(truth, reading, crowd)
+        gold = None if truth is None else read_truth(truth, reading, crowd)
         told = None if texts is None else read_texts(located(texts), task=reading.task, text=text_column)
         seen = None if images is None else read_images(located(images), task=reading.task, image=image_column)
         given = None if features is None else feature_files.read(features, reading)
     fitting.warn_of_look_alikes(crowd, votes)
-    fitting.warn_of_strange_truth(known, crowd, truth)
+    fitting.warn_of_strange_truth(gold, crowd, truth)
+    known = who.known_to_judge(method, votes, reading, crowd, members)
     X, crowd = feature_files.beside(given, crowd)
     with watched(quiet=quiet):
         made = build(
-            crowd, truth=known, X=X, texts=told, images=seen, title=title or votes.stem, compare=compare,
-            model=method, command=_command(ctx),
+            crowd, truth=gold, X=X, texts=told, images=seen, title=title or votes.stem, compare=compare,
+            model=who.model_for(method, crowd, known), scores=known.scores, command=_command(ctx),
         )  # fmt: skip
         made.save(output)
     if not quiet:

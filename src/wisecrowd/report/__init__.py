@@ -65,6 +65,7 @@ def build(
     title: str | None = None,
     compare: bool = True,
     model: Any = None,
+    scores: Any = None,
     command: str | None = None,
 ) -> Report:
     """Make the report of a crowd.
@@ -74,7 +75,9 @@ def build(
     files. Thumbnails of those on the page become part of it, smaller if need be, so that it stays below six megabytes.
     Features ``X`` tell which tasks look unlike what is said of them, and let learners take part when methods are compared;
     ``compare=False`` leaves the comparison out. ``model`` is by which workers and tasks are judged, a fitted method with confusion
-    matrices or the name of one; Dawid–Skene unless given.
+    matrices or the name of one; Dawid–Skene unless given. A fitted `Panel` knows who is a machine and who belongs together; the
+    page then has a section on judges, in which their ``scores`` (task, worker, label, score), if there are any, are held
+    against how often they are right.
     ``command`` is the command line that makes the same page again.
 
     Of large crowds, the page shows some workers, tasks and classes, and says how many of how many, and which.
@@ -86,7 +89,19 @@ def build(
     True
     """
     from wisecrowd.diagnose import diagnosis
-    from wisecrowd.report import _classes, _groups, _made, _map, _methods, _overview, _page, _tasks, _words, _workers
+    from wisecrowd.report import (
+        _classes,
+        _groups,
+        _judges,
+        _made,
+        _map,
+        _methods,
+        _overview,
+        _page,
+        _tasks,
+        _words,
+        _workers,
+    )
     from wisecrowd.report._given import by_task
     from wisecrowd.report._known import known_truth
     from wisecrowd.report._notes import heard
@@ -110,22 +125,21 @@ def build(
     begin(2)
     tasks = _tasks.section(found, by_task(texts, "text"), known)
     begin(3)
-    comparison, told = (
-        _methods.compared(found.crowd, X, known) if compare else (None, "The comparison of methods was left out.")
-    )
+    comparison, told = _methods.compared(found, X, known, wanted=compare)
     begin(4)
     classes = _classes.section(found, shown)
     facts = _overview.Facts(found, known, comparison, classes["confusions"])
     content = {
         "title": _words.shortened(title or "What the crowd says", 200),
         "tiles": facts.tiles(),
-        "notes": [_words.shortened(note, _words.REASON) for note in notes],
+        "notes": [_words.shortened(note, _words.REASON) for note in dict.fromkeys([*notes, *_notes_of(found.model)])],
         "sentences": facts.sentences(),
         "counts": facts.counts(),
         "advice": facts.advice(),
         "workers": workers,
         "map": _map.drawn(found, shown, workers["rows"]),
         "groups": _groups.section(found, shown),
+        "judges": _judges.section(found, shown, scores, known),
         "tasks": tasks,
         "classes": classes,
         "methods": _methods.section(comparison, told),
@@ -139,6 +153,11 @@ def build(
         html = _page.page(content, data)
     begin(len(steps))
     return Report(html)
+
+
+def _notes_of(model: Any) -> tuple[str, ...]:
+    """What a model warned of when it was fitted, which may have been before."""
+    return tuple(getattr(model, "notes_", ()))
 
 
 def _features(X: Any, votes: Crowd) -> Any:

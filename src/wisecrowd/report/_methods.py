@@ -9,6 +9,8 @@ import pandas as pd
 
 from wisecrowd.align import in_task_order
 from wisecrowd.crowd import Crowd
+from wisecrowd.diagnose import Diagnosis
+from wisecrowd.diagnose._looking import groups_of
 from wisecrowd.diagnose.choosing import LEVEL, Comparison, compare
 from wisecrowd.errors import InputError
 from wisecrowd.report import _words as words
@@ -21,9 +23,16 @@ VOTES = 25_000
 DISPUTED = 20
 
 
-def compared(crowd: Crowd, X: Any, known: Known | None) -> tuple[Comparison | None, str]:
+def compared(found: Diagnosis, X: Any, known: Known | None, *, wanted: bool = True) -> tuple[Comparison | None, str]:
     """The comparison, and on what it was made; or none, and why."""
-    part, features, on = _part(crowd, X)
+    if not wanted:
+        return None, "The comparison of methods was left out."
+    if groups_of(found.model) is not None:
+        return None, (
+            "they are compared by how well they foretell hidden votes, and members of a group foretell each other, whatever "
+            "is true. The method panel knows of groups, and the others do not."
+        )
+    part, features, on = _part(found.crowd, X)
     truth = None
     if known is not None:
         here = known.series[known.series.index.isin(part.tasks)]

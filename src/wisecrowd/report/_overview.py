@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from wisecrowd.diagnose import Diagnosis
+from wisecrowd.diagnose._looking import groups_of
 from wisecrowd.diagnose.choosing import Comparison
 from wisecrowd.doctor.findings import counted
 from wisecrowd.registry import find, kind_of
@@ -172,6 +173,12 @@ class Facts:
         return [one for one in found if one is not None]
 
     def _use(self) -> dict[str, str] | None:
+        if groups_of(self.found.model) is not None:
+            return {
+                "do": "Take the labels of panel.",
+                "why": "Who belongs together errs together, and no other method knows who does. They come from: "
+                "wisecrowd aggregate … -m panel",
+            }
         if self.comparison is None:
             return None
         best = self.comparison.best

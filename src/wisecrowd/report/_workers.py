@@ -72,12 +72,14 @@ def section(found: Diagnosis, shown: Shown, known: Known | None) -> dict[str, An
     """All that the template says of workers."""
     table, crowd = found.workers, found.crowd
     right, judged = (None, None) if known is None else known.of_workers(crowd)
+    told = [field for field in ("kind", "belongs_to") if field in table]
     rows = []
     for row in table.iloc[shown.place].reset_index().itertuples():
         flags = [flag for flag in str(row.flags).split(", ") if flag]
         rows.append(
             {
                 "name": words.called(row.worker),
+                **{field: words.called(getattr(row, field), 40) if getattr(row, field) else "" for field in told},
                 **{
                     field: getattr(row, field)
                     for field in ("n_labels", "accuracy", "low", "high", "agreement", "spammer_score", "information")
@@ -97,6 +99,7 @@ def section(found: Diagnosis, shown: Shown, known: Known | None) -> dict[str, An
         "caption": words.some_of(len(rows), crowd.n_workers, "workers", shown.rule),
         "flags": sorted(names.unique()),
         "with_truth": known is not None,
+        "told": told,
         "level": f"{found.level:.0%}",
         "classes": None if len(shown.classes) == crowd.n_classes else f"{len(shown.classes):,} of {crowd.n_classes:,}",
     }
