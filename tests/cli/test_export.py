@@ -256,6 +256,8 @@ def test_answers_that_an_earlier_run_left_are_not_taken_for_these(run: Any, proj
     assert "did you mean --queue?" in refused.stderr
     assert run("export", "results/labels.csv", "--project", project, "-o", "p.json").exit_code == 0
     assert json.loads((tmp_path / "p.json").read_text())[0]["predictions"][0]["model_version"] == "wisecrowd"
+    (tmp_path / "results" / "run.json").write_text("{")  # then nothing is known of the files
+    assert run("export", "results", "--project", project, "-o", "q.json").exit_code == 0
 
 
 @pytest.mark.parametrize(

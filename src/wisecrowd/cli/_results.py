@@ -55,7 +55,7 @@ def posterior_in(results: Path, run: dict[str, Any]) -> pd.DataFrame | None:
     path = (results if results.is_dir() else results.parent) / POSTERIOR
     if not path.is_file():
         return None
-    if POSTERIOR not in run.get("files", ()):
+    if POSTERIOR not in (run.get("files") or ()):
         if results.is_dir():
             warn(f"{path} is left out: {RECORD} does not say that these answers came with it; see aggregate --proba")
         return None
@@ -170,7 +170,7 @@ def _found(results: Path, names: tuple[str, ...]) -> Path:
             f"there is no {' or '.join(names)} in {results}, as {wanted} -o writes it{_other(results, names)}"
         )
     told = [path for path in there if _record(path)]
-    if not told and (results / RECORD).is_file():
+    if not told and _run(results):
         raise InputError(
             f"{there[0]} was left by an earlier run: {RECORD} tells of another, which did not write it"
             f"{_other(results, names)} To use it all the same, give the file itself"
@@ -189,13 +189,20 @@ def _other(results: Path, names: tuple[str, ...]) -> str:
 
 def _record(path: Path) -> dict[str, Any]:
     """The record of the run that wrote a file; nothing where it is not there, or tells of other files."""
+    run = _run(path.parent)
+    files = run.get("files")
+    return run if not isinstance(files, list) or path.name in files else {}
+
+
+def _run(folder: Path) -> dict[str, Any]:
+    """The record of the last run that wrote into a folder, as far as it can be read."""
     from wisecrowd._files import read_json
 
     try:
-        run = read_json(path.parent / RECORD)
+        run = read_json(folder / RECORD)
     except (OSError, ValueError):
         return {}
-    return run if isinstance(run, dict) and path.name in run.get("files", [path.name]) else {}
+    return run if isinstance(run, dict) else {}
 
 
 def _command(run: dict[str, Any]) -> dict[str, Any]:
