@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from wisecrowd import Crowd, DawidSkene, Panel, load, simulate_crowd, uncertainty
 from wisecrowd.aggregate._panel_opinions import OpinionEngine, Tables
-from wisecrowd.errors import InputError, UsageError
+from wisecrowd.errors import DataWarning, InputError, UsageError
 from wisecrowd.laws import LAWS
 from wisecrowd.simulate import simulate_panel
 
@@ -270,7 +270,9 @@ def test_scores_are_held_against_how_often_judges_are_right() -> None:
 
 def test_judges_without_people_are_worth_nobody_knows_what() -> None:
     made = simulate_panel(100, 4, 0, 2, strength=0.5)
-    panel = Panel(groups=made.groups, kinds=made.kinds).fit(made.crowd)
+    with pytest.warns(DataWarning, match="nothing but gold tells who is right"):
+        panel = Panel(groups=made.groups, kinds=made.kinds).fit(made.crowd)
+    Panel(groups=made.groups, kinds=made.kinds).fit(made.crowd, truth=made.truth.head(20))  # which has an anchor
     assert panel.judges_[["agreement", "alone", "worth"]].isna().all(axis=None)
 
 
@@ -390,3 +392,29 @@ def test_what_takes_votes_for_independent_is_refused() -> None:
         uncertainty.leave_one_out(panel, made.crowd)
     with pytest.raises(UsageError, match="fit it to all of them"):
         panel.partial_fit(made.crowd)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_machines_that_agree_too_much_without_a_group_are_named(n_classes: int) -> None:
+    made = simulate_panel(300, 5, 3, n_classes, strength=0.95, random_state=2)
+    with pytest.warns(DataWarning, match="these 5 machines agree with each other on") as told:
+        panel = Panel(kinds=made.kinds).fit(made.crowd)
+    assert panel.notes_ == [str(told[0].message)]
+    assert "'judge0'" in panel.notes_[0]
+    assert told[0].filename == __file__
+    assert Panel(kinds=made.kinds, groups=made.groups).fit(made.crowd).notes_ == []
+    with pytest.warns(DataWarning, match="these 5 machines"):  # groups of one are none
+        Panel(kinds=made.kinds, groups={name: name for name in made.groups.index}).fit(made.crowd)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("seed", range(3))
+def test_machines_that_err_independently_are_not(n_classes: int, seed: int) -> None:
+    made = simulate_panel(300, 6, 3, n_classes, strength=0.0, random_state=seed)
+    assert Panel(kinds=made.kinds).fit(made.crowd).notes_ == []
+
+
+def test_what_is_shared_is_the_same_in_both_tables() -> None:
+    made = simulate_panel(200, 4, 3, 3, strength=0.8)
+    panel = Panel(groups=made.groups, kinds=made.kinds).fit(made.crowd)
+    assert np.allclose(panel.workers_.loc[panel.judges_.index, "shared"], panel.judges_["shared"])

@@ -365,3 +365,37 @@ def test_a_report_has_a_section_on_judges(run: Run, votes: Path, members: Path, 
     assert "Calibration error" not in html
     assert run("report", export, "-o", "two.html").exit_code == 0
     assert "Calibration error" in Path("two.html").read_text()
+
+
+# ---------------------------------------------------------------------- what is said unasked
+
+
+def test_other_methods_hint_at_the_panel(run: Run, export: Path, votes: Path) -> None:
+    said = run("aggregate", export)
+    assert said.exit_code == 0
+    assert "-m panel counts them for what they are worth" in said.stderr
+    assert "-m panel" not in run("aggregate", export, "-q").stderr
+    assert "-m panel" not in run("aggregate", export, "-m", "panel").stderr
+    assert run("aggregate", votes).stderr == ""  # nobody tells who is a machine
+
+
+def test_machines_that_nobody_put_together_are_named(run: Run, votes: Path, members: Path) -> None:
+    table = pd.read_csv(members)
+    table.drop(columns="group").to_csv(members, index=False)
+    said = run("aggregate", votes, "-m", "panel", "--members", members)
+    assert said.exit_code == 0
+    assert "these 4 machines agree with each other" in said.stderr
+    assert "column group of --members" in said.stderr
+    assert run("report", votes, "--members", members, "-o", "page.html", "--no-compare").exit_code == 0
+    assert "Before you believe it:</strong> &#39;judge0&#39;" in Path("page.html").read_text()
+
+
+def test_with_machines_alone_gold_is_the_only_anchor(run: Run, votes: Path, members: Path, gold: Path) -> None:
+    pd.read_csv(votes).query("worker.str.startswith('judge')").to_csv(votes, index=False)
+    said = run("aggregate", votes, "-m", "panel", "--members", members)
+    assert "nothing but gold tells who is right" in said.stderr
+    made = pd.read_csv(votes)
+    gold.write_text(f"task,truth\n{made['task'][0]},{made['label'][0]}\n")
+    assert (
+        "nothing but gold" not in run("aggregate", votes, "-m", "panel", "--members", members, "--truth", gold).stderr
+    )

@@ -15,6 +15,7 @@ from wisecrowd import online
 from wisecrowd.aggregate import _panel_judges as judging
 from wisecrowd.aggregate._panel_asking import Expected
 from wisecrowd.aggregate._panel_members import MACHINE, PERSON, by_worker, groups_of, kinds_of, said_of
+from wisecrowd.aggregate._panel_notes import warned
 from wisecrowd.aggregate._panel_opinions import OpinionEngine, Tables, evidence_of_votes, shares_by_group
 from wisecrowd.aggregate.dawid_skene import DawidSkene
 from wisecrowd.crowd import Crowd, Pairs
@@ -118,6 +119,7 @@ class Panel(DawidSkene):
         ]:  # of a fit before
             vars(self).pop(f"{name}_", None)
         self._meet(crowd)
+        self.notes_ = warned(crowd, kinds_of(self.kinds, crowd).to_numpy(), self.group_, gold=clamp is not None)
         super()._fit(crowd, clamp, X=X, start=start)
 
     def _meet(self, crowd: Crowd) -> None:
@@ -190,8 +192,6 @@ class Panel(DawidSkene):
         pseudo_votes = self.smoothing + self.diagonal * np.eye(sums.opinion.shape[2])
         repeating = (xlogy(self.sharing, a) + xlog1py(self.sharing, -a)).sum()
         return float(found + repeating + xlogy(pseudo_votes, self._opinion(sums)).sum())
-
-    # ------------------------------------------------------------------ where it starts
 
     def _starts(self, engine: Engine, start: Any, dtype: type) -> Iterator[Statistics]:
         starts = super()._starts(engine, start, dtype)
@@ -275,7 +275,7 @@ class Panel(DawidSkene):
         if not self._has_groups:
             return super()._worker_columns()
         names = np.array([*self.group_names_, ""], dtype=object)
-        return super()._worker_columns() | {"group": names[self.group_], "shared": self.shared_}
+        return super()._worker_columns() | {"group": names[self.group_], "shared": self._shared_votes()}
 
     def _matrix(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         """What a worker says when a class is true, whether for itself or for the group."""
@@ -298,8 +298,6 @@ class Panel(DawidSkene):
         check_bins(n_bins, "width")
         belief = self.proba_ if truth is None else judging.certain(truth, self.classes_)
         return judging.calibration(pd.DataFrame(scores), belief, n_bins)
-
-    # ------------------------------------------------------------------ new votes
 
     def _said_again(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         if self._has_groups:

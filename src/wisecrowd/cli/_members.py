@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wisecrowd.cli._console import shortened, warn
+from wisecrowd.cli._console import remark, shortened, warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,6 +81,17 @@ def tell(method: Any, found: Members) -> None:
     """Tell a method who is who, unless it was told by parameters or there is nothing to tell."""
     if not _has_parameters(method) and (found.has_machines or found.has_groups):
         method.set_params(kinds=found.kinds, groups=found.groups)
+
+
+def hint(method: Any, votes: Path, reading: Reading, crowd: Crowd) -> None:
+    """Say that there is a method that knows machines, where they vote and the chosen one takes them for people."""
+    if takes(method) or crowd.is_numeric or crowd.workers is None:
+        return
+    if known(votes, reading, crowd, None).has_machines:
+        remark(
+            f"Note: {method.name} counts a machine as one more independent person; machines of one model err together, and "
+            "-m panel counts them for what they are worth"
+        )
 
 
 def _has_parameters(method: Any) -> bool:

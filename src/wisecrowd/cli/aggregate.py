@@ -119,6 +119,8 @@ def aggregate(
     found = who.known(votes, reading, crowd, members) if who.takes(unfitted) else who.Members()
     if who.takes(unfitted):
         who.tell(unfitted, found)
+    elif not quiet:
+        who.hint(unfitted, votes, reading, crowd)
     fitting.warn_of_look_alikes(crowd, votes)
     X, crowd = feature_files.beside(given, crowd)
     with watched(quiet=quiet):
