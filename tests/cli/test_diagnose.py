@@ -81,3 +81,16 @@ def test_another_method_can_judge(run: Run, planted: Path, tmp_path: Path) -> No
     said = run("diagnose", planted, "-m", "majority-vote")
     assert said.exit_code == 2
     assert "majority-vote has none" in " ".join(said.stderr.split())
+
+
+def test_groups_have_figures_and_names_of_their_own(run: Run, tmp_path: Path) -> None:
+    kinds = ["expert(0.9)"] * 12 + ["mixer(0.6)"] * 8
+    made = simulate_crowd(n_tasks=500, workers=kinds, n_classes=3, labels_per_task=5)
+    made.crowd.to_frame().to_csv(tmp_path / "votes.csv", index=False)
+    said = " ".join(run("diagnose", tmp_path / "votes.csv").stdout.split())
+    groups = diagnosis(made.crowd).groups
+    first, second = groups.described
+    assert f"1 {first} (" in said
+    assert f"2 {second} ({', '.join(groups.members(1, 5))})" in said
+    assert first.split("right")[1][:4] != second.split("right")[1][:4]
+    assert "and 3 more)" in said

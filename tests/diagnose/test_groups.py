@@ -184,3 +184,20 @@ def test_odd_crowds_and_bad_input() -> None:
         worker_groups(single.without_workers())
     with pytest.raises(WisecrowdError, match="no votes"):
         worker_groups(single.take(np.zeros(5, dtype=bool)))
+
+
+@pytest.mark.parametrize("seed", [5, 6, 11, 19])
+def test_groups_that_votes_do_not_tell_apart_are_one(seed: int) -> None:
+    kinds = ["noisy(0.8)"] * 4 + ["noisy(0.7)"]
+    found = worker_groups(simulate_crowd(40, workers=kinds, n_classes=2, labels_per_task=5, random_state=seed).crowd)
+    assert found.size.tolist() == [5]
+    assert found.tried["behind"].iloc[0] > found.tried["standard_error"].iloc[0]  # of next to nothing
+
+
+def test_members_are_named_and_counted() -> None:
+    found = worker_groups(MADE.crowd, 2)
+    names = found.members(0, most=3)
+    assert len(names) == 4
+    assert names[-1] == f"and {found.size[0] - 3:,} more"
+    assert found.of_worker.loc[names[0], "group"] == 0
+    assert len(found.members(1, most=10_000)) == found.size[1]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from wisecrowd.diagnose import Diagnosis
 
 WORKERS, TASKS, CONFUSION, COPIES = "workers.csv", "tasks.csv", "confusion.csv", "copies.csv"
-#: Workers and tasks to show; all are in the files.
-SHOWN = 8
+#: Workers and tasks to show, and members of a group to name; all are in the files.
+SHOWN, NAMED = 8, 5
 
 
 @with_options(Reading)
@@ -135,8 +135,9 @@ def _show_groups(found: Diagnosis) -> None:
     if len(found.groups.size) < 2:
         return
     heading("Groups of workers who err alike")
-    for number, about in enumerate(found.groups.described, start=1):
-        show_hanging(f"{number}  ", about, style="bold")
+    for number, about in enumerate(found.groups.described):
+        names = ", ".join(shortened(name, 24) for name in found.groups.members(number, NAMED))
+        show_hanging(f"{number + 1}  ", f"{about} ({names})", style="bold")
 
 
 def _show_tasks(found: Diagnosis) -> None:

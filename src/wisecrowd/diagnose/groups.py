@@ -31,6 +31,8 @@ LEAST = 1e-4
 MOST_WORKERS = 5000
 #: How many further numbers of groups are tried without a gain.
 PATIENCE = 2
+#: Nats over all hidden votes: with less, groups are told apart by nothing, and have the same figures.
+LEAST_GAIN = 1.0
 #: Votes for each group that is tried: fewer tell nothing apart.
 VOTES = 50
 #: A mistake is worth a word when a class meets it this often, and so many times as often as mistakes about it on average, ...
@@ -72,6 +74,19 @@ class WorkerGroups:
     """By number of groups: mean ``log_likelihood`` of a hidden vote, how far all of them are ``behind`` the best, and the
     ``standard_error`` of that; empty when the number was given."""
 
+    def members(self, group: int, most: int = 5) -> list[str]:
+        """Names of a group, those with most votes first, and how many more there are.
+
+        >>> from wisecrowd import simulate_crowd
+        >>> kinds = ["expert(0.9)"] * 12 + ["mixer(0.6)"] * 8
+        >>> found = worker_groups(simulate_crowd(n_tasks=500, workers=kinds, n_classes=3, labels_per_task=5).crowd)
+        >>> found.members(1, most=2)[-1]
+        'and 6 more'
+        """
+        mine = self.of_worker[(self.of_worker["group"] == group) & (self.of_worker["n_labels"] > 0)]
+        names = [str(name) for name in mine.sort_values("n_labels", ascending=False, kind="stable").index]
+        return names if len(names) <= most else [*names[:most], f"and {len(names) - most:,} more"]
+
 
 def worker_groups(
     crowd: Any, n_groups: int | None = None, *, max_groups: int = 8, n_init: int = 20, random_state: int = 0
@@ -88,9 +103,9 @@ def worker_groups(
     ``n_init`` starts of which the most promising go on; c maximises the probability of the votes given the groups.
 
     Unless ``n_groups`` says how many, it is the smallest number up to ``max_groups`` with which votes of each worker that were
-    hidden are foretold as well as with the best number, within a standard error. One group is the answer where workers differ
-    by degrees; more can still be asked for. ``crowd`` may be a `WorkerDiagnosis`, whose model then serves; otherwise it is
-    Dawid–Skene. Matrices are learnt from at most 5,000 workers, drawn at random; everybody is placed.
+    hidden are foretold as well as with the best number, within a standard error, or a nat over all of them. One group is the
+    answer where workers differ by degrees; more can still be asked for. ``crowd`` may be a `WorkerDiagnosis`, whose model then
+    serves; otherwise it is Dawid–Skene. Matrices are learnt from at most 5,000 workers, drawn at random; everybody is placed.
 
     Of the crowds IND-I to IND-IV of Zhang et al. (2024), with 60 votes of each of 5 x 50 workers on ten classes, five groups
     have adjusted Rand indices of .61, .79, .86 and .45, and as many by K-means over workers' matrices, drawn toward the
@@ -221,7 +236,7 @@ def _how_many(ballots: _Ballots, max_groups: int, n_init: int, rng: np.random.Ge
         "behind": behind.sum(axis=1),
         "standard_error": behind.std(axis=1) * np.sqrt(ballots.n_workers),
     }
-    enough = int(np.flatnonzero(table["behind"] <= table["standard_error"])[0]) + 1
+    enough = int(np.flatnonzero(table["behind"] <= np.maximum(table["standard_error"], LEAST_GAIN))[0]) + 1
     return pd.DataFrame(table, index=pd.RangeIndex(1, len(found) + 1, name="n_groups")), enough
 
 
