@@ -335,3 +335,20 @@ def test_counts_are_those_of_reading(tmp_path: Path) -> None:
         assert examination.summary == repr(wc.read(path, **options))
         assert f"{n} labels" in examination.summary
         assert found(examination)["duplicate-votes"].count == 1
+
+
+def test_workers_with_the_very_same_answers_are_named() -> None:
+    rng = np.random.default_rng(0)
+    model = rng.integers(0, 3, 40)
+    votes = [(task, who, int(model[task])) for task in range(40) for who in ("gpt:a", "gpt:b")]
+    votes += [(task, who, int(rng.integers(0, 3))) for task in range(40) for who in ("ann", "bob")]
+    finding = only(votes, "identical-workers")
+    assert finding.examples == ("gpt:a", "gpt:b")
+    assert "identical-workers" not in found(wc.examine(frame([row for row in votes if row[0] < 19]))), "too few"
+    assert "identical-workers" not in found(
+        wc.examine(frame([row for row in votes if row != (3, "gpt:a", int(model[3]))]))
+    )
+    stuck = [(task, who, 0) for task in range(40) for who in ("one", "two")]
+    assert only([*votes, *stuck], "identical-workers").examples == ("gpt:a", "gpt:b")
+    agreed = [(task, who, int(model[task])) for task in range(40) for who in ("ann", "bob", "cy")]
+    assert "identical-workers" not in found(wc.examine(frame(agreed))), "all are right"

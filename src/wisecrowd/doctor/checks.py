@@ -18,6 +18,8 @@ from wisecrowd.io.numerals import suspect_numbers
 
 #: A worker's habit shows after this many votes, and a class can be learnt from as many.
 ENOUGH_VOTES = 5
+#: So many votes are not the same as another's by chance, where some of them are disputed.
+MANY_VOTES = 20
 #: Words that people write when they have no answer.
 _NO_ANSWER = frozenset({"", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown", "?", "-", "."})
 
@@ -117,6 +119,38 @@ def _about_workers(crowd: Crowd, worker: NDArray[np.int32], workers: pd.Index) -
             f"({some(stuck)})",
             fix="Look at them, or use a method that models workers, such as dawid-skene: it gives them little weight.",
         )
+
+    twins = _identical(crowd, worker)
+    if twins.size:
+        shown = some(workers[twins])
+        yield Finding(
+            name="identical-workers",
+            severity="warning",
+            count=twins.size,
+            examples=tuple(workers[twins[:3]]),
+            message=f"{counted(twins.size, 'worker')} gave the very same answers to the very same tasks as another, where others "
+            f"gave different ones ({shown})",
+            fix="Look whether they are one person, or prompts of one model; wisecrowd diagnose tells more, and the method panel "
+            "counts who belongs together as one.",
+        )
+
+
+def _identical(crowd: Crowd, worker: NDArray[np.int32]) -> NDArray[np.intp]:
+    """Workers of whom another has the same votes, many of them, from which some votes of others differ."""
+    votes, n = crowd.labels_per_worker, len(crowd.labels_per_worker)
+    said, _ = pd.factorize(crowd.label)
+    cell, _ = pd.factorize(crowd.task.astype(np.int64) * (int(said.max(initial=0)) + 1) + said)
+    mark = np.random.default_rng(0).random(int(cell.max(initial=-1)) + 1)
+    total = np.bincount(worker, mark[cell], minlength=n)  # the same for the same votes, and hardly ever for others
+    # Two who press one button need not know of each other.
+    varied = np.bincount(worker, said, minlength=n) ** 2 != votes * np.bincount(
+        worker, said.astype(float) ** 2, minlength=n
+    )
+    many = np.flatnonzero((votes >= MANY_VOTES) & varied)
+    _, same, size = np.unique(total[many], return_inverse=True, return_counts=True)
+    alike = np.bincount(worker, np.bincount(cell)[cell] - 1, minlength=n)[many]
+    others = np.bincount(worker, crowd.labels_per_task[crowd.task] - 1, minlength=n)[many]
+    return np.asarray(many[(size[same] > 1) & (others - alike >= ENOUGH_VOTES)])
 
 
 def _one_answer(crowd: Crowd, worker: NDArray[np.int32], agreement: float = 2 / 3) -> NDArray[np.bool_]:
