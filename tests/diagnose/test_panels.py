@@ -57,6 +57,9 @@ def test_others_are_the_posterior_without_the_group(made: PanelSimulation, panel
     assert np.allclose(told[mine], without[made.crowd.task[mine]], atol=1e-6)
     with pytest.raises(UsageError, match="fitted on"):
         panel.evidence(made.crowd[np.arange(10)])
+    for other in (made.crowd[np.arange(10)], made.crowd.take(np.arange(made.crowd.n_labels) > 0)):
+        with pytest.raises(UsageError, match="or fit the model to these votes"):
+            print(wc.diagnosis(other, model=panel).workers)
 
 
 def test_agreement_is_with_others_outside_the_group(made: PanelSimulation, panel: Panel) -> None:

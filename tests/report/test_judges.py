@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wisecrowd import Panel, report
+from wisecrowd import Panel, krippendorff_alpha, report
 from wisecrowd.report import _words
 from wisecrowd.simulate.panels import PanelSimulation, simulate_panel
 
@@ -56,7 +56,9 @@ def test_judges_are_those_of_the_panel(page: Any, fitted: Panel, panel_made: Pan
     assert "by the known truth" in page.captions["judge-table"]
 
 
-def test_groups_and_what_judges_say_where_people_say_a_class(page: Any, fitted: Panel) -> None:
+def test_groups_and_what_judges_say_where_people_say_a_class(
+    page: Any, fitted: Panel, panel_made: PanelSimulation
+) -> None:
     groups = {row["Group"].text: row for row in page.rows("judge-group-table")}
     for name, group in fitted.opinions_.iterrows():
         assert groups[str(name)]["Members"].text == str(int(group["n_workers"]))
@@ -67,6 +69,8 @@ def test_groups_and_what_judges_say_where_people_say_a_class(page: Any, fitted: 
     for row in counts / counts.sum(axis=1, keepdims=True):
         assert "".join(_words.percent(share) for share in row) in said
     assert "5 of 8 workers are judges" in said
+    people = panel_made.crowd.select_workers(["person0", "person1", "person2"])
+    assert f"Among people alone, Krippendorff’s alpha is {float(krippendorff_alpha(people)):.2f}" in said
     assert ("a", "#judges") in {(tag, found.get("href")) for tag, found in page.tags}
 
 
@@ -81,6 +85,12 @@ def test_workers_show_kind_and_group(page: Any) -> None:
 def test_methods_that_know_no_groups_are_not_recommended(page: Any) -> None:
     assert "Take the labels of panel." in page.said("next")
     assert "members of a group foretell each other" in page.said("methods")
+
+
+def test_copies_may_be_machines_that_nobody_told_of(panel_made: PanelSimulation, page: Any, page_of: Any) -> None:
+    told = page_of(report.build(panel_made.crowd, compare=False).html).said("next")
+    assert "If they are machines of one model, say so: --members." in told
+    assert "--members" not in page.said("next")
 
 
 def test_without_machines_there_is_no_such_section(made: Any, page_of: Any) -> None:

@@ -31,8 +31,8 @@ def warned(crowd: Crowd, kinds: NDArray[Any], group: NDArray[np.int32], *, gold:
     told = []
     if not gold and is_machine.any() and (is_machine == voted).all():
         told.append(
-            "everybody here is a machine, so that nothing but gold tells who is right: give the truth of some tasks (truth=…, or "
-            "--truth FILE), or have people vote on some"
+            "everybody here is a machine, so that nothing but gold tells who is right: fit to the truth of some tasks (truth=…, or "
+            "wisecrowd aggregate --truth FILE), or have people vote on some"
         )
     found = apart(crowd, np.flatnonzero(is_machine), is_person, group)
     if found is not None:

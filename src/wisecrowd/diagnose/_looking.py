@@ -78,6 +78,10 @@ class Look:
     def __post_init__(self) -> None:
         object.__setattr__(self, "crowd", admitted(self.crowd, self.what))
         object.__setattr__(self, "fitted", model_of(self.crowd, self.fitted))
+        # What a group says of a task is looked up vote by vote: a model with groups must know these votes and no others.
+        known = not has_groups(self.model) or self.crowd.tasks.equals(self.model.task_index_)
+        if not known or (has_groups(self.model) and self.crowd.n_labels != self.model.n_labels_):
+            raise UsageError("give the crowd that the model was fitted on, or fit the model to these votes")
 
     @property
     def model(self) -> ConfusionEM:

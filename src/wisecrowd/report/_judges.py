@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from wisecrowd.diagnose import Diagnosis
+from wisecrowd.diagnose.agreement import krippendorff_alpha
 from wisecrowd.doctor.findings import counted
 from wisecrowd.errors import InputError
 from wisecrowd.report import _words as words
@@ -82,6 +83,14 @@ def _sentences(found: Diagnosis, judges: pd.DataFrame, groups: list[dict[str, An
             "There are no people beside them, so that nothing but gold tells whether they are right, and what they are worth "
             "cannot be told in votes of a person.",
         ]
+    kind = found.workers.get("kind")
+    if kind is not None:
+        people = found.crowd.take((kind == "person").to_numpy()[found.crowd._worker_codes])
+        alpha = krippendorff_alpha(people).value
+        if not np.isnan(alpha):
+            told.append(
+                f"Among people alone, Krippendorff’s alpha is {alpha:.2f}; that judges of one model agree says little."
+            )
     for group in [one for one in groups if one["worth"] == one["worth"]][:NAMED]:
         told.append(
             f"The {counted(group['members'], 'member')} of {words.name(group['name'])} together are worth "

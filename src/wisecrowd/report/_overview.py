@@ -226,8 +226,13 @@ class Facts:
             "do": f"Talk to {counted(len(flagged), 'worker')}, or stop inviting {'them' if len(flagged) > 1 else 'this one'}.",
             "why": f"{share} of all votes are theirs, and most votes those of {names}. The reasons "
             "are in the table. A model of workers gives careless votes little weight, but they were paid for; copied ones it "
-            "takes for votes of somebody else.",
+            "takes for votes of somebody else."
+            + (" If they are machines of one model, say so: --members." if self._has_strange_copies() else ""),
         }
+
+    def _has_strange_copies(self) -> bool:
+        """Whether somebody copies, and nobody said who belongs together."""
+        return groups_of(self.found.model) is None and bool(self._flagged["flags"].str.contains("copies").any())
 
     def _look_at_changes(self) -> dict[str, str] | None:
         changed = self._flagged[["drifts" in flags.split(", ") for flags in self._flagged["flags"]]]
