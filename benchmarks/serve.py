@@ -178,6 +178,8 @@ def fuzz(ledger: Ledger, *, quick: bool) -> None:
     """Requests of any kind."""
     found = run(python("programs/serve_fuzz.py", 2_000 if quick else 100_000, 7))
     answers = ", ".join(f"{status}: {n:,}" for status, n in found["answers"].items())
+    if found["first"]:
+        print("errors of the service, the first of them:", *found["first"], sep="\n", file=sys.stderr)
     ledger.note("Fuzz", requests=found["requests"], seconds=found["seconds"], answers=answers, errors=found["errors"])
     ledger.want("fuzzed requests", found["requests"], at_least=2_000 if quick else 100_000)
     ledger.want("errors of the service (500)", found["errors"], at_most=0)

@@ -14,6 +14,7 @@ import random
 import sys
 import tempfile
 import time
+import traceback
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -74,6 +75,7 @@ class Caller:
         try:
             self.loop.run_until_complete(self.app(scope, receive, send))
         except Exception:
+            traceback.print_exc()
             return 500
         return found[0]
 
@@ -107,6 +109,7 @@ def main(wanted: int, seed: int) -> None:
         count[str(status)] += 1
         if status >= 500 and status != 503:
             bad.append(f"{method} {request.url} {request.body!r}"[:500])
+            print(f"{status}: {bad[-1]}", file=sys.stderr)
 
     def ask(case: Any) -> None:
         known = case.as_transport_kwargs(base_url="http://service")

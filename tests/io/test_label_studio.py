@@ -53,8 +53,8 @@ def test_what_is_left_out_is_counted(export: Any) -> None:
 
 def test_scores_times_and_lead_times(export: Any) -> None:
     mood = read_project(export("label-studio")).questions["mood"]
-    assert mood.scores.to_dict("records") == [{"task": "11", "worker": "bert-1", "score": 0.8}]
-    found = wc.Panel().fit(mood.crowd).calibration(mood.scores.merge(mood.crowd.to_frame()))
+    assert mood.scores.to_dict("records") == [{"task": "11", "worker": "bert-1", "label": "good", "score": 0.8}]
+    found = wc.Panel().fit(mood.crowd).calibration(mood.scores)
     assert found["n_scores"].to_dict() == {"bert-1": 1}
     assert sorted(mood.seconds.itertuples(index=False, name=None)) == [
         ("11", "1", 4.5), ("11", "2", 9.0), ("11", "cy@example.com", 4.5), ("12", "1", 4.5),

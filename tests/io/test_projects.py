@@ -168,7 +168,7 @@ def test_a_machine_called_like_a_person_is_told_apart(tmp_path: Path, making: An
     question = read_project(path).question()
     assert votes(question.crowd) == [("1", "1", "good"), ("1", "machine:1", "bad")]
     assert question.machines == ["machine:1"]
-    assert question.scores.to_dict("records") == [{"task": "1", "worker": "machine:1", "score": 0.5}]
+    assert question.scores.to_dict("records") == [{"task": "1", "worker": "machine:1", "label": "bad", "score": 0.5}]
     assert votes(question.people) == [("1", "1", "good")]
     assert question.groups is not None
     assert question.groups["machine:1"] == "1"
@@ -308,5 +308,5 @@ def test_the_shapes_of_what_is_told(export: Any) -> None:
     question = read_project(export("crowdflower")).question()
     assert isinstance(question.groups, pd.Series)
     assert question.seconds.columns.tolist() == ["task", "worker", "seconds"]
-    assert question.scores.columns.tolist() == ["task", "worker", "score"]
+    assert question.scores.columns.tolist() == ["task", "worker", "label", "score"]
     assert len(question.scores) == 0

@@ -141,7 +141,9 @@ def _exported(votes: Path, reading: Reading, crowd: Crowd) -> tuple[Question | N
     scores = question.scores.drop_duplicates(["task", "worker"], keep=False)
     if crowd.is_numeric or name != wanted or not len(scores):  # of one option, nobody gave a score
         return question, None
-    told = scores.merge(crowd.to_frame()[["task", "worker", "label"]], on=["task", "worker"])
+    told = scores[["task", "worker", "score"]].merge(
+        crowd.to_frame()[["task", "worker", "label"]], on=["task", "worker"]
+    )
     return question, told if len(told) else None
 
 

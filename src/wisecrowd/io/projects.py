@@ -65,8 +65,10 @@ class Question:
     truth: pd.Series[Any] | None = None
     #: Worker -> model, vendor or channel, where the tool tells.
     groups: pd.Series[Any] | None = None
-    #: How sure machines were: task, worker, score.
-    scores: pd.DataFrame = field(default_factory=lambda: pd.DataFrame({"task": [], "worker": [], "score": []}))
+    #: How sure machines were, and of what: task, worker, label, score.
+    scores: pd.DataFrame = field(
+        default_factory=lambda: pd.DataFrame({"task": [], "worker": [], "label": [], "score": []})
+    )
     #: How long answers took: task, worker, seconds.
     seconds: pd.DataFrame = field(default_factory=lambda: pd.DataFrame({"task": [], "worker": [], "seconds": []}))
     #: Why answers are not among the votes, and how many.
@@ -231,7 +233,7 @@ def _question(asked: Asked, gathered: Gathering, duplicates: Duplicates) -> Ques
         kinds=pd.Series([MACHINE if machine[name] else PERSON for name in workers], index=index, name="kind", dtype=object),
         truth=truth_from(asked),
         groups=groups,
-        scores=_told(asked.score, "score", asked, names, rows),
+        scores=_told(asked.score, "score", asked, names, rows, kind),
         seconds=_told(asked.seconds, "seconds", asked, names, rows),
         left_out=MappingProxyType(left_out_of(asked, gathered, rows)),
         options=MappingProxyType(_by_option(asked, crowd) if kind == "multiple" else {}),
@@ -245,12 +247,19 @@ def _nobody(asked: Asked, kind: str) -> Crowd:
     return Crowd([], [], [], tasks=[], workers=[], classes=classes)
 
 
-def _told(values: list[float], name: str, asked: Asked, names: list[str], rows: list[int]) -> pd.DataFrame:
+def _told(
+    values: list[float], name: str, asked: Asked, names: list[str], rows: list[int], kind: str | None = None
+) -> pd.DataFrame:
+    """What is known of answers beside what was said, and that, too, where the ``kind`` of the question is told."""
     known = [row for row in rows if values[row] == values[row]]
     columns = {"task": [asked.task[row] for row in known], "worker": [names[row] for row in known]}
-    return pd.DataFrame(columns, dtype=object).assign(
+    if kind is not None:
+        said = [asked.said[row] for row in known]
+        columns["label"] = [written_set(one) if kind == "multiple" else one[0] for one in said]
+    frame = pd.DataFrame(columns, dtype=object).assign(
         **{name: np.array([values[row] for row in known], dtype=np.float64)}
     )
+    return frame.astype({"label": float}) if kind == "number" else frame
 
 
 def _by_option(asked: Asked, joint: Crowd) -> dict[str, Crowd]:
