@@ -381,7 +381,7 @@ def test_problems_are_told_once_for_each_place(service: Any) -> None:
         {"loc": [1, "label"], "msg": "a text, a whole number, true or false, or a list of texts was wanted"},
         {"loc": [2, "label"], "msg": "Field required"},
     ]
-    for time in (True, "2026-05-01T10:00:00", "soon", -1):
+    for time in (True, "2026-05-01T10:00:00", "soon", -1, "0001-01-01T00:02:00+00:03", "1969-12-31T23:59:59Z"):
         told = service.ask("POST", "/votes", json={**good, "time": time})
         assert told.status_code == 422, time
         assert {tuple(each["loc"]) for each in told.json()["detail"]} == {("time",)}

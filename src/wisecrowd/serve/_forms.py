@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import (
@@ -59,8 +59,14 @@ Text = Annotated[StrictStr, Field(min_length=1, max_length=LONGEST), AfterValida
 Label = Annotated[StrictStr | StrictInt | StrictBool | list[StrictStr], AfterValidator(_label)]
 
 
+def _since_1970(value: datetime) -> datetime:
+    if value.timestamp() < 0:
+        raise ValueError("a time since 1970 was wanted")
+    return value
+
+
 Moment = (
-    Annotated[AwareDatetime, Field(strict=True)]
+    Annotated[AwareDatetime, Field(strict=True), AfterValidator(_since_1970)]
     | Annotated[float, Field(strict=True, ge=0, le=1e11, allow_inf_nan=False)]
 )
 #: What a field takes, for messages.
@@ -128,7 +134,7 @@ class Vote(_Form):
     @property
     def entry(self) -> Entry:
         """As it is kept."""
-        at = self.time.astimezone(UTC).timestamp() if isinstance(self.time, datetime) else self.time
+        at = self.time.timestamp() if isinstance(self.time, datetime) else self.time
         return Entry(self.question, str(self.task), str(self.worker), str(self.label), at)
 
 
