@@ -4,8 +4,8 @@
     python benchmarks/serve.py load kills         # some parts, in full
 
 Parts: load (five minutes), kills, fuzz (a quarter of an hour), replay (half an hour) and early; the last two need WISECROWD_DATA.
-What a part finds takes the place of what it found before in results/serve.json, from which results/serve.md is written
-(--quick: nothing unless -o is given).
+What a part finds takes the place of what it found before, and runs of the load are added, in results/serve.json, from which
+results/serve.md is written (--quick: nothing unless -o is given).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import secrets
 import signal
 import socket
 import sqlite3
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -34,7 +35,8 @@ PROTOCOL = [
     "*Load*: a program of its own sends votes at a steady rate over 64 connections, one in a request, whether or not those before",
     "were answered, and asks ten questions a second beside; a latency counts from the moment at which the vote was due, and an",
     "answer means that the vote is on the disk (SQLite, a write-ahead log, synchronous). Client, service and the",
-    "process that fits share the machine. Afterwards the votes in the database are counted. *Kills*: the service is sent SIGKILL",
+    "process that fits share the machine. Afterwards the votes in the database are counted. Every run has a row.",
+    "*Kills*: the service is sent SIGKILL",
     "at a random moment of such a load, and started again; votes not acknowledged are sent again. Every vote that was must",
     "be there, none twice, and the answers of a last fit must be those of a fit to the same votes in memory. *Fuzz*: requests by",
     "schemathesis, after the service's own description, right and wrong, and JSON and bytes of any kind. *Replay*: the first half",
@@ -109,7 +111,7 @@ class Service:
 
 
 def load(ledger: Ledger, *, quick: bool) -> None:
-    """A steady load."""
+    """A steady load; runs of it stand beside each other, for a shared machine has its moments."""
     rate, seconds = 1_000, 10 if quick else 300
     with tempfile.TemporaryDirectory() as folder:
         service = Service(Path(folder) / "votes.db")
@@ -128,7 +130,10 @@ def load(ledger: Ledger, *, quick: bool) -> None:
         reads=found["reads"], ms_read_p99=1e3 * found["read_p99"], fitted_votes=figures["fit"]["votes"], **usage,
     )  # fmt: skip
     ledger.want("votes per second", found["per_second"], at_least=0.99 * rate)
-    ledger.want("ms until 99 of 100 votes were acknowledged", 1e3 * found["vote_p99"], at_most=50)
+    runs = [row["ms_p99"] for row in ledger.tables["Load"]]
+    what = "ms until 99 of 100 votes were acknowledged"
+    ledger.want(f"{what}, median of the runs", statistics.median(runs), at_most=50)
+    ledger.want(f"{what}, worst of the runs", max(runs), at_most=50)
     ledger.want(
         "votes acknowledged and not kept, or kept twice",
         len(set(sure) ^ set(kept)) + len(kept) - len(set(kept)),
@@ -241,6 +246,8 @@ def main() -> None:
     results = json.loads(kept.read_text()) if kept and kept.exists() else {"tables": {}, "of": {}}
     for part in asked.parts or PARTS:
         ledger = Ledger()
+        if part == "load":
+            ledger.tables["Load"] = results["tables"].get("Load", [])
         begun = os.getloadavg()[0]
         PARTS[part](ledger, quick=asked.quick)
         results["of"][part] = {"targets": ledger.targets, "load": round(begun, 1)}
