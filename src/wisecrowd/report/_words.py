@@ -69,7 +69,13 @@ def percent(value: float) -> str:
 def some_of(shown: int, total: int, nouns: str, rule: str) -> str:
     """How many of how many are shown, and by what rule they were chosen."""
     if shown == total:
-        return f"All {total:,} {nouns}." if total > 1 else f"The only one of the {nouns}." if total else f"There are no {nouns}."
+        return (
+            f"All {total:,} {nouns}."
+            if total > 1
+            else f"The only one of the {nouns}."
+            if total
+            else f"There are no {nouns}."
+        )
     return f"{shown:,} of {total:,} {nouns}: {rule}."
 
 

@@ -137,7 +137,8 @@ class Topic:
         """Whether it is time to find out anew how sure one may be, which takes longer than a fit and changes less."""
         if self.fit is None or self.looking.knows >= self.taken or not self.looking.may_begin(now):
             return False
-        if not ENOUGH <= self.live.n_votes <= LOOKED_INTO:
+        # Of other crowds a look would read all votes and find nothing.
+        if not ENOUGH <= self.live.n_votes <= LOOKED_INTO or self.live.n_labels.max() < 2:
             return False
         before = 0 if self.look is None else self.look.n_votes
         return self.live.n_votes > MORE * before or now >= self.touched + LULL

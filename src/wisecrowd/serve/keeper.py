@@ -12,7 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from typing import Any, TypeAlias
 
 from wisecrowd.em import ConfusionEM
@@ -310,10 +310,7 @@ class Keeper:
             with self.lock:
                 try:
                     take(job.result())
-                except (
-                    Exception,
-                    CancelledError,
-                ) as error:  # whatever it is, votes go on being written, and fits being made
+                except Exception as error:  # whatever it is, votes go on being written, and fits being made
                     _log.error("a fit or a look failed: %s", _first_line(error))
                     give_up(_first_line(error))
             if then is not None:
