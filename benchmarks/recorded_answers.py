@@ -48,7 +48,9 @@ COMMANDS = {
 }
 
 
-def draw_votes(seed: int, n_tasks: int, n_workers: int, n_classes: int, votes_per_task: int) -> tuple[pd.DataFrame, np.ndarray]:
+def draw_votes(
+    seed: int, n_tasks: int, n_workers: int, n_classes: int, votes_per_task: int
+) -> tuple[pd.DataFrame, np.ndarray]:
     """Draw votes of workers with different accuracies, with the true class and two features of every task."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(n_classes, size=n_tasks)
@@ -66,7 +68,11 @@ def crowds() -> Iterator[tuple[str, Any, Any, Any]]:
     """Name, crowd, features by task, and the truth of a few tasks."""
     import wisecrowd as wc
 
-    for name, shape in {"binary": (1, 80, 12, 2, 4), "four classes": (2, 90, 10, 4, 5), "sparse": (3, 60, 20, 3, 2)}.items():
+    for name, shape in {
+        "binary": (1, 80, 12, 2, 4),
+        "four classes": (2, 90, 10, 4, 5),
+        "sparse": (3, 60, 20, 3, 2),
+    }.items():
         votes, truth = draw_votes(*shape)
         tasks = [f"t{task:03}" for task in range(shape[1])]
         noise = np.random.default_rng(9).normal(size=(shape[1], 4))
@@ -106,7 +112,7 @@ def record_methods() -> dict[str, np.ndarray]:
                 warnings.simplefilter("ignore")
                 try:
                     tables = fit(fitted, kind, crowd, features, gold)
-                except Exception as error:  # noqa: BLE001  # that it refuses is an answer, too
+                except Exception as error:  # that it refuses is an answer, too
                     tables = {"error": np.array(type(error).__name__)}
             arrays |= {f"{key} / {table}": values for table, values in tables.items()}
             print(f"{key:45} {time.perf_counter() - begun:6.2f} s  {', '.join(tables)}", file=sys.stderr)
@@ -144,7 +150,9 @@ def record_commands() -> dict[str, np.ndarray]:
             place = Path(folder)
             votes.to_csv(place / "votes.csv", index=False)
             tasks = [f"t{task:03}" for task in range(60)]
-            pd.DataFrame({"task": tasks[:8], "label": ["abc"[label] for label in truth[:8]]}).to_csv(place / "gold.csv", index=False)
+            pd.DataFrame({"task": tasks[:8], "label": ["abc"[label] for label in truth[:8]]}).to_csv(
+                place / "gold.csv", index=False
+            )
             table = np.random.default_rng(4).normal(size=(60, 3)) + np.eye(3)[truth]
             pd.DataFrame(table, columns=list("xyz")).assign(task=tasks).to_csv(place / "features.csv", index=False)
             words = command.format(votes="votes.csv", gold="gold.csv", features="features.csv", out="out").split()
@@ -174,7 +182,11 @@ def compare(before: Path, after: Path) -> int:
             size = np.maximum(1, np.maximum(np.abs(a), np.abs(b)))
             gap = np.nan_to_num(np.abs(a - b) / size, nan=0.0).max(initial=0.0) if a.size else 0.0
             bitwise += gap == 0
-            same = gap <= TOLERANCE and (np.isnan(a) == np.isnan(b)).all() if a.dtype.kind == "f" and b.dtype.kind == "f" else gap == 0
+            same = (
+                gap <= TOLERANCE and (np.isnan(a) == np.isnan(b)).all()
+                if a.dtype.kind == "f" and b.dtype.kind == "f"
+                else gap == 0
+            )
             if not same:
                 print(f"{key}: largest difference {gap:.3g}")
         else:

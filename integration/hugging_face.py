@@ -13,7 +13,7 @@ from _running import Trial, main
 
 import wisecrowd as wc
 from wisecrowd.io import read_project
-from wisecrowd.io.release import pseudonyms, write_release
+from wisecrowd.io.research.release import pseudonyms, write_release
 
 NAMES = ["cat", "dog", "eel"]
 SAID = {

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from wisecrowd.datasets import Dataset
+    from wisecrowd.io.datasets import Dataset
 
 # `--hypothesis-profile search` looks further, with fresh examples each time, when there is time to look.
 settings.register_profile(
@@ -68,9 +68,9 @@ def quick() -> Callable[[str], Any]:
     moves single ones.
     """
     from wisecrowd import MMLC
-    from wisecrowd.completion import Completer
-    from wisecrowd.learn._deep import DeepLearner
-    from wisecrowd.registry import find
+    from wisecrowd.base.completer import Completer
+    from wisecrowd.base.registry import find
+    from wisecrowd.nn.deep_learner import DeepLearner
 
     passes = {"concord": 2, "adaptive-difficulty": 10}  # laws hold wherever an iteration stops
     deep = {"epochs": 20, "batch_size": 16, "hidden": 16, "learning_rate": 0.01, "precision": "double"}

@@ -8,7 +8,7 @@ import pyarrow.parquet  # noqa: F401  # wisecrowd imports what it needs when it 
 from clock import Clock
 
 import wisecrowd
-import wisecrowd._machine_code
+import wisecrowd.kernels.object_cache
 from wisecrowd import read
 from wisecrowd.io.formats import formats
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import ray
 
 from wisecrowd import Crowd
+from wisecrowd.base.registry import methods
 from wisecrowd.engines import ray as on_ray
-from wisecrowd.registry import methods
 
 #: Passes of the shorter fit and of the longer one.
 FEW, MORE = 2, 4

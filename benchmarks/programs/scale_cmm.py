@@ -13,7 +13,7 @@ import numpy as np
 from scale_usage import memory
 
 from wisecrowd import CMM, Crowd
-from wisecrowd.learn._cmm_votes import VoteMixture
+from wisecrowd.learn.cmm._votes import VoteMixture
 
 PER_TASK, CLASSES, FEATURES, GROUPS = 5, 3, 4, 3
 

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd import Crowd, DawidSkene
+from wisecrowd.data.sharded import Stretch
+from wisecrowd.em.loop import Statistics, _extrapolate
+from wisecrowd.em.priors import smoothed, smoothed_log_prior
 from wisecrowd.engines import StreamEngine
 from wisecrowd.engines.base import add
-from wisecrowd.iteration import Statistics, _extrapolate
-from wisecrowd.kernels import Expectation, expect
-from wisecrowd.matrices import smoothed, smoothed_log_prior
-from wisecrowd.shards import Stretch
+from wisecrowd.kernels.reference import Expectation, expect
 
 folder, repeats = sys.argv[1], int(sys.argv[2])
 crowd = Crowd.open(folder)

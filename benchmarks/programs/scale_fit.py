@@ -18,7 +18,7 @@ import numpy as np
 from scale_usage import cached, fetched, memory
 
 from wisecrowd import Crowd, DawidSkene
-from wisecrowd.posteriors import vote_shares
+from wisecrowd.em.initialization import vote_shares
 
 GB = 1e9
 #: What a pass consists of, and the method of DawidSkene that does it.

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from wisecrowd.shards import Part, finish_shards, write_shard
+from wisecrowd.data.sharded import Part, finish_shards, write_shard
 
 PER_TASK = 5
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from scale_usage import below, memory, seconds
 
 from wisecrowd import Crowd
+from wisecrowd.data.sharded import ShardedCrowd
+from wisecrowd.em.priors import smoothed
 from wisecrowd.engines import LocalEngine, StreamEngine
 from wisecrowd.engines.base import Engine
-from wisecrowd.matrices import smoothed
-from wisecrowd.shards import ShardedCrowd
 
 #: Pseudo-votes in every cell of a confusion matrix, and further ones for being right: the defaults of DawidSkene.
 OFF, ON = 0.1, 1.0

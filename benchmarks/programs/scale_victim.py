@@ -8,7 +8,7 @@ import sys
 import time
 
 from wisecrowd import Crowd, DawidSkene
-from wisecrowd._files import write_json
+from wisecrowd.utils.files import write_json
 
 folder, engine, passes, checkpoint, result = sys.argv[1:]
 begun = time.perf_counter()

@@ -30,10 +30,10 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 
 import wisecrowd as wc
-from wisecrowd.serve import keeper as keeping
-from wisecrowd.serve.app import create_app
-from wisecrowd.serve.keeper import Keeper
-from wisecrowd.serve.store import Store
+from wisecrowd.service import coordinator as keeping
+from wisecrowd.service.app import create_app
+from wisecrowd.service.coordinator import Keeper
+from wisecrowd.service.store import Store
 
 TOKEN = "a token for fuzzing".replace(" ", "-")
 WORDS = [

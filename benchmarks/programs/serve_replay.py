@@ -14,10 +14,10 @@ import time
 import numpy as np
 
 import wisecrowd as wc
+from wisecrowd.em.live import Known, Live
 from wisecrowd.errors import unwarned
-from wisecrowd.live import Known, Live
-from wisecrowd.serve._pace import Pace
-from wisecrowd.serve._topics import REST
+from wisecrowd.service.question_state import REST
+from wisecrowd.service.refit_schedule import Pace
 
 
 def main(name: str, method: str, until: float) -> None:

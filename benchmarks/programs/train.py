@@ -19,8 +19,8 @@ import torch
 
 import wisecrowd
 from wisecrowd import Crowd
-from wisecrowd.learn._deep import DeepLearner
-from wisecrowd.learn._watching import each_epoch
+from wisecrowd.nn.deep_learner import DeepLearner
+from wisecrowd.nn.epoch_watchers import each_epoch
 
 CLASSES, FEATURES, BATCH = 10, 64, 64
 

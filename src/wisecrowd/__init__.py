@@ -17,95 +17,95 @@ __version__ = "0.1.0"
 
 #: Public name -> the module that defines it.
 _HOME = {
-    "AALI": "aggregate.aali",
-    "AdaptiveDifficulty": "learn.adaptive_difficulty",
+    "AALI": "aggregate.categorical.aali",
+    "AdaptiveDifficulty": "learn.difficulty.adaptive_difficulty",
     "AnnotMix": "learn.annot_mix",
-    "BWA": "aggregate.bwa",
-    "CATD": "aggregate.catd",
-    "CCC": "learn.ccc",
+    "BWA": "aggregate.categorical.bwa",
+    "CATD": "aggregate.numeric.catd",
+    "CCC": "learn.ccc.ccc",
     "CCEM": "learn.ccem",
-    "CMM": "learn.cmm",
+    "CMM": "learn.cmm.cmm",
     "CoNAL": "learn.conal",
     "Concord": "learn.concord",
     "CoupledView": "learn.coupled_view",
-    "Crowd": "crowd",
+    "Crowd": "data.crowd",
     "CrowdAR": "learn.crowd_ar",
     "CrowdLab": "learn.crowd_lab",
     "CrowdLayer": "learn.crowd_layer",
-    "DEWSMV": "aggregate.dewsmv",
+    "DEWSMV": "aggregate.categorical.dewsmv",
     "DLEM": "learn.dlem",
     "DSFill": "complete.ds_fill",
-    "DSWorkerClusters": "aggregate.ds_worker_clusters",
-    "DawidSkene": "aggregate.dawid_skene",
+    "DSWorkerClusters": "aggregate.categorical.ds_worker_clusters",
+    "DawidSkene": "aggregate.categorical.dawid_skene",
     "DoctorNet": "learn.doctor_net",
-    "EBCC": "aggregate.ebcc",
-    "FastDS": "aggregate.fast_ds",
-    "FixedDifficulty": "learn.fixed_difficulty",
+    "EBCC": "aggregate.categorical.ebcc",
+    "FastDS": "aggregate.categorical.fast_ds",
+    "FixedDifficulty": "learn.difficulty.fixed_difficulty",
     "GIRT": "complete.girt",
-    "GLAD": "aggregate.glad",
+    "GLAD": "aggregate.categorical.glad",
     "GMV": "complete.gmv",
-    "GTIC": "aggregate.gtic",
+    "GTIC": "aggregate.categorical.gtic",
     "GeoCrowdNet": "learn.geo_crowd_net",
-    "HDS": "aggregate.hds",
-    "IBCC": "aggregate.ibcc",
-    "IWMV": "aggregate.iwmv",
-    "Judgement": "judging",
-    "KOS": "aggregate.kos",
-    "LAGNN": "aggregate.lagnn",
+    "HDS": "aggregate.categorical.hds",
+    "IBCC": "aggregate.categorical.ibcc",
+    "IWMV": "aggregate.categorical.iwmv",
+    "Judgement": "evaluate.completion",
+    "KOS": "aggregate.categorical.kos",
+    "LAGNN": "aggregate.categorical.lagnn",
     "LDPLC": "complete.ldplc",
-    "LFC": "aggregate.lfc",
-    "LabelPropagation": "aggregate.label_propagation",
-    "MACE": "aggregate.mace",
-    "MMLC": "learn.mmlc",
+    "LFC": "aggregate.categorical.lfc",
+    "LabelPropagation": "aggregate.categorical.label_propagation",
+    "MACE": "aggregate.categorical.mace",
+    "MMLC": "learn.mmlc.mmlc",
     "MMLCFill": "complete.mmlc_fill",
-    "MMSR": "aggregate.mmsr",
-    "MNLDP": "aggregate.mnldp",
+    "MMSR": "aggregate.categorical.mmsr",
+    "MNLDP": "aggregate.categorical.mnldp",
     "MaDL": "learn.madl",
-    "MajorityVote": "aggregate.majority_vote",
+    "MajorityVote": "aggregate.categorical.majority_vote",
     "MaxMIG": "learn.max_mig",
-    "Mean": "aggregate.mean",
-    "Median": "aggregate.median",
-    "MinimaxEntropy": "aggregate.minimax_entropy",
-    "OneCoin": "aggregate.one_coin",
-    "PM": "aggregate.pm",
-    "Panel": "aggregate.panel",
-    "Rasch": "aggregate.rasch",
+    "Mean": "aggregate.numeric.mean",
+    "Median": "aggregate.numeric.median",
+    "MinimaxEntropy": "aggregate.categorical.minimax_entropy",
+    "OneCoin": "aggregate.categorical.one_coin",
+    "PM": "aggregate.numeric.pm",
+    "Panel": "aggregate.categorical.panel",
+    "Rasch": "aggregate.categorical.rasch",
     "Raykar": "learn.raykar",
-    "ShardedCrowd": "shards",
+    "ShardedCrowd": "data.sharded",
     "TDG4Crowd": "complete.tdg4crowd",
-    "TLLC": "complete.tllc",
+    "TLLC": "complete.tllc.tllc",
     "TraceReg": "learn.trace_reg",
-    "TwoPL": "aggregate.two_pl",
+    "TwoPL": "aggregate.categorical.two_pl",
     "TwoStage": "learn.two_stage",
     "UnionNet": "learn.union_net",
     "WSLC": "complete.wslc",
-    "Wawa": "aggregate.wawa",
-    "WeightedMean": "aggregate.weighted_mean",
-    "ZenCrowd": "aggregate.zencrowd",
-    "ZeroBasedSkill": "aggregate.zero_based_skill",
-    "after_filling": "judging",
+    "Wawa": "aggregate.categorical.wawa",
+    "WeightedMean": "aggregate.numeric.weighted_mean",
+    "ZenCrowd": "aggregate.categorical.zencrowd",
+    "ZeroBasedSkill": "aggregate.categorical.zero_based_skill",
+    "after_filling": "evaluate.completion",
     "aum": "diagnose.margins",
-    "choose": "diagnose.choosing",
-    "cite": "citation",
-    "compare": "diagnose.choosing",
-    "density_curve": "judging",
+    "choose": "evaluate.model_selection",
+    "cite": "base.citations",
+    "compare": "evaluate.model_selection",
+    "density_curve": "evaluate.completion",
     "diagnosis": "diagnose",
-    "examine": "doctor",
-    "fetch_dataset": "datasets",
-    "find": "registry",
-    "judge": "judging",
+    "examine": "io.validation",
+    "fetch_dataset": "io.datasets",
+    "find": "base.registry",
+    "judge": "evaluate.completion",
     "krippendorff_alpha": "diagnose.agreement",
-    "list_datasets": "datasets",
-    "load": "persist",
-    "load_dataset": "datasets",
-    "may_stop": "diagnose.planning",
-    "methods": "registry",
-    "plan": "diagnose.planning",
+    "list_datasets": "io.datasets",
+    "load": "base.persistence",
+    "load_dataset": "io.datasets",
+    "may_stop": "plan.acquisition",
+    "methods": "base.registry",
+    "plan": "plan.acquisition",
     "read": "io",
     "read_features": "io.features",
     "read_truth": "io",
-    "redundancy_curve": "judging",
-    "shard_files": "sharding",
+    "redundancy_curve": "evaluate.completion",
+    "shard_files": "io.sharding",
     "simulate_crowd": "simulate",
     "waum": "diagnose.margins",
     "worker_groups": "diagnose.groups",
@@ -115,98 +115,98 @@ _HOME = {
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds the two lists together
-    from wisecrowd.aggregate.aali import AALI as AALI
-    from wisecrowd.aggregate.bwa import BWA as BWA
-    from wisecrowd.aggregate.catd import CATD as CATD
-    from wisecrowd.aggregate.dawid_skene import DawidSkene as DawidSkene
-    from wisecrowd.aggregate.dewsmv import DEWSMV as DEWSMV
-    from wisecrowd.aggregate.ds_worker_clusters import DSWorkerClusters as DSWorkerClusters
-    from wisecrowd.aggregate.ebcc import EBCC as EBCC
-    from wisecrowd.aggregate.fast_ds import FastDS as FastDS
-    from wisecrowd.aggregate.glad import GLAD as GLAD
-    from wisecrowd.aggregate.gtic import GTIC as GTIC
-    from wisecrowd.aggregate.hds import HDS as HDS
-    from wisecrowd.aggregate.ibcc import IBCC as IBCC
-    from wisecrowd.aggregate.iwmv import IWMV as IWMV
-    from wisecrowd.aggregate.kos import KOS as KOS
-    from wisecrowd.aggregate.label_propagation import LabelPropagation as LabelPropagation
-    from wisecrowd.aggregate.lagnn import LAGNN as LAGNN
-    from wisecrowd.aggregate.lfc import LFC as LFC
-    from wisecrowd.aggregate.mace import MACE as MACE
-    from wisecrowd.aggregate.majority_vote import MajorityVote as MajorityVote
-    from wisecrowd.aggregate.mean import Mean as Mean
-    from wisecrowd.aggregate.median import Median as Median
-    from wisecrowd.aggregate.minimax_entropy import MinimaxEntropy as MinimaxEntropy
-    from wisecrowd.aggregate.mmsr import MMSR as MMSR
-    from wisecrowd.aggregate.mnldp import MNLDP as MNLDP
-    from wisecrowd.aggregate.one_coin import OneCoin as OneCoin
-    from wisecrowd.aggregate.panel import Panel as Panel
-    from wisecrowd.aggregate.pm import PM as PM
-    from wisecrowd.aggregate.rasch import Rasch as Rasch
-    from wisecrowd.aggregate.two_pl import TwoPL as TwoPL
-    from wisecrowd.aggregate.wawa import Wawa as Wawa
-    from wisecrowd.aggregate.weighted_mean import WeightedMean as WeightedMean
-    from wisecrowd.aggregate.zencrowd import ZenCrowd as ZenCrowd
-    from wisecrowd.aggregate.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
-    from wisecrowd.citation import cite as cite
+    from wisecrowd.aggregate.categorical.aali import AALI as AALI
+    from wisecrowd.aggregate.categorical.bwa import BWA as BWA
+    from wisecrowd.aggregate.categorical.dawid_skene import DawidSkene as DawidSkene
+    from wisecrowd.aggregate.categorical.dewsmv import DEWSMV as DEWSMV
+    from wisecrowd.aggregate.categorical.ds_worker_clusters import DSWorkerClusters as DSWorkerClusters
+    from wisecrowd.aggregate.categorical.ebcc import EBCC as EBCC
+    from wisecrowd.aggregate.categorical.fast_ds import FastDS as FastDS
+    from wisecrowd.aggregate.categorical.glad import GLAD as GLAD
+    from wisecrowd.aggregate.categorical.gtic import GTIC as GTIC
+    from wisecrowd.aggregate.categorical.hds import HDS as HDS
+    from wisecrowd.aggregate.categorical.ibcc import IBCC as IBCC
+    from wisecrowd.aggregate.categorical.iwmv import IWMV as IWMV
+    from wisecrowd.aggregate.categorical.kos import KOS as KOS
+    from wisecrowd.aggregate.categorical.label_propagation import LabelPropagation as LabelPropagation
+    from wisecrowd.aggregate.categorical.lagnn import LAGNN as LAGNN
+    from wisecrowd.aggregate.categorical.lfc import LFC as LFC
+    from wisecrowd.aggregate.categorical.mace import MACE as MACE
+    from wisecrowd.aggregate.categorical.majority_vote import MajorityVote as MajorityVote
+    from wisecrowd.aggregate.categorical.minimax_entropy import MinimaxEntropy as MinimaxEntropy
+    from wisecrowd.aggregate.categorical.mmsr import MMSR as MMSR
+    from wisecrowd.aggregate.categorical.mnldp import MNLDP as MNLDP
+    from wisecrowd.aggregate.categorical.one_coin import OneCoin as OneCoin
+    from wisecrowd.aggregate.categorical.panel import Panel as Panel
+    from wisecrowd.aggregate.categorical.rasch import Rasch as Rasch
+    from wisecrowd.aggregate.categorical.two_pl import TwoPL as TwoPL
+    from wisecrowd.aggregate.categorical.wawa import Wawa as Wawa
+    from wisecrowd.aggregate.categorical.zencrowd import ZenCrowd as ZenCrowd
+    from wisecrowd.aggregate.categorical.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
+    from wisecrowd.aggregate.numeric.catd import CATD as CATD
+    from wisecrowd.aggregate.numeric.mean import Mean as Mean
+    from wisecrowd.aggregate.numeric.median import Median as Median
+    from wisecrowd.aggregate.numeric.pm import PM as PM
+    from wisecrowd.aggregate.numeric.weighted_mean import WeightedMean as WeightedMean
+    from wisecrowd.base.citations import cite as cite
+    from wisecrowd.base.persistence import load as load
+    from wisecrowd.base.registry import find as find
+    from wisecrowd.base.registry import methods as methods
     from wisecrowd.complete.ds_fill import DSFill as DSFill
     from wisecrowd.complete.girt import GIRT as GIRT
     from wisecrowd.complete.gmv import GMV as GMV
     from wisecrowd.complete.ldplc import LDPLC as LDPLC
     from wisecrowd.complete.mmlc_fill import MMLCFill as MMLCFill
     from wisecrowd.complete.tdg4crowd import TDG4Crowd as TDG4Crowd
-    from wisecrowd.complete.tllc import TLLC as TLLC
+    from wisecrowd.complete.tllc.tllc import TLLC as TLLC
     from wisecrowd.complete.wslc import WSLC as WSLC
-    from wisecrowd.crowd import Crowd as Crowd
-    from wisecrowd.datasets import fetch_dataset as fetch_dataset
-    from wisecrowd.datasets import list_datasets as list_datasets
-    from wisecrowd.datasets import load_dataset as load_dataset
+    from wisecrowd.data.crowd import Crowd as Crowd
+    from wisecrowd.data.sharded import ShardedCrowd as ShardedCrowd
     from wisecrowd.diagnose import diagnosis as diagnosis
     from wisecrowd.diagnose.agreement import krippendorff_alpha as krippendorff_alpha
-    from wisecrowd.diagnose.choosing import choose as choose
-    from wisecrowd.diagnose.choosing import compare as compare
     from wisecrowd.diagnose.groups import worker_groups as worker_groups
     from wisecrowd.diagnose.margins import aum as aum
     from wisecrowd.diagnose.margins import waum as waum
-    from wisecrowd.diagnose.planning import may_stop as may_stop
-    from wisecrowd.diagnose.planning import plan as plan
-    from wisecrowd.doctor import examine as examine
+    from wisecrowd.evaluate.completion import Judgement as Judgement
+    from wisecrowd.evaluate.completion import after_filling as after_filling
+    from wisecrowd.evaluate.completion import density_curve as density_curve
+    from wisecrowd.evaluate.completion import judge as judge
+    from wisecrowd.evaluate.completion import redundancy_curve as redundancy_curve
+    from wisecrowd.evaluate.model_selection import choose as choose
+    from wisecrowd.evaluate.model_selection import compare as compare
     from wisecrowd.io import read as read
     from wisecrowd.io import read_truth as read_truth
     from wisecrowd.io import write as write
+    from wisecrowd.io.datasets import fetch_dataset as fetch_dataset
+    from wisecrowd.io.datasets import list_datasets as list_datasets
+    from wisecrowd.io.datasets import load_dataset as load_dataset
     from wisecrowd.io.features import read_features as read_features
-    from wisecrowd.judging import Judgement as Judgement
-    from wisecrowd.judging import after_filling as after_filling
-    from wisecrowd.judging import density_curve as density_curve
-    from wisecrowd.judging import judge as judge
-    from wisecrowd.judging import redundancy_curve as redundancy_curve
-    from wisecrowd.learn.adaptive_difficulty import AdaptiveDifficulty as AdaptiveDifficulty
+    from wisecrowd.io.sharding import shard_files as shard_files
+    from wisecrowd.io.validation import examine as examine
     from wisecrowd.learn.annot_mix import AnnotMix as AnnotMix
-    from wisecrowd.learn.ccc import CCC as CCC
+    from wisecrowd.learn.ccc.ccc import CCC as CCC
     from wisecrowd.learn.ccem import CCEM as CCEM
-    from wisecrowd.learn.cmm import CMM as CMM
+    from wisecrowd.learn.cmm.cmm import CMM as CMM
     from wisecrowd.learn.conal import CoNAL as CoNAL
     from wisecrowd.learn.concord import Concord as Concord
     from wisecrowd.learn.coupled_view import CoupledView as CoupledView
     from wisecrowd.learn.crowd_ar import CrowdAR as CrowdAR
     from wisecrowd.learn.crowd_lab import CrowdLab as CrowdLab
     from wisecrowd.learn.crowd_layer import CrowdLayer as CrowdLayer
+    from wisecrowd.learn.difficulty.adaptive_difficulty import AdaptiveDifficulty as AdaptiveDifficulty
+    from wisecrowd.learn.difficulty.fixed_difficulty import FixedDifficulty as FixedDifficulty
     from wisecrowd.learn.dlem import DLEM as DLEM
     from wisecrowd.learn.doctor_net import DoctorNet as DoctorNet
-    from wisecrowd.learn.fixed_difficulty import FixedDifficulty as FixedDifficulty
     from wisecrowd.learn.geo_crowd_net import GeoCrowdNet as GeoCrowdNet
     from wisecrowd.learn.madl import MaDL as MaDL
     from wisecrowd.learn.max_mig import MaxMIG as MaxMIG
-    from wisecrowd.learn.mmlc import MMLC as MMLC
+    from wisecrowd.learn.mmlc.mmlc import MMLC as MMLC
     from wisecrowd.learn.raykar import Raykar as Raykar
     from wisecrowd.learn.trace_reg import TraceReg as TraceReg
     from wisecrowd.learn.two_stage import TwoStage as TwoStage
     from wisecrowd.learn.union_net import UnionNet as UnionNet
-    from wisecrowd.persist import load as load
-    from wisecrowd.registry import find as find
-    from wisecrowd.registry import methods as methods
-    from wisecrowd.sharding import shard_files as shard_files
-    from wisecrowd.shards import ShardedCrowd as ShardedCrowd
+    from wisecrowd.plan.acquisition import may_stop as may_stop
+    from wisecrowd.plan.acquisition import plan as plan
     from wisecrowd.simulate import simulate_crowd as simulate_crowd
 
 

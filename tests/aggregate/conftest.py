@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from wisecrowd import Crowd, simulate_crowd
-from wisecrowd.align import encode_truth
+from wisecrowd.data.alignment import encode_truth
 
 Clustered = Callable[..., tuple[Crowd, pd.DataFrame, pd.Series]]
 

@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 from wisecrowd import GLAD, IWMV, Crowd, MajorityVote, Rasch, TwoPL, Wawa, ZeroBasedSkill, simulate_crowd
-from wisecrowd.aggregate import _spread_abilities
+from wisecrowd.aggregate.categorical import _spread_abilities
+from wisecrowd.base.on_engine import OnEngine
+from wisecrowd.data.sharded import ShardedCrowd
 from wisecrowd.engines.base import Engine, Kept, Piece, summed
 from wisecrowd.errors import UsageError, unwarned
-from wisecrowd.on_engine import OnEngine
-from wisecrowd.shards import ShardedCrowd
 
 VOTES = [
     MajorityVote(), MajorityVote(soft=False), MajorityVote(ties="first"), Wawa(), IWMV(), ZeroBasedSkill(max_iter=15),

@@ -18,7 +18,7 @@ import pathlib
 import signal
 import time
 
-from wisecrowd.bench.base import Benchmark, published_table
+from wisecrowd.bench.benchmark import Benchmark, published_table
 from wisecrowd.bench.data import Simulated
 from wisecrowd.bench.entries import Aggregate
 from wisecrowd.errors import InputError, MissingExtra

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from wisecrowd.bench import find_benchmark, list_benchmarks
-from wisecrowd.bench._answers import FAILED
-from wisecrowd.bench._table import Numbers
+from wisecrowd.bench.cells import FAILED
 from wisecrowd.bench.session import Session
+from wisecrowd.bench.table import Numbers
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 

@@ -8,7 +8,7 @@ import pytest
 from wisecrowd import Crowd
 from wisecrowd.bench.data import Simulated, Stored, parts_of
 from wisecrowd.errors import InputError
-from wisecrowd.io.folder import write_dataset
+from wisecrowd.io.dataset_folder import write_dataset
 
 VOTES = [("t1", "ann", "1"), ("t1", "bob", "1"), ("t2", "ann", "0"), ("t3", "bob", "1")]
 

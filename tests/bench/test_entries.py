@@ -68,13 +68,13 @@ def test_comments_and_docstrings_do_not_change_what_a_module_does(
 
 
 def test_the_code_of_a_learner_is_all_that_it_builds_on() -> None:
-    parts = built_on("wisecrowd.learn.ccc")
+    parts = built_on("wisecrowd.learn.ccc.ccc")
     inherited = {"crowd_layer", "_twins", "_deep", "_em"}
     called = {"_meta", "_ballots", "training", "_checkpoint"}
     assert {f"wisecrowd.learn.{name}" for name in inherited | called} <= set(parts)
-    assert "wisecrowd.learn.mmlc" not in parts
+    assert "wisecrowd.learn.mmlc.mmlc" not in parts
     assert {code_digest(part) for part in parts} < set(OfLearner("ccc").code())
-    assert "wisecrowd.learn._deep" not in built_on("wisecrowd.learn.raykar")
+    assert "wisecrowd.nn.deep_learner" not in built_on("wisecrowd.learn.raykar")
 
 
 def test_a_plain_function_has_an_identity() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from wisecrowd.bench._answers import Cell
-from wisecrowd.bench._results import Results
+from wisecrowd.bench.cells import Cell
 from wisecrowd.bench.data import Simulated
+from wisecrowd.bench.results import Results
 from wisecrowd.errors import InputError, UsageError
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from wisecrowd.bench._answers import cells_of
-from wisecrowd.bench._runner import run_cells
-from wisecrowd.bench.base import Benchmark
+from wisecrowd.bench.benchmark import Benchmark
+from wisecrowd.bench.cells import cells_of
 from wisecrowd.bench.data import Simulated
 from wisecrowd.bench.entries import Aggregate
+from wisecrowd.bench.runner import run_cells
 from wisecrowd.errors import UsageError
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from wisecrowd.bench import find_benchmark
-from wisecrowd.bench.base import Benchmark
+from wisecrowd.bench.benchmark import Benchmark
 from wisecrowd.bench.session import Session
 from wisecrowd.errors import InputError, UsageError
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from wisecrowd.bench._render import as_markdown, as_text
-from wisecrowd.bench._table import Numbers, number, seconds_text
-from wisecrowd.bench.base import Benchmark, published_table
+from wisecrowd.bench.benchmark import Benchmark, published_table
 from wisecrowd.bench.data import Stored
 from wisecrowd.bench.entries import Absent
+from wisecrowd.bench.render import as_markdown, as_text
+from wisecrowd.bench.table import Numbers, number, seconds_text
 
 ENTRIES = {name: Absent("") for name in ("MV", "DS", "KOS")}
 DATA = {"birds": Stored("b", "keep"), "dogs": Stored("d", "keep"), "rents": Stored("r", "keep", ("mae", "rmse"))}

@@ -48,7 +48,7 @@ def test_says_what_was_read(run: Any, votes: Path, features: Path) -> None:
 def test_a_dataset_folder_has_everything_and_tasks_without_votes_are_answered_for(
     run: Any, votes: Path, features: Path
 ) -> None:
-    from wisecrowd.io.folder import write_dataset
+    from wisecrowd.io.dataset_folder import write_dataset
 
     X = pd.read_csv(features, index_col="task")
     write_dataset("pets", wc.Crowd.from_frame(pd.read_csv(votes), tasks=sorted(X.index)), features=X)

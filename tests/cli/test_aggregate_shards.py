@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from wisecrowd import simulate_crowd
-from wisecrowd.resuming import Standing
+from wisecrowd.base.checkpoints import Standing
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_without_a_folder_nothing_is_written(run: Callable[..., Any], place: Pat
 
 
 def test_an_interrupted_run_goes_on(run: Callable[..., Any], place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wisecrowd import iteration
+    from wisecrowd.em import loop as iteration
 
     monkeypatch.setattr(Standing, "due", lambda self: self.path is not None)
     passes, report = 0, iteration.progress.report

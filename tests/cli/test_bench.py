@@ -10,7 +10,7 @@ import pytest
 TABLE = '''
 """Two on one."""
 
-from wisecrowd.bench.base import Benchmark
+from wisecrowd.bench.benchmark import Benchmark
 from wisecrowd.bench.data import Simulated
 from wisecrowd.bench.entries import Absent, Aggregate
 

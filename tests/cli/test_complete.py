@@ -14,9 +14,10 @@ import pandas as pd
 import pytest
 
 import wisecrowd as wc
-from wisecrowd import completion, metrics
+from wisecrowd.base import completer as completion
 from wisecrowd.cli._completion import verdict
-from wisecrowd.judging import Judgement
+from wisecrowd.evaluate import metrics
+from wisecrowd.evaluate.completion import Judgement
 
 DS = ("-m", "ds-fill")
 
@@ -227,7 +228,7 @@ def test_features_are_asked_for_or_refused(run: Any, sparse: Path, features: Pat
 
 
 def test_a_dataset_folder_has_everything(run: Any, sparse: Path, features: Path) -> None:
-    from wisecrowd.io.folder import write_dataset
+    from wisecrowd.io.dataset_folder import write_dataset
 
     write_dataset("pets", wc.read(sparse), features=pd.read_csv(features, index_col="task"))
     result = run("complete", "pets", "-m", "ldplc")

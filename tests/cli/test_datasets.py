@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.io.folder import write_dataset
+from wisecrowd.io.dataset_folder import write_dataset
 
 
 @pytest.fixture
@@ -68,13 +68,13 @@ def test_unknown_names(run: Any) -> None:
 
 def test_fetch(run: Any, pets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The download itself is tested with the datasets; here, what is told of it."""
-    import wisecrowd.datasets
+    import wisecrowd.io.datasets
 
     def fetch(name: str) -> Any:
         assert name == "labelme"
         return wc.load_dataset(pets)
 
-    monkeypatch.setattr(wisecrowd.datasets, "fetch_dataset", fetch)
+    monkeypatch.setattr(wisecrowd.io.datasets, "fetch_dataset", fetch)
     result = run("datasets", "fetch", "labelme")
     assert result.exit_code == 0, result.stderr
     assert "truth of 100 tasks" in " ".join(result.stdout.split())

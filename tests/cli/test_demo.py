@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import wisecrowd as wc
-from wisecrowd import metrics
 from wisecrowd.cli.demo import _program, _tell_declined
 from wisecrowd.demo.run import TITLE
+from wisecrowd.evaluate import metrics
 
 #: Digits to label here; the demo has 1,797, which take a minute.
 FEW = 200
@@ -101,7 +101,7 @@ def test_the_demo(run: Any) -> None:
 @pytest.mark.usefixtures("few_digits")
 def test_without_the_extra_the_demo_says_how_to_get_the_report(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from wisecrowd import demo
-    from wisecrowd.report import _page
+    from wisecrowd.report import page as _page
 
     monkeypatch.setattr(
         demo, "run_demo", functools.partial(demo.run_demo, only=["dawid-skene", "majority-vote", "gmv"])

@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 
 import wisecrowd as wc
 from wisecrowd.cli import _console, app
-from wisecrowd.io.folder import write_dataset
+from wisecrowd.io.dataset_folder import write_dataset
 
 GROUPS = json.loads((Path(__file__).parents[1] / "hostile.json").read_text(encoding="utf-8"))
 HOSTILE = [*(text for texts in GROUPS.values() for text in texts), "x" * 10_000]

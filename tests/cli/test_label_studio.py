@@ -99,7 +99,7 @@ def test_an_interrupted_push_says_how_to_go_on(ask: Any, results: Path, monkeypa
     def interrupted(*_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("wisecrowd.io.label_studio_server.LabelStudio.add", interrupted)
+    monkeypatch.setattr("wisecrowd.io.tools.label_studio_server.LabelStudio.add", interrupted)
     stopped = ask("push", results)
     assert stopped.exit_code == 130
     assert "what was put there stays; give the same command again to go on" in stopped.stderr

@@ -113,7 +113,7 @@ def test_all_forms_of_features_give_the_same(run: Any, votes: Path, features: Pa
 
 
 def test_a_dataset_folder_has_everything(run: Any, votes: Path, features: Path) -> None:
-    from wisecrowd.io.folder import write_dataset
+    from wisecrowd.io.dataset_folder import write_dataset
 
     write_dataset("pets", wc.read(votes), features=pd.read_csv(features, index_col="task"))
     result = run("learn", "pets", *RAYKAR)

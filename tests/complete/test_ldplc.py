@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 from wisecrowd import LDPLC, WSLC, Crowd
-from wisecrowd.aggregate._neighbours import range_scaled, reconstruction_weights
+from wisecrowd.classifiers.neighbours import range_scaled, reconstruction_weights
 from wisecrowd.complete import ldplc
-from wisecrowd.datasets import Dataset
 from wisecrowd.errors import UsageError
+from wisecrowd.io.datasets import Dataset
 
 
 def crowd_of(seed: int = 0, silent: int = 2) -> tuple[Crowd, NDArray[np.float64]]:

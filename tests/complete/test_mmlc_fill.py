@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 
 from wisecrowd import MMLC, Crowd, CrowdLayer, MajorityVote, MMLCFill, Raykar, simulate_crowd
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.learn._deep import DeepLearner
+from wisecrowd.nn.deep_learner import DeepLearner
 from wisecrowd.simulate import Simulation
 
 QUICK: dict[str, Any] = {"epochs": 8, "n_experts": 3, "hidden": 8, "gate_hidden": 5}
@@ -90,7 +90,7 @@ def test_any_learner_fills(made: Simulation, X: pd.DataFrame, learner: Any) -> N
 
 
 def test_by_default_it_is_mmlc_with_this_seed(made: Simulation, X: pd.DataFrame, monkeypatch: Any) -> None:
-    monkeypatch.setattr("wisecrowd.learn._epochs.TRIED", 3)
+    monkeypatch.setattr("wisecrowd.nn.epoch_search.TRIED", 3)
     learner = MMLCFill(random_state=7).fit(made.crowd, X).learner_
     assert (type(learner).__name__, learner.random_state) == ("MMLC", 7)  # type: ignore[attr-defined]
 

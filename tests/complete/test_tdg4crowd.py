@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from wisecrowd import Crowd, TDG4Crowd, load
-from wisecrowd._torch import need_torch
 from wisecrowd.complete import tdg4crowd
 from wisecrowd.errors import InputError, MissingExtra, UsageError
-from wisecrowd.learn._ballots import Seen, grid
+from wisecrowd.nn.backend import need_torch
+from wisecrowd.nn.vote_tensors import Seen, grid
 
 try:
     need_torch()
@@ -135,7 +135,7 @@ def test_a_fit_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     crowd, X, _ = crowd_of()
     options = SMALL | {"epochs": 6}
     whole = TDG4Crowd(**options).fit(crowd, X).predict_worker_proba()
-    from wisecrowd.learn.training import Trainer
+    from wisecrowd.nn.trainer import Trainer
 
     epoch: Callable[..., float] = Trainer._epoch
     done: list[int] = []

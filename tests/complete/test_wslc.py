@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wisecrowd import WSLC, Crowd, MajorityVote
 from wisecrowd.complete import wslc
-from wisecrowd.datasets import Dataset
+from wisecrowd.io.datasets import Dataset
 
 
 def crowd_of(

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import EBCC, DawidSkene, MajorityVote, find, methods, metrics, simulate_crowd
-from wisecrowd.base import Aggregator
-from wisecrowd.crowd import Crowd
+from wisecrowd import EBCC, DawidSkene, MajorityVote, find, methods, simulate_crowd
+from wisecrowd.base.truth_inference import Aggregator
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.demo import Demo, run_demo
 from wisecrowd.demo.completing import Completion, Completions, hold_completions, settings_of
 from wisecrowd.demo.contest import REASONS, SETTINGS, Contest, Entry, hold_contest
@@ -19,6 +19,7 @@ from wisecrowd.demo.crowd import WORKERS, DigitsCrowd, described, digits_crowd
 from wisecrowd.demo.run import ACCUSATIONS, DESERVED
 from wisecrowd.demo.verdicts import Verdict, in_words, judge
 from wisecrowd.errors import UsageError
+from wisecrowd.evaluate import metrics
 
 SOME = ("dawid-skene", "one-coin", "majority-vote")
 

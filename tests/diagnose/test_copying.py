@@ -8,7 +8,7 @@ import pytest
 
 from wisecrowd import Crowd, DawidSkene, diagnosis, simulate_crowd
 from wisecrowd.diagnose import copying
-from wisecrowd.diagnose._pairing import pairs_of, twins_of
+from wisecrowd.diagnose.worker_pairs import pairs_of, twins_of
 from wisecrowd.simulate.panels import simulate_panel
 
 

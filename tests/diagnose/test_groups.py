@@ -10,8 +10,9 @@ import pytest
 from scipy.sparse import csr_array
 
 from wisecrowd import Crowd, simulate_crowd
-from wisecrowd.diagnose import _group_mixture, groups
-from wisecrowd.diagnose._group_mixture import Groups, Tally, fitted, matrices_of
+from wisecrowd.diagnose import group_mixture as _group_mixture
+from wisecrowd.diagnose import groups
+from wisecrowd.diagnose.group_mixture import Groups, Tally, fitted, matrices_of
 from wisecrowd.diagnose.groups import worker_groups
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.errors import WisecrowdError

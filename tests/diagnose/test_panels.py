@@ -10,7 +10,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import Crowd, Panel
-from wisecrowd.diagnose._looking import alike, others_of
+from wisecrowd.diagnose.preparation import alike, others_of
 from wisecrowd.errors import DataWarning, UsageError
 from wisecrowd.simulate.panels import PanelSimulation, simulate_panel
 

@@ -9,7 +9,7 @@ from wisecrowd import Crowd, DawidSkene, MajorityVote, simulate_crowd
 from wisecrowd.diagnose.copying import copies
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.errors import DataWarning, WisecrowdError
-from wisecrowd.uncertainty import leave_one_out
+from wisecrowd.evaluate.uncertainty import leave_one_out
 
 MADE = simulate_crowd(n_tasks=200, n_workers=12, n_classes=3, labels_per_task=4, random_state=3)
 

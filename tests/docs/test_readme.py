@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.filterwarnings("ignore::wisecrowd.errors.NotConverged")
 def test_commands_work(machinery: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wisecrowd.diagnose import choosing
+    from wisecrowd.evaluate import model_selection as choosing
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(choosing, "CANDIDATES", ("dawid-skene", "majority-vote"))  # it is the commands that are tried

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from wisecrowd import Crowd
+from wisecrowd.data.sharded import ShardedCrowd
 from wisecrowd.engines.base import Engine, posterior, tally
 from wisecrowd.engines.local import LocalEngine
-from wisecrowd.shards import ShardedCrowd
 
 
 class Case(NamedTuple):

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from wisecrowd import simulate_crowd
-from wisecrowd.base import Aggregator
-from wisecrowd.crowd import Crowd
+from wisecrowd.base.laws import LAWS
+from wisecrowd.base.registry import methods
+from wisecrowd.base.truth_inference import Aggregator
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import unwarned
-from wisecrowd.laws import LAWS
-from wisecrowd.registry import methods
 
 pytest.importorskip("ray", reason='the Ray engine needs pip install "wisecrowd[cluster]"')
 pytestmark = pytest.mark.xdist_group("ray")

@@ -10,7 +10,7 @@ import pytest
 
 from wisecrowd import Crowd, read_features
 from wisecrowd.errors import InputError
-from wisecrowd.io.folder import write_dataset
+from wisecrowd.io.dataset_folder import write_dataset
 
 ROWS = np.array([[1.5, 2.0], [0.5, -1.0]])
 

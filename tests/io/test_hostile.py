@@ -15,11 +15,11 @@ import pandas as pd
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import InputError
+from wisecrowd.io.dataset_folder import write_dataset
 from wisecrowd.io.features import read_features
-from wisecrowd.io.folder import write_dataset
-from wisecrowd.io.pieces import write_pieces
+from wisecrowd.io.tables.pieces import write_pieces
 
 GROUPS = json.loads((Path(__file__).parents[1] / "hostile.json").read_text(encoding="utf-8"))
 LONG = "x" * 10_000

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wisecrowd as wc
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
 
 TABLES = ["votes.csv", "votes.tsv", "votes.parquet", "votes.jsonl"]
 HOSTILE = ["007", "7", "NA", "null", "None", "nan", "", " ", "a,b", 'say "no"', "two\nlines", "\r\n", "\t", "é", "日本", "true",

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wisecrowd.base import Inference
-from wisecrowd.crowd import Crowd
+from wisecrowd.base.truth_inference import Inference
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import MissingExtra
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from wisecrowd.completion import Completer
-from wisecrowd.completion_laws import COMPLETER_LAWS
-from wisecrowd.laws import laws_of
-from wisecrowd.registry import methods
+from wisecrowd.base.completer import Completer
+from wisecrowd.base.completer_laws import COMPLETER_LAWS
+from wisecrowd.base.laws import laws_of
+from wisecrowd.base.registry import methods
 
 
 @pytest.mark.parametrize("name", methods())

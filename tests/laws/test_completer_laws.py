@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wisecrowd.completion import Answers, Completer
-from wisecrowd.completion_laws import COMPLETER_LAWS
-from wisecrowd.crowd import Crowd
-from wisecrowd.registry import methods
+from wisecrowd.base.completer import Answers, Completer
+from wisecrowd.base.completer_laws import COMPLETER_LAWS
+from wisecrowd.base.registry import methods
+from wisecrowd.data.crowd import Crowd
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from wisecrowd.crowd import Crowd
-from wisecrowd.laws import LAWS
-from wisecrowd.registry import methods
+from wisecrowd.base.laws import LAWS
+from wisecrowd.base.registry import methods
+from wisecrowd.data.crowd import Crowd
 
 
 @pytest.fixture(scope="module")

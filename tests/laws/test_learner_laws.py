@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wisecrowd.base import Learner
-from wisecrowd.crowd import Crowd
-from wisecrowd.laws import broken_by, laws_of
-from wisecrowd.registry import methods
+from wisecrowd.base.laws import broken_by, laws_of
+from wisecrowd.base.registry import methods
+from wisecrowd.base.truth_inference import Learner
+from wisecrowd.data.crowd import Crowd
 
 
 @pytest.fixture(scope="module")

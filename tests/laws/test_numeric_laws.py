@@ -1,4 +1,4 @@
-"""The laws of `wisecrowd.laws` for methods that estimate numbers, on several crowds."""
+"""The laws of `wisecrowd.base.laws` for methods that estimate numbers, on several crowds."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import pytest
 from sklearn.base import clone
 
 from wisecrowd import load
-from wisecrowd.aggregate._numeric import NumericAggregator
-from wisecrowd.crowd import Crowd
+from wisecrowd.aggregate.numeric._numeric import NumericAggregator
+from wisecrowd.base.registry import find, methods
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import NotConverged, WisecrowdError
-from wisecrowd.registry import find, methods
 
 NAMES = [name for name, method in methods("aggregate").items() if method.numeric is not False]
 

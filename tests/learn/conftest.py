@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import Crowd, iteration, simulate_crowd
+from wisecrowd import Crowd, simulate_crowd
+from wisecrowd.em import loop as iteration
 from wisecrowd.simulate import DifficultyCrowd, Simulation, gaussian_difficulty, gaussian_difficulty_2019
 
 Featured = tuple[Simulation, pd.DataFrame]
@@ -48,7 +49,7 @@ def seen_by() -> Callable[..., Any]:
         """All tasks, or the first."""
         import torch
 
-        from wisecrowd.learn._ballots import Ballots, Seen
+        from wisecrowd.nn.vote_tensors import Ballots, Seen
 
         network = model.network_
         network.module.eval()

@@ -9,8 +9,9 @@ import pytest
 
 from wisecrowd import AnnotMix, Crowd
 from wisecrowd.errors import UsageError
-from wisecrowd.learn import _checkpoint, annot_mix
-from wisecrowd.learn._mixing import mixing
+from wisecrowd.learn import annot_mix
+from wisecrowd.nn import checkpoint as _checkpoint
+from wisecrowd.nn.mixup import mixing
 from wisecrowd.simulate import Simulation
 
 torch = pytest.importorskip("torch")

@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from wisecrowd import Crowd, Raykar, methods, simulate_crowd
-from wisecrowd.base import Learner
+from wisecrowd.base.truth_inference import Learner
 from wisecrowd.errors import DataWarning, InputError, MissingExtra, UsageError
 
 MADE = simulate_crowd(30, 6, 2, labels_per_task=3, workers={"expert": 4, "noisy": 2})

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from wisecrowd import CCEM, MajorityVote
-from wisecrowd.metrics import accuracy
+from wisecrowd.evaluate.metrics import accuracy
 from wisecrowd.simulate import Simulation
 
 pytest.importorskip("torch")

@@ -8,12 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import CoupledView, Crowd, MajorityVote, kernels, matrices
+from wisecrowd import CoupledView, Crowd, MajorityVote
+from wisecrowd.em import priors as matrices
+from wisecrowd.em.initialization import vote_shares
 from wisecrowd.errors import UsageError
-from wisecrowd.learn import _checkpoint, coupled_view
+from wisecrowd.evaluate.metrics import accuracy
+from wisecrowd.kernels import reference as kernels
+from wisecrowd.learn import coupled_view
 from wisecrowd.learn.coupled_view import _Views, aggregated
-from wisecrowd.metrics import accuracy
-from wisecrowd.posteriors import vote_shares
+from wisecrowd.nn import checkpoint as _checkpoint
 from wisecrowd.simulate import Simulation
 
 torch = pytest.importorskip("torch")

@@ -18,11 +18,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import wisecrowd
-from wisecrowd import DLEM, Crowd, MajorityVote, progress
+from wisecrowd import DLEM, Crowd, MajorityVote
+from wisecrowd.em.classifier import CLIP
 from wisecrowd.errors import UsageError
-from wisecrowd.learn._em import CLIP
-from wisecrowd.learn.networks import Network
-from wisecrowd.metrics import accuracy
+from wisecrowd.evaluate.metrics import accuracy
+from wisecrowd.nn.network_classifier import Network
+from wisecrowd.utils import progress
 
 torch = pytest.importorskip("torch")
 

@@ -14,7 +14,7 @@ from scipy.special import softmax
 from wisecrowd import Crowd, DoctorNet, load
 from wisecrowd.errors import UsageError
 from wisecrowd.learn import doctor_net
-from wisecrowd.learn._watching import each_epoch
+from wisecrowd.nn.epoch_watchers import each_epoch
 from wisecrowd.simulate import Simulation
 
 torch = pytest.importorskip("torch")

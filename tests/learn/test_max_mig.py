@@ -12,8 +12,8 @@ import pytest
 from scipy.special import softmax
 
 from wisecrowd import Crowd, MaxMIG
+from wisecrowd.em.classifier import CLIP
 from wisecrowd.errors import UsageError
-from wisecrowd.learn._em import CLIP
 from wisecrowd.simulate import Simulation
 
 torch = pytest.importorskip("torch")

@@ -10,8 +10,8 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from wisecrowd import Crowd, DawidSkene, Raykar
+from wisecrowd.em.classifier import e_step, evidence_of, sharpened, sharpness_of
 from wisecrowd.errors import UsageError
-from wisecrowd.learn._em import e_step, evidence_of, sharpened, sharpness_of
 from wisecrowd.simulate import Simulation
 
 

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from wisecrowd import Crowd, DawidSkene, Raykar, TwoStage, methods, simulate_crowd
-from wisecrowd.base import Learner
+from wisecrowd.base.truth_inference import Learner
 from wisecrowd.errors import InputError, UsageError
 
 MADE = simulate_crowd(90, 10, 3, labels_per_task=3, workers={"expert": 5, "noisy": 5})

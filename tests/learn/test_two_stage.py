@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from wisecrowd import DawidSkene, MajorityVote, TwoStage
+from wisecrowd.classifiers.soft import Logistic
 from wisecrowd.errors import UsageError
-from wisecrowd.learn.classifiers import Logistic
 from wisecrowd.simulate import Simulation
 
 

@@ -16,8 +16,8 @@ import pytest
 from wisecrowd import DLEM, TwoStage, load_dataset
 
 if TYPE_CHECKING:
-    from wisecrowd.base import Learner
-    from wisecrowd.datasets import Dataset
+    from wisecrowd.base.truth_inference import Learner
+    from wisecrowd.io.datasets import Dataset
 
 #: Learner, the published test accuracy, ours (mean and standard deviation over ten seeds).
 PUBLISHED: dict[str, tuple[Callable[[], Learner], float, tuple[float, float]]] = {

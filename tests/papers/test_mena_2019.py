@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wisecrowd.bench._mena import TEST, GaussianGroups, LabelMe, Learn
-from wisecrowd.bench.mena2020 import ENTRIES, published
+from wisecrowd.bench.papers._mena import TEST, GaussianGroups, LabelMe, Learn
+from wisecrowd.bench.papers.mena2020 import ENTRIES, published
 
 
 @pytest.mark.data

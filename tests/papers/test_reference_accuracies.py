@@ -16,7 +16,7 @@ import pytest
 
 from wisecrowd import DawidSkene, MajorityVote, OneCoin, load_dataset
 from wisecrowd.errors import NotConverged
-from wisecrowd.metrics import accuracy
+from wisecrowd.evaluate.metrics import accuracy
 
 PLAIN = {"accelerate": False, "max_iter": 200, "tol": 1e-6}
 METHODS: dict[str, Callable[[], Any]] = {

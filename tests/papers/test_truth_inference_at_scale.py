@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from wisecrowd import BWA, IBCC, load_dataset
-from wisecrowd.metrics import accuracy
+from wisecrowd.evaluate.metrics import accuracy
 
 #: Accuracy of iBCC (to three digits) and of BWA, by dataset.
 PUBLISHED = {

@@ -11,7 +11,7 @@ from matplotlib import pyplot
 
 from wisecrowd import plan, plot
 from wisecrowd.bench.data import Simulated
-from wisecrowd.bench.replay import Replay
+from wisecrowd.bench.papers.replay import Replay
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.simulate import Simulation
 

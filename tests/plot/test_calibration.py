@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import pyplot
 
-from wisecrowd import metrics, plot
-from wisecrowd._pairing import align
+from wisecrowd import plot
 from wisecrowd.errors import UsageError
+from wisecrowd.evaluate import metrics
+from wisecrowd.evaluate.aligned import align
 from wisecrowd.plot._calibration import _binned
 
 

@@ -11,9 +11,10 @@ from matplotlib import pyplot
 
 from wisecrowd import MMLC, Crowd, diagnosis, plot
 from wisecrowd.diagnose import Diagnosis
-from wisecrowd.diagnose.mapping import plane
+from wisecrowd.diagnose.map import plane
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.report import _map, _workers
+from wisecrowd.report import map as _map
+from wisecrowd.report import workers as _workers
 from wisecrowd.simulate import Simulation
 
 TABLE = pd.DataFrame(

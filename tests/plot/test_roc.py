@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib import pyplot
 
-from wisecrowd import DawidSkene, MajorityVote, metrics, plot, simulate_crowd
+from wisecrowd import DawidSkene, MajorityVote, plot, simulate_crowd
 from wisecrowd.errors import InputError, UsageError
+from wisecrowd.evaluate import metrics
 from wisecrowd.simulate import Simulation
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import report
-from wisecrowd.report import _words
+from wisecrowd.report import wording as _words
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_more_groups_than_colours_share_the_last() -> None:
 
     import pandas as pd
 
-    from wisecrowd.report._groups import COLOURS, section
+    from wisecrowd.report.groups import COLOURS, section
 
     n = COLOURS + 2
     of_worker = pd.DataFrame({"group": np.arange(n), "probability": 1.0}, index=[f"w{place}" for place in range(n)])

@@ -13,7 +13,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import report
-from wisecrowd.report import _words
+from wisecrowd.report import wording as _words
 
 GROUPS = json.loads((Path(__file__).parents[1] / "hostile.json").read_text(encoding="utf-8"))
 LONG = "x" * 10_000

@@ -18,9 +18,10 @@ import wisecrowd as wc
 from wisecrowd import report
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io.problems import MissingColumn
-from wisecrowd.report import _tasks, _thumbnails
-from wisecrowd.report._thumbnails import kind_of, thumbnails
+from wisecrowd.report import tasks as _tasks
+from wisecrowd.report import thumbnails as _thumbnails
 from wisecrowd.report.images import read_images
+from wisecrowd.report.thumbnails import kind_of, thumbnails
 
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
 #: The smallest GIF, one pixel; enough where no Pillow is.

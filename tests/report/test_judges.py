@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wisecrowd import Panel, krippendorff_alpha, report
-from wisecrowd.report import _words
+from wisecrowd.report import wording as _words
 from wisecrowd.simulate.panels import PanelSimulation, simulate_panel
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import report
-from wisecrowd.report import _over_time as over_time
-from wisecrowd.report import _words
+from wisecrowd.report import over_time as over_time
+from wisecrowd.report import wording as _words
 
 
 @pytest.fixture(scope="module")

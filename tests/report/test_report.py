@@ -13,7 +13,9 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import report
-from wisecrowd.report import _overview, _tasks, _words
+from wisecrowd.report import overview as _overview
+from wisecrowd.report import tasks as _tasks
+from wisecrowd.report import wording as _words
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -170,7 +172,7 @@ def test_classes_are_a_recount(page: Any, votes: pd.DataFrame, made: Any) -> Non
 
 
 def test_methods_are_those_of_the_comparison(page: Any, made: Any, truth: pd.Series) -> None:
-    from wisecrowd.diagnose.choosing import compare
+    from wisecrowd.evaluate.model_selection import compare
 
     found = compare(made.crowd, truth=truth)
     rows = page.rows("method-table")

@@ -12,7 +12,8 @@ import pytest
 import wisecrowd as wc
 from wisecrowd import report
 from wisecrowd.errors import InputError, MissingExtra, UsageError
-from wisecrowd.report import _tasks, _workers
+from wisecrowd.report import tasks as _tasks
+from wisecrowd.report import workers as _workers
 
 #: A figure that is none, in text or in a picture.
 NAN = re.compile(r"\bnan\b")
@@ -55,11 +56,11 @@ def test_tasks_of_every_ranking_are_chosen(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_methods_are_compared_on_a_part_of_many_votes(made: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wisecrowd.report import _methods
+    from wisecrowd.report import methods as _methods
 
     monkeypatch.setattr(_methods, "VOTES", 600)
-    monkeypatch.setattr("wisecrowd.diagnose.choosing.CANDIDATES", ("dawid-skene", "majority-vote"))
-    monkeypatch.setattr("wisecrowd.diagnose.choosing.LEARNERS", ("crowd-lab",))
+    monkeypatch.setattr("wisecrowd.evaluate.model_selection.CANDIDATES", ("dawid-skene", "majority-vote"))
+    monkeypatch.setattr("wisecrowd.evaluate.model_selection.LEARNERS", ("crowd-lab",))
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(240, 2)), index=made.crowd.tasks)
     page = page_of(report.build(made.crowd, X=X).html)
     assert "600 of 1,200 votes: all those on 120 of 240 tasks" in page.said("methods")
@@ -145,7 +146,7 @@ def test_truth_is_matched_across_types_of_ids(page_of: Any) -> None:
 def test_without_jinja2_it_says_what_to_install(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    from wisecrowd.report import _page
+    from wisecrowd.report import page as _page
 
     _page._templates.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)

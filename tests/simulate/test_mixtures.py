@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from wisecrowd import Crowd, MajorityVote
+from wisecrowd.classifiers.soft import Logistic
 from wisecrowd.errors import UsageError
-from wisecrowd.learn.classifiers import Logistic
 from wisecrowd.simulate import (
     GroupedSimulation,
     one_worker_per_label,

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wisecrowd import Crowd
-from wisecrowd.datasets import Dataset
 from wisecrowd.errors import InputError, UsageError
+from wisecrowd.io.datasets import Dataset
 from wisecrowd.simulate import LOOKS, PATTERN_SETS, PATTERNS, PatternSimulation, noise_rates, simulate_patterns
 
 #: N.R.1 and N.R.2 in per cent of the crowds on Fashion-MNIST, table 3 of Zhang et al. (2024).

@@ -20,7 +20,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from wisecrowd.bench.base import Benchmark
+from wisecrowd.bench import papers
+from wisecrowd.bench.benchmark import Benchmark
 from wisecrowd.errors import InputError, UsageError, did_you_mean
 
 #: What the name of a small version ends in.
@@ -60,8 +61,8 @@ def find_benchmark(name: str, *, quick: bool = False) -> Benchmark:
 
 def _found() -> dict[str, ModuleType]:
     modules = (
-        importlib.import_module(f"{__name__}.{info.name}")
-        for info in pkgutil.iter_modules(__path__)
+        importlib.import_module(f"{papers.__name__}.{info.name}")
+        for info in pkgutil.iter_modules(papers.__path__)
         if not info.name.startswith("_")
     )
     return {_name(module.__name__): module for module in modules if hasattr(module, "benchmark")}

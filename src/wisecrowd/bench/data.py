@@ -12,11 +12,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 
-from wisecrowd import metrics
-from wisecrowd._rows import Duplicates
-from wisecrowd.datasets import Dataset, list_datasets, load_dataset
+from wisecrowd.data.rows import Duplicates
 from wisecrowd.errors import InputError
-from wisecrowd.io.folder import ANNOTATIONS, TRUTH
+from wisecrowd.evaluate import metrics
+from wisecrowd.io.dataset_folder import ANNOTATIONS, TRUTH
+from wisecrowd.io.datasets import Dataset, list_datasets, load_dataset
 from wisecrowd.simulate import DifficultyCrowd, GroupedSimulation
 
 

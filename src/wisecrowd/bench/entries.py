@@ -13,10 +13,10 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Never
 
-from wisecrowd.base import Aggregator, Learner
-from wisecrowd.datasets import Dataset
+from wisecrowd.base.registry import find
+from wisecrowd.base.truth_inference import Aggregator, Learner
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.registry import find
+from wisecrowd.io.datasets import Dataset
 
 
 class Portable:
@@ -51,7 +51,7 @@ class OfLearner(Portable):
 
     def code(self) -> list[str]:
         """Digests of the code that is its own: of its module, and of all in `wisecrowd.learn` that this builds on."""
-        return [code_digest(module) for module in ["wisecrowd.matrices", *built_on(self.kind.__module__)]]
+        return [code_digest(module) for module in ["wisecrowd.em.priors", *built_on(self.kind.__module__)]]
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def identity_of(entry: Any) -> Any:
 def code_digest(module: str) -> str:
     """A digest of what a module does; comments and docstrings do not count.
 
-    >>> code_digest("wisecrowd.em") == code_digest("wisecrowd.base")
+    >>> code_digest("wisecrowd.em.confusion") == code_digest("wisecrowd.base.truth_inference")
     False
     """
     tree = _tree(module)
@@ -161,8 +161,8 @@ def code_digest(module: str) -> str:
 def built_on(module: str, package: str = "wisecrowd.learn") -> tuple[str, ...]:
     """A module, and whatever it imports from a package, itself or by way of one another.
 
-    >>> built_on("wisecrowd.learn._chance")
-    ('wisecrowd.learn._chance', 'wisecrowd.learn._checkpoint', 'wisecrowd.learn._ranks')
+    >>> built_on("wisecrowd.nn.seeding")
+    ('wisecrowd.nn.seeding', 'wisecrowd.nn.checkpoint', 'wisecrowd.nn.process_group')
     """
     found: set[str] = set()
     waiting = [module]
@@ -179,4 +179,4 @@ def _tree(module: str) -> ast.Module:
 
 def _is_family(module: str) -> bool:
     """Whether a method inherits what it computes from there, rather than what every method has."""
-    return module.startswith("wisecrowd.") and module != "wisecrowd.base"
+    return module.startswith("wisecrowd.") and module != "wisecrowd.base.truth_inference"

@@ -8,13 +8,13 @@ from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 
-from wisecrowd._files import write_text
-from wisecrowd.bench._answers import Cell, Row, cells_of
-from wisecrowd.bench._render import as_markdown, as_text, provenance
-from wisecrowd.bench._results import Results
-from wisecrowd.bench._runner import run_cells
-from wisecrowd.bench.base import Benchmark
+from wisecrowd.bench.benchmark import Benchmark
+from wisecrowd.bench.cells import Cell, Row, cells_of
+from wisecrowd.bench.render import as_markdown, as_text, provenance
+from wisecrowd.bench.results import Results
+from wisecrowd.bench.runner import run_cells
 from wisecrowd.errors import UsageError, did_you_mean
+from wisecrowd.utils.files import write_text
 
 
 class Session:

@@ -13,11 +13,11 @@ from wisecrowd.cli._console import heading, show, table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from wisecrowd.base.completer import Completer
     from wisecrowd.cli._outputs import Writer
     from wisecrowd.cli._spreadsheet import Guard
-    from wisecrowd.completion import Completer
-    from wisecrowd.crowd import Crowd
-    from wisecrowd.judging import Judgement
+    from wisecrowd.data.crowd import Crowd
+    from wisecrowd.evaluate.completion import Judgement
 
 #: How much of the real votes is hidden to judge a completer.
 HIDDEN = 0.2
@@ -35,7 +35,7 @@ class Found:
 
     def look(self, completer: Completer, crowd: Crowd, X: Any, known: pd.Series | None, *, evaluate: bool) -> None:
         """Judge the completer as far as somebody wants to know."""
-        from wisecrowd.judging import MIXED, after_filling, judge
+        from wisecrowd.evaluate.completion import MIXED, after_filling, judge
 
         if evaluate:
             self.judged = judge(completer, crowd, X, fraction=HIDDEN)
@@ -56,7 +56,7 @@ class Found:
         import pyarrow as pa
 
         from wisecrowd.cli._outputs import rounded
-        from wisecrowd.io.pieces import write_pieces
+        from wisecrowd.io.tables.pieces import write_pieces
 
         def write(path: Path) -> None:
             spell = partial(guard.texts, name=name) if guard.on else None
@@ -74,7 +74,7 @@ class Found:
 
     def counted(self, pieces: Iterable[Crowd]) -> Iterator[Crowd]:
         """The pieces, counted while they go by."""
-        from wisecrowd.judging import count_cells
+        from wisecrowd.evaluate.completion import count_cells
 
         rows, cells, weight = 0, 0, 0.0
         for piece in pieces:
@@ -85,8 +85,8 @@ class Found:
 
     def lines(self, crowd: Crowd) -> list[tuple[str, str]]:
         """How much was filled in, in words."""
-        from wisecrowd.doctor.findings import counted
-        from wisecrowd.judging import count_cells
+        from wisecrowd.evaluate.completion import count_cells
+        from wisecrowd.io.validation.findings import counted
 
         filled, room = self.summary["filled"], crowd.n_tasks * crowd.n_workers
         if filled["cells"] == 0:
@@ -105,7 +105,7 @@ class Found:
 
 
 def _show_judged(judged: Judgement) -> None:
-    from wisecrowd.judging import MIXED
+    from wisecrowd.evaluate.completion import MIXED
 
     heading(f"How well are votes foretold? {judged.n_votes:,} real votes were hidden ({HIDDEN:.0%})")
     found = judged.table

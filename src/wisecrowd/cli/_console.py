@@ -69,7 +69,7 @@ def warn(text: str) -> None:
 
 def watched(*, quiet: bool = False) -> AbstractContextManager[None]:
     """Draw the progress of what takes long inside the block, if somebody is there to see it."""
-    from wisecrowd import progress
+    from wisecrowd.utils import progress
 
     return nullcontext() if quiet or not console(stderr=True).is_terminal else progress.show()
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from wisecrowd.base import Aggregator
+    from wisecrowd.base.completer import Completer
+    from wisecrowd.base.truth_inference import Aggregator
     from wisecrowd.cli._reading import Reading
-    from wisecrowd.completion import Completer
-    from wisecrowd.crowd import Crowd
+    from wisecrowd.data.crowd import Crowd
     from wisecrowd.io.features import Features
 
 FeaturesFile = Annotated[
@@ -72,7 +72,7 @@ def beside(given: Features | None, crowd: Crowd) -> tuple[Any, Crowd]:
 
 def size(given: Features, crowd: Crowd) -> str:
     """How many features there are, in a line."""
-    from wisecrowd.doctor.findings import counted
+    from wisecrowd.io.validation.findings import counted
 
     further = len(given.tasks) - crowd.n_tasks
     text = " x ".join(f"{n:,}" for n in given.rows.shape[1:]) + " for each task"

@@ -16,10 +16,10 @@ from wisecrowd.cli._options import flag, place
 if TYPE_CHECKING:
     import pandas as pd
 
-    from wisecrowd.base import Inference, Method
+    from wisecrowd.base.truth_inference import Inference, Method
     from wisecrowd.cli._outputs import Writer
     from wisecrowd.cli._spreadsheet import Guard
-    from wisecrowd.crowd import Crowd
+    from wisecrowd.data.crowd import Crowd
 
 LABELS, LABELS_PARQUET, POSTERIOR = "labels.csv", "labels.parquet", "posterior.csv"
 WORKERS, TASKS = "workers.csv", "tasks.csv"
@@ -86,9 +86,9 @@ def chosen(kind: str, name: str, assignments: list[str], jobs: int, engine: str 
     """The method with its parameters, not yet fitted; it must be of the kind that the command is for."""
     import dataclasses
 
+    from wisecrowd.base.registry import find, kind_of
     from wisecrowd.cli._parameters import parse_parameters
     from wisecrowd.errors import UsageError
-    from wisecrowd.registry import find, kind_of
 
     method = find(name)
     if kind_of(method) != kind:
@@ -108,8 +108,8 @@ def chosen(kind: str, name: str, assignments: list[str], jobs: int, engine: str 
 
 def warn_of_look_alikes(crowd: Crowd, votes: Path) -> None:
     """The one complaint of ``wisecrowd check`` that costs nothing to find and changes answers without a word."""
-    from wisecrowd.doctor.checks import same_but_for_case_or_space
     from wisecrowd.errors import some
+    from wisecrowd.io.validation.checks import same_but_for_case_or_space
 
     alike = [] if crowd.classes is None else same_but_for_case_or_space(crowd.classes)
     if alike:
@@ -150,7 +150,7 @@ def text(path: Path | None) -> str | None:
 
 def tasks_of(truth: pd.Series, tasks: pd.Index) -> pd.Index:
     """The tasks of known truth, as others write them: a number in one file may be a text in another."""
-    from wisecrowd.vocabulary import same_kind
+    from wisecrowd.data.vocabulary import same_kind
 
     return same_kind(truth.index, tasks)
 
@@ -171,8 +171,8 @@ def _score(known: pd.Series, gold: pd.Series | None, fitted: Inference, crowd: C
 
 def _figures(known: pd.Series, fitted: Inference) -> dict[str, Any]:
     """The usual figures, and how many tasks are of which classes that the crowd never had."""
-    from wisecrowd._pairing import align
-    from wisecrowd.metrics import summary
+    from wisecrowd.evaluate.aligned import align
+    from wisecrowd.evaluate.metrics import summary
 
     figures: dict[str, Any] = summary(known, fitted)
     if hasattr(fitted, "posterior_"):
@@ -187,7 +187,7 @@ def warn_of_strange_truth(known: pd.Series | None, crowd: Crowd, path: Path | No
     """Say if there is truth that names classes which no vote does, for it will count against every method."""
     import pandas as pd
 
-    from wisecrowd.vocabulary import same_kind
+    from wisecrowd.data.vocabulary import same_kind
 
     if known is None or crowd.classes is None:
         return
@@ -204,8 +204,8 @@ def _unknown(true: pd.Index, classes: pd.Index) -> dict[str, int]:
 
 def _nobody_chose(unknown: dict[str, int], score: Path | None, classes: pd.Index) -> str:
     """What to say of classes that are true and that nobody chose."""
-    from wisecrowd.doctor.findings import counted
     from wisecrowd.errors import did_you_mean, some
+    from wisecrowd.io.validation.findings import counted
 
     tasks = sum(unknown.values())
     return (
@@ -285,7 +285,7 @@ def counted_whole(table: pd.DataFrame) -> pd.DataFrame:
 
 def how(fitted: Method) -> str:
     """Which method it was, and how long it took."""
-    from wisecrowd.doctor.findings import counted
+    from wisecrowd.io.validation.findings import counted
 
     passes, seconds = getattr(fitted, "n_iter_", None), f"{getattr(fitted, 'fit_seconds_', 0):.2f} s"
     if passes is None:

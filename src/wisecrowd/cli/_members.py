@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from wisecrowd.cli._reading import Reading
-    from wisecrowd.crowd import Crowd
-    from wisecrowd.io.projects import Question
+    from wisecrowd.data.crowd import Crowd
+    from wisecrowd.io.tools.projects import Question
 
 JUDGES, CONFUSION, GROUPS, CALIBRATION = "judges.csv", "judge_confusion.csv", "groups.csv", "calibration.csv"
 #: Judges, and groups, to show; all are in the files.
@@ -126,7 +126,7 @@ def _exported(votes: Path, reading: Reading, crowd: Crowd) -> tuple[Question | N
 
     from wisecrowd.cli._reading import located
     from wisecrowd.io.formats import find_format
-    from wisecrowd.io.projects import project_of
+    from wisecrowd.io.tools.projects import project_of
 
     place = located(votes)
     form = find_format(place, reading.format)
@@ -149,10 +149,10 @@ def _exported(votes: Path, reading: Reading, crowd: Crowd) -> tuple[Question | N
 
 def _read(path: Path, reading: Reading, crowd: Crowd) -> pd.DataFrame:
     """A table of members, its workers as the votes write them; who has no votes here is left out."""
+    from wisecrowd.data.vocabulary import same_kind
     from wisecrowd.errors import InputError, some
     from wisecrowd.io.members import read_members
     from wisecrowd.io.problems import MissingColumn
-    from wisecrowd.vocabulary import same_kind
 
     try:
         table = read_members(path, worker=reading.worker)
@@ -213,8 +213,8 @@ def _confusion(fitted: Any) -> pd.DataFrame:
 
 def _calibration(fitted: Any, found: Members, truth: pd.Series | None) -> pd.DataFrame | None:
     """Scores against how often judges are right: by the truth where it is known of what was scored, else by the panel."""
+    from wisecrowd.data.vocabulary import same_kind
     from wisecrowd.errors import InputError
-    from wisecrowd.vocabulary import same_kind
 
     if found.scores is None or not hasattr(fitted, "judges_"):
         return None
@@ -329,8 +329,8 @@ def _price(name: str, text: str) -> float:
 
 def known_to_judge(method: str | None, votes: Path, reading: Reading, crowd: Crowd, path: Path | None) -> Members:
     """What is known of workers, for whoever plans or diagnoses; ``method`` is the one that was named."""
+    from wisecrowd.base.registry import find
     from wisecrowd.errors import UsageError
-    from wisecrowd.registry import find
 
     if path is not None and method is not None and not takes(find(method)):
         raise UsageError(
@@ -344,7 +344,7 @@ def known_to_judge(method: str | None, votes: Path, reading: Reading, crowd: Cro
 
 def model_for(method: str | None, crowd: Crowd, found: Members) -> Any:
     """By what workers and tasks are judged: the method that is named, or a panel where somebody is known to be anything."""
-    from wisecrowd.registry import find
+    from wisecrowd.base.registry import find
 
     if method is not None and not takes(find(method)):
         return method
@@ -356,7 +356,7 @@ def panel_for(crowd: Crowd, found: Members) -> Any:
     """A panel fitted to the votes that somebody cast; None where nobody is known to be anything."""
     if (found.kinds is None and not found.has_groups) or crowd.is_numeric:
         return None
-    from wisecrowd.registry import find
+    from wisecrowd.base.registry import find
 
     panel: Any = find("panel")
     cast = crowd.only_observed()

@@ -9,16 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from wisecrowd._files import atomic_path, write_json
 from wisecrowd.cli._spreadsheet import Guard
 from wisecrowd.cli._summary import numeric_tasks
 from wisecrowd.errors import DiskFull, UsageError, is_full
+from wisecrowd.utils.files import atomic_path, write_json
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from wisecrowd.base import Inference
+    from wisecrowd.base.truth_inference import Inference
 
 #: What marks a folder as one that wisecrowd wrote, and may write again.
 RECORD = "run.json"

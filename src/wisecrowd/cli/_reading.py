@@ -17,7 +17,7 @@ from wisecrowd.cli._options import flag
 if TYPE_CHECKING:
     import pandas as pd
 
-    from wisecrowd.crowd import Crowd
+    from wisecrowd.data.crowd import Crowd
 
 PANEL = "How to read the votes"
 
@@ -142,8 +142,8 @@ def located(path: Path) -> Path:
         )
     if path.exists() or len(path.parts) != 1:
         return path
-    from wisecrowd.datasets import list_datasets
     from wisecrowd.errors import InputError
+    from wisecrowd.io.datasets import list_datasets
 
     known = list_datasets()
     if path.name not in known.index:

@@ -16,7 +16,7 @@ from wisecrowd.cli.plan import ASKS
 if TYPE_CHECKING:
     import pandas as pd
 
-    from wisecrowd.crowd import Crowd
+    from wisecrowd.data.crowd import Crowd
 
 #: The files in which answers may be, and tasks to ask about again.
 ANSWERS, QUEUE = (LABELS, LABELS_PARQUET), (ASKS,)
@@ -49,8 +49,8 @@ def posterior_in(results: Path, run: dict[str, Any]) -> pd.DataFrame | None:
     """Probabilities of classes by task, if the run that made the answers wrote some."""
     import pandas as pd
 
-    from wisecrowd.io._exports import cells
     from wisecrowd.io.formats import about
+    from wisecrowd.io.tools.exports import cells
 
     path = (results if results.is_dir() else results.parent) / POSTERIOR
     if not path.is_file():
@@ -72,10 +72,10 @@ def tasks_in(results: Path) -> list[str]:
     """The tasks of a queue in its order."""
     import pyarrow as pa
 
-    from wisecrowd.io._exports import cells
-    from wisecrowd.io.columns import find_column
     from wisecrowd.io.formats import about
     from wisecrowd.io.problems import EmptyInput
+    from wisecrowd.io.tables.columns import find_column
+    from wisecrowd.io.tools.exports import cells
 
     path = _found(results, QUEUE)
     if path.suffix == ".parquet":
@@ -121,8 +121,8 @@ def reading_of(
 
 def check_votes(results: Path, run: dict[str, Any], table: pd.DataFrame, votes: Path, crowd: Crowd, form: str) -> None:
     """Refuse votes that the answers were not made from, and say if there are tasks without an answer."""
-    from wisecrowd.doctor.findings import counted
     from wisecrowd.errors import InputError, some
+    from wisecrowd.io.validation.findings import counted
 
     advice = f"give the votes that {results} were made from, read in the same way, or aggregate these"
     command, made_from = _command(run), run.get("input") or {}
@@ -196,7 +196,7 @@ def _record(path: Path) -> dict[str, Any]:
 
 def _run(folder: Path) -> dict[str, Any]:
     """The record of the last run that wrote into a folder, as far as it can be read."""
-    from wisecrowd._files import read_json
+    from wisecrowd.utils.files import read_json
 
     try:
         run = read_json(folder / RECORD)

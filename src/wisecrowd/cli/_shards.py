@@ -13,8 +13,8 @@ from wisecrowd.cli._console import watched
 if TYPE_CHECKING:
     import pandas as pd
 
-    from wisecrowd.base import Aggregator
-    from wisecrowd.shards import ShardedCrowd
+    from wisecrowd.base.truth_inference import Aggregator
+    from wisecrowd.data.sharded import ShardedCrowd
 
 #: Where a fit stands while it runs, beside its results: the same command goes on from it.
 STANDING = ".fit.npz"
@@ -22,7 +22,7 @@ STANDING = ".fit.npz"
 
 def are_shards(votes: Path) -> bool:
     """Whether votes are in a folder that ``wisecrowd shard`` wrote, or began to write."""
-    from wisecrowd.shards import is_begun, is_whole
+    from wisecrowd.data.sharded import is_begun, is_whole
 
     return is_whole(votes) or is_begun(votes)
 
@@ -32,12 +32,12 @@ def aggregate_shards(
     proba: bool, save: bool, spreadsheet: bool, quiet: bool, as_json: bool, command: dict[str, Any], inputs: list[Path],
 ) -> None:  # fmt: skip
     """Fit, write labels.parquet shard by shard, and tell what came of it."""
+    from wisecrowd.base.provenance import record
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import lines, size
+    from wisecrowd.data.sharded import open_shards
     from wisecrowd.errors import UsageError
-    from wisecrowd.run import record
-    from wisecrowd.shards import open_shards
 
     crowd = open_shards(votes)
     if not unfitted.streams:
@@ -62,7 +62,7 @@ def aggregate_shards(
             tables[fitting.WORKERS] = fitting.counted_whole(fitted.workers_)
 
         def write(path: Path) -> None:
-            from wisecrowd.streaming import write_answers
+            from wisecrowd.base.posterior_stream import write_answers
 
             write_answers(answers, path, proba=proba)
             run["summary"] = answers.summary(gold)
@@ -104,7 +104,7 @@ class _Answers:
         self.scored: list[pd.DataFrame] = []
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
-        from wisecrowd import progress
+        from wisecrowd.utils import progress
 
         for number, table in enumerate(self.fitted.answers(), 1):
             self.glance.add(table.to_numpy())
@@ -117,7 +117,7 @@ class _Answers:
     def summary(self, gold: pd.Series | None) -> dict[str, Any]:
         """What `lines` tells."""
         from wisecrowd.cli._summary import ranked
-        from wisecrowd.metrics import summary
+        from wisecrowd.evaluate.metrics import summary
 
         told = self.glance.figures(self.fitted.classes_) | {"without_votes": 0}
         if self.crowd.has_workers:

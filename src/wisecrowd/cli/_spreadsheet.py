@@ -55,8 +55,8 @@ class Guard:
 
     def warn(self) -> None:
         """Say once what a spreadsheet would run, if there is anything."""
-        from wisecrowd.doctor.findings import counted
         from wisecrowd.errors import some
+        from wisecrowd.io.validation.findings import counted
 
         if self._found:
             warn(

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from wisecrowd.cli._console import shortened
-from wisecrowd.doctor.findings import counted
+from wisecrowd.io.validation.findings import counted
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from wisecrowd.base import Inference
-    from wisecrowd.crowd import Crowd
-    from wisecrowd.shards import ShardedCrowd
+    from wisecrowd.base.truth_inference import Inference
+    from wisecrowd.data.crowd import Crowd
+    from wisecrowd.data.sharded import ShardedCrowd
 
 #: A task whose most probable class is less probable than this deserves another look.
 UNSURE = 0.6
@@ -49,7 +49,7 @@ class Glance:
 
     def add(self, posterior: NDArray[Any]) -> None:
         """Some more tasks."""
-        from wisecrowd.metrics import TIE
+        from wisecrowd.evaluate.metrics import TIE
 
         confidence = posterior.max(axis=1)
         self.classes = self.classes + posterior.sum(axis=0, dtype=float)

@@ -16,8 +16,8 @@ from wisecrowd.cli._reading import Reading, Votes
 from wisecrowd.cli._shards import aggregate_shards, are_shards
 
 if TYPE_CHECKING:
-    from wisecrowd.base import Aggregator
-    from wisecrowd.crowd import Crowd
+    from wisecrowd.base.truth_inference import Aggregator
+    from wisecrowd.data.crowd import Crowd
 
 
 @with_options(Reading)
@@ -91,11 +91,11 @@ def aggregate(
       wisecrowd aggregate crowd -o results --jobs 2
       wisecrowd aggregate crowd -o results --engine ray --address auto
     """  # fmt: skip
+    from wisecrowd.base.provenance import record
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import lines, size
-    from wisecrowd.run import record
 
     fitting.needs_folder(output, proba=proba, save=save, spreadsheet=spreadsheet)
     unfitted: Aggregator = fitting.chosen("aggregate", method, parameter or [], jobs, _engine(engine, address))

@@ -14,7 +14,7 @@ from wisecrowd.cli._console import console, remark, show, show_verbatim, table
 from wisecrowd.cli._options import Quiet, flag, place
 
 if TYPE_CHECKING:
-    from wisecrowd.bench._answers import Cell, Row
+    from wisecrowd.bench.cells import Cell, Row
     from wisecrowd.bench.session import Session
 
 app = typer.Typer(no_args_is_help=True, help="Run benchmarks: tables of papers beside our own.")

@@ -22,7 +22,7 @@ def check(votes: Votes, *, reading: Reading) -> None:
       wisecrowd check votes.csv
       wisecrowd check votes.csv --duplicates distinct --missing drop
     """
-    from wisecrowd.doctor import examine
+    from wisecrowd.io.validation import examine
 
     examination = examine(located(votes), **reading.arguments())
     summary = examination.summary.removeprefix("Crowd(").removesuffix(")")

@@ -22,6 +22,6 @@ def cite(
 
     A paper behind several of the methods is printed once.
     """
-    from wisecrowd.citation import cite as bibtex
+    from wisecrowd.base.citations import cite as bibtex
 
     typer.echo(bibtex(*methods))

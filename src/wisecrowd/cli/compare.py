@@ -16,7 +16,7 @@ from wisecrowd.cli._reading import Reading, Votes
 if TYPE_CHECKING:
     import pandas as pd
 
-    from wisecrowd.diagnose.choosing import Comparison
+    from wisecrowd.evaluate.model_selection import Comparison
 
 COMPARED, DISPUTED, AGREEMENT = "methods.csv", "disputed.csv", "agreement.csv"
 #: Disputed tasks to show; all are in the file.
@@ -71,12 +71,12 @@ def compare(
 
     Writes methods.csv, disputed.csv (tasks on which methods differ), agreement.csv and run.json with -o.
     """  # fmt: skip
+    from wisecrowd.base.provenance import surroundings
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import size
-    from wisecrowd.diagnose.choosing import compare as compared
-    from wisecrowd.run import surroundings
+    from wisecrowd.evaluate.model_selection import compare as compared
 
     fitting.needs_folder(output, spreadsheet=spreadsheet)
     inputs = [path for path in (votes, features, truth) if path is not None]

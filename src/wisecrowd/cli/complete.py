@@ -15,8 +15,8 @@ from wisecrowd.cli._options import Quiet, flag, with_options
 from wisecrowd.cli._reading import Reading, Votes
 
 if TYPE_CHECKING:
-    from wisecrowd.completion import Completer
-    from wisecrowd.crowd import Crowd
+    from wisecrowd.base.completer import Completer
+    from wisecrowd.data.crowd import Crowd
     from wisecrowd.io.features import Features
 
 #: The methods that are used unless one is named, without features and with them.
@@ -85,12 +85,12 @@ def complete(
       wisecrowd complete votes.csv -p min_labels=10 -o results
       wisecrowd complete votes.csv -p answers=soft -o results
     """
+    from wisecrowd.base.provenance import record
     from wisecrowd.cli._completion import Found
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import size
-    from wisecrowd.run import record
 
     fitting.needs_folder(output, save=save, parquet=parquet, spreadsheet=spreadsheet)
     name = method or (DEFAULT if features is None else DEFAULT_WITH_FEATURES)
@@ -157,7 +157,7 @@ def _features_line(given: Features | None, crowd: Crowd) -> list[tuple[str, str]
 
 def _reading_again(fitted: Completer, crowd: Crowd, reading: Reading) -> list[str]:
     """Options that the completed votes are to be read with."""
-    from wisecrowd.judging import count_cells
+    from wisecrowd.evaluate.completion import count_cells
 
     repeated = fitted.answers == "soft" or count_cells(crowd) < crowd.n_labels
     return ["--duplicates", "keep"] * repeated + ([] if reading.classes is None else ["--classes", reading.classes])

@@ -40,7 +40,7 @@ def fetch(name: Name) -> None:
 
     Once it is there, its name is enough: wisecrowd check labelme
     """
-    from wisecrowd.datasets import fetch_dataset
+    from wisecrowd.io.datasets import fetch_dataset
 
     _check_known(name)
     fetched = fetch_dataset(name)
@@ -61,8 +61,8 @@ def show_one(name: Name) -> None:
 
     from wisecrowd.cli._reading import located
     from wisecrowd.cli._summary import size
-    from wisecrowd.datasets import load_dataset
-    from wisecrowd.doctor.findings import counted
+    from wisecrowd.io.datasets import load_dataset
+    from wisecrowd.io.validation.findings import counted
 
     where = located(Path(name))
     if not where.exists():
@@ -92,8 +92,8 @@ def show_one(name: Name) -> None:
 
 def _check_known(name: str) -> None:
     """Refuse a name that no dataset has, whatever was to be done with it."""
-    from wisecrowd.datasets import list_datasets
     from wisecrowd.errors import InputError, did_you_mean
+    from wisecrowd.io.datasets import list_datasets
 
     known = list_datasets().index
     if name not in known:
@@ -104,7 +104,7 @@ def _check_known(name: str) -> None:
 
 
 def _list() -> None:
-    from wisecrowd.datasets import list_datasets
+    from wisecrowd.io.datasets import list_datasets
 
     known = list_datasets()
     columns = ["tasks", "workers", "labels", "classes", "gold"]

@@ -171,9 +171,9 @@ def _tell_completions(demo: Demo) -> None:
 
 def _files(demo: Demo, output: Path) -> dict[Path, Writer]:
     from wisecrowd import io
-    from wisecrowd._files import write_json
+    from wisecrowd.base.provenance import record
     from wisecrowd.cli._outputs import labels_table, table_of
-    from wisecrowd.run import record
+    from wisecrowd.utils.files import write_json
 
     methods = demo.contest.table().round(6).reset_index()
     notes = [*demo.contest.footnotes(demo.crowd.n_classes), *demo.completions.footnotes()]

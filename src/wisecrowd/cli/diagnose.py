@@ -55,11 +55,11 @@ def diagnose(
 
     Writes workers.csv, tasks.csv, confusion.csv (what is said when each class is true), copies.csv and run.json with -o.
     """  # fmt: skip
+    from wisecrowd.base.provenance import surroundings
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import size
     from wisecrowd.diagnose import diagnosis
-    from wisecrowd.run import surroundings
 
     fitting.needs_folder(output, spreadsheet=spreadsheet)
     inputs = [path for path in (votes, members) if path is not None]

@@ -108,10 +108,10 @@ def _back(
     results: Path, project: Path, output: Path, question: str | None, format: str | None, to: str | None, *, queue: bool
 ) -> dict[str, Any]:
     from wisecrowd.cli._results import answered, answers_in, tasks_in
-    from wisecrowd.doctor.findings import counted
     from wisecrowd.errors import UsageError
-    from wisecrowd.io.answers_to import TOOLS, doubts, write_answers, write_queue
-    from wisecrowd.io.projects import read_project
+    from wisecrowd.io.tools.projects import read_project
+    from wisecrowd.io.tools.write_back import TOOLS, doubts, write_answers, write_queue
+    from wisecrowd.io.validation.findings import counted
 
     if to is not None and to not in TOOLS:
         raise UsageError(f"nothing is written for {to!r}; there are {', '.join([*TOOLS, HUGGING_FACE])}")
@@ -145,12 +145,12 @@ def _release(
     quiet: bool,
 ) -> dict[str, Any]:
     from wisecrowd.cli._results import answered, answers_in, check_votes, posterior_in, reading_of
-    from wisecrowd.doctor.findings import counted
     from wisecrowd.errors import InputError
     from wisecrowd.io.formats import find_format
     from wisecrowd.io.problems import MissingColumn
-    from wisecrowd.io.projects import read_project
-    from wisecrowd.io.release import release_key, write_release
+    from wisecrowd.io.research.release import release_key, write_release
+    from wisecrowd.io.tools.projects import read_project
+    from wisecrowd.io.validation.findings import counted
 
     key = release_key(key_file)
     table, run = answers_in(results)

@@ -13,7 +13,7 @@ from wisecrowd.cli._console import show_facts, show_json, watched
 from wisecrowd.cli._options import Quiet, flag, place
 
 if TYPE_CHECKING:
-    from wisecrowd.io.label_studio_server import LabelStudio
+    from wisecrowd.io.tools.label_studio_server import LabelStudio
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -72,8 +72,8 @@ def pull(
     What is in it: wisecrowd questions export.json
     """
     from wisecrowd.cli.export import check_file
-    from wisecrowd.doctor.findings import counted
-    from wisecrowd.io.label_studio_sync import pull as pulled
+    from wisecrowd.io.tools.label_studio_sync import pull as pulled
+    from wisecrowd.io.validation.findings import counted
 
     check_file(output, [], force=force)
     with _connected(url, token_file, insecure=insecure) as (server, version), watched(quiet=quiet):
@@ -130,8 +130,8 @@ def push(
     import dataclasses
 
     from wisecrowd.cli._results import answered, answers_in
-    from wisecrowd.doctor.findings import counted
-    from wisecrowd.io.label_studio_sync import push as pushed
+    from wisecrowd.io.tools.label_studio_sync import push as pushed
+    from wisecrowd.io.validation.findings import counted
 
     _refuse_plan(results)
     table, run = answers_in(results)
@@ -166,7 +166,7 @@ def push(
 @contextmanager
 def _connected(url: str, token_file: Path | None, *, insecure: bool) -> Iterator[tuple[LabelStudio, str]]:
     """The server and its version; the token is not sent before it is known that a Label Studio is there."""
-    from wisecrowd.io.label_studio_server import LabelStudio, token_from
+    from wisecrowd.io.tools.label_studio_server import LabelStudio, token_from
 
     with LabelStudio(url, token_from(token_file), insecure=insecure) as server:
         yield server, server.version()
@@ -175,7 +175,7 @@ def _connected(url: str, token_file: Path | None, *, insecure: bool) -> Iterator
 def _questions(export: Path) -> dict[str, int]:
     """The questions that somebody answered, and how many votes they have."""
     from wisecrowd.io.problems import EmptyInput
-    from wisecrowd.io.projects import read_project
+    from wisecrowd.io.tools.projects import read_project
 
     try:
         project = read_project(export, "label-studio", duplicates="keep")

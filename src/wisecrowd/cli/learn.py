@@ -17,8 +17,8 @@ from wisecrowd.cli._reading import Reading, Votes
 if TYPE_CHECKING:
     import pandas as pd
 
-    from wisecrowd.base import Learner
-    from wisecrowd.crowd import Crowd
+    from wisecrowd.base.truth_inference import Learner
+    from wisecrowd.data.crowd import Crowd
     from wisecrowd.io.features import Features
 
 
@@ -69,12 +69,12 @@ def learn(
 
     The model goes on answering in Python: wisecrowd.load("results/model").predict(X)
     """  # fmt: skip
+    from wisecrowd.base.provenance import record
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import lines, size
-    from wisecrowd.progress import speaks
-    from wisecrowd.run import record
+    from wisecrowd.utils.progress import speaks
 
     fitting.needs_folder(output, proba=proba, spreadsheet=spreadsheet)
     unfitted: Learner = fitting.chosen("learn", method, parameter or [], jobs)
@@ -122,7 +122,7 @@ def learn(
 def _heard_once() -> AbstractContextManager[None]:
     """A block whose warnings, of several processes that torchrun started, the first gives."""
     from wisecrowd.errors import unwarned
-    from wisecrowd.progress import speaks
+    from wisecrowd.utils.progress import speaks
 
     return nullcontext() if speaks() else unwarned()
 
@@ -151,7 +151,7 @@ def _labelled(known: pd.Series | None, crowd: Crowd, predicted: pd.DataFrame | N
 
 def _figures(predicted: pd.DataFrame, known: pd.Series | None) -> dict[str, Any]:
     """How many tasks were predicted, how surely, and how well where the truth is known."""
-    from wisecrowd.metrics import summary
+    from wisecrowd.evaluate.metrics import summary
 
     figures: dict[str, Any] = {
         "tasks": len(predicted),
@@ -175,7 +175,7 @@ def _table(predicted: pd.DataFrame) -> pd.DataFrame:
 
 def _predictions(summary: dict[str, Any]) -> list[tuple[str, str]]:
     from wisecrowd.cli._summary import scored
-    from wisecrowd.doctor.findings import counted
+    from wisecrowd.io.validation.findings import counted
 
     if "predicted" not in summary:
         return []

@@ -13,7 +13,7 @@ import typer
 from wisecrowd.cli._console import GAP, console, heading, show, show_facts, show_verbatim, table
 
 if TYPE_CHECKING:
-    from wisecrowd.base import Method
+    from wisecrowd.base.truth_inference import Method
 
 WIDTH = 80
 
@@ -47,15 +47,15 @@ def methods(
     if name is None:
         _list()
     else:
-        from wisecrowd.registry import find
+        from wisecrowd.base.registry import find
 
         _page(find(name))
 
 
 def _list() -> None:
-    from wisecrowd.citation import short
-    from wisecrowd.registry import kind_of
-    from wisecrowd.registry import methods as known
+    from wisecrowd.base.citations import short
+    from wisecrowd.base.registry import kind_of
+    from wisecrowd.base.registry import methods as known
 
     found = known()
     first = max(map(len, found))
@@ -95,8 +95,8 @@ def _cut(text: str, room: int) -> str:
 
 
 def _page(method: type[Method]) -> None:
-    from wisecrowd.citation import entry, short
-    from wisecrowd.registry import kind_of
+    from wisecrowd.base.citations import entry, short
+    from wisecrowd.base.registry import kind_of
 
     text, example = _split(inspect.getdoc(method) or "")
     show_facts([(method.name, f"wisecrowd.{method.__name__} in Python; kind: {kind_of(method)}")])

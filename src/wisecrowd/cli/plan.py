@@ -15,7 +15,7 @@ from wisecrowd.cli._reading import Reading, Votes
 if TYPE_CHECKING:
     import pandas as pd
 
-    from wisecrowd.diagnose.planning import Plan
+    from wisecrowd.plan.acquisition import Plan
 
 ASKS, CURVE, FINISHED = "asks.csv", "curve.csv", "finished.csv"
 #: Questions, and points of the curve, to show; all are in the files.
@@ -81,11 +81,11 @@ def plan(
     Writes asks.csv (task, worker, what the answer is worth), curve.csv (money and expected accuracy), finished.csv (tasks that may
     stop) and run.json with -o.
     """  # fmt: skip
+    from wisecrowd.base.provenance import surroundings
     from wisecrowd.cli._outputs import RECORD, check_folder, rounded
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import size
-    from wisecrowd.diagnose.planning import plan as planned
-    from wisecrowd.run import surroundings
+    from wisecrowd.plan.acquisition import plan as planned
 
     fitting.needs_folder(output, spreadsheet=spreadsheet)
     inputs = [path for path in (votes, members) if path is not None]

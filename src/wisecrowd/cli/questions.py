@@ -12,7 +12,7 @@ from wisecrowd.cli._console import show, show_facts, show_json, table
 from wisecrowd.cli._options import flag
 
 if TYPE_CHECKING:
-    from wisecrowd.io.projects import Project, Question
+    from wisecrowd.io.tools.projects import Project, Question
 
 Export = Annotated[
     Path,
@@ -43,7 +43,7 @@ def questions(
     What was skipped, cancelled, drawn (boxes, spans) or written by wisecrowd
     itself is left out.
     """
-    from wisecrowd.io.projects import read_project
+    from wisecrowd.io.tools.projects import read_project
 
     project = read_project(export, format, duplicates="keep")
     figures = {
@@ -77,9 +77,9 @@ def _figures(question: Question) -> dict[str, Any]:
 
 
 def _show(export: Path, project: Project, figures: dict[str, Any], format: str | None) -> None:
-    from wisecrowd.doctor.findings import counted
-    from wisecrowd.io._answers import counts
     from wisecrowd.io.formats import formats
+    from wisecrowd.io.tools.answers import counts
+    from wisecrowd.io.validation.findings import counted
 
     told = figures["questions"]
     show_facts(

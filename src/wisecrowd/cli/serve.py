@@ -12,8 +12,8 @@ from wisecrowd.cli._console import remark
 from wisecrowd.cli._options import Quiet, flag
 
 if TYPE_CHECKING:
-    from wisecrowd.em import ConfusionEM
-    from wisecrowd.serve.keeper import Keeper
+    from wisecrowd.em.confusion import ConfusionEM
+    from wisecrowd.service.coordinator import Keeper
 
 #: Votes of a file that are told at once.
 AT_ONCE = 2_000
@@ -102,10 +102,10 @@ def serve(
 
 
 def _method(name: str) -> ConfusionEM:
-    from wisecrowd.em import ConfusionEM
+    from wisecrowd.base.registry import find
+    from wisecrowd.em.confusion import ConfusionEM
+    from wisecrowd.em.live import Live
     from wisecrowd.errors import UsageError
-    from wisecrowd.live import Live
-    from wisecrowd.registry import find
 
     kind: Any = find(name)
     if not issubclass(kind, ConfusionEM):
@@ -124,11 +124,11 @@ def _run(
     from wisecrowd.errors import MissingExtra
 
     try:
-        from wisecrowd.serve._access import token_from
-        from wisecrowd.serve._tables import hidden
-        from wisecrowd.serve.keeper import Keeper
-        from wisecrowd.serve.running import listen, run
-        from wisecrowd.serve.store import Store
+        from wisecrowd.service.access import token_from
+        from wisecrowd.service.coordinator import Keeper
+        from wisecrowd.service.database_schema import hidden
+        from wisecrowd.service.server import listen, run
+        from wisecrowd.service.store import Store
     except ImportError as error:
         raise MissingExtra("serve", "services") from error
     token, is_new = token_from(token_file)
@@ -158,7 +158,7 @@ def _tell(keeper: Keeper, path: Path, *, quiet: bool) -> None:
     from itertools import islice
 
     from wisecrowd.cli._reading import located
-    from wisecrowd.serve._files_in import told_in
+    from wisecrowd.service.uploads import told_in
 
     count: Counter[str] = Counter()
     told = told_in(located(path))

@@ -15,7 +15,7 @@ from wisecrowd.cli._options import Quiet, flag, place, with_options
 from wisecrowd.cli._reading import PANEL, Reading
 
 if TYPE_CHECKING:
-    from wisecrowd.shards import ShardedCrowd
+    from wisecrowd.data.sharded import ShardedCrowd
 
 
 def _column(what: str) -> Any:
@@ -97,8 +97,8 @@ def shard(
 
       wisecrowd shard votes/*.parquet -o crowd --fresh
     """  # fmt: skip
-    from wisecrowd.sharding import shard_files
-    from wisecrowd.shards import VOTES_PER_SHARD
+    from wisecrowd.data.sharded import VOTES_PER_SHARD
+    from wisecrowd.io.sharding import shard_files
 
     begun = time.monotonic()
     given = files.reading.arguments()
@@ -142,7 +142,7 @@ def _figures(crowd: ShardedCrowd, seconds: float) -> dict[str, Any]:
 
 
 def _lines(figures: dict[str, Any]) -> list[tuple[str, str]]:
-    from wisecrowd.doctor.findings import counted
+    from wisecrowd.io.validation.findings import counted
 
     who = "no worker ids" if figures["workers"] is None else counted(figures["workers"], "worker")
     classes = f"{figures['classes']:,} {'class' if figures['classes'] == 1 else 'classes'}"

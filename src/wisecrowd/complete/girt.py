@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from wisecrowd.completion import Answers, Completer
-from wisecrowd.crowd import Crowd
+from wisecrowd.base.completer import Answers, Completer
+from wisecrowd.base.registry import find
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
-from wisecrowd.registry import find
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

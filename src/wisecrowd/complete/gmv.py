@@ -8,9 +8,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.completion import Answers, Completer
-from wisecrowd.crowd import Crowd
-from wisecrowd.posteriors import vote_shares
+from wisecrowd.base.completer import Answers, Completer
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.em.initialization import vote_shares
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from wisecrowd.aggregate._neighbours import range_scaled, reconstruction_weights
+from wisecrowd.base.completer import Answers
+from wisecrowd.classifiers.neighbours import range_scaled, reconstruction_weights
 from wisecrowd.complete.wslc import WSLC
-from wisecrowd.completion import Answers
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.em.priors import blocks
 from wisecrowd.errors import UsageError
-from wisecrowd.matrices import blocks
-from wisecrowd.progress import report
+from wisecrowd.utils.progress import report
 
 #: Bytes that the answers of all workers to all tasks may take.
 LIMIT = 2**31

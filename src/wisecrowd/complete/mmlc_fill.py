@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.base import Learner
-from wisecrowd.completion import Answers, Completer
-from wisecrowd.crowd import Crowd
+from wisecrowd.base.completer import Answers, Completer
+from wisecrowd.base.registry import find
+from wisecrowd.base.truth_inference import Learner
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
-from wisecrowd.registry import find
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -10,16 +10,16 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from wisecrowd._torch import need_torch
-from wisecrowd.completion import Answers, Completer
-from wisecrowd.crowd import Crowd
+from wisecrowd.base.completer import Answers, Completer
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.em.priors import blocks
 from wisecrowd.errors import InputError, UsageError, one_of, some
-from wisecrowd.learn._ballots import PerWorker, Seen
-from wisecrowd.learn._chance import chosen_device, own_chance
-from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
-from wisecrowd.learn._deep import DeepLearner
-from wisecrowd.learn._modules import prepared_shape
-from wisecrowd.matrices import blocks
+from wisecrowd.nn.backend import need_torch
+from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
+from wisecrowd.nn.deep_learner import DeepLearner
+from wisecrowd.nn.modules import prepared_shape
+from wisecrowd.nn.seeding import chosen_device, own_chance
+from wisecrowd.nn.vote_tensors import PerWorker, Seen
 
 if TYPE_CHECKING:
     from torch import Tensor

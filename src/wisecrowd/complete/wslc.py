@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from wisecrowd.completion import Answers, Completer
-from wisecrowd.crowd import Crowd
-from wisecrowd.learn.classifiers import Standardiser
-from wisecrowd.matrices import blocks
+from wisecrowd.base.completer import Answers, Completer
+from wisecrowd.classifiers.soft import Standardiser
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.em.priors import blocks
 
 #: What everybody's vote counts beside its likeness: it decides where likeness says nothing, and nowhere else.
 WHISPER = 1e-9

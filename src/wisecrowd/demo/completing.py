@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import pandas as pd
 
-from wisecrowd import metrics
-from wisecrowd.completion import Completer
-from wisecrowd.crowd import Crowd
+from wisecrowd.base.completer import Completer
+from wisecrowd.base.registry import find, methods
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.demo.crowd import DigitsCrowd
 from wisecrowd.errors import NotConverged, WisecrowdError
-from wisecrowd.registry import find, methods
+from wisecrowd.evaluate import metrics
 
 #: Who says what filled votes were worth.
 AGGREGATORS = ("majority-vote", "dawid-skene")

@@ -11,11 +11,11 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from wisecrowd import metrics
-from wisecrowd.base import Aggregator, Inference, Learner, Method
+from wisecrowd.base.registry import kind_of, methods
+from wisecrowd.base.truth_inference import Aggregator, Inference, Learner, Method
 from wisecrowd.demo.crowd import DigitsCrowd
 from wisecrowd.errors import NotConverged, WisecrowdError
-from wisecrowd.registry import kind_of, methods
+from wisecrowd.evaluate import metrics
 
 #: Parameters with which methods enter that would otherwise take most of the demo's time.
 SETTINGS: dict[str, dict[str, Any]] = {

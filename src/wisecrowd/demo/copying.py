@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.base import Aggregator
-from wisecrowd.crowd import Crowd
+from wisecrowd.base.truth_inference import Aggregator
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 
 #: Standard errors above chance from which agreement is suspicious. Luck alone hardly brings a pair beyond four, but the

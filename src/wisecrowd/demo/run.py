@@ -9,8 +9,8 @@ from typing import cast
 
 import pandas as pd
 
-from wisecrowd.base import Aggregator
-from wisecrowd.crowd import Crowd
+from wisecrowd.base.truth_inference import Aggregator
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.demo.completing import Completions, hold_completions
 from wisecrowd.demo.contest import Contest, hold_contest
 from wisecrowd.demo.crowd import digits_crowd

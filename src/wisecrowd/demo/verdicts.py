@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.base import Aggregator
-from wisecrowd.crowd import Crowd
+from wisecrowd.base.truth_inference import Aggregator
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.demo.copying import find_copies
 from wisecrowd.errors import UsageError
 

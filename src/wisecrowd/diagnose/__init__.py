@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from wisecrowd.crowd import Crowd
-from wisecrowd.diagnose._looking import admitted, model_of
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.diagnose.agreement import fleiss_kappa, gwet_ac1, krippendorff_alpha
 from wisecrowd.diagnose.groups import WorkerGroups, worker_groups
+from wisecrowd.diagnose.preparation import admitted, model_of
 from wisecrowd.diagnose.tasks import KINDS, TaskDiagnosis
 from wisecrowd.diagnose.workers import WorkerDiagnosis
-from wisecrowd.em import ConfusionEM
+from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import InputError
 
 __all__ = ["KINDS", "Diagnosis", "TaskDiagnosis", "WorkerDiagnosis", "WorkerGroups", "diagnosis", "worker_groups"]

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import InputError, UsageError, one_of, some
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]

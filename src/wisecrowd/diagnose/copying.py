@@ -10,13 +10,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd import online
-from wisecrowd._alike import MANY, once
-from wisecrowd.crowd import Crowd
-from wisecrowd.diagnose._looking import alike, groups_of, shares
-from wisecrowd.diagnose._pairing import Pairs, gainsaid, more_than_two, pairs_of, press_one_button, twins_of, units_of
-from wisecrowd.em import ConfusionEM
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.diagnose.preparation import alike, groups_of, shares
+from wisecrowd.diagnose.worker_pairs import (
+    Pairs,
+    gainsaid,
+    more_than_two,
+    pairs_of,
+    press_one_button,
+    twins_of,
+    units_of,
+)
+from wisecrowd.em import incremental as online
+from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import unwarned
+from wisecrowd.utils.deduplication import MANY, once
 
 #: Votes, times classes, that models are fitted to at most while suspects are examined.
 MOST_WORK = 40_000_000
@@ -140,7 +148,8 @@ def without_copies(
 
     Who is copied seems to be confirmed by somebody, however wrong; two spammers who copy would make experts of each other.
 
-    >>> from wisecrowd import DawidSkene, uncertainty
+    >>> from wisecrowd import DawidSkene
+    >>> from wisecrowd.evaluate import uncertainty
     >>> crowd = Crowd.from_triples([(0, "ann", 0), (0, "bob", 1), (0, "cy", 1), (1, "ann", 0), (1, "bob", 1), (1, "cy", 0)])
     >>> fitted = DawidSkene().fit(crowd)
     >>> both = pd.DataFrame({"first": ["bob"], "second": ["cy"]})

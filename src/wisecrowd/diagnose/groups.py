@@ -14,12 +14,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from wisecrowd import progress
-from wisecrowd._rows import dealt
-from wisecrowd.diagnose._group_mixture import Groups, Tally, fitted, matrices_of
-from wisecrowd.diagnose._looking import ONE_BUTTON, admitted
+from wisecrowd.data.rows import dealt
+from wisecrowd.diagnose.group_mixture import Groups, Tally, fitted, matrices_of
+from wisecrowd.diagnose.preparation import ONE_BUTTON, admitted
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.errors import InputError, UsageError
+from wisecrowd.utils import progress
 
 #: Parts of each worker's votes that are hidden in turn, to see how many groups foretell them best.
 FOLDS = 4
@@ -271,7 +271,7 @@ def _result(
 
 def _sentence(size: int, matrix: Numbers, seen: Numbers, prior: Numbers, names: list[str]) -> str:
     """What a group is like; ``seen`` is how many of its votes are about each true class."""
-    from wisecrowd.doctor.findings import counted
+    from wisecrowd.io.validation.findings import counted
 
     who = f"{counted(size, 'worker')}: right {prior @ np.diagonal(matrix):.0%} of the time"
     n_classes = len(prior)

@@ -19,14 +19,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd import progress
-from wisecrowd.align import encode_truth, feature_rows
-from wisecrowd.crowd import Crowd
-from wisecrowd.diagnose._looking import admitted, model_of
-from wisecrowd.em import ConfusionEM
+from wisecrowd.data.alignment import encode_truth, feature_rows
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.vocabulary import as_index
+from wisecrowd.diagnose.preparation import admitted, model_of
+from wisecrowd.em.confusion import ConfusionEM
+from wisecrowd.em.priors import blocks
 from wisecrowd.errors import InputError, UsageError, one_of
-from wisecrowd.matrices import blocks
-from wisecrowd.vocabulary import as_index
+from wisecrowd.utils import progress
 
 #: What a label is compared with: the best of the other labels, or the second best of all. They differ where another is best.
 Margin: TypeAlias = Literal["pleiss", "yang"]

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd import online
-from wisecrowd.diagnose._looking import Look, alike, groups_of
 from wisecrowd.diagnose.margins import aum, waum
+from wisecrowd.diagnose.preparation import Look, alike, groups_of
+from wisecrowd.em import incremental as online
 from wisecrowd.errors import unwarned
 
 #: How probable the likeliest class must be for a task to count as settled.
@@ -154,7 +154,7 @@ class TaskDiagnosis(Look):
     @cached_property
     def _moments(self) -> NDArray[np.float64]:
         """Mean and variance of log π_r[k, y] for y drawn from π_r[k]: (2, workers, classes)."""
-        from wisecrowd.matrices import blocks
+        from wisecrowd.em.priors import blocks
 
         n_classes = self.crowd.n_classes
         found = np.empty((2, self.crowd.n_workers, n_classes))
@@ -168,7 +168,7 @@ class TaskDiagnosis(Look):
 
     @cached_property
     def _rasch(self) -> pd.DataFrame:
-        from wisecrowd.registry import find
+        from wisecrowd.base.registry import find
 
         kind_of_model: Any = find("rasch")
         model = kind_of_model(guessing="chance")

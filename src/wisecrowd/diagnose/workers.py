@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd import matrices, uncertainty
-from wisecrowd.diagnose._looking import ONE_BUTTON, Look, alike, favourites, groups_of, members_of, others_of
 from wisecrowd.diagnose.copying import Copies, copies, without_copies
-from wisecrowd.diagnose.drifting import drift
+from wisecrowd.diagnose.drift import drift
+from wisecrowd.diagnose.preparation import ONE_BUTTON, Look, alike, favourites, groups_of, members_of, others_of
+from wisecrowd.em import priors as matrices
+from wisecrowd.evaluate import uncertainty
 
 #: How far from chance to perfection a helpful worker has come at least.
 HELPFUL = 0.2

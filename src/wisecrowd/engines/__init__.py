@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.align import encode_truth, truth_series
-from wisecrowd.crowd import Crowd
+from wisecrowd.base.checkpoints import likeness
+from wisecrowd.data.alignment import encode_truth, truth_series
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.sharded import ShardedCrowd
 from wisecrowd.engines.base import Engine
 from wisecrowd.engines.local import Clamp, LocalEngine, StreamEngine
 from wisecrowd.errors import InputError, UsageError, some
-from wisecrowd.resuming import likeness
-from wisecrowd.shards import ShardedCrowd
 
 __all__ = ["Clamp", "Engine", "LocalEngine", "StreamEngine", "clamp_by_shard", "engine_for"]
 

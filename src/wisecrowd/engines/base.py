@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd import kernels
-from wisecrowd.crowd import Crowd
-from wisecrowd.shards import Shard, ShardedCrowd
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.sharded import Shard, ShardedCrowd
+from wisecrowd.kernels import reference as kernels
 
 Work = Callable[..., Any]
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.sharded import Shard, ShardedCrowd
 from wisecrowd.engines.base import Engine, Kept, Piece, Work, add, summed
-from wisecrowd.kernels import threads
-from wisecrowd.shards import Shard, ShardedCrowd
+from wisecrowd.utils.parallel import threads
 
 #: The known classes of a shard's tasks, by the shard's number.
 Clamp = Callable[[int], NDArray[np.int32] | None]

@@ -27,12 +27,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from wisecrowd.crowd import Crowd
-from wisecrowd.engines import _sending as sending
-from wisecrowd.engines._sending import FromFolder, FromMemory, LeftBehind, Message
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.sharded import ShardedCrowd
+from wisecrowd.engines import messages as sending
 from wisecrowd.engines.base import Engine, Kept, Piece, Work, summed
+from wisecrowd.engines.messages import FromFolder, FromMemory, LeftBehind, Message
 from wisecrowd.errors import MissingExtra, UsageError, WisecrowdError
-from wisecrowd.shards import ShardedCrowd
 
 #: Losses in a row after which a call is given up.
 MOST_LOSSES = 5

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from wisecrowd._building import Missing, Vocabulary
-from wisecrowd._rows import Duplicates
-from wisecrowd.crowd import Crowd
+from wisecrowd.data._building import Missing, Vocabulary
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.rows import Duplicates
 from wisecrowd.errors import InputError, UsageError, some
-from wisecrowd.io._answers import truth_of
 from wisecrowd.io.formats import Format, Options, about, find_format, formats, refuse_name
-from wisecrowd.io.projects import Project, Question, read_project
+from wisecrowd.io.tools.answers import truth_of
+from wisecrowd.io.tools.projects import Project, Question, read_project
 
 __all__ = [
     "Format", "Options", "Project", "Question", "find_format", "formats", "read", "read_project", "read_truth", "write",
@@ -46,7 +46,7 @@ def read(
     ``tasks``, ``workers`` and ``classes`` fix the vocabularies; ``numeric=True`` reads labels as numbers; ``duplicates`` and
     ``missing`` say what to do with a worker's second vote on a task, and with rows that lack something (see
     :meth:`wisecrowd.Crowd.from_frame`). Exports of labelling tools may hold several questions; ``question`` says which one to read
-    (see :func:`wisecrowd.io.projects.read_project` for all that they hold).
+    (see :func:`wisecrowd.io.tools.projects.read_project` for all that they hold).
 
     >>> _ = Path("votes.csv").write_text("question,worker,answer\\n1,ann,cat\\n1,bob,dog\\n2,ann,cat\\n")
     >>> read("votes.csv")

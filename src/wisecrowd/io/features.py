@@ -16,13 +16,13 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.vocabulary import same_kind
 from wisecrowd.errors import InputError, some
-from wisecrowd.io import _text
-from wisecrowd.io.columns import find_column
 from wisecrowd.io.formats import about
 from wisecrowd.io.problems import MissingColumn
-from wisecrowd.vocabulary import same_kind
+from wisecrowd.io.tables import text as _text
+from wisecrowd.io.tables.columns import find_column
 
 _LOG = logging.getLogger("wisecrowd.io")
 #: What pandas calls the row numbers that it writes when nobody stops it.

@@ -18,18 +18,18 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from wisecrowd import vocabulary as vocab
-from wisecrowd._building import Missing, Vocabulary
-from wisecrowd._rows import Duplicates
-from wisecrowd.crowd import Crowd
+from wisecrowd.data import vocabulary as vocab
+from wisecrowd.data._building import Missing, Vocabulary
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.rows import Duplicates
+from wisecrowd.data.sharded import is_whole
 from wisecrowd.errors import DataWarning, InputError, UsageError, did_you_mean, one_of, some
-from wisecrowd.io._archives import why_no_export
-from wisecrowd.io.numerals import numbers, suspect_numbers
 from wisecrowd.io.problems import EmptyInput
-from wisecrowd.shards import is_whole
+from wisecrowd.io.tables.archives import why_no_export
+from wisecrowd.io.tables.numerals import numbers, suspect_numbers
 
 if TYPE_CHECKING:
-    from wisecrowd.io._gathering import Gathering
+    from wisecrowd.io.tools.gathering import Gathering
 
 log = logging.getLogger("wisecrowd.io")
 
@@ -236,7 +236,9 @@ def formats() -> dict[str, Format]:
     """
     import wisecrowd.io as package
 
-    names = [f"{package.__name__}.{module.name}" for module in pkgutil.iter_modules(package.__path__)]
+    modules = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    # Sorted by file name, so that the order in which formats are tried does not depend on the folder they are in.
+    names = sorted((module.name for module in modules), key=lambda name: name.rsplit(".", 1)[-1])
     values = [value for name in names for value in vars(importlib.import_module(name)).values()]
     return {value.name: value for value in values if isinstance(value, Format)}
 

@@ -12,12 +12,12 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 from wisecrowd.errors import InputError, did_you_mean, some
-from wisecrowd.io import _text
-from wisecrowd.io._answers import MACHINE
-from wisecrowd.io.columns import find_column, plain
 from wisecrowd.io.formats import about
 from wisecrowd.io.problems import MissingColumn
-from wisecrowd.io.projects import PERSON
+from wisecrowd.io.tables import text as _text
+from wisecrowd.io.tables.columns import find_column, plain
+from wisecrowd.io.tools.answers import MACHINE
+from wisecrowd.io.tools.projects import PERSON
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 #: Names under which others keep the same thing; the first are ours.

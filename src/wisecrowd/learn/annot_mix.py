@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wisecrowd._torch import need_torch
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
-from wisecrowd.learn._crowd_network import CrowdNetwork
-from wisecrowd.learn._lesson import Lesson
-from wisecrowd.learn._mixing import mixing
-from wisecrowd.learn._per_task_confusion import PerTaskConfusion, said_by, trained_together
+from wisecrowd.nn.backend import need_torch
+from wisecrowd.nn.crowd_network import CrowdNetwork
+from wisecrowd.nn.mixup import mixing
+from wisecrowd.nn.per_task_confusion import PerTaskConfusion, said_by, trained_together
+from wisecrowd.nn.training_set import Lesson
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from wisecrowd.learn._stochastic import StochasticLearner
+from wisecrowd.nn.stochastic_confusion import StochasticLearner
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

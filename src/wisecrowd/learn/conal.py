@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd._torch import need_torch
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
-from wisecrowd.learn._ballots import PerWorker, Seen
-from wisecrowd.learn._by_worker import mean_by_worker
-from wisecrowd.learn._crowd_network import Sizes
-from wisecrowd.learn._deep import DeepLearner
+from wisecrowd.nn.backend import need_torch
+from wisecrowd.nn.crowd_network import Sizes
+from wisecrowd.nn.deep_learner import DeepLearner
+from wisecrowd.nn.vote_tensors import PerWorker, Seen
+from wisecrowd.nn.worker_tables import mean_by_worker
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd import progress
-from wisecrowd.crowd import Crowd, Pairs
-from wisecrowd.learn._em import ClassifierEM
-from wisecrowd.learn._views import OfRoots
-from wisecrowd.learn.classifiers import Logistic, SoftClassifier, soft_classifier
+from wisecrowd.classifiers.soft import Logistic, SoftClassifier, soft_classifier
+from wisecrowd.classifiers.views import OfRoots
+from wisecrowd.data.crowd import Crowd, Pairs
+from wisecrowd.em.classifier import ClassifierEM
+from wisecrowd.utils import progress
 
 #: Ridges among which the hidden votes choose; with the last, features count for nothing.
 RIDGES = (0.3, 1.0, 3.0, 10.0, 30.0, 10_000.0)

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd import kernels, matrices
-from wisecrowd._torch import need_torch
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.em import priors as matrices
+from wisecrowd.em.classifier import e_step
+from wisecrowd.em.initialization import clamped, vote_shares
 from wisecrowd.errors import UsageError
-from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
-from wisecrowd.learn._em import e_step
-from wisecrowd.learn._lesson import Lesson
-from wisecrowd.learn._twins import TwinLearner, Twins
-from wisecrowd.learn.training import Trainer
-from wisecrowd.posteriors import clamped, vote_shares
+from wisecrowd.kernels import reference as kernels
+from wisecrowd.nn.backend import need_torch
+from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
+from wisecrowd.nn.trainer import Trainer
+from wisecrowd.nn.training_set import Lesson
+from wisecrowd.nn.twins import TwinLearner, Twins
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.align import align_features
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.alignment import align_features
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.em.classifier_fields import ClassifierLearner, cross_fitted, taught_by
+from wisecrowd.em.initialization import clamped, vote_shares
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.learn._classifying import ClassifierLearner, cross_fitted, taught_by
-from wisecrowd.posteriors import clamped, vote_shares
 
 #: No weight is less than this.
 LEAST_WEIGHT = 1e-6

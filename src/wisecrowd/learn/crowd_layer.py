@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from wisecrowd._torch import need_torch
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError, one_of
-from wisecrowd.learn._ballots import PerWorker, Seen
-from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
-from wisecrowd.learn._deep import DeepLearner
-from wisecrowd.learn.training import Group
+from wisecrowd.nn.backend import need_torch
+from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
+from wisecrowd.nn.deep_learner import DeepLearner
+from wisecrowd.nn.trainer import Group
+from wisecrowd.nn.vote_tensors import PerWorker, Seen
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.crowd import Crowd
+from wisecrowd.classifiers.soft import SoftClassifier, soft_classifier
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.em.classifier import ClassifierEM
+from wisecrowd.em.loop import Step
 from wisecrowd.errors import UsageError
-from wisecrowd.iteration import Step
-from wisecrowd.learn._em import ClassifierEM
-from wisecrowd.learn._resume import own_place, resumable
-from wisecrowd.learn.classifiers import SoftClassifier, soft_classifier
-from wisecrowd.learn.networks import Network
+from wisecrowd.nn.network_classifier import Network
+from wisecrowd.nn.resumption import own_place, resumable
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd._torch import need_torch
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError, one_of
-from wisecrowd.learn._ballots import PerWorker, Seen
-from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
-from wisecrowd.learn._deep import DeepLearner
-from wisecrowd.learn._lesson import Lesson
+from wisecrowd.nn.backend import need_torch
+from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
+from wisecrowd.nn.deep_learner import DeepLearner
+from wisecrowd.nn.training_set import Lesson
+from wisecrowd.nn.vote_tensors import PerWorker, Seen
 
 if TYPE_CHECKING:
     from torch import Tensor

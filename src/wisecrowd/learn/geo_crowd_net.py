@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from wisecrowd._torch import need_torch
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError, one_of
-from wisecrowd.learn._ballots import Seen, as_log_probability
 from wisecrowd.learn.ccem import CCEM
+from wisecrowd.nn.backend import need_torch
+from wisecrowd.nn.vote_tensors import Seen, as_log_probability
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from wisecrowd._torch import need_torch
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import one_of
-from wisecrowd.learn._ballots import Seen
-from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
-from wisecrowd.learn._per_task_confusion import PerTaskConfusion, trained_together
+from wisecrowd.nn.backend import need_torch
+from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
+from wisecrowd.nn.per_task_confusion import PerTaskConfusion, trained_together
+from wisecrowd.nn.vote_tensors import Seen
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd._torch import need_torch
-from wisecrowd.crowd import Crowd, Pairs
+from wisecrowd.data.crowd import Crowd, Pairs
+from wisecrowd.em.initialization import class_prior, vote_shares
+from wisecrowd.em.priors import Prior
 from wisecrowd.errors import UsageError
-from wisecrowd.learn._ballots import PerWorker, Seen
-from wisecrowd.learn._crowd_network import CrowdNetwork, Sizes
-from wisecrowd.learn._deep import DeepLearner
-from wisecrowd.learn._stochastic import start_from_votes
-from wisecrowd.matrices import Prior
-from wisecrowd.posteriors import class_prior, vote_shares
+from wisecrowd.nn.backend import need_torch
+from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
+from wisecrowd.nn.deep_learner import DeepLearner
+from wisecrowd.nn.stochastic_confusion import start_from_votes
+from wisecrowd.nn.vote_tensors import PerWorker, Seen
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from wisecrowd.learn._em import ClassifierEM
+from wisecrowd.em.classifier import ClassifierEM
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

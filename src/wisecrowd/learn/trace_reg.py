@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
-from wisecrowd.learn._ballots import Seen, as_log_probability
-from wisecrowd.learn._stochastic import StochasticLearner
+from wisecrowd.nn.stochastic_confusion import StochasticLearner
+from wisecrowd.nn.vote_tensors import Seen, as_log_probability
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from wisecrowd._torch import need_torch
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import one_of
-from wisecrowd.learn._ballots import Seen
-from wisecrowd.learn._stochastic import StochasticLearner
+from wisecrowd.nn.backend import need_torch
+from wisecrowd.nn.stochastic_confusion import StochasticLearner
+from wisecrowd.nn.vote_tensors import Seen
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from wisecrowd import metrics
-from wisecrowd.base import Inference
+from wisecrowd.base.truth_inference import Inference
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.errors import InputError, UsageError, some
+from wisecrowd.evaluate import metrics
 from wisecrowd.plot import _given, _style
 
 if TYPE_CHECKING:

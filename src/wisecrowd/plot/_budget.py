@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.diagnose.planning import Plan
 from wisecrowd.errors import InputError, UsageError, some
+from wisecrowd.plan.acquisition import Plan
 from wisecrowd.plot import _given, _style
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
-from wisecrowd import metrics
-from wisecrowd._pairing import Aligned, align
+from wisecrowd.evaluate import metrics
+from wisecrowd.evaluate.aligned import Aligned, align
 from wisecrowd.plot import _given, _style
+from wisecrowd.utils.binning import check_bins, of_bins
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +31,7 @@ def calibration(
 ) -> Axes:
     """Draw how often answers are right against how sure the method is of them: below the line it is too sure of itself.
 
-    ``predictions`` is a fitted method or a posterior, or several of them by name; truth meets it as in `wisecrowd.metrics`. Tasks
+    ``predictions`` is a fitted method or a posterior, or several of them by name; truth meets it as in `wisecrowd.evaluate.metrics`. Tasks
     are put together by confidence, in bins with as many tasks ("mass") or of one width ("width"); a larger sign stands for more
     tasks, and bars are Wilson's 95% intervals. The legend has the expected calibration error over the same bins.
 
@@ -41,7 +42,7 @@ def calibration(
     ('confidence in the answer', 'answers that are right')
     """
     _style.check_axes(ax)
-    metrics.check_bins(n_bins, bins)
+    check_bins(n_bins, bins)
     tables = {}
     for name, prediction in _given.named(predictions, "prediction").items():
         both = align(truth, prediction, probabilities=True)
@@ -63,7 +64,7 @@ def calibration(
 def _binned(both: Aligned, n_bins: int, bins: str) -> pd.DataFrame:
     """Number of tasks, mean confidence, share that is right and its interval, for each bin that has tasks."""
     confidence, credit = both.posterior.max(axis=1), both.credit
-    of_bin = metrics.of_bins(confidence, n_bins, bins)
+    of_bin = of_bins(confidence, n_bins, bins)
     n = np.bincount(of_bin)
     n, here = n[n > 0], np.flatnonzero(n)
     sure, right = (np.bincount(of_bin, values)[here] / n for values in (confidence, credit))

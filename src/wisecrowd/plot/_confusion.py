@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd import matrices
-from wisecrowd.base import Inference
+from wisecrowd.base.truth_inference import Inference
+from wisecrowd.data.vocabulary import as_index
 from wisecrowd.diagnose import Diagnosis
+from wisecrowd.em import priors as matrices
 from wisecrowd.errors import InputError, UsageError, some
 from wisecrowd.plot import _style
-from wisecrowd.report import _words as words
+from wisecrowd.report import wording as words
 from wisecrowd.simulate import Simulation
-from wisecrowd.vocabulary import as_index
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.method import Method
+from wisecrowd.data.vocabulary import same_kind
 from wisecrowd.errors import InputError, UsageError, some
-from wisecrowd.method import Method
-from wisecrowd.vocabulary import same_kind
 
 #: More series than this cannot be told apart on a plot.
 MOST_SERIES = 20

@@ -11,12 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.diagnose import Diagnosis
-from wisecrowd.diagnose.mapping import plane
+from wisecrowd.diagnose.map import plane
+from wisecrowd.em.priors import blocks
 from wisecrowd.errors import InputError, UsageError, some
-from wisecrowd.matrices import blocks
 from wisecrowd.plot import _given, _style
-from wisecrowd.report import _words as words
-from wisecrowd.report._workers import common_classes
+from wisecrowd.report import wording as words
+from wisecrowd.report.workers import common_classes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

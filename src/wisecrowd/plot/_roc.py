@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wisecrowd import metrics
-from wisecrowd._pairing import align
+from wisecrowd.evaluate import metrics
+from wisecrowd.evaluate.aligned import align
 from wisecrowd.plot import _given, _style
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def roc(truth: Any, predictions: Any, *, positive: Any = None, ax: Axes | None =
     """Draw ROC curves, with the area under each in the legend (figures 2 and 4 of Xu et al. 2019).
 
     ``predictions`` is a fitted method or a posterior (a table of tasks x classes, or a bare array), or several of them by name;
-    truth meets it as in `wisecrowd.metrics`. ``positive`` is the class that is to be found; of two classes the second, unless
+    truth meets it as in `wisecrowd.evaluate.metrics`. ``positive`` is the class that is to be found; of two classes the second, unless
     given.
 
     >>> from wisecrowd import DawidSkene, MajorityVote, plot, simulate_crowd

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from wisecrowd._files import atomic_path
 from wisecrowd.errors import UsageError, some
 from wisecrowd.plot import _style
+from wisecrowd.utils.files import atomic_path
 
 #: What matplotlib would write into a file that changes from run to run.
 _DATES: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "ps": {}, "eps": {}}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wisecrowd.errors import MissingExtra, UsageError, one_of
-from wisecrowd.report import _words as words
+from wisecrowd.report import wording as words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

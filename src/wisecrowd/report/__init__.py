@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wisecrowd._files import write_text
-from wisecrowd.crowd import Crowd
-from wisecrowd.progress import report
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.utils.files import write_text
+from wisecrowd.utils.progress import report
 
 __all__ = ["Report", "build", "is_report"]
 
@@ -90,22 +90,42 @@ def build(
     """
     from wisecrowd.diagnose import diagnosis
     from wisecrowd.report import (
-        _classes,
-        _groups,
-        _judges,
-        _made,
-        _map,
-        _methods,
-        _overview,
-        _page,
-        _tasks,
-        _words,
-        _workers,
+        classes as _classes,
     )
-    from wisecrowd.report._given import by_task
-    from wisecrowd.report._known import known_truth
-    from wisecrowd.report._notes import heard
+    from wisecrowd.report import (
+        groups as _groups,
+    )
+    from wisecrowd.report import (
+        judges as _judges,
+    )
+    from wisecrowd.report import (
+        map as _map,
+    )
+    from wisecrowd.report import (
+        methods as _methods,
+    )
+    from wisecrowd.report import (
+        overview as _overview,
+    )
+    from wisecrowd.report import (
+        page as _page,
+    )
+    from wisecrowd.report import (
+        provenance as _made,
+    )
+    from wisecrowd.report import (
+        tasks as _tasks,
+    )
+    from wisecrowd.report import (
+        wording as _words,
+    )
+    from wisecrowd.report import (
+        workers as _workers,
+    )
+    from wisecrowd.report.gold import known_truth
     from wisecrowd.report.images import read_images
+    from wisecrowd.report.notes import heard
+    from wisecrowd.report.task_media import by_task
 
     _page.check_extra()
     pictures = by_task(read_images(images) if isinstance(images, str | os.PathLike) else images, "image")

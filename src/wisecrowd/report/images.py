@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from wisecrowd.errors import InputError, some
-from wisecrowd.report._given import read_column
+from wisecrowd.report.task_media import read_column
 
 #: What the column with the paths may be called, in order of preference.
 NAMES = ("image", "path", "file", "image_path", "file_path", "filename", "file_name")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from wisecrowd.errors import InputError
-from wisecrowd.report._given import read_column
+from wisecrowd.report.task_media import read_column
 
 #: What the column with the text may be called, in order of preference.
 NAMES = ("text", "sentence", "content", "prompt", "title", "description", "body")

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.vocabulary import as_index, as_vocabulary
 from wisecrowd.errors import UsageError, some
 from wisecrowd.simulate import spec
 from wisecrowd.simulate.activity import activity_of, beta
@@ -19,7 +20,6 @@ from wisecrowd.simulate.assignment import labels_per_task_of
 from wisecrowd.simulate.copying import choose_sources
 from wisecrowd.simulate.kinds import KINDS
 from wisecrowd.simulate.votes import ids, simulate_votes
-from wisecrowd.vocabulary import as_index, as_vocabulary
 
 #: The workers of a crowd about which nothing is said: shares by kind.
 MIX: dict[str, float] = {"expert": 0.2, "noisy": 0.5, "spammer": 0.2, "adversary": 0.05, "copier": 0.05}

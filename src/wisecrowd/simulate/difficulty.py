@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate.assignment import assign, labels_per_task_of
 from wisecrowd.simulate.votes import ids

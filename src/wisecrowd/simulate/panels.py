@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate.kinds import symmetric
 from wisecrowd.simulate.spec import fraction, fractions

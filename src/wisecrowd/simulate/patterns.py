@@ -16,14 +16,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from wisecrowd.crowd import Crowd
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.vocabulary import as_index
 from wisecrowd.errors import InputError, UsageError, one_of, some
 from wisecrowd.simulate import kinds, spec
 from wisecrowd.simulate.activity import activity_of
 from wisecrowd.simulate.assignment import assign, labels_per_task_of
 from wisecrowd.simulate.crowds import truth_of
 from wisecrowd.simulate.votes import draw_labels, ids
-from wisecrowd.vocabulary import as_index
 
 Codes = NDArray[np.int32]
 Matrix = NDArray[np.float64]

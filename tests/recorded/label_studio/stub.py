@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from wisecrowd.io.label_studio_server import LabelStudio, ServerError, Token
+from wisecrowd.io.tools.label_studio_server import LabelStudio, ServerError, Token
 
 HERE = Path(__file__).parent
 #: An access token of old, and a personal access token: the secrets that nobody may see.

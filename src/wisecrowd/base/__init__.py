@@ -1,0 +1,1 @@
+"""Base classes of methods, and their registry, laws and persistence."""

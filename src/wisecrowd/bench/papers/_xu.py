@@ -1,0 +1,219 @@
+"""The protocol of Xu et al.: their points, shirts instead of their dogs and cats, and their three questions."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from wisecrowd.bench.data import train_and_test
+from wisecrowd.bench.entries import OfLearner, code_digest
+from wisecrowd.evaluate import metrics
+from wisecrowd.io.datasets import Dataset
+from wisecrowd.simulate import (
+    FIVE_WORKERS,
+    DifficultyCrowd,
+    easiness_of,
+    gaussian_difficulty,
+    gaussian_difficulty_2019,
+    simulate_by_difficulty,
+    simulate_unstructured,
+)
+
+TEST, AUC, LABELS, EXPERTISE = "test accuracy", "AUC", "label accuracy", "expertise error"
+FIGURES = (TEST, AUC, LABELS, EXPERTISE)
+
+#: Shares of false positives at which points of the ROC curve are kept, as figures "TPR at …".
+FALSE_POSITIVES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """What the data of this benchmark have in common."""
+
+    figures: tuple[str, ...] = FIGURES
+
+    def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
+        """The usual figures, of an entry that does not score itself."""
+        return metrics.summary(dataset.truth, prediction)
+
+    def absence(self) -> str | None:
+        """Why the data cannot be had."""
+        return None
+
+
+@dataclass(frozen=True)
+class Points(Scored):
+    """Points around two centres: the published ones, or drawn anew by every seed.
+
+    >>> Points().load(seed=0).splits.value_counts().to_dict()
+    {'train': 1000, 'test': 1000}
+    """
+
+    is_random: bool = False
+
+    def load(self, seed: int) -> Dataset:
+        """The test points have features and truth, and no votes."""
+        made = gaussian_difficulty(random_state=seed) if self.is_random else gaussian_difficulty_2019()
+        return _dataset("points", made)
+
+    def identity(self) -> Any:
+        """Which, and the code that makes them."""
+        return ["points", self.is_random, code_digest("wisecrowd.simulate.difficulty")]
+
+    def size(self) -> int:
+        """Five workers label 1,000 points."""
+        return 5000
+
+
+@dataclass(frozen=True)
+class Shirts(Scored):
+    """Shirts against T-shirts of Fashion-MNIST, labelled by the five workers of the paper; every seed draws new labels.
+
+    ``labels`` is "structural" (workers fail where a network that has learnt from other images is in doubt) or the
+    number of levels of votes that no model explains.
+
+    >>> Shirts(6).size()
+    15000
+    """
+
+    labels: Literal["structural"] | int = "structural"
+    n_tasks: int = 3000
+
+    is_random: ClassVar[bool] = True
+
+    def load(self, seed: int) -> Dataset:
+        """Images as rows of 784 numbers from 0 to 1."""
+        X, z, test_X, test_z, easiness = _shirts(self._file, self.n_tasks)
+        if self.labels == "structural":
+            crowd = simulate_by_difficulty(z, easiness, FIVE_WORKERS, random_state=seed)
+        else:
+            crowd = simulate_unstructured(z, len(FIVE_WORKERS), levels=int(self.labels), random_state=seed)
+        accuracy = pd.DataFrame(FIVE_WORKERS, index=crowd.workers, columns=crowd.classes)
+        if self.labels != "structural":
+            accuracy[:] = np.nan  # they have none
+        test = pd.Index([f"test{n}" for n in range(len(test_z))])
+        made = DifficultyCrowd(
+            crowd=crowd,
+            features=pd.DataFrame(X, index=crowd.tasks),
+            truth=pd.Series(z, index=crowd.tasks),
+            easiness=pd.Series(easiness, index=crowd.tasks),
+            accuracy=accuracy,
+            test_features=pd.DataFrame(test_X, index=test),
+            test_truth=pd.Series(test_z, index=test),
+        )
+        return _dataset("shirts", made)
+
+    @property
+    def _file(self) -> Path:
+        roots = [Path(part) for part in os.environ.get("WISECROWD_DATA", "").split(os.pathsep) if part]
+        files = [root / "fashion_mnist" / "images.npz" for root in roots]
+        return next((file for file in files if file.is_file()), Path("fashion_mnist/images.npz"))
+
+    def absence(self) -> str | None:
+        """Says so when the images are not on this machine."""
+        if self._file.is_file():
+            return None
+        return (
+            "the images fashion_mnist/images.npz are not on this machine; WISECROWD_DATA names the folders to look in"
+        )
+
+    def identity(self) -> Any:
+        """The images, the labels, and the code that makes them."""
+        with self._file.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        return [digest, self.labels, self.n_tasks, code_digest("wisecrowd.simulate.difficulty"), code_digest(__name__)]
+
+    def size(self) -> int:
+        """Five workers label every image."""
+        return 5 * self.n_tasks
+
+
+Array = NDArray[np.float64]
+
+
+@cache
+def _shirts(file: Path, n_tasks: int) -> tuple[Array, NDArray[np.int64], Array, NDArray[np.int64], Array]:
+    """Images and truth to train and to test on; and how easy the former are to a network that saw others."""
+    from sklearn.neural_network import MLPClassifier
+
+    t_shirt, shirt, first_test = 0, 6, 60_000
+    with np.load(file) as images:
+        chosen = np.flatnonzero(np.isin(images["y"], (t_shirt, shirt)))
+        X, z = images["X"][chosen].reshape(len(chosen), -1) / 255.0, (images["y"][chosen] == shirt).astype(np.int64)
+    train, test = np.flatnonzero(chosen < first_test), np.flatnonzero(chosen >= first_test)
+    train = np.random.default_rng(0).permutation(train)
+    tasks, others = train[:n_tasks], train[n_tasks : 2 * n_tasks]
+    judge = MLPClassifier((64,), alpha=1.0, early_stopping=True, random_state=0).fit(X[others], z[others])
+    return X[tasks], z[tasks], X[test], z[test], easiness_of(judge.predict_proba(X[tasks]))
+
+
+def _dataset(name: str, made: DifficultyCrowd) -> Dataset:
+    return train_and_test(name, made, accuracy=made.accuracy.to_numpy())
+
+
+@dataclass(frozen=True)
+class Learn(OfLearner):
+    """A learner of the registry, with logistic regression for points and a network for images; it scores itself.
+
+    >>> figures = Learn("raykar")(Points().load(0), 0)
+    >>> round(figures["AUC"], 2), sorted(figures)[:2]
+    (0.95, ['AUC', 'TPR at 0.01'])
+    """
+
+    hard: bool = False
+    """Whether the posterior is a class and nothing else, as the paper's majority vote is."""
+
+    #: The data are what is random.
+    is_random: ClassVar[bool] = False
+    #: A network never settles: so many passes, one epoch each.
+    network: ClassVar[Mapping[str, Any]] = MappingProxyType({"classifier": "mlp", "l2": 1.0})
+    passes: ClassVar[int] = 20
+
+    def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
+        """Fit, and answer: are labels right, are new tasks classified, are workers known for what they are?"""
+        kind, settings = self.kind, dict(self.settings)
+        if dataset.name != "points":
+            settings |= {**self.network, "random_state": seed}
+            settings |= {"max_iter": self.passes, "tol": 0.0} if "max_iter" in kind().get_params() else {}
+        assert dataset.truth is not None
+        assert dataset.features is not None
+        train, test = dataset.crowd.tasks, dataset.truth.index.difference(dataset.crowd.tasks, sort=False)
+        model = kind(**settings).fit(dataset.features.loc[train], dataset.crowd)
+        score = model.posterior_[:, 1] if not self.hard else (model.posterior_[:, 1] > 0.5).astype(np.float64)
+        true = dataset.truth.loc[train].to_numpy()
+        right = np.diagonal(model.confusion_, axis1=1, axis2=2)
+        return {
+            TEST: model.score(dataset.features.loc[test], dataset.truth.loc[test]),
+            LABELS: float(((score > 0.5) == true).mean()),
+            EXPERTISE: float(np.abs(right - dataset.meta["accuracy"]).mean()),
+            **roc(true, score),
+        }
+
+    def identity(self) -> Any:
+        """Method, settings, and the code that is its own."""
+        parts = [self.method, repr(dict(self.settings)), self.hard, repr(dict(self.network)), self.passes]
+        return [*parts, code_digest(__name__), *self.code()]
+
+
+def roc(true: NDArray[Any], score: Array) -> dict[str, float]:
+    """The area under the ROC curve, and points of it.
+
+    >>> roc(np.array([0, 0, 1, 1]), np.array([0.1, 0.4, 0.35, 0.8]))["AUC"]
+    0.75
+    """
+    from sklearn.metrics import roc_auc_score, roc_curve
+
+    false_positives, true_positives, _ = roc_curve(true, score)
+    points = np.interp(FALSE_POSITIVES, false_positives, true_positives)
+    found = {f"TPR at {at:g}": float(value) for at, value in zip(FALSE_POSITIVES, points, strict=True)}
+    return {AUC: float(roc_auc_score(true, score))} | found

@@ -1,0 +1,62 @@
+"""Every aggregator as it comes out of the box, on every crowd with gold that is at hand."""
+
+from __future__ import annotations
+
+from wisecrowd.base.registry import methods
+from wisecrowd.base.truth_inference import Aggregator
+from wisecrowd.bench.benchmark import Benchmark
+from wisecrowd.bench.data import Stored
+from wisecrowd.bench.entries import Aggregate
+from wisecrowd.io.datasets import list_datasets
+
+#: Methods that would need minutes for a large crowd: the most labels that they are asked to answer for here.
+AT_MOST = {
+    "dewsmv": 100_000,
+    "ebcc": 250_000,
+    "glad": 1_000_000,
+    "lagnn": 1_000_000,
+    "minimax-entropy": 100_000,
+    "rasch": 1_000_000,
+    "two-pl": 1_000_000,
+}
+
+#: The same votes under another name would count twice in the ranks.
+LEFT_OUT = {"music_genre_ceka"}
+
+NOTES: dict[str | tuple[str, str], str] = {
+    "cifar100n": "One label per task: there is nothing to compare a vote with, and whatever beats a plain copy of the "
+    "votes here does so by luck. Models with a 100 x 100 matrix for every worker explain all votes by one class.",
+    "cifar10n": "The worker ids of this release do not tell workers apart (their accuracies differ no more than chance "
+    "would make them), so models of workers have nothing to learn.",
+    "pico_tokens": "One task is one word of a text, and neighbouring words go together, which no method here knows.",
+    "ner_mturk_tokens": "One task is one word of a text, and neighbouring words go together, which no method here knows.",
+}
+
+
+def benchmark() -> Benchmark:
+    """All methods that choose between classes x all datasets with classes and gold in ``WISECROWD_DATA``.
+
+    >>> "dawid-skene" in benchmark().entries
+    True
+    """
+    listed = list_datasets()
+    scored = listed[listed["downloaded"] & (listed["gold"].fillna(0) > 0) & listed["classes"].notna()]
+    # A panel of which no groups are known is Dawid and Skene's model, which is there; it has a benchmark of its own.
+    kinds = {
+        name: kind for name, kind in methods("aggregate").items() if issubclass(kind, Aggregator) and name != "panel"
+    }
+    return Benchmark(
+        title="Every aggregator on every crowd with gold",
+        entries={name: Aggregate(name, at_most=AT_MOST.get(name)) for name, kind in kinds.items() if not kind.numeric},
+        data={name: Stored(name, "distinct") for name in scored.index if name not in LEFT_OUT},
+        notes=NOTES,
+        rows="data",
+        ranked=True,
+        data_at_hand=True,
+        time_limit=60,
+        remarks=(
+            "Accuracy with ties split; exact repeats of a worker's vote are dropped; every method with its default "
+            "parameters. The mean rank is over the crowds for which every ranked method has an answer, and methods that "
+            "answer for fewer than four in five crowds are not ranked. *Best on* counts shared first places.",
+        ),
+    )

@@ -1,0 +1,35 @@
+"""Filling in for fewer workers or more, beside figure 5 of Han et al. (AAAI 2025)."""
+
+from __future__ import annotations
+
+from wisecrowd.bench.benchmark import Benchmark, Data
+from wisecrowd.bench.papers._han import ACCURACY, DENSITY, NAMES, STATISTICAL, AfterFilling, Beyond
+
+#: Workers with more labels than this are filled in for; the paper goes in steps of ten to 190, 1,140 and 400.
+THRESHOLDS = {"LabelMe": (0, 20, 50, 100), "Text": (0, 20, 100, 300), "Music": (0, 20, 100, 200)}
+
+
+def benchmark() -> Benchmark:
+    """Aggregators after MMLC-df, by who is filled in for.
+
+    >>> list(benchmark().data)[0]
+    'LabelMe, beyond 0'
+    """
+    data: dict[str, Data] = {
+        f"{title}, beyond {number}": Beyond(NAMES[title], "distinct", (ACCURACY, DENSITY), min_labels=number)
+        for title, numbers in THRESHOLDS.items()
+        for number in numbers
+    }
+    return Benchmark(
+        title="Han et al. 2025, figure 5: for how many workers votes are filled in",
+        references=("han2025mmlc",),
+        entries={title: AfterFilling(name, "mmlc-fill") for title, name in STATISTICAL.items()},
+        data=data,
+        rows="data",
+        seeds=2,
+        remarks=(
+            "Votes are filled in for workers with more labels than the threshold, on all tasks; the others keep what they said. "
+            "*Density* is the share of (task, worker) pairs with a vote after that. Every filled vote counts like a real one. "
+            "The paper's figure has no numbers.",
+        ),
+    )

@@ -1,0 +1,32 @@
+"""How long MMLC is trained decides more than anything else: accuracy by epoch, and what hidden votes choose."""
+
+from __future__ import annotations
+
+from wisecrowd.bench.benchmark import Benchmark
+from wisecrowd.bench.papers._han import ACCURACY, EPOCHS, LONG, NOTES, SURPRISE, AtEpoch, crowds
+
+NUMBERS = (5, 10, 20, 30, 40, 60, 80, 100, LONG)
+
+
+def benchmark() -> Benchmark:
+    """MMLC after 5 to 150 epochs.
+
+    >>> list(benchmark().entries)[-2:]
+    ['chosen by hidden votes', 'best by truth']
+    """
+    return Benchmark(
+        title="MMLC by the number of epochs",
+        references=("han2025mmlc",),
+        entries={f"{number} epochs": AtEpoch("mmlc", at=number, until=LONG) for number in NUMBERS}
+        | {
+            "chosen by hidden votes": AtEpoch("mmlc", at="chosen", until=LONG),
+            "best by truth": AtEpoch("mmlc", at="best", until=LONG),
+        },
+        data=crowds(ACCURACY, SURPRISE, EPOCHS),
+        notes={"best by truth": "An oracle, which no one can have.", **NOTES},
+        seeds=2,
+        remarks=(
+            "Accuracy of the oracle worker on the labelled tasks after so many epochs of one run; beside it the mean of −log P of "
+            "a fifth of the votes that were hidden from another run, as far as that went: it stops 30 epochs after its best.",
+        ),
+    )

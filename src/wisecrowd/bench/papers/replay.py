@@ -1,0 +1,306 @@
+"""What to label next, replayed: real votes are bought one batch after the other, by several rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from wisecrowd.base.registry import find
+from wisecrowd.bench.benchmark import Benchmark
+from wisecrowd.bench.data import Stored
+from wisecrowd.bench.entries import Portable, code_digest
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.rows import shuffled_within
+from wisecrowd.diagnose.workers import WorkerDiagnosis
+from wisecrowd.em.confusion import ConfusionEM
+from wisecrowd.errors import InputError, unwarned
+from wisecrowd.evaluate import metrics
+from wisecrowd.io.datasets import Dataset
+from wisecrowd.plan.acquisition import plan
+
+#: Mean accuracy between the first budget and all votes, and up to so many votes for each task.
+AREA, EARLY = "area", "early area"
+UP_TO = 5
+#: Votes on each task to begin with, and the share of the votes at hand that is bought at a time.
+START, BATCH = 2, 0.15
+
+Rows = NDArray[np.intp]
+
+
+class Round(NamedTuple):
+    """What a rule may look at: what was bought, what is left to buy, and what was made of it so far.
+
+    >>> Round._fields
+    ('crowd', 'bought', 'left', 'model', 'seen', 'rng')
+    """
+
+    crowd: Crowd
+    """All votes; of those that are left, rules see task and worker."""
+    bought: Rows
+    left: Rows
+    model: ConfusionEM
+    seen: Crowd
+    rng: np.random.Generator
+
+
+def random_votes(now: Round) -> NDArray[np.float64]:
+    """Any vote is as good as any other.
+
+    >>> random_votes(Round(None, None, np.arange(3), None, None, np.random.default_rng(0))).shape
+    (3,)
+    """
+    return now.rng.random(len(now.left))
+
+
+def fewest_votes(now: Round) -> NDArray[np.float64]:
+    """The task with the fewest votes, as one who deals tasks out evenly does; anybody who voted on it.
+
+    >>> crowd = Crowd.from_triples([(task, worker, 0) for task in "ab" for worker in "xyz"])
+    >>> seen = crowd.take([0, 1, 3])
+    >>> fewest_votes(Round(crowd, np.array([0, 1, 3]), np.array([2, 4]), None, seen, np.random.default_rng(0))).argmin().item()
+    1
+    """
+    return _in_turns(now, now.seen.labels_per_task.astype(np.float64))
+
+
+def most_uncertain(now: Round) -> NDArray[np.float64]:
+    """The task whose posterior has the largest entropy; anybody who voted on it.
+
+    >>> crowd = Crowd.from_triples([("a", w, 0) for w in "xyz"] + [("b", "x", 0), ("b", "y", 1), ("b", "z", 1)])
+    >>> seen = crowd.take([0, 1, 3, 4])  # two of three votes on each task, and they differ on the second
+    >>> now = Round(crowd, np.array([0, 1, 3, 4]), np.array([2, 5]), _fitted(seen), seen, np.random.default_rng(0))
+    >>> most_uncertain(now).argmin().item()
+    1
+    """
+    from scipy.special import entr
+
+    return _in_turns(now, -entr(now.model.posterior_).sum(axis=1))
+
+
+def most_uncertain_best_worker(now: Round) -> NDArray[np.float64]:
+    """The task whose posterior has the largest entropy, and who tells most about the truth of those that voted on it.
+
+    >>> crowd = Crowd.from_triples([("a", w, 0) for w in "xyz"] + [("b", "x", 0), ("b", "y", 1), ("b", "z", 1)])
+    >>> seen = crowd.take([0, 1, 3, 4])  # two of three votes on each task, and they differ on the second
+    >>> now = Round(crowd, np.array([0, 1, 3, 4]), np.array([2, 5]), _fitted(seen), seen, np.random.default_rng(0))
+    >>> most_uncertain_best_worker(now).argmin().item()
+    1
+    """
+    from scipy.special import entr
+
+    told = WorkerDiagnosis(now.seen, now.model).information[now.crowd._worker_codes[now.left]]
+    return _in_turns(now, -entr(now.model.posterior_).sum(axis=1), first=told)
+
+
+def active_lab(now: Round) -> NDArray[np.float64]:
+    """The task with the lowest score of ActiveLab, as it is without a classifier; anybody who voted on it.
+
+    >>> crowd = Crowd.from_triples([("a", w, 0) for w in "xyz"] + [("b", "x", 0), ("b", "y", 1), ("b", "z", 1)])
+    >>> seen = crowd.take([0, 1, 3, 4])  # two of three votes on each task, and they differ on the second
+    >>> now = Round(crowd, np.array([0, 1, 3, 4]), np.array([2, 5]), _fitted(seen), seen, np.random.default_rng(0))
+    >>> active_lab(now).argmin().item()
+    1
+    """
+    return _in_turns(now, active_lab_scores(now.seen))
+
+
+def expected_information(now: Round) -> NDArray[np.float64]:
+    """The task and the worker by `wisecrowd.plan`, with no task ever done; what it does not want comes last, at random.
+
+    >>> crowd = Crowd.from_triples([("a", w, 0) for w in "xyz"] + [("b", "x", 0), ("b", "y", 1), ("b", "z", 1)])
+    >>> seen = crowd.take([0, 1, 3, 4])  # two of three votes on each task, and they differ on the second
+    >>> now = Round(crowd, np.array([0, 1, 3, 4]), np.array([2, 5]), _fitted(seen), seen, np.random.default_rng(0))
+    >>> expected_information(now).argmin().item()
+    1
+    """
+    crowd, left = now.crowd, now.left
+    assert crowd.workers is not None
+    offers = pd.DataFrame({"task": crowd.tasks[crowd.task[left]], "worker": crowd.workers[crowd._worker_codes[left]]})
+    wanted = plan(now.seen, _batch(now), model=now.model, target=1.0, among=offers).asks
+    order = 1 + now.rng.random(len(left))
+    asked = pd.MultiIndex.from_frame(offers).get_indexer(pd.MultiIndex.from_frame(wanted[["task", "worker"]]))
+    order[asked] = np.arange(len(asked)) / max(len(asked), 1)
+    return order
+
+
+def active_lab_scores(crowd: Crowd) -> NDArray[np.float64]:
+    """How good the consensus on each task is, and how much of it a further vote could change; low ones are asked about.
+
+    (Q_i Σ_r w_r + w̄ / K) / (Σ_r w_r + w̄), over the workers r on the task: ActiveLab's score with the weight of its classifier at
+    zero. Q_i is CROWDLAB's quality of the majority's label, an average over votes that are each right with the probability P
+    with which votes agree with the majority; w_r = 1 − (1 − s_r) / e, with s_r how often worker r agrees with others on
+    the same tasks and e the error of always naming the commonest class.
+
+    >>> active_lab_scores(Crowd.from_triples([(t, w, int(t == 0 and w == "b")) for t in range(4) for w in "abc"])).round(2)
+    array([0.6 , 0.81, 0.81, 0.81])
+    """
+    votes, size = crowd.votes, crowd.votes.sum(axis=1)
+    consensus = votes.argmax(axis=1)
+    cast = np.flatnonzero(size[crowd.task] > 1)
+    task, label, worker = crowd.task[cast], crowd.label[cast], crowd._worker_codes[cast]
+    met = np.bincount(worker, size[task] - 1, minlength=crowd.n_workers)
+    agreed = np.bincount(worker, votes[task, label] - 1, minlength=crowd.n_workers)
+    with np.errstate(invalid="ignore"):
+        agreement = agreed / met
+    agreement = np.where(met > 0, agreement, np.nanmean(agreement))
+    shared = np.flatnonzero(size > 1)
+    error = max(1 - np.bincount(consensus[shared]).max() / len(shared), 1e-6)
+    weight = np.maximum(1 - (1 - agreement) / error, 1e-6)
+    right = float((votes[shared, consensus[shared]] / size[shared]).mean())
+    chance = np.where(
+        crowd.label == consensus[crowd.task], right, (1 - right) / max(crowd.n_classes - 1, 1)
+    )  # of the consensus, by each vote
+    heard = weight[crowd._worker_codes]
+    total = np.bincount(crowd.task, heard, minlength=crowd.n_tasks)
+    quality = np.bincount(crowd.task, heard * chance, minlength=crowd.n_tasks)
+    mean = weight[crowd.labels_per_worker > 0].mean()
+    return np.asarray((quality + mean / crowd.n_classes) / (total + mean))
+
+
+def _in_turns(now: Round, score: NDArray[np.float64], first: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Order of the votes that are left: by the score of their tasks, low ones first, one on each before a second on any.
+
+    Within a task, votes with a high ``first`` come first; at random unless given.
+    """
+    task, n_left = now.crowd.task[now.left], len(now.left)
+    within = now.rng.random(n_left) if first is None else -first
+    order = np.lexsort((within, task))
+    counts = np.bincount(task, minlength=now.crowd.n_tasks)
+    turn = np.empty(n_left)
+    turn[order] = np.arange(n_left) - np.repeat(np.cumsum(counts) - counts, counts)
+    place = np.empty(n_left)
+    place[np.lexsort((now.rng.random(n_left), score[task], turn))] = np.arange(n_left)
+    return place
+
+
+def _batch(now: Round) -> int:
+    return min(max(round(BATCH * len(now.bought)), 1), len(now.left))
+
+
+RULES: Mapping[str, Callable[[Round], NDArray[np.float64]]] = {
+    "random": random_votes,
+    "fewest votes": fewest_votes,
+    "most uncertain": most_uncertain,
+    "most uncertain, best worker": most_uncertain_best_worker,
+    "ActiveLab, no classifier": active_lab,
+    "wisecrowd plan": expected_information,
+}
+
+
+@dataclass(frozen=True)
+class Replay(Portable):
+    """Buys the votes of a dataset by a rule, and scores Dawid–Skene's labels after every batch.
+
+    >>> from wisecrowd.bench.data import Simulated
+    >>> sorted(Replay("random")(Simulated({"n_tasks": 60, "n_workers": 8, "labels_per_task": 6}).load(0), 0))
+    ['area', 'early area']
+    """
+
+    rule: str
+
+    is_random: ClassVar[bool] = True
+
+    def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
+        """The areas under the curve of accuracy against votes."""
+        curve = self.curve(dataset, seed)
+        start, end = curve["votes"].iloc[[0, -1]]
+        early = min(start + (UP_TO - START) * dataset.crowd.n_tasks, end)
+        return {AREA: _mean_until(curve, end), EARLY: _mean_until(curve, early)}
+
+    def curve(self, dataset: Dataset, seed: int) -> pd.DataFrame:
+        """Accuracy after every batch: columns votes and accuracy."""
+        if dataset.truth is None:
+            raise InputError("labels are scored by truth, and this dataset has none")
+        crowd, rng = dataset.crowd, np.random.default_rng(seed)
+        bought = _first(crowd, seed)
+        points = []
+        while True:
+            seen = crowd.take(bought)
+            model = _fitted(seen)
+            points.append((len(bought), metrics.accuracy(dataset.truth, model)))
+            left = np.setdiff1d(np.arange(crowd.n_labels), bought)
+            if not len(left):
+                return pd.DataFrame(points, columns=["votes", "accuracy"])
+            now = Round(crowd, bought, left, model, seen, rng)
+            order = np.argsort(RULES[self.rule](now), kind="stable")
+            bought = np.union1d(bought, left[order[: _batch(now)]])
+
+    def identity(self) -> Any:
+        """The rule and the code behind it."""
+        modules = [f"wisecrowd.diagnose.{name}" for name in ("planning", "_asking", "_belief", "workers")]
+        return [self.rule, code_digest(__name__), *(code_digest(module) for module in modules)]
+
+
+def _first(crowd: Crowd, seed: int) -> Rows:
+    """Two votes on each task, at random; the same for every rule."""
+    order, rank = shuffled_within(crowd.task, crowd.n_tasks, np.random.default_rng(seed))
+    return np.sort(order[rank < START])
+
+
+def _fitted(crowd: Crowd) -> ConfusionEM:
+    method: Any = find("dawid-skene")
+    with unwarned():
+        fitted: ConfusionEM = method().fit(crowd)
+    return fitted
+
+
+def _mean_until(curve: pd.DataFrame, end: float) -> float:
+    """The mean height of a curve from its beginning to some number of votes, linear between its points."""
+    votes, accuracy = curve["votes"].to_numpy(dtype=np.float64), curve["accuracy"].to_numpy()
+    at = np.append(votes[votes < end], end)
+    if len(at) < 2:
+        return float(accuracy[0])
+    return float(np.trapezoid(np.interp(at, votes, accuracy), at) / (end - votes[0]))
+
+
+DATASETS = {
+    "Bluebirds": "bluebirds",
+    "Dogs": "dog",
+    "RTE": "rte",
+    "Weather (AMT)": "weather_amt",
+    "Faces": "face_sentiment",
+    "Sentiment": "d_possent",
+    "Income": "income",
+    "Leaves": "leaves",
+}
+
+
+def benchmark() -> Benchmark:
+    """Rules for buying votes x crowds with many votes on each task.
+
+    >>> "wisecrowd plan" in benchmark().entries
+    True
+    """
+    return Benchmark(
+        title="What to label next: accuracy while votes are bought",
+        entries={title: Replay(title) for title in RULES},
+        data={title: Stored(name, "distinct", figures=(AREA, EARLY)) for title, name in DATASETS.items()},
+        notes={
+            "random": "Votes that are left, in random order.",
+            "fewest votes": "Tasks with the fewest votes first.",
+            "most uncertain": "Tasks with the largest entropy of Dawid–Skene's posterior first.",
+            "most uncertain, best worker": "The same tasks, asked of who tells most about the truth.",
+            "ActiveLab, no classifier": "The score of Goh and Mueller (2023) from votes alone, as most of these crowds have no "
+            "features: the classifier's weight is zero. With a good classifier it knows more than this row shows.",
+            "wisecrowd plan": "Task and worker together, by expected information. How its beliefs are calibrated was settled while "
+            "looking at these crowds, by how far confidence is from accuracy, not by what stands here.",
+        },
+        seeds=3,
+        rows="data",
+        remarks=(
+            f"Every rule begins with the same {START} votes on each task, drawn at random, and buys batches of {BATCH:.0%} of what "
+            "it has until nothing is left. After every batch Dawid–Skene is fitted and scored by the truth. *Area* is the mean "
+            f"accuracy from the first budget to the last, *early area* that up to {UP_TO} votes for each task on average, where "
+            "budgets are in practice. Mean and standard deviation over seeds (the first votes, and all that is drawn).",
+            "Only votes that somebody cast can be bought, which is not how a platform works: a rule that wants one worker "
+            "for everything gets the tasks that this worker happened to do, a task that a rule wants more of runs out, and towards "
+            "the end every rule must buy what it did not want. All end at the same accuracy, with all votes. So "
+            "differences between rules are probably smaller here than where anybody can be asked about anything.",
+        ),
+        time_limit=300,
+    )

@@ -1,0 +1,1 @@
+"""Transfer learning-based label completion."""

@@ -1,0 +1,1 @@
+"""Crowds of votes: in memory, in shards, and their vocabularies."""

@@ -1,0 +1,1 @@
+"""Quality of labels, probabilities and methods, with and without ground truth."""

@@ -1,0 +1,1 @@
+"""File formats of other research toolkits."""

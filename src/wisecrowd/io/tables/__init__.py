@@ -1,0 +1,1 @@
+"""Tables with one vote per row: CSV, Parquet, JSON."""

@@ -1,0 +1,1 @@
+"""Exports of labelling tools, and files to import into them."""

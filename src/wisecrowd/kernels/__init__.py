@@ -1,0 +1,1 @@
+"""Sums over votes that every model is built from."""

@@ -1,0 +1,1 @@
+"""Coupled Confusion Correction."""

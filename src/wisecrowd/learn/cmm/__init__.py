@@ -1,0 +1,1 @@
+"""Common mixture model of annotations."""

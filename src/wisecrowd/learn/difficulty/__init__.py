@@ -1,0 +1,1 @@
+"""EM with adaptive or fixed task difficulty."""

@@ -1,0 +1,1 @@
+"""Choice of the next votes to collect, and when to stop."""

@@ -1,0 +1,18 @@
+"""Numbers of threads."""
+
+from __future__ import annotations
+
+import os
+
+from wisecrowd.errors import UsageError
+
+
+def threads(n_jobs: int) -> int:
+    """How many threads a number of jobs means; −1 is all cores.
+
+    >>> threads(2), threads(-1) >= 1
+    (2, True)
+    """
+    if n_jobs == 0:
+        raise UsageError("n_jobs must be a number of threads, or -1 for all cores; got 0")
+    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)

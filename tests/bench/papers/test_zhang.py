@@ -1,0 +1,148 @@
+"""The benchmark of Coupled Confusion Correction: its images, its crowds, its curves."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from wisecrowd.bench import find_benchmark
+from wisecrowd.bench.papers._fashion import Filters, fashion, features_digest, images_file
+from wisecrowd.bench.papers._zhang import AS_MANY, BEST, GROUPS, LAST, SELECTED, Fashion, Taught, Trained
+from wisecrowd.errors import InputError
+from wisecrowd.simulate import PATTERN_SETS
+
+NAMES = ("zhang2024ccc", "zhang2024ccc-sparsity", "zhang2024ccc-groups")
+SMALL = Filters(n_filters=6, side=3, margin=0, n_cells=2, n_components=8, n_patches=2000)
+FEW = Fashion("COR-II", n_tasks=300, epochs=4, filters=SMALL)
+
+
+@pytest.fixture
+def images(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Ten classes that a bright spot tells apart, in the place of Fashion-MNIST."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(10, size=60_200)
+    X = rng.integers(60, size=(len(y), 6, 6), dtype=np.uint8)
+    X[np.arange(len(y)), y // 4 * 2, y % 4] = 255
+    (tmp_path / "fashion_mnist").mkdir()
+    np.savez(tmp_path / "fashion_mnist" / "images.npz", X=X, y=y)
+    monkeypatch.setenv("WISECROWD_DATA", str(tmp_path))
+    monkeypatch.setenv("WISECROWD_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def test_features_are_computed_once_and_kept_whole(images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = images_file()
+    assert file is not None
+    X, y = fashion(SMALL, file)
+    assert X.shape == (60_200, 8)
+    assert X.dtype == np.float32
+    assert [path.name for path in (images / "cache" / "features").iterdir()] == [
+        f"fashion_mnist-{features_digest(SMALL, file)}.npz"
+    ]
+    monkeypatch.setattr(Filters, "apply", lambda *_: pytest.fail("it is in the cache"))
+    again, _ = fashion(SMALL, file)
+    assert (again == X).all()
+    assert features_digest(SMALL, file) != features_digest(replace(SMALL, n_components=7), file)
+    assert np.isin(y, range(10)).all()
+
+
+def test_the_map_is_deterministic_looks_at_no_test_image_and_orders_its_components() -> None:
+    images = np.random.default_rng(1).integers(256, size=(300, 8, 8), dtype=np.uint8)
+    X = SMALL.apply(images, n_train=250)
+    assert (SMALL.apply(images, n_train=250) == X).all()
+    changed = images.copy()
+    changed[250:] = 0
+    np.testing.assert_array_equal(SMALL.apply(changed, n_train=250)[:250], X[:250])
+    np.testing.assert_allclose(X[:250].mean(axis=0), 0, atol=1e-4)
+    assert (np.diff(X[:250].var(axis=0)) <= 1e-6).all()
+    covariance = np.cov(X[:250].T)
+    assert np.abs(covariance - np.diag(np.diag(covariance))).max() < 1e-4 * covariance[0, 0]
+
+
+@pytest.mark.usefixtures("images")
+def test_a_crowd_labels_the_images_and_another_seed_is_another_crowd() -> None:
+    one, other, full = FEW.load(0), FEW.load(1), replace(FEW, n_tasks=60_000).load(0)
+    assert one.crowd.shape == (300, 250)
+    assert full.crowd.n_tasks == 60_000
+    assert one.splits is not None
+    assert one.splits.value_counts().to_dict() == {"train": 300, "test": 200}
+    assert one.crowd != other.crowd
+    assert one.features is not None
+    assert other.features is not None
+    pd.testing.assert_frame_equal(one.features, other.features)
+    assert one.meta["pattern"].value_counts().to_dict() == dict.fromkeys(PATTERN_SETS["COR-II"], 50)
+    assert one.truth is not None
+    right = one.truth.loc[one.crowd.tasks].to_numpy()[one.crowd.task] == one.crowd.classes[one.crowd.label]  # type: ignore[index]
+    assert 0.35 < right.mean() < 0.6
+    assert FEW.identity() != replace(FEW, labels_per_task=5).identity()
+    assert FEW.absence() is None
+
+
+def test_images_that_are_not_there_are_missed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WISECROWD_DATA", str(tmp_path))
+    assert "WISECROWD_DATA" in (FEW.absence() or "")
+    with pytest.raises(InputError, match="not on this machine"):
+        FEW.load(0)
+
+
+@pytest.mark.usefixtures("images")
+def test_an_entry_scores_its_curve() -> None:
+    dataset = replace(FEW, epochs=6).load(0)
+    entry = pickle.loads(pickle.dumps(Trained("crowd-layer", {"hidden": 32})))
+    curve, model = entry.curve(dataset, 0, 0.1)
+    assert len(curve) == len(model.history_) == 6
+    figures = entry(dataset, 0)
+    assert figures == {LAST: curve[-1], BEST: max(curve), SELECTED: curve[int(model.history_["validation"].argmax())]}
+    assert figures == entry(dataset, 0)
+    # Where nothing is set aside, the same curve comes from all tasks, and another one is selected from.
+    whole = entry(replace(dataset, meta={**dataset.meta, "aside": 0.0}), 0)
+    assert whole[SELECTED] == figures[SELECTED]
+    assert len(entry.curve(dataset, 0, 0.0)[1].history_["validation"].dropna()) == 0
+
+
+@pytest.mark.usefixtures("images")
+def test_data_say_how_methods_are_trained_on_them() -> None:
+    decayed = replace(FEW, trained_as="fashion decayed")
+    dataset = decayed.load(0)
+    assert dataset.crowd == FEW.load(0).crowd
+    assert decayed.identity() != FEW.identity()
+    _, plain = Trained("crowd-layer").curve(FEW.load(0), 0, 0.1)
+    _, model = Trained("crowd-layer", on={"fashion decayed": {"l2": 0.1}}).curve(dataset, 0, 0.1)
+    assert (plain.optimiser, plain.schedule, plain.l2) == ("adam", "constant", 0.0)
+    assert (model.optimiser, model.schedule, model.l2) == ("sgd", "step", 0.1)
+    assert model.epochs == FEW.epochs
+
+
+@pytest.mark.usefixtures("images")
+def test_clean_labels_are_the_ceiling_of_votes() -> None:
+    dataset = replace(FEW, n_tasks=1500, epochs=15).load(0)
+    clean, voted = (Taught(source)(dataset, 0) for source in ("truth", "votes"))
+    assert clean[LAST] > 0.8
+    assert clean[LAST] > voted[LAST] + 0.05
+    for figures in (clean, voted):
+        assert figures[BEST] >= max(figures[LAST], figures[SELECTED])
+
+
+@pytest.mark.usefixtures("images")
+def test_groups_are_compared_with_patterns() -> None:
+    figures = Trained("ccc", {"n_groups": 5, "warmup": 1, "hidden": 16})(FEW.load(0), 0)
+    assert {GROUPS, AS_MANY} < set(figures)
+    assert -0.5 <= figures[GROUPS] <= 1
+
+
+@pytest.mark.parametrize("name", [*NAMES, "zhang2024ccc-full", "zhang2024ccc-quick"])
+def test_every_benchmark_and_its_small_version_speak_of_what_they_have(name: str) -> None:
+    made = find_benchmark(name)
+    assert made.name == name
+    for entry, data, figure in made.published:
+        assert entry in made.entries
+        assert figure in made.data[data].figures
+    assert all(note in made.entries or note in made.data for note in made.notes)
+    assert made.incomparable <= set(made.data)
+    assert pickle.loads(pickle.dumps(list(made.entries.values())))
+    assert made.cells

@@ -1,0 +1,160 @@
+"""The benchmark of TLLC: its data, rows and tests."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from wisecrowd import simulate_crowd
+from wisecrowd.bench import find_benchmark
+from wisecrowd.bench.entries import identity_of
+from wisecrowd.bench.papers._tllc import (
+    ACCURACY,
+    DENSITY,
+    SHARED,
+    SHIFT,
+    After,
+    Compared,
+    OfTasks,
+    findings,
+    friedman,
+    numbered,
+    spread,
+    title,
+)
+from wisecrowd.bench.render import as_markdown, as_text
+from wisecrowd.errors import InputError
+from wisecrowd.io.datasets import Dataset
+
+pytest.importorskip("torch")
+
+NAMES = ("zhang2025tllc", "zhang2025tllc-sensitivity", "zhang2025tllc-ablation")
+SMALL = {"hidden": 8, "pretrain_epochs": 3, "epochs": 2}
+
+
+@pytest.fixture(scope="module")
+def dataset() -> Dataset:
+    made = simulate_crowd(n_tasks=60, n_workers=8, n_classes=3, labels_per_task=3, random_state=1)
+    assert made.crowd.classes is not None
+    X = 2.5 * np.eye(3)[made.crowd.classes.get_indexer(pd.Index(made.truth))]
+    X = X + np.random.default_rng(0).normal(size=(60, 3))
+    return Dataset(
+        name="made",
+        crowd=made.crowd,
+        truth=made.truth,
+        features=pd.DataFrame(X, index=made.truth.index, columns=[*"xyz"]),
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [*NAMES, "zhang2025tllc-filtering", *(f"{name}-quick" for name in NAMES)]
+)  # fmt: skip
+def test_every_benchmark_and_its_small_version_speak_of_what_they_have(name: str) -> None:
+    made = find_benchmark(name)
+    assert made.name == name
+    for entry, data, figure in made.published:
+        assert entry in made.entries
+        assert figure in made.data[data].figures
+    assert all(note in made.entries or note in made.data for note in made.notes)
+    assert made.cells
+    for entry in made.entries.values():
+        again = pickle.loads(pickle.dumps(entry))
+        shown = json.dumps(identity_of(entry))
+        assert json.dumps(identity_of(again)) == shown
+        assert " at 0x" not in shown
+
+
+def test_categories_become_columns_or_numbers() -> None:
+    features = pd.DataFrame({"size": [1.5, 2.0, 3.0], "colour": ["red", "blue", "red"]}, index=["t1", "t2", "t3"])
+    wide = spread(features)
+    assert wide.columns.tolist() == ["size", "colour_blue", "colour_red"]
+    assert wide.to_numpy().tolist() == [[1.5, 0, 1], [2, 1, 0], [3, 0, 1]]
+    orders = {tuple(numbered(features, seed)["colour"]) for seed in range(20)}
+    assert orders == {(1, 0, 1), (0, 1, 0)}
+    pd.testing.assert_frame_equal(numbered(features, 3), numbered(features, 3))
+    assert numbered(features, 0)["size"].tolist() == [1.5, 2, 3]
+
+
+def test_aggregators_answer_before_and_after(dataset: Dataset) -> None:
+    before = After()(dataset, 0)
+    assert before == After()(dataset, 1)
+    for name in ("majority-vote", "gtic", "mnldp"):
+        for completer in (None, "wslc", "tllc"):
+            settings = SMALL if completer == "tllc" else {}
+            found = After(completer, settings, aggregator=name)(dataset, 0)
+            assert 0.3 < found[ACCURACY] <= 1
+    entry = After("tllc", SMALL)
+    assert entry(dataset, 0) == entry(dataset, 0)
+    assert entry.is_random
+    assert not After("wslc").is_random
+    assert After("wslc", aggregator="lagnn").is_random
+
+
+def test_what_filling_does_to_workers_is_measured(dataset: Dataset) -> None:
+    plain = Compared()(dataset, 0)
+    assert plain[SHIFT] == 0
+    assert plain[ACCURACY] == plain[SHARED]
+    assert plain[DENSITY] == pytest.approx(3 / 8)
+    filled = Compared("tllc", SMALL)(dataset, 0)
+    assert 3 / 8 < filled[DENSITY] <= 1
+    assert 0 < filled[SHIFT] < 1
+    assert Compared("wslc")(dataset, 0)[DENSITY] == 1
+
+
+def test_kept_tasks_are_fewer_and_better(dataset: Dataset) -> None:
+    every, kept = (OfTasks(kept=kept)(dataset, 0) for kept in (False, True))
+    assert every["tasks"] == 60 > kept["tasks"] > 0
+    assert kept[ACCURACY] > every[ACCURACY]
+    assert set(kept) == {ACCURACY, "tasks", "class 1", "class 2", "class 3"}
+
+
+def test_a_dataset_without_features_is_refused(dataset: Dataset) -> None:
+    with pytest.raises(InputError, match="features"):
+        After("tllc")(Dataset(name="made", crowd=dataset.crowd, truth=dataset.truth), 0)
+
+
+# ---------------------------------------------------------------------- tests of significance
+
+
+def test_friedman_by_hand() -> None:
+    # Ranks by row: 1 2 3, 1 2 3, 1 3 2; sums 3, 7, 8; chi² = 12 / (3·3·4) · (9 + 49 + 64) − 3·3·4 = 14/3.
+    p, ranks, least = friedman(np.array([[0.9, 0.8, 0.7], [0.6, 0.5, 0.4], [0.9, 0.1, 0.2]]))
+    np.testing.assert_allclose(ranks, [1, 7 / 3, 8 / 3])
+    assert p == pytest.approx(np.exp(-7 / 3))  # chi² with two degrees of freedom
+    assert least == pytest.approx(2.343 * np.sqrt(12 / 18), abs=1e-2)  # the tables' q for three ways
+
+
+def test_where_all_are_alike_nothing_differs() -> None:
+    p, ranks, least = friedman(np.full((4, 3), 0.5))
+    assert p == 1
+    assert ranks.tolist() == [2, 2, 2]
+    assert least == np.inf
+
+
+def rows_of(scores: dict[str, list[float]], data: str = "Income") -> list[dict[str, Any]]:
+    return [
+        {"entry": entry, "data": data, "seed": seed, "status": "ok", "figures": {ACCURACY: value}, "seconds": 0.1,
+         "finished": "2025-01-01", "machine": "m", "wisecrowd": "0", "python": "3"}
+        for entry, values in scores.items()
+        for seed, value in enumerate(values)
+    ]  # fmt: skip
+
+
+def test_tests_are_told_below_the_table() -> None:
+    better = [0.80, 0.81, 0.79, 0.80, 0.82, 0.80, 0.80, 0.81]
+    rows = rows_of({"MV": [0.7], "MV + WSLC": [0.69], "MV + TLLC": better})
+    rows += rows_of({"MV": [0.7], "MV + WSLC": [0.75], "MV + TLLC": [0.72] * 8}, "Leaves")
+    first, second = findings(rows)
+    assert "each of 2 pairs" in first
+    assert "TLLC above WSLC in 1, below it in 0; TLLC above none in 0" in first
+    assert "mean ranks none" in second
+    made = find_benchmark("zhang2025tllc")
+    assert first in as_markdown(made, rows)
+    assert "Friedman" in as_text(made, rows)
+    assert title("MV", "none") == "MV"
+    assert findings(rows_of({"MV": [0.7]})) == ()

@@ -1,0 +1,307 @@
+"""The Crowd: sorted, immutable, sparse, and the same whatever it was built from."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import pairwise
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wisecrowd.data.crowd import Crowd, counting_order
+from wisecrowd.errors import InputError, UsageError
+
+TRIPLES = [("t2", "bob", "dog"), ("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t3", "cy", "cat")]
+FRAME = pd.DataFrame(TRIPLES, columns=["task", "worker", "label"])
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> pd.DataFrame:
+    cells = draw(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 5)), unique=True, min_size=1, max_size=30))
+    labels = draw(st.lists(st.sampled_from("abc"), min_size=len(cells), max_size=len(cells)))
+    return pd.DataFrame(
+        [(f"t{task}", f"w{worker}", label) for (task, worker), label in zip(cells, labels, strict=True)],
+        columns=["task", "worker", "label"],
+    )
+
+
+class TestBuilding:
+    @pytest.mark.parametrize(
+        "frame",
+        [
+            FRAME,
+            pl.DataFrame(FRAME),
+            pa.Table.from_pandas(FRAME),
+            FRAME.astype("category"),
+            pl.DataFrame(FRAME).cast({"label": pl.Categorical, "worker": pl.Categorical}),
+            FRAME.to_dict("list"),
+        ],
+        ids=["pandas", "polars", "pyarrow", "categorical", "polars categorical", "dict"],
+    )
+    def test_every_dataframe_gives_the_same_crowd(self, frame: object) -> None:
+        assert Crowd.from_frame(frame) == Crowd.from_triples(TRIPLES)
+
+    def test_duckdb_relations_work_too(self) -> None:
+        relation = duckdb.sql("select 't1' as task, 'ann' as worker, 'cat' as label")
+        assert Crowd.from_frame(relation) == Crowd.from_triples([("t1", "ann", "cat")])
+
+    @given(frames(), st.integers(0, 99))
+    def test_rows_are_sorted_and_their_order_forgotten(self, frame: pd.DataFrame, seed: int) -> None:
+        crowd = Crowd.from_frame(frame)
+        keys = list(zip(crowd.task, crowd.worker, strict=True))
+        assert keys == sorted(keys)
+        assert crowd == Crowd.from_frame(frame.sample(frac=1, random_state=seed))
+        wanted = frame.sort_values(["task", "worker"]).reset_index(drop=True)
+        pd.testing.assert_frame_equal(crowd.to_frame(), wanted, check_dtype=False)
+
+    def test_arrays_are_read_only_and_the_callers_stay_writeable(self) -> None:
+        task, worker, label = np.array([0, 1]), np.array([0, 0]), np.array([1, 0])
+        crowd = Crowd(task, worker, label, tasks=["a", "b"], workers=["w"], classes=["x", "y"])
+        for array in (crowd.task, crowd.worker, crowd.label, crowd.votes, crowd.offset):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 0
+        task[0] = 1
+        assert crowd.task.tolist() == [0, 1]
+
+    def test_vocabularies_fix_order_and_may_name_what_nobody_used(self) -> None:
+        crowd = Crowd.from_frame(FRAME, tasks=["t9", "t3", "t2", "t1"], classes=["dog", "cat", "owl"])
+        assert crowd.shape == (4, 3)
+        assert crowd.votes.tolist() == [[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0]]
+
+    def test_ids_outside_a_vocabulary_are_refused_by_name(self) -> None:
+        with pytest.raises(InputError, match=r"1 label ids are not in the given vocabulary.*'dog'"):
+            Crowd.from_frame(FRAME, classes=["cat"])
+        with pytest.raises(InputError, match="repeats 'cat'"):
+            Crowd.from_frame(FRAME, classes=["cat", "dog", "cat"])
+
+    def test_text_and_number_are_the_same_id_when_a_vocabulary_says_so(self) -> None:
+        frame = pd.DataFrame({"task": ["7", "8"], "worker": ["a", "a"], "label": ["x", "y"]})
+        assert Crowd.from_frame(frame, tasks=[7, 8, 9]).votes.tolist() == [[1, 0], [0, 1], [0, 0]]
+
+    def test_integers_that_pandas_turned_into_floats_stay_integers(self) -> None:
+        frame = pd.DataFrame({"task": [1.0, 2.0], "worker": [1, 1], "label": [0.0, 1.0]})
+        assert Crowd.from_frame(frame).classes.tolist() == [0, 1]
+
+    def test_a_matrix_with_a_missing_value(self) -> None:
+        matrix = np.array([[0, -1, 1], [-1, -1, -1], [2, 2, -1]])
+        crowd = Crowd.from_matrix(matrix, missing=-1)
+        assert crowd.n_labels == 4
+        assert crowd.labels_per_task.tolist() == [2, 0, 2]
+        with_nan = Crowd.from_matrix(np.where(matrix < 0, np.nan, matrix))
+        assert with_nan == crowd
+        named = Crowd.from_matrix(pd.DataFrame(matrix, index=list("abc"), columns=list("xyz")), missing=-1)
+        assert named.to_frame().iloc[0].to_dict() == {"task": "a", "worker": "x", "label": 0}
+
+    def test_counts_make_a_crowd_without_worker_ids(self) -> None:
+        crowd = Crowd.from_counts([[2, 0, 1], [0, 0, 0]])
+        assert not crowd.has_workers
+        assert crowd.votes.tolist() == [[2, 0, 1], [0, 0, 0]]
+        with pytest.raises(UsageError, match="no worker ids"):
+            _ = crowd.n_workers
+
+    def test_a_numeric_crowd_holds_numbers(self) -> None:
+        crowd = Crowd.from_frame({"task": ["a", "a"], "worker": ["x", "y"], "label": [1.5, 2.5]}, numeric=True)
+        assert crowd.is_numeric
+        assert crowd.label.tolist() == [1.5, 2.5]
+        assert "numeric" in repr(crowd)
+        with pytest.raises(UsageError, match="numbers, not classes"):
+            _ = crowd.votes
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("frame", "message"),
+        [
+            ({"task": ["a"], "worker": ["b"]}, r"no column 'label' among 'task', 'worker'"),
+            ({"task": ["a", None], "worker": ["b", "c"], "label": [1, 2]}, r"1 of 2 rows has no task \(row 1\)"),
+            ({"task": ["a"], "worker": ["b"], "label": [0.5]}, r"fractional numbers.*numeric=True"),
+            ([("a", "b", 1)], "a dataframe was wanted"),
+        ],
+    )
+    def test_bad_tables(self, frame: object, message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            Crowd.from_frame(frame)
+
+    def test_the_columns_that_are_there_are_named(self) -> None:
+        frame = pd.DataFrame({"task": ["a"], "rater": ["b"], "label": [1]})
+        with pytest.raises(InputError, match=r"no column 'worker' among 'task', 'rater', 'label'"):
+            Crowd.from_frame(frame)
+        with pytest.raises(InputError, match="one length"):
+            Crowd.from_matrix([[0, 1], [1]])
+
+    def test_mixed_types(self) -> None:
+        with pytest.raises(InputError, match="mixes types"):
+            Crowd.from_frame(pd.DataFrame({"task": [1, "a"], "worker": ["b", "c"], "label": [1, 2]}))
+
+    def test_missing_can_be_dropped(self) -> None:
+        frame = {"task": ["a", None, "a"], "worker": ["b", "c", "d"], "label": [1.0, 2.0, float("nan")]}
+        assert Crowd.from_frame(frame, missing="drop").n_labels == 1
+
+    def test_triples_must_be_triples(self) -> None:
+        with pytest.raises(InputError, match=r"\(task, worker, label\)"):
+            Crowd.from_triples([("a", "b")])
+
+    def test_weights_must_be_positive(self) -> None:
+        frame = {"task": ["a"], "worker": ["b"], "label": [1], "weight": [-1.0]}
+        with pytest.raises(InputError, match="positive"):
+            Crowd.from_frame(frame, weight="weight")
+
+    def test_codes_must_lie_in_their_vocabulary(self) -> None:
+        with pytest.raises(InputError, match=r"task codes must lie in 0…0; got 0…3"):
+            Crowd([0, 3], [0, 0], [0, 0], tasks=["a"], workers=["w"], classes=["x"])
+        with pytest.raises(UsageError, match="integer array"):
+            Crowd([0.5], [0], [0], tasks=["a"], workers=["w"], classes=["x"])
+
+    def test_columns_must_have_one_length(self) -> None:
+        with pytest.raises(InputError, match="one length"):
+            Crowd([0, 0], [0], [0], tasks=["a"], workers=["w"], classes=["x"])
+
+
+class TestDuplicates:
+    ROWS = (("t", "w", "b"), ("t", "v", "a"), ("t", "w", "a"), ("t", "w", "b"))
+
+    def test_an_error_that_names_the_way_out(self) -> None:
+        with pytest.raises(InputError, match=r"2 rows repeat.*worker 'w' labelled task 't' twice.*duplicates='first'"):
+            Crowd.from_triples(self.ROWS)
+
+    @pytest.mark.parametrize(
+        ("duplicates", "said"), [("first", "ab"), ("last", "ab"), ("distinct", "aab"), ("keep", "aabb")]
+    )
+    def test_the_ways_out(self, duplicates: str, said: str) -> None:
+        crowd = Crowd.from_triples(self.ROWS, duplicates=duplicates)
+        assert "".join(sorted(crowd.to_frame()["label"])) == said
+
+    def test_first_and_last_follow_the_file(self) -> None:
+        rows = [("t", "w", "a"), ("t", "w", "b"), ("s", "w", "a")]
+        assert Crowd.from_triples(rows, duplicates="first").to_frame()["label"].tolist() == ["a", "a"]
+        assert Crowd.from_triples(rows, duplicates="last").to_frame()["label"].tolist() == ["a", "b"]
+
+    def test_kept_duplicates_forget_their_order(self) -> None:
+        assert Crowd.from_triples(self.ROWS, duplicates="keep") == Crowd.from_triples(
+            self.ROWS[::-1], duplicates="keep"
+        )
+
+
+class TestDerived:
+    @given(frames())
+    def test_everything_derived_agrees_with_pandas(self, frame: pd.DataFrame) -> None:
+        crowd = Crowd.from_frame(frame)
+        wanted = frame.groupby(["task", "label"]).size().unstack(fill_value=0).reindex(crowd.tasks)
+        assert np.array_equal(crowd.votes, wanted.to_numpy())
+        assert crowd.labels_per_task.tolist() == frame.groupby("task").size().tolist()
+        assert crowd.labels_per_worker.tolist() == frame.groupby("worker").size().tolist()
+        rows = crowd.worker_order
+        assert (np.diff(crowd.worker[rows]) >= 0).all()
+        pairs = crowd.pairs
+        assert np.array_equal(pairs.worker[pairs.of_vote], crowd.worker)
+        assert np.array_equal(pairs.label[pairs.of_vote], crowd.label)
+        assert len(pairs) == len(frame.drop_duplicates(["worker", "label"]))
+
+    def test_pairs_of_a_huge_vocabulary_are_as_many_as_votes(self) -> None:
+        crowd = Crowd([0, 1], [5, 99_999], [7, 99], tasks=range(2), workers=range(100_000), classes=range(100))
+        assert len(crowd.pairs) == 2
+
+    def test_counting_order_is_stable(self) -> None:
+        codes = np.random.default_rng(0).integers(5, size=100).astype(np.int32)
+        assert np.array_equal(counting_order(codes, 5), np.argsort(codes, kind="stable"))
+
+    def test_equal_crowds_have_equal_digests(self) -> None:
+        crowd = Crowd.from_frame(FRAME)
+        assert crowd.digest == pickle.loads(pickle.dumps(crowd)).digest
+        assert hash(crowd) == hash(Crowd.from_frame(FRAME))
+        assert crowd != Crowd.from_frame(FRAME, classes=["dog", "cat"])
+        assert crowd != "a crowd"
+
+
+class TestSubCrowds:
+    CROWD = Crowd.from_triples([(task, worker, (task + worker) % 3) for task in range(10) for worker in range(4)])
+
+    def test_slicing_by_task_keeps_the_order_of_the_index(self) -> None:
+        part = self.CROWD[[7, 2]]
+        assert part.tasks.tolist() == [7, 2]
+        assert np.array_equal(part.votes, self.CROWD.votes[[7, 2]])
+        assert self.CROWD[2:4].tasks.tolist() == [2, 3]
+        assert self.CROWD[np.arange(10) > 7].tasks.tolist() == [8, 9]
+
+    @pytest.mark.parametrize("index", [[1, 1], 3, [[1, 2]]])
+    def test_what_cannot_index_a_crowd(self, index: object) -> None:
+        with pytest.raises(UsageError):
+            _ = self.CROWD[index]
+
+    def test_scikit_learn_splits_a_crowd(self) -> None:
+        from sklearn.model_selection import KFold, train_test_split
+
+        train, test = train_test_split(self.CROWD, test_size=0.3, random_state=0)
+        assert (len(train), len(test)) == (7, 3)
+        assert sum(len(self.CROWD[test]) for _, test in KFold(4).split(self.CROWD)) == 10
+
+    def test_workers_can_be_selected(self) -> None:
+        part = self.CROWD.select_workers([3, 1])
+        assert part.shape == (10, 2)
+        assert part.labels_per_worker.tolist() == [10, 10]
+        with pytest.raises(InputError, match="unknown workers: 9"):
+            self.CROWD.select_workers([9])
+
+    def test_hiding_splits_the_votes(self) -> None:
+        kept, hidden = self.CROWD.hide(0.25, random_state=3)
+        assert (kept.n_labels, hidden.n_labels) == (30, 10)
+        assert kept.shape == hidden.shape == self.CROWD.shape
+        assert Crowd.concat([kept, hidden]) == self.CROWD
+        assert self.CROWD.hide(0.25, random_state=3)[1] == hidden
+        with pytest.raises(UsageError, match="between 0 and 1"):
+            self.CROWD.hide(1.5)
+
+    @pytest.mark.parametrize("n", [1, 3, 25])
+    def test_shards_hold_every_vote_once(self, n: int) -> None:
+        shards = self.CROWD.shards(n)
+        assert len(shards) == n
+        assert sum(shard.n_labels for shard in shards) == self.CROWD.n_labels
+        assert Crowd.concat(shards) == self.CROWD
+
+    def test_concat_unites_vocabularies(self) -> None:
+        joined = Crowd.concat([self.CROWD[:2], Crowd.from_triples([(99, 7, 5)])])
+        assert joined.shape == (3, 5)
+        assert joined.classes.tolist() == [0, 1, 2, 5]
+        with pytest.raises(InputError, match="repeat"):
+            Crowd.concat([self.CROWD, self.CROWD])
+        with pytest.raises(UsageError, match="one form"):
+            Crowd.concat([self.CROWD, self.CROWD.without_workers()])
+
+    def test_forgetting_workers_keeps_the_counts(self) -> None:
+        assert np.array_equal(self.CROWD.without_workers().votes, self.CROWD.votes)
+
+    def test_filled_votes_are_marked_and_can_be_dropped(self) -> None:
+        crowd = Crowd([0, 0], [0, 1], [0, 1], tasks=["t"], workers=["a", "b"], classes=["x", "y"],
+                      weight=[1, 0.5], observed=[True, False])  # fmt: skip
+        assert "1 filled in" in repr(crowd)
+        assert crowd.only_observed().to_frame()["worker"].tolist() == ["a"]
+        assert crowd.votes.tolist() == [[1, 0.5]]
+        assert crowd.to_frame()["observed"].tolist() == [True, False]
+
+    def test_an_empty_crowd_is_a_crowd(self) -> None:
+        empty = self.CROWD.take(np.zeros(40, dtype=bool))
+        assert empty.n_labels == 0
+        assert empty.votes.sum() == 0
+        assert len(empty.pairs) == 0
+
+
+def test_pieces_of_any_kind_are_joined() -> None:
+    rng = np.random.default_rng(0)
+    names = {"tasks": range(30), "workers": ["ann", "bob"], "classes": ["x", "y", "z"]}
+    votes = np.repeat(np.arange(30), 2), np.tile([0, 1], 30), rng.integers(3, size=60)
+    crowd = Crowd(*votes, **names)
+    half = Crowd(*votes, **names, weight=np.where(np.arange(60) < 40, 1.0, rng.random(60)), observed=np.arange(60) < 50)
+    for whole in (crowd, half):  # the first pieces of the second say nothing of weights, or of what was observed
+        for cuts in ([], [7], [3, 3, 20], [1, 2, 4, 8, 16]):
+            edges = [0, *cuts, 30]
+            joined = Crowd.joined(whole[start:stop] for start, stop in pairwise(edges))
+            assert joined == whole
+            assert joined.digest == whole.digest
+    with pytest.raises(UsageError, match="at least one piece"):
+        Crowd.joined([])

@@ -1,0 +1,89 @@
+"""New votes: predictions for new tasks, partial fits, and their convergence to the batch fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wisecrowd import DawidSkene, OneCoin, simulate_crowd
+from wisecrowd.base.persistence import load
+from wisecrowd.base.registry import methods
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.em.confusion import ConfusionEM
+from wisecrowd.errors import InputError, UsageError
+
+FAMILY = [method for method in methods("aggregate").values() if issubclass(method, ConfusionEM)]
+MADE = simulate_crowd(n_tasks=300, n_workers=15, n_classes=3, labels_per_task=5, random_state=2)
+
+
+def by_worker_and_task(crowd: Crowd, n_batches: int) -> list[Crowd]:
+    """Batches that bring new votes on old tasks, new tasks and new workers."""
+    batch = np.random.default_rng(0).integers(n_batches, size=crowd.n_labels)
+    batch[crowd.worker == 0] = n_batches - 1  # somebody who comes late
+    batch[crowd.task < 20] = n_batches - 1
+    return [Crowd.from_frame(crowd.take(batch == n).to_frame(), classes=crowd.classes) for n in range(n_batches)]
+
+
+@pytest.mark.parametrize("method", [DawidSkene, OneCoin])
+def test_partial_fits_and_convergence_equal_the_batch_fit(method: type[ConfusionEM]) -> None:
+    batch = method(tol=1e-13, max_iter=5000).fit(MADE.crowd)
+    parts = method(tol=1e-13, max_iter=5000)
+    for votes in by_worker_and_task(MADE.crowd, 4):
+        parts.partial_fit(votes)
+    assert parts.posterior_.shape == batch.posterior_.shape
+    assert (parts.labels_ == batch.labels_).mean() > 0.93, "already close before convergence"
+    parts.converge()
+    np.testing.assert_allclose(parts.posterior_, batch.posterior_, atol=1e-4)
+    assert parts.trace_[-1] == pytest.approx(batch.trace_[-1], abs=1e-6)
+
+
+@pytest.mark.parametrize("method", FAMILY, ids=lambda method: method.name)
+def test_the_whole_family_takes_new_votes(method: type[ConfusionEM]) -> None:
+    first, second = by_worker_and_task(MADE.crowd, 2)
+    fitted = method().partial_fit(first).partial_fit(second)
+    assert len(fitted.labels_) == 300
+    assert np.isfinite(fitted.posterior_).all()
+    assert float((fitted.labels_ == MADE.truth).mean()) > 0.7
+    assert len(fitted.converge().workers_) == 15
+
+
+@pytest.mark.parametrize("method", FAMILY, ids=lambda method: method.name)
+def test_predicting_the_fitted_tasks_gives_their_posterior(method: type[ConfusionEM]) -> None:
+    fitted = method().fit(MADE.crowd)
+    np.testing.assert_allclose(fitted.predict_proba(MADE.crowd), fitted.posterior_, atol=1e-6)
+
+
+def test_new_tasks_profit_from_what_is_known_of_workers() -> None:
+    fitted = DawidSkene().fit(MADE.crowd[:200])
+    new = MADE.crowd[200:]
+    alone = (DawidSkene().fit(new).labels_ == MADE.truth[200:]).mean()
+    helped = (fitted.predict(new) == MADE.truth[200:]).mean()
+    assert helped >= alone
+
+
+def test_strangers_count_as_the_average_worker() -> None:
+    fitted = DawidSkene().fit(MADE.crowd)
+    new = Crowd.from_triples([("n", "stranger", MADE.crowd.classes[0])], classes=MADE.crowd.classes)
+    share = fitted.predict_proba(new).loc["n"].to_numpy()
+    assert share.argmax() == 0
+    assert share[0] < 0.95
+
+
+def test_gold_stays_clamped_through_partial_fits() -> None:
+    first, second = by_worker_and_task(MADE.crowd, 2)
+    wrong = {first.tasks[0]: MADE.crowd.classes[2]}
+    fitted = DawidSkene().partial_fit(first, truth=wrong).partial_fit(second)
+    assert fitted.labels_[first.tasks[0]] == MADE.crowd.classes[2]
+    assert fitted.converge().labels_[first.tasks[0]] == MADE.crowd.classes[2]
+
+
+def test_what_cannot_be_done_is_said(tmp_path: object) -> None:
+    fitted = DawidSkene().fit(MADE.crowd)
+    with pytest.raises(UsageError, match="begin with partial_fit"):
+        fitted.partial_fit(MADE.crowd)
+    with pytest.raises(InputError, match="classes that the fit did not know: 'new class'"):
+        fitted.predict(Crowd.from_triples([("a", "b", "new class")]))
+    fitted.save(f"{tmp_path}/model")
+    with pytest.raises(UsageError, match="votes are not saved"):
+        load(f"{tmp_path}/model").partial_fit(MADE.crowd)  # type: ignore[attr-defined]
+    assert load(f"{tmp_path}/model").predict(MADE.crowd).equals(fitted.predict(MADE.crowd))  # type: ignore[attr-defined]

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import wisecrowd as wc
+from wisecrowd.errors import DataWarning, InputError
+from wisecrowd.io.tables.numerals import MANY_CLASSES, numbers, suspect_numbers
+
+
+def votes(path: Path, n: int, step: float = 1) -> Path:
+    path.write_text("task,worker,label\n" + "".join(f"t{k},{who},{k * step:g}\n" for k in range(n) for who in "ab"))
+    return path
+
+
+def test_many_numbers_in_text_are_read_with_a_warning(tmp_path: Path) -> None:
+    path = votes(tmp_path / "v.csv", 60)
+    with pytest.warns(DataWarning, match=r"v\.csv: the labels are numbers, and each of the 60 .*--numeric") as caught:
+        crowd = wc.read(path)
+    assert caught[0].filename == __file__
+    assert crowd.classes is not None
+    assert len(crowd.classes) == 60
+    examination = wc.examine(path)
+    assert examination.ok
+    assert [finding.name for finding in examination.warnings if "numeric" in finding.name]
+
+
+def test_whoever_settles_it_is_not_warned(tmp_path: Path) -> None:
+    path = votes(tmp_path / "v.csv", 60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        classes = wc.read(path, classes=[str(k) for k in range(60)]).classes
+        assert classes is not None
+        assert wc.read(path, numeric=True).is_numeric
+        wc.read(votes(tmp_path / "few.csv", MANY_CLASSES))
+    named = wc.examine(path, classes=list(classes))
+    assert "numeric-labels-as-classes" not in [finding.name for finding in named.findings]
+
+
+def test_fractions_in_text_are_read_with_a_warning(tmp_path: Path) -> None:
+    with pytest.warns(DataWarning, match=r"each of the 3 .*'0\.25', '0\.5', '0\.75'"):
+        wc.read(votes(tmp_path / "v.csv", 4, 0.25))
+
+
+@pytest.mark.parametrize(("classes", "suspect"), [(["1", "x", "2.5"], []), (["1", "inf"], []), ([1.5, 2.0], [1.5])])
+def test_suspects(classes: list[object], suspect: list[object]) -> None:
+    assert suspect_numbers(pd.Index(classes)).tolist() == suspect
+
+
+def test_what_is_no_number_is_named() -> None:
+    column = pa.chunked_array([["1", None], ["2", "two"]]).dictionary_encode()
+    with pytest.raises(InputError, match=r"in the weight column; got 'two' \(row 3\)"):
+        numbers(column, "weight")
+    with pytest.raises(InputError, match="got list<"):
+        numbers(pa.chunked_array([[[1]]]), "label")

@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from wisecrowd.errors import InputError, UsageError
+from wisecrowd.io import read_project
+from wisecrowd.io.tools import label_studio_server
+from wisecrowd.io.tools.label_studio_server import LabelStudio
+from wisecrowd.io.tools.label_studio_sync import pull, push
+
+RECORDED = Path(__file__).parents[2] / "recorded" / "label_studio"
+_spec = importlib.util.spec_from_file_location("label_studio_stub", RECORDED / "stub.py")
+assert _spec is not None
+assert _spec.loader is not None
+stub = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(stub)
+
+studio, waits, connect, refused = stub.studio, stub.waits, stub.connect, stub.refused
+Connect = Callable[..., LabelStudio]
+MOOD = {"4": "good", "5": "bad", "6": "good", "7": "bad", "8": "good", "9": "good"}
+
+
+def answers(said: dict[str, str] = MOOD, confidence: float = 0.9) -> pd.DataFrame:
+    return pd.DataFrame({"label": said, "confidence": dict.fromkeys(said, confidence)})
+
+
+# ---------------------------------------------------------------------- pull
+
+
+def test_what_is_pulled_is_read_like_an_export(studio: Any, connect: Connect, tmp_path: Path) -> None:
+    studio.most = 3
+    counts = pull(connect(), studio.number, tmp_path / "pulled.json")
+    assert counts == {"tasks": 8, "annotations": 19, "predictions": 4}
+    pulled, exported = read_project(tmp_path / "pulled.json"), read_project(RECORDED / "export_json.json")
+    assert pulled.tasks.keys() == exported.tasks.keys()
+    assert {name: one.crowd for name, one in pulled.questions.items()} == {
+        name: one.crowd for name, one in exported.questions.items()
+    }
+    text = (tmp_path / "pulled.json").read_text(encoding="utf-8")
+    assert "@example.com" not in text, "people go by their numbers"
+    assert stub.LEGACY not in text
+
+
+def test_half_characters_survive(studio: Any, connect: Connect, tmp_path: Path) -> None:
+    studio.tasks[0]["data"]["text"] = "half: \ud83d, whole: 🍜"
+    pull(connect(), studio.number, tmp_path / "pulled.json")
+    assert (
+        json.loads((tmp_path / "pulled.json").read_text(encoding="utf-8"))[0]["data"]["text"]
+        == "half: \ud83d, whole: 🍜"
+    )
+
+
+def test_a_pull_that_fails_leaves_what_was_there(studio: Any, connect: Connect, tmp_path: Path) -> None:
+    (tmp_path / "pulled.json").write_text("before")
+    studio.most = 2
+    studio.troubles = [("GET /api/tasks/?project=2&fields=all&resolve_uri=false&page=2", 500)]
+    with refused("refused .500."):
+        pull(connect(), studio.number, tmp_path / "pulled.json")
+    studio.tasks.clear()
+    with refused(r"project 2 \('Restaurants'\) has no tasks", InputError):
+        pull(connect(), studio.number, tmp_path / "pulled.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["pulled.json"]
+    assert (tmp_path / "pulled.json").read_text() == "before"
+
+
+# ---------------------------------------------------------------------- push
+
+
+def test_pushing_twice_leaves_one_prediction(studio: Any, connect: Connect) -> None:
+    others = json.dumps(studio.predictions("bert"))
+    done = push(connect(), studio.number, answers(), question="mood", model="dawid-skene")
+    assert (done.question, done.added, done.same) == ("mood", 6, 0)
+    first = json.dumps(studio.predictions())
+    assert {one["task"]: one["result"][0]["value"]["choices"] for one in studio.predictions()} == {
+        int(task): [label] for task, label in MOOD.items()
+    }
+    assert {(one["model_version"], one["score"]) for one in studio.predictions()} == {("wisecrowd dawid-skene", 0.9)}
+    done = push(connect(), studio.number, answers(), question="mood", model="dawid-skene")
+    assert (done.added, done.changed, done.removed, done.same) == (0, 0, 0, 6)
+    assert json.dumps(studio.predictions()) == first
+    assert json.dumps(studio.predictions("bert")) == others
+    assert studio.calls("PATCH") == studio.calls("DELETE") == 0
+
+
+def test_new_answers_take_the_place_of_old_ones(studio: Any, connect: Connect) -> None:
+    push(connect(), studio.number, answers(), question="mood", model="dawid-skene")
+    other = answers({**MOOD, "4": "bad"}, 0.8)
+    done = push(connect(), studio.number, other.drop(columns="confidence"), question="mood", model="majority-vote")
+    assert (done.changed, done.added) == (6, 0)
+    assert {(one["model_version"], one["score"]) for one in studio.predictions()} == {("wisecrowd majority-vote", None)}
+    assert studio.predictions()[0]["result"][0]["value"]["choices"] == ["bad"]
+    assert len(studio.predictions()) == 6
+
+
+def test_questions_stand_beside_each_other(studio: Any, connect: Connect) -> None:
+    push(connect(), studio.number, answers(), question="mood")
+    topics = {"4": "food", "5": "food|price", "7": "staff"}
+    assert push(connect(), studio.number, answers(topics), question="topics").added == 3
+    assert push(connect(), studio.number, answers({"4": "5"}), question="stars").added == 1
+    assert push(connect(), studio.number, answers(), question="mood").same == 6
+    said = {(one["task"], one["result"][0]["from_name"]): one["result"][0]["value"] for one in studio.predictions()}
+    assert said[5, "topics"] == {"choices": ["food", "price"]}
+    assert said[4, "stars"] == {"rating": 5}
+    assert len(studio.predictions()) == 10
+
+
+def test_doubles_go_and_names_alike_stay(studio: Any, connect: Connect) -> None:
+    push(connect(), studio.number, answers(), question="mood", model="dawid-skene")
+    ours = studio.tasks[0]["predictions"][-1]
+    studio.tasks[0]["predictions"] += [{**ours, "id": 900, "model_version": "wisecrowd"}]
+    studio.tasks[0]["predictions"] += [
+        {**ours, "id": 901, "model_version": "wisecrowded"},
+        {**ours, "id": 902, "result": []},
+    ]
+    done = push(connect(), studio.number, answers(), question="mood", model="dawid-skene")
+    assert (done.removed, done.same) == (1, 6)
+    assert [one["id"] for one in studio.tasks[0]["predictions"]][-3:] == [ours["id"], 901, 902]
+
+
+def test_answers_of_before_stay_where_there_are_none_now(studio: Any, connect: Connect) -> None:
+    push(connect(), studio.number, answers(), question="mood")
+    done = push(connect(), studio.number, answers({"4": "good"}), question="mood")
+    assert (done.same, done.stale) == (1, 5)
+    assert len(studio.predictions()) == 6
+
+
+def test_a_dry_run_writes_nothing(studio: Any, connect: Connect) -> None:
+    done = push(connect(), studio.number, answers(), question="mood", dry_run=True)
+    assert done.added == 6
+    assert {method for method, _, _ in studio.seen} == {"GET"}
+
+
+@pytest.mark.parametrize("trouble", ["break", "lose", 504])
+def test_what_is_in_doubt_is_looked_at(
+    studio: Any, connect: Connect, monkeypatch: pytest.MonkeyPatch, trouble: int | str
+) -> None:
+    monkeypatch.setattr(label_studio_server, "BATCH", 2)
+    studio.troubles = [("POST /api/projects", trouble)]
+    push(connect(), studio.number, answers(), question="mood")
+    assert sorted(one["task"] for one in studio.predictions()) == [4, 5, 6, 7, 8, 9], "each once"
+
+
+def test_an_interrupted_push_goes_on(studio: Any, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(label_studio_server, "BATCH", 2)
+    add, sent = LabelStudio.add, []
+
+    def interrupted(self: LabelStudio, project: int, predictions: Any) -> int:
+        sent.append(add(self, project, predictions[:3]))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LabelStudio, "add", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            push(connect(), studio.number, answers(), question="mood")
+    done = push(connect(), studio.number, answers(), question="mood")
+    assert (done.same, done.added) == (3, 3)
+    assert len(studio.predictions()) == 6
+
+
+def test_a_prediction_that_somebody_removes_meanwhile_comes_back(
+    studio: Any, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push(connect(), studio.number, answers(), question="mood", model="one")
+    change = LabelStudio.change
+
+    def late(self: LabelStudio, prediction: int, values: Any) -> None:
+        monkeypatch.setattr(LabelStudio, "change", change)
+        studio.tasks[0]["predictions"] = studio.tasks[0]["predictions"][:1]
+        change(self, prediction, values)
+
+    monkeypatch.setattr(LabelStudio, "change", late)
+    push(connect(), studio.number, answers(), question="mood", model="two")
+    assert [one["model_version"] for one in studio.predictions()] == ["wisecrowd two"] * 6
+
+
+def test_what_the_server_leaves_out_without_a_word_is_found(studio: Any, connect: Connect) -> None:
+    studio.tasks[0]["annotations"][0]["result"][0]["value"]["choices"] = [
+        "gone"
+    ]  # an option that is not there any more
+    with refused(r"did not keep 1 of 6 predictions \(4\); are the answers options of 'mood'"):
+        push(connect(), studio.number, answers({**MOOD, "4": "gone"}), question="mood")
+    assert len(studio.predictions()) == 5
+
+
+def test_a_task_that_is_labelled_again_is_answered_in_both_places(studio: Any, connect: Connect) -> None:
+    studio.tasks[7]["data"]["wisecrowd_task"] = "4"
+    push(connect(), studio.number, answers({"4": "good"}), question="mood")
+    assert [one["task"] for one in studio.predictions()] == [4, 11]
+
+
+def test_a_question_that_nobody_answered_there(studio: Any, connect: Connect) -> None:
+    for task in studio.tasks:
+        task.update(annotations=[], predictions=[])
+    push(connect(), studio.number, answers({"4": "staff"}), question="topics", model="mine")
+    assert studio.predictions()[0]["result"][0]["to_name"] == "text"
+    with refused("'dear' is no answer that anybody gave to 'mood'", InputError):
+        push(connect(), studio.number, answers({"4": "dear"}), question="mood")
+    with refused("there are several questions: 'mood', 'topics', 'stars'; say which", UsageError):
+        for task in studio.tasks:
+            task["predictions"] = []
+        push(connect(), studio.number, answers({"4": "good"}))
+
+
+def test_answers_that_are_not_of_this_project(studio: Any, connect: Connect) -> None:
+    with refused("1 task is not in the project: '99'", InputError):
+        push(connect(), studio.number, answers({"99": "good"}), question="mood")
+    with refused("there is no question 'mod'.*Did you mean 'mood'", UsageError):
+        push(connect(), studio.number, answers(), question="mod")
+    assert studio.predictions() == []

@@ -1,0 +1,354 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import wisecrowd as wc
+from wisecrowd.io.validation import Examination, Finding
+
+#: Four workers, three classes, nothing to complain of.
+GOOD = [
+    (f"t{task}", worker, "abc"[(task + shift) % 3])
+    for task in range(12)
+    for shift, worker in enumerate(["w", "x", "y", "z"])
+]
+
+
+def frame(rows: list[tuple[Any, Any, Any]]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["task", "worker", "label"])
+
+
+def found(examination: Examination) -> dict[str, Finding]:
+    return {finding.name: finding for finding in examination.findings}
+
+
+def only(rows: list[tuple[Any, Any, Any]], name: str, **options: Any) -> Finding:
+    """The one finding of that name."""
+    named = [finding for finding in wc.examine(frame(rows), **options).findings if finding.name == name]
+    assert len(named) == 1
+    return named[0]
+
+
+def test_good_votes() -> None:
+    examination = wc.examine(frame(GOOD))
+    assert examination.ok
+    assert examination.findings == ()
+    assert "nothing to report" in str(examination)
+    assert examination.summary == repr(wc.Crowd.from_triples(GOOD))
+
+
+def test_all_sources_say_the_same(tmp_path: Path) -> None:
+    rows = [*GOOD, ("t0", "new", " a")]
+    crowd = wc.Crowd.from_triples(rows)
+    for name in ("v.csv", "v.parquet", "v.jsonl", "folder"):
+        wc.write(crowd, tmp_path / name)
+    sources = [
+        crowd,
+        frame(rows),
+        pa.table(frame(rows)),
+        frame(rows).to_dict("list"),
+        *tmp_path.iterdir(),
+        str(tmp_path / "v.csv"),
+    ]
+    names = [[finding.name for finding in wc.examine(source).findings] for source in sources]
+    assert names == [["labels-differ-by-case-or-space", "one-vote-workers"]] * len(sources)
+
+
+# ---------------------------------------------------------------------- what would change the answer
+
+
+def test_repeated_votes() -> None:
+    finding = only([*GOOD, GOOD[0], GOOD[0]], "duplicate-votes")
+    assert (finding.severity, finding.count, finding.examples) == ("error", 2, (("t0", "w"), ("t0", "w")))
+    assert 'duplicates="distinct"' in finding.fix
+
+
+def test_conflicting_votes() -> None:
+    finding = only([*GOOD, ("t0", "w", "c")], "conflicting-votes")
+    assert (finding.severity, finding.count, finding.examples) == ("error", 1, (("t0", "w"),))
+    assert 'duplicates="first"' in finding.fix
+
+
+@pytest.mark.parametrize("duplicates", ["first", "last", "distinct", "keep"])
+def test_a_decision_settles_repeats(duplicates: str) -> None:
+    examination = wc.examine(frame([*GOOD, GOOD[0], ("t1", "w", "c")]), duplicates=duplicates)
+    assert examination.ok
+    assert {finding.name for finding in examination.notes} == {"duplicate-votes", "conflicting-votes"}
+
+
+def test_missing_labels_and_ids() -> None:
+    rows = [*GOOD, ("t0", "new", None), (None, "w", "a"), ("t9", None, "a")]
+    examination = wc.examine(frame(rows))
+    assert [finding.name for finding in examination.errors] == ["missing-ids", "missing-ids", "missing-labels"]
+    assert [finding.examples for finding in examination.errors] == [(49,), (50,), (48,)]
+    assert all('missing="drop"' in finding.fix for finding in examination.errors)
+    assert wc.examine(frame(rows), missing="drop").ok
+
+
+def test_one_run_tells_all(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text(
+        "task,worker,label,weight\nt1,ann,cat,1\nt1,ann,cat,1\nt1,ann,dog,1\nt2,ann,,1\n,ann,cat,1\nt3,,cat,-1\n"
+    )
+    examination = wc.examine(path)
+    assert {finding.name for finding in examination.errors} == {
+        "duplicate-votes", "conflicting-votes", "missing-labels", "missing-ids", "bad-weights",
+    }  # fmt: skip
+    assert not examination.ok
+
+
+def test_fractions_are_no_classes(tmp_path: Path) -> None:
+    rows = [(task, worker, float(n) / 4) for n, (task, worker, _) in enumerate(GOOD)]
+    finding = only(rows, "numeric-labels-as-classes")
+    assert finding.severity == "error"
+    assert "numeric=True" in finding.fix
+    assert wc.examine(frame(rows), numeric=True).ok
+    frame(rows).to_csv(tmp_path / "v.csv", index=False)
+    assert found(wc.examine(tmp_path / "v.csv"))["numeric-labels-as-classes"].severity == "warning"
+    assert wc.examine(tmp_path / "v.csv", numeric=True).ok
+
+
+def test_many_whole_numbers_are_hardly_classes() -> None:
+    rows = [(f"t{n}", worker, n + shift) for n in range(40) for shift, worker in enumerate("xyz")]
+    assert only(rows, "numeric-labels-as-classes").severity == "warning"
+    few = [(task, worker, label % 5) for task, worker, label in rows]
+    assert "numeric-labels-as-classes" not in found(wc.examine(frame(few)))
+
+
+def test_mixed_types() -> None:
+    rows = [*GOOD, (7, "w", "a"), (7, "x", 3)]
+    examination = wc.examine(frame(rows))
+    mixed = [finding for finding in examination.errors if finding.name == "mixed-types"]
+    assert [finding.message for finding in mixed] == [
+        "the column 'task' mixes int and str",
+        "the column 'label' mixes int and str",
+    ]
+    assert "13 tasks" in examination.summary, "it goes on with text"
+
+
+def test_ids_outside_the_given_vocabulary() -> None:
+    examination = wc.examine(frame([*GOOD, GOOD[0]]), classes=["a", "b"])
+    assert {finding.name for finding in examination.errors} == {"unknown-ids", "duplicate-votes"}
+    assert "'c'" in found(examination)["unknown-ids"].message
+
+
+# ---------------------------------------------------------------------- what cannot be read
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ("", "empty-file"),
+        ("task,worker,label\n", "empty-file"),
+        ("q,who,what\n1,ann,cat\n", "missing-column"),
+        ("item,question,worker,label\n1,1,ann,cat\n", "missing-column"),
+        ("task,worker,label\n1,2\n", "unreadable"),
+        ("task,worker,label\n,,\n", "missing-labels"),
+    ],
+)
+def test_bad_files(tmp_path: Path, content: str, name: str) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text(content)
+    examination = wc.examine(path)
+    assert name in {finding.name for finding in examination.errors}
+    assert not examination.ok
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    examination = wc.examine(tmp_path / "votes.csv")
+    assert [finding.name for finding in examination.findings] == ["unreadable"]
+    assert "there is no file" in str(examination)
+
+
+def test_mixed_types_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "v.jsonl"
+    path.write_text("".join(json.dumps({"task": task, "worker": "x", "label": "p"}) + "\n" for task in (1, "b")))
+    assert found(wc.examine(path))["mixed-types"].severity == "error"
+
+
+def test_what_is_no_table() -> None:
+    assert not wc.examine(42).ok
+
+
+def test_frames_without_rows_or_columns() -> None:
+    assert "empty-file" in found(wc.examine(frame([])))
+    assert "missing-column" in found(wc.examine(pd.DataFrame({"task": [1]})))
+    twice = frame(GOOD).set_axis(["task", "label", "label"], axis=1)
+    assert "missing-column" in found(wc.examine(twice, worker="label"))
+    assert wc.examine(frame(GOOD).set_axis(["item", 1, "label"], axis=1), worker="1").ok
+
+
+def test_recognised_columns_are_told() -> None:
+    renamed = frame(GOOD).rename(columns={"task": "item"})
+    assert [finding.message for finding in wc.examine(renamed).notes] == ["read 'item' as the task column"]
+
+
+# ---------------------------------------------------------------------- what makes the answer less sure
+
+
+@pytest.mark.parametrize("twin", ["A", " a", "a ", "A ", "\ta"])
+def test_labels_alike(twin: str) -> None:
+    finding = only([*GOOD, ("t0", "v", twin), ("t1", "v", "b")], "labels-differ-by-case-or-space")
+    assert (finding.severity, finding.count) == ("warning", 2)
+    assert set(finding.examples) == {"a", twin}
+
+
+def test_ids_alike() -> None:
+    finding = only([*GOOD, ("T0", "W ", "a"), ("t1", "W ", "b")], "ids-differ-by-case-or-space")
+    assert (finding.count, set(finding.examples)) == (4, {"t0", "T0", "W "})
+
+
+def test_a_quotation_mark_that_is_never_closed(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text('task,worker,label\nt1,ann,"cat\nt2,ann,dog\nt3,ann,"cat"\n')
+    finding = found(wc.examine(path))["line-breaks"]
+    assert (finding.severity, finding.count) == ("warning", 1)
+
+
+def test_words_for_no_answer() -> None:
+    assert set(only([*GOOD, ("t0", "v", "N/A"), ("t1", "v", "?")], "labels-look-missing").examples) == {"?", "N/A"}
+
+
+def test_one_vote_workers() -> None:
+    few = only([*GOOD, ("t0", "new", "a")], "one-vote-workers")
+    assert (few.severity, few.count, few.examples) == ("note", 1, ("new",))
+    many = only([*GOOD, *((f"t{n}", f"new{n}", "a") for n in range(9))], "one-vote-workers")
+    assert (many.severity, many.count) == ("warning", 9)
+
+
+def test_one_vote_tasks() -> None:
+    few = only([*GOOD, ("new", "w", "a")], "one-vote-tasks")
+    assert (few.severity, few.examples) == ("note", ("new",))
+    assert only([*GOOD, *((f"new{n}", "w", "a") for n in range(20))], "one-vote-tasks").severity == "warning"
+
+
+def test_one_answer_workers() -> None:
+    votes = [*GOOD, *((f"t{n}", "stuck", "a") for n in range(5))]
+    finding = only(votes, "one-answer-workers")
+    assert (finding.severity, finding.examples) == ("warning", ("stuck",))
+    assert "one-answer-workers" not in found(wc.examine(frame(votes[:-1]))), "four votes show no habit"
+
+
+def test_one_answer_is_fine_where_others_agree() -> None:
+    votes = [(f"t{n}", worker, "a" if n < 8 else "b") for n in range(12) for worker in "xyz"]
+    votes += [(f"t{n}", "right", "a") for n in range(8)]
+    assert "one-answer-workers" not in found(wc.examine(frame(votes)))
+
+
+def test_one_answer_workers_among_numbers() -> None:
+    rng = np.random.default_rng(0)
+    votes = [(f"t{n}", worker, n + rng.normal()) for n in range(12) for worker in "xyz"]
+    votes += [(f"t{n}", "stuck", 5.0) for n in range(12)]
+    assert only(votes, "one-answer-workers", numeric=True).examples == ("stuck",)
+
+
+def test_separate_groups() -> None:
+    other = [(f"other {task}", f"other {worker}", label) for task, worker, label in GOOD[:8]]
+    finding = only([*GOOD, *other], "disconnected-graph")
+    assert (finding.severity, finding.count) == ("warning", 2)
+    assert "2 groups" in finding.message
+    assert "2 tasks outside the largest" in finding.message
+    assert set(finding.examples) == {"other t0", "other t1"}
+
+
+def test_one_class_and_one_worker() -> None:
+    examination = wc.examine(frame([(f"t{n}", "ann", "cat") for n in range(3)]))
+    assert {"single-class", "single-worker"} <= {finding.name for finding in examination.warnings}
+
+
+def test_classes_and_tasks_that_were_given() -> None:
+    tasks = [*(f"t{n}" for n in range(12)), "extra"]
+    examination = wc.examine(frame(GOOD), classes=["a", "b", "c", "d"], tasks=tasks)
+    assert found(examination)["unused-classes"].examples == ("d",)
+    assert found(examination)["no-vote-tasks"].examples == ("extra",)
+    assert examination.ok
+
+
+def test_rare_classes() -> None:
+    votes = [(task, worker + again, label) for task, worker, label in GOOD for again in ("", "2", "3")]
+    finding = only([*votes, ("t0", "v", "odd"), ("t1", "v", "a")], "rare-class")
+    assert (finding.severity, finding.examples) == ("note", ("odd",))
+
+
+def test_a_crowd_without_worker_ids() -> None:
+    crowd = wc.Crowd.from_counts([[2, 1], [0, 3]], classes=["no", "yes"])
+    assert wc.examine(crowd).findings == ()
+
+
+def test_a_crowd_without_votes() -> None:
+    assert [finding.name for finding in wc.examine(wc.Crowd.from_triples([], tasks=["a"])).errors] == ["empty-file"]
+
+
+def test_repeats_in_a_crowd_are_there_by_choice() -> None:
+    crowd = wc.Crowd.from_triples([*GOOD, GOOD[0]], duplicates="keep")
+    assert wc.examine(crowd).ok
+    assert [finding.name for finding in wc.examine(crowd).notes] == ["duplicate-votes"]
+
+
+def test_text_and_table() -> None:
+    examination = wc.examine(frame([*GOOD, GOOD[0], ("t0", "new", "A")]))
+    text = str(examination)
+    assert text.splitlines()[1] == "1 error, 1 warning, 1 note"
+    assert text.index("duplicate-votes") < text.index("labels-differ") < text.index("one-vote-workers")
+    table = examination.to_frame()
+    assert table["severity"].tolist() == ["error", "warning", "note"]
+    assert table.columns.tolist() == ["severity", "name", "count", "message", "examples", "fix"]
+
+
+ids = st.one_of(st.none(), st.sampled_from(["a", "A", " a", "b", "", "1", "2.5"]))
+
+
+@given(st.lists(st.tuples(ids, ids, ids), max_size=30), st.booleans())
+def test_what_passes_can_be_read_and_what_fails_cannot(rows: list[tuple[Any, Any, Any]], drop: bool) -> None:
+    """`ok` means that the same options build a crowd, and nothing else does."""
+    options: dict[str, Any] = {"missing": "drop" if drop else "error"}
+    examination = wc.examine(frame(rows), **options)
+    try:
+        crowd = wc.Crowd.from_frame(frame(rows), **options)
+        readable = crowd.n_labels > 0
+    except wc.errors.InputError:
+        readable = False
+    assert readable == examination.ok
+
+
+@pytest.mark.data
+def test_real_datasets(data_folder: Path) -> None:
+    assert wc.examine(data_folder / "labelme").ok
+    assert found(wc.examine(data_folder / "weather_amt"))["duplicate-votes"].count == 5
+    assert wc.examine(data_folder / "movie_reviews").ok
+
+
+def test_counts_are_those_of_reading(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text("task,worker,label\n1,a,x\n1,a,x\n1,a,y\n1,b,x\n2,a,y\n2,b,\n")
+    for rule, n in (("first", 3), ("last", 3), ("distinct", 4), ("keep", 5)):
+        options: dict[str, Any] = {"duplicates": rule, "missing": "drop"}
+        examination = wc.examine(path, **options)
+        assert examination.summary == repr(wc.read(path, **options))
+        assert f"{n} labels" in examination.summary
+        assert found(examination)["duplicate-votes"].count == 1
+
+
+def test_workers_with_the_very_same_answers_are_named() -> None:
+    rng = np.random.default_rng(0)
+    model = rng.integers(0, 3, 40)
+    votes = [(task, who, int(model[task])) for task in range(40) for who in ("gpt:a", "gpt:b")]
+    votes += [(task, who, int(rng.integers(0, 3))) for task in range(40) for who in ("ann", "bob")]
+    finding = only(votes, "identical-workers")
+    assert finding.examples == ("gpt:a", "gpt:b")
+    assert "identical-workers" not in found(wc.examine(frame([row for row in votes if row[0] < 19]))), "too few"
+    assert "identical-workers" not in found(
+        wc.examine(frame([row for row in votes if row != (3, "gpt:a", int(model[3]))]))
+    )
+    stuck = [(task, who, 0) for task in range(40) for who in ("one", "two")]
+    assert only([*votes, *stuck], "identical-workers").examples == ("gpt:a", "gpt:b")
+    agreed = [(task, who, int(model[task])) for task in range(40) for who in ("ann", "bob", "cy")]
+    assert "identical-workers" not in found(wc.examine(frame(agreed))), "all are right"

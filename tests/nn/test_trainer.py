@@ -1,0 +1,395 @@
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wisecrowd.errors import InputError, MissingExtra, UsageError
+from wisecrowd.nn.seeding import chosen_device, own_chance
+from wisecrowd.nn.trainer import SCHEDULES, Group, History, Trainer, Training, weights_and_biases
+from wisecrowd.utils import progress
+
+torch = pytest.importorskip("torch")
+
+#: A fit that needs all that a checkpoint holds: dropout, moments, the order of batches, a schedule, validation.
+FIT = """
+import torch
+from wisecrowd.nn.trainer import Trainer, Training, own_chance
+
+def make(place=None, **settings):
+    with own_chance(torch.device("cpu"), 1):
+        model = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Dropout(0.3), torch.nn.Linear(8, 1))
+    settings = {"epochs": 12, "batch_size": 8, "learning_rate": 0.01, "schedule": "cosine", "random_state": 5} | settings
+    return Trainer(model, Training(**settings), checkpoint=place, belongs={"data": "grid"})
+
+def run(trainer, before_loss=lambda trainer: None, **options):
+    x = torch.linspace(-1, 1, 90).reshape(30, 3)
+    y = x.sum(dim=1, keepdim=True) ** 2
+    def loss(rows):
+        before_loss(trainer)
+        return ((trainer.model(x[rows]) - y[rows]) ** 2).mean()
+    trainer.run(loss, 30, validate=lambda: -float(((trainer.model(x) - y) ** 2).mean()), **options)
+    return trainer
+"""
+_space: dict[str, Any] = {}
+exec(FIT, _space)
+make: Callable[..., Trainer] = _space["make"]
+run: Callable[..., Trainer] = _space["run"]
+
+
+def bits(trainer: Trainer) -> dict[str, bytes]:
+    """All of a trainer but how long it took."""
+    arrays = trainer.arrays()
+    arrays["history"] = arrays["history"][:, :2]
+    return {name: array.tobytes() for name, array in arrays.items()}
+
+
+# ---------------------------------------------------------------------- chance
+
+
+def test_same_seed_same_bits() -> None:
+    assert bits(run(make())) == bits(run(make()))
+    assert bits(run(make())) != bits(run(make(random_state=6)))
+
+
+def test_global_random_state_is_untouched() -> None:
+    def states() -> tuple[Any, ...]:
+        return torch.get_rng_state().tolist(), random.getstate(), pickle.dumps(np.random.get_state())  # noqa: NPY002
+
+    before = states()
+    run(make())
+    assert states() == before
+
+
+def test_global_random_state_does_not_matter() -> None:
+    first = bits(run(make()))
+    torch.rand(7)
+    assert bits(run(make())) == first
+
+
+def test_own_chance_goes_on_where_it_was() -> None:
+    place = torch.device("cpu")
+    with own_chance(place, 3):
+        wanted = torch.rand(4)
+    with own_chance(place, 3) as where:
+        first, state = torch.rand(2), where()
+    with own_chance(place, state):
+        assert torch.equal(torch.cat([first, torch.rand(2)]), wanted)
+
+
+# ---------------------------------------------------------------------- batches
+
+
+@pytest.mark.parametrize(("n_rows", "sizes"), [(20, [8, 8, 4]), (17, [8, 9]), (8, [8]), (1, [1]), (3, [3])])
+def test_every_row_once_an_epoch_and_none_alone(n_rows: int, sizes: list[int]) -> None:
+    seen: list[Any] = []
+    trainer = make(epochs=2)
+
+    def loss(rows: Any) -> Any:
+        seen.append(rows.tolist())
+        return trainer.model(torch.zeros(len(rows), 3)).mean()
+
+    trainer.run(loss, n_rows)
+    assert [len(rows) for rows in seen] == sizes * 2
+    half = len(sizes)
+    first, second = (list(chain(*seen[:half])), list(chain(*seen[half:])))
+    assert sorted(first) == sorted(second) == list(range(n_rows))
+    assert n_rows < 8 or first != second
+
+
+def test_the_mean_loss_weighs_batches_by_their_rows() -> None:
+    trainer = make(epochs=1)
+    still = torch.nn.Parameter(torch.zeros(()))
+
+    def loss(rows: Any) -> Any:
+        return rows.float().mean() + 0 * sum(each.sum() for each in trainer.model.parameters()) + 0 * still
+
+    trainer.run(loss, 30)
+    assert trainer.history.table()["loss"].iloc[0] == pytest.approx(np.arange(30).mean())
+
+
+def test_no_rows_and_a_loss_that_explodes_are_errors() -> None:
+    with pytest.raises(UsageError, match="at least one row"):
+        make().run(lambda rows: rows.float().mean(), 0)
+    trainer = make()
+    with pytest.raises(UsageError, match=r"loss is nan after 1 epochs.*lower learning_rate"):
+        trainer.run(lambda rows: trainer.model(torch.zeros(len(rows), 3)).mean() * math.nan, 4)
+
+
+# ---------------------------------------------------------------------- schedules and groups
+
+
+def rates(schedule: Any, epochs: int = 10) -> list[float]:
+    """The learning rate at the start of every epoch, one batch each."""
+    found: list[float] = []
+    trainer = make(epochs=epochs, schedule=schedule, batch_size=64)
+    run(trainer, lambda trainer: found.append(trainer.optimisers[0].param_groups[0]["lr"]))
+    return found
+
+
+def test_schedules_are_those_of_torch() -> None:
+    def of_torch(make_schedule: Callable[[Any], Any]) -> list[float]:
+        optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.01)
+        schedule, found = make_schedule(optimiser), []
+        for _ in range(10):
+            found.append(optimiser.param_groups[0]["lr"])
+            optimiser.step()
+            schedule.step()
+        return found
+
+    assert rates("constant") == [0.01] * 10
+    cosine = of_torch(lambda optimiser: torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, 10))
+    assert rates("cosine") == pytest.approx(cosine)
+    # Torch puts the last step of its cycle at the end of training, and the top one step before 30 % of the steps.
+    cycle = torch.optim.lr_scheduler.OneCycleLR
+    fine = make(epochs=1)
+    optimiser = torch.optim.SGD(fine.model.parameters(), lr=1.0)
+    schedule = cycle(optimiser, max_lr=1.0, total_steps=10_001, cycle_momentum=False)
+    theirs = []
+    for _ in range(10_000):
+        theirs.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        schedule.step()
+    ours = [SCHEDULES["onecycle"](step / 10_000) for step in range(10_000)]
+    assert ours == pytest.approx(theirs, abs=2e-3)
+    assert max(rates("onecycle")) == pytest.approx(0.01)
+
+
+def test_steps_are_a_tenth_after_two_thirds_of_the_plan() -> None:
+    assert rates("step", epochs=9) == pytest.approx([0.01] * 6 + [0.001] * 3)
+
+
+def test_past_the_plan_the_rate_stays_where_the_schedule_ended() -> None:
+    trainer = run(make(epochs=3))
+    before = [each.detach().clone() for each in trainer.model.parameters()]
+    run(trainer, epochs=2)
+    assert len(trainer.history) == 5
+    assert all(torch.equal(a, b) for a, b in zip(before, trainer.model.parameters(), strict=True))
+
+
+def test_groups_differ_in_rate_decay_schedule_and_optimiser() -> None:
+    torch.nn.init.ones_((still := torch.nn.Linear(2, 2, bias=False)).weight)
+    moving, free = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(2))
+    still.moving, still.free = moving, free
+    groups = [
+        Group(parameters=still.parameters(recurse=False), optimiser="sgd", learning_rate=0.1, weight_decay=0.5),
+    ]
+    with pytest.raises(UsageError, match="in two of them"):
+        Trainer(still, Training(), groups=[*groups, Group(parameters=[moving])])
+    groups = [
+        Group(parameters=[still.weight], optimiser="sgd", learning_rate=0.1, weight_decay=0.5),
+        Group(parameters=[moving], schedule="cosine"),
+    ]
+    with pytest.raises(UsageError, match="free is in none"):
+        Trainer(still, Training(), groups=groups)
+    trainer = Trainer(
+        still, Training(epochs=2, weight_decay=0.5), groups=[*groups, Group(parameters=[free], weight_decay=0.0)]
+    )
+    trainer.run(lambda rows: 0 * (still.weight.sum() + free.sum() + moving.sum()), 4)
+    # The gradient is zero, so that weights move by their decay alone.
+    assert torch.all(still.weight < 1)
+    assert torch.all(moving < 1)
+    assert torch.all(free == 1)
+    kinds = [type(each).__name__ for each in trainer.optimisers]
+    assert kinds == ["SGD", "Adam", "Adam"]
+    assert [each.param_groups[0]["lr"] for each in trainer.optimisers] == pytest.approx([0.1, 0.0005, 0.001])
+
+
+def test_biases_and_norms_do_not_decay() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2))
+    weights, others = weights_and_biases(model, learning_rate=0.5)
+    assert [each.ndim for each in weights.parameters] == [2, 2]
+    assert [each.ndim for each in others.parameters] == [1, 1, 1, 1]
+    assert (weights.weight_decay, others.weight_decay, others.learning_rate) == (None, 0.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"optimiser": "adma"}, "Did you mean 'adam'"),
+        ({"schedule": "linear"}, "constant"),
+        ({"learning_rate": 0.0}, "positive"),
+        ({"weight_decay": -1.0}, "negative"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"epochs": -1}, "epochs"),
+        ({"dtype": "float16"}, "float32"),
+    ],
+)
+def test_bad_settings_say_what_was_wanted(wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        Training(**wrong)
+
+
+def test_device_and_precision() -> None:
+    assert next(iter(run(make(dtype="float64", device="cpu", epochs=0)).model.parameters())).dtype is torch.float64
+    assert chosen_device("auto").type in ("cpu", "cuda")
+    with pytest.raises(UsageError, match="torch has no device 'abacus' here"):
+        make(device="abacus")
+    with pytest.raises(UsageError, match="torch has no device 'meta' here"):
+        make(device="meta")
+
+
+# ---------------------------------------------------------------------- validation
+
+
+def test_early_stopping_keeps_the_best_beside_the_last() -> None:
+    scores = iter([0.1, 0.5, 0.3, 0.4, 0.2, 0.9])
+    weights: list[Any] = []
+    trainer = make(epochs=6, patience=3, schedule="constant")
+
+    def validate() -> float:
+        assert not trainer.model.training
+        weights.append(trainer.model[0].weight.detach().clone())
+        return next(scores)
+
+    history = trainer.run(lambda rows: trainer.model(torch.ones(len(rows), 3)).mean(), 30, validate=validate)
+    assert (len(history), history.best, trainer.stopped) == (5, 1, True)
+    assert torch.equal(trainer.model[0].weight, weights[4])
+    trainer.keep_best()
+    assert torch.equal(trainer.model[0].weight, weights[1])
+    assert not torch.equal(weights[1], weights[4])
+
+
+def test_without_patience_all_epochs_run_and_the_best_is_still_known() -> None:
+    trainer = run(make(epochs=6))
+    table = trainer.history.table()
+    assert list(table.index) == [1, 2, 3, 4, 5, 6]
+    assert trainer.history.best == int(table["validation"].argmax())
+    assert (table["seconds"] > 0).all()
+
+
+def test_history_without_validation() -> None:
+    history = History()
+    assert history.best is None
+    history.add(1.0, math.nan, 0.1)
+    assert history.best is None
+    assert history.table()["validation"].isna().all()
+
+
+def test_progress_is_reported() -> None:
+    news: list[tuple[str, int, int]] = []
+    with progress.listen(lambda what, step, total, detail: news.append((what, step, total))):
+        run(make(epochs=3))
+    assert news == [("training", 1, 3), ("training", 2, 3), ("training", 3, 3)]
+
+
+# ---------------------------------------------------------------------- checkpoints
+
+
+class Interrupted(Exception):
+    pass
+
+
+def stop_in_epoch(number: int) -> Callable[[Trainer], None]:
+    batches = iter(range(1000))
+
+    def stop(trainer: Trainer) -> None:
+        if next(batches) % 4 == 2 and len(trainer.history) == number:
+            raise Interrupted
+
+    return stop
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "adamw", "radam", "sgd"])
+def test_an_interrupted_fit_resumes_to_the_same_bits(optimiser: str, tmp_path: Path) -> None:
+    whole = bits(run(make(optimiser=optimiser)))
+    place = tmp_path / "deep" / "fit.safetensors"
+    for number in (0, 5, 9):
+        with pytest.raises(Interrupted):
+            run(make(place, optimiser=optimiser), stop_in_epoch(number))
+    assert place.exists()
+    assert bits(run(make(place, optimiser=optimiser))) == whole
+    finished = make(place, optimiser=optimiser)
+    assert bits(finished) == whole
+    assert bits(run(finished)) == whole
+
+
+def test_early_stopping_survives_a_checkpoint(tmp_path: Path) -> None:
+    def validated(trainer: Trainer) -> Trainer:
+        values = [0.1, 0.5, 0.3, 0.4, 0.2, 0.9]
+        score = lambda: values[len(trainer.history)]  # noqa: E731
+        trainer.run(lambda rows: trainer.model(torch.ones(len(rows), 3)).mean(), 30, validate=score)
+        return trainer
+
+    first = validated(make(tmp_path / "fit.safetensors", patience=3, epochs=6))
+    again = validated(make(tmp_path / "fit.safetensors", patience=3, epochs=6))
+    assert len(again.history) == 5
+    assert bits(again) == bits(first)
+
+
+def test_a_fit_killed_in_the_middle_of_an_epoch_resumes_to_the_same_bits(tmp_path: Path) -> None:
+    place = tmp_path / "fit.safetensors"
+    hang = f"""{FIT}
+import sys, time
+batches = iter(range(1000))
+def hang(trainer):
+    if len(trainer.history) == 7 and next(batches) == 2:
+        print("waiting to be killed", flush=True)
+        time.sleep(600)
+run(make(sys.argv[1]), hang)
+"""
+    with subprocess.Popen([sys.executable, "-c", hang, str(place)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting to be killed\n"
+        os.kill(process.pid, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert [file.name for file in tmp_path.iterdir()] == ["fit.safetensors"]
+    resumed = make(place)
+    assert 0 < len(resumed.history) <= 7
+    assert bits(run(resumed)) == bits(run(make()))
+
+
+def test_a_checkpoint_of_another_fit_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "fit.safetensors"
+    run(make(place, epochs=1))
+    with pytest.raises(InputError, match=r"learning_rate is 0\.01 there and 0\.02 here.*delete it"):
+        make(place, epochs=1, learning_rate=0.02)
+    place.write_bytes(place.read_bytes()[:100])
+    with pytest.raises(InputError, match="is no checkpoint"):
+        make(place, epochs=1)
+
+
+def test_without_torch_the_message_is_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtra, match=r"wisecrowd\[learn\]"):
+        Trainer(None, Training())  # type: ignore[arg-type]
+
+
+def test_without_safetensors_the_message_is_the_line_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(MissingExtra, match=r"wisecrowd\[learn\]"):
+        run(make(tmp_path / "fit.safetensors", epochs=1))
+
+
+def test_tables_beside_radam_move_as_under_radam() -> None:
+    """Every row is touched in every step, so that lazy and plain moments are the same ones."""
+    start = torch.linspace(-1, 1, 12, dtype=torch.float64).reshape(4, 3)
+    every = torch.arange(4)
+
+    def moved(optimiser: Any, sparse: bool) -> Any:
+        model = torch.nn.Embedding(4, 3, sparse=sparse, _weight=start.clone())
+        beside = torch.nn.Linear(1, 1)
+        whole = torch.nn.ModuleList([model, beside])
+        groups = [Group(parameters=model.parameters(), optimiser=optimiser), Group(parameters=beside.parameters())]
+        settings = Training(epochs=30, batch_size=2, optimiser="radam", learning_rate=0.01, dtype="float64")
+        trainer = Trainer(whole, settings, groups=groups)
+        trainer.run(lambda _: ((model(every) - 2) ** 2).mean() + 0 * beside.weight.sum(), n_rows=8)
+        return model.weight.detach() - start
+
+    lazy, plain = moved("lazyadam", sparse=True), moved(None, sparse=False)
+    # RAdam's first five steps follow the bare gradient, and those of tables rest: 0.01 x 5 x 2 x 3 / 12 at most.
+    assert float((lazy - plain).abs().max()) < 0.03
+    assert float(plain.abs().min()) > 0.1

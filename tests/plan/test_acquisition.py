@@ -1,0 +1,360 @@
+"""Which votes to buy next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wisecrowd import Crowd, DawidSkene, simulate_crowd
+from wisecrowd.diagnose.workers import WorkerDiagnosis
+from wisecrowd.errors import InputError, UsageError, WisecrowdError
+from wisecrowd.plan import acquisition as planning
+from wisecrowd.plan import greedy as _asking
+from wisecrowd.plan.acquisition import may_stop, plan
+from wisecrowd.plan.belief import belief_of
+from wisecrowd.plan.greedy import Asking, Futures, gains, gains_of_pairs
+from wisecrowd.simulate import Simulation
+
+SOME = simulate_crowd(
+    n_tasks=150, workers=["noisy(0.85)"] * 8 + ["spammer"] * 2, n_classes=3, labels_per_task=4, random_state=1
+)
+FITTED = DawidSkene().fit(SOME.crowd)
+
+
+def entropy(belief: np.ndarray) -> float:
+    return -sum(float(p * np.log(p)) for p in belief if p > 0)
+
+
+def brute_gain(belief: np.ndarray, matrix: np.ndarray) -> float:
+    """H(q) − Σ_l P(l) H(q | l), term by term."""
+    gain = entropy(belief)
+    for label in range(len(belief)):
+        joint = belief * matrix[:, label]
+        if joint.sum() > 0:
+            gain -= joint.sum() * entropy(joint / joint.sum())
+    return gain
+
+
+def random_matrices(rng: np.random.Generator, n_workers: int, n_classes: int) -> np.ndarray:
+    return rng.dirichlet(np.ones(n_classes), size=(n_workers, n_classes))
+
+
+def everything(crowd: Crowd) -> pd.DataFrame:
+    """All pairs of a task and a worker."""
+    assert crowd.workers is not None
+    task, worker = np.divmod(np.arange(crowd.n_tasks * crowd.n_workers), crowd.n_workers)
+    return pd.DataFrame({"task": crowd.tasks[task], "worker": crowd.workers[worker]})
+
+
+def pairs_of(frame: pd.DataFrame) -> set[tuple[Any, Any]]:
+    return set(zip(frame["task"], frame["worker"], strict=True))
+
+
+# ---------------------------------------------------------------------- what an answer is worth
+
+
+@given(st.integers(0, 10**6), st.integers(2, 4))
+def test_the_gain_is_the_expected_drop_of_entropy(seed: int, n_classes: int) -> None:
+    rng = np.random.default_rng(seed)
+    belief, confusion = rng.dirichlet(np.full(n_classes, 0.5), size=3), random_matrices(rng, 4, n_classes)
+    wanted = [[brute_gain(q, matrix) for matrix in confusion] for q in belief]
+    assert gains(belief, confusion) == pytest.approx(np.array(wanted), abs=1e-9)
+    task, worker = np.divmod(np.arange(12), 4)
+    assert gains_of_pairs(belief, confusion, task, worker) == pytest.approx(np.ravel(wanted), abs=1e-9)
+    assert _asking.most(belief, confusion) == pytest.approx(np.max(wanted, axis=1), abs=1e-9)
+
+
+def test_the_plan_of_a_small_crowd_is_the_best_of_all_pairs() -> None:
+    """Every pair, by brute force; then every pair again, given the first answer in each of its ways."""
+    crowd = SOME.crowd[:15]
+    people = WorkerDiagnosis(crowd)
+    belief, _ = belief_of(people)
+    confusion = people.confusion_of(np.arange(crowd.n_workers))
+    found = plan(crowd, 40, target=1.0, model=people.fitted)
+    voted = pairs_of(crowd.to_frame())
+    spammers = set(found.left_out)
+    drops = {
+        (crowd.tasks[i], crowd.workers[r]): brute_gain(belief[i], confusion[r])  # type: ignore[index]
+        for i in range(crowd.n_tasks)
+        for r in range(crowd.n_workers)
+    }
+    free = {pair: drop for pair, drop in drops.items() if pair not in voted and pair[1] not in spammers}
+    first = found.asks.iloc[0]
+    assert first["gain"] == pytest.approx(max(free.values()))
+    assert free[first["task"], first["worker"]] == pytest.approx(max(free.values()))
+    assert first["confidence"] == pytest.approx(belief[crowd.tasks.get_loc(first["task"])].max())
+    twice = found.asks[found.asks["task"].duplicated()].iloc[0]
+    before = found.asks[found.asks["task"] == twice["task"]].iloc[0]
+    assert crowd.workers is not None
+    q = belief[crowd.tasks.get_loc(twice["task"])]
+    one, two = (confusion[crowd.workers.get_loc(ask["worker"])] for ask in (before, twice))
+    joint = q[:, None] * one
+    wanted = sum(joint[:, said].sum() * brute_gain(joint[:, said] / joint[:, said].sum(), two) for said in range(3))
+    assert twice["gain"] == pytest.approx(wanted)
+    both = q[:, None, None] * one[:, :, None] * two[:, None, :]
+    assert twice["expected_confidence"] == pytest.approx(both.max(axis=0).sum())
+    assert twice["confidence"] == pytest.approx(before["expected_confidence"])
+
+
+def test_drawn_futures_are_those_that_are_followed_up() -> None:
+    """Three answers of four classes leave 64 futures; a fourth must be drawn, and stays near what it stands for."""
+    rng = np.random.default_rng(0)
+    matrices = random_matrices(rng, 5, 4)
+    exact = drawn = Futures(np.array([[0.4, 0.3, 0.2, 0.1]]), np.ones(1))
+    for matrix in matrices[:4]:
+        drawn = drawn.after(matrix, rng)
+    joint = exact.belief[0]
+    for matrix in matrices[:4]:
+        joint = joint[..., None, :] * matrix.T  # (said, …, true)
+    joint = joint.reshape(-1, 4)
+    exact = Futures(joint / joint.sum(axis=1, keepdims=True), joint.sum(axis=1))
+    assert len(drawn.weight) == _asking.FUTURES < len(exact.weight) == 256
+    assert drawn.weight.sum() == pytest.approx(1)
+    assert drawn.weight @ drawn.belief == pytest.approx(exact.weight @ exact.belief, abs=0.05)
+    mine, theirs = (future.weight @ gains(future.belief, matrices[4:]) for future in (drawn, exact))
+    assert mine == pytest.approx(theirs, abs=0.05)
+
+
+def test_a_batch_does_not_pile_up_on_one_task() -> None:
+    """One task is a little more open than the others; without futures, all would be asked about it."""
+    belief = np.array([[0.5, 0.5], *[[0.6, 0.4]] * 9])
+    confusion = np.repeat([[[0.9, 0.1], [0.1, 0.9]]], 10, axis=0)
+    asking = Asking(belief, confusion, lambda task: np.arange(10), per_task=10)
+    chosen = asking.choose(np.arange(10), _asking.most(belief, confusion), 10)
+    assert sorted(ask.task for ask in chosen) == list(range(10))
+    assert len({ask.worker for ask in chosen}) == 10  # of equals, who was asked least
+    more = Asking(belief, confusion, lambda task: np.arange(10), per_task=10)
+    gained = [ask.gain for ask in more.choose(np.arange(10), _asking.most(belief, confusion), 40)]
+    assert gained == sorted(gained, reverse=True)
+
+
+# ---------------------------------------------------------------------- what a plan keeps to
+
+
+@settings(max_examples=12)
+@given(st.integers(1, 150), st.integers(1, 4), st.one_of(st.none(), st.integers(1, 9)), st.floats(0.5, 1.0))
+def test_limits_are_kept(budget: int, per_task: int, per_worker: int | None, target: float) -> None:
+    found = plan(SOME.crowd, budget, model=FITTED, per_task=per_task, per_worker=per_worker, target=target)
+    asks = found.asks
+    assert len(asks) <= budget
+    assert not pairs_of(asks) & pairs_of(SOME.crowd.to_frame())
+    assert not asks.duplicated(["task", "worker"]).any()
+    assert asks["task"].value_counts().max() <= per_task
+    assert per_worker is None or asks["worker"].value_counts().max() <= per_worker
+    assert not set(asks["task"]) & set(found.finished.index)
+    assert not set(asks["worker"]) & set(found.left_out)
+    assert (found.finished["confidence"] >= target).all()
+    assert (asks["expected_confidence"] >= asks["confidence"] - 1e-12).all()
+    assert (found.curve["expected_accuracy"].diff().dropna() >= -1e-12).all()
+    assert len(found.curve) == len(asks) + 1
+
+
+def test_spammers_are_not_asked_and_it_is_said() -> None:
+    found = plan(SOME.crowd, 10)
+    assert set(found.left_out) == {"w8", "w9"}
+    assert "'w8', 'w9', who are flagged as spammers" in found.sentence
+
+
+def test_money_is_labels_times_cost() -> None:
+    found = plan(SOME.crowd, 3, cost=0.3)
+    assert len(found.asks) == 10  # which 3 / 0.3 is, and not quite in floating point
+    assert found.curve["money"].iloc[-1] == pytest.approx(3)
+    assert "10 votes for 3.00" in found.sentence
+
+
+def test_the_same_votes_in_another_order_make_the_same_plan() -> None:
+    frame = SOME.crowd.to_frame().sample(frac=1, random_state=0)
+    again = Crowd.from_frame(frame, tasks=SOME.crowd.tasks, workers=SOME.crowd.workers, classes=SOME.crowd.classes)
+    pd.testing.assert_frame_equal(plan(SOME.crowd, 30).asks, plan(again, 30).asks)
+
+
+def test_only_those_who_can_be_asked_are() -> None:
+    found = plan(SOME.crowd, 20, workers=["w0", "w5", "newcomer"])
+    assert set(found.asks["worker"]) <= {"w0", "w5", "newcomer"}
+    alone = plan(SOME.crowd, 5, workers=["newcomer"])
+    assert set(alone.asks["worker"]) == {"newcomer"}  # by the matrix of the crowd
+    assert (alone.asks["gain"] > 0).all()
+
+
+def test_only_pairs_on_offer_are_asked() -> None:
+    offers = pd.DataFrame({"task": SOME.crowd.tasks[:30].repeat(2), "worker": ["w0", "w7"] * 30})
+    found = plan(SOME.crowd, 100, among=offers, per_task=5, target=1.0)
+    voted = pairs_of(SOME.crowd.to_frame())
+    assert pairs_of(found.asks) == pairs_of(offers) - voted
+    assert plan(SOME.crowd, 9, among=offers.assign(worker="w9")).asks.empty  # a spammer
+    assert plan(SOME.crowd, 9, among=offers.iloc[:0]).asks.empty
+    both = plan(SOME.crowd, 100, among=offers, workers=["w0", "elsewhere"], target=1.0)
+    assert set(both.asks["worker"]) == {"w0"}
+    strange = plan(SOME.crowd, 9, among=[{"task": SOME.crowd.tasks[0], "worker": "newcomer"}], target=1.0)
+    assert strange.asks["worker"].tolist() == ["newcomer"]
+
+
+def test_no_worker_is_asked_everything_unless_it_is_said() -> None:
+    limited = plan(SOME.crowd, 40, model=FITTED).asks["worker"].value_counts()
+    assert limited.sum() == 40
+    assert limited.max() <= 10  # twice an equal share of the eight who are no spammers
+    anyhow = plan(SOME.crowd, 40, model=FITTED, per_worker=40).asks["worker"].value_counts()
+    assert anyhow.max() > limited.max()
+
+
+def test_offers_of_everything_are_no_restriction() -> None:
+    some = plan(SOME.crowd, 40, among=everything(SOME.crowd), per_worker=40).asks
+    anything = plan(SOME.crowd, 40, per_worker=40).asks
+    order = ["task", "gain"]  # questions that are worth nearly the same may come in any order
+    pd.testing.assert_frame_equal(
+        some.sort_values(order, ignore_index=True), anything.sort_values(order, ignore_index=True)
+    )
+
+
+def test_a_short_list_of_many_workers_holds_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = simulate_crowd(n_tasks=300, n_workers=150, n_classes=2, labels_per_task=4, random_state=0)
+    model = DawidSkene().fit(made.crowd)
+    short = plan(made.crowd, 60, model=model)
+    monkeypatch.setattr(planning, "MORE_WORKERS", 1000)
+    whole = plan(made.crowd, 60, model=model)
+    pd.testing.assert_frame_equal(short.asks, whole.asks)
+    each = plan(made.crowd, 140, model=model, per_worker=1)  # a short list that must not run out
+    assert len(each.asks) == 140 - max(0, len(each.left_out) - 10)
+
+
+def test_tasks_without_votes_are_asked_about() -> None:
+    known = SOME.crowd
+    crowd = Crowd.from_frame(known.to_frame(), tasks=[*known.tasks, "new", "newer"], classes=known.classes)
+    found = plan(crowd, 8, per_task=4)
+    assert {"new", "newer"} <= set(found.asks["task"])
+    belief, _ = belief_of(WorkerDiagnosis(crowd))
+    assert belief[-1] == pytest.approx(belief[-2])
+    assert not may_stop(crowd, 0.3)[["new", "newer"]].any()
+
+
+def test_a_task_may_stop_with_two_votes_and_confidence() -> None:
+    stops = may_stop(SOME.crowd, 0.8)
+    found = plan(SOME.crowd, 1, target=0.8)
+    assert stops.index.equals(SOME.crowd.tasks)
+    assert set(stops.index[stops]) == set(found.finished.index)
+    assert 0 < stops.sum() < len(stops)
+    one = simulate_crowd(n_tasks=30, workers=["expert"] * 5, labels_per_task=(1, 3), random_state=0).crowd
+    assert not may_stop(one, 0.5)[one.labels_per_task < 2].any()
+
+
+# ---------------------------------------------------------------------- whether it is any good
+
+
+def bought(made: Simulation, crowd: Crowd, asks: Iterable[tuple[Any, Any]], seed: int) -> Crowd:
+    """The crowd with the answers: each worker speaks by their true matrix."""
+    rng = np.random.default_rng(seed)
+    assert crowd.workers is not None
+    assert crowd.classes is not None
+    task, worker = (list(names) for names in zip(*asks, strict=True))
+    true = crowd.classes.get_indexer(pd.Index(made.truth.loc[task]))
+    chance = made.confusion[crowd.workers.get_indexer(pd.Index(worker)), true].cumsum(axis=1)
+    label = (rng.random((len(task), 1)) > chance).sum(axis=1)
+    answers = pd.DataFrame({"task": task, "worker": worker, "label": crowd.classes[label]})
+    frame = pd.concat([crowd.to_frame(), answers])
+    return Crowd.from_frame(frame, tasks=crowd.tasks, workers=crowd.workers, classes=crowd.classes)
+
+
+def test_votes_bought_by_plan_are_worth_more_than_votes_at_random() -> None:
+    """Two rounds of 150 votes on 300 tasks, four crowds."""
+    ahead = []
+    for seed in range(4):
+        made = simulate_crowd(
+            n_tasks=300, workers=["expert"] * 5 + ["noisy"] * 10 + ["spammer"] * 5, n_classes=3, labels_per_task=3,
+            random_state=seed,
+        )  # fmt: skip
+        planned = anyhow = made.crowd
+        rng = np.random.default_rng(seed)
+        for number in range(2):
+            asks = plan(planned, 150, per_worker=30).asks
+            planned = bought(made, planned, sorted(pairs_of(asks)), 10 * seed + number)
+            free = sorted(pairs_of(everything(anyhow)) - pairs_of(anyhow.to_frame()))
+            some = [free[place] for place in rng.permutation(len(free))[:150]]
+            anyhow = bought(made, anyhow, some, 10 * seed + number)
+        right = [(DawidSkene().fit(crowd).labels_ == made.truth).mean() for crowd in (planned, anyhow)]
+        ahead.append(right[0] - right[1])
+    assert min(ahead) > 0.04
+    assert np.mean(ahead) > 0.07
+
+
+def test_confidence_is_nearer_to_the_truth_than_that_of_em() -> None:
+    """Thirty votes of each worker, three on each task: EM fits them too well."""
+    gaps = []
+    for seed in range(5):
+        made = simulate_crowd(n_tasks=120, n_workers=12, n_classes=3, labels_per_task=3, random_state=seed)
+        model = DawidSkene().fit(made.crowd)
+        belief, exponent = belief_of(WorkerDiagnosis(made.crowd, model))
+        assert made.crowd.classes is not None
+        assert 0 < exponent <= 1
+        right = made.crowd.classes[belief.argmax(axis=1)] == made.truth.to_numpy()
+        of_model = (model.labels_ == made.truth).mean()
+        gaps.append((belief.max(axis=1).mean() - right.mean(), model.posterior_.max(axis=1).mean() - of_model))
+    ours, em = np.array(gaps).T
+    assert (em > 0.05).all()
+    assert np.abs(ours).mean() < 0.7 * em.mean()
+    assert ours.max() < 0.05  # and rather too modest than too sure
+
+
+# ---------------------------------------------------------------------- odd crowds and mistakes
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("t1", "ann", "x"), ("t1", "bob", "x"), ("t2", "ann", "x"), ("t2", "bob", "x")],  # one class
+        [("t1", "ann", "x"), ("t1", "bob", "y")],  # one task, by all
+        [("t1", "ann", "x"), ("t1", "bob", "x"), ("t2", "bob", "y")],  # one vote on a task
+        [(t, w, "x" if t else "y") for t in range(9) for w in range(9)],  # everybody on everything
+    ],
+)
+def test_odd_crowds_get_an_answer(rows: list[tuple[object, object, str]]) -> None:
+    found = plan(Crowd.from_triples(rows), 5)
+    assert np.isfinite(found.curve.to_numpy()).all()
+    assert found.sentence
+    assert len(found.asks) <= 5
+
+
+def test_where_nothing_is_left_to_ask_it_is_said() -> None:
+    full = Crowd.from_triples([(t, w, int(t % 2)) for t in range(9) for w in range(9)])
+    assert "nothing to ask" in plan(full, 5, target=1.0).sentence
+    found = plan(SOME.crowd, 5000)
+    assert len(found.asks) < 5000
+    assert "votes are saved" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"budget": 0}, "buys no vote"),
+        ({"budget": 1, "cost": 2}, "buys no vote at 2 each"),
+        ({"budget": float("nan")}, "buys no vote"),
+        ({"cost": 0}, "cost must be a positive number"),
+        ({"target": 0}, "target is the probability"),
+        ({"target": 95}, "target is the probability"),
+        ({"per_task": 0}, "must be 1 or more"),
+        ({"per_worker": 0}, "must be 1 or more"),
+        ({"workers": "w0"}, "a list of workers was wanted"),
+        ({"workers": []}, "is empty"),
+        ({"among": pd.DataFrame({"task": ["t0"]})}, "columns task and worker"),
+        ({"among": pd.DataFrame({"task": ["nowhere"], "worker": ["w0"]})}, "does not know: 'nowhere'"),
+        ({"model": "majority-vote"}, "majority-vote has none"),
+        ({"model": 3}, "confusion matrices was wanted"),
+    ],
+)
+def test_mistakes_get_a_message(given: dict[str, object], message: str) -> None:
+    with pytest.raises(WisecrowdError, match=message):
+        plan(SOME.crowd, **{"budget": 10, **given})  # type: ignore[arg-type]
+
+
+def test_crowds_that_cannot_be_planned_for_are_refused() -> None:
+    with pytest.raises(UsageError, match="classes and worker ids"):
+        plan(SOME.crowd.without_workers(), 10)
+    with pytest.raises(InputError, match="no votes yet"):
+        plan(SOME.crowd.take([]), 10)
+    with pytest.raises(UsageError, match="target"):
+        may_stop(SOME.crowd, 2)

@@ -1,0 +1,83 @@
+"""A service in this process, without a network."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wisecrowd as wc
+
+pytest.importorskip("fastapi", reason="the extra serve is not installed")
+import httpx
+
+from wisecrowd.service import coordinator as keeping
+from wisecrowd.service.app import create_app
+from wisecrowd.service.coordinator import Keeper
+from wisecrowd.service.question_state import Topic
+from wisecrowd.service.store import Store
+
+TOKEN = "a-token-of-sixteen-or-more"
+
+
+class Service:
+    """Asks the application as a client would, one request at a time."""
+
+    def __init__(self, keeper: Keeper, **options: Any) -> None:
+        self.keeper = keeper
+        self.app = create_app(keeper, TOKEN, **options)
+
+    def ask(self, method: str, path: str, *, token: str | None = TOKEN, **more: Any) -> httpx.Response:
+        async def one() -> httpx.Response:
+            transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+                return await client.request(method, path, headers=headers, **more)
+
+        headers = {**({"Authorization": f"Bearer {token}"} if token else {}), **more.pop("headers", {})}
+        return asyncio.run(one())
+
+    def get(self, path: str, **params: Any) -> Any:
+        """An answer that must be right."""
+        found = self.ask("GET", path, params=params)
+        assert found.status_code == 200, found.text
+        return found.json()
+
+    def post(self, path: str, body: Any = None, **params: Any) -> Any:
+        """Something that must be taken."""
+        found = self.ask("POST", path, json=body, params=params)
+        assert found.status_code == 200, found.text
+        return found.json()
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    return str(tmp_path / "votes.db")
+
+
+@pytest.fixture
+def service(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    """A service that fits when it is asked to, and does not wait for others to share a transaction with."""
+    monkeypatch.setattr(keeping, "BEAT", 0.0)
+    monkeypatch.setattr(Topic, "fit_is_due", lambda *_: False)
+    monkeypatch.setattr(Topic, "look_is_due", lambda *_: False)
+    keeper = Keeper(Store(database), wc.DawidSkene())
+    try:
+        yield Service(keeper)
+    finally:
+        keeper.close()
+
+
+@pytest.fixture(scope="session")
+def made() -> Any:
+    """A crowd whose truth is known."""
+    kinds = ["expert"] * 3 + ["noisy(0.7)"] * 8 + ["spammer"]
+    return wc.simulate_crowd(n_tasks=80, workers=kinds, n_classes=3, labels_per_task=5, random_state=5)
+
+
+@pytest.fixture(scope="session")
+def votes(made: Any) -> list[dict[str, str]]:
+    """Its votes as they are sent."""
+    return made.crowd.to_frame()[["task", "worker", "label"]].sample(frac=1, random_state=0).to_dict("records")

@@ -1,0 +1,95 @@
+"""Votes that were cast before the service was started."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import wisecrowd as wc
+from wisecrowd.cli import app
+from wisecrowd.errors import InputError
+from wisecrowd.io.tools.projects import read_project
+from wisecrowd.service import server as running
+from wisecrowd.service.events import Expect, Put
+from wisecrowd.service.store import Store
+from wisecrowd.service.uploads import told_in
+
+RECORDED = Path(__file__).parents[1] / "recorded"
+
+
+def test_a_table_of_votes(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("task,worker,label,time\nt1,ann,good,2026-01-01T00:00:00Z\nt1,bob,bad,\n", encoding="utf-8")
+    first, second = told_in(path)
+    assert isinstance(first, Put)
+    assert isinstance(second, Put)
+    assert first.entries[0] == ("votes", "t1", "ann", "good", 1767225600.0)
+    assert second.entries[0].time is None
+
+
+def test_the_same_votes_are_in_the_service_as_in_the_export(tmp_path: Path) -> None:
+    export = next(path for path in sorted((RECORDED / "label_studio").glob("*.json")) if "min" not in path.name.lower())
+    project = read_project(export, duplicates="last")
+    store = Store(str(tmp_path / "votes.db"))
+    told = list(told_in(export))
+    store.tell(told)
+    assert set(store.tell(told).outcomes) <= {"same"}  # told again
+    number = json.loads(export.read_text(encoding="utf-8"))[0]["project"]
+    for name, question in project.questions.items():
+        if question.kind == "number" or not question.people.n_labels:
+            continue
+        words = store.words[f"{number}:{name}"]
+        found = store.votes_on(words.code, range(len(words.tasks)))
+        mine = {
+            (words.tasks.names[task], words.workers.names[who], words.classes.names[label])
+            for task, votes in found.items() for who, label in votes.items()
+        }  # fmt: skip
+        theirs = question.people.to_frame()
+        assert mine == set(zip(*(theirs[column].astype(str) for column in ("task", "worker", "label")), strict=True))
+    store.close()
+
+
+def test_exports_of_other_tools() -> None:
+    export = next((RECORDED / "doccano").glob("*.zip"))
+    told = list(told_in(export))
+    wanted = {name: each.crowd.n_labels for name, each in read_project(export).questions.items()}
+    found: dict[str, int] = dict.fromkeys(wanted, 0)
+    for each in told:
+        if isinstance(each, Put):
+            found[each.entries[0].question] += each.entries[0].worker is not None
+        else:
+            assert isinstance(each, Expect)
+    assert found == wanted
+
+
+def test_what_is_no_vote_for_a_class(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text(f"task,worker,label\n{'t' * 1001},ann,good\n", encoding="utf-8")
+    with pytest.raises(InputError, match="1,000 characters at most"):
+        list(told_in(path))
+
+
+def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, Any] = {}
+
+    def run(keeper: Any, *_: Any, **__: Any) -> None:
+        seen["votes"] = keeper.topic().live.n_votes
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "run", run)
+    monkeypatch.setenv("WISECROWD_TOKEN", "")
+    path = tmp_path / "votes.csv"
+    wc.simulate_crowd(n_tasks=20, labels_per_task=3).crowd.to_frame().to_csv(path, index=False)
+    words = ["serve", str(tmp_path / "votes.db"), "--port", "0", "--from", str(path)]
+    told = CliRunner().invoke(app, words)
+    assert told.exit_code == 0, told.output
+    assert seen["votes"] == 60
+    assert "60 new, 0 changed, 0 as they were" in told.stderr
+    told = CliRunner().invoke(app, [*words, "--quiet"])
+    assert "A new token" in told.stderr  # which nobody could know otherwise
+    assert "Votes in" not in told.stderr
+    assert seen["votes"] == 60
