@@ -1,6 +1,6 @@
 """Draw how many labels workers give, in simulated crowds and in those real ones that are on this machine.
 
-python benchmarks/labels_per_worker.py            # writes docs/labels-per-worker.svg; needs the extra 'plot'
+python benchmarks/votes_per_worker.py            # writes docs/labels-per-worker.svg; needs the extra 'plot'
 """
 
 from __future__ import annotations
@@ -29,4 +29,4 @@ def crowds() -> dict[str, Crowd]:
 
 
 if __name__ == "__main__":
-    print(f"wrote {plot.save(plot.labels_per_worker(crowds()), PICTURE)}")
+    print(f"wrote {plot.save(plot.votes_per_worker(crowds()), PICTURE)}")

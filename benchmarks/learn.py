@@ -97,7 +97,7 @@ def experts(ledger: Ledger, n_tasks: int, repeats: int) -> None:
 def filling(ledger: Ledger, n_tasks: int, _repeats: int) -> None:
     """What 747 workers would have said of all other tasks; once, for it is memory that counts."""
     many = 50_000 if n_tasks > 2_000 else 2_000
-    ways = {"as one crowd": "fill", "piece by piece": "stream"}
+    ways = {"as one crowd": "fill", "chunk by chunk": "stream"}
     found = in_turns({title: python("programs/fill.py", how, 747, many) for title, how in ways.items()}, 1)
     for title, row in found.items():
         columns = {"seconds": row["seconds"], "peak MB": row["peak"] / 1e6}

@@ -28,7 +28,7 @@ def table() -> pd.DataFrame:
 def nearness(workers: pd.DataFrame, fewest: int = 20) -> float:
     """Rank correlation of accuracy with nearness to the oracle, among workers with so many labels."""
     away = np.hypot(*(workers[axis] - workers.loc["(oracle)", axis] for axis in "xy"))
-    busy = workers["n_labels"] >= fewest
+    busy = workers["n_votes"] >= fewest
     return -float(away[busy].rank().corr(workers["accuracy"][busy].rank()))
 
 

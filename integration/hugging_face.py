@@ -60,7 +60,7 @@ def trial(tried: Trial) -> None:
         soft = pd.DataFrame([row["soft_label"] for row in told["rows"]], index=[row["task"] for row in told["rows"]])
         near = (soft[NAMES] - posterior[NAMES]).abs().to_numpy().max() < 1e-9
         tried.check(f"{path}: soft labels", bool(near), soft)
-        tried.check(f"{path}: read again", wc.read(path).n_labels == len(SAID))
+        tried.check(f"{path}: read again", wc.read(path).n_votes == len(SAID))
 
 
 if __name__ == "__main__":

@@ -152,7 +152,7 @@ def _exports(tried: Trial, ann: Person, project: int) -> None:
         path = tried.folder / f"{kind}.json"
         path.write_text(json.dumps(told))
         _record(tried, f"export_{kind.lower()}.json", told)
-        found = {name: one.people.n_labels for name, one in read_project(path, duplicates="keep").questions.items()}
+        found = {name: one.people.n_votes for name, one in read_project(path, duplicates="keep").questions.items()}
         print(f"  {kind}: {found}")
         tried.check(f"{kind} is read", found.get("mood", 0) >= 17, found)
     for name, path in (

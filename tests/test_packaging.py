@@ -132,7 +132,7 @@ def test_every_missing_extra_can_be_installed() -> None:
 
 
 def test_no_file_knows_the_machine_it_was_written_on() -> None:
-    # In pieces, for this file is looked at too.
+    # In chunks, for this file is looked at too.
     slash = "/"
     places = [f"{slash}{top}{slash}" for top in ("home", "Users", "root", "work", "tmp")]
     paths = re.compile("|".join(rf"(?<![\w.}}<~-]){re.escape(place)}" for place in places))

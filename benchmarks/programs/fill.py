@@ -1,4 +1,4 @@
-"""Fill in a simulated crowd by MMLC: ``fill.py HOW WORKERS TASKS``; HOW is "fill", a crowd in memory, or "stream", its pieces.
+"""Fill in a simulated crowd by MMLC: ``fill.py HOW WORKERS TASKS``; HOW is "fill", a crowd in memory, or "stream", its chunks.
 
 Three labels on each task of 64 features and 8 classes. Prints the seconds of filling, how many votes were filled in, and the
 peak of the process in bytes, training included.
@@ -29,8 +29,8 @@ crowd = Crowd(
 )  # fmt: skip
 fitted = MMLCFill(learner=MMLC(epochs=1)).fit(crowd, X)
 begun = time.process_time()
-pieces = [fitted.fill()] if how == "fill" else fitted.stream()
-n_filled = sum(int((~piece.observed).sum()) for piece in pieces)
+chunks = [fitted.fill()] if how == "fill" else fitted.stream()
+n_filled = sum(int((~chunk.observed).sum()) for chunk in chunks)
 seconds = time.process_time() - begun
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 print(json.dumps({"seconds": seconds, "filled": n_filled, "peak": peak}))

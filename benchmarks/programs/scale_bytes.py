@@ -59,10 +59,10 @@ class Telling(on_ray._Holder):
 class Counting(on_ray.RayEngine):
     """Two actors, and what went to each."""
 
-    def __init__(self, crowd: Any, clamp: Any) -> None:
+    def __init__(self, crowd: Any, gold: Any) -> None:
         self.put = self.calls = 0
         self.told: list[int] = []
-        super().__init__(crowd, clamp, actors=2, compiled=True)
+        super().__init__(crowd, gold, actors=2, compiled=True)
 
     def _call(self, work: Any, shared: tuple[Any, ...]) -> Any:
         put = ray.put
@@ -91,8 +91,8 @@ def sent(kind: Any, crowd: Any, passes: int) -> Sent:
     method = kind(**{name: value for name, value in wanted.items() if name in names})
     made: list[Counting] = []
 
-    def engine(crowd: Any, clamp: Any) -> Counting:
-        made.append(Counting(crowd, clamp))
+    def engine(crowd: Any, gold: Any) -> Counting:
+        made.append(Counting(crowd, gold))
         return made[-1]
 
     method._engine = engine
@@ -115,7 +115,7 @@ def main() -> None:
     on_ray._Holder = Telling
     with tempfile.TemporaryDirectory(dir=sys.argv[1]) as folder:
         whole = Crowd.open(sys.argv[1]).load()  # and written anew, so that only pairs are listed that occur
-        crowd = whole.to_shards(f"{folder}/crowd", votes_per_shard=whole.n_labels // 2 + 1)
+        crowd = whole.to_shards(f"{folder}/crowd", votes_per_shard=whole.n_votes // 2 + 1)
         del whole
         ray.init(
             num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR", object_store_memory=2**31
@@ -126,7 +126,7 @@ def main() -> None:
                 found[name] = by_iteration(kind, crowd)
                 print(name, found[name], file=sys.stderr, flush=True)
         ray.shutdown()
-        sizes = {"pairs": len(crowd.pairs), "workers": crowd.n_workers, "votes": crowd.n_labels}
+        sizes = {"pairs": len(crowd.pairs), "workers": crowd.n_workers, "votes": crowd.n_votes}
     print(json.dumps(sizes | {"methods": found}))
 
 

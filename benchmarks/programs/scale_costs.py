@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd import Crowd, DawidSkene
-from wisecrowd.data.sharded import Stretch
+from wisecrowd.data.sharded import CrowdSlice
 from wisecrowd.em.loop import Statistics, _extrapolate
 from wisecrowd.em.priors import smoothed, smoothed_log_prior
 from wisecrowd.engines import StreamEngine
@@ -39,7 +39,7 @@ def kernel() -> NDArray[np.float64]:
     took, found = np.zeros(2), Expectation(0.0, np.zeros(n_classes), np.zeros_like(said), None)
     for shard in crowd.shards:
         known = pairs.of(np.array(shard.pairs.of_vote))
-        copied = Stretch(crowd.workers, crowd.classes, known, shard.offset, None, lambda: crowd.tasks)
+        copied = CrowdSlice(crowd.workers, crowd.classes, known, shard.offset, None, lambda: crowd.tasks)
         layout, begun = copied.layout, now()
         found = expect(layout, prior, said, compiled=True, into=found)
         took += now() - begun

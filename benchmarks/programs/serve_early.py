@@ -21,12 +21,12 @@ def main(name: str) -> None:
     with unwarned():
         made = wc.load_dataset(name)
     crowd = made.crowd
-    order = np.random.default_rng(0).permutation(crowd.n_labels)
+    order = np.random.default_rng(0).permutation(crowd.n_votes)
     rows = []
     for share in SHARES:
-        kept = order[: int(share * crowd.n_labels)]
-        so_far = crowd.take(np.isin(np.arange(crowd.n_labels), kept))
-        voted = so_far.tasks[so_far.labels_per_task > 0]
+        kept = order[: int(share * crowd.n_votes)]
+        so_far = crowd.take(np.isin(np.arange(crowd.n_votes), kept))
+        voted = so_far.tasks[so_far.votes_per_task > 0]
         truth = made.truth[made.truth.index.isin(voted)]
         found = {"crowd": name, "votes": len(kept), "votes for each task": len(kept) / len(voted)}
         with unwarned():

@@ -32,7 +32,7 @@ from schemathesis import GenerationMode
 import wisecrowd as wc
 from wisecrowd.service import coordinator as keeping
 from wisecrowd.service.app import create_app
-from wisecrowd.service.coordinator import Keeper
+from wisecrowd.service.coordinator import Coordinator
 from wisecrowd.service.store import Store
 
 TOKEN = "a token for fuzzing".replace(" ", "-")
@@ -90,7 +90,7 @@ def main(wanted: int, seed: int) -> None:
     count: Counter[str] = Counter()
     bad: list[str] = []
     keeping.BEAT = 0.0  # one request waits for the other here, and none shares a transaction
-    keeper = Keeper(Store(str(Path(tempfile.mkdtemp()) / "fuzz.db")), wc.DawidSkene())
+    keeper = Coordinator(Store(str(Path(tempfile.mkdtemp()) / "fuzz.db")), wc.DawidSkene())
     app = create_app(keeper, TOKEN)
     caller = Caller(app)
     schema = schemathesis.openapi.from_asgi("/openapi.json", app)

@@ -17,14 +17,14 @@ import wisecrowd as wc
 from wisecrowd.em.live import Known, Live
 from wisecrowd.errors import unwarned
 from wisecrowd.service.question_state import REST
-from wisecrowd.service.refit_schedule import Pace
+from wisecrowd.service.refit_schedule import RefitSchedule
 
 
 def main(name: str, method: str, until: float) -> None:
     with unwarned():
         made = wc.load_dataset(name)
     crowd = made.crowd
-    order = np.random.default_rng(0).permutation(crowd.n_labels)
+    order = np.random.default_rng(0).permutation(crowd.n_votes)
     task, worker, label = (codes[order] for codes in (crowd.task, crowd.worker, crowd.label))
     kind = wc.find(method)
 
@@ -36,8 +36,8 @@ def main(name: str, method: str, until: float) -> None:
         with unwarned():
             return kind().fit(so_far)
 
-    first, last = crowd.n_labels // 2, int(until * crowd.n_labels)
-    live, pace, known = Live(kind(), n_classes=crowd.n_classes), Pace(), first
+    first, last = crowd.n_votes // 2, int(until * crowd.n_votes)
+    live, pace, known = Live(kind(), n_classes=crowd.n_classes), RefitSchedule(), first
     live.hold(Known.of(fit(votes(first)), votes(first)))
     rows = []
     for n in range(first, last):
@@ -50,7 +50,7 @@ def main(name: str, method: str, until: float) -> None:
         batch = fit(so_far)
         seconds = time.perf_counter() - begun
         other = live.posterior.argmax(axis=1) != batch.posterior_.argmax(axis=1)
-        changed = float(other[so_far.labels_per_task > 0].mean())
+        changed = float(other[so_far.votes_per_task > 0].mean())
         rows.append((n + 1 - known, changed, seconds))
         pace.learn(n + 1 - known, changed, n + 1)
         live.hold(Known.of(batch, so_far))
@@ -60,7 +60,7 @@ def main(name: str, method: str, until: float) -> None:
             print(f"{n + 1:,} of {last:,} votes, {len(rows):,} fits, {1 - changed:.4f}", file=sys.stderr)
     new, changed_by, taken = np.array(rows).T
     found = {
-        "crowd": name, "method": method, "votes": crowd.n_labels, "replayed": last - first, "fits": len(rows),
+        "crowd": name, "method": method, "votes": crowd.n_votes, "replayed": last - first, "fits": len(rows),
         "votes from fit to fit": float(np.median(new)), "mean": float(1 - changed_by.mean()),
         "fits that changed 1 % or less": float((changed_by <= 0.01).mean()), "worst": float(1 - changed_by.max()),
         "votes a second that it follows": float(new.sum() / ((1 + REST) * taken.sum())),

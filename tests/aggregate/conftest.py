@@ -19,10 +19,10 @@ def clustered() -> Clustered:
     """Make a crowd of three classes that lie apart in four features: votes, features by task, and truth."""
 
     def make(
-        n_tasks: int = 200, labels_per_task: int = 3, workers: tuple[str, ...] = ("noisy",) * 20
+        n_tasks: int = 200, votes_per_task: int = 3, workers: tuple[str, ...] = ("noisy",) * 20
     ) -> tuple[Crowd, pd.DataFrame, pd.Series]:
         made = simulate_crowd(
-            n_tasks, len(workers), 3, labels_per_task=labels_per_task, workers=list(workers), random_state=0
+            n_tasks, len(workers), 3, votes_per_task=votes_per_task, workers=list(workers), random_state=0
         )
         X = np.random.default_rng(0).normal(size=(n_tasks, 4))
         X[np.arange(n_tasks), encode_truth(made.truth, made.crowd)] += 4

@@ -1,4 +1,4 @@
-"""Votes, weighted votes and models of difficulty: a crowd in pieces gives what it gives in memory."""
+"""Votes, weighted votes and models of difficulty: a crowd in chunks gives what it gives in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wisecrowd import GLAD, IWMV, Crowd, MajorityVote, Rasch, TwoPL, Wawa, ZeroB
 from wisecrowd.aggregate.categorical import _spread_abilities
 from wisecrowd.base.on_engine import OnEngine
 from wisecrowd.data.sharded import ShardedCrowd
-from wisecrowd.engines.base import Engine, Kept, Piece, summed
+from wisecrowd.engines.base import Chunk, ChunkState, Engine, summed
 from wisecrowd.errors import UsageError, unwarned
 
 VOTES = [
@@ -122,7 +122,7 @@ def test_a_task_can_be_a_shard(method: OnEngine, shards: Shards) -> None:
 
 
 def test_a_whole_fit_ends_where_it_does_in_memory(shards: Shards) -> None:
-    crowd = simulate_crowd(200, 20, 3, labels_per_task=5, random_state=0, difficulty="beta").crowd
+    crowd = simulate_crowd(200, 20, 3, votes_per_task=5, random_state=0, difficulty="beta").crowd
     wanted = Rasch().fit(crowd)
     assert wanted.converged_
     same(Rasch().fit(shards(crowd, 600)), wanted)
@@ -131,26 +131,26 @@ def test_a_whole_fit_ends_where_it_does_in_memory(shards: Shards) -> None:
 class Apart(Engine):
     """Pieces in memory, as a cluster has them: what is kept there goes with the engine."""
 
-    def __init__(self, crowd: Any, pieces: list[Piece]) -> None:
-        self.crowd, self.pieces, self.clamp = crowd, pieces, None
+    def __init__(self, crowd: Any, chunks: list[Chunk]) -> None:
+        self.crowd, self.chunks, self.gold = crowd, chunks, None
 
     def total(self, work: Any, *shared: Any) -> Any:
-        return summed(self.pieces, work, lambda piece: self._given(piece, shared))
+        return summed(self.chunks, work, lambda chunk: self._given(chunk, shared))
 
     def each(self, work: Any, *shared: Any) -> Iterator[Any]:
-        return (work(piece, *self._given(piece, shared)) for piece in self.pieces)
+        return (work(chunk, *self._given(chunk, shared)) for chunk in self.chunks)
 
-    def keep(self, work: Any, *shared: Any) -> Kept:
+    def keep(self, work: Any, *shared: Any) -> ChunkState:
         return Held(list(self.each(work, *shared)))
 
-    def _given(self, piece: Piece, shared: Any) -> list[Any]:
-        return [each.held[piece.number] if isinstance(each, Held) else each for each in shared]
+    def _given(self, chunk: Chunk, shared: Any) -> list[Any]:
+        return [each.held[chunk.number] if isinstance(each, Held) else each for each in shared]
 
     def close(self) -> None:
-        self.pieces = []
+        self.chunks = []
 
 
-class Held(Kept):
+class Held(ChunkState):
     def __init__(self, values: list[Any]) -> None:
         self.held = values
 
@@ -165,8 +165,8 @@ def test_other_engines_may_take_their_pieces_along(
     wanted = fit(method, crowd, **({} if isinstance(method, MajorityVote | Wawa) else {"max_iter": 5}))
 
     def engine(*_: Any) -> Engine:
-        pieces = [Piece(shard, None, number, len(sharded.parts)) for number, shard in enumerate(sharded.shards)]
-        return Apart(crowd if in_memory else sharded, pieces)
+        chunks = [Chunk(shard, None, number, len(sharded.parts)) for number, shard in enumerate(sharded.shards)]
+        return Apart(crowd if in_memory else sharded, chunks)
 
     monkeypatch.setattr(type(method), "_engine", engine)
     same(fit(wanted, crowd if in_memory else sharded), wanted)
@@ -182,7 +182,7 @@ def test_what_is_learnt_of_tasks_stays_beside_them(shards: Shards, tmp_path: Pat
     assert [len(table) for table in tables] == [part.tasks for part in sharded.parts]
     pd.testing.assert_frame_equal(pd.concat(tables), wanted.tasks_, rtol=0, atol=1e-9)
     for _ in range(2):  # answers are inferred from what was kept, as often as somebody asks
-        np.testing.assert_allclose(np.concatenate(list(fitted.answers())), wanted.posterior_, atol=1e-9)
+        np.testing.assert_allclose(np.concatenate(list(fitted.posterior_tables())), wanted.posterior_, atol=1e-9)
     fitted.write_labels(tmp_path / "labels.parquet")
     assert pd.read_parquet(tmp_path / "labels.parquet")["label"].tolist() == wanted.labels_.tolist()
     monkeypatch.setattr(_spread_abilities, "MOST_CELLS", 10)
@@ -215,7 +215,7 @@ def test_what_pieces_cannot_do_is_refused(shards: Shards) -> None:
             GLAD().fit(sharded, start=start)
     with pytest.raises(UsageError, match="ties='random' draws for all tasks together"):
         MajorityVote(ties="random").fit(sharded)
-    one = MajorityVote(ties="random").fit(shards(crowd, 10**6))  # in one piece they are together
+    one = MajorityVote(ties="random").fit(shards(crowd, 10**6))  # in one chunk they are together
     np.testing.assert_array_equal(one.posterior_, MajorityVote(ties="random").fit(crowd).posterior_)
     with pytest.raises(UsageError, match="engine must be"):
         Wawa(engine="spark").fit(crowd)

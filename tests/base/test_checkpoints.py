@@ -24,7 +24,7 @@ class Stopped(Exception):
 
 def crowd() -> Crowd:
     made = simulate_crowd(
-        n_tasks=150, n_classes=3, labels_per_task=4, random_state=1, workers={"noisy": 9, "spammer": 4}
+        n_tasks=150, n_classes=3, votes_per_task=4, random_state=1, workers={"noisy": 9, "spammer": 4}
     )
     return made.crowd
 
@@ -101,7 +101,7 @@ def test_a_finished_climb_is_not_climbed_again(tmp_path: Path) -> None:
     assert np.array_equal(again.posterior_, first.posterior_)
     assert again.tasks_.equals(first.tasks_)
     assert again.n_iter_ == first.n_iter_
-    with pytest.raises(InputError, match="whose pieces is 1, here"):
+    with pytest.raises(InputError, match="whose chunks is 1, here"):
         Rasch(checkpoint=place).fit(votes.to_shards(tmp_path / "crowd", votes_per_shard=200))
 
 
@@ -148,7 +148,7 @@ import sys, os, signal, time
 from wisecrowd import DawidSkene, progress, simulate_crowd
 from wisecrowd.base.checkpoints import Standing
 Standing.due = lambda self: self.path is not None
-votes = simulate_crowd(n_tasks=150, n_classes=3, labels_per_task=4, random_state=1, workers={"noisy": 9, "spammer": 4}).crowd
+votes = simulate_crowd(n_tasks=150, n_classes=3, votes_per_task=4, random_state=1, workers={"noisy": 9, "spammer": 4}).crowd
 left = int(sys.argv[2])
 def die(*_):
     global left
@@ -164,7 +164,7 @@ with progress.listen(die):
         outputs.append(subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False))
     assert [run.returncode for run in outputs] == [-9, -9, 0]
     made = simulate_crowd(
-        n_tasks=150, n_classes=3, labels_per_task=4, random_state=1, workers={"noisy": 9, "spammer": 4}
+        n_tasks=150, n_classes=3, votes_per_task=4, random_state=1, workers={"noisy": 9, "spammer": 4}
     )
     assert outputs[-1].stdout.strip() == repr(DawidSkene(tol=1e-10).fit(made.crowd).trace_.tolist())
 

@@ -27,7 +27,7 @@ class Table(Completer):
     def _fit(self, crowd: Crowd, X: NDArray[np.float64] | None) -> None:
         self.calls = []
 
-    def _said(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
+    def _worker_label_probs(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
         self.calls.append((len(tasks), len(workers)))
         cells = np.ix_(tasks, workers)
         return Answers(self.table[cells], None if self.ready is None else self.ready[cells])
@@ -63,7 +63,7 @@ def table_of(crowd: Crowd, seed: int = 0, **options: Any) -> Table:
 
 def open_cells(crowd: Crowd, least: int = 0) -> list[tuple[int, int]]:
     taken = set(zip(crowd.task.tolist(), crowd.worker.tolist(), strict=True))  # type: ignore[union-attr]  # has workers
-    counts = crowd.labels_per_worker
+    counts = crowd.votes_per_worker
     everywhere = ((task, worker) for task in range(crowd.n_tasks) for worker in range(crowd.n_workers))
     return [cell for cell in everywhere if cell not in taken and counts[cell[1]] > least]
 
@@ -146,7 +146,7 @@ def test_a_filled_vote_never_weighs_more_than_one() -> None:
 
 def test_no_more_votes_than_are_wanted_are_filled_in_for_those_with_most_labels(crowd: Crowd) -> None:
     made = table_of(crowd, max_per_task=2, fill_weight=1)
-    order = np.argsort(-crowd.labels_per_worker, kind="stable").tolist()
+    order = np.argsort(-crowd.votes_per_worker, kind="stable").tolist()
     wanted = []
     for task in range(N_TASKS):
         here = sorted((order.index(worker), worker) for where, worker in open_cells(crowd) if where == task)

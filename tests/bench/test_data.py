@@ -51,7 +51,7 @@ def test_identity_follows_the_files(stored: Path) -> None:
 
 
 def test_seeds_make_other_crowds_of_the_same_kind() -> None:
-    data = Simulated({"n_tasks": 40, "labels_per_task": 2})
+    data = Simulated({"n_tasks": 40, "votes_per_task": 2})
     first, again, other = data.load(0), data.load(0), data.load(1)
     assert first.crowd.digest == again.crowd.digest != other.crowd.digest
-    assert data.size() == first.crowd.n_labels == 80
+    assert data.size() == first.crowd.n_votes == 80

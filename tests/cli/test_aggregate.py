@@ -28,7 +28,7 @@ def test_writes_labels_workers_and_a_record(run: Any, votes: Path) -> None:
     confidence = [float(row["confidence"]) for row in labels]
     np.testing.assert_allclose(confidence, fitted.posterior_.max(axis=1), atol=1e-6)
     workers = rows_of(Path("out/workers.csv"))
-    assert [(row["worker"], row["n_labels"]) for row in workers] == [
+    assert [(row["worker"], row["n_votes"]) for row in workers] == [
         (name, "12") for name in ("ann", "bob", "cy", "zed")
     ]
     np.testing.assert_allclose([float(row["accuracy"]) for row in workers], fitted.workers_["accuracy"], atol=1e-6)

@@ -53,16 +53,16 @@ def test_the_record_names_the_format_that_was_recognised(run: Any, votes: Path) 
 @pytest.mark.parametrize(
     ("method", "columns"),
     [
-        ("glad", ["task", "difficulty", "standard_error", "n_labels"]),
-        ("two-pl", ["task", "difficulty", "standard_error", "discrimination", "n_labels"]),
-        ("minimax-entropy", ["task", "difficulty", "n_labels"]),
+        ("glad", ["task", "difficulty", "standard_error", "n_votes"]),
+        ("two-pl", ["task", "difficulty", "standard_error", "discrimination", "n_votes"]),
+        ("minimax-entropy", ["task", "difficulty", "n_votes"]),
     ],
 )
 def test_a_method_that_knows_of_difficulty_tells_it(run: Any, votes: Path, method: str, columns: list[str]) -> None:
     result = run("aggregate", votes, "-m", method, "-o", "out")
     assert "tasks.csv" in result.stdout
     rows = rows_of(Path("out/tasks.csv"))
-    assert (list(rows[0]), len(rows), rows[0]["n_labels"]) == (columns, 12, "4")
+    assert (list(rows[0]), len(rows), rows[0]["n_votes"]) == (columns, 12, "4")
     fitted = wc.find(method)().fit(wc.read(votes))
     np.testing.assert_allclose([float(row["difficulty"]) for row in rows], fitted.tasks_["difficulty"], atol=1e-6)
     assert "tasks.csv" in run("aggregate", votes, "-o", "out").stderr  # it is of an earlier run

@@ -17,7 +17,7 @@ from wisecrowd.base.checkpoints import Standing
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """A folder with the same votes as CSV and as shards, and the truth of some tasks."""
-    made = simulate_crowd(n_tasks=200, n_classes=3, labels_per_task=4, workers={"expert": 3, "noisy": 6})
+    made = simulate_crowd(n_tasks=200, n_classes=3, votes_per_task=4, workers={"expert": 3, "noisy": 6})
     made.crowd.to_frame().to_csv(tmp_path / "votes.csv", index=False)
     made.crowd.to_shards(tmp_path / "crowd", votes_per_shard=150)
     truth = made.truth.rename("label").rename_axis("task")

@@ -19,7 +19,7 @@ Run = Callable[..., Any]
 def files(tmp_path: Path) -> tuple[Path, Path]:
     """Votes of four who know and six who do not, and the truth of half of the tasks."""
     made = simulate_crowd(
-        n_tasks=150, workers=["expert"] * 4 + ["spammer"] * 6, n_classes=3, labels_per_task=5, random_state=0
+        n_tasks=150, workers=["expert"] * 4 + ["spammer"] * 6, n_classes=3, votes_per_task=5, random_state=0
     )
     votes, truth = tmp_path / "votes.csv", tmp_path / "gold.csv"
     made.crowd.to_frame().to_csv(votes, index=False)

@@ -95,12 +95,12 @@ def test_pieces_make_the_same_file(run: Any, sparse: Path, monkeypatch: pytest.M
     run("complete", sparse, *DS, "-o", "whole")
     monkeypatch.setattr(completion, "CELLS", 16)
     assert len(list(wc.DSFill().fit(wc.read(sparse)).stream())) == 6
-    run("complete", sparse, *DS, "-o", "pieces")
-    assert Path("pieces/completed.csv").read_bytes() == Path("whole/completed.csv").read_bytes()
+    run("complete", sparse, *DS, "-o", "chunks")
+    assert Path("chunks/completed.csv").read_bytes() == Path("whole/completed.csv").read_bytes()
 
 
 def test_a_dense_fill_is_never_held(run: Any, sparse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wc.Crowd, "joined", lambda *_: pytest.fail("all pieces were put together"))
+    monkeypatch.setattr(wc.Crowd, "joined", lambda *_: pytest.fail("all chunks were put together"))
     assert run("complete", sparse, *DS, "-o", "out").exit_code == 0
     assert run("complete", sparse, *DS, "--evaluate").exit_code == 0
 
@@ -111,10 +111,10 @@ def test_says_the_handful_of_things_a_person_wants(run: Any, sparse: Path) -> No
     assert list(lines) == ["Read", "Votes", "Method", "Filled in", "Left open", "Wrote", "Go on"]
     crowd = wc.read(sparse)
     filled = wc.DSFill(min_labels=9).complete(crowd)
-    n = filled.n_labels - crowd.n_labels
+    n = filled.n_votes - crowd.n_votes
     assert f"{n} votes: {n / 12:.1f} on each task" in lines["Filled in"]
-    assert lines["Left open"].endswith(f"{48 - filled.n_labels} cells of 48")
-    assert max(map(len, text.splitlines()[1:])) <= 80  # the first has a path, which stays in one piece
+    assert lines["Left open"].endswith(f"{48 - filled.n_votes} cells of 48")
+    assert max(map(len, text.splitlines()[1:])) <= 80  # the first has a path, which stays in one chunk
 
 
 def test_nothing_to_fill_in(run: Any, votes: Path) -> None:
@@ -166,7 +166,7 @@ def test_evaluate(run: Any, sparse: Path) -> None:
         assert f"{row['accuracy']:.1%} ± {row['accuracy_se']:.1%}" in line
         assert f"{row['log_loss']:.3f} ± {row['log_loss_se']:.3f}" in line
     assert "gmv foretells votes" in shown
-    assert max(map(len, result.stdout.splitlines()[1:])) <= 80  # the first has a path, which stays in one piece
+    assert max(map(len, result.stdout.splitlines()[1:])) <= 80  # the first has a path, which stays in one chunk
 
 
 def test_what_is_not_filled_in_is_told(run: Any, sparse: Path) -> None:
@@ -200,7 +200,7 @@ def test_score(run: Any, sparse: Path, gold: Path, option: str) -> None:
     assert recorded["majority-vote"]["before"]["accuracy"] == pytest.approx(before, abs=1e-6)
     assert "majority-vote  after, weight 1 " in result.stdout
     assert wc.read("out/completed.csv") == wc.DSFill().complete(crowd), "truth is never used for filling in"
-    assert max(map(len, result.stdout.splitlines()[1:])) <= 80  # the first has a path, which stays in one piece
+    assert max(map(len, result.stdout.splitlines()[1:])) <= 80  # the first has a path, which stays in one chunk
 
 
 # ---------------------------------------------------------------------- features

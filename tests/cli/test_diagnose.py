@@ -19,7 +19,7 @@ Run = Callable[..., Any]
 def planted(tmp_path: Path) -> Path:
     """Nine who are good, one who guesses."""
     made = simulate_crowd(
-        n_tasks=200, workers=["noisy(0.85)"] * 9 + ["spammer"], n_classes=3, labels_per_task=5, random_state=3
+        n_tasks=200, workers=["noisy(0.85)"] * 9 + ["spammer"], n_classes=3, votes_per_task=5, random_state=3
     )
     path = tmp_path / "votes.csv"
     made.crowd.to_frame().to_csv(path, index=False)
@@ -41,7 +41,7 @@ def test_tables_are_those_of_the_library(run: Run, planted: Path, tmp_path: Path
     assert names == ["confusion.csv", "copies.csv", "run.json", "tasks.csv", "workers.csv"]
     found = diagnosis(pd.read_csv(planted))
     workers = pd.read_csv(out / "workers.csv", index_col="worker")
-    assert workers["n_labels"].tolist() == found.workers["n_labels"].tolist()
+    assert workers["n_votes"].tolist() == found.workers["n_votes"].tolist()
     assert workers["accuracy"].to_numpy() == pytest.approx(found.workers["accuracy"].to_numpy())
     assert json.loads((out / "run.json").read_text())["crowd"]["labels"] == 1000
     tasks = pd.read_csv(out / "tasks.csv")
@@ -85,7 +85,7 @@ def test_another_method_can_judge(run: Run, planted: Path, tmp_path: Path) -> No
 
 def test_groups_have_figures_and_names_of_their_own(run: Run, tmp_path: Path) -> None:
     kinds = ["expert(0.9)"] * 12 + ["mixer(0.6)"] * 8
-    made = simulate_crowd(n_tasks=500, workers=kinds, n_classes=3, labels_per_task=5)
+    made = simulate_crowd(n_tasks=500, workers=kinds, n_classes=3, votes_per_task=5)
     made.crowd.to_frame().to_csv(tmp_path / "votes.csv", index=False)
     said = " ".join(run("diagnose", tmp_path / "votes.csv").stdout.split())
     groups = diagnosis(made.crowd).groups

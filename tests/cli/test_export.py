@@ -98,7 +98,7 @@ def test_an_export_can_be_released(run: Any, project: Path, tmp_path: Path, monk
     result = run("export", "results", "--to", "hugging-face", "--project", project, "-o", "release.jsonl")
     assert result.exit_code == 0, result.stderr
     assert "33 votes on 12 tasks, 3 workers under pseudonyms" in result.stdout
-    assert wc.read(tmp_path / "release.jsonl").n_labels == 33
+    assert wc.read(tmp_path / "release.jsonl").n_votes == 33
 
 
 @pytest.mark.parametrize(

@@ -95,9 +95,9 @@ def test_a_table_tells_who_is_who(run: Run, votes: Path, members: Path, made: Pa
 def test_what_judges_say_where_people_say_a_class(run: Run, votes: Path, members: Path) -> None:
     run("aggregate", votes, "-m", "panel", "--members", members, "-o", "out")
     table = pd.read_csv("out/judge_confusion.csv")
-    assert table.columns.tolist() == ["worker", "people_say", "judge_says", "n_labels", "share"]
+    assert table.columns.tolist() == ["worker", "people_say", "judge_says", "n_votes", "share"]
     np.testing.assert_allclose(table.groupby(["worker", "people_say"])["share"].sum(), 1, atol=1e-5)
-    np.testing.assert_allclose(table.groupby("worker")["n_labels"].sum(), 150, atol=1e-3)
+    np.testing.assert_allclose(table.groupby("worker")["n_votes"].sum(), 150, atol=1e-3)
 
 
 def test_the_record_tells_who_was_who(run: Run, votes: Path, members: Path) -> None:

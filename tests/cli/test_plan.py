@@ -19,7 +19,7 @@ Run = Callable[..., Any]
 def votes(tmp_path: Path) -> Path:
     """Three votes on each of 80 tasks, of ten who mostly know and two who do not."""
     made = simulate_crowd(
-        n_tasks=80, workers=["noisy(0.8)"] * 10 + ["spammer"] * 2, n_classes=3, labels_per_task=3, random_state=0
+        n_tasks=80, workers=["noisy(0.8)"] * 10 + ["spammer"] * 2, n_classes=3, votes_per_task=3, random_state=0
     )
     path = tmp_path / "votes.csv"
     made.crowd.to_frame().to_csv(path, index=False)

@@ -159,7 +159,7 @@ def test_help_is_quick_and_loads_nothing_heavy() -> None:
 
 
 def test_aggregate_end_to_end_without_heavy_imports(tmp_path: Path) -> None:
-    made = wc.simulate_crowd(2000, 60, labels_per_task=5)
+    made = wc.simulate_crowd(2000, 60, votes_per_task=5)
     wc.write(made.crowd, tmp_path / "votes.csv")
     (tmp_path / "gold.csv").write_text(made.truth.to_csv(), encoding="utf-8")
     code = (
@@ -209,7 +209,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another thing on Windows")
 def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path) -> None:
-    wc.write(wc.simulate_crowd(3000, 60, 6, labels_per_task=6).crowd, tmp_path / "votes.csv")
+    wc.write(wc.simulate_crowd(3000, 60, 6, votes_per_task=6).crowd, tmp_path / "votes.csv")
     before = sorted(tmp_path.iterdir())
     endless = ["-p", "max_iter=1000000000", "-p", "tol=-1", "-o", "out", "--proba", "--save"]
     # Nothing is printed in a pipe before the end, so the fit is given time to begin.

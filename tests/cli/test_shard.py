@@ -87,7 +87,7 @@ def test_refused(run: Any, votes: Path, words: list[str], code: int, advice: str
 
 
 def test_interrupted_by_hand(tmp_path: Path) -> None:
-    made = wc.simulate_crowd(40_000, 50, 4, labels_per_task=5, random_state=0).crowd
+    made = wc.simulate_crowd(40_000, 50, 4, votes_per_task=5, random_state=0).crowd
     for number in range(6):
         wc.write(made, tmp_path / f"{number}.parquet")
     command = [sys.executable, "-m", "wisecrowd", "shard", "--duplicates", "distinct", "--votes-per-shard", "200000"]

@@ -14,7 +14,7 @@ def test_writes_votes_truth_and_workers(run: Any) -> None:
     result = run("simulate", "-o", "votes.csv", *options)
     assert result.exit_code == 0, result.stderr
     assert "800 labels: 200 tasks x 20 workers, 3 classes" in result.stdout
-    made = wc.simulate_crowd(200, 20, 3, labels_per_task=4, random_state=5)
+    made = wc.simulate_crowd(200, 20, 3, votes_per_task=4, random_state=5)
     assert wc.read("votes.csv") == made.crowd
     assert wc.read_truth("votes-truth.csv").to_dict() == made.truth.to_dict()
     workers = pd.read_csv("votes-workers.csv", index_col="worker")
@@ -42,8 +42,8 @@ def test_range_of_labels_activity_and_difficulty(run: Any) -> None:
     )
     assert result.exit_code == 0, result.stderr
     crowd = wc.read("v.csv")
-    assert set(crowd.labels_per_task) == {2, 3, 4, 5}
-    assert crowd.labels_per_worker.max() > 5 * crowd.labels_per_worker.min()
+    assert set(crowd.votes_per_task) == {2, 3, 4, 5}
+    assert crowd.votes_per_worker.max() > 5 * crowd.votes_per_worker.min()
     assert run("simulate", "-o", "hard.csv", "--difficulty", "0.5").exit_code == 0
 
 

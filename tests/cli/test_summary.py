@@ -29,7 +29,7 @@ def test_figures() -> None:
 
 def test_one_lucky_vote_does_not_make_the_best_worker() -> None:
     workers = pd.DataFrame(
-        {"n_labels": [4, 5, 100, 100, 100, 4, 0], "accuracy": [1.0, 0.95, 0.9, 0.5, 0.2, 0.0, np.nan]},
+        {"n_votes": [4, 5, 100, 100, 100, 4, 0], "accuracy": [1.0, 0.95, 0.9, 0.5, 0.2, 0.0, np.nan]},
         index=list("abcdefg"),
     )
     found = ranked(workers)
@@ -42,14 +42,14 @@ def test_one_lucky_vote_does_not_make_the_best_worker() -> None:
 
 def test_nobody_is_among_the_best_and_the_worst() -> None:
     """Of equals, who did more comes first."""
-    workers = pd.DataFrame({"n_labels": [5, 9, 6, 8, 7], "accuracy": [0.8] * 5}, index=list("abcde"))
+    workers = pd.DataFrame({"n_votes": [5, 9, 6, 8, 7], "accuracy": [0.8] * 5}, index=list("abcde"))
     found = ranked(workers)
     assert (names(found["best"]), names(found["worst"])) == (["b", "d"], ["e", "c"])
 
 
 def test_the_order_is_that_of_the_figures_shown() -> None:
     rng = np.random.default_rng(0)
-    workers = pd.DataFrame({"n_labels": rng.integers(5, 500, 30), "accuracy": rng.random(30)})
+    workers = pd.DataFrame({"n_votes": rng.integers(5, 500, 30), "accuracy": rng.random(30)})
     found = ranked(workers)
     assert [row["accuracy"] for row in found["best"]] == workers["accuracy"].nlargest(3).round(6).tolist()
     assert [row["accuracy"] for row in found["worst"]] == workers["accuracy"].nsmallest(3).round(6).tolist()
@@ -57,19 +57,19 @@ def test_the_order_is_that_of_the_figures_shown() -> None:
 
 def test_one_lucky_number_does_not_make_the_best_worker() -> None:
     workers = pd.DataFrame(
-        {"n_labels": [1, 100, 100, 100, 100, 1], "rmse": [0.0, 0.1, 1.0, 2.0, 3.0, 4.0]}, index=list("abcdef")
+        {"n_votes": [1, 100, 100, 100, 100, 1], "rmse": [0.0, 0.1, 1.0, 2.0, 3.0, 4.0]}, index=list("abcdef")
     )
     found = ranked(workers)
     assert (names(found["best"]), names(found["worst"])) == (["b", "c"], ["e", "d"])
 
 
 def test_few_workers_are_all_shown() -> None:
-    found = ranked(pd.DataFrame({"n_labels": [1, 30, 40], "accuracy": [0.5, 1.0, 0.7]}, index=["ann", "bob", "cy"]))
+    found = ranked(pd.DataFrame({"n_votes": [1, 30, 40], "accuracy": [0.5, 1.0, 0.7]}, index=["ann", "bob", "cy"]))
     assert _workers(found) == [("Workers", "bob 100% (30 labels), cy 70% (40 labels), ann 50% (1 label)")]
 
 
 def test_a_crowd_of_passers_by_has_no_best() -> None:
-    found = ranked(pd.DataFrame({"n_labels": [1, 2, 3, 4], "accuracy": [0.5, 1.0, 0.7, 0.1]}, index=list("abcd")))
+    found = ranked(pd.DataFrame({"n_votes": [1, 2, 3, 4], "accuracy": [0.5, 1.0, 0.7, 0.1]}, index=list("abcd")))
     assert _workers(found) == [("Left out", "4 workers who have fewer than 5 labels, too few to rank")]
 
 

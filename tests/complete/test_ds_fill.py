@@ -11,7 +11,7 @@ from wisecrowd.errors import UsageError
 
 @pytest.mark.parametrize("aggregator", ["dawid-skene", OneCoin()], ids=["by name", "as an object"])
 def test_it_is_the_posterior_times_the_matrix(aggregator: object) -> None:
-    crowd = simulate_crowd(n_tasks=40, n_workers=6, n_classes=3, labels_per_task=3).crowd
+    crowd = simulate_crowd(n_tasks=40, n_workers=6, n_classes=3, votes_per_task=3).crowd
     fitted = (OneCoin() if isinstance(aggregator, OneCoin) else DawidSkene()).fit(crowd)
     said = DSFill(aggregator=aggregator).fit(crowd).predict_worker_proba()
     for task in range(40):
@@ -21,7 +21,7 @@ def test_it_is_the_posterior_times_the_matrix(aggregator: object) -> None:
 
 
 def test_a_bias_is_imitated_and_not_mended() -> None:
-    made = simulate_crowd(n_tasks=400, n_workers=6, n_classes=2, labels_per_task=5, workers={"expert(0.95)": 1.0})
+    made = simulate_crowd(n_tasks=400, n_workers=6, n_classes=2, votes_per_task=5, workers={"expert(0.95)": 1.0})
     crowd = made.crowd
     label = np.where(crowd.worker == 0, 1 - crowd.label, crowd.label)  # the first worker says the opposite
     swapped = type(crowd)(

@@ -13,7 +13,7 @@ from wisecrowd.errors import UsageError
 
 @pytest.mark.parametrize(("guessing", "luck"), [(0.0, 0.0), (0.2, 0.2), ("chance", 1 / 3)])
 def test_it_is_the_posterior_of_rasch_by_ability_and_difficulty(guessing: Any, luck: float) -> None:
-    crowd = simulate_crowd(n_tasks=30, n_workers=6, n_classes=3, labels_per_task=3).crowd
+    crowd = simulate_crowd(n_tasks=30, n_workers=6, n_classes=3, votes_per_task=3).crowd
     fitted = Rasch(guessing=guessing).fit(crowd)
     said = GIRT(guessing=guessing).fit(crowd).predict_worker_proba()
     for task in range(30):
@@ -28,7 +28,7 @@ def test_it_is_the_posterior_of_rasch_by_ability_and_difficulty(guessing: Any, l
 
 
 def test_the_abler_worker_is_expected_to_be_right_more_often() -> None:
-    made = simulate_crowd(n_tasks=200, n_workers=8, n_classes=4, labels_per_task=5, random_state=3,
+    made = simulate_crowd(n_tasks=200, n_workers=8, n_classes=4, votes_per_task=5, random_state=3,
                           workers={"expert(0.95)": 0.5, "expert(0.5)": 0.5})  # fmt: skip
     said = GIRT().fit(made.crowd).predict_worker_proba()
     truth = made.crowd.classes.get_indexer(made.truth)

@@ -19,7 +19,7 @@ def test_a_weighted_vote_counts_by_its_weight() -> None:
 
 
 def test_by_default_it_draws() -> None:
-    crowd = simulate_crowd(n_tasks=300, n_workers=20, n_classes=2, labels_per_task=3, workers={"noisy": 1.0}).crowd
+    crowd = simulate_crowd(n_tasks=300, n_workers=20, n_classes=2, votes_per_task=3, workers={"noisy": 1.0}).crowd
     filled = GMV().complete(crowd)
     said = np.zeros((300, 2))
     np.add.at(said, (filled.task[~filled.observed], filled.label[~filled.observed]), 1)
@@ -29,6 +29,6 @@ def test_by_default_it_draws() -> None:
 
 
 def test_it_adds_nothing_to_a_majority() -> None:
-    crowd = simulate_crowd(n_tasks=200, n_workers=12, labels_per_task=3).crowd
+    crowd = simulate_crowd(n_tasks=200, n_workers=12, votes_per_task=3).crowd
     before, after = MajorityVote().fit(crowd), MajorityVote().fit(GMV(answers="soft").complete(crowd))
     assert np.allclose(before.posterior_, after.posterior_, atol=2e-3)

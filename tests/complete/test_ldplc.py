@@ -28,7 +28,7 @@ def crowd_of(seed: int = 0, silent: int = 2) -> tuple[Crowd, NDArray[np.float64]
 
 
 def by_loops(crowd: Crowd, X: NDArray[np.float64], k: int, keep: float, rounds: int) -> NDArray[np.float64]:
-    informed = crowd.labels_per_task > 0
+    informed = crowd.votes_per_task > 0
     W = reconstruction_weights(range_scaled(X, informed), k, informed).toarray()
     P = WSLC().fit(crowd, X).predict_worker_proba()
     seen = {(int(t), int(w)): int(c) for t, w, c in zip(crowd.task, crowd.worker, crowd.label, strict=True)}  # type: ignore[arg-type]  # has workers
@@ -70,7 +70,7 @@ def test_a_worker_with_two_answers_to_a_task_keeps_both() -> None:
     task, worker = int(crowd.task[0]), int(crowd.worker[0])  # type: ignore[index]  # has workers
     other = (crowd.label[0] + 1) % 3
     twice = Crowd(
-        [*crowd.task, task], [*crowd._worker_codes, worker], [*crowd.label, other], tasks=crowd.tasks,
+        [*crowd.task, task], [*crowd.worker_codes, worker], [*crowd.label, other], tasks=crowd.tasks,
         workers=crowd.workers, classes=crowd.classes, duplicates="keep",
     )  # fmt: skip
     said = LDPLC().fit(twice, X).predict_worker_proba()[task, worker]
@@ -113,8 +113,8 @@ def test_what_does_not_fit_is_made_for_who_is_asked_about_or_refused(monkeypatch
         assert np.allclose(fitted.predict_worker_proba(workers=workers), whole[:, workers], atol=1e-6)
     with pytest.raises(UsageError, match=r"what 5 workers would say of 22 tasks .*min_labels=..., for 2 of them"):
         fitted.fill()
-    most = int(np.sort(crowd.labels_per_worker)[-2]) - 1
-    assert fitted.set_params(min_labels=most).fill().n_labels > crowd.n_labels
+    most = int(np.sort(crowd.votes_per_worker)[-2]) - 1
+    assert fitted.set_params(min_labels=most).fill().n_votes > crowd.n_votes
 
 
 @pytest.mark.parametrize("wrong", [{"k": 0}, {"keep": 0.0}, {"keep": 1.5}, {"keep": float("nan")}, {"rounds": -1}])

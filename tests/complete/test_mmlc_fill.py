@@ -20,7 +20,7 @@ QUICK: dict[str, Any] = {"epochs": 8, "n_experts": 3, "hidden": 8, "gate_hidden"
 
 @pytest.fixture(scope="module")
 def made() -> Simulation:
-    return simulate_crowd(n_tasks=120, n_workers=9, n_classes=3, labels_per_task=3, random_state=2)
+    return simulate_crowd(n_tasks=120, n_workers=9, n_classes=3, votes_per_task=3, random_state=2)
 
 
 @pytest.fixture(scope="module", name="X")
@@ -41,9 +41,9 @@ def test_a_missing_vote_is_what_the_learner_finds_likeliest_and_the_others_stay(
     learner = MMLC(**QUICK).fit(X, made.crowd)
     said = learner.predict_worker_proba(X.loc[made.crowd.tasks], made.crowd.workers)
     filled = fitted.fill()
-    assert filled.n_labels == 120 * 9  # density one
+    assert filled.n_votes == 120 * 9  # density one
     new = filled.take(~filled.observed)
-    np.testing.assert_array_equal(new.label, said.argmax(axis=2)[new.task, new._worker_codes])
+    np.testing.assert_array_equal(new.label, said.argmax(axis=2)[new.task, new.worker_codes])
     assert filled.only_observed() == made.crowd
     assert fitted.fill() == filled  # nothing is drawn
 
@@ -84,7 +84,7 @@ def test_features_bring_in_what_votes_do_not_know(made: Simulation, X: pd.DataFr
 @pytest.mark.parametrize("learner", [CrowdLayer(epochs=5, hidden=8), Raykar()])
 def test_any_learner_fills(made: Simulation, X: pd.DataFrame, learner: Any) -> None:
     filled = MMLCFill(learner=learner).fit(made.crowd, X)
-    assert filled.fill().n_labels == 120 * 9
+    assert filled.fill().n_votes == 120 * 9
     assert type(filled.learner_) is type(learner)
     assert not hasattr(learner, "posterior_")  # the one that was given is not fitted itself
 
@@ -99,7 +99,7 @@ def test_tasks_may_be_pictures(made: Simulation, X: pd.DataFrame) -> None:
     frame = made.crowd.to_frame()
     crowd = Crowd.from_frame(frame, tasks=made.crowd.tasks)
     pictures = X.loc[made.crowd.tasks].to_numpy().reshape(120, 2, 2)
-    assert MMLCFill(learner=MMLC(**QUICK)).complete(crowd, pictures).n_labels == 120 * 9
+    assert MMLCFill(learner=MMLC(**QUICK)).complete(crowd, pictures).n_votes == 120 * 9
 
 
 def test_what_cannot_be_is_refused(made: Simulation, X: pd.DataFrame) -> None:

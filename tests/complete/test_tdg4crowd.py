@@ -14,7 +14,7 @@ from wisecrowd import Crowd, TDG4Crowd, load
 from wisecrowd.complete import tdg4crowd
 from wisecrowd.errors import InputError, MissingExtra, UsageError
 from wisecrowd.nn.backend import need_torch
-from wisecrowd.nn.vote_tensors import Seen, grid
+from wisecrowd.nn.vote_tensors import Batch, grid
 
 try:
     need_torch()
@@ -65,7 +65,7 @@ def test_the_divergence_is_that_of_normal_distributions(spied: list[Any]) -> Non
     row, worker = (torch.from_numpy(side) for side in grid(len(X), np.arange(6)))
     ones = torch.ones(len(row), dtype=torch.float64)
     with torch.no_grad():
-        *_, found = model._drawn(Seen(model.network_, inputs, hidden, logits, row, worker, 0 * row, ones))
+        *_, found = model._drawn(Batch(model.network_, inputs, hidden, logits, row, worker, 0 * row, ones))
     normal, kl = torch.distributions.Normal, torch.distributions.kl_divergence
     tasks, workers = (
         kl(normal(torch.from_numpy(points.mean), torch.from_numpy(points.spread)), normal(0.0, 1.0)).sum(dim=1)

@@ -83,7 +83,7 @@ def test_answers_are_votes_weighted_by_likeness(monkeypatch: pytest.MonkeyPatch)
 
 def test_every_cell_is_filled() -> None:
     crowd, X = crowd_of()
-    assert WSLC().complete(crowd, X).n_labels == np.prod(crowd.shape)
+    assert WSLC().complete(crowd, X).n_votes == np.prod(crowd.shape)
 
 
 def test_of_workers_who_are_all_alike_it_is_the_majority_vote() -> None:
@@ -155,7 +155,7 @@ def test_majority_vote_before_and_after(
     data = dataset(name)
     assert data.features is not None
     filled = WSLC(fill_weight=1).complete(data.crowd, data.features)
-    assert filled.n_labels == np.prod(data.crowd.shape)
+    assert filled.n_votes == np.prod(data.crowd.shape)
     assert accuracy(data.crowd, data.truth) == pytest.approx(before, abs=0.001)
     assert accuracy(filled, data.truth) == pytest.approx(after, abs=0.004)
 

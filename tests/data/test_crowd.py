@@ -91,8 +91,8 @@ class TestBuilding:
     def test_a_matrix_with_a_missing_value(self) -> None:
         matrix = np.array([[0, -1, 1], [-1, -1, -1], [2, 2, -1]])
         crowd = Crowd.from_matrix(matrix, missing=-1)
-        assert crowd.n_labels == 4
-        assert crowd.labels_per_task.tolist() == [2, 0, 2]
+        assert crowd.n_votes == 4
+        assert crowd.votes_per_task.tolist() == [2, 0, 2]
         with_nan = Crowd.from_matrix(np.where(matrix < 0, np.nan, matrix))
         assert with_nan == crowd
         named = Crowd.from_matrix(pd.DataFrame(matrix, index=list("abc"), columns=list("xyz")), missing=-1)
@@ -141,7 +141,7 @@ class TestRefusals:
 
     def test_missing_can_be_dropped(self) -> None:
         frame = {"task": ["a", None, "a"], "worker": ["b", "c", "d"], "label": [1.0, 2.0, float("nan")]}
-        assert Crowd.from_frame(frame, missing="drop").n_labels == 1
+        assert Crowd.from_frame(frame, missing="drop").n_votes == 1
 
     def test_triples_must_be_triples(self) -> None:
         with pytest.raises(InputError, match=r"\(task, worker, label\)"):
@@ -194,8 +194,8 @@ class TestDerived:
         crowd = Crowd.from_frame(frame)
         wanted = frame.groupby(["task", "label"]).size().unstack(fill_value=0).reindex(crowd.tasks)
         assert np.array_equal(crowd.votes, wanted.to_numpy())
-        assert crowd.labels_per_task.tolist() == frame.groupby("task").size().tolist()
-        assert crowd.labels_per_worker.tolist() == frame.groupby("worker").size().tolist()
+        assert crowd.votes_per_task.tolist() == frame.groupby("task").size().tolist()
+        assert crowd.votes_per_worker.tolist() == frame.groupby("worker").size().tolist()
         rows = crowd.worker_order
         assert (np.diff(crowd.worker[rows]) >= 0).all()
         pairs = crowd.pairs
@@ -244,13 +244,13 @@ class TestSubCrowds:
     def test_workers_can_be_selected(self) -> None:
         part = self.CROWD.select_workers([3, 1])
         assert part.shape == (10, 2)
-        assert part.labels_per_worker.tolist() == [10, 10]
+        assert part.votes_per_worker.tolist() == [10, 10]
         with pytest.raises(InputError, match="unknown workers: 9"):
             self.CROWD.select_workers([9])
 
     def test_hiding_splits_the_votes(self) -> None:
         kept, hidden = self.CROWD.hide(0.25, random_state=3)
-        assert (kept.n_labels, hidden.n_labels) == (30, 10)
+        assert (kept.n_votes, hidden.n_votes) == (30, 10)
         assert kept.shape == hidden.shape == self.CROWD.shape
         assert Crowd.concat([kept, hidden]) == self.CROWD
         assert self.CROWD.hide(0.25, random_state=3)[1] == hidden
@@ -261,7 +261,7 @@ class TestSubCrowds:
     def test_shards_hold_every_vote_once(self, n: int) -> None:
         shards = self.CROWD.shards(n)
         assert len(shards) == n
-        assert sum(shard.n_labels for shard in shards) == self.CROWD.n_labels
+        assert sum(shard.n_votes for shard in shards) == self.CROWD.n_votes
         assert Crowd.concat(shards) == self.CROWD
 
     def test_concat_unites_vocabularies(self) -> None:
@@ -286,7 +286,7 @@ class TestSubCrowds:
 
     def test_an_empty_crowd_is_a_crowd(self) -> None:
         empty = self.CROWD.take(np.zeros(40, dtype=bool))
-        assert empty.n_labels == 0
+        assert empty.n_votes == 0
         assert empty.votes.sum() == 0
         assert len(empty.pairs) == 0
 
@@ -297,11 +297,11 @@ def test_pieces_of_any_kind_are_joined() -> None:
     votes = np.repeat(np.arange(30), 2), np.tile([0, 1], 30), rng.integers(3, size=60)
     crowd = Crowd(*votes, **names)
     half = Crowd(*votes, **names, weight=np.where(np.arange(60) < 40, 1.0, rng.random(60)), observed=np.arange(60) < 50)
-    for whole in (crowd, half):  # the first pieces of the second say nothing of weights, or of what was observed
+    for whole in (crowd, half):  # the first chunks of the second say nothing of weights, or of what was observed
         for cuts in ([], [7], [3, 3, 20], [1, 2, 4, 8, 16]):
             edges = [0, *cuts, 30]
             joined = Crowd.joined(whole[start:stop] for start, stop in pairwise(edges))
             assert joined == whole
             assert joined.digest == whole.digest
-    with pytest.raises(UsageError, match="at least one piece"):
+    with pytest.raises(UsageError, match="at least one chunk"):
         Crowd.joined([])

@@ -1,4 +1,4 @@
-"""Folders of shards: what is written is what is read, whole or refused, and pieces are crowds."""
+"""Folders of shards: what is written is what is read, whole or refused, and chunks are crowds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_what_is_written_is_what_is_read(
     folder = tmp_path_factory.mktemp("shards") / "crowd"
     sharded = crowd.to_shards(folder, votes_per_shard=size)
     assert sharded.load() == crowd
-    assert (sharded.n_tasks, sharded.n_labels, sharded.n_workers) == (crowd.n_tasks, crowd.n_labels, crowd.n_workers)
+    assert (sharded.n_tasks, sharded.n_votes, sharded.n_workers) == (crowd.n_tasks, crowd.n_votes, crowd.n_workers)
     assert sharded.tasks.equals(crowd.tasks)
     assert sharded.without_workers().votes.tolist() == crowd.votes.tolist()
     assert sum(len(shard) for shard in sharded.shards) == crowd.n_tasks
@@ -57,7 +57,7 @@ def test_a_shard_is_the_crowd_of_its_tasks(
         for name in ("task", "worker", "label", "weight", "offset"):
             assert getattr(shard, name).tolist() == getattr(part, name).tolist()
         assert shard.votes.tolist() == part.votes.tolist()
-        assert shard.labels_per_worker.tolist() == part.labels_per_worker.tolist()
+        assert shard.votes_per_worker.tolist() == part.votes_per_worker.tolist()
         assert len(shard.pairs) == len(crowd.pairs)
         assert repr(shard) == repr(part)
 
@@ -88,7 +88,7 @@ def test_equal_votes_have_equal_digests(tmp_path: Path) -> None:
 def test_another_process_opens_the_same_files(tmp_path: Path) -> None:
     crowd = small(tmp_path / "crowd")
     again, shard = pickle.loads(pickle.dumps((crowd, crowd.shards[1])))
-    assert again.n_labels == crowd.n_labels
+    assert again.n_votes == crowd.n_votes
     assert isinstance(shard, Shard)
     assert shard == crowd.shards[1]
     assert len(pickle.dumps(crowd)) < 500
@@ -169,7 +169,7 @@ def test_gold_of_other_tasks_is_refused_and_some_may_be_strange(tmp_path: Path) 
 def test_answers_come_shard_by_shard_and_to_a_file(tmp_path: Path) -> None:
     crowd = small(tmp_path / "crowd")
     fitted = DawidSkene().fit(crowd)
-    tables = list(fitted.answers())
+    tables = list(fitted.posterior_tables())
     assert len(tables) == len(crowd.parts) == 3
     assert pd.concat(tables).equals(fitted.proba_)
     fitted.write_labels(tmp_path / "labels.parquet", proba=True)
@@ -211,10 +211,10 @@ def test_an_interrupted_writer_leaves_no_labels(tmp_path: Path) -> None:
     fitted = DawidSkene().fit(small(tmp_path / "crowd"))
     whole = fitted._unread.answer
 
-    def fails_at_last(piece: Any, *shared: Any) -> Any:
-        if piece.number == 2:
+    def fails_at_last(chunk: Any, *shared: Any) -> Any:
+        if chunk.number == 2:
             raise OSError(28, "No space left on device")
-        return whole(piece, *shared)
+        return whole(chunk, *shared)
 
     object.__setattr__(fitted._unread, "answer", fails_at_last)
     with pytest.raises(DiskFull, match=r"no room for .*labels\.parquet; make room"):
@@ -224,4 +224,4 @@ def test_an_interrupted_writer_leaves_no_labels(tmp_path: Path) -> None:
 
 def test_majority_vote_of_a_crowd_in_memory_has_one_table() -> None:
     fitted = MajorityVote().fit(Crowd.from_triples([("t1", "ann", "cat")]))
-    assert [table.index.tolist() for table in fitted.answers()] == [["t1"]]
+    assert [table.index.tolist() for table in fitted.posterior_tables()] == [["t1"]]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from wisecrowd import EBCC, DawidSkene, MajorityVote, find, methods, simulate_crowd
-from wisecrowd.base.truth_inference import Aggregator
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.demo import Demo, run_demo
 from wisecrowd.demo.completing import Completion, Completions, hold_completions, settings_of
@@ -37,7 +37,7 @@ def test_the_crowd_is_sparse_and_motley() -> None:
     made = digits_crowd()
     crowd = made.simulation.crowd
     assert crowd.shape == (1797, 40)
-    assert set(crowd.labels_per_task) == {3, 4, 5}
+    assert set(crowd.votes_per_task) == {3, 4, 5}
     assert made.simulation.kind.value_counts().to_dict() == WORKERS
     assert made.features.index.equals(made.simulation.truth.index)
     assert digits_crowd().simulation.crowd == crowd
@@ -156,12 +156,12 @@ def test_no_truth_enters_the_verdicts(demo: Demo) -> None:
 
 
 def test_honest_twins_are_no_copiers() -> None:
-    made = simulate_crowd(400, workers=["expert"] * 6 + ["noisy"] * 6, labels_per_task=6)
+    made = simulate_crowd(400, workers=["expert"] * 6 + ["noisy"] * 6, votes_per_task=6)
     assert find_copies(made.crowd, DawidSkene().fit(made.crowd)) == []
 
 
 def test_pairs_by_brute_force() -> None:
-    made = simulate_crowd(40, workers=["noisy"] * 5, labels_per_task=3)
+    made = simulate_crowd(40, workers=["noisy"] * 5, votes_per_task=3)
     crowd = made.crowd
     fitted = DawidSkene().fit(crowd)
     confusion, posterior = fitted.confusion_, fitted.posterior_

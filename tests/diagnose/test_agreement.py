@@ -44,9 +44,9 @@ def test_alpha_is_that_of_krippendorff(seed: int, level: str) -> None:
 def test_alpha_is_that_of_all_pairs(seed: int, n_classes: int, density: float) -> None:
     """The definition: disagreement of pairs on a task, over that of pairs of any votes."""
     crowd = crowd_of(seed, n_tasks=12, n_workers=5, n_classes=n_classes, density=density)
-    paired = np.isin(crowd.task, np.flatnonzero(crowd.labels_per_task > 1))
+    paired = np.isin(crowd.task, np.flatnonzero(crowd.votes_per_task > 1))
     task, label = crowd.task[paired], crowd.label[paired]
-    m = crowd.labels_per_task[task]
+    m = crowd.votes_per_task[task]
     differ = label[:, None] != label[None, :]
     observed = (differ & (task[:, None] == task[None, :])).sum(axis=1) @ (1 / (m - 1)) if len(m) else 0
     n = len(label)
@@ -141,7 +141,7 @@ def test_counts_without_workers_and_filled_votes() -> None:
     crowd = crowd_of(4)
     assert float(krippendorff_alpha(crowd.without_workers())) == pytest.approx(float(krippendorff_alpha(crowd)))
     filled = Crowd(
-        [*crowd.task, 0], [*crowd.worker, 0], [*crowd.label, 0], observed=[True] * crowd.n_labels + [False],
+        [*crowd.task, 0], [*crowd.worker, 0], [*crowd.label, 0], observed=[True] * crowd.n_votes + [False],
         tasks=crowd.tasks, workers=crowd.workers, classes=crowd.classes, duplicates="keep",
     )  # fmt: skip
     assert krippendorff_alpha(filled) == krippendorff_alpha(crowd)

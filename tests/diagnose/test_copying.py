@@ -13,12 +13,12 @@ from wisecrowd.simulate.panels import simulate_panel
 
 
 def test_suspects_are_left_out_together_only_where_that_is_little() -> None:
-    crowd = simulate_crowd(n_tasks=1000, n_workers=200, labels_per_task=5).crowd
+    crowd = simulate_crowd(n_tasks=1000, n_workers=200, votes_per_task=5).crowd
     first, second = np.arange(0, 60, 2), np.arange(1, 61, 2)
     batches = list(copying._left_out(crowd, first, second))
     assert sorted(worker for batch in batches for worker in batch) == second.tolist()
-    votes = [crowd.labels_per_worker[batch].sum() for batch in batches]
-    assert max(votes) <= copying.LEFT_OUT * crowd.n_labels
+    votes = [crowd.votes_per_worker[batch].sum() for batch in batches]
+    assert max(votes) <= copying.LEFT_OUT * crowd.n_votes
     assert len(batches) < len(second) / 2
     chain = list(copying._left_out(crowd, np.array([0, 1, 2]), np.array([1, 2, 3])))
     assert chain == [[1], [2], [3]]  # each is the first of the next
@@ -28,7 +28,7 @@ def test_suspects_are_left_out_together_only_where_that_is_little() -> None:
 
 def test_copiers_are_found_among_many_workers() -> None:
     kinds = ["noisy"] * 190 + ["copier(1)"] * 10
-    made = simulate_crowd(n_tasks=2000, workers=kinds, labels_per_task=6, random_state=3)
+    made = simulate_crowd(n_tasks=2000, workers=kinds, votes_per_task=6, random_state=3)
     found = copying.copies(made.crowd, DawidSkene().fit(made.crowd)).found
     true = {frozenset(pair) for pair in made.copies.items()}
     got = {frozenset(pair) for pair in zip(found["first"], found["second"], strict=True)}
@@ -38,7 +38,7 @@ def test_copiers_are_found_among_many_workers() -> None:
 
 def test_two_who_press_the_same_button_do_not_copy() -> None:
     kinds = ["noisy(0.8)"] * 10 + ["one-button(1)"] * 2
-    crowd = simulate_crowd(n_tasks=400, workers=kinds, labels_per_task=5).crowd
+    crowd = simulate_crowd(n_tasks=400, workers=kinds, votes_per_task=5).crowd
     found = copying.copies(crowd, DawidSkene().fit(crowd)).found
     assert not (set(found["first"]) | set(found["second"])) & {"w10", "w11"}
 
@@ -59,7 +59,7 @@ def test_ten_who_say_the_same_are_found_and_people_are_not(strength: float) -> N
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_experts_answer_alike_because_they_are_right(others: str, n_classes: int) -> None:
     kinds = ["noisy(0.97)"] * 8 + [others] * 4
-    crowd = simulate_crowd(400, workers=kinds, n_classes=n_classes, labels_per_task=len(kinds)).crowd
+    crowd = simulate_crowd(400, workers=kinds, n_classes=n_classes, votes_per_task=len(kinds)).crowd
     fitted = DawidSkene().fit(crowd)
     assert len(twins_of(crowd, pairs_of(crowd, fitted, 10))) == 28  # they are looked at
     assert not len(copying.copies(crowd, fitted).found)

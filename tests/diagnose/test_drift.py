@@ -10,7 +10,7 @@ from wisecrowd.diagnose import WorkerDiagnosis, diagnosis
 from wisecrowd.diagnose import drift as module
 
 KINDS = ["expert"] * 5 + ["noisy(0.7, 0.85)"] * 20 + ["drifter(0.9, 0.3)"] * 5
-MADE = simulate_crowd(n_tasks=900, workers=KINDS, labels_per_task=5, random_state=1)
+MADE = simulate_crowd(n_tasks=900, workers=KINDS, votes_per_task=5, random_state=1)
 DRIFTERS = [f"w{place}" for place in range(25, 30)]
 
 
@@ -33,12 +33,12 @@ def test_the_order_of_rows_does_not_matter_but_that_of_times_does() -> None:
     shuffled = crowd.to_frame().sample(frac=1, random_state=0)
     again = WorkerDiagnosis(Crowd.from_frame(shuffled, time="time"))
     np.testing.assert_allclose(again.table["p_drift"], WorkerDiagnosis(crowd).table["p_drift"], atol=1e-12)
-    mixed = crowd._replace(np.arange(crowd.n_labels), time=rng.permutation(crowd.time))
+    mixed = crowd._replace(np.arange(crowd.n_votes), time=rng.permutation(crowd.time))
     assert WorkerDiagnosis(mixed).table["flags"].str.contains("drifts").sum() <= 2
 
 
 def test_without_times_nothing_is_said() -> None:
-    crowd = MADE.crowd._replace(np.arange(MADE.crowd.n_labels), time=None)
+    crowd = MADE.crowd._replace(np.arange(MADE.crowd.n_votes), time=None)
     people = WorkerDiagnosis(crowd)
     assert people.drift is None
     assert "p_drift" not in people.table
@@ -50,7 +50,7 @@ def test_votes_without_a_time_and_workers_with_few_are_left_out() -> None:
     time = crowd.time.copy()
     mine = np.flatnonzero(crowd.worker == 29)
     time[mine[: len(mine) - module.ENOUGH + 1]] = np.nan
-    found = WorkerDiagnosis(crowd._replace(np.arange(crowd.n_labels), time=time)).drift
+    found = WorkerDiagnosis(crowd._replace(np.arange(crowd.n_votes), time=time)).drift
     assert found is not None
     assert found.loc["w29"].isna().all()
     assert found.drop("w29")["p_drift"].notna().all()
@@ -58,7 +58,7 @@ def test_votes_without_a_time_and_workers_with_few_are_left_out() -> None:
 
 def test_equal_times_and_one_class_do_no_harm() -> None:
     crowd = MADE.crowd
-    still = crowd._replace(np.arange(crowd.n_labels), time=np.full(crowd.n_labels, 1.0))
+    still = crowd._replace(np.arange(crowd.n_votes), time=np.full(crowd.n_votes, 1.0))
     found = diagnosis(still).workers
     assert found["p_drift"].between(0, 1).all()
     one = Crowd.from_frame(crowd.to_frame().assign(label="yes"), time="time")

@@ -20,7 +20,7 @@ from wisecrowd.simulate.mixtures import simulate_gaussian_groups
 from wisecrowd.simulate.patterns import simulate_patterns
 
 KINDS = ["expert(0.9)"] * 10 + ["noisy(0.7)"] * 20 + ["spammer"] * 10 + ["adversary"] * 5
-MADE = simulate_crowd(1000, workers=KINDS, n_classes=4, labels_per_task=5, random_state=0)
+MADE = simulate_crowd(1000, workers=KINDS, n_classes=4, votes_per_task=5, random_state=0)
 
 
 def rand(first: Any, second: Any) -> float:
@@ -78,7 +78,7 @@ def test_how_alike_workers_are_is_found() -> None:
 
 def test_a_crowd_of_kinds() -> None:
     found = worker_groups(MADE.crowd)
-    assert found.of_worker.columns.tolist() == ["group", "probability", "n_labels"]
+    assert found.of_worker.columns.tolist() == ["group", "probability", "n_votes"]
     assert rand(found.of_worker["group"], KINDS) > 0.9
     assert len(found.size) == 4
     assert found.size.sum() == len(KINDS)
@@ -94,7 +94,7 @@ def test_a_crowd_of_kinds() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_one_group_is_possible(seed: int) -> None:
-    made = simulate_crowd(1000, workers=["noisy(0.7)"] * 40, n_classes=4, labels_per_task=5, random_state=seed)
+    made = simulate_crowd(1000, workers=["noisy(0.7)"] * 40, n_classes=4, votes_per_task=5, random_state=seed)
     found = worker_groups(made.crowd)
     assert found.size.tolist() == [40]
     assert (found.of_worker["probability"] == 1).all()
@@ -112,7 +112,7 @@ def test_planted_patterns(name: str, index: float, by_k_means: float) -> None:
 
     made = simulate_patterns(name, n_tasks=5000)
     people = WorkerDiagnosis(made.crowd)
-    busy = made.crowd.labels_per_worker > 0
+    busy = made.crowd.votes_per_worker > 0
     found = worker_groups(people, 5).of_worker["group"].to_numpy()
     assert rand(made.pattern[busy], found[busy]) == pytest.approx(index, abs=0.02)
     points = people.confusion_of(np.flatnonzero(busy)).reshape(busy.sum(), -1)
@@ -124,7 +124,7 @@ def test_few_votes_mean_an_uncertain_place() -> None:
     made = simulate_gaussian_groups(600, n_tasks=1500, random_state=0)
     found = worker_groups(made.crowd, 3)
     table = found.of_worker
-    few, many = table["n_labels"] <= 5, table["n_labels"] >= 15
+    few, many = table["n_votes"] <= 5, table["n_votes"] >= 15
     assert table.loc[few, "probability"].mean() < table.loc[many, "probability"].mean() - 0.1
     assert rand(made.group[many], table.loc[many, "group"]) > 0.8
     assert found.tried.empty
@@ -190,7 +190,7 @@ def test_odd_crowds_and_bad_input() -> None:
 @pytest.mark.parametrize("seed", [5, 6, 11, 19])
 def test_groups_that_votes_do_not_tell_apart_are_one(seed: int) -> None:
     kinds = ["noisy(0.8)"] * 4 + ["noisy(0.7)"]
-    found = worker_groups(simulate_crowd(40, workers=kinds, n_classes=2, labels_per_task=5, random_state=seed).crowd)
+    found = worker_groups(simulate_crowd(40, workers=kinds, n_classes=2, votes_per_task=5, random_state=seed).crowd)
     assert found.size.tolist() == [5]
     assert found.tried["behind"].iloc[0] > found.tried["standard_error"].iloc[0]  # of next to nothing
 

@@ -58,11 +58,11 @@ def test_some_workers_at_a_time_give_the_same_plane(n_workers: int, n_classes: i
         for begin in range(0, n_workers, at_once):
             yield matrices[begin : begin + at_once]
 
-    whole, pieces = plane(matrices, share), plane(parts, share)
+    whole, chunks = plane(matrices, share), plane(parts, share)
     assert whole is not None
-    assert pieces is not None
-    assert np.allclose(apart(whole), apart(pieces), atol=1e-7)
-    assert np.isclose(whole.held, pieces.held)
+    assert chunks is not None
+    assert np.allclose(apart(whole), apart(chunks), atol=1e-7)
+    assert np.isclose(whole.held, chunks.held)
 
 
 @given(workers, classes, seeds)

@@ -134,14 +134,14 @@ def test_tasks_that_all_take_for_something_else_are_found() -> None:
     rng, truth, X = clouds()
     wrong = rng.permutation(600) < 30
     said = np.where(wrong, (truth + 1) % 3, truth)
-    made = simulate_crowd(truth=said, n_classes=3, workers=["expert(0.95)"] * 20, labels_per_task=3, random_state=1)
+    made = simulate_crowd(truth=said, n_classes=3, workers=["expert(0.95)"] * 20, votes_per_task=3, random_state=1)
     features = by_task(X, made.truth)
     labels = DawidSkene().fit(made.crowd).labels_
     assert roc(wrong, aum(made.crowd, features, answers=labels)) > 0.95
     assert roc(wrong, waum(made.crowd, features)) > 0.93
     assert 0.3 < roc(wrong, -TaskDiagnosis(made.crowd).table["entropy"]) < 0.7
     kept = prune(made.crowd, aum(made.crowd, features, answers=labels), share=0.05)
-    gone = kept.labels_per_task == 0
+    gone = kept.votes_per_task == 0
     assert gone.sum() == 30
     assert wrong[gone].mean() > 0.6
 
@@ -152,9 +152,9 @@ def test_tasks_between_classes_are_found() -> None:
     between = rng.permutation(600) < 40
     other = (truth + 1) % 3
     X[between] = 1.5 * (np.eye(3, 10)[truth] + np.eye(3, 10)[other])[between] + 0.5 * rng.normal(size=(40, 10))
-    made = simulate_crowd(truth=truth, n_classes=3, workers=["noisy(0.75)"] * 20, labels_per_task=5, random_state=1)
+    made = simulate_crowd(truth=truth, n_classes=3, workers=["noisy(0.75)"] * 20, votes_per_task=5, random_state=1)
     votes = made.crowd
-    torn = between[votes.task] & (rng.random(votes.n_labels) < 0.5)
+    torn = between[votes.task] & (rng.random(votes.n_votes) < 0.5)
     label = np.where(torn, other[votes.task], votes.label)
     names: dict[str, Any] = {"tasks": votes.tasks, "workers": votes.workers, "classes": votes.classes}
     crowd = Crowd(votes.task, votes.worker, label, **names)
@@ -190,18 +190,18 @@ def test_same_seed_same_bits_and_nothing_else_is_touched() -> None:
     shuffled = features.sample(frac=1, random_state=0)  # features meet tasks by id
     assert first.equals(waum(made.crowd, shuffled))
     doubled = Crowd(
-        made.crowd.task, made.crowd.worker, made.crowd.label, weight=np.full(made.crowd.n_labels, 2.0),
+        made.crowd.task, made.crowd.worker, made.crowd.label, weight=np.full(made.crowd.n_votes, 2.0),
         tasks=made.crowd.tasks, workers=made.crowd.workers, classes=made.crowd.classes,
     )  # fmt: skip
     assert np.allclose(waum(doubled, features, model=DawidSkene().fit(made.crowd)), first)
 
 
 def test_prune_leaves_the_lowest_out() -> None:
-    made = simulate_crowd(n_tasks=100, n_workers=5, labels_per_task=2)
+    made = simulate_crowd(n_tasks=100, n_workers=5, votes_per_task=2)
     scores = pd.Series(np.arange(100.0), index=made.truth.index)
     scores.iloc[50:60] = np.nan  # nothing is known of these
     kept = prune(made.crowd, scores, share=0.1)
-    assert np.flatnonzero(kept.labels_per_task == 0).tolist() == list(range(9))
+    assert np.flatnonzero(kept.votes_per_task == 0).tolist() == list(range(9))
     assert prune(made.crowd, scores, share=0.0) == made.crowd
     with pytest.raises(WisecrowdError, match="does not have"):
         prune(made.crowd, pd.Series({"stranger": 0.0, "other": 1.0}), share=0.5)

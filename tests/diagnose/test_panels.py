@@ -49,15 +49,15 @@ def test_others_are_the_posterior_without_the_group(made: PanelSimulation, panel
     told = others_of(panel, made.crowd)
     people = made.crowd.select_workers(["person0", "person1", "person2"])
     wanted = panel.predict_proba(people).loc[made.crowd.tasks].to_numpy()
-    judges = np.flatnonzero(made.crowd._worker_codes < 10)
+    judges = np.flatnonzero(made.crowd.worker_codes < 10)
     assert np.allclose(told[judges], wanted[made.crowd.task[judges]], atol=1e-6)
-    rest = made.crowd.take(made.crowd._worker_codes != 11)
+    rest = made.crowd.take(made.crowd.worker_codes != 11)
     without = panel.predict_proba(rest).loc[made.crowd.tasks].to_numpy()
-    mine = np.flatnonzero(made.crowd._worker_codes == 11)
+    mine = np.flatnonzero(made.crowd.worker_codes == 11)
     assert np.allclose(told[mine], without[made.crowd.task[mine]], atol=1e-6)
     with pytest.raises(UsageError, match="fitted on"):
         panel.evidence(made.crowd[np.arange(10)])
-    for other in (made.crowd[np.arange(10)], made.crowd.take(np.arange(made.crowd.n_labels) > 0)):
+    for other in (made.crowd[np.arange(10)], made.crowd.take(np.arange(made.crowd.n_votes) > 0)):
         with pytest.raises(UsageError, match="or fit the model to these votes"):
             print(wc.diagnosis(other, model=panel).workers)
 
@@ -69,7 +69,7 @@ def test_agreement_is_with_others_outside_the_group(made: PanelSimulation, panel
     wanted = (met["label_x"] == met["label_y"]).mean()
     assert wc.diagnosis(made.crowd, model=panel).workers.loc["judge0", "agreement"] == pytest.approx(wanted)
     same, others = alike(made.crowd, panel.group_)
-    assert others.tolist() == np.where(made.crowd._worker_codes < 10, 3, 12).tolist()
+    assert others.tolist() == np.where(made.crowd.worker_codes < 10, 3, 12).tolist()
     assert (same <= others).all()
 
 

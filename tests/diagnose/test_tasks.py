@@ -35,7 +35,7 @@ def test_entropy_is_less_biased_than_plain() -> None:
 
 def test_misfit_is_a_z_score() -> None:
     """On a crowd that the model describes, votes are as likely as they should be; on made-up ones they are not."""
-    made = simulate_crowd(n_tasks=2000, workers=["noisy(0.8)"] * 20, n_classes=4, labels_per_task=6, random_state=1)
+    made = simulate_crowd(n_tasks=2000, workers=["noisy(0.8)"] * 20, n_classes=4, votes_per_task=6, random_state=1)
     found = TaskDiagnosis(made.crowd)
     assert abs(np.median(found.misfit)) < 0.6
     assert (found.misfit < -3).mean() < 0.02
@@ -63,7 +63,7 @@ def test_ambiguous_tasks_are_told_from_mislabelled_ones() -> None:
 
 def test_those_who_know_outvote_the_rest() -> None:
     kinds = ["expert(0.99)"] * 2 + ["spammer"] * 3
-    made = simulate_crowd(n_tasks=600, workers=kinds, n_classes=4, labels_per_task=5, random_state=0)
+    made = simulate_crowd(n_tasks=600, workers=kinds, n_classes=4, votes_per_task=5, random_state=0)
     found = TaskDiagnosis(made.crowd)
     outvoted = found.kind == "outvoted"
     assert outvoted.mean() > 0.1
@@ -73,10 +73,10 @@ def test_those_who_know_outvote_the_rest() -> None:
 
 def test_difficulty_comes_with_its_error() -> None:
     made = simulate_crowd(
-        n_tasks=300, n_workers=20, n_classes=3, labels_per_task=(1, 8), difficulty="beta", random_state=2
+        n_tasks=300, n_workers=20, n_classes=3, votes_per_task=(1, 8), difficulty="beta", random_state=2
     )
     table = TaskDiagnosis(made.crowd).table
-    few, many = table["n_labels"] <= 2, table["n_labels"] >= 7
+    few, many = table["n_votes"] <= 2, table["n_votes"] >= 7
     assert table.loc[few, "standard_error"].mean() > table.loc[many, "standard_error"].mean()
     assert ((table["margin"] >= 0) & (table["margin"] <= table["confidence"])).all()
     assert table["uncertainty"].between(0, 1).all()
@@ -88,7 +88,7 @@ def test_bad_input() -> None:
 
 
 def test_with_features_tasks_have_margins() -> None:
-    made = simulate_crowd(n_tasks=120, workers=["noisy(0.8)"] * 8, n_classes=2, labels_per_task=3)
+    made = simulate_crowd(n_tasks=120, workers=["noisy(0.8)"] * 8, n_classes=2, votes_per_task=3)
     X = pd.DataFrame({"x": np.where(made.truth == "c0", -1.0, 1.0)}, index=made.truth.index)
     model = DawidSkene().fit(made.crowd)
     table = TaskDiagnosis(made.crowd, model, X.iloc[::-1]).table

@@ -11,7 +11,7 @@ from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.errors import DataWarning, WisecrowdError
 from wisecrowd.evaluate.uncertainty import leave_one_out
 
-MADE = simulate_crowd(n_tasks=200, n_workers=12, n_classes=3, labels_per_task=4, random_state=3)
+MADE = simulate_crowd(n_tasks=200, n_workers=12, n_classes=3, votes_per_task=4, random_state=3)
 
 
 def test_matrices_and_scores_are_those_of_their_formulas() -> None:
@@ -20,7 +20,7 @@ def test_matrices_and_scores_are_those_of_their_formulas() -> None:
     found = WorkerDiagnosis(crowd, fitted)
     others = leave_one_out(fitted, crowd)
     tally = np.zeros((crowd.n_workers, 3, 3))
-    for vote in range(crowd.n_labels):
+    for vote in range(crowd.n_votes):
         tally[crowd.worker[vote], :, crowd.label[vote]] += others[vote]
     matrix = tally + found._strength * found.confusion
     matrix /= matrix.sum(axis=2, keepdims=True)
@@ -42,14 +42,14 @@ def test_agreement_leaves_the_own_vote_out() -> None:
     assert np.allclose(found.agreement[:3], [2 / 3, 1 / 2, 1 / 3])
     assert np.isnan(found.agreement[3])  # nobody else was there
     table = found.table
-    assert table["n_labels"].tolist() == [2, 1, 2, 1]
+    assert table["n_votes"].tolist() == [2, 1, 2, 1]
     assert (table["low"] <= table["accuracy"]).all()
     assert (table["accuracy"] <= table["high"]).all()
     assert table.loc["ann", ["top_label", "top_share"]].tolist() == ["x", 1.0]
 
 
 def test_perfect_and_useless_workers_have_the_scores_they_should() -> None:
-    made = simulate_crowd(n_tasks=2000, workers=["expert(1)"] * 5 + ["spammer"], n_classes=3, labels_per_task=4)
+    made = simulate_crowd(n_tasks=2000, workers=["expert(1)"] * 5 + ["spammer"], n_classes=3, votes_per_task=4)
     table = WorkerDiagnosis(made.crowd).table
     assert (table["spammer_score"].iloc[:5] > 0.95).all()
     assert (table["information"].iloc[:5] > 0.95).all()
@@ -64,7 +64,7 @@ def test_planted_workers_are_found(n_classes: int) -> None:
     wanted = {"spammer": {"spammer", "one-button"}, "adversary": {"adversary"}}
     hits, named, planted = dict.fromkeys(wanted, 0), dict.fromkeys(wanted, 0), dict.fromkeys(wanted, 0)
     for seed in range(3):
-        made = simulate_crowd(12 * len(kinds), workers=kinds, n_classes=n_classes, labels_per_task=5, random_state=seed)
+        made = simulate_crowd(12 * len(kinds), workers=kinds, n_classes=n_classes, votes_per_task=5, random_state=seed)
         flags = WorkerDiagnosis(made.crowd).table["flags"]
         for flag, names in wanted.items():
             for kind, found in zip(kinds, flags, strict=True):
@@ -80,7 +80,7 @@ def test_planted_workers_are_found(n_classes: int) -> None:
 
 
 def test_who_presses_one_button_is_called_so_with_a_reason() -> None:
-    made = simulate_crowd(400, workers=["noisy(0.8)"] * 9 + ["one-button"], n_classes=4, labels_per_task=4)
+    made = simulate_crowd(400, workers=["noisy(0.8)"] * 9 + ["one-button"], n_classes=4, votes_per_task=4)
     worker = WorkerDiagnosis(made.crowd).table.iloc[-1]
     assert worker["flags"] == "one-button"
     assert "100% of" in worker["why"]
@@ -90,7 +90,7 @@ def test_copiers_are_found_and_the_good_are_not_taken_for_them() -> None:
     missed, accused = 0, 0
     for seed in range(5):
         kinds = ["noisy(0.6, 0.8)"] * 12 + ["copier(0.95)"]
-        made = simulate_crowd(240, workers=kinds, n_classes=4, labels_per_task=4, random_state=seed)
+        made = simulate_crowd(240, workers=kinds, n_classes=4, votes_per_task=4, random_state=seed)
         found = copies(made.crowd, DawidSkene().fit(made.crowd)).found
         guilty = found[(found["first"] == "w12") | (found["second"] == "w12")]
         missed += guilty.empty
@@ -98,14 +98,14 @@ def test_copiers_are_found_and_the_good_are_not_taken_for_them() -> None:
         assert (guilty["copied"] > 0.5).all()
     assert missed <= 1
     assert accused <= 1
-    good = simulate_crowd(300, workers=["expert(0.97)"] * 4 + ["noisy(0.4)"] * 8, n_classes=4, labels_per_task=6)
+    good = simulate_crowd(300, workers=["expert(0.97)"] * 4 + ["noisy(0.4)"] * 8, n_classes=4, votes_per_task=6)
     assert copies(good.crowd, DawidSkene().fit(good.crowd)).found.empty  # they agree because they are right
 
 
 def test_filled_votes_do_not_count() -> None:
     crowd = MADE.crowd
     filled = Crowd(
-        [*crowd.task, 0], [*crowd.worker, 11], [*crowd.label, 0], observed=[True] * crowd.n_labels + [False],
+        [*crowd.task, 0], [*crowd.worker, 11], [*crowd.label, 0], observed=[True] * crowd.n_votes + [False],
         tasks=crowd.tasks, workers=crowd.workers, classes=crowd.classes, duplicates="keep",
     )  # fmt: skip
     assert WorkerDiagnosis(filled).table.equals(WorkerDiagnosis(crowd).table)

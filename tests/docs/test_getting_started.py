@@ -26,5 +26,5 @@ def test_the_page_is_true(follow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     commands = [step.code for step in follow(PAGE)]
     assert sum(command.startswith("wisecrowd ") for command in commands) >= 8
     [made] = [command for command in commands if command.startswith("wisecrowd simulate")]
-    python = wc.simulate_crowd(500, 25, 3, labels_per_task=5, workers={"expert": 0.1, "spammer": 0.3, "noisy": 0.6})
+    python = wc.simulate_crowd(500, 25, 3, votes_per_task=5, workers={"expert": 0.1, "spammer": 0.3, "noisy": 0.6})
     assert wc.read(shlex.split(made)[3]) == python.crowd, "the page makes the same crowd in Python"

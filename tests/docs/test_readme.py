@@ -22,7 +22,7 @@ def test_commands_work(machinery: Any, tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(choosing, "CANDIDATES", ("dawid-skene", "majority-vote"))  # it is the commands that are tried
-    made = wc.simulate_crowd(40, 6, 2, labels_per_task=3)
+    made = wc.simulate_crowd(40, 6, 2, votes_per_task=3)
     wc.write(made.crowd, "votes.csv")
     Path("votes").mkdir()
     wc.write(made.crowd, "votes/monday.parquet")

@@ -53,15 +53,15 @@ def brute_log_likelihood(crowd: Crowd, prior: Any, confusion: Any) -> float:
 @given(seed=st.integers(0, 30))
 def test_the_objective_is_the_brute_force_likelihood(method: Any, seed: int) -> None:
     crowd = make(seed, n_tasks=5, n_workers=3, n_classes=2, density=0.8)
-    assert (crowd.labels_per_task > 0).any()
-    voted = crowd[np.flatnonzero(crowd.labels_per_task)]
+    assert (crowd.votes_per_task > 0).any()
+    voted = crowd[np.flatnonzero(crowd.votes_per_task)]
     # One pass from the votes: the trace holds the objective of the parameters that the soft vote gives.
     method.set_params(max_iter=1, tol=0, accelerate=False).fit(voted)
     shares = vote_shares(voted)
     tally = voted.layout.matrix.T @ shares
-    said = method._said(tally, voted.pairs)
+    label_probs = method._label_probs(tally, voted.pairs)
     confusion = np.full((voted.n_workers, 2, 2), np.nan)
-    confusion[voted.pairs.worker, :, voted.pairs.label] = said
+    confusion[voted.pairs.worker, :, voted.pairs.label] = label_probs
     wanted = brute_log_likelihood(voted, shares.mean(axis=0), confusion)
     assert method.trace_[0] == pytest.approx(wanted, rel=1e-9)
 
@@ -99,8 +99,10 @@ def test_acceleration_reaches_the_same_optimum_in_fewer_passes() -> None:
 def test_gold_teaches_what_workers_are_worth() -> None:
     # Two adversaries outvote one honest worker; gold on half of the tasks turns the answer on the others.
     truth = np.arange(40) % 2
-    said = {"ann": truth, "eve": 1 - truth, "ed": 1 - truth}
-    crowd = Crowd.from_triples([(task, name, int(votes[task])) for name, votes in said.items() for task in range(40)])
+    label_probs = {"ann": truth, "eve": 1 - truth, "ed": 1 - truth}
+    crowd = Crowd.from_triples(
+        [(task, name, int(votes[task])) for name, votes in label_probs.items() for task in range(40)]
+    )
     assert (DawidSkene().fit(crowd).labels_ == truth).mean() == 0
     gold = {task: int(truth[task]) for task in range(20)}
     assert (DawidSkene().fit(crowd, truth=gold).labels_ == truth).all()
@@ -162,13 +164,13 @@ def test_a_crowd_of_single_votes_is_warned_of() -> None:
 
 
 def test_classes_that_nobody_voted_for_are_warned_of() -> None:
-    made = simulate_crowd(n_tasks=300, n_workers=60, n_classes=6, labels_per_task=2, random_state=0)
-    few = made.crowd.take(np.random.default_rng(0).random(made.crowd.n_labels) < 0.55)
+    made = simulate_crowd(n_tasks=300, n_workers=60, n_classes=6, votes_per_task=2, random_state=0)
+    few = made.crowd.take(np.random.default_rng(0).random(made.crowd.n_votes) < 0.55)
     with pytest.warns(
         DataWarning, match="gives 61% of the tasks to the class 'c5', for which .* votes for each task are too few"
     ):
         fitted = DawidSkene().fit(few)
-    voted = few.tasks[few.labels_per_task > 0]
+    voted = few.tasks[few.votes_per_task > 0]
     right = [(labels[voted] == made.truth[voted]).mean() for labels in (fitted.labels_, OneCoin().fit(few).labels_)]
     assert right[0] < right[1] - 0.2
     DawidSkene().fit(made.crowd)

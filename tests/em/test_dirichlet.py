@@ -76,9 +76,9 @@ def test_the_log_density_is_that_of_the_mode_up_to_a_constant(seed: int) -> None
 def test_nothing_known_is_uniform_and_single_precision_stays() -> None:
     crowd, tally, _ = sparse_and_dense(0)
     empty = np.zeros_like(tally, dtype=np.float32)
-    said = DirichletRows(np.arange(3), 3).mean(empty, crowd.pairs)
-    assert said.dtype == np.float32
-    np.testing.assert_allclose(said, 1 / 3)
+    label_probs = DirichletRows(np.arange(3), 3).mean(empty, crowd.pairs)
+    assert label_probs.dtype == np.float32
+    np.testing.assert_allclose(label_probs, 1 / 3)
     assert DirichletRows(np.arange(3), 3, 1.0, 1.0).geometric_mean(empty, crowd.pairs).dtype == np.float32
 
 

@@ -99,8 +99,8 @@ def test_the_slope_of_the_objective_is_that_of_the_m_step(method: Any, crowd: Cr
 def test_answers_are_distributions(method: Any) -> None:
     """For one vote, the probabilities of all the things it could have said add up to one, whatever is true."""
     total = np.zeros((1, 3))
-    for said in range(3):
-        land = method._landscape(Crowd([0], [0], [said], tasks=[0], workers=[0], classes=range(3)))
+    for label_probs in range(3):
+        land = method._landscape(Crowd([0], [0], [label_probs], tasks=[0], workers=[0], classes=range(3)))
         total += np.exp(land.evidence(somewhere(land)))
     np.testing.assert_allclose(total, 1)
 
@@ -133,7 +133,7 @@ def test_it_stops_at_a_top(method: Any, crowd: Crowd, monkeypatch: pytest.Monkey
 
 @each_method
 def test_gold_teaches_and_starts_are_taken(method: Any) -> None:
-    made = simulate_crowd(60, 10, 3, labels_per_task=4, random_state=5)
+    made = simulate_crowd(60, 10, 3, votes_per_task=4, random_state=5)
     fit = type(method)(**method.get_params())
     gold = made.truth[:20]
     fitted = fit.fit(made.crowd, truth=gold)
@@ -147,7 +147,7 @@ def test_gold_teaches_and_starts_are_taken(method: Any) -> None:
 
 
 def test_knowledge_carries_over_by_id() -> None:
-    made = simulate_crowd(200, 10, 3, labels_per_task=5, random_state=6)
+    made = simulate_crowd(200, 10, 3, votes_per_task=5, random_state=6)
     known = GLAD().fit(made.crowd[:150])
     rest = GLAD(max_iter=1, tol=0).fit(made.crowd[150:], start=known)
     cold = GLAD(max_iter=1, tol=0).fit(made.crowd[150:])
@@ -176,7 +176,7 @@ def test_stopping_early_warns_where_the_caller_is(crowd: Crowd) -> None:
 
 
 def test_a_class_prior_can_be_given_and_estimated() -> None:
-    made = simulate_crowd(300, 10, 2, labels_per_task=3, prior=[0.9, 0.1], random_state=7)
+    made = simulate_crowd(300, 10, 2, votes_per_task=3, prior=[0.9, 0.1], random_state=7)
     estimated = Rasch(prior="estimate").fit(made.crowd)
     assert estimated.prior_[0] > 0.7
     given = Rasch(prior={"c0": 3, "c1": 1}).fit(made.crowd)
@@ -187,7 +187,7 @@ def test_a_class_prior_can_be_given_and_estimated() -> None:
 def test_tables_survive_the_disk(method: Any, tmp_path: Any) -> None:
     from wisecrowd import load
 
-    made = simulate_crowd(30, 6, 3, labels_per_task=4, random_state=8)
+    made = simulate_crowd(30, 6, 3, votes_per_task=4, random_state=8)
     fitted = type(method)(**method.get_params()).fit(made.crowd)
     fitted.save(tmp_path / "model")
     pd.testing.assert_frame_equal(load(tmp_path / "model").tasks_, fitted.tasks_)

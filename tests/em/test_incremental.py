@@ -13,12 +13,12 @@ from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import InputError, UsageError
 
 FAMILY = [method for method in methods("aggregate").values() if issubclass(method, ConfusionEM)]
-MADE = simulate_crowd(n_tasks=300, n_workers=15, n_classes=3, labels_per_task=5, random_state=2)
+MADE = simulate_crowd(n_tasks=300, n_workers=15, n_classes=3, votes_per_task=5, random_state=2)
 
 
 def by_worker_and_task(crowd: Crowd, n_batches: int) -> list[Crowd]:
     """Batches that bring new votes on old tasks, new tasks and new workers."""
-    batch = np.random.default_rng(0).integers(n_batches, size=crowd.n_labels)
+    batch = np.random.default_rng(0).integers(n_batches, size=crowd.n_votes)
     batch[crowd.worker == 0] = n_batches - 1  # somebody who comes late
     batch[crowd.task < 20] = n_batches - 1
     return [Crowd.from_frame(crowd.take(batch == n).to_frame(), classes=crowd.classes) for n in range(n_batches)]

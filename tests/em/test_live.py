@@ -16,8 +16,8 @@ K = 3
 
 @pytest.fixture(scope="module")
 def votes() -> list[tuple[int, int, int]]:
-    crowd = wc.simulate_crowd(n_tasks=120, n_workers=15, n_classes=K, labels_per_task=4, random_state=3).crowd
-    order = np.random.default_rng(1).permutation(crowd.n_labels)
+    crowd = wc.simulate_crowd(n_tasks=120, n_workers=15, n_classes=K, votes_per_task=4, random_state=3).crowd
+    order = np.random.default_rng(1).permutation(crowd.n_votes)
     return list(zip(crowd.task[order].tolist(), crowd.worker[order].tolist(), crowd.label[order].tolist(), strict=True))
 
 
@@ -48,8 +48,8 @@ def test_it_equals_partial_fits(votes: Any, name: str) -> None:
         theirs = method.posterior_[method.task_index_.get_indexer(range(120))]
         np.testing.assert_allclose(live.posterior, theirs, rtol=0, atol=1e-9)
     assert live.n_votes == len(votes)
-    n_labels, accuracy = live.workers()
-    np.testing.assert_allclose(n_labels, method.workers_["n_labels"], atol=1e-6)
+    n_votes, accuracy = live.workers()
+    np.testing.assert_allclose(n_votes, method.workers_["n_votes"], atol=1e-6)
     np.testing.assert_allclose(accuracy, method.workers_["accuracy"], atol=1e-9)
 
 
@@ -58,15 +58,15 @@ def test_what_is_taken_back_leaves_no_trace(votes: Any) -> None:
     known = Known.of(wc.DawidSkene().fit(batch), batch)
     live = Live(wc.DawidSkene(), n_classes=K)
     live.hold(known)
-    n_labels, accuracy = live.workers()
+    n_votes, accuracy = live.workers()
     before = {task: dict(live.votes_on(task)) for task in (3, 5)}
     live.change({3: {**before[3], 99: 2}, 5: {}})
     assert live.n_votes == len(votes) + 1 - len(before[5])
-    assert live.n_labels[5] == 0
+    assert live.n_votes[5] == 0
     live.change(before)
     assert live.n_votes == len(votes)
     again = live.workers()
-    np.testing.assert_allclose(again[0][:15], n_labels, atol=1e-9)
+    np.testing.assert_allclose(again[0][:15], n_votes, atol=1e-9)
     np.testing.assert_allclose(again[0][99], 0, atol=1e-9)
     # Posteriors of the two tasks are one step of EM further; nothing else moved.
     np.testing.assert_allclose(again[1][:15], accuracy, atol=0.02)
@@ -124,7 +124,7 @@ def test_belief_is_that_of_a_plan(votes: Any) -> None:
     people = WorkerDiagnosis(batch, fitted)
     belief, exponent = belief_of(people)
     doubt = Doubt(
-        prior=fitted.posterior_[batch.labels_per_task > 0].mean(axis=0), toward=people.confusion,
+        prior=fitted.posterior_[batch.votes_per_task > 0].mean(axis=0), toward=people.confusion,
         strength=people._strength, exponent=exponent, tally=people.tally,
     )  # fmt: skip
     live = Live(wc.DawidSkene(), n_classes=K)

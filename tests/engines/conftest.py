@@ -19,23 +19,23 @@ class Case(NamedTuple):
     """A crowd in which some tasks have no votes and some many, what is known of its truth, and parameters."""
 
     crowd: Crowd
-    clamp: Any
+    gold: Any
     prior: Any
-    said: Any
+    label_probs: Any
 
     @property
     def given(self) -> tuple[Any, Any]:
-        return self.prior, self.said
+        return self.prior, self.label_probs
 
     def sharded(self, folder: Path, votes: int = 50) -> tuple[ShardedCrowd, Any]:
         """The same in shards, and what is known by shard."""
         sharded = self.crowd.to_shards(folder, votes_per_shard=votes)
         first = np.cumsum([0, *(part.tasks for part in sharded.parts)])
-        return sharded, None if self.clamp is None else lambda number: self.clamp[first[number] : first[number + 1]]
+        return sharded, None if self.gold is None else lambda number: self.gold[first[number] : first[number + 1]]
 
     def check(self, engine: Engine) -> None:
         """Sums, posteriors, and sums of posteriors that were kept are those of the crowd in memory."""
-        local = LocalEngine(self.crowd, self.clamp)
+        local = LocalEngine(self.crowd, self.gold)
         found, wanted = engine.expect(*self.given), local.expect(*self.given)
         assert found.log_likelihood == pytest.approx(wanted.log_likelihood, rel=1e-12)
         np.testing.assert_allclose(found.classes, wanted.classes, rtol=1e-12)
@@ -70,7 +70,7 @@ def case() -> Callable[..., Case]:
             workers=[f"w{number}" for number in range(workers)] if workers else None, classes=["cat", "dog", "owl"],
             weight=rng.gamma(2.0, size=votes) if weighted else None, duplicates="keep",
         )  # fmt: skip
-        clamp = rng.integers(-1, 3, size=n_tasks, dtype=np.int32) if clamped else None
-        return Case(crowd, clamp, rng.uniform(0.1, 1, size=3), rng.uniform(0.01, 1, size=(len(crowd.pairs), 3)))
+        gold = rng.integers(-1, 3, size=n_tasks, dtype=np.int32) if clamped else None
+        return Case(crowd, gold, rng.uniform(0.1, 1, size=3), rng.uniform(0.01, 1, size=(len(crowd.pairs), 3)))
 
     return made

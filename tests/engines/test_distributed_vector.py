@@ -11,9 +11,9 @@ import pytest
 from wisecrowd import Crowd
 from wisecrowd.em.gradient import climb
 from wisecrowd.engines import StreamEngine
-from wisecrowd.engines.base import Kept, Piece
+from wisecrowd.engines.base import Chunk, ChunkState
 from wisecrowd.engines.distributed_vector import Spread, dot
-from wisecrowd.engines.retained import packed, stretch
+from wisecrowd.engines.retained import crowd_slice, packed
 
 
 class Counting(StreamEngine):
@@ -25,7 +25,7 @@ class Counting(StreamEngine):
         self.passes += 1
         return super().total(work, *shared)
 
-    def keep(self, work: Any, *shared: Any) -> Kept:
+    def keep(self, work: Any, *shared: Any) -> ChunkState:
         self.passes += 1
         return super().keep(work, *shared)
 
@@ -36,8 +36,8 @@ def engine(tmp_path: Path) -> Counting:
     return Counting(crowd.to_shards(tmp_path / "crowd", votes_per_shard=3))
 
 
-def _part(piece: Piece, values: Any) -> Any:
-    return packed(values[piece.crowd.tasks.to_numpy()], 0.5)  # beside something that adds up
+def _part(chunk: Chunk, values: Any) -> Any:
+    return packed(values[chunk.crowd.tasks.to_numpy()], 0.5)  # beside something that adds up
 
 
 def spread(engine: Counting, array: Any) -> Spread:
@@ -46,7 +46,7 @@ def spread(engine: Counting, array: Any) -> Spread:
 
 
 def array(vector: Spread) -> Any:
-    return np.concatenate([vector.shared, *vector.engine.each(stretch, vector.own)])
+    return np.concatenate([vector.shared, *vector.engine.each(crowd_slice, vector.own)])
 
 
 def test_arithmetic_is_that_of_arrays(engine: Counting) -> None:

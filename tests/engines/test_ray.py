@@ -70,7 +70,7 @@ def test_it_gives_what_the_crowd_in_memory_gives(
     some = case(7, **kind)
     engine = RayEngine(*some.sharded(tmp_path / "crowd"), actors=2) if in_shards else RayEngine(*some[:2])
     some.check(engine)
-    tasks = [piece for tasks in engine.each(lambda piece: tuple(piece.crowd.tasks)) for piece in tasks]
+    tasks = [chunk for tasks in engine.each(lambda chunk: tuple(chunk.crowd.tasks)) for chunk in tasks]
     assert tasks == some.crowd.tasks.tolist()
     engine.close()
     with pytest.raises(UsageError, match="closed"):
@@ -87,7 +87,7 @@ def test_what_comes_back_can_be_written_to(engine: RayEngine, some: Any) -> None
 
 @needs_ray
 def test_pieces_know_their_place(engine: RayEngine) -> None:
-    places = list(engine.each(lambda piece: (piece.number, piece.of)))
+    places = list(engine.each(lambda chunk: (chunk.number, chunk.of)))
     assert len(places) > 6
     assert places == [(number, len(places)) for number in range(len(places))]
 
@@ -110,14 +110,14 @@ def test_few_rows_of_a_large_table_are_sent_alone(cluster: Any) -> None:
     worker = np.minimum(task // 2 + rng.integers(3, size=votes), 399)
     crowd = Crowd(task, worker, rng.integers(3, size=votes), tasks=range(800), workers=range(400), classes=list("abc"),
                   duplicates="keep")  # fmt: skip
-    prior, said = np.full(3, 1 / 3), rng.uniform(0.1, 1, size=(len(crowd.pairs), 3))
-    engine, wanted = RayEngine(crowd, actors=3), LocalEngine(crowd).expect(prior, said)
-    np.testing.assert_allclose(engine.expect(prior, said).tally, wanted.tally, rtol=1e-12)
-    sent = cluster.get(engine._actors[2].total.remote([engine._call(expect, (prior, said))], []))
+    prior, label_probs = np.full(3, 1 / 3), rng.uniform(0.1, 1, size=(len(crowd.pairs), 3))
+    engine, wanted = RayEngine(crowd, actors=3), LocalEngine(crowd).expect(prior, label_probs)
+    np.testing.assert_allclose(engine.expect(prior, label_probs).tally, wanted.tally, rtol=1e-12)
+    sent = cluster.get(engine._actors[2].total.remote([engine._call(expect, (prior, label_probs))], []))
     assert len(sent.rows) < 0.4 * len(crowd.pairs)
     assert len(pickle.dumps(sent)) < 0.5 * wanted.tally.nbytes
     # A table of something else by pairs, in which no row is zero, is sent whole.
-    ones = engine.total(lambda piece: np.ones(len(piece.crowd.pairs)))
+    ones = engine.total(lambda chunk: np.ones(len(chunk.crowd.pairs)))
     assert ones.tolist() == [3.0] * len(crowd.pairs)
     engine.close()
 
@@ -139,11 +139,11 @@ def test_an_actor_lost_between_calls(cluster: Any, engine: RayEngine, some: Any)
 def test_an_actor_lost_at_work(engine: RayEngine, some: Any, tmp_path: Path, number: int) -> None:
     wanted, marks = engine.expect(*some.given), str(tmp_path / "lost")
 
-    def work(piece: Any, prior: Any, said: Any) -> Any:
-        if piece.number == number and not os.path.exists(marks):
+    def work(chunk: Any, prior: Any, label_probs: Any) -> Any:
+        if chunk.number == number and not os.path.exists(marks):
             os.close(os.open(marks, os.O_CREAT))
             os._exit(1)
-        return expect(piece, prior, said)
+        return expect(chunk, prior, label_probs)
 
     assert engine.total(work, *some.given).tally == pytest.approx(wanted.tally)
     assert Path(marks).exists()
@@ -176,7 +176,7 @@ def test_it_gives_up_on_work_that_kills_every_actor(
 ) -> None:
     monkeypatch.setattr(ray_engine, "MOST_LOSSES", 2)
     with pytest.raises(Lost, match="2 losses in the cluster in a row"):
-        engine.total(lambda piece: os._exit(1) if piece.number == 1 else 0)
+        engine.total(lambda chunk: os._exit(1) if chunk.number == 1 else 0)
     some.check(engine)
 
 
@@ -186,17 +186,17 @@ def test_it_gives_up_on_work_that_kills_every_actor(
 @needs_ray
 def test_what_is_kept_goes_with_its_handle(cluster: Any, engine: RayEngine, some: Any) -> None:
     def held() -> list[int]:
-        engine.total(lambda piece: 0)  # what was dropped is told with the next call
+        engine.total(lambda chunk: 0)  # what was dropped is told with the next call
         many = [actor.__ray_call__.remote(lambda holder: len(holder.kept)) for actor in engine._actors]
         return cluster.get(many)
 
     gc.collect()
     assert held() == [0, 0, 0]
     kept = engine.keep(posterior, *some.given)
-    both = engine.keep(lambda piece, shares: (shares, 2 * shares), kept)
+    both = engine.keep(lambda chunk, shares: (shares, 2 * shares), kept)
     assert held() == [2, 2, 2]
-    twice = engine.total(lambda piece, shares: (shares[1] - shares[0]).sum(), both)
-    assert twice == pytest.approx(engine.total(lambda piece, shares: shares.sum(), kept))
+    twice = engine.total(lambda chunk, shares: (shares[1] - shares[0]).sum(), both)
+    assert twice == pytest.approx(engine.total(lambda chunk, shares: shares.sum(), kept))
     del kept, both
     gc.collect()
     assert held() == [0, 0, 0]
@@ -204,28 +204,28 @@ def test_what_is_kept_goes_with_its_handle(cluster: Any, engine: RayEngine, some
 
 @needs_ray
 def test_adding_up_leaves_alone_what_is_kept(engine: RayEngine) -> None:
-    kept = engine.keep(lambda piece: np.ones(5))
+    kept = engine.keep(lambda chunk: np.ones(5))
     for _ in range(2):
-        assert engine.total(lambda piece, ones: ones, kept).tolist() == [float(engine._n_pieces)] * 5
+        assert engine.total(lambda chunk, ones: ones, kept).tolist() == [float(engine._n_pieces)] * 5
 
 
 @needs_ray
 def test_an_error_in_the_work_is_what_the_caller_sees(engine: RayEngine, some: Any) -> None:
-    def refuse(piece: Any) -> None:
-        raise InputError(f"no votes in piece {piece.number}")
+    def refuse(chunk: Any) -> None:
+        raise InputError(f"no votes in chunk {chunk.number}")
 
-    with pytest.raises(InputError, match=r"^no votes in piece 0$"):
+    with pytest.raises(InputError, match=r"^no votes in chunk 0$"):
         engine.total(refuse)
-    with pytest.raises(InputError, match=r"^no votes in piece 0$"):
+    with pytest.raises(InputError, match=r"^no votes in chunk 0$"):
         next(engine.each(refuse))
-    with pytest.raises(InputError, match=r"^no votes in piece"):
+    with pytest.raises(InputError, match=r"^no votes in chunk"):
         engine.keep(refuse)
     with pytest.raises(ZeroDivisionError, match="division by zero"):
-        engine.total(lambda piece: 1 / (piece.number - 1))
+        engine.total(lambda chunk: 1 / (chunk.number - 1))
     with pytest.raises(UsageError, match="said must be of shape"):
-        engine.expect(some.prior, some.said[:-1])
+        engine.expect(some.prior, some.label_probs[:-1])
     with pytest.raises(Exception, match="pickle"):
-        next(engine.each(lambda piece: threading.Lock()))
+        next(engine.each(lambda chunk: threading.Lock()))
     some.check(engine)
 
 
@@ -248,11 +248,11 @@ def test_work_leaves_crowds_and_large_tables_behind(engine: RayEngine, some: Any
         def __init__(self) -> None:
             self.crowd, self.small, self.large = some.crowd, np.ones(3), np.ones(10**6)
 
-        def work(self, piece: Any) -> Any:
+        def work(self, chunk: Any) -> Any:
             return self.small.sum()
 
-        def careless(self, piece: Any) -> Any:
-            return self.crowd.n_labels
+        def careless(self, chunk: Any) -> Any:
+            return self.crowd.n_votes
 
         def get_params(self) -> dict[str, Any]:  # as methods have it
             return {}
@@ -260,12 +260,12 @@ def test_work_leaves_crowds_and_large_tables_behind(engine: RayEngine, some: Any
     assert len(ray_engine._carried(Method().work).pickled) < 10_000
     assert engine.total(Method().work) == 3 * engine._n_pieces
     assert len(ray_engine._carried(Method()).pickled) < 10_000
-    assert engine.total(lambda piece, method: method.work(piece), Method()) == 3 * engine._n_pieces
-    assert engine.total(lambda piece, large, crowd: large.sum() + len(crowd), Method().large, some.crowd) == (
+    assert engine.total(lambda chunk, method: method.work(chunk), Method()) == 3 * engine._n_pieces
+    assert engine.total(lambda chunk, large, crowd: large.sum() + len(crowd), Method().large, some.crowd) == (
         engine._n_pieces * (10**6 + some.crowd.n_tasks)
     )
     parameters = SimpleNamespace(table=Method().large)  # what is no function and no method goes whole
-    assert engine.total(lambda piece, given: given.table.sum(), parameters) == engine._n_pieces * 10**6
+    assert engine.total(lambda chunk, given: given.table.sum(), parameters) == engine._n_pieces * 10**6
     with pytest.raises(UsageError, match="a Crowd does not go along with work"):
         engine.total(Method().careless)
 
@@ -310,14 +310,14 @@ def test_a_cluster_of_its_own_ends_with_the_engine_and_by_interruption(tmp_path:
         engine.STORE = 100_000_000
         before = random.getstate()
         one, two = engine.RayEngine(crowd, actors=2), engine.RayEngine(crowd, actors=1)
-        assert one.total(lambda piece: piece.crowd.n_labels) == 2
+        assert one.total(lambda chunk: chunk.crowd.n_votes) == 2
         one.close()
         assert ray.is_initialized()  # the other is there
         assert random.getstate() == before
         threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
         begun = time.monotonic()
         try:
-            two.total(lambda piece: time.sleep(60))
+            two.total(lambda chunk: time.sleep(60))
         except KeyboardInterrupt:
             assert time.monotonic() - begun < 30
             assert not ray.is_initialized()

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from wisecrowd import simulate_crowd
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.laws import LAWS
 from wisecrowd.base.registry import methods
-from wisecrowd.base.truth_inference import Aggregator
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import unwarned
 
@@ -37,7 +37,7 @@ def cluster() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def crowd() -> Crowd:
-    made = simulate_crowd(n_tasks=60, n_classes=3, labels_per_task=4, workers={"expert": 3, "noisy": 6, "spammer": 2})
+    made = simulate_crowd(n_tasks=60, n_classes=3, votes_per_task=4, workers={"expert": 3, "noisy": 6, "spammer": 2})
     return made.crowd
 
 

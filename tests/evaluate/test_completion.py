@@ -49,7 +49,7 @@ class ByFeature(Completer):
 
 @pytest.fixture(scope="module")
 def made() -> Simulation:
-    return simulate_crowd(n_tasks=120, n_workers=8, labels_per_task=4, workers={"noisy(0.7)": 1.0}, random_state=3)
+    return simulate_crowd(n_tasks=120, n_workers=8, votes_per_task=4, workers={"noisy(0.7)": 1.0}, random_state=3)
 
 
 @pytest.fixture(scope="module", name="X")
@@ -74,13 +74,13 @@ def test_every_figure_by_brute_force(made: Simulation, X: pd.DataFrame) -> None:
     kept, hidden = crowd.hide(0.2, random_state=5)
     ds = DawidSkene().fit(kept)
     k = crowd.n_classes
-    overall = np.bincount(kept.label, minlength=k) / kept.n_labels
+    overall = np.bincount(kept.label, minlength=k) / kept.n_votes
     credit: dict[str, list[float]] = {name: [] for name in judged.table.index}
     loss: dict[str, list[float]] = {name: [] for name in judged.table.index}
     filled = []
-    for task, worker, label in zip(hidden.task, hidden._worker_codes, hidden.label, strict=True):
-        mine = [kept.label[n] for n in range(kept.n_labels) if kept._worker_codes[n] == worker]
-        its = [kept.label[n] for n in range(kept.n_labels) if kept.task[n] == task]
+    for task, worker, label in zip(hidden.task, hidden.worker_codes, hidden.label, strict=True):
+        mine = [kept.label[n] for n in range(kept.n_votes) if kept.worker_codes[n] == worker]
+        its = [kept.label[n] for n in range(kept.n_votes) if kept.task[n] == task]
         named = np.full(k, 0.3 / (k - 1))
         named[int(X["named"].iloc[task])] = 0.7
         forecasts = {
@@ -117,7 +117,7 @@ def test_who_knows_the_truth_foretells_best(made: Simulation, X: pd.DataFrame) -
 def test_the_standard_error_is_the_spread_over_crowds() -> None:
     """Over many crowds of one kind, figures spread as their standard error says."""
     found = [
-        judge("gmv", simulate_crowd(n_tasks=60, n_workers=6, labels_per_task=4, random_state=seed).crowd).table
+        judge("gmv", simulate_crowd(n_tasks=60, n_workers=6, votes_per_task=4, random_state=seed).crowd).table
         for seed in range(40)
     ]
     for column in ("accuracy", "log_loss"):
@@ -147,9 +147,9 @@ def test_both_of_two_answers_are_hidden_together() -> None:
     triples = [(task, worker, label) for task in range(20) for worker in range(3) for label in ("a", "b")]
     crowd = Crowd.from_triples(triples, duplicates="keep")
     kept, hidden = judging._hide(crowd, 0.25, 0)
-    cells = [set(zip(part.task.tolist(), part._worker_codes.tolist(), strict=True)) for part in (kept, hidden)]
+    cells = [set(zip(part.task.tolist(), part.worker_codes.tolist(), strict=True)) for part in (kept, hidden)]
     assert not cells[0] & cells[1]
-    assert (len(cells[0]), len(cells[1]), hidden.n_labels) == (45, 15, 30)
+    assert (len(cells[0]), len(cells[1]), hidden.n_votes) == (45, 15, 30)
     assert judging.count_cells(crowd) == 60
 
 
@@ -172,9 +172,9 @@ def test_weights_count(made: Simulation) -> None:
 def test_workers_who_are_not_filled_in_for_are_not_covered(made: Simulation) -> None:
     some = judge(GMV(min_labels=45), made.crowd)
     kept, hidden = made.crowd.hide(0.2, random_state=0)
-    eligible = kept.labels_per_worker > 45
+    eligible = kept.votes_per_worker > 45
     assert 0 < eligible.sum() < 8
-    assert some.coverage == pytest.approx(eligible[hidden._worker_codes].mean())
+    assert some.coverage == pytest.approx(eligible[hidden.worker_codes].mean())
     none = judge(GMV(min_labels=1000), made.crowd)
     assert none.coverage == 0
     assert none.table["filled_log_loss"].isna().all()
@@ -219,7 +219,7 @@ def test_before_and_after_are_what_aggregators_say(made: Simulation, X: pd.DataF
 
 def test_votes_of_nobody_make_a_model_of_workers_too_sure() -> None:
     """What papers do to probabilities; shared weight does less of it."""
-    crowd = simulate_crowd(n_tasks=400, n_workers=40, labels_per_task=3, workers={"noisy(0.6)": 1.0})
+    crowd = simulate_crowd(n_tasks=400, n_workers=40, votes_per_task=3, workers={"noisy(0.6)": 1.0})
     table = after_filling("gmv", crowd.crowd, None, crowd.truth, aggregators=["dawid-skene"]).loc["dawid-skene"]
     assert table["confidence"].is_monotonic_increasing
     assert table.loc["after, weight 1", "confidence"] > 0.99 > table.loc["after, weight 1", "accuracy"] + 0.2
@@ -238,7 +238,7 @@ def test_redundancy(made: Simulation, X: pd.DataFrame) -> None:
         gains.append([metrics.accuracy(made.truth, MajorityVote().fit(one)) for one in (few, filled)])
     before, after = np.mean(gains, axis=0)
     row = curve.loc[(2, "majority-vote")]
-    assert (row["labels_per_task"], row["before"], row["after"]) == (2.0, pytest.approx(before), pytest.approx(after))
+    assert (row["votes_per_task"], row["before"], row["after"]) == (2.0, pytest.approx(before), pytest.approx(after))
     assert row["gain"] == pytest.approx(after - before)
     assert row["gain_sd"] == pytest.approx(np.std([b - a for a, b in gains], ddof=1))
     assert after > before
@@ -249,11 +249,11 @@ def test_density(made: Simulation) -> None:
     curve = density_curve("ds-fill", made.crowd, None, made.truth, min_labels=thresholds, aggregators=["majority-vote"])
     curve = curve.droplevel("aggregator")
     for threshold in thresholds:
-        eligible = made.crowd.labels_per_worker > threshold
+        eligible = made.crowd.votes_per_worker > threshold
         filled = DSFill(min_labels=threshold).complete(made.crowd)
         row = curve.loc[threshold]
         assert row["workers"] == eligible.sum()
-        assert row["density"] == filled.n_labels / (120 * 8)
+        assert row["density"] == filled.n_votes / (120 * 8)
         assert row["after"] == metrics.accuracy(made.truth, MajorityVote().fit(filled))
     assert curve["density"].iloc[0] == 1
     assert curve.loc[1000, "before"] == curve.loc[1000, "after"]

@@ -214,7 +214,7 @@ def test_numbers_and_their_texts_are_the_same_ids_and_classes() -> None:
 
 
 def test_a_fitted_method_is_a_prediction() -> None:
-    made = simulate_crowd(300, 20, 3, labels_per_task=4)
+    made = simulate_crowd(300, 20, 3, votes_per_task=4)
     fitted = MajorityVote().fit(made.crowd)
     figures = metrics.summary(made.truth, fitted)
     by_hand = (made.crowd.votes == made.crowd.votes.max(axis=1, keepdims=True)).astype(float)
@@ -271,9 +271,9 @@ def test_no_correlation_without_variation() -> None:
 
 
 def test_a_simulated_crowd_is_recovered_by_counting_against_truth() -> None:
-    made = simulate_crowd(5000, 20, 3, labels_per_task=5)
+    made = simulate_crowd(5000, 20, 3, votes_per_task=5)
     right = made.crowd.label == made.truth_codes[made.crowd.task]
-    share = np.bincount(made.crowd.worker, weights=right) / made.crowd.labels_per_worker
+    share = np.bincount(made.crowd.worker, weights=right) / made.crowd.votes_per_worker
     counted = pd.Series(share, index=made.crowd.workers)
     assert metrics.worker_error(made.accuracy, counted) < 0.02
     assert metrics.worker_correlation(made.accuracy, counted) > 0.99

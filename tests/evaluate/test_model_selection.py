@@ -13,7 +13,7 @@ from wisecrowd.evaluate import model_selection as choosing
 from wisecrowd.evaluate.model_selection import choose, compare
 
 GOOD_AND_BAD = simulate_crowd(
-    n_tasks=300, workers=["expert"] * 4 + ["spammer"] * 8, n_classes=3, labels_per_task=5, random_state=0
+    n_tasks=300, workers=["expert"] * 4 + ["spammer"] * 8, n_classes=3, votes_per_task=5, random_state=0
 )
 
 
@@ -21,7 +21,7 @@ def test_votes_are_dealt_evenly_and_no_task_loses_two_to_one_fold() -> None:
     crowd = GOOD_AND_BAD.crowd
     fold = choosing.dealt(crowd, 5, 0)
     assert set(np.bincount(fold) // 10) <= {29, 30, 31}
-    assert len(set(zip(crowd.task, fold, strict=True))) == crowd.n_labels  # five votes, five folds
+    assert len(set(zip(crowd.task, fold, strict=True))) == crowd.n_votes  # five votes, five folds
     assert not np.array_equal(fold, choosing.dealt(crowd, 5, 1))
 
 
@@ -33,7 +33,7 @@ def test_the_likelihood_is_that_of_its_formula() -> None:
     kept = crowd.take(fold != 0)
     posterior = DawidSkene().fit(kept).posterior_
     tally = np.zeros((crowd.n_workers, 3, 3))
-    for vote in range(kept.n_labels):
+    for vote in range(kept.n_votes):
         tally[kept.worker[vote], :, kept.label[vote]] += posterior[kept.task[vote]]
     by_pair = tally.transpose(0, 2, 1)[kept.pairs.worker, kept.pairs.label]
     toward = pooled(by_pair, kept.pairs)
@@ -75,12 +75,12 @@ def test_disputed_tasks_are_those_on_which_answers_differ() -> None:
 
 def test_too_sure_is_not_held_against_labels() -> None:
     """An exponent below one is chosen where workers copy each other, and makes up for it."""
-    made = simulate_crowd(400, workers=["noisy(0.7)"] * 4 + ["copier(1)"] * 6, n_classes=3, labels_per_task=6)
+    made = simulate_crowd(400, workers=["noisy(0.7)"] * 4 + ["copier(1)"] * 6, n_classes=3, votes_per_task=6)
     assert compare(made.crowd, ["dawid-skene"]).table.loc["dawid-skene", "exponent"] < 1
 
 
 def test_learners_are_compared_with_features() -> None:
-    made = simulate_crowd(n_tasks=150, n_workers=10, n_classes=2, labels_per_task=2, random_state=1)
+    made = simulate_crowd(n_tasks=150, n_workers=10, n_classes=2, votes_per_task=2, random_state=1)
     noise = np.random.default_rng(0).normal(size=150)
     X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + noise}, index=made.truth.index)
     found = compare(made.crowd, ["raykar", "majority-vote"], X)

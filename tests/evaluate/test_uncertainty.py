@@ -16,7 +16,7 @@ SIZES = {"small": (100, 10, 3, 5), "middle": (300, 20, 3, 4), "large": (1000, 40
 
 def simulated(size: str, seed: int):  # type: ignore[no-untyped-def]  # a Simulation
     n_tasks, n_workers, n_classes, labels = SIZES[size]
-    return simulate_crowd(n_tasks=n_tasks, n_workers=n_workers, n_classes=n_classes, labels_per_task=labels,
+    return simulate_crowd(n_tasks=n_tasks, n_workers=n_workers, n_classes=n_classes, votes_per_task=labels,
                           workers={"noisy": 0.7, "expert": 0.3}, random_state=seed)  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def test_leaving_a_vote_out_equals_refitting_the_task_without_it() -> None:
     fitted = DawidSkene().fit(made.crowd)
     others = leave_one_out(fitted, made.crowd)
     for row in (0, 17, 301):
-        keep = np.arange(made.crowd.n_labels) != row
+        keep = np.arange(made.crowd.n_votes) != row
         wanted = fitted.predict_proba(made.crowd.take(keep)).to_numpy()[made.crowd.task[row]]
         np.testing.assert_allclose(others[row], wanted, atol=1e-9)
 

@@ -48,7 +48,7 @@ def test_counts_are_told_without_reading_the_votes(folder: Path) -> None:
     counts = {key: meta[key] for key in meta if key.startswith("n_")}
     assert counts == {
         "n_tasks": 2,
-        "n_labels": 3,
+        "n_votes": 3,
         "n_gold": 3,
         "n_gold_with_annotations": 2,
         "n_workers": 2,

@@ -117,20 +117,20 @@ def test_repeats_are_dropped_with_a_warning(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("duplicates", "count"), [("keep", 3), ("distinct", 2), ("first", 1), ("last", 1)])
 def test_repeats_by_choice(tmp_path: Path, duplicates: str, count: int) -> None:
     write_dataset(tmp_path / "d", REPEATED)
-    assert wc.load_dataset(tmp_path / "d", duplicates=duplicates).crowd.n_labels == count  # type: ignore[arg-type]
+    assert wc.load_dataset(tmp_path / "d", duplicates=duplicates).crowd.n_votes == count  # type: ignore[arg-type]
     with pytest.raises(InputError, match="d: 2 rows repeat"):
         wc.load_dataset(tmp_path / "d", duplicates="error")
 
 
 def test_a_dataset_may_say_itself(tmp_path: Path) -> None:
     write_dataset(tmp_path / "d", REPEATED, meta={"duplicates": "keep"})
-    assert wc.load_dataset(tmp_path / "d").crowd.n_labels == 3
-    assert wc.load_dataset(tmp_path / "d", duplicates="distinct").crowd.n_labels == 2
+    assert wc.load_dataset(tmp_path / "d").crowd.n_votes == 3
+    assert wc.load_dataset(tmp_path / "d", duplicates="distinct").crowd.n_votes == 2
 
 
 def test_different_answers_are_no_repeats(tmp_path: Path) -> None:
     write_dataset(tmp_path / "d", wc.Crowd.from_triples([("t", "a", "x"), ("t", "a", "y")], duplicates="keep"))
-    assert wc.load_dataset(tmp_path / "d").crowd.n_labels == 2
+    assert wc.load_dataset(tmp_path / "d").crowd.n_votes == 2
 
 
 # ---------------------------------------------------------------------- the list
@@ -283,11 +283,11 @@ def test_every_real_dataset_is_listed_as_it_is(data_folder: Path, monkeypatch: p
     assert len(small) > 5
     for name, row in small.iterrows():
         crowd = wc.load_dataset(str(name), duplicates="keep").crowd
-        assert (crowd.n_tasks, crowd.n_workers, crowd.n_labels) == (row["tasks"], row["workers"], row["labels"])
+        assert (crowd.n_tasks, crowd.n_workers, crowd.n_votes) == (row["tasks"], row["workers"], row["labels"])
         assert crowd.is_numeric if pd.isna(row["classes"]) else crowd.n_classes == row["classes"]
 
 
 @pytest.mark.data
 @pytest.mark.parametrize(("name", "count"), [("weather_amt", 6025), ("zencrowd_all", 20372), ("zencrowd_in", 10626)])
 def test_dropping_exact_repeats_gives_the_published_counts(data_folder: Path, name: str, count: int) -> None:
-    assert wc.load_dataset(data_folder / name, duplicates="distinct").crowd.n_labels == count
+    assert wc.load_dataset(data_folder / name, duplicates="distinct").crowd.n_votes == count

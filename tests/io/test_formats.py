@@ -38,7 +38,7 @@ def test_content_tells_when_the_name_does_not(tmp_path: Path, content: str, name
     path = tmp_path / "votes"
     path.write_text(content)
     assert find_format(path).name == name
-    assert wc.read(path).n_labels == 1
+    assert wc.read(path).n_votes == 1
 
 
 def test_what_nobody_knows(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_write_makes_folders_and_replaces_files(tmp_path: Path) -> None:
     path = tmp_path / "new" / "v.csv"
     wc.write(CROWD, path)
     wc.write(CROWD.select_workers(["ann"]), path)
-    assert wc.read(path).n_labels == 1
+    assert wc.read(path).n_votes == 1
 
 
 def test_ids_of_several_types_cannot_be_written(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import InputError
 from wisecrowd.io.dataset_folder import write_dataset
 from wisecrowd.io.features import read_features
-from wisecrowd.io.tables.pieces import write_pieces
+from wisecrowd.io.tables.chunks import write_pieces
 
 GROUPS = json.loads((Path(__file__).parents[1] / "hostile.json").read_text(encoding="utf-8"))
 LONG = "x" * 10_000

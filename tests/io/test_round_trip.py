@@ -90,7 +90,7 @@ def test_integer_ids_where_the_format_knows_integers(name: str, crowd: Crowd) ->
 def test_integer_ids_become_text_in_csv(crowd: Crowd) -> None:
     read = again(crowd, "votes.csv")
     assert set(read.tasks) == {str(task) for task in crowd.tasks}
-    assert read.n_labels == crowd.n_labels
+    assert read.n_votes == crowd.n_votes
 
 
 @pytest.mark.parametrize("name", ["votes.parquet", "votes.jsonl", "dataset"])

@@ -7,7 +7,7 @@ import pytest
 from wisecrowd import Crowd, read, write
 from wisecrowd.complete.ds_fill import DSFill
 from wisecrowd.errors import InputError
-from wisecrowd.io.tables.pieces import write_pieces
+from wisecrowd.io.tables.chunks import write_pieces
 
 NOON = 1717156800.0  # 2024-05-31 12:00 UTC
 
@@ -65,10 +65,10 @@ def test_round_trip(tmp_path, name):
 @pytest.mark.parametrize("name", ["votes.csv", "votes.parquet"])
 def test_pieces_of_which_some_have_no_times(tmp_path, name):
     votes = crowd().take([0, 1, 2, 3])
-    pieces = [votes[[0]].take([1]), votes[[1]]]
-    write_pieces(pieces, tmp_path / name, times=True)
+    chunks = [votes[[0]].take([1]), votes[[1]]]
+    write_pieces(chunks, tmp_path / name, times=True)
     again = read(tmp_path / name)
-    assert again.n_labels == 3
+    assert again.n_votes == 3
     assert np.isnan(again.time).tolist() == [True, False, False]
 
 
@@ -85,14 +85,14 @@ def test_parts_and_unions_keep_times():
 def test_filled_votes_have_no_time():
     sparse = Crowd.concat([crowd(), Crowd.from_triples([("t3", "ann", "cat")])])
     filled = DSFill(min_labels=0).complete(sparse)
-    assert filled.n_labels > sparse.n_labels
+    assert filled.n_votes > sparse.n_votes
     assert np.isnan(filled.time[~filled.observed]).all()
     assert filled.only_observed() == sparse
 
 
 def test_times_belong_to_what_a_crowd_is():
     votes = crowd()
-    rows = np.arange(votes.n_labels)
+    rows = np.arange(votes.n_votes)
     timeless = votes._replace(rows, time=None)
     assert timeless != votes
     assert timeless == votes._replace(rows, time=np.full(len(rows), np.nan))
@@ -127,4 +127,4 @@ def test_infinite_times_are_refused():
 def test_a_row_without_a_time_is_no_row_with_a_hole(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("task,worker,label,timestamp\nt1,ann,cat,\nt2,ann,cat,2024-05-31\n,ann,cat,2024-05-31\n")
-    assert read(path, missing="drop").n_labels == 2
+    assert read(path, missing="drop").n_votes == 2

@@ -26,8 +26,8 @@ CLASSES = (1, 2, 3, 5, 17, 40)
 class Case(NamedTuple):
     layout: Layout
     prior: Any
-    said: Any
-    clamp: Any
+    label_probs: Any
+    gold: Any
 
 
 def random_case(
@@ -47,11 +47,11 @@ def random_case(
     offset = np.concatenate([[0], rng.integers(0, votes + 1, size=n_tasks).cumsum()])
     pair = rng.integers(n_pairs, size=offset[-1], dtype=np.int32)
     weight = rng.gamma(2.0, size=offset[-1]) if weighted else None
-    prior, said = rng.uniform(0.05, scale, size=n_classes), rng.uniform(0.01, scale, size=(n_pairs, n_classes))
-    said[rng.random(said.shape) < zeros] = 0
+    prior, label_probs = rng.uniform(0.05, scale, size=n_classes), rng.uniform(0.01, scale, size=(n_pairs, n_classes))
+    label_probs[rng.random(label_probs.shape) < zeros] = 0
     prior[rng.random(n_classes) < zeros / 2] = 0
-    clamp = rng.integers(-1, n_classes, size=n_tasks, dtype=np.int32) if clamped else None
-    return Case(Layout(offset, pair, weight, n_pairs), prior, said, clamp)
+    gold = rng.integers(-1, n_classes, size=n_tasks, dtype=np.int32) if clamped else None
+    return Case(Layout(offset, pair, weight, n_pairs), prior, label_probs, gold)
 
 
 @st.composite
@@ -73,7 +73,7 @@ def brute_force(case: Case) -> Expectation:
     """The definition, vote by vote, in logarithms."""
     layout, n_classes = case.layout, len(case.prior)
     prior = [max(float(p), LEAST) for p in case.prior]
-    prior_sum, peak = math.fsum(prior), max(1.0, float(case.said.max()))
+    prior_sum, peak = math.fsum(prior), max(1.0, float(case.label_probs.max()))
     log_likelihood, classes = 0.0, np.zeros(n_classes)
     tally, posterior = np.zeros((layout.n_pairs, n_classes)), np.zeros((layout.n_tasks, n_classes))
     for i in range(layout.n_tasks):
@@ -81,7 +81,7 @@ def brute_force(case: Case) -> Expectation:
         weight = {n: 1.0 if layout.weight is None else float(layout.weight[n]) for n in votes}
         joint = []
         for k in range(n_classes):
-            terms = [weight[n] * math.log(max(float(case.said[layout.pair[n], k]) / peak, LEAST)) for n in votes]
+            terms = [weight[n] * math.log(max(float(case.label_probs[layout.pair[n], k]) / peak, LEAST)) for n in votes]
             joint.append(math.fsum([math.log(max(prior[k] / prior_sum, LEAST)), *terms]))
         top = max(joint)
         total = math.fsum(math.exp(j - top) for j in joint)
@@ -132,11 +132,11 @@ def test_each_sum_alone_is_its_part_of_both(compiled: bool, case: Case) -> None:
 @pytest.mark.parametrize("n_classes", [2, 17])
 def test_thousands_of_votes_on_a_task_neither_vanish_nor_depend_on_their_order(compiled: bool, n_classes: int) -> None:
     """First class 0 leads by far more than a number can hold, then class 1 catches up and wins by one vote."""
-    said = np.full((2, n_classes), 0.1)
-    said[0, 0] = said[1, 1] = 0.9
+    label_probs = np.full((2, n_classes), 0.1)
+    label_probs[0, 0] = label_probs[1, 1] = 0.9
     for pair in (np.repeat([0, 1], [2500, 2501]), np.repeat([1, 0], [2501, 2500])):
         layout = Layout(np.array([0, 5001, 5002]), np.append(pair, 0).astype(np.int32), None, 2)
-        case = Case(layout, np.full(n_classes, 1 / n_classes), said, None)
+        case = Case(layout, np.full(n_classes, 1 / n_classes), label_probs, None)
         found = kernels.expect(*case, posterior=True, compiled=compiled)
         assert_same(found, brute_force(case), tolerance=1e-8)  # 5,000 roundings of a sum of -6,000
         assert found.posterior is not None
@@ -152,9 +152,9 @@ def test_hundreds_of_votes_on_every_task(compiled: bool, weighted: bool) -> None
 
 @every_form
 def test_a_zero_vetoes_a_class_and_vetoes_on_all_leave_an_answer(compiled: bool) -> None:
-    said = np.array([[0.0, 0.01, 0.5], [0.0, 0.0, 0.0], [0.0, 0.0, 0.3]])
+    label_probs = np.array([[0.0, 0.01, 0.5], [0.0, 0.0, 0.0], [0.0, 0.0, 0.3]])
     layout = Layout(np.array([0, 1, 2, 4]), np.array([0, 1, 0, 2], dtype=np.int32), None, 3)
-    found = kernels.posterior(layout, np.array([0.9, 0.1, 0.0]), said, compiled=compiled)
+    found = kernels.posterior(layout, np.array([0.9, 0.1, 0.0]), label_probs, compiled=compiled)
     np.testing.assert_allclose(found[0], [0, 1, 0], atol=1e-300)  # the prior vetoes class 2, the vote class 0
     np.testing.assert_allclose(found[1], [0.9, 0.1, 0], atol=1e-300)  # the vote vetoes all alike: the prior decides
     np.testing.assert_allclose(found[2], [0, 0.01 * 0.1 / 0.151, 0.15 / 0.151], atol=1e-12)  # one veto beats two
@@ -163,8 +163,8 @@ def test_a_zero_vetoes_a_class_and_vetoes_on_all_leave_an_answer(compiled: bool)
 @every_form
 def test_tasks_without_votes_have_the_prior_and_count_nowhere(compiled: bool) -> None:
     layout = Layout(np.array([0, 0, 0, 0]), np.empty(0, dtype=np.int32), None, 4)
-    clamp = np.array([-1, 1, -1], dtype=np.int32)
-    found = kernels.expect(layout, np.array([1.0, 3.0]), np.ones((4, 2)), clamp, posterior=True, compiled=compiled)
+    gold = np.array([-1, 1, -1], dtype=np.int32)
+    found = kernels.expect(layout, np.array([1.0, 3.0]), np.ones((4, 2)), gold, posterior=True, compiled=compiled)
     assert found.log_likelihood == 0
     assert not found.classes.any()
     assert not found.tally.any()
@@ -175,7 +175,9 @@ def test_tasks_without_votes_have_the_prior_and_count_nowhere(compiled: bool) ->
 @pytest.mark.parametrize("weighted", [False, True])
 def test_float32_tables_give_float32_answers_close_to_the_exact_ones(compiled: bool, weighted: bool) -> None:
     case = random_case(3, 40, n_tasks=50, n_pairs=30, weighted=weighted, clamped=True, zeros=0.1)
-    found = kernels.expect(*case._replace(said=case.said.astype(np.float32)), posterior=True, compiled=compiled)
+    found = kernels.expect(
+        *case._replace(label_probs=case.label_probs.astype(np.float32)), posterior=True, compiled=compiled
+    )
     assert found.posterior is not None
     assert found.tally.dtype == found.posterior.dtype == np.float32
     assert found.classes.dtype == np.float64
@@ -254,10 +256,10 @@ def test_integers_for_a_posterior_are_counted_like_any_numbers(compiled: bool) -
     [
         {"prior": np.full(2, 0.5)},
         {"said": np.ones((5, 3))},
-        {"clamp": np.zeros(6, dtype=np.int32)},
-        {"clamp": np.full(7, 3, dtype=np.int32)},
+        {"gold": np.zeros(6, dtype=np.int32)},
+        {"gold": np.full(7, 3, dtype=np.int32)},
     ],
-    ids=["prior", "said", "clamp", "class"],
+    ids=["prior", "said", "gold", "class"],
 )
 def test_tables_that_do_not_fit_are_refused(compiled: bool, wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="must"):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wisecrowd.base.truth_inference import Inference
+from wisecrowd.base.method import Method
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import MissingExtra
 
@@ -18,7 +18,7 @@ def obeys() -> Callable[..., None]:
     """Try a method under a law on several crowds, unless it says that it breaks the law, or needs what is not there."""
 
     def try_it(
-        method: Inference, law: str, laws: dict[str, Callable[[Any, Crowd], None]], crowds: Iterable[Crowd]
+        method: Method, law: str, laws: dict[str, Callable[[Any, Crowd], None]], crowds: Iterable[Crowd]
     ) -> None:
         if law in method.breaks:
             pytest.skip(f"{method.name} breaks this law by design: {method.breaks[law]}")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from wisecrowd.base.laws import broken_by, laws_of
+from wisecrowd.base.learner import Learner
 from wisecrowd.base.registry import methods
-from wisecrowd.base.truth_inference import Learner
 from wisecrowd.data.crowd import Crowd
 
 

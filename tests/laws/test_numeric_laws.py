@@ -95,10 +95,10 @@ def test_estimates_are_finite_and_lie_among_the_labels(method: NumericAggregator
     assert fitted.labels_.index.equals(crowd.tasks)
     assert list(fitted.workers_.index) == list(crowd.workers)  # type: ignore[arg-type]
     slack = 1e-9 * np.abs(crowd.label).max()
-    for task in np.flatnonzero(crowd.labels_per_task):
+    for task in np.flatnonzero(crowd.votes_per_task):
         mine = crowd.label[crowd.task == task]
         assert mine.min() - slack <= fitted.estimates_[task] <= mine.max() + slack
-    error = fitted.tasks_["standard_error"].to_numpy()[crowd.labels_per_task > 1]
+    error = fitted.tasks_["standard_error"].to_numpy()[crowd.votes_per_task > 1]
     assert not (error < 0).any()
     if method.numeric:  # the others may let a single label decide, which says nothing of its error
         assert np.isfinite(error).all()
@@ -107,7 +107,7 @@ def test_estimates_are_finite_and_lie_among_the_labels(method: NumericAggregator
 def test_unanimity_wins(method: NumericAggregator, crowd: Crowd) -> None:
     truth = np.arange(crowd.n_tasks) - 7.5
     fitted = fit(method, other(crowd, label=truth[crowd.task]))
-    voted = crowd.labels_per_task > 0
+    voted = crowd.votes_per_task > 0
     np.testing.assert_allclose(fitted.estimates_[voted], truth[voted], atol=1e-9)
 
 
@@ -121,7 +121,7 @@ def test_an_unlabelled_task_changes_nothing(method: NumericAggregator, crowd: Cr
     fitted = fit(method, other(crowd, tasks=[*crowd.tasks, "~nobody saw this"]))
     plain = fit(method, crowd).estimates_
     near(fitted.estimates_[:-1], plain, crowd)
-    near(fitted.estimates_[-1], plain[crowd.labels_per_task > 0].mean(), crowd)
+    near(fitted.estimates_[-1], plain[crowd.votes_per_task > 0].mean(), crowd)
 
 
 def test_a_double_weight_is_a_repeated_row(method: NumericAggregator, crowd: Crowd) -> None:

@@ -17,7 +17,7 @@ Featured = tuple[Simulation, pd.DataFrame]
 
 
 def _featured(n_tasks: int = 150, n_features: int = 4, seed: int = 0) -> Featured:
-    made = simulate_crowd(n_tasks=n_tasks, n_workers=12, n_classes=3, labels_per_task=3, random_state=seed)
+    made = simulate_crowd(n_tasks=n_tasks, n_workers=12, n_classes=3, votes_per_task=3, random_state=seed)
     place = made.crowd.classes.get_indexer(made.truth)
     rows = np.random.default_rng(seed).normal(size=(n_tasks, n_features)) + 2 * np.eye(n_features)[place]
     return made, pd.DataFrame(rows, index=made.truth.index)
@@ -49,14 +49,14 @@ def seen_by() -> Callable[..., Any]:
         """All tasks, or the first."""
         import torch
 
-        from wisecrowd.nn.vote_tensors import Ballots, Seen
+        from wisecrowd.nn.vote_tensors import Batch, VoteTensors
 
         network = model.network_
         network.module.eval()
         network.module.zero_grad()  # what the last step of the fit left
         inputs = network.tensor(network.rows(X.to_numpy()[:n_tasks]))
-        votes = Ballots.of(crowd, like=inputs).on(torch.arange(len(inputs)))
-        return Seen(network, inputs, *network(inputs), *votes, epoch=epoch)
+        votes = VoteTensors.of(crowd, like=inputs).on(torch.arange(len(inputs)))
+        return Batch(network, inputs, *network(inputs), *votes, epoch=epoch)
 
     return see
 
@@ -82,4 +82,4 @@ def published() -> DifficultyCrowd:
 @pytest.fixture(scope="session")
 def small() -> DifficultyCrowd:
     """Few tasks of the same kind, with three labels each."""
-    return gaussian_difficulty(300, 200, labels_per_task=3, random_state=2)
+    return gaussian_difficulty(300, 200, votes_per_task=3, random_state=2)

@@ -26,16 +26,16 @@ def crowd() -> Crowd:
                  workers=["ann", "bob"], classes=[0, 1, 2])  # fmt: skip
 
 
-def lesson_of(model: AnnotMix, X: np.ndarray[Any, Any], crowd: Crowd, clamp: Any = None) -> tuple[Any, Any]:
+def lesson_of(model: AnnotMix, X: np.ndarray[Any, Any], crowd: Crowd, gold: Any = None) -> tuple[Any, Any]:
     assert crowd.classes is not None
     model.classes_, model.feature_shape_, model.n_workers_ = crowd.classes, [X.shape[1]], crowd.n_workers
-    network, lesson = model._begin_lesson(X, crowd, clamp)
+    network, training_set = model._begin_lesson(X, crowd, gold)
     with torch.no_grad(), torch.random.fork_rng():
         torch.manual_seed(0)
         for each in network.own.parameters():
             each += 0.3 * torch.randn(each.shape)
     network.module.eval()
-    return network, lesson
+    return network, training_set
 
 
 def fixed(n_rows: int, alpha: float, like: Any) -> Any:  # noqa: ARG001
@@ -54,12 +54,12 @@ def test_the_loss_is_that_of_mixed_triples(gold: bool, crowd: Crowd, monkeypatch
     monkeypatch.setattr(annot_mix, "mixing", fixed)
     X = np.random.default_rng(0).normal(size=(3, 4))
     model = AnnotMix(embedding=3, hidden=5, precision="double", device="cpu")
-    clamp = np.array([-1, 2, 0], dtype=np.int32) if gold else None
-    network, lesson = lesson_of(model, X, crowd, clamp)
-    found = float(model._lesson_loss(network, lesson, torch.arange(3), 0).detach())
+    gold = np.array([-1, 2, 0], dtype=np.int32) if gold else None
+    network, training_set = lesson_of(model, X, crowd, gold)
+    found = float(model._lesson_loss(network, training_set, torch.arange(3), 0).detach())
 
     own = {name: each.detach().numpy() for name, each in network.own.state_dict().items()}
-    inputs = lesson.inputs.numpy()
+    inputs = training_set.inputs.numpy()
 
     def f(x: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         hidden, logits = network(torch.from_numpy(x)[None])
@@ -91,8 +91,8 @@ def test_the_loss_is_that_of_mixed_triples(gold: bool, crowd: Crowd, monkeypatch
 def test_no_gradient_of_the_matrices_goes_back_into_the_network(crowd: Crowd) -> None:
     X = np.random.default_rng(0).normal(size=(3, 4))
     model = AnnotMix(embedding=16, hidden=5, precision="double", device="cpu", alpha=0.0)
-    network, lesson = lesson_of(model, X, crowd)
-    hidden, _ = network(lesson.inputs)
+    network, training_set = lesson_of(model, X, crowd)
+    hidden, _ = network(training_set.inputs)
     who = model._embedded(network, torch.tensor([0, 1, 1]))
     model._log_matrices(network, who, hidden)[:, 0, 0].sum().backward()  # type: ignore[no-untyped-call]
     assert network.module.trunk[0].weight.grad is None

@@ -11,10 +11,10 @@ import pytest
 from scipy import sparse
 
 from wisecrowd import Crowd, Raykar, methods, simulate_crowd
-from wisecrowd.base.truth_inference import Learner
+from wisecrowd.base.learner import Learner
 from wisecrowd.errors import DataWarning, InputError, MissingExtra, UsageError
 
-MADE = simulate_crowd(30, 6, 2, labels_per_task=3, workers={"expert": 4, "noisy": 2})
+MADE = simulate_crowd(30, 6, 2, votes_per_task=3, workers={"expert": 4, "noisy": 2})
 CROWD, TRUTH = MADE.crowd, MADE.truth
 SIGN = np.where(CROWD.classes.get_indexer(TRUTH) == 0, -2.0, 2.0)
 NOISE = np.random.default_rng(0).normal(size=(30, 2))

@@ -48,13 +48,13 @@ def test_gate_answers_and_loss_are_as_written(
     model: CoNAL, made: Simulation, X: pd.DataFrame, seen_by: Callable[..., Any]
 ) -> None:
     gates, said = by_hand(model, X, made.crowd)
-    seen = seen_by(model, X, made.crowd)
-    np.testing.assert_allclose(model._gate(seen).detach(), gates, atol=1e-10)
-    np.testing.assert_allclose(model._said(seen).exp().detach(), said, atol=1e-10)
+    batch = seen_by(model, X, made.crowd)
+    np.testing.assert_allclose(model._gate(batch).detach(), gates, atol=1e-10)
+    np.testing.assert_allclose(model._label_log_probs(batch).exp().detach(), said, atol=1e-10)
     W, C = model.network_.table("W").detach().numpy(), model.network_.own.C.detach().numpy()
     apart = sum(np.linalg.norm(W[worker] - C) for worker in np.unique(made.crowd.worker))
     likelihood = np.log(said[np.arange(len(said)), made.crowd.label]).mean()
-    assert model._loss(seen).item() == pytest.approx(-likelihood - 0.5 * apart, abs=1e-10)
+    assert model._loss(batch).item() == pytest.approx(-likelihood - 0.5 * apart, abs=1e-10)
 
 
 def test_workers_who_did_not_vote_are_not_touched(

@@ -22,13 +22,13 @@ from wisecrowd.simulate import Simulation
 torch = pytest.importorskip("torch")
 
 
-def views_of(model: CoupledView, X: pd.DataFrame, crowd: Crowd, clamp: Any = None) -> _Views:
+def views_of(model: CoupledView, X: pd.DataFrame, crowd: Crowd, gold: Any = None) -> _Views:
     assert crowd.classes is not None
     model.classes_, model.feature_shape_, model.n_workers_ = crowd.classes, [X.shape[1]], crowd.n_workers
-    network, lesson = model._begin_lesson(X.to_numpy(), crowd, clamp)
+    network, training_set = model._begin_lesson(X.to_numpy(), crowd, gold)
     twin = model._new_network(7)
     twin.module.double()
-    return _Views(model, (network, twin), lesson)
+    return _Views(model, (network, twin), training_set)
 
 
 def at_epoch(number: int, by_features: Any) -> Any:
@@ -39,7 +39,7 @@ def at_epoch(number: int, by_features: Any) -> Any:
 def losses(views: _Views, tasks: Any, wanted: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
     found = []
     for network in views.networks:
-        logits = network(views.lesson.inputs[tasks])[1].detach().numpy()
+        logits = network(views.training_set.inputs[tasks])[1].detach().numpy()
         found.append(np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(tasks)), wanted])
     return found
 
@@ -99,7 +99,7 @@ def test_what_networks_say_changes_where_they_agree_and_the_aggregator_counts_wh
     by_features = before.clone()
     views._relabel(by_features)
     with torch.no_grad():
-        first, second = (network(views.lesson.inputs)[1].argmax(dim=1) for network in views.networks)
+        first, second = (network(views.training_set.inputs)[1].argmax(dim=1) for network in views.networks)
     agree = first == second
     assert 0 < int(agree.sum()) < 150
     assert (by_features[agree] == first[agree]).all()
@@ -117,13 +117,13 @@ def test_known_truth_is_said_by_both_sides_and_always_kept(
 ) -> None:
     assert made.crowd.classes is not None
     place = made.crowd.classes.get_indexer(pd.Index(made.truth)).astype(np.int32)
-    clamp = np.where(np.arange(150) < 30, (place + 1) % 3, -1).astype(np.int32)  # what nobody would believe
-    views = views_of(model, X, made.crowd, clamp)
+    gold = np.where(np.arange(150) < 30, (place + 1) % 3, -1).astype(np.int32)  # what nobody would believe
+    views = views_of(model, X, made.crowd, gold)
     views.doubt = 0.9
     by_features = torch.from_numpy(views.first.argmax(axis=1))
     views._relabel(by_features)
-    assert (by_features[:30].numpy() == clamp[:30]).all()
-    assert (views.by_votes[:30].numpy() == clamp[:30]).all()
+    assert (by_features[:30].numpy() == gold[:30]).all()
+    assert (views.by_votes[:30].numpy() == gold[:30]).all()
     tasks = torch.tensor([0, 1, *range(100, 118)])
     wanted = views.by_votes[tasks].numpy()
     one, other = losses(views, tasks, wanted)

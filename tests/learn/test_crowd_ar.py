@@ -37,9 +37,9 @@ def reliability(model: CrowdAR, hidden: np.ndarray[Any, Any], X: pd.DataFrame, c
 def test_reliability_and_loss_are_as_written(
     model: CrowdAR, made: Simulation, X: pd.DataFrame, seen_by: Callable[..., Any]
 ) -> None:
-    crowd, seen = made.crowd, seen_by(model, X, made.crowd, epoch=2)
-    m = reliability(model, seen.hidden.detach().numpy(), X, crowd)
-    np.testing.assert_allclose(model._reliability(seen).sigmoid().detach(), m, atol=1e-10)
+    crowd, batch = made.crowd, seen_by(model, X, made.crowd, epoch=2)
+    m = reliability(model, batch.hidden.detach().numpy(), X, crowd)
+    np.testing.assert_allclose(model._reliability(batch).sigmoid().detach(), m, atol=1e-10)
     f, W = model.predict_proba(X), model.network_.table("W").detach().numpy()
     total = 0.0
     for vote, (task, worker, label) in enumerate(zip(crowd.task, crowd.worker, crowd.label, strict=True)):
@@ -48,7 +48,7 @@ def test_reliability_and_loss_are_as_written(
         agrees = f[task].argmax() == label
         total += 0.9 * -(target * np.log(softmax(f[task] @ W[worker]))).sum()
         total += 0.1 * -np.log(m[vote] if agrees else 1 - m[vote])
-    assert model._loss(seen).item() == pytest.approx(total / len(crowd.label), abs=1e-10)
+    assert model._loss(batch).item() == pytest.approx(total / len(crowd.label), abs=1e-10)
 
 
 def test_the_warm_up_is_the_crowd_layer(made: Simulation, X: pd.DataFrame) -> None:
@@ -62,8 +62,8 @@ def test_the_warm_up_is_the_crowd_layer(made: Simulation, X: pd.DataFrame) -> No
 
 
 def test_who_is_trained_by_whom(model: CrowdAR, made: Simulation, X: pd.DataFrame, seen_by: Any) -> None:
-    seen = seen_by(model, X, made.crowd, epoch=2)
-    model._reliability(seen).sum().backward()
+    batch = seen_by(model, X, made.crowd, epoch=2)
+    model._reliability(batch).sum().backward()
     trunk = [each.grad for each in model.network_.module.trunk.parameters()]
     assert all(gradient is None for gradient in trunk)
     assert model.network_.own.difficulty[0].weight.grad.abs().sum() > 0

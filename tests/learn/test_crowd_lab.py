@@ -40,7 +40,7 @@ def test_the_numbers_of_cleanlab() -> None:
                0.46380522, 0.675496292, 0.432500379, 0.798208953, 0.469004478]  # fmt: skip
     np.testing.assert_allclose(fitted.tasks_["quality"], quality, atol=1e-9)
     np.testing.assert_allclose(fitted.tasks_["agree"], [1, 0.75, 1, 0.5, 2 / 3, 1, 0.75, 0.5, 1, 1], atol=1e-9)
-    assert fitted.tasks_["n_labels"].tolist() == [3, 4, 3, 2, 3, 1, 4, 2, 3, 2]
+    assert fitted.tasks_["n_votes"].tolist() == [3, 4, 3, 2, 3, 1, 4, 2, 3, 2]
     np.testing.assert_allclose(
         fitted.workers_["quality"], [0.738775915, 0.760185399, 0.810175199, 0.481187986], atol=1e-9
     )
@@ -81,7 +81,7 @@ def slowly(
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_formulas_vote_by_vote(seed: int) -> None:
-    made = simulate_crowd(40, 6, 4, labels_per_task=(2, 4), workers={"expert": 3, "noisy": 3}, random_state=seed)
+    made = simulate_crowd(40, 6, 4, votes_per_task=(2, 4), workers={"expert": 3, "noisy": 3}, random_state=seed)
     crowd = Crowd(
         made.crowd.task, made.crowd.worker, made.crowd.label, tasks=range(40), workers=range(6), classes=range(4)
     )
@@ -118,7 +118,7 @@ def test_one_label_per_task_is_refused_with_advice() -> None:
         CrowdLab().fit(np.eye(12), single)
 
 
-MADE = simulate_crowd(300, 20, 3, labels_per_task=3, workers={"expert": 4, "noisy": 10, "spammer": 6})
+MADE = simulate_crowd(300, 20, 3, votes_per_task=3, workers={"expert": 4, "noisy": 10, "spammer": 6})
 SHIFT = 1.5 * np.eye(3)[MADE.crowd.classes.get_indexer(MADE.truth)]
 FEATURES = pd.DataFrame(SHIFT + np.random.default_rng(0).normal(size=(300, 3)), index=MADE.truth.index)
 

@@ -33,7 +33,7 @@ import numpy as np
 import pandas as pd
 from wisecrowd import DLEM, simulate_crowd
 
-made = simulate_crowd(n_tasks=300, n_workers=12, n_classes=3, labels_per_task=3, random_state=4)
+made = simulate_crowd(n_tasks=300, n_workers=12, n_classes=3, votes_per_task=3, random_state=4)
 crowd = made.crowd
 codes = crowd.classes.get_indexer(made.truth.reindex(crowd.tasks))
 X = pd.DataFrame(2 * np.eye(3)[codes] + np.random.default_rng(0).normal(size=(300, 3)), index=crowd.tasks)

@@ -29,9 +29,9 @@ def model(request: pytest.FixtureRequest, made: Simulation, X: pd.DataFrame) -> 
     return DoctorNet(variant=variant, tied=tied, weight_epochs=2, **QUICK).fit(X, made.crowd)
 
 
-def heads(model: DoctorNet, seen: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def heads(model: DoctorNet, batch: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """What every worker says of every task, and the logarithm of their weight, task by task."""
-    h = np.hstack([seen.hidden.detach().numpy(), np.ones((len(seen.hidden), 1))])
+    h = np.hstack([batch.hidden.detach().numpy(), np.ones((len(batch.hidden), 1))])
     D = model.network_.table("D").detach().numpy()
     if model.tied:
         head = model.network_.head
@@ -48,8 +48,8 @@ def heads(model: DoctorNet, seen: Any) -> tuple[np.ndarray[Any, Any], np.ndarray
 def test_answers_and_loss_are_as_written(
     model: DoctorNet, made: Simulation, X: pd.DataFrame, seen_by: Callable[..., Any]
 ) -> None:
-    crowd, seen = made.crowd, seen_by(model, X, made.crowd)
-    said, scores = heads(model, seen)
+    crowd, batch = made.crowd, seen_by(model, X, made.crowd)
+    said, scores = heads(model, batch)
     np.testing.assert_allclose(model.predict_worker_proba(X, crowd.workers), said, atol=1e-10)
     weight = softmax(scores, axis=1)
     np.testing.assert_allclose(model.predict_proba(X), (weight[:, :, None] * said).sum(axis=1), atol=1e-10)
@@ -57,7 +57,7 @@ def test_answers_and_loss_are_as_written(
     D, votes = model.network_.table("D").detach().numpy(), np.bincount(crowd.worker)
     likelihood = np.log(said[crowd.task, crowd.worker, crowd.label]).sum()
     ridge = 0.5 * (D[votes > 0] ** 2).sum()  # of each worker once, whatever the number of votes
-    assert model._loss(seen).item() == pytest.approx((ridge - likelihood) / crowd.n_labels, abs=1e-10)
+    assert model._loss(batch).item() == pytest.approx((ridge - likelihood) / crowd.n_votes, abs=1e-10)
 
 
 @pytest.mark.parametrize("variant", ["WDN", "IWDN"])
@@ -66,10 +66,10 @@ def test_weights_are_judged_by_tasks_that_their_worker_did_not_label(
 ) -> None:
     crowd = made.crowd
     model = DoctorNet(variant=variant, weight_epochs=2, head_l2=0.3, **QUICK).fit(X, crowd)
-    network, lesson = model._begin_lesson(X.to_numpy(), crowd, None)
+    network, training_set = model._begin_lesson(X.to_numpy(), crowd, None)
     network.restore(model.network_.arrays())
     member = torch.arange(crowd.n_workers)
-    found = model._weights_loss(network, lesson, torch.arange(20), member)
+    found = model._weights_loss(network, training_set, torch.arange(20), member)
     said, scores = heads(model, seen_by(model, X, crowd))
     total = 0.0
     for task in range(20):

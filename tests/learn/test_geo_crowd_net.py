@@ -22,22 +22,22 @@ QUICK: dict[str, Any] = {"epochs": 3, "hidden": 8, "batch_size": 16, "learning_r
 
 def test_volume_of_predictions(made: Simulation, X: pd.DataFrame, seen_by: Batch) -> None:
     model = GeoCrowdNet(lam=0.3, **QUICK).fit(X, made.crowd)
-    seen = seen_by(model, X, made.crowd, n_tasks=20)
+    batch = seen_by(model, X, made.crowd, n_tasks=20)
     f = model.predict_proba(X)[:20]
     volume = np.log(np.linalg.det(f.T @ f / 20 + RIDGE * np.eye(3)))
-    assert np.isclose(model._loss(seen).item(), CCEM._loss(model, seen).item() - 0.3 * volume)
+    assert np.isclose(model._loss(batch).item(), CCEM._loss(model, batch).item() - 0.3 * volume)
 
 
 def test_volume_of_matrices_is_of_columns_over_true_classes(made: Simulation, X: pd.DataFrame, seen_by: Batch) -> None:
     model = GeoCrowdNet(regulariser="W", lam=0.3, **QUICK).fit(X, made.crowd)
-    seen = seen_by(model, X, made.crowd, n_tasks=2)
-    voted = np.unique(seen.worker)
+    batch = seen_by(model, X, made.crowd, n_tasks=2)
+    voted = np.unique(batch.worker)
     assert 1 < len(voted) < made.crowd.n_workers
     total = sum(pi @ pi.T for pi in model.confusion_of(voted)) / (3 * len(voted))
     volume = np.log(np.linalg.det(total + RIDGE * np.eye(3)))
-    assert np.isclose(model._loss(seen).item(), CCEM._loss(model, seen).item() - 0.3 * volume)
-    model._loss(seen).backward()
-    assert seen.network.own.A.grad.is_sparse
+    assert np.isclose(model._loss(batch).item(), CCEM._loss(model, batch).item() - 0.3 * volume)
+    model._loss(batch).backward()
+    assert batch.network.own.A.grad.is_sparse
 
 
 @pytest.mark.parametrize("regulariser", ["F", "W"])
@@ -45,9 +45,9 @@ def test_a_batch_that_spans_no_volume_has_finite_gradients(
     made: Simulation, X: pd.DataFrame, seen_by: Batch, regulariser: str
 ) -> None:
     model = GeoCrowdNet(regulariser=regulariser, **QUICK).fit(X, made.crowd)
-    seen = seen_by(model, X, made.crowd, n_tasks=2)
+    batch = seen_by(model, X, made.crowd, n_tasks=2)
     if regulariser == "F":
-        assert model._log_volume(seen).item() == 0  # two tasks, three classes
+        assert model._log_volume(batch).item() == 0  # two tasks, three classes
     same = seen_by(model.fit(X * 0 + 1, made.crowd), X * 0 + 1, made.crowd, n_tasks=20)  # so is every prediction
     model._loss(same).backward()
     assert all(torch.isfinite(each.grad.to_dense()).all() for each in same.network.module.parameters())

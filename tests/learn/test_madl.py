@@ -18,12 +18,12 @@ def lesson_of(model: MaDL, X: pd.DataFrame, crowd: Crowd) -> tuple[Any, Any]:
     """A network that was not trained yet, with parameters that are not what they start as."""
     assert crowd.classes is not None
     model.classes_, model.feature_shape_, model.n_workers_ = crowd.classes, [X.shape[1]], crowd.n_workers
-    network, lesson = model._begin_lesson(X.to_numpy(), crowd, None)
+    network, training_set = model._begin_lesson(X.to_numpy(), crowd, None)
     with torch.no_grad(), torch.random.fork_rng():
         torch.manual_seed(0)
         for each in network.own.parameters():
             each += 0.3 * torch.randn(each.shape)
-    return network, lesson
+    return network, training_set
 
 
 def brute_said(
@@ -53,12 +53,12 @@ def norm(own: dict[str, np.ndarray[Any, Any]], name: str, x: np.ndarray[Any, Any
 @pytest.mark.parametrize("weigh", ["batch", "all", "none"])
 def test_the_loss_is_that_of_the_paper(weigh: Any, X: pd.DataFrame, made: Simulation) -> None:
     model, crowd = MaDL(weigh=weigh, embedding=3, hidden=5, precision="double", device="cpu"), made.crowd
-    network, lesson = lesson_of(model, X, crowd)
+    network, training_set = lesson_of(model, X, crowd)
     network.module.eval()
     tasks = torch.arange(4)
-    seen = lesson.see(network, tasks)
+    batch = training_set.see(network, tasks)
     assert crowd.worker is not None
-    votes = [n for n in range(crowd.n_labels) if crowd.task[n] < 4]
+    votes = [n for n in range(crowd.n_votes) if crowd.task[n] < 4]
     a = network.table("worker").detach().numpy()
     gamma = float(torch.exp(network.own.log_bandwidth.detach()))
     among = sorted({int(crowd.worker[n]) for n in votes}) if weigh == "batch" else range(crowd.n_workers)
@@ -67,25 +67,25 @@ def test_the_loss_is_that_of_the_paper(weigh: Any, X: pd.DataFrame, made: Simula
     total = 0.0
     for n in votes:
         task, worker, label = crowd.task[n], int(crowd.worker[n]), crowd.label[n]
-        hidden, logits = seen.hidden[task].detach().numpy(), seen.logits[task].detach().numpy()
+        hidden, logits = batch.hidden[task].detach().numpy(), batch.logits[task].detach().numpy()
         weight = 1.0 if weigh == "none" else inverse[worker] / mean
         total -= weight * np.log(brute_said(network, hidden, logits, worker)[label])
     wanted = total / len(votes)
     if weigh != "none":
         wanted -= (SHAPE - 1) * np.log(gamma) - RATE * gamma
-    assert float(model._loss(seen).detach()) == pytest.approx(wanted)
+    assert float(model._loss(batch).detach()) == pytest.approx(wanted)
 
 
 def test_a_step_touches_who_voted_and_the_bandwidth_but_no_embedding_through_its_weight(
     X: pd.DataFrame, made: Simulation
 ) -> None:
     model = MaDL(embedding=3, hidden=5, precision="double", device="cpu")
-    network, lesson = lesson_of(model, X, made.crowd)
-    seen = lesson.see(network, torch.arange(2))
-    model._loss(seen).backward()  # type: ignore[no-untyped-call]
+    network, training_set = lesson_of(model, X, made.crowd)
+    batch = training_set.see(network, torch.arange(2))
+    model._loss(batch).backward()  # type: ignore[no-untyped-call]
     gradient = network.own.worker.grad
     assert gradient.is_sparse
-    assert set(gradient.coalesce().indices()[0].tolist()) == set(seen.worker.tolist())
+    assert set(gradient.coalesce().indices()[0].tolist()) == set(batch.worker.tolist())
     assert float(network.own.log_bandwidth.grad) != 0
     assert network.module.trunk[0].weight.grad.abs().sum() > 0  # tasks are embedded by layers that learn from it
 

@@ -40,10 +40,10 @@ def shares(crowd: Crowd) -> np.ndarray[Any, Any]:
 def test_objective_is_that_of_all_pairs(made: Simulation, X: pd.DataFrame, seen_by: Batch, weighted: bool) -> None:
     crowd = made.crowd
     if weighted:
-        weight = np.random.default_rng(0).uniform(0.5, 2, size=crowd.n_labels)
+        weight = np.random.default_rng(0).uniform(0.5, 2, size=crowd.n_votes)
         crowd = Crowd.from_frame(crowd.to_frame().assign(weight=weight), weight="weight", tasks=crowd.tasks)
     model = MaxMIG(**QUICK).fit(X, crowd)
-    seen = seen_by(model, X, crowd, n_tasks=20)
+    batch = seen_by(model, X, crowd, n_tasks=20)
     prior = shares(crowd)
     f, g = model.predict_proba(X), votes_of(model, crowd, prior)
     together, apart = 0.0, 0.0
@@ -52,7 +52,7 @@ def test_objective_is_that_of_all_pairs(made: Simulation, X: pd.DataFrame, seen_
             s = sum(f[i, k] * g[j, k] / prior[k] for k in range(3))
             together += (1 + np.log(s)) / 20 if i == j else 0
             apart += s / (20 * 19) if i != j else 0
-    assert np.isclose(model._loss(seen).item(), apart - together)
+    assert np.isclose(model._loss(batch).item(), apart - together)
 
 
 def test_the_prior_is_given_and_not_learnt(made: Simulation, X: pd.DataFrame) -> None:
@@ -67,12 +67,12 @@ def test_the_prior_is_given_and_not_learnt(made: Simulation, X: pd.DataFrame) ->
 
 def test_a_step_touches_only_who_voted(made: Simulation, X: pd.DataFrame, seen_by: Batch) -> None:
     model = MaxMIG(**QUICK).fit(X, made.crowd)
-    seen = seen_by(model, X, made.crowd, n_tasks=2)
-    model._loss(seen).backward()
-    gradient = seen.network.own.U.grad
+    batch = seen_by(model, X, made.crowd, n_tasks=2)
+    model._loss(batch).backward()
+    gradient = batch.network.own.U.grad
     assert gradient.is_sparse
-    assert set(gradient.coalesce().indices()[0].tolist()) == set(seen.worker.tolist())
-    assert seen.network.own.log_prior.grad is None
+    assert set(gradient.coalesce().indices()[0].tolist()) == set(batch.worker.tolist())
+    assert batch.network.own.log_prior.grad is None
 
 
 def test_a_task_that_is_alone_says_nothing(made: Simulation, X: pd.DataFrame, seen_by: Batch) -> None:
@@ -84,11 +84,11 @@ def test_a_task_that_is_alone_says_nothing(made: Simulation, X: pd.DataFrame, se
 
 def test_tasks_without_votes_are_not_compared(made: Simulation, X: pd.DataFrame, seen_by: Batch) -> None:
     model = MaxMIG(**QUICK).fit(X, made.crowd)
-    seen = seen_by(model, X, made.crowd, n_tasks=6)
+    batch = seen_by(model, X, made.crowd, n_tasks=6)
     few = seen_by(model, X, made.crowd, n_tasks=4)
-    kept = seen.row < 4
-    silent = {name: getattr(seen, name)[kept] for name in ("row", "worker", "label", "weight")}
-    assert np.isclose(model._loss(dataclasses.replace(seen, **silent)).item(), model._loss(few).item())
+    kept = batch.row < 4
+    silent = {name: getattr(batch, name)[kept] for name in ("row", "worker", "label", "weight")}
+    assert np.isclose(model._loss(dataclasses.replace(batch, **silent)).item(), model._loss(few).item())
 
 
 def test_posterior_is_the_forecast_of_features_and_votes(made: Simulation, X: pd.DataFrame) -> None:

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from wisecrowd import DawidSkene, Raykar, TwoStage, load, simulate_crowd
-from wisecrowd.base.truth_inference import Learner
+from wisecrowd.base.learner import Learner
 from wisecrowd.errors import UsageError
 
-MADE = simulate_crowd(60, 8, 3, labels_per_task=3)
+MADE = simulate_crowd(60, 8, 3, votes_per_task=3)
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(
     np.eye(3)[MADE.crowd.classes.get_indexer(MADE.truth)] + RNG.normal(size=(60, 3)), index=MADE.truth.index

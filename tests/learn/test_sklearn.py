@@ -20,10 +20,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from wisecrowd import Crowd, DawidSkene, Raykar, TwoStage, methods, simulate_crowd
-from wisecrowd.base.truth_inference import Learner
+from wisecrowd.base.learner import Learner
 from wisecrowd.errors import InputError, UsageError
 
-MADE = simulate_crowd(90, 10, 3, labels_per_task=3, workers={"expert": 5, "noisy": 5})
+MADE = simulate_crowd(90, 10, 3, votes_per_task=3, workers={"expert": 5, "noisy": 5})
 CROWD, TRUTH = MADE.crowd, MADE.truth
 SHIFT = 4 * np.eye(3)[CROWD.classes.get_indexer(TRUTH)]
 X = pd.DataFrame(SHIFT + np.random.default_rng(0).normal(size=(90, 3)), index=TRUTH.index, columns=["a", "b", "c"])
@@ -53,7 +53,7 @@ def test_cross_validation_scores_votes_that_were_not_seen() -> None:
 
 def test_one_label_per_task_is_not_mistaken_for_several_targets() -> None:
     single = CROWD.take(np.unique(CROWD.task, return_index=True)[1])
-    assert single.n_labels == 90
+    assert single.n_votes == 90
     assert len(cross_val_score(TwoStage(aggregator="majority-vote"), X, single, cv=3, error_score="raise")) == 3
 
 
@@ -127,7 +127,7 @@ class TestScore:
     def test_against_votes(self) -> None:
         said = CROWD.classes[CROWD.label] == self.fitted.predict(X)[CROWD.task]
         assert self.fitted.score(X, CROWD) == pytest.approx(said.mean())
-        weight = np.random.default_rng(1).random(CROWD.n_labels)
+        weight = np.random.default_rng(1).random(CROWD.n_votes)
         weighted = Crowd(CROWD.task, CROWD.worker, CROWD.label, tasks=CROWD.tasks, workers=CROWD.workers,
                          classes=CROWD.classes, weight=weight)  # fmt: skip
         assert self.fitted.score(X, weighted) == pytest.approx(np.average(said, weights=weight))

@@ -21,14 +21,14 @@ QUICK: dict[str, Any] = {"epochs": 3, "hidden": 8, "batch_size": 16, "learning_r
 
 def test_the_trace_of_each_worker_of_the_batch_counts_once(made: Simulation, X: pd.DataFrame, seen_by: Batch) -> None:
     model = TraceReg(lam=0.3, **QUICK).fit(X, made.crowd)
-    seen = seen_by(model, X, made.crowd, n_tasks=2)
-    voted = np.unique(seen.worker)
+    batch = seen_by(model, X, made.crowd, n_tasks=2)
+    voted = np.unique(batch.worker)
     assert len(voted) < made.crowd.n_workers
     trace = np.mean([np.trace(pi) for pi in model.confusion_of(voted)])
-    plain = -model._said(seen).gather(1, seen.label[:, None]).mean()
-    assert np.isclose(model._loss(seen).item(), plain.item() + 0.3 * trace)
-    model._loss(seen).backward()
-    gradient = seen.network.own.A.grad
+    plain = -model._label_log_probs(batch).gather(1, batch.label[:, None]).mean()
+    assert np.isclose(model._loss(batch).item(), plain.item() + 0.3 * trace)
+    model._loss(batch).backward()
+    gradient = batch.network.own.A.grad
     assert gradient.is_sparse
     assert set(gradient.coalesce().indices()[0].tolist()) == set(voted)
 

@@ -37,14 +37,14 @@ def test_all_labels_of_all_workers_are_one_choice(
     made: Simulation, X: pd.DataFrame, seen_by: Batch, variant: str
 ) -> None:
     model = UnionNet(variant=variant, **QUICK).fit(X, made.crowd)
-    seen = seen_by(model, X, made.crowd, n_tasks=20)
+    batch = seen_by(model, X, made.crowd, n_tasks=20)
     f = model.predict_proba(X)
     joint = np.stack([of_everybody(model, f[task]) for task in range(20)])
     assert np.allclose(joint.sum(axis=(1, 2)), 1)
-    row, worker, label = seen.row.numpy(), seen.worker.numpy(), seen.label.numpy()
-    assert np.isclose(model._loss(seen).item(), -np.log(joint[row, worker, label]).mean())
+    row, worker, label = batch.row.numpy(), batch.worker.numpy(), batch.label.numpy()
+    assert np.isclose(model._loss(batch).item(), -np.log(joint[row, worker, label]).mean())
     given = joint[row, worker] / joint[row, worker].sum(axis=1, keepdims=True)
-    assert np.allclose(model._said(seen).exp().detach().numpy(), given)
+    assert np.allclose(model._label_log_probs(batch).exp().detach().numpy(), given)
 
 
 @pytest.mark.parametrize("variant", ["A", "B"])
@@ -77,7 +77,7 @@ def test_it_starts_from_the_soft_vote_or_near_the_identity(made: Simulation, X: 
 @pytest.mark.parametrize("variant", ["A", "B"])
 def test_who_votes_is_evidence_too(variant: str) -> None:
     """Half of the workers vote only where the class is one of two: the model learns how often each speaks of which class."""
-    made = simulate_crowd(n_tasks=300, n_workers=8, n_classes=2, labels_per_task=4, random_state=0)
+    made = simulate_crowd(n_tasks=300, n_workers=8, n_classes=2, votes_per_task=4, random_state=0)
     crowd = made.crowd
     truth = crowd.classes.get_indexer(made.truth.reindex(crowd.tasks))
     crowd = crowd.take((crowd.worker < 4) | (truth[crowd.task] == 1))

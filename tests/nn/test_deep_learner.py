@@ -136,12 +136,12 @@ def test_votes_that_are_held_out_do_not_teach(made: Simulation, X: pd.DataFrame)
 
 
 def test_who_watches_sees_every_epoch_and_changes_nothing(made: Simulation, X: pd.DataFrame) -> None:
-    rows, seen = X.to_numpy(), []
-    with each_epoch(lambda model: seen.append(model.classify(rows))):
+    rows, batch = X.to_numpy(), []
+    with each_epoch(lambda model: batch.append(model.classify(rows))):
         watched = CrowdLayer(**QUICK).fit(X, made.crowd)
     alone = CrowdLayer(**QUICK).fit(X, made.crowd)
-    assert len(seen) == 6
-    assert np.array_equal(seen[-1], alone.predict_proba(X))
+    assert len(batch) == 6
+    assert np.array_equal(batch[-1], alone.predict_proba(X))
     assert np.array_equal(watched.posterior_, alone.posterior_)
 
 

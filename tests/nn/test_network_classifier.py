@@ -233,7 +233,7 @@ def test_without_torch_the_message_is_the_line_that_installs_it(monkeypatch: pyt
 
 
 def test_a_network_in_the_second_stage(tmp_path: Path) -> None:
-    made = simulate_crowd(n_tasks=300, n_workers=10, n_classes=3, labels_per_task=3)
+    made = simulate_crowd(n_tasks=300, n_workers=10, n_classes=3, votes_per_task=3)
     codes = made.crowd.classes.get_indexer(made.truth.reindex(made.crowd.tasks))
     X = 3 * np.eye(3)[codes] + np.random.default_rng(0).normal(size=(300, 3))
     import pandas as pd

@@ -61,7 +61,7 @@ def test_answers_are_the_network_through_the_matrices(
         pi = np.exp(log_matrices(model, X, worker))
         assert pi.sum(axis=2) == pytest.approx(1)
         assert found[:, place] == pytest.approx(np.einsum("nk,nkl->nl", p, pi))
-    monkeypatch.setattr(_per_task_confusion, "CELLS", 100)  # in many pieces, the same
+    monkeypatch.setattr(_per_task_confusion, "CELLS", 100)  # in many chunks, the same
     assert model.predict_worker_proba(X, workers[[3, 5]]) == pytest.approx(found)
 
 

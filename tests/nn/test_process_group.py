@@ -37,7 +37,7 @@ import os, signal, sys, warnings
 import numpy as np, torch
 import wisecrowd as wc
 
-made = wc.simulate_crowd(n_tasks=90, n_workers=9, n_classes=3, labels_per_task=3, random_state=0)
+made = wc.simulate_crowd(n_tasks=90, n_workers=9, n_classes=3, votes_per_task=3, random_state=0)
 place = made.crowd.classes.get_indexer(made.truth)
 X = np.random.default_rng(0).normal(size=(90, 4)) + 2 * np.eye(4)[place]
 images = np.random.default_rng(1).normal(size=(90, 1, 4, 4)) + place[:, None, None, None]
@@ -125,15 +125,15 @@ KEPT = """
 from wisecrowd.nn.epoch_watchers import each_epoch
 
 def kept(folder, dies=False):
-    seen = []
+    batch = []
     def look(model):
-        seen.append(1)
-        if dies and os.environ.get("RANK") == "1" and len(seen) == 3:
+        batch.append(1)
+        if dies and os.environ.get("RANK") == "1" and len(batch) == 3:
             os.kill(os.getpid(), signal.SIGKILL)
     with each_epoch(look):
         model = fit("CCC", epochs=6, n_groups=3, warmup=1, checkpoint=str(folder))
     model.save(f"{folder}/model")
-    return learnt(model, X) | {"epochs": np.array(len(seen))}
+    return learnt(model, X) | {"epochs": np.array(len(batch))}
 """
 
 exec(KEPT, _space)

@@ -39,26 +39,26 @@ def test_a_worker_says_what_the_matrix_makes_of_the_prediction(
     made: Simulation, X: pd.DataFrame, seen_by: Batch
 ) -> None:
     model = CCEM(**QUICK).fit(X, made.crowd)
-    seen = seen_by(model, X, made.crowd, n_tasks=20)
+    batch = seen_by(model, X, made.crowd, n_tasks=20)
     f, pi = model.predict_proba(X), matrices_of(model)
-    said = model._said(seen).exp().detach().numpy()
+    said = model._label_log_probs(batch).exp().detach().numpy()
     loss = []
-    for vote, (row, worker, label) in enumerate(zip(seen.row, seen.worker, seen.label, strict=True)):
+    for vote, (row, worker, label) in enumerate(zip(batch.row, batch.worker, batch.label, strict=True)):
         expected = [sum(f[row, k] * pi[worker, k, said_] for k in range(3)) for said_ in range(3)]
         assert np.allclose(said[vote], expected)
         loss.append(-np.log(expected[label]))
-    assert np.isclose(model._loss(seen).item(), np.mean(loss))
+    assert np.isclose(model._loss(batch).item(), np.mean(loss))
 
 
 def test_a_known_truth_is_certain_for_its_workers(made: Simulation, X: pd.DataFrame, seen_by: Batch) -> None:
     model = CCEM(**QUICK).fit(X, made.crowd)
-    seen = seen_by(model, X, made.crowd, n_tasks=20)
+    batch = seen_by(model, X, made.crowd, n_tasks=20)
     known = torch.full((20,), -1)
     known[0] = 2
-    seen = dataclasses.replace(seen, known=known)
-    first = (seen.row == 0).numpy()
-    pi = matrices_of(model)[seen.worker.numpy()[first], 2]
-    assert np.allclose(model._said(seen).exp().detach().numpy()[first], pi)
+    batch = dataclasses.replace(batch, known=known)
+    first = (batch.row == 0).numpy()
+    pi = matrices_of(model)[batch.worker.numpy()[first], 2]
+    assert np.allclose(model._label_log_probs(batch).exp().detach().numpy()[first], pi)
 
 
 def test_confusion_is_the_models_own(fitted: CCEM) -> None:
@@ -99,12 +99,12 @@ def test_it_starts_from_what_workers_said_against_the_soft_vote(
 
 def test_a_step_touches_only_who_voted(made: Simulation, X: pd.DataFrame, seen_by: Batch) -> None:
     model = CCEM(**QUICK).fit(X, made.crowd)
-    seen = seen_by(model, X, made.crowd, n_tasks=2)
-    model._loss(seen).backward()
-    gradient = seen.network.own.A.grad
+    batch = seen_by(model, X, made.crowd, n_tasks=2)
+    model._loss(batch).backward()
+    gradient = batch.network.own.A.grad
     assert gradient.is_sparse
-    assert set(gradient.coalesce().indices()[0].tolist()) == set(seen.worker.tolist())
-    assert len(set(seen.worker.tolist())) < made.crowd.n_workers
+    assert set(gradient.coalesce().indices()[0].tolist()) == set(batch.worker.tolist())
+    assert len(set(batch.worker.tolist())) < made.crowd.n_workers
 
 
 def test_a_worker_who_did_not_vote_stays_at_the_start(made: Simulation, X: pd.DataFrame) -> None:

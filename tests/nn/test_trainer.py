@@ -93,17 +93,17 @@ def test_own_chance_goes_on_where_it_was() -> None:
 
 @pytest.mark.parametrize(("n_rows", "sizes"), [(20, [8, 8, 4]), (17, [8, 9]), (8, [8]), (1, [1]), (3, [3])])
 def test_every_row_once_an_epoch_and_none_alone(n_rows: int, sizes: list[int]) -> None:
-    seen: list[Any] = []
+    batch: list[Any] = []
     trainer = make(epochs=2)
 
     def loss(rows: Any) -> Any:
-        seen.append(rows.tolist())
+        batch.append(rows.tolist())
         return trainer.model(torch.zeros(len(rows), 3)).mean()
 
     trainer.run(loss, n_rows)
-    assert [len(rows) for rows in seen] == sizes * 2
+    assert [len(rows) for rows in batch] == sizes * 2
     half = len(sizes)
-    first, second = (list(chain(*seen[:half])), list(chain(*seen[half:])))
+    first, second = (list(chain(*batch[:half])), list(chain(*batch[half:])))
     assert sorted(first) == sorted(second) == list(range(n_rows))
     assert n_rows < 8 or first != second
 

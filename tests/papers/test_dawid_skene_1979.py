@@ -13,7 +13,7 @@ from wisecrowd import DawidSkene, load_dataset
 @pytest.mark.data
 def test_the_published_marginals(data_folder: Path) -> None:
     crowd = load_dataset(data_folder / "dawid_skene_anesthesia", duplicates="keep").crowd
-    assert (crowd.n_tasks, crowd.n_workers, crowd.n_labels) == (45, 5, 315)
+    assert (crowd.n_tasks, crowd.n_workers, crowd.n_votes) == (45, 5, 315)
     fitted = DawidSkene(smoothing=0, diagonal=0, tol=1e-12, max_iter=2000).fit(crowd)
     # Table 3 of the paper: estimated marginal probabilities of the four classes.
     np.testing.assert_allclose(fitted.prior_, [0.40, 0.42, 0.11, 0.07], atol=0.005)

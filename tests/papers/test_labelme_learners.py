@@ -16,7 +16,7 @@ import pytest
 from wisecrowd import DLEM, TwoStage, load_dataset
 
 if TYPE_CHECKING:
-    from wisecrowd.base.truth_inference import Learner
+    from wisecrowd.base.learner import Learner
     from wisecrowd.io.datasets import Dataset
 
 #: Learner, the published test accuracy, ours (mean and standard deviation over ten seeds).

@@ -22,7 +22,7 @@ from wisecrowd.plan.greedy import Asking, Futures, gains, gains_of_pairs
 from wisecrowd.simulate import Simulation
 
 SOME = simulate_crowd(
-    n_tasks=150, workers=["noisy(0.85)"] * 8 + ["spammer"] * 2, n_classes=3, labels_per_task=4, random_state=1
+    n_tasks=150, workers=["noisy(0.85)"] * 8 + ["spammer"] * 2, n_classes=3, votes_per_task=4, random_state=1
 )
 FITTED = DawidSkene().fit(SOME.crowd)
 
@@ -213,7 +213,7 @@ def test_offers_of_everything_are_no_restriction() -> None:
 
 
 def test_a_short_list_of_many_workers_holds_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = simulate_crowd(n_tasks=300, n_workers=150, n_classes=2, labels_per_task=4, random_state=0)
+    made = simulate_crowd(n_tasks=300, n_workers=150, n_classes=2, votes_per_task=4, random_state=0)
     model = DawidSkene().fit(made.crowd)
     short = plan(made.crowd, 60, model=model)
     monkeypatch.setattr(planning, "MORE_WORKERS", 1000)
@@ -239,8 +239,8 @@ def test_a_task_may_stop_with_two_votes_and_confidence() -> None:
     assert stops.index.equals(SOME.crowd.tasks)
     assert set(stops.index[stops]) == set(found.finished.index)
     assert 0 < stops.sum() < len(stops)
-    one = simulate_crowd(n_tasks=30, workers=["expert"] * 5, labels_per_task=(1, 3), random_state=0).crowd
-    assert not may_stop(one, 0.5)[one.labels_per_task < 2].any()
+    one = simulate_crowd(n_tasks=30, workers=["expert"] * 5, votes_per_task=(1, 3), random_state=0).crowd
+    assert not may_stop(one, 0.5)[one.votes_per_task < 2].any()
 
 
 # ---------------------------------------------------------------------- whether it is any good
@@ -265,7 +265,7 @@ def test_votes_bought_by_plan_are_worth_more_than_votes_at_random() -> None:
     ahead = []
     for seed in range(4):
         made = simulate_crowd(
-            n_tasks=300, workers=["expert"] * 5 + ["noisy"] * 10 + ["spammer"] * 5, n_classes=3, labels_per_task=3,
+            n_tasks=300, workers=["expert"] * 5 + ["noisy"] * 10 + ["spammer"] * 5, n_classes=3, votes_per_task=3,
             random_state=seed,
         )  # fmt: skip
         planned = anyhow = made.crowd
@@ -286,7 +286,7 @@ def test_confidence_is_nearer_to_the_truth_than_that_of_em() -> None:
     """Thirty votes of each worker, three on each task: EM fits them too well."""
     gaps = []
     for seed in range(5):
-        made = simulate_crowd(n_tasks=120, n_workers=12, n_classes=3, labels_per_task=3, random_state=seed)
+        made = simulate_crowd(n_tasks=120, n_workers=12, n_classes=3, votes_per_task=3, random_state=seed)
         model = DawidSkene().fit(made.crowd)
         belief, exponent = belief_of(WorkerDiagnosis(made.crowd, model))
         assert made.crowd.classes is not None

@@ -11,9 +11,9 @@ from wisecrowd.plan.belief import belief_of
 
 def judged(n_lonely: int, n_others: int = 60) -> tuple[WorkerDiagnosis, float]:
     """A crowd with five votes on some tasks, and as many tasks more as wanted that have one vote each."""
-    made = wc.simulate_crowd(n_tasks=n_others + n_lonely, n_workers=12, n_classes=4, labels_per_task=5, random_state=4)
+    made = wc.simulate_crowd(n_tasks=n_others + n_lonely, n_workers=12, n_classes=4, votes_per_task=5, random_state=4)
     crowd = made.crowd
-    first = crowd.offset[crowd.task] == np.arange(crowd.n_labels)
+    first = crowd.offset[crowd.task] == np.arange(crowd.n_votes)
     kept = crowd.take((crowd.task < n_others) | first)
     return WorkerDiagnosis(kept, wc.OneCoin().fit(kept)), float(n_others)
 
@@ -21,16 +21,16 @@ def judged(n_lonely: int, n_others: int = 60) -> tuple[WorkerDiagnosis, float]:
 def test_votes_that_are_alone_say_nothing_of_workers() -> None:
     few, n = judged(0)
     many, _ = judged(400)
-    assert many.tally.sum() == few.crowd.n_labels == 5 * n
+    assert many.tally.sum() == few.crowd.n_votes == 5 * n
     # What workers are worth is then known as well as without these votes.
     np.testing.assert_allclose(np.diag(many.confusion), np.diag(few.confusion), atol=0.1)
 
 
 def test_where_hidden_votes_do_not_care_it_is_as_sure_as_the_model() -> None:
     """Tasks with so many votes that they are certain anyway give no reason to doubt those with one."""
-    made = wc.simulate_crowd(n_tasks=200, workers=["noisy(0.8)"] * 30, n_classes=3, labels_per_task=30, random_state=0)
+    made = wc.simulate_crowd(n_tasks=200, workers=["noisy(0.8)"] * 30, n_classes=3, votes_per_task=30, random_state=0)
     crowd = made.crowd
-    first = crowd.offset[crowd.task] == np.arange(crowd.n_labels)
+    first = crowd.offset[crowd.task] == np.arange(crowd.n_votes)
     kept = crowd.take((crowd.task < 15) | first)
     people = WorkerDiagnosis(kept, wc.OneCoin().fit(kept))
     found = {belief_of(people, random_state=seed)[1] for seed in range(4)}

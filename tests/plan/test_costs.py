@@ -110,7 +110,7 @@ def test_among_restricts_a_panel_too(panel: Panel, unfinished: Crowd) -> None:
 
 
 def test_equal_prices_change_nothing() -> None:
-    crowd = simulate_crowd(n_tasks=80, n_workers=10, n_classes=3, labels_per_task=3, random_state=2).crowd
+    crowd = simulate_crowd(n_tasks=80, n_workers=10, n_classes=3, votes_per_task=3, random_state=2).crowd
     plain = plan(crowd, budget=10, cost=0.5)
     priced = plan(crowd, budget=10, cost=0.5, costs={"w0": 0.5})
     pd.testing.assert_frame_equal(plain.asks, priced.asks.drop(columns="cost"))
@@ -118,7 +118,7 @@ def test_equal_prices_change_nothing() -> None:
 
 
 def test_who_is_dear_is_asked_less() -> None:
-    crowd = simulate_crowd(n_tasks=80, workers=["noisy(0.8)"] * 6, n_classes=2, labels_per_task=2, random_state=2).crowd
+    crowd = simulate_crowd(n_tasks=80, workers=["noisy(0.8)"] * 6, n_classes=2, votes_per_task=2, random_state=2).crowd
     dear = plan(crowd, budget=20, costs={"w0": 5.0, "w1": 5.0}, per_worker=100).asks
     assert not dear["worker"].isin(["w0", "w1"]).any()
     assert len(dear) == 20
@@ -128,7 +128,7 @@ def test_who_is_dear_is_asked_less() -> None:
 
 def test_a_panel_says_what_may_stop(panel: Panel, unfinished: Crowd) -> None:
     stops = may_stop(unfinished, 0.95, model=panel)
-    enough = unfinished.labels_per_task >= 2
+    enough = unfinished.votes_per_task >= 2
     assert stops.tolist() == ((panel.posterior_.max(axis=1) >= 0.95) & enough).tolist()
 
 

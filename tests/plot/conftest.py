@@ -54,7 +54,7 @@ def drawn() -> Drawn:
 @pytest.fixture(scope="session")
 def made() -> Simulation:
     kinds = ["expert"] * 3 + ["noisy(0.7, 0.9)"] * 12 + ["spammer"] * 2 + ["adversary"]
-    return simulate_crowd(300, workers=kinds, n_classes=3, labels_per_task=7, random_state=1)
+    return simulate_crowd(300, workers=kinds, n_classes=3, votes_per_task=7, random_state=1)
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,7 @@ def test_a_plan_is_drawn_by_labels_or_money(made: Simulation, drawn: Any) -> Non
 
 
 def test_a_replay_is_drawn_as_it_was_measured(drawn: Any) -> None:
-    dataset = Simulated({"n_tasks": 60, "n_workers": 8, "labels_per_task": 6}).load(0)
+    dataset = Simulated({"n_tasks": 60, "n_workers": 8, "votes_per_task": 6}).load(0)
     curve = Replay("random").curve(dataset, 0)
     ax = plot.budget({"random": curve, "again": [curve, curve]})
     for place in (0, 1):

@@ -64,7 +64,7 @@ def test_a_diagnosis_has_the_matrix_of_the_crowd_and_those_of_workers(found: Dia
 def test_true_and_estimated_of_one_stand_side_by_side(found: Diagnosis, made: Simulation) -> None:
     figure: Any = plot.confusion(found, made)
     true, estimated = figure.axes
-    assert np.allclose(cells(true), np.average(made.expected_confusion, axis=0, weights=made.crowd.labels_per_worker))
+    assert np.allclose(cells(true), np.average(made.expected_confusion, axis=0, weights=made.crowd.votes_per_worker))
     assert true.get_position().y0 == pytest.approx(estimated.get_position().y0)
 
 
@@ -87,7 +87,7 @@ def test_a_learner_tells_its_own_matrix_of_the_crowd(made: Simulation) -> None:
 
 def test_a_number_takes_those_with_most_labels(found: Diagnosis) -> None:
     figure: Any = plot.confusion(found, workers=5)
-    busiest = np.argsort(-found.crowd.labels_per_worker, kind="stable")[:5]
+    busiest = np.argsort(-found.crowd.votes_per_worker, kind="stable")[:5]
     assert [panel.get_title() for panel in figure.axes] == found.crowd.workers[busiest].tolist()
     assert len(figure.axes) == 5, "panels without a matrix are gone"
 

@@ -22,9 +22,9 @@ def curve(made: Simulation) -> pd.DataFrame:
 def test_before_and_after_by_labels_per_task(curve: pd.DataFrame, drawn: Any) -> None:
     ax = plot.redundancy(curve)
     for number, name in enumerate(["majority-vote", "dawid-skene"]):
-        part = curve.xs(name, level="aggregator").sort_values("labels_per_task")
+        part = curve.xs(name, level="aggregator").sort_values("votes_per_task")
         for column, place in (("before", 2 * number), ("after", 2 * number + 1)):
-            assert drawn.line(ax, place) == [part["labels_per_task"].tolist(), part[column].tolist()]
+            assert drawn.line(ax, place) == [part["votes_per_task"].tolist(), part[column].tolist()]
     dashes = [line.get_linestyle() for line in ax.lines]
     assert dashes == ["--", "-", "--", "-"]
     assert drawn.names(ax) == [
@@ -34,7 +34,7 @@ def test_before_and_after_by_labels_per_task(curve: pd.DataFrame, drawn: Any) ->
 
 def test_the_gain_has_bars_of_one_deviation(curve: pd.DataFrame) -> None:
     ax = plot.redundancy(curve, show="gain")
-    part = curve.xs("dawid-skene", level="aggregator").sort_values("labels_per_task")
+    part = curve.xs("dawid-skene", level="aggregator").sort_values("votes_per_task")
     (line, _, (bars,)) = ax.containers[1]
     assert line.get_ydata().tolist() == part["gain"].tolist()
     ends = np.array([segment[:, 1] for segment in bars.get_segments()])
@@ -65,7 +65,7 @@ def test_density_has_a_line_for_what_was_before(made: Simulation, drawn: Any) ->
     ("given", "more", "message"),
     [
         ([1, 2], {}, "got list"),
-        (pd.DataFrame({"before": [0.5]}), {}, "lacks labels_per_task, after"),
+        (pd.DataFrame({"before": [0.5]}), {}, "lacks votes_per_task, after"),
         (pd.DataFrame({"vote": ["high"]}, index=[2]), {}, "must be what redundancy_curve gives"),
         (pd.DataFrame({"vote": [0.5]}, index=["two"]), {}, "must be what redundancy_curve gives"),
         (pd.DataFrame({"vote": [0.5, 0.6]}, index=[2, 2]), {}, "twice"),

@@ -18,7 +18,7 @@ from wisecrowd.simulate import Simulation
 @settings(max_examples=25)
 @given(st.lists(st.integers(0, 500), min_size=1, max_size=40).filter(any), st.integers(1, 30))
 def test_every_worker_is_in_one_bar(numbers: list[int], n_bars: int) -> None:
-    ax: Any = plot.labels_per_worker(numbers, n_bars=n_bars)
+    ax: Any = plot.votes_per_worker(numbers, n_bars=n_bars)
     bars = [(bar.get_x(), bar.get_x() + bar.get_width(), bar.get_height()) for bar in ax.containers[0]]
     assert len(bars) <= n_bars
     assert [height for _, _, height in bars] == [sum(low < n < high for n in numbers) for low, high, _ in bars]
@@ -30,14 +30,14 @@ def test_every_worker_is_in_one_bar(numbers: list[int], n_bars: int) -> None:
 
 
 def test_who_gives_few_is_counted(drawn: Any) -> None:
-    ax: Any = plot.labels_per_worker([1, 2, 10, 20, 27, 0])  # the mean of those who work is 12
+    ax: Any = plot.votes_per_worker([1, 2, 10, 20, 27, 0])  # the mean of those who work is 12
     assert drawn.names(ax) == ["2 of 5 workers give few labels"]
     patch = ax.patches[0]
     assert patch.get_x() + patch.get_width() == pytest.approx(3)
 
 
 def test_several_crowds_have_a_panel_each(made: Simulation) -> None:
-    figure: Any = plot.labels_per_worker({"a": made.crowd, "b": made.crowd, "c": np.array([3.0, 4.0])})
+    figure: Any = plot.votes_per_worker({"a": made.crowd, "b": made.crowd, "c": np.array([3.0, 4.0])})
     assert [panel.get_title() for panel in figure.axes] == ["a", "b", "c"]
     assert sum(bar.get_height() for bar in figure.axes[1].containers[0]) == made.crowd.n_workers
 
@@ -58,10 +58,10 @@ def test_several_crowds_have_a_panel_each(made: Simulation) -> None:
 )
 def test_what_cannot_be_drawn_is_refused(given: Any, more: dict[str, Any], message: str) -> None:
     with pytest.raises((InputError, UsageError), match=message):
-        plot.labels_per_worker(given, **more)
+        plot.votes_per_worker(given, **more)
     assert pyplot.get_fignums() == []
 
 
 def test_several_crowds_need_a_figure() -> None:
     with pytest.raises(UsageError, match="leave ax out"):
-        plot.labels_per_worker({"a": [1]}, ax=pyplot.subplots()[1])
+        plot.votes_per_worker({"a": [1]}, ax=pyplot.subplots()[1])

@@ -18,7 +18,7 @@ from wisecrowd.report import workers as _workers
 from wisecrowd.simulate import Simulation
 
 TABLE = pd.DataFrame(
-    {"x": [0.0, 1.0, 2.0, 0.5], "y": [0.0, 1.0, 0.0, 0.5], "n_labels": [4, 1, 9, np.nan]},
+    {"x": [0.0, 1.0, 2.0, 0.5], "y": [0.0, 1.0, 0.0, 0.5], "n_votes": [4, 1, 9, np.nan]},
     index=["ann", "bob", "cy", "(oracle)"],
 )
 
@@ -43,7 +43,7 @@ def test_workers_stand_where_the_projection_puts_them(found: Diagnosis, drawn: A
     at, where = points(ax), [tuple(place) for place in places.workers.round(9).tolist()]
     assert sorted(at) == sorted(where)
     order = np.argsort([at[place] for place in where], kind="stable")
-    assert (np.diff(found.crowd.labels_per_worker[order]) >= 0).all(), "who gave more labels is larger"
+    assert (np.diff(found.crowd.votes_per_worker[order]) >= 0).all(), "who gave more labels is larger"
     marks = {text.get_text(): text.xy for text in ax.texts}
     assert np.allclose(marks["always right"], places.right)
     assert np.allclose(marks["guesses"], places.guess)
@@ -124,7 +124,7 @@ def test_many_workers_are_drawn_as_an_image() -> None:
         (TABLE[["x"]], {}, "lacks y"),
         (TABLE[:0], {}, "no rows"),
         (TABLE.assign(x=np.inf), {}, "finite"),
-        (TABLE, {"by": "colour"}, "'colour' is none of 'x', 'y', 'n_labels'"),
+        (TABLE, {"by": "colour"}, "'colour' is none of 'x', 'y', 'n_votes'"),
         (TABLE, {"by": [1, 2]}, "got list"),
         (TABLE, {"by": pd.Series({"zoe": 1})}, "no id in common"),
         (TABLE, {"by": pd.Series({"ann": np.nan})}, "none of the workers has a value"),

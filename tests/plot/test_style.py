@@ -40,7 +40,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "confusion": lambda **more: plot.confusion(np.eye(2), **more),
     "density": lambda **more: plot.density(FILLED, **more),
     "expertise": lambda **more: plot.expertise(pd.DataFrame({0: [0.8], 1: [0.7]}, index=["a"]), **more),
-    "labels_per_worker": lambda **more: plot.labels_per_worker([1, 2, 2, 9], **more),
+    "votes_per_worker": lambda **more: plot.votes_per_worker([1, 2, 2, 9], **more),
     "redundancy": lambda **more: plot.redundancy(CURVE, **more),
     "roc": lambda **more: plot.roc(np.array([0, 1, 1, 1]), POSTERIOR, **more),
     "training": lambda **more: plot.training([-3.0, -2.0], **more),
@@ -183,7 +183,7 @@ def test_text_of_the_data_is_shown_and_not_obeyed(name: str, drawn: Any) -> None
     table = pd.DataFrame({"x": [0.0, 1.0], "y": [0.0, 1.0]}, index=["a", "b"])
     figures = [
         plot.confusion({name: matrix, "second": matrix}),
-        plot.labels_per_worker({name: [1, 2, 2]}),
+        plot.votes_per_worker({name: [1, 2, 2]}),
         plot.worker_map(table, by=pd.Series({"a": name, "b": "z"})).figure,
         plot.roc(
             pd.Series({"t": name, "u": "other"}),

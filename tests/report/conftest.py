@@ -108,7 +108,7 @@ class Page(HTMLParser):
 def made() -> Any:
     """Good and bad workers, of whom everything is known."""
     kinds = ["expert"] * 5 + ["noisy(0.75)"] * 12 + ["spammer"] * 2 + ["adversary", "copier(1)"]
-    return wc.simulate_crowd(n_tasks=240, workers=kinds, labels_per_task=5, n_classes=4, random_state=2)
+    return wc.simulate_crowd(n_tasks=240, workers=kinds, votes_per_task=5, n_classes=4, random_state=2)
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ HOSTILE = "<img src='https://example.com/x'><script>document.title='run'</script
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A page with flags, truth, texts, and names that try to run."""
     kinds = ["expert"] * 4 + ["noisy(0.75)"] * 10 + ["spammer", "adversary", "copier(1)"]
-    made = wc.simulate_crowd(n_tasks=120, workers=kinds, labels_per_task=5, n_classes=3, random_state=4)
+    made = wc.simulate_crowd(n_tasks=120, workers=kinds, votes_per_task=5, n_classes=3, random_state=4)
     votes = made.crowd.to_frame().replace({"worker": {"w05": HOSTILE}, "label": {"c1": f"c1 {HOSTILE}"}})
     texts = {task: f"Look at {task}. {HOSTILE}" for task in made.crowd.tasks}
     page = report.build(votes, texts=texts, truth=made.truth.replace({"c1": f"c1 {HOSTILE}"}), title=HOSTILE)

@@ -15,7 +15,7 @@ from wisecrowd.report import wording as _words
 @pytest.fixture(scope="module")
 def made() -> Any:
     kinds = ["expert(0.9)"] * 10 + ["mixer(0.6)"] * 7 + ["spammer"]
-    return wc.simulate_crowd(n_tasks=400, workers=kinds, n_classes=3, labels_per_task=6, random_state=2)
+    return wc.simulate_crowd(n_tasks=400, workers=kinds, n_classes=3, votes_per_task=6, random_state=2)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_the_table_and_the_map_tell_who_is_in_which(made: Any, page: Any) -> Non
 
 
 def test_one_group_is_none(page_of: Any) -> None:
-    votes = wc.simulate_crowd(n_tasks=200, workers=["noisy(0.8)"] * 6, n_classes=2, labels_per_task=3).crowd
+    votes = wc.simulate_crowd(n_tasks=200, workers=["noisy(0.8)"] * 6, n_classes=2, votes_per_task=3).crowd
     assert len(wc.diagnosis(votes).groups.size) == 1
     page = page_of(report.build(votes, compare=False).html)
     assert "Group" not in page.rows("worker-table")[0]
@@ -58,7 +58,7 @@ def test_one_group_is_none(page_of: Any) -> None:
 
 def test_of_few_workers_no_groups_are_made(page_of: Any) -> None:
     kinds = ["expert(0.9)"] * 3 + ["mixer(0.6)"] * 2
-    votes = wc.simulate_crowd(n_tasks=400, workers=kinds, n_classes=3, labels_per_task=5).crowd
+    votes = wc.simulate_crowd(n_tasks=400, workers=kinds, n_classes=3, votes_per_task=5).crowd
     assert "Group" not in page_of(report.build(votes, compare=False).html).rows("worker-table")[0]
 
 
@@ -74,7 +74,7 @@ def test_more_groups_than_colours_share_the_last() -> None:
     groups: Any = SimpleNamespace(
         of_worker=of_worker, size=pd.Series(np.ones(n)), described=tuple(f"group {place}" for place in range(n))
     )
-    crowd = SimpleNamespace(labels_per_worker=np.ones(n))
+    crowd = SimpleNamespace(votes_per_worker=np.ones(n))
     diagnosed: Any = SimpleNamespace(groups=groups, crowd=crowd)
     shown: Any = SimpleNamespace(place=np.arange(n))
     found = section(diagnosed, shown)

@@ -45,7 +45,7 @@ def decoded(uri: str) -> bytes:
 
 @pytest.fixture(scope="module")
 def crowd() -> Any:
-    return wc.simulate_crowd(n_tasks=12, n_workers=5, labels_per_task=3, n_classes=2, random_state=0).crowd
+    return wc.simulate_crowd(n_tasks=12, n_workers=5, votes_per_task=3, n_classes=2, random_state=0).crowd
 
 
 def pictures(page: Any) -> list[dict[str, str | None]]:

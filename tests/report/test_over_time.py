@@ -19,7 +19,7 @@ from wisecrowd.report import wording as _words
 @pytest.fixture(scope="module")
 def made() -> Any:
     kinds = ["noisy(0.8)"] * 9 + ["drifter(0.95, 0.3)"]
-    return wc.simulate_crowd(n_tasks=300, workers=kinds, labels_per_task=5, n_classes=3, random_state=1)
+    return wc.simulate_crowd(n_tasks=300, workers=kinds, votes_per_task=5, n_classes=3, random_state=1)
 
 
 @pytest.fixture(scope="module")

@@ -206,7 +206,7 @@ def test_how_it_was_made_can_be_repeated(page: Any, made: Any) -> None:
 
 def test_with_features_tasks_show_how_far_votes_go_with_them(page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_tasks, "TASKS", 30)
-    made = wc.simulate_crowd(n_tasks=120, workers=["expert"] * 6, n_classes=2, labels_per_task=3, random_state=1)
+    made = wc.simulate_crowd(n_tasks=120, workers=["expert"] * 6, n_classes=2, votes_per_task=3, random_state=1)
     X = pd.DataFrame({"x": np.where(made.truth == "c0", -1.0, 1.0)}, index=made.truth.index)
     X.iloc[7] *= -1  # it looks like what it is not
     page = page_of(report.build(made.crowd, X=X, compare=False).html)

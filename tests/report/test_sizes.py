@@ -49,7 +49,7 @@ def test_tasks_of_every_ranking_are_chosen(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(_tasks, "TASKS", 6)
     rng = np.random.default_rng(1)
     table = pd.DataFrame(rng.random((50, 3)), columns=["difficulty", "entropy", "uncertainty"])
-    table["n_labels"] = 3
+    table["n_votes"] = 3
     chosen = set(_tasks._chosen(table).tolist())
     assert len(chosen) == 6
     assert {int(table[name].idxmax()) for name in _tasks.RANKINGS.values()} <= chosen

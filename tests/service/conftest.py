@@ -16,8 +16,8 @@ import httpx
 
 from wisecrowd.service import coordinator as keeping
 from wisecrowd.service.app import create_app
-from wisecrowd.service.coordinator import Keeper
-from wisecrowd.service.question_state import Topic
+from wisecrowd.service.coordinator import Coordinator
+from wisecrowd.service.question_state import QuestionState
 from wisecrowd.service.store import Store
 
 TOKEN = "a-token-of-sixteen-or-more"
@@ -26,9 +26,9 @@ TOKEN = "a-token-of-sixteen-or-more"
 class Service:
     """Asks the application as a client would, one request at a time."""
 
-    def __init__(self, keeper: Keeper, **options: Any) -> None:
-        self.keeper = keeper
-        self.app = create_app(keeper, TOKEN, **options)
+    def __init__(self, coordinator: Coordinator, **options: Any) -> None:
+        self.coordinator = coordinator
+        self.app = create_app(coordinator, TOKEN, **options)
 
     def ask(self, method: str, path: str, *, token: str | None = TOKEN, **more: Any) -> httpx.Response:
         async def one() -> httpx.Response:
@@ -61,20 +61,20 @@ def database(tmp_path: Path) -> str:
 def service(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     """A service that fits when it is asked to, and does not wait for others to share a transaction with."""
     monkeypatch.setattr(keeping, "BEAT", 0.0)
-    monkeypatch.setattr(Topic, "fit_is_due", lambda *_: False)
-    monkeypatch.setattr(Topic, "look_is_due", lambda *_: False)
-    keeper = Keeper(Store(database), wc.DawidSkene())
+    monkeypatch.setattr(QuestionState, "fit_is_due", lambda *_: False)
+    monkeypatch.setattr(QuestionState, "look_is_due", lambda *_: False)
+    coordinator = Coordinator(Store(database), wc.DawidSkene())
     try:
-        yield Service(keeper)
+        yield Service(coordinator)
     finally:
-        keeper.close()
+        coordinator.close()
 
 
 @pytest.fixture(scope="session")
 def made() -> Any:
     """A crowd whose truth is known."""
     kinds = ["expert"] * 3 + ["noisy(0.7)"] * 8 + ["spammer"]
-    return wc.simulate_crowd(n_tasks=80, workers=kinds, n_classes=3, labels_per_task=5, random_state=5)
+    return wc.simulate_crowd(n_tasks=80, workers=kinds, n_classes=3, votes_per_task=5, random_state=5)
 
 
 @pytest.fixture(scope="session")

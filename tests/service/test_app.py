@@ -40,7 +40,7 @@ def test_after_a_fit_the_answers_are_those_of_a_batch(service: Any, made: Any, v
         mine = made.crowd.to_frame().query("task == @task")
         assert told["said"] == dict(zip(mine["worker"], mine["label"], strict=True))
     known = {row["worker"]: row for row in service.get("/workers")["workers"]}
-    assert {name: row["votes"] for name, row in known.items()} == batch.workers_["n_labels"].astype(int).to_dict()
+    assert {name: row["votes"] for name, row in known.items()} == batch.workers_["n_votes"].astype(int).to_dict()
     accuracy = {name: row["accuracy"] for name, row in known.items()}
     assert accuracy == pytest.approx(batch.workers_["accuracy"].to_dict(), abs=1e-3)
 
@@ -80,14 +80,14 @@ def test_the_same_vote_counts_once(service: Any) -> None:
 def test_votes_that_come_during_a_fit_are_not_lost(service: Any, made: Any, votes: Any) -> None:
     topic = None
     service.post("/votes", votes[:200])
-    topic = service.keeper.topic()
-    with service.keeper.lock:
+    topic = service.coordinator.topic()
+    with service.coordinator.lock:
         topic.begin_fit()
     from wisecrowd.service.refitting import refit
 
-    found = refit(service.keeper.store.url, 0, service.keeper.models)
+    found = refit(service.coordinator.store.url, 0, service.coordinator.models)
     service.post("/votes", votes[200:])
-    with service.keeper.lock:
+    with service.coordinator.lock:
         topic.end_fit(found)
     assert service.get("/questions")[0]["votes"] == len(votes)
     assert not service.get("/questions")[0]["is_current"]
@@ -215,7 +215,7 @@ def test_a_service_that_cannot_keep_up_says_so(service: Any, monkeypatch: pytest
     def busy(*_: Any) -> Any:
         raise Busy("more votes come than can be written")
 
-    monkeypatch.setattr(service.keeper, "submit", busy)
+    monkeypatch.setattr(service.coordinator, "submit", busy)
     for path, body in (("/votes", {"task": "t1", "worker": "ann", "label": "x"}), ("/tasks", {"tasks": ["t1"]})):
         told = service.ask("POST", path, json=body)
         assert (told.status_code, told.headers["retry-after"]) == (503, "1")
@@ -228,7 +228,7 @@ def test_a_database_that_fails(service: Any, monkeypatch: pytest.MonkeyPatch) ->
         raise OSError("no space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(service.keeper.store, "tell", full)
+        patched.setattr(service.coordinator.store, "tell", full)
         told = service.ask("POST", "/votes", json={"task": "t2", "worker": "ann", "label": "x"})
         assert told.status_code == 503
         assert "nothing of it was kept: no space left" in told.json()["detail"]

@@ -14,14 +14,14 @@ import pytest
 import wisecrowd as wc
 from wisecrowd.errors import InputError, unwarned
 from wisecrowd.service import coordinator as keeping
-from wisecrowd.service.coordinator import Busy, Keeper, Unwritten
-from wisecrowd.service.events import Entry, Put
-from wisecrowd.service.refit_schedule import CHANGED, Pace
+from wisecrowd.service.coordinator import Busy, Coordinator, Unwritten
+from wisecrowd.service.events import Entry, Upsert
+from wisecrowd.service.refit_schedule import CHANGED, RefitSchedule
 from wisecrowd.service.store import Store
 
 
-def put(n: int, label: str = "good") -> Put:
-    return Put(f"id:{n}", (Entry("mood", f"t{n // 3}", f"w{n % 3}", label),))
+def put(n: int, label: str = "good") -> Upsert:
+    return Upsert(f"id:{n}", (Entry("mood", f"t{n // 3}", f"w{n % 3}", label),))
 
 
 def wait_for(what: Any, seconds: float = 60.0) -> None:
@@ -33,33 +33,33 @@ def wait_for(what: Any, seconds: float = 60.0) -> None:
 
 def test_fits_come_by_themselves(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wisecrowd.service.question_state.IDLE", 0.1)
-    keeper = Keeper(Store(database), wc.DawidSkene())
-    keeper.tell([put(n) for n in range(90)]).result()
-    topic = keeper.topic()
+    coordinator = Coordinator(Store(database), wc.DawidSkene())
+    coordinator.tell([put(n) for n in range(90)]).result()
+    topic = coordinator.topic()
     wait_for(lambda: topic.fit is not None and not topic.stale)
     assert topic.fit is not None
     assert topic.fit.n_votes == 90
-    keeper.tell([put(n, "bad") for n in range(90, 99)]).result()
+    coordinator.tell([put(n, "bad") for n in range(90, 99)]).result()
     wait_for(lambda: topic.fit is not None and topic.fit.n_votes == 99)
-    keeper.close()
+    coordinator.close()
 
 
 def test_what_many_tell_at_once_is_all_there(database: str) -> None:
-    keeper = Keeper(Store(database), wc.DawidSkene())
+    coordinator = Coordinator(Store(database), wc.DawidSkene())
 
     def tell(first: int) -> None:
         for n in range(first, 200, 8):
-            assert keeper.tell([put(n)]).result().outcomes == ["new"]
+            assert coordinator.tell([put(n)]).result().outcomes == ["new"]
 
     threads = [threading.Thread(target=tell, args=(first,)) for first in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    with keeper.lock:
-        assert keeper.topic().live.n_votes == 200
-    keeper.close()
-    again = Keeper(Store(database), wc.DawidSkene())
+    with coordinator.lock:
+        assert coordinator.topic().live.n_votes == 200
+    coordinator.close()
+    again = Coordinator(Store(database), wc.DawidSkene())
     with again.lock:
         topic = again.topic("mood")
         assert topic.live.n_votes == 200
@@ -79,41 +79,43 @@ def test_one_that_fails_does_not_take_others_along(database: str, monkeypatch: p
 
     monkeypatch.setattr(store, "tell", tell)
     monkeypatch.setattr(keeping, "BEAT", 0.2)
-    keeper = Keeper(store, wc.DawidSkene())
-    keeper.tell([put(0)]).result()
-    told = {n: keeper.tell([put(n)]) for n in range(10, 16)}  # while a beat lasts, so that they share a transaction
+    coordinator = Coordinator(store, wc.DawidSkene())
+    coordinator.tell([put(0)]).result()
+    told = {
+        n: coordinator.tell([put(n)]) for n in range(10, 16)
+    }  # while a beat lasts, so that they share a transaction
     with pytest.raises(Unwritten, match="unlucky"):
         told.pop(13).result()
     assert [each.result().outcomes for each in told.values()] == [["new"]] * 5
-    keeper.close()
+    coordinator.close()
 
 
 def test_too_much_at_once_is_refused(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping, "WAITING", 10)
-    keeper = Keeper(Store(database), wc.DawidSkene())
+    coordinator = Coordinator(Store(database), wc.DawidSkene())
     with pytest.raises(Busy, match="send them again"):
-        keeper.tell([put(n) for n in range(11)])
-    keeper.tell([put(n) for n in range(10)]).result()
-    keeper.close()
+        coordinator.tell([put(n) for n in range(11)])
+    coordinator.tell([put(n) for n in range(10)]).result()
+    coordinator.close()
     with pytest.raises(Busy, match="stopped"):
-        keeper.tell([put(0)])
+        coordinator.tell([put(0)])
 
 
 def test_a_fit_that_is_killed_is_made_again(database: str) -> None:
-    keeper = Keeper(Store(database), wc.DawidSkene())
-    keeper.tell([put(n) for n in range(60)]).result()
-    topic = keeper.topic()
-    assert keeper.refit(topic)
-    for process in keeper._fits.processes + keeper._looks.processes:
+    coordinator = Coordinator(Store(database), wc.DawidSkene())
+    coordinator.tell([put(n) for n in range(60)]).result()
+    topic = coordinator.topic()
+    assert coordinator.refit(topic)
+    for process in coordinator._fits.processes + coordinator._looks.processes:
         os.kill(process.pid, signal.SIGKILL)
-    keeper.tell([put(n) for n in range(60, 90)]).result()
-    wait_for(lambda: keeper.refit(topic) and topic.fit is not None and topic.fit.n_votes == 90)
+    coordinator.tell([put(n) for n in range(60, 90)]).result()
+    wait_for(lambda: coordinator.refit(topic) and topic.fit is not None and topic.fit.n_votes == 90)
     assert topic.failed == ""
-    keeper.close()
+    coordinator.close()
 
 
 def test_fits_come_sooner_where_they_change_more() -> None:
-    pace = Pace()
+    pace = RefitSchedule()
     for _ in range(8):
         pace.learn(pace.votes, changed=4 * CHANGED, n_votes=10_000)
     assert pace.votes == 1
@@ -125,42 +127,42 @@ def test_fits_come_sooner_where_they_change_more() -> None:
 
 
 def test_a_fit_tells_how_many_labels_it_changed(database: str) -> None:
-    keeper = Keeper(Store(database), wc.DawidSkene())
-    made = wc.simulate_crowd(n_tasks=60, n_workers=8, n_classes=3, labels_per_task=4, random_state=2).crowd
+    coordinator = Coordinator(Store(database), wc.DawidSkene())
+    made = wc.simulate_crowd(n_tasks=60, n_workers=8, n_classes=3, votes_per_task=4, random_state=2).crowd
     triples = list(zip(made.task.tolist(), made.worker.tolist(), made.label.tolist(), strict=True))
-    told = [Put(f"id:{n}", (Entry("q", *map(str, each)),)) for n, each in enumerate(triples)]
-    keeper.tell(told).result()
-    topic = keeper.topic()
-    with keeper.lock:
+    told = [Upsert(f"id:{n}", (Entry("q", *map(str, each)),)) for n, each in enumerate(triples)]
+    coordinator.tell(told).result()
+    topic = coordinator.topic()
+    with coordinator.lock:
         before = topic.live.posterior.argmax(axis=1)
         assert topic.changed is None
-    assert keeper.refit(topic)
-    with keeper.lock:
+    assert coordinator.refit(topic)
+    with coordinator.lock:
         assert topic.changed == (before != topic.live.posterior.argmax(axis=1)).mean()
         assert topic.look is not None
         assert topic.went_by is topic.look
         assert topic.live.known.doubt is not None
-    keeper.close()
+    coordinator.close()
 
 
 def test_a_look_that_fails_costs_no_fit(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeping, "look_into", pow)  # which takes other arguments
-    keeper = Keeper(Store(database), wc.DawidSkene())
-    keeper.tell([put(n) for n in range(60)]).result()
-    topic = keeper.topic()
-    assert keeper.refit(topic)
+    coordinator = Coordinator(Store(database), wc.DawidSkene())
+    coordinator.tell([put(n) for n in range(60)]).result()
+    topic = coordinator.topic()
+    assert coordinator.refit(topic)
     assert topic.fit is not None
     assert topic.fit.n_votes == 60
     assert topic.look is None
-    keeper.close()
+    coordinator.close()
 
 
 def test_gold_is_known_again(database: str) -> None:
-    keeper = Keeper(Store(database), wc.DawidSkene())
-    keeper.tell([put(n) for n in range(60)]).result()
-    keeper.tell([Put("gold", (Entry("mood", "t0", None, "bad"), Entry("other", "t9", None, "x")))]).result()
-    keeper.close()
-    again = Keeper(Store(database), wc.DawidSkene())
+    coordinator = Coordinator(Store(database), wc.DawidSkene())
+    coordinator.tell([put(n) for n in range(60)]).result()
+    coordinator.tell([Upsert("gold", (Entry("mood", "t0", None, "bad"), Entry("other", "t9", None, "x")))]).result()
+    coordinator.close()
+    again = Coordinator(Store(database), wc.DawidSkene())
     with again.lock:
         topic = again.topic("mood")
         assert topic.answer(0)["label"] == "bad"
@@ -172,15 +174,17 @@ def test_gold_is_known_again(database: str) -> None:
 
 
 def test_few_votes_are_looked_at_by_another_method(database: str) -> None:
-    made = wc.simulate_crowd(n_tasks=100, n_workers=10, n_classes=3, labels_per_task=3, random_state=1).crowd
+    made = wc.simulate_crowd(n_tasks=100, n_workers=10, n_classes=3, votes_per_task=3, random_state=1).crowd
     rows = [made.offset[:-1] + turn for turn in range(3)]  # everybody's first votes come first
-    keeper = Keeper(Store(database), wc.DawidSkene(), early=wc.OneCoin())
+    coordinator = Coordinator(Store(database), wc.DawidSkene(), early=wc.OneCoin())
     for turn, (taken, name) in enumerate(zip(rows, ("one-coin", "dawid-skene", "dawid-skene"), strict=True)):
         triples = zip(made.task[taken], made.worker[taken], made.label[taken], strict=True)
-        keeper.tell([Put(f"{turn}:{n}", (Entry("q", *map(str, each)),)) for n, each in enumerate(triples)]).result()
-        topic = keeper.topic()
-        assert keeper.refit(topic)
-        with keeper.lock:
+        coordinator.tell(
+            [Upsert(f"{turn}:{n}", (Entry("q", *map(str, each)),)) for n, each in enumerate(triples)]
+        ).result()
+        topic = coordinator.topic()
+        assert coordinator.refit(topic)
+        with coordinator.lock:
             assert topic.overview()["method"] == name
             assert topic.live.n_votes == 100 * (turn + 1)
             triples = {(task, who): said for task in range(100) for who, said in topic.live.votes_on(task).items()}
@@ -188,17 +192,17 @@ def test_few_votes_are_looked_at_by_another_method(database: str) -> None:
             with unwarned():
                 batch = wc.find(name)().fit(crowd)
             np.testing.assert_allclose(topic.live.posterior, batch.posterior_, atol=1e-12)
-    keeper.close()
+    coordinator.close()
 
 
 def test_how_sure_one_may_be_is_known_again(database: str) -> None:
-    keeper = Keeper(Store(database), wc.DawidSkene())
-    keeper.tell([put(n, "good" if n % 7 else "bad") for n in range(90)]).result()
-    assert keeper.refit(keeper.topic())
-    with keeper.lock:
-        before = keeper.topic().overview()
-    keeper.close()
-    again = Keeper(Store(database), wc.DawidSkene())
+    coordinator = Coordinator(Store(database), wc.DawidSkene())
+    coordinator.tell([put(n, "good" if n % 7 else "bad") for n in range(90)]).result()
+    assert coordinator.refit(coordinator.topic())
+    with coordinator.lock:
+        before = coordinator.topic().overview()
+    coordinator.close()
+    again = Coordinator(Store(database), wc.DawidSkene())
     topic = again.topic()
     wait_for(lambda: topic.look is not None and topic.overview()["is_current"])
     with again.lock:

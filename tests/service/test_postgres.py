@@ -14,8 +14,8 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.errors import InputError
-from wisecrowd.service.coordinator import Keeper
-from wisecrowd.service.events import Drop, Entry, Expect, Put
+from wisecrowd.service.coordinator import Coordinator
+from wisecrowd.service.events import DeleteTasks, Entry, RegisterTasks, Upsert
 from wisecrowd.service.store import Store
 
 
@@ -58,30 +58,30 @@ def url() -> Iterator[str]:
 def test_it_keeps_and_changes_and_forgets(url: str) -> None:
     store = Store(url)
     hostile = "a\tb\n'\"; DROP TABLE entries; -- 😀 \u202e"
-    first = Put("id:1", (Entry(hostile, "t1", "ann", hostile, 12.5), Entry("other", "t1", None, "x")))
-    assert store.tell([first, Expect(hostile, ("t1", "t2"))]).outcomes == ["new", "new"]
+    first = Upsert("id:1", (Entry(hostile, "t1", "ann", hostile, 12.5), Entry("other", "t1", None, "x")))
+    assert store.tell([first, RegisterTasks(hostile, ("t1", "t2"))]).outcomes == ["new", "new"]
     assert store.tell([first]).outcomes == ["same"]
-    assert store.tell([Put("id:1", (Entry(hostile, "t1", "ann", "no"),))]).outcomes == ["changed"]
+    assert store.tell([Upsert("id:1", (Entry(hostile, "t1", "ann", "no"),))]).outcomes == ["changed"]
     with pytest.raises(InputError, match="another wisecrowd serve"):
         Store(url)
     store.close()
     again = Store(url)
     assert again.words[hostile].tasks.names == ["t1", "t2"]
     assert again.votes_on(0, [0, 1]) == {0: {0: 1}, 1: {}}
-    assert again.tell([Drop("", ("t1",))]).outcomes == ["changed"]
+    assert again.tell([DeleteTasks("", ("t1",))]).outcomes == ["changed"]
     assert again.votes_on(0, [0]) == {0: {}}
     again.close()
 
 
 def test_it_fits(url: str, made: Any, votes: Any) -> None:
-    keeper = Keeper(Store(url), wc.DawidSkene())
+    coordinator = Coordinator(Store(url), wc.DawidSkene())
     told = [
-        Put(f"id:{n}", (Entry("fit", vote["task"], vote["worker"], vote["label"]),)) for n, vote in enumerate(votes)
+        Upsert(f"id:{n}", (Entry("fit", vote["task"], vote["worker"], vote["label"]),)) for n, vote in enumerate(votes)
     ]
-    keeper.tell(told).result()
-    topic = keeper.topic("fit")
-    assert keeper.refit(topic)
-    with keeper.lock:
+    coordinator.tell(told).result()
+    topic = coordinator.topic("fit")
+    assert coordinator.refit(topic)
+    with coordinator.lock:
         found = {topic.answer(task)["task"]: topic.answer(task)["label"] for task in range(topic.n_tasks)}
     assert found == wc.DawidSkene().fit(made.crowd).labels_.to_dict()
-    keeper.close()
+    coordinator.close()

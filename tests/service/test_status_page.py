@@ -116,7 +116,7 @@ def test_the_token_opens_pages_in_a_header_too(service: Any, votes: Any) -> None
 def test_it_says_when_labels_are_not_settled(service: Any, votes: Any) -> None:
     service.post("/votes", votes)
     service.post("/refit")
-    topic = service.keeper.topic()
+    topic = service.coordinator.topic()
     assert "not settled" not in page(service)  # all votes were new, and labels had to change
     topic.n_new = 20
     for changed, is_said in ((0.002, False), (0.02, True)):

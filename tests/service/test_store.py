@@ -11,7 +11,7 @@ import pytest
 import wisecrowd.service.store as module
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.service.database_schema import connect, hidden, read_standing
-from wisecrowd.service.events import Drop, Entry, Expect, Put
+from wisecrowd.service.events import DeleteTasks, Entry, RegisterTasks, Upsert
 from wisecrowd.service.store import Store
 
 
@@ -32,42 +32,42 @@ def said(store: Store, question: str = "mood") -> dict[tuple[str, str], str]:
 
 def test_the_same_twice_is_the_same(database: str) -> None:
     store = Store(database)
-    told = [Put("id:1", (vote("t1", "ann", "good"),)), Put("id:2", (vote("t1", "bob", "bad"),))]
+    told = [Upsert("id:1", (vote("t1", "ann", "good"),)), Upsert("id:2", (vote("t1", "bob", "bad"),))]
     assert store.tell(told).outcomes == ["new", "new"]
     assert store.tell(told).outcomes == ["same", "same"]
-    assert store.tell([told[0], told[0], Put("id:3", told[0].entries)]).outcomes == ["same", "same", "new"]
+    assert store.tell([told[0], told[0], Upsert("id:3", told[0].entries)]).outcomes == ["same", "same", "new"]
     assert said(store) == {("t1", "ann"): "good", ("t1", "bob"): "bad"}
     store.close()
 
 
 def test_a_source_can_change_and_be_taken_back(database: str) -> None:
     store = Store(database)
-    store.tell([Put("a:1", (vote("t1", "ann", "good"), vote("t1", "ann", "food", "topic")))])
-    change = store.tell([Put("a:1", (vote("t1", "ann", "bad"),))])
+    store.tell([Upsert("a:1", (vote("t1", "ann", "good"), vote("t1", "ann", "food", "topic")))])
+    change = store.tell([Upsert("a:1", (vote("t1", "ann", "bad"),))])
     assert change.outcomes == ["changed"]
     assert change.altered == {(0, 0), (1, 0)}
     assert said(store) == {("t1", "ann"): "bad"}
     assert said(store, "topic") == {}
-    assert store.tell([Put("a:1", ())]).outcomes == ["changed"]
-    assert store.tell([Put("a:1", ())]).outcomes == ["same"]
+    assert store.tell([Upsert("a:1", ())]).outcomes == ["changed"]
+    assert store.tell([Upsert("a:1", ())]).outcomes == ["same"]
     assert said(store) == {}
     store.close()
 
 
 def test_in_one_batch_the_last_word_counts(database: str) -> None:
     store = Store(database)
-    first, second = (Put("id:1", (vote("t1", "ann", label),)) for label in ("good", "bad"))
-    assert store.tell([first, second, Put("id:1", ()), second]).outcomes == ["new", "changed", "changed", "new"]
+    first, second = (Upsert("id:1", (vote("t1", "ann", label),)) for label in ("good", "bad"))
+    assert store.tell([first, second, Upsert("id:1", ()), second]).outcomes == ["new", "changed", "changed", "new"]
     assert said(store) == {("t1", "ann"): "bad"}
     store.close()
 
 
 def test_of_two_votes_of_a_worker_the_last_counts_and_the_first_returns(database: str) -> None:
     store = Store(database)
-    store.tell([Put("id:1", (vote("t1", "ann", "good"),))])
-    store.tell([Put("id:2", (vote("t1", "ann", "bad"),))])
+    store.tell([Upsert("id:1", (vote("t1", "ann", "good"),))])
+    store.tell([Upsert("id:2", (vote("t1", "ann", "bad"),))])
     assert said(store) == {("t1", "ann"): "bad"}
-    store.tell([Put("id:2", ())])
+    store.tell([Upsert("id:2", ())])
     assert said(store) == {("t1", "ann"): "good"}
     store.close()
 
@@ -75,20 +75,20 @@ def test_of_two_votes_of_a_worker_the_last_counts_and_the_first_returns(database
 def test_tasks_that_are_gone_take_their_votes_along(database: str) -> None:
     store = Store(database)
     store.tell([
-        Expect("12:mood", ("t1", "t2")),
-        Put("a:1", (vote("t1", "ann", "good", "12:mood"), vote("t1", "ann", "good", "13:mood"))),
-        Put("a:2", (vote("t2", "ann", "good", "12:mood"),)),
+        RegisterTasks("12:mood", ("t1", "t2")),
+        Upsert("a:1", (vote("t1", "ann", "good", "12:mood"), vote("t1", "ann", "good", "13:mood"))),
+        Upsert("a:2", (vote("t2", "ann", "good", "12:mood"),)),
     ])  # fmt: skip
-    assert store.tell([Drop("12:", ("t1", "nowhere"))]).outcomes == ["changed"]
+    assert store.tell([DeleteTasks("12:", ("t1", "nowhere"))]).outcomes == ["changed"]
     assert said(store, "12:mood") == {("t2", "ann"): "good"}
     assert said(store, "13:mood") == {("t1", "ann"): "good"}
-    assert store.tell([Drop("12:", ("t1",))]).outcomes == ["same"]
+    assert store.tell([DeleteTasks("12:", ("t1",))]).outcomes == ["same"]
     store.close()
 
 
 def test_all_or_nothing(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(database)
-    store.tell([Put("id:1", (vote("t1", "ann", "good"),))])
+    store.tell([Upsert("id:1", (vote("t1", "ann", "good"),))])
 
     def broken(*_: object) -> None:
         raise OSError("the disk is full")
@@ -96,10 +96,10 @@ def test_all_or_nothing(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(module._Telling, "_write", broken)
         with pytest.raises(OSError, match="full"):
-            store.tell([Put("id:2", (vote("t2", "bob", "bad"), vote("t2", "bob", "bad", "other")))])
+            store.tell([Upsert("id:2", (vote("t2", "bob", "bad"), vote("t2", "bob", "bad", "other")))])
     assert list(store.words) == ["mood"]
     assert store.words["mood"].tasks.names == ["t1"]
-    assert store.tell([Put("id:2", (vote("t3", "cy", "bad"),))]).outcomes == ["new"]
+    assert store.tell([Upsert("id:2", (vote("t3", "cy", "bad"),))]).outcomes == ["new"]
     store.close()
     again = Store(database)
     assert said(again) == {("t1", "ann"): "good", ("t3", "cy"): "bad"}
@@ -111,7 +111,10 @@ def test_it_is_there_when_it_is_opened_again(database: str) -> None:
     store = Store(database)
     hostile = "a\tb\n'\"; DROP TABLE entries; -- 😀 \u202e"
     store.tell(
-        [Put(hostile, (Entry(hostile, hostile, hostile, hostile, 12.5),)), Put("g", (Entry(hostile, "t", None, "x"),))]
+        [
+            Upsert(hostile, (Entry(hostile, hostile, hostile, hostile, 12.5),)),
+            Upsert("g", (Entry(hostile, "t", None, "x"),)),
+        ]
     )
     store.close()
     again = Store(database)
@@ -126,19 +129,19 @@ def test_it_is_there_when_it_is_opened_again(database: str) -> None:
 def test_what_was_read_is_not_read_again_unless_it_changed(database: str) -> None:
     store = Store(database)
     other = Entry("other", "t", "ann", "x")
-    store.tell([Put(f"id:{n}", (vote(f"t{n}", "ann", "good"),)) for n in range(5)])
+    store.tell([Upsert(f"id:{n}", (vote(f"t{n}", "ann", "good"),)) for n in range(5)])
     before = read_standing(store.engine, 0)
     assert read_standing(store.engine, 0, before) is before
-    store.tell([Put("id:5", (vote("t5", "ann", "bad"), other)), Put("gold", (Entry("mood", "t1", None, "bad"),))])
+    store.tell([Upsert("id:5", (vote("t5", "ann", "bad"), other)), Upsert("gold", (Entry("mood", "t1", None, "bad"),))])
     more = read_standing(store.engine, 0, before)
     assert (more.task.tolist(), more.number.tolist()) == ([0, 1, 2, 3, 4, 5, 1], [1, 2, 3, 4, 5, 6, 8])
     assert more.gold == {1: 1}
     for change in (
-        [Put("id:2", ())],  # taken back
-        [Put("id:3", (vote("t3", "ann", "bad"),))],  # says something else
-        [Put("id:5", (vote("t5", "ann", "bad"),))],  # another question of the same source is gone
-        [Drop("", ("t0",))],
-        [Put("id:1", ()), Put("id:9", (vote("t9", "ann", "good"),))],  # as many as there were
+        [Upsert("id:2", ())],  # taken back
+        [Upsert("id:3", (vote("t3", "ann", "bad"),))],  # says something else
+        [Upsert("id:5", (vote("t5", "ann", "bad"),))],  # another question of the same source is gone
+        [DeleteTasks("", ("t0",))],
+        [Upsert("id:1", ()), Upsert("id:9", (vote("t9", "ann", "good"),))],  # as many as there were
     ):
         store.tell(change)
         more, whole = read_standing(store.engine, 0, more), read_standing(store.engine, 0)
@@ -185,12 +188,12 @@ def test_urls_that_are_none() -> None:
 
 def test_a_disk_that_is_full(database: str) -> None:
     store = Store(database)
-    store.tell([Put("id:1", (vote("t1", "ann", "good"),))])
+    store.tell([Upsert("id:1", (vote("t1", "ann", "good"),))])
     with store.engine.connect() as connection:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
         connection.commit()
-    many = [Put(f"id:{n}", (vote(f"{'t' * 500} {n}", "ann", "good"),)) for n in range(2, 200)]
+    many = [Upsert(f"id:{n}", (vote(f"{'t' * 500} {n}", "ann", "good"),)) for n in range(2, 200)]
     with pytest.raises(Exception, match="full"):
         store.tell(many)
     assert said(store) == {("t1", "ann"): "good"}

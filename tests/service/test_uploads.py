@@ -14,7 +14,7 @@ from wisecrowd.cli import app
 from wisecrowd.errors import InputError
 from wisecrowd.io.tools.projects import read_project
 from wisecrowd.service import server as running
-from wisecrowd.service.events import Expect, Put
+from wisecrowd.service.events import RegisterTasks, Upsert
 from wisecrowd.service.store import Store
 from wisecrowd.service.uploads import told_in
 
@@ -25,8 +25,8 @@ def test_a_table_of_votes(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     path.write_text("task,worker,label,time\nt1,ann,good,2026-01-01T00:00:00Z\nt1,bob,bad,\n", encoding="utf-8")
     first, second = told_in(path)
-    assert isinstance(first, Put)
-    assert isinstance(second, Put)
+    assert isinstance(first, Upsert)
+    assert isinstance(second, Upsert)
     assert first.entries[0] == ("votes", "t1", "ann", "good", 1767225600.0)
     assert second.entries[0].time is None
 
@@ -40,7 +40,7 @@ def test_the_same_votes_are_in_the_service_as_in_the_export(tmp_path: Path) -> N
     assert set(store.tell(told).outcomes) <= {"same"}  # told again
     number = json.loads(export.read_text(encoding="utf-8"))[0]["project"]
     for name, question in project.questions.items():
-        if question.kind == "number" or not question.people.n_labels:
+        if question.kind == "number" or not question.people.n_votes:
             continue
         words = store.words[f"{number}:{name}"]
         found = store.votes_on(words.code, range(len(words.tasks)))
@@ -56,13 +56,13 @@ def test_the_same_votes_are_in_the_service_as_in_the_export(tmp_path: Path) -> N
 def test_exports_of_other_tools() -> None:
     export = next((RECORDED / "doccano").glob("*.zip"))
     told = list(told_in(export))
-    wanted = {name: each.crowd.n_labels for name, each in read_project(export).questions.items()}
+    wanted = {name: each.crowd.n_votes for name, each in read_project(export).questions.items()}
     found: dict[str, int] = dict.fromkeys(wanted, 0)
     for each in told:
-        if isinstance(each, Put):
+        if isinstance(each, Upsert):
             found[each.entries[0].question] += each.entries[0].worker is not None
         else:
-            assert isinstance(each, Expect)
+            assert isinstance(each, RegisterTasks)
     assert found == wanted
 
 
@@ -76,14 +76,14 @@ def test_what_is_no_vote_for_a_class(tmp_path: Path) -> None:
 def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
 
-    def run(keeper: Any, *_: Any, **__: Any) -> None:
-        seen["votes"] = keeper.topic().live.n_votes
+    def run(coordinator: Any, *_: Any, **__: Any) -> None:
+        seen["votes"] = coordinator.topic().live.n_votes
         raise KeyboardInterrupt
 
     monkeypatch.setattr(running, "run", run)
     monkeypatch.setenv("WISECROWD_TOKEN", "")
     path = tmp_path / "votes.csv"
-    wc.simulate_crowd(n_tasks=20, labels_per_task=3).crowd.to_frame().to_csv(path, index=False)
+    wc.simulate_crowd(n_tasks=20, votes_per_task=3).crowd.to_frame().to_csv(path, index=False)
     words = ["serve", str(tmp_path / "votes.db"), "--port", "0", "--from", str(path)]
     told = CliRunner().invoke(app, words)
     assert told.exit_code == 0, told.output

@@ -110,5 +110,5 @@ def test_labels_per_task_draws_from_the_whole_range() -> None:
 
 @pytest.mark.parametrize("bad", [2.5, -1, (3, 2), (1, 2, 3), [1, 2], [[1]], "three"])
 def test_bad_labels_per_task(bad: object) -> None:
-    with pytest.raises(UsageError, match="labels_per_task"):
+    with pytest.raises(UsageError, match="votes_per_task"):
         labels_per_task_of(bad, 3)  # type: ignore[arg-type]  # that is the test

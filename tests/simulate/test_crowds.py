@@ -24,7 +24,7 @@ def tally(made: Simulation) -> np.ndarray:
 def test_defaults() -> None:
     made = simulate_crowd()
     assert made.crowd.shape == (1000, 50)
-    assert made.crowd.n_labels == 3000
+    assert made.crowd.n_votes == 3000
     assert made.crowd.n_classes == 4
     assert made.kind.value_counts().to_dict() == {"noisy": 25, "expert": 10, "spammer": 10, "adversary": 3, "copier": 2}
     assert sum(MIX.values()) == pytest.approx(1)
@@ -34,7 +34,7 @@ def test_defaults() -> None:
 
 def test_same_seed_same_bits_and_nobody_elses_dice() -> None:
     before = random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002  # to see that it is left alone
-    options = {"activity": "zipf", "difficulty": "beta", "labels_per_task": (1, 6)}
+    options = {"activity": "zipf", "difficulty": "beta", "votes_per_task": (1, 6)}
     one, two = (simulate_crowd(300, 40, 3, random_state=7, **options) for _ in range(2))
     assert one.crowd == two.crowd
     assert (one.confusion == two.confusion).all()
@@ -51,7 +51,7 @@ def test_a_generator_goes_on_from_call_to_call() -> None:
 
 def test_other_workers_meet_the_same_truth() -> None:
     one = simulate_crowd(200, 30, workers={"expert": 1.0}, difficulty="beta")
-    two = simulate_crowd(200, 20, workers={"noisy": 0.9, "copier": 0.1}, difficulty="beta", labels_per_task=5)
+    two = simulate_crowd(200, 20, workers={"noisy": 0.9, "copier": 0.1}, difficulty="beta", votes_per_task=5)
     assert one.truth.equals(two.truth)
     assert one.difficulty.equals(two.difficulty)
 
@@ -70,10 +70,10 @@ def test_whatever_is_asked_the_crowd_is_sound(
     workers = ["noisy", *kinds]  # somebody must be there to be copied,
     counts = [3, *counts]  # and a task where it shows
     made = simulate_crowd(
-        len(counts), None, n_classes, labels_per_task=counts, workers=workers, activity=activity,
+        len(counts), None, n_classes, votes_per_task=counts, workers=workers, activity=activity,
         difficulty=difficulty, random_state=seed,
     )  # fmt: skip
-    assert made.crowd.labels_per_task.tolist() == counts
+    assert made.crowd.votes_per_task.tolist() == counts
     frame = made.crowd.to_frame()
     assert not frame.duplicated(["task", "worker"]).any()
     assert made.kind.tolist() == workers
@@ -91,7 +91,7 @@ def test_votes_have_the_shares_that_are_reported(difficulty: str | None) -> None
         40_000,
         None,
         3,
-        labels_per_task=8,
+        votes_per_task=8,
         workers=workers,
         difficulty=difficulty,
         prior=[0.5, 0.3, 0.2],
@@ -115,7 +115,7 @@ def test_prior_is_what_truth_is_drawn_from() -> None:
 
 def test_a_copier_agrees_more_than_chance_allows() -> None:
     workers = ["noisy(0.5)"] * 6 + ["copier(0.9)"]
-    made = simulate_crowd(20_000, None, 4, workers=workers, labels_per_task=3)
+    made = simulate_crowd(20_000, None, 4, workers=workers, votes_per_task=3)
     assert made.copies.index.tolist() == ["w6"]
     votes = made.crowd.to_frame().pivot(index="task", columns="worker", values="label")
     source = made.copies["w6"]
@@ -132,7 +132,7 @@ def test_a_copier_agrees_more_than_chance_allows() -> None:
 
 
 def test_zipf_activity_shows_in_the_votes() -> None:
-    made = simulate_crowd(50_000, 200, 2, workers={"noisy": 1.0}, labels_per_task=1, activity="zipf(1.2)")
+    made = simulate_crowd(50_000, 200, 2, workers={"noisy": 1.0}, votes_per_task=1, activity="zipf(1.2)")
     counts = np.bincount(made.crowd.worker, minlength=200)
     assert stats.chisquare(counts, 50_000 * made.activity.to_numpy()).pvalue > 1e-3
     top = np.sort(counts)[::-1][:20]
@@ -196,8 +196,8 @@ def test_difficulty_by_task_is_matched_by_id() -> None:
         ({"n_classes": 1}, "needs a task and two classes"),
         ({"n_workers": 0}, "n_workers=0"),
         ({"n_workers": 2}, "only 2 work"),
-        ({"labels_per_task": 51}, "only 50 work"),
-        ({"labels_per_task": 1}, "two labels or more"),
+        ({"votes_per_task": 51}, "only 50 work"),
+        ({"votes_per_task": 1}, "two labels or more"),
         ({"workers": {"expert": 0.5}}, "these sum to 0.5"),
         ({"workers": {"expert": 1.5, "noisy": -0.5}}, "not be negative"),
         ({"workers": {"expert": 2, "noisy": 3}, "n_workers": 6}, "5 workers are described, but 6 wanted"),

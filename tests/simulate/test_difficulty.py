@@ -55,13 +55,13 @@ def test_workers_are_right_as_often_as_the_model_says(n_classes: int) -> None:
 
 def test_any_number_of_workers_and_labels() -> None:
     accuracy = np.random.default_rng(0).uniform(0.6, 0.9, size=(30, 3))
-    made = gaussian_difficulty(500, 40, accuracy=accuracy, labels_per_task=(1, 4), random_state=2)
+    made = gaussian_difficulty(500, 40, accuracy=accuracy, votes_per_task=(1, 4), random_state=2)
     assert made.crowd.shape == (500, 30)
-    assert set(made.crowd.labels_per_task) == {1, 2, 3, 4}
+    assert set(made.crowd.votes_per_task) == {1, 2, 3, 4}
     assert made.test_features.shape == (40, 2)
     assert set(made.truth) == {0, 1, 2}
     np.testing.assert_allclose(1 / (1 + 2 * np.exp(-made.ability)), accuracy)
-    again = gaussian_difficulty(500, 40, accuracy=accuracy, labels_per_task=(1, 4), random_state=2)
+    again = gaussian_difficulty(500, 40, accuracy=accuracy, votes_per_task=(1, 4), random_state=2)
     assert again.crowd == made.crowd
 
 

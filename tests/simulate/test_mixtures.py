@@ -35,13 +35,13 @@ def test_votes_follow_the_matrices_of_the_groups() -> None:
 
 
 def test_density_is_binomial_and_every_task_has_a_label() -> None:
-    made = simulate_gaussian_groups(n_workers=1000, n_tasks=20_000, labels_per_task=2.0)
-    per_task = made.crowd.labels_per_task
+    made = simulate_gaussian_groups(n_workers=1000, n_tasks=20_000, votes_per_task=2.0)
+    per_task = made.crowd.votes_per_task
     assert per_task.min() == 1
     drawn = np.maximum(np.random.default_rng(0).binomial(1000, 0.002, size=200_000), 1)
     assert per_task.mean() == pytest.approx(drawn.mean(), abs=0.05)
     assert per_task.var() == pytest.approx(drawn.var(), abs=0.1)
-    assert made.crowd.labels_per_worker.min() > 0  # those without labels are left out
+    assert made.crowd.votes_per_worker.min() > 0  # those without labels are left out
 
 
 def test_best_accuracy_and_majority_are_those_of_the_paper() -> None:
@@ -49,7 +49,7 @@ def test_best_accuracy_and_majority_are_those_of_the_paper() -> None:
     assert (MajorityVote().fit(made.crowd).labels_ == made.truth).mean() == pytest.approx(0.72, abs=0.025)
 
     def ideal(centres: Any) -> float:
-        data = simulate_gaussian_groups(n_workers=10, n_tasks=20_000, n_test=20_000, centres=centres, labels_per_task=1)
+        data = simulate_gaussian_groups(n_workers=10, n_tasks=20_000, n_test=20_000, centres=centres, votes_per_task=1)
         assert data.features is not None
         assert data.test_features is not None
         assert data.test_truth is not None
@@ -80,8 +80,8 @@ def test_image_groups() -> None:
 def test_every_label_its_own_worker() -> None:
     crowd = simulate_gaussian_groups(n_workers=30, n_tasks=50).crowd
     alone = one_worker_per_label(crowd)
-    assert alone.n_workers == alone.n_labels == crowd.n_labels
-    assert (alone.labels_per_worker == 1).all()
+    assert alone.n_workers == alone.n_votes == crowd.n_votes
+    assert (alone.votes_per_worker == 1).all()
     np.testing.assert_array_equal(alone.votes, crowd.votes)
     weighted = one_worker_per_label(crowd.without_workers())
     np.testing.assert_array_equal(weighted.votes, crowd.votes)
@@ -99,7 +99,7 @@ def test_same_seed_same_crowd_and_other_seed_another() -> None:
 def test_cost_is_what_was_labelled() -> None:
     begun = time.perf_counter()
     made = simulate_gaussian_groups(n_workers=1_000_000, n_tasks=40_000)
-    assert made.crowd.n_labels == pytest.approx(200_000, rel=0.02)
+    assert made.crowd.n_votes == pytest.approx(200_000, rel=0.02)
     assert made.crowd.n_workers < 1_000_000
     assert time.perf_counter() - begun < 20
 
@@ -109,8 +109,8 @@ def test_cost_is_what_was_labelled() -> None:
     [
         ({"centres": "page"}, "centres"),
         ({"centres": [1.0, 2.0]}, "centres must be"),
-        ({"n_workers": 3, "labels_per_task": 5}, "at most the number of workers"),
-        ({"labels_per_task": 0.0}, "positive"),
+        ({"n_workers": 3, "votes_per_task": 5}, "at most the number of workers"),
+        ({"votes_per_task": 0.0}, "positive"),
         ({"weights": [0.5, 0.5]}, "weights"),
         ({"weights": [0.5, 0.2, 0.2]}, "weights"),
         ({"confusion": [[[0.9, 0.3], [0.1, 0.9]]], "weights": [1.0]}, "sum to one"),

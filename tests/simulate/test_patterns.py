@@ -90,7 +90,7 @@ def test_what_is_expected_of_who_looks_is_the_sum_over_others_and_guesses(look: 
 
 def test_who_looks_sees_what_was_voted() -> None:
     """With one worker to look at, who votes on every task, nothing is left to chance but guesses."""
-    together: dict[str, Any] = {"workers_per_pattern": 1, "labels_per_task": 2, "n_tasks": 2000}
+    together: dict[str, Any] = {"workers_per_pattern": 1, "votes_per_task": 2, "n_tasks": 2000}
     said = {
         look: simulate_patterns(["symmetric(0.5)", look], random_state=3, **together) for look in LOOKS
     }  # fmt: skip
@@ -110,7 +110,7 @@ def test_two_who_look_at_one_absent_worker_see_the_same() -> None:
     pattern = simulate_patterns(["dummy", "copy"], workers_per_pattern=3, n_tasks=1).pattern
     activity = np.where(pattern == "copy", 1.0, 0.0)
     alone = simulate_patterns(
-        ["dummy", "copy"], workers_per_pattern=3, n_tasks=300, labels_per_task=3, activity=activity
+        ["dummy", "copy"], workers_per_pattern=3, n_tasks=300, votes_per_task=3, activity=activity
     )
     assert set(alone.pattern.iloc[np.unique(alone.crowd.worker)]) == {"copy"}
     agreed = (alone.crowd.label.reshape(-1, 3) == alone.crowd.label.reshape(-1, 3)[:, :1]).mean(axis=0)[1:]
@@ -125,18 +125,18 @@ def test_two_who_look_at_one_absent_worker_see_the_same() -> None:
 )
 @settings(max_examples=25, deadline=None)
 def test_every_task_has_so_many_different_workers(labels: int, name: str, seed: int) -> None:
-    made = simulate_patterns(name, n_tasks=60, labels_per_task=labels, random_state=seed)
+    made = simulate_patterns(name, n_tasks=60, votes_per_task=labels, random_state=seed)
     crowd = made.crowd
-    assert (crowd.labels_per_task == labels).all()
+    assert (crowd.votes_per_task == labels).all()
     assert crowd.worker is not None
-    assert len(np.unique(crowd.task.astype(np.int64) * 250 + crowd.worker)) == crowd.n_labels
+    assert len(np.unique(crowd.task.astype(np.int64) * 250 + crowd.worker)) == crowd.n_votes
     assert crowd.shape == (60, 250)
     assert made.truth.index.equals(crowd.tasks)
     assert made.pattern.index.equals(crowd.workers)
 
 
 def test_some_workers_label_hardly_anything() -> None:
-    number = simulate_patterns(truth=np.arange(45_000) % 10).crowd.labels_per_worker
+    number = simulate_patterns(truth=np.arange(45_000) % 10).crowd.votes_per_worker
     assert np.quantile(number, 0.05) < 0.25 * np.median(number)
     assert number.max() > 2 * np.median(number)
 
@@ -199,7 +199,7 @@ def test_noise_of_real_crowds_is_the_published(
         (["class-wise"], {}, "codes from 0 to 9"),
         (["expert"], {}, "pattern must be one of"),
         (["pair(0.2)"], {"workers_per_pattern": 0}, "1 or more"),
-        (["pair(0.2)"], {"workers_per_pattern": 2, "labels_per_task": 3}, "only 2 work"),
+        (["pair(0.2)"], {"workers_per_pattern": 2, "votes_per_task": 3}, "only 2 work"),
         (["pair(0.2)"], {"truth": [0, 1], "n_classes": 1}, "leave n_classes out"),
     ],
 )

@@ -50,7 +50,7 @@ def test_difficulty_hides_the_truth_from_those_who_look() -> None:
     right = [[0.9, 0.05, 0.05], [0.05, 0.9, 0.05], [0.05, 0.05, 0.9]]
     button = [[0.0, 0.0, 1.0]] * 3
     truth, difficulty = np.zeros(60_000, dtype=int), np.repeat([0.0, 0.5, 1.0], 20_000)
-    crowd = simulate_votes(truth, [right, button], labels_per_task=2, difficulty=difficulty)
+    crowd = simulate_votes(truth, [right, button], votes_per_task=2, difficulty=difficulty)
     said = crowd.label.reshape(3, 20_000, 2)
     # (1 - d) 0.9 + d / 3, within five standard deviations
     assert (said[:, :, 0] == 0).mean(axis=1) == pytest.approx([0.9, 0.45 + 1 / 6, 1 / 3], abs=0.018)
@@ -65,7 +65,7 @@ def test_ids_sort_as_their_numbers() -> None:
 
 def test_given_names_are_used() -> None:
     crowd = simulate_votes(
-        [0, 1], [np.eye(2)] * 2, labels_per_task=2, tasks=["a", "b"], workers=[7, 8], classes=["n", "y"]
+        [0, 1], [np.eye(2)] * 2, votes_per_task=2, tasks=["a", "b"], workers=[7, 8], classes=["n", "y"]
     )
     assert crowd.to_frame().to_dict("list") == {
         "task": ["a", "a", "b", "b"],
@@ -91,7 +91,7 @@ EYES = [np.eye(2)] * 4
         ({"source": [-1, 0, 1, -1]}, "cannot be copied himself"),
         ({"source": [-1, 4, -1, -1]}, "by position, or -1"),
         ({"source": [-1, -1]}, "for each of the 4 workers"),
-        ({"labels_per_task": 5}, "only 4 work"),
+        ({"votes_per_task": 5}, "only 4 work"),
     ],
 )
 def test_bad_input(options: dict[str, object], message: str) -> None:

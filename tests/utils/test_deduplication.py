@@ -29,14 +29,14 @@ def test_it_is_a_group_by(rows: list[tuple[int, float, float]]) -> None:
 @pytest.fixture(scope="module")
 def made() -> Any:
     kinds = ["noisy(0.8)"] * 6 + ["copier(1)"]
-    return wc.simulate_crowd(n_tasks=400, workers=kinds, labels_per_task=4, n_classes=2, random_state=3)
+    return wc.simulate_crowd(n_tasks=400, workers=kinds, votes_per_task=4, n_classes=2, random_state=3)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_intervals_of_workers_are_the_same(made: Any, weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     crowd = made.crowd
     if weighted:
-        votes = crowd.to_frame().assign(weight=1 + np.arange(crowd.n_labels) % 3)
+        votes = crowd.to_frame().assign(weight=1 + np.arange(crowd.n_votes) % 3)
         crowd = wc.Crowd.from_frame(votes, weight="weight")
     fitted = wc.DawidSkene().fit(crowd)
     plain = uncertainty.worker_intervals(fitted, crowd)

@@ -88,7 +88,7 @@ class Standing:
         self._next = ended + (ended - begun) / TIME_SHARE
 
 
-def standing_of(method: Any, votes: Any, clamp: Any, start: Any, **further: Any) -> Standing:
+def standing_of(method: Any, votes: Any, gold: Any, start: Any, **further: Any) -> Standing:
     """Where a method's fit is kept while it runs, by its ``checkpoint``: it may go on elsewhere, with other threads, or for longer.
 
     ``further`` says what else must be the same.
@@ -103,7 +103,7 @@ def standing_of(method: Any, votes: Any, clamp: Any, start: Any, **further: Any)
     parameters = {name: repr(value) for name, value in method.get_params(deep=False).items() if name not in aside}
     digests = {
         "votes": votes.digest,
-        "truth": likeness(clamp),
+        "truth": likeness(gold),
         "start": likeness(getattr(start, "tally_", start)),
     }
     told = (

@@ -6,8 +6,8 @@ import re
 from functools import cache
 from importlib import resources
 
+from wisecrowd.base.method import Method
 from wisecrowd.base.registry import find
-from wisecrowd.base.truth_inference import Method
 from wisecrowd.errors import UsageError, did_you_mean
 
 

@@ -87,7 +87,7 @@ class Completer(Method):
         """Learn what is needed to imitate the workers; the crowd has real votes only."""
 
     @abstractmethod
-    def _said(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
+    def _worker_label_probs(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
         """What some workers would say of some tasks, both by position: every pair of them."""
 
     # ------------------------------------------------------------------ in and out
@@ -122,22 +122,22 @@ class Completer(Method):
         return Crowd.joined(self.stream())
 
     def stream(self) -> Iterator[Crowd]:
-        """The completed crowd in pieces, tasks after tasks: nothing larger than a piece is ever held.
+        """The completed crowd in chunks, tasks after tasks: nothing larger than a chunk is ever held.
 
         >>> from wisecrowd import GMV, simulate_crowd
-        >>> pieces = GMV().fit(simulate_crowd(n_tasks=30, n_workers=5).crowd).stream()
-        >>> sum(piece.n_labels for piece in pieces)
+        >>> chunks = GMV().fit(simulate_crowd(n_tasks=30, n_workers=5).crowd).stream()
+        >>> sum(chunk.n_votes for chunk in chunks)
         150
         """
         crowd, workers = self._crowd, self._eligible
         for start, stop in self._blocks(len(workers)):
-            piece = crowd[start:stop]
+            chunk = crowd[start:stop]
             if len(workers) == 0:
-                yield piece
+                yield chunk
                 continue
             filled = self._filled(np.arange(start, stop), workers)
             report(f"{type(self).__name__}: filling in", stop, crowd.n_tasks)
-            yield self._with(piece, filled)
+            yield self._with(chunk, filled)
 
     def predict_worker_proba(self, tasks: Any = None, workers: Any = None) -> NDArray[np.float64]:
         """What some workers would say of some tasks (both by id; all unless given): (tasks, workers, classes)."""
@@ -148,7 +148,7 @@ class Completer(Method):
         ]
         if min(map(len, which)) == 0:
             return np.empty((*map(len, which), len(self.classes_)))
-        return np.asarray(self._said(*which).proba, dtype=np.float64)
+        return np.asarray(self._worker_label_probs(*which).proba, dtype=np.float64)
 
     def expected_votes(self) -> pd.DataFrame:
         """Votes for each class of each task, filled ones by their probability and weight: soft, and never a dense crowd."""
@@ -169,7 +169,7 @@ class Completer(Method):
         >>> bool(DSFill().fit(kept).log_proba_of(hidden).mean() > np.log(1 / 4))  # better than a guess
         True
         """
-        return np.log(np.maximum(self._cells(votes)[0][np.arange(votes.n_labels), votes.label], 1e-12))
+        return np.log(np.maximum(self._cells(votes)[0][np.arange(votes.n_votes), votes.label], 1e-12))
 
     # ------------------------------------------------------------------ inside
 
@@ -187,6 +187,15 @@ class Completer(Method):
             raise UsageError(f"max_per_task must be a whole number of 1 or more, or None; got {self.max_per_task!r}")
         if self.random_state < 0:
             raise UsageError(f"random_state must be 0 or more; got {self.random_state}")
+
+    def _check_fitted(self, attribute: str) -> NDArray[Any]:
+        """Return a fitted attribute, or say how to infer the truth from what a completer gives."""
+        if not hasattr(self, attribute) and hasattr(self, "vote_task_"):
+            raise UsageError(
+                f"{type(self).__name__} completes votes and infers no truth; aggregate the completed crowd: "
+                "MajorityVote().fit(completer.fill())"
+            )
+        return super()._check_fitted(attribute)
 
     def _keep(self, votes: Crowd) -> None:
         """The votes, as arrays that can be saved."""
@@ -211,7 +220,7 @@ class Completer(Method):
     @property
     def _eligible(self) -> NDArray[np.intp]:
         """Workers who are filled in for."""
-        return np.flatnonzero(self._crowd.labels_per_worker > self.min_labels)
+        return np.flatnonzero(self._crowd.votes_per_worker > self.min_labels)
 
     def _blocks(self, n_workers: int) -> Iterator[tuple[int, int]]:
         size = max(1, CELLS // max(1, n_workers * len(self.classes_)))
@@ -221,21 +230,21 @@ class Completer(Method):
     def _open(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Answers to some tasks, and which cells are to be filled: nobody's own votes, and no more than are wanted."""
         crowd = self._crowd
-        proba, given = self._said(tasks, workers)
+        proba, given = self._worker_label_probs(tasks, workers)
         given = np.ones(proba.shape[:2], dtype=bool) if given is None else given.copy()
         rows = slice(crowd.offset[tasks[0]], crowd.offset[tasks[-1] + 1])
         place = np.full(crowd.n_workers, -1)
         place[workers] = np.arange(len(workers))
-        column = place[crowd._worker_codes[rows]]
+        column = place[crowd.worker_codes[rows]]
         given[crowd.task[rows][column >= 0] - tasks[0], column[column >= 0]] = False
         if self.max_per_task is not None and self.max_per_task < len(workers):
-            busiest = np.argsort(-crowd.labels_per_worker[workers], kind="stable")
+            busiest = np.argsort(-crowd.votes_per_worker[workers], kind="stable")
             rank = np.cumsum(given[:, busiest], axis=1)
             given[:, busiest] &= rank <= self.max_per_task
         return proba, given
 
     def _filled(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> tuple[NDArray[Any], ...]:
-        """Columns of the rows to fill in: task within the piece, worker, label, weight."""
+        """Columns of the rows to fill in: task within the chunk, worker, label, weight."""
         proba, given = self._open(tasks, workers)
         task, column = np.nonzero(given)
         weight = self._weight_of(given.sum(axis=1))[task]
@@ -252,7 +261,7 @@ class Completer(Method):
     def _drawn(
         self, proba: NDArray[Any], task: NDArray[np.intp], worker: NDArray[np.intp]
     ) -> NDArray[np.intp]:  # fmt: skip
-        """A label from each distribution, by a number that belongs to the cell: pieces of any size draw alike."""
+        """A label from each distribution, by a number that belongs to the cell: chunks of any size draw alike."""
         number = _uniform(self.random_state, task, worker)
         return np.minimum((np.cumsum(proba, axis=1) < number[:, None]).sum(axis=1), proba.shape[1] - 1)
 
@@ -263,15 +272,15 @@ class Completer(Method):
         votes = self._crowd.votes.sum(axis=1)
         return np.minimum(1.0, votes[votes > 0].mean() / np.maximum(n_filled, 1))
 
-    def _with(self, piece: Crowd, filled: tuple[NDArray[Any], ...]) -> Crowd:
-        """A piece of the crowd with rows filled in."""
+    def _with(self, chunk: Crowd, filled: tuple[NDArray[Any], ...]) -> Crowd:
+        """A chunk of the crowd with rows filled in."""
         task, worker, label, weight = filled
         return Crowd(
-            np.concatenate([piece.task, task]), np.concatenate([piece._worker_codes, worker]),
-            np.concatenate([piece.label, label]), weight=np.concatenate([piece.weight, weight]),
-            observed=np.repeat([True, False], [piece.n_labels, len(task)]), duplicates="keep",
-            time=np.concatenate([piece.time, np.full(len(task), np.nan)]), tasks_given=piece.tasks_given,
-            tasks=piece.tasks, workers=piece.workers, classes=piece.classes,
+            np.concatenate([chunk.task, task]), np.concatenate([chunk.worker_codes, worker]),
+            np.concatenate([chunk.label, label]), weight=np.concatenate([chunk.weight, weight]),
+            observed=np.repeat([True, False], [chunk.n_votes, len(task)]), duplicates="keep",
+            time=np.concatenate([chunk.time, np.full(len(task), np.nan)]), tasks_given=chunk.tasks_given,
+            tasks=chunk.tasks, workers=chunk.workers, classes=chunk.classes,
         )  # fmt: skip
 
     def _cells(self, votes: Crowd) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -283,17 +292,17 @@ class Completer(Method):
         same = ((votes.tasks, self.task_index_), (votes.workers, self.worker_index_), (votes.classes, self.classes_))
         if not all(theirs is not None and theirs.equals(ours) for theirs, ours in same):
             raise UsageError("votes over the tasks, workers and classes of fit were wanted, such as hide() gives")
-        proba = np.empty((votes.n_labels, len(self.classes_)))
-        given = np.empty(votes.n_labels, dtype=bool)
+        proba = np.empty((votes.n_votes, len(self.classes_)))
+        given = np.empty(votes.n_votes, dtype=bool)
         for start, stop in self._blocks(votes.n_workers):
             rows = slice(votes.offset[start], votes.offset[stop])
             if rows.start == rows.stop:
                 continue
             tasks, task = np.unique(votes.task[rows], return_inverse=True)
-            workers, worker = np.unique(votes._worker_codes[rows], return_inverse=True)
-            said = self._said(tasks.astype(np.intp), workers.astype(np.intp))
-            proba[rows] = said.proba[task, worker]
-            given[rows] = True if said.given is None else said.given[task, worker]
+            workers, worker = np.unique(votes.worker_codes[rows], return_inverse=True)
+            label_probs = self._worker_label_probs(tasks.astype(np.intp), workers.astype(np.intp))
+            proba[rows] = label_probs.proba[task, worker]
+            given[rows] = True if label_probs.given is None else label_probs.given[task, worker]
         return proba, given
 
 

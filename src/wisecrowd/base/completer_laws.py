@@ -1,7 +1,7 @@
 """Laws that every completer obeys; those of methods that infer the truth are in `wisecrowd.base.laws`.
 
 >>> from wisecrowd import GMV, simulate_crowd
->>> COMPLETER_LAWS["real_votes_stay"](GMV(), simulate_crowd(n_tasks=30, n_workers=5, labels_per_task=2).crowd)
+>>> COMPLETER_LAWS["real_votes_stay"](GMV(), simulate_crowd(n_tasks=30, n_workers=5, votes_per_task=2).crowd)
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _real_votes_stay(method: Completer, crowd: Crowd) -> None:
     assert Crowd(crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks, workers=crowd.workers, classes=crowd.classes,
                  duplicates="keep").digest == before, "the crowd was changed"  # fmt: skip
     real = filled.only_observed()
-    for mine, theirs in ((real.task, crowd.task), (real._worker_codes, crowd.worker), (real.label, crowd.label)):
+    for mine, theirs in ((real.task, crowd.task), (real.worker_codes, crowd.worker), (real.label, crowd.label)):
         assert np.array_equal(mine, theirs), "a real vote was changed"  # type: ignore[arg-type]  # has workers
     assert np.array_equal(real.weight, crowd.weight), "a real vote counts otherwise"
 
@@ -69,22 +69,22 @@ def _filled_votes_are_new_and_marked(method: Completer, crowd: Crowd) -> None:
     """No filled vote stands where a worker voted; each cell is filled once; weights are what was asked for."""
     for weight in ("shared", 0.25):
         filled = _fit(method, crowd, answers="hard", fill_weight=weight).fill()
-        cell = filled.task.astype(np.int64) * filled.n_workers + filled._worker_codes
+        cell = filled.task.astype(np.int64) * filled.n_workers + filled.worker_codes
         assert len(np.unique(cell)) == len(np.unique(cell[filled.observed])) + (~filled.observed).sum()
         new = filled.weight[~filled.observed]
         assert (new <= 1).all() if weight == "shared" else (new == weight).all()
         share = np.bincount(filled.task[~filled.observed], new, minlength=filled.n_tasks)
-        assert weight != "shared" or (share <= crowd.n_labels / (crowd.labels_per_task > 0).sum() + NEAR).all()
+        assert weight != "shared" or (share <= crowd.n_votes / (crowd.votes_per_task > 0).sum() + NEAR).all()
 
 
 @completer_law
 def _answers_are_distributions(method: Completer, crowd: Crowd) -> None:
     """What a worker would say is finite, not negative, and sums to one."""
-    said = _fit(method, crowd).predict_worker_proba()
-    assert said.shape == (*crowd.shape, crowd.n_classes)
-    assert np.isfinite(said).all()
-    assert (said >= 0).all()
-    assert np.allclose(said.sum(axis=2), 1, atol=1e-5)
+    label_probs = _fit(method, crowd).predict_worker_proba()
+    assert label_probs.shape == (*crowd.shape, crowd.n_classes)
+    assert np.isfinite(label_probs).all()
+    assert (label_probs >= 0).all()
+    assert np.allclose(label_probs.sum(axis=2), 1, atol=1e-5)
 
 
 @completer_law
@@ -103,25 +103,25 @@ def _soft_answers_add_up(method: Completer, crowd: Crowd) -> None:
 
 @completer_law
 def _pieces_are_the_whole(method: Completer, crowd: Crowd) -> None:
-    """In however many pieces it is filled, a crowd ends with the same bits."""
+    """In however many chunks it is filled, a crowd ends with the same bits."""
     fitted = _fit(method, crowd, answers="sample")
     whole = fitted.fill()
     with mock.patch.object(completion, "CELLS", 3 * crowd.n_workers * crowd.n_classes):
-        pieces = list(fitted.stream())
-        assert len(pieces) > 1 or crowd.n_tasks <= 3
+        chunks = list(fitted.stream())
+        assert len(chunks) > 1 or crowd.n_tasks <= 3
         again = fitted.fill()
-    near = np.array_equal(whole.task, again.task) and np.array_equal(whole._worker_codes, again._worker_codes)
+    near = np.array_equal(whole.task, again.task) and np.array_equal(whole.worker_codes, again.worker_codes)
     assert near, "other cells were filled"
-    assert (whole.label == again.label).mean() > 0.999, "pieces change labels"  # sums in another order may turn a draw
+    assert (whole.label == again.label).mean() > 0.999, "chunks change labels"  # sums in another order may turn a draw
 
 
 @completer_law
 def _who_has_too_few_labels_is_left_alone(method: Completer, crowd: Crowd) -> None:
     """Workers with no more labels than the threshold get no votes; beyond everybody's, nothing is filled."""
-    counts = crowd.labels_per_worker
+    counts = crowd.votes_per_worker
     some = int(np.median(counts))
     filled = _fit(method, crowd, min_labels=some).fill()
-    assert (counts[filled._worker_codes[~filled.observed]] > some).all()
+    assert (counts[filled.worker_codes[~filled.observed]] > some).all()
     assert _fit(method, crowd, min_labels=int(counts.max())).fill() == crowd
     few = _fit(method, crowd, max_per_task=2).fill()
     assert np.bincount(few.task[~few.observed], minlength=1).max(initial=0) <= 2
@@ -194,9 +194,9 @@ def _odd_crowds_get_an_answer_or_a_reason(method: Completer, crowd: Crowd) -> No
     for votes in odd_crowds():
         try:
             fitted = _fit(method, votes)
-            said, filled = fitted.predict_worker_proba(), fitted.fill()
+            label_probs, filled = fitted.predict_worker_proba(), fitted.fill()
         except WisecrowdError as refusal:
             assert len(str(refusal)) > 20, "a refusal must give its reason"  # noqa: PT017
         else:
-            assert np.isfinite(said).all(), f"no finite answer for {votes}"
-            assert filled.only_observed().n_labels == votes.n_labels
+            assert np.isfinite(label_probs).all(), f"no finite answer for {votes}"
+            assert filled.only_observed().n_votes == votes.n_votes

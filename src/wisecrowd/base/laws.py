@@ -22,9 +22,11 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.law_inputs import copies_of, features_of, near, new_names, odd_crowds, rebuilt
-from wisecrowd.base.truth_inference import Aggregator, AnyCrowd, Learner
+from wisecrowd.base.learner import Learner
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import AnyCrowd
 from wisecrowd.errors import WisecrowdError, unwarned
 
 AnyMethod = Aggregator | Learner
@@ -145,7 +147,7 @@ def _unanimity_wins(method: AnyMethod, crowd: Crowd) -> None:
     truth = np.arange(crowd.n_tasks) % crowd.n_classes
     agreed = Crowd(crowd.task, crowd.worker, truth[crowd.task], tasks=crowd.tasks, workers=crowd.workers,
                    classes=crowd.classes, duplicates="keep")  # fmt: skip
-    voted = agreed.labels_per_task > 0
+    voted = agreed.votes_per_task > 0
     kinds = {f"is {place}": (truth == place).astype(float) for place in range(crowd.n_classes)}
     found = _fit(method, agreed, features_of(crowd.tasks).assign(**kinds)).posterior_.argmax(axis=1)
     assert (found == truth)[voted].all(), "a unanimous answer was overruled"
@@ -239,7 +241,7 @@ def _pieces_change_nothing(method: AnyMethod, crowd: Crowd) -> None:
         return
     known = {crowd.tasks[0]: crowd.classes[-1]}  # type: ignore[index]  # categorical
     with tempfile.TemporaryDirectory() as folder:
-        shards = crowd.to_shards(f"{folder}/crowd", votes_per_shard=crowd.n_labels // 4 + 1)
+        shards = crowd.to_shards(f"{folder}/crowd", votes_per_shard=crowd.n_votes // 4 + 1)
         for truth in (None, known):
             wanted = _fit(copy.deepcopy(method).set_params(engine="local"), crowd, truth=truth)
             near(_fit(method, crowd, truth=truth).posterior_, wanted.posterior_, "the engine", most=1e-9)

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.data.sharded import MOST_CELLS, ShardedCrowd
-from wisecrowd.engines.base import Piece, Work
+from wisecrowd.engines.base import Chunk, Work
 from wisecrowd.engines.local import Clamp, StreamEngine
 from wisecrowd.errors import UsageError
 from wisecrowd.utils.files import atomic_path
@@ -32,23 +32,23 @@ class Answers:
     """
 
     crowd: ShardedCrowd
-    clamp: Clamp | None
+    gold: Clamp | None
     answer: Work
-    """Work that gives the posterior of a piece's tasks."""
+    """Work that gives the posterior of a chunk's tasks."""
     shared: tuple[Any, ...]
 
     def __iter__(self) -> Iterator[tuple[pd.Index, NDArray[Any]]]:
-        yield from StreamEngine(self.crowd, self.clamp).each(self._of, *self.shared)
+        yield from StreamEngine(self.crowd, self.gold).each(self._of, *self.shared)
 
-    def _of(self, piece: Piece, *shared: Any) -> tuple[pd.Index, NDArray[Any]]:
-        return piece.crowd.tasks, self.answer(piece, *shared)
+    def _of(self, chunk: Chunk, *shared: Any) -> tuple[pd.Index, NDArray[Any]]:
+        return chunk.crowd.tasks, self.answer(chunk, *shared)
 
     def posterior(self) -> NDArray[Any]:
         """All of them, in memory if they fit."""
         if self.crowd.n_tasks * self.crowd.n_classes > MOST_CELLS:
             raise UsageError(
                 f"the posterior of {self.crowd.n_tasks:,} tasks would not fit in memory; take it shard by shard: "
-                "for table in fitted.answers(), or write it: fitted.write_labels('labels.parquet')"
+                "for table in fitted.posterior_tables(), or write it: fitted.write_labels('labels.parquet')"
             )
         return np.concatenate([posterior for _, posterior in self])
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from wisecrowd import __version__
-from wisecrowd.base.method import AnyCrowd, Method
+from wisecrowd.base.method import Method
+from wisecrowd.data.types import AnyCrowd
 
 _VERSIONS_OF = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "numba", "torch")
 
@@ -50,7 +51,7 @@ def surroundings(crowd: AnyCrowd) -> dict[str, Any]:
         "input": {
             "tasks": crowd.n_tasks,
             "workers": None if crowd.workers is None else len(crowd.workers),
-            "labels": crowd.n_labels,
+            "labels": crowd.n_votes,
             "classes": None if crowd.classes is None else [str(name) for name in crowd.classes[:1000]],
             "sha256": crowd.digest,
         },

@@ -103,7 +103,7 @@ class Simulated:
 
     def size(self) -> int:
         """The number of labels, if each task gets the same."""
-        per_task = self.settings.get("labels_per_task", 3)
+        per_task = self.settings.get("votes_per_task", 3)
         return int(self.settings.get("n_tasks", 1000)) * (per_task if isinstance(per_task, int) else 3)
 
 

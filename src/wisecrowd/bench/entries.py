@@ -13,8 +13,9 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Never
 
+from wisecrowd.base.aggregator import Aggregator
+from wisecrowd.base.learner import Learner
 from wisecrowd.base.registry import find
-from wisecrowd.base.truth_inference import Aggregator, Learner
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io.datasets import Dataset
 
@@ -78,7 +79,7 @@ class Aggregate(Portable):
     def __call__(self, dataset: Dataset, seed: int) -> Aggregator:
         """Fit the method to the dataset's votes, with its features if the method looks at features."""
         kind = self._kind
-        if self.at_most is not None and dataset.crowd.n_labels > self.at_most:
+        if self.at_most is not None and dataset.crowd.n_votes > self.at_most:
             raise InputError(f"too slow for a crowd of more than {self.at_most:,} labels")
         if kind.uses_features and dataset.features is None:
             raise InputError("looks at features, and this dataset has none")
@@ -147,7 +148,7 @@ def identity_of(entry: Any) -> Any:
 def code_digest(module: str) -> str:
     """A digest of what a module does; comments and docstrings do not count.
 
-    >>> code_digest("wisecrowd.em.confusion") == code_digest("wisecrowd.base.truth_inference")
+    >>> code_digest("wisecrowd.em.confusion") == code_digest("wisecrowd.base.method")
     False
     """
     tree = _tree(module)
@@ -179,4 +180,4 @@ def _tree(module: str) -> ast.Module:
 
 def _is_family(module: str) -> bool:
     """Whether a method inherits what it computes from there, rather than what every method has."""
-    return module.startswith("wisecrowd.") and module != "wisecrowd.base.truth_inference"
+    return module.startswith("wisecrowd.") and module != "wisecrowd.base.method"

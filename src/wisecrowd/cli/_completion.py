@@ -56,7 +56,7 @@ class Found:
         import pyarrow as pa
 
         from wisecrowd.cli._outputs import rounded
-        from wisecrowd.io.tables.pieces import write_pieces
+        from wisecrowd.io.tables.chunks import write_pieces
 
         def write(path: Path) -> None:
             spell = partial(guard.texts, name=name) if guard.on else None
@@ -72,15 +72,15 @@ class Found:
             files[fitting.SCORED] = rounded(self.scored)
         return files
 
-    def counted(self, pieces: Iterable[Crowd]) -> Iterator[Crowd]:
-        """The pieces, counted while they go by."""
+    def counted(self, chunks: Iterable[Crowd]) -> Iterator[Crowd]:
+        """The chunks, counted while they go by."""
         from wisecrowd.evaluate.completion import count_cells
 
         rows, cells, weight = 0, 0, 0.0
-        for piece in pieces:
-            made = piece.take(~piece.observed)
-            rows, cells, weight = rows + made.n_labels, cells + count_cells(made), weight + float(made.weight.sum())
-            yield piece
+        for chunk in chunks:
+            made = chunk.take(~chunk.observed)
+            rows, cells, weight = rows + made.n_votes, cells + count_cells(made), weight + float(made.weight.sum())
+            yield chunk
         self.summary["filled"] = {"cells": cells, "rows": rows, "weight": round(weight, 6)}
 
     def lines(self, crowd: Crowd) -> list[tuple[str, str]]:

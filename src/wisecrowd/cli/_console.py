@@ -115,7 +115,7 @@ def show_bullets(lines: Iterable[str]) -> None:
 def show_hanging(start: str, text: str, style: str = "") -> None:
     """Print a text that continues below itself; ``start`` stands before its first line.
 
-    It is wrapped between words only: a path or an id stays in one piece, even if it is too long for the line.
+    It is wrapped between words only: a path or an id stays in one chunk, even if it is too long for the line.
     """
     from rich.cells import cell_len
     from rich.text import Text

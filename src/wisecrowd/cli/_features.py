@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from wisecrowd.base.aggregator import Aggregator
     from wisecrowd.base.completer import Completer
-    from wisecrowd.base.truth_inference import Aggregator
     from wisecrowd.cli._reading import Reading
     from wisecrowd.data.crowd import Crowd
     from wisecrowd.io.features import Features

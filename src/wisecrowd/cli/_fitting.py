@@ -16,7 +16,7 @@ from wisecrowd.cli._options import flag, place
 if TYPE_CHECKING:
     import pandas as pd
 
-    from wisecrowd.base.truth_inference import Inference, Method
+    from wisecrowd.base.method import Method
     from wisecrowd.cli._outputs import Writer
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.data.crowd import Crowd
@@ -128,7 +128,7 @@ def warn_of_filled_votes(crowd: Crowd) -> None:
 
 
 def summary_of(
-    fitted: Inference, crowd: Crowd, gold: pd.Series | None, known: pd.Series | None, score: Path | None
+    fitted: Method, crowd: Crowd, gold: pd.Series | None, known: pd.Series | None, score: Path | None
 ) -> dict[str, Any]:
     """The figures of a result, ready for JSON: at a glance, and by the truth in the file ``score``."""
     from wisecrowd.cli._summary import summarise
@@ -155,7 +155,7 @@ def tasks_of(truth: pd.Series, tasks: pd.Index) -> pd.Index:
     return same_kind(truth.index, tasks)
 
 
-def _score(known: pd.Series, gold: pd.Series | None, fitted: Inference, crowd: Crowd) -> dict[str, Any]:
+def _score(known: pd.Series, gold: pd.Series | None, fitted: Method, crowd: Crowd) -> dict[str, Any]:
     """How good the labels are on tasks that the method was not told the truth of."""
     from wisecrowd.errors import InputError
 
@@ -169,7 +169,7 @@ def _score(known: pd.Series, gold: pd.Series | None, fitted: Inference, crowd: C
     return _figures(known[~told], fitted) | {"gold_left_out": int(told.sum())}
 
 
-def _figures(known: pd.Series, fitted: Inference) -> dict[str, Any]:
+def _figures(known: pd.Series, fitted: Method) -> dict[str, Any]:
     """The usual figures, and how many tasks are of which classes that the crowd never had."""
     from wisecrowd.evaluate.aligned import align
     from wisecrowd.evaluate.metrics import summary
@@ -260,7 +260,7 @@ def tell(run: dict[str, Any], facts: list[tuple[str, str]], *, as_json: bool, qu
         show_facts(facts)
 
 
-def tables_of(fitted: Inference, *, proba: bool) -> dict[str, pd.DataFrame]:
+def tables_of(fitted: Method, *, proba: bool) -> dict[str, pd.DataFrame]:
     """What was learnt of tasks and workers, by the name of the file."""
     from wisecrowd.cli._outputs import labels_table, rounded
 
@@ -279,8 +279,8 @@ def counted_whole(table: pd.DataFrame) -> pd.DataFrame:
     from wisecrowd.cli._outputs import rounded
 
     made = rounded(table)
-    whole = (made["n_labels"] == made["n_labels"].round()).all()
-    return made.astype({"n_labels": "int64"}) if whole else made
+    whole = (made["n_votes"] == made["n_votes"].round()).all()
+    return made.astype({"n_votes": "int64"}) if whole else made
 
 
 def how(fitted: Method) -> str:

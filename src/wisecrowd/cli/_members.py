@@ -207,7 +207,7 @@ def _confusion(fitted: Any) -> pd.DataFrame:
     judge, people, said = where = np.nonzero(counts)
     return pd.DataFrame(
         {"worker": fitted.judges_.index[judge], "people_say": fitted.classes_[people], "judge_says": fitted.classes_[said],
-         "n_labels": counts[where], "share": share[where]}
+         "n_votes": counts[where], "share": share[where]}
     )  # fmt: skip
 
 
@@ -360,4 +360,4 @@ def panel_for(crowd: Crowd, found: Members) -> Any:
 
     panel: Any = find("panel")
     cast = crowd.only_observed()
-    return panel(kinds=found.kinds, groups=found.groups).fit(cast) if cast.n_labels else None
+    return panel(kinds=found.kinds, groups=found.groups).fit(cast) if cast.n_votes else None

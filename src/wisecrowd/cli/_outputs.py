@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from wisecrowd.base.truth_inference import Inference
+    from wisecrowd.base.method import Method
 
 #: What marks a folder as one that wisecrowd wrote, and may write again.
 RECORD = "run.json"
@@ -68,7 +68,7 @@ def write_all(files: dict[Path, Writer]) -> None:
                 raise (DiskFull(path) if is_full(error) else error) from None
 
 
-def labels_table(fitted: Inference) -> pd.DataFrame:
+def labels_table(fitted: Method) -> pd.DataFrame:
     """The answer: task, label, and how sure it is: the probability of a class, or the standard error of a number."""
     labels = fitted.labels_.reset_index()  # labels that are numbers have a unit of their own, and all their digits
     if hasattr(fitted, "posterior_"):

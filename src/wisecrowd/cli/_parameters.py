@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from wisecrowd.base.truth_inference import Method
+from wisecrowd.base.method import Method
 from wisecrowd.errors import UsageError, did_you_mean
 
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}

@@ -127,12 +127,12 @@ def check_votes(results: Path, run: dict[str, Any], table: pd.DataFrame, votes: 
     advice = f"give the votes that {results} were made from, read in the same way, or aggregate these"
     command, made_from = _command(run), run.get("input") or {}
     by_features = command.get("features") is not None  # then tasks without votes have answers, too
-    sizes = {"labels": crowd.n_labels, "workers": crowd.n_workers, "tasks": crowd.n_tasks}
+    sizes = {"labels": crowd.n_votes, "workers": crowd.n_workers, "tasks": crowd.n_tasks}
     told = {name: made_from.get(name, n) for name, n in sizes.items() if not (by_features and name == "tasks")}
     if told != {name: sizes[name] for name in told}:
         raise InputError(
             f"{results} and {votes} do not belong together: the answers are to {counted(told['labels'], 'vote')} of "
-            f"{counted(told['workers'] or 0, 'worker')}, and {counted(crowd.n_labels, 'vote')} of "
+            f"{counted(told['workers'] or 0, 'worker')}, and {counted(crowd.n_votes, 'vote')} of "
             f"{counted(crowd.n_workers, 'worker')} were read; {advice}"
         )
     # In another form, ids may be text here and numbers there, so that the digest of the same votes is another.

@@ -13,7 +13,7 @@ from wisecrowd.cli._console import watched
 if TYPE_CHECKING:
     import pandas as pd
 
-    from wisecrowd.base.truth_inference import Aggregator
+    from wisecrowd.base.aggregator import Aggregator
     from wisecrowd.data.sharded import ShardedCrowd
 
 #: Where a fit stands while it runs, beside its results: the same command goes on from it.
@@ -106,7 +106,7 @@ class _Answers:
     def __iter__(self) -> Iterator[pd.DataFrame]:
         from wisecrowd.utils import progress
 
-        for number, table in enumerate(self.fitted.answers(), 1):
+        for number, table in enumerate(self.fitted.posterior_tables(), 1):
             self.glance.add(table.to_numpy())
             if self.known is not None:
                 here = table.index.isin(fitting.tasks_of(self.known, table.index))

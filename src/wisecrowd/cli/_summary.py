@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from wisecrowd.base.truth_inference import Inference
+    from wisecrowd.base.method import Method
     from wisecrowd.data.crowd import Crowd
     from wisecrowd.data.sharded import ShardedCrowd
 
@@ -31,10 +31,10 @@ def size(crowd: Crowd | ShardedCrowd) -> str:
     return repr(crowd).partition("(")[2].removesuffix(")")
 
 
-def summarise(fitted: Inference, crowd: Crowd) -> dict[str, Any]:
+def summarise(fitted: Method, crowd: Crowd) -> dict[str, Any]:
     """The figures behind the lines, ready for JSON."""
     summary = _of_numbers(fitted, crowd) if crowd.is_numeric else _of_classes(fitted, crowd)
-    summary["without_votes"] = int((crowd.labels_per_task == 0).sum())
+    summary["without_votes"] = int((crowd.votes_per_task == 0).sum())
     if crowd.has_workers:
         summary["workers"] = ranked(fitted.workers_)
     return summary
@@ -75,14 +75,14 @@ class Glance:
         }
 
 
-def _of_classes(fitted: Inference, crowd: Crowd) -> dict[str, Any]:
+def _of_classes(fitted: Method, crowd: Crowd) -> dict[str, Any]:
     glance = Glance()
-    glance.add(fitted.posterior_[crowd.labels_per_task > 0])
+    glance.add(fitted.posterior_[crowd.votes_per_task > 0])
     return glance.figures(fitted.classes_)
 
 
-def _of_numbers(fitted: Inference, crowd: Crowd) -> dict[str, Any]:
-    voted = crowd.labels_per_task > 0
+def _of_numbers(fitted: Method, crowd: Crowd) -> dict[str, Any]:
+    voted = crowd.votes_per_task > 0
     label = fitted.labels_.to_numpy(dtype=float)[voted]
     error = numeric_tasks(fitted)["standard_error"].to_numpy()[voted]
     known = error[error == error]  # a single label does not tell how far off it may be
@@ -92,7 +92,7 @@ def _of_numbers(fitted: Inference, crowd: Crowd) -> dict[str, Any]:
     }
 
 
-def numeric_tasks(fitted: Inference) -> pd.DataFrame:
+def numeric_tasks(fitted: Method) -> pd.DataFrame:
     """What a numeric method learnt of each task."""
     tasks: pd.DataFrame = fitted.tasks_  # type: ignore[attr-defined]  # numeric methods have it
     return tasks
@@ -102,16 +102,16 @@ def ranked(workers: pd.DataFrame) -> dict[str, Any]:
     """The best and the worst workers by what is shown of them, or all of a few; few labels make no reputation."""
     import numpy as np
 
-    known = workers[workers["n_labels"] > 0]
+    known = workers[workers["n_votes"] > 0]
     measure, sign = ("accuracy", -1) if "accuracy" in known else ("rmse", 1)
-    listed = known if len(known) < _FEW_WORKERS else known[known["n_labels"] >= _FEWEST_LABELS]
-    n, value = (listed[column].to_numpy(dtype=float) for column in ("n_labels", measure))
+    listed = known if len(known) < _FEW_WORKERS else known[known["n_votes"] >= _FEWEST_LABELS]
+    n, value = (listed[column].to_numpy(dtype=float) for column in ("n_votes", measure))
     # Of workers equally good or bad, who did more comes first.
     best = np.lexsort((-n, sign * value)).tolist()
 
     def rows(chosen: Iterable[int]) -> list[dict[str, Any]]:
         return [
-            {"worker": str(listed.index[one]), measure: round(float(value[one]), 6), "n_labels": float(n[one])}
+            {"worker": str(listed.index[one]), measure: round(float(value[one]), 6), "n_votes": float(n[one])}
             for one in chosen
         ]
 
@@ -184,7 +184,7 @@ def _workers(ranked: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _worker(row: dict[str, Any]) -> str:
     worth = f"{row['accuracy']:.0%}" if "accuracy" in row else f"off by {row['rmse']:.3g}"
-    n = row["n_labels"]
+    n = row["n_votes"]
     return f"{shortened(row['worker'])} {worth} ({n:,.6g} {'label' if n == 1 else 'labels'})"
 
 

@@ -16,7 +16,7 @@ from wisecrowd.cli._reading import Reading, Votes
 from wisecrowd.cli._shards import aggregate_shards, are_shards
 
 if TYPE_CHECKING:
-    from wisecrowd.base.truth_inference import Aggregator
+    from wisecrowd.base.aggregator import Aggregator
     from wisecrowd.data.crowd import Crowd
 
 

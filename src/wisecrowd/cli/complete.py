@@ -159,5 +159,5 @@ def _reading_again(fitted: Completer, crowd: Crowd, reading: Reading) -> list[st
     """Options that the completed votes are to be read with."""
     from wisecrowd.evaluate.completion import count_cells
 
-    repeated = fitted.answers == "soft" or count_cells(crowd) < crowd.n_labels
+    repeated = fitted.answers == "soft" or count_cells(crowd) < crowd.n_votes
     return ["--duplicates", "keep"] * repeated + ([] if reading.classes is None else ["--classes", reading.classes])

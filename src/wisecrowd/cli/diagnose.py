@@ -121,7 +121,7 @@ def _facts(found: Diagnosis) -> list[tuple[str, str]]:
 
 
 def _show_workers(workers: pd.DataFrame) -> None:
-    flagged = workers[workers["flags"] != ""].sort_values("n_labels", ascending=False)
+    flagged = workers[workers["flags"] != ""].sort_values("n_votes", ascending=False)
     if flagged.empty:
         return
     heading("Workers to look at")
@@ -154,7 +154,7 @@ def _show_tasks(found: Diagnosis) -> None:
             row["kind"],
             shortened(row["label"], 16),
             f"{row['confidence']:.2f}",
-            int(row["n_labels"]),
+            int(row["n_votes"]),
         )
         for name, row in hard.iterrows()
     ]

@@ -179,11 +179,11 @@ def _release(
     posterior = posterior_in(results, run)
     write_release(crowd, output, key=key, answers=table, posterior=posterior, sets=sets)
     sentence = (
-        f"{counted(crowd.n_labels, 'vote')} on {counted(crowd.n_tasks, 'task')}, {counted(crowd.n_workers, 'worker')} "
+        f"{counted(crowd.n_votes, 'vote')} on {counted(crowd.n_tasks, 'task')}, {counted(crowd.n_workers, 'worker')} "
     )
     return {
         "tool": HUGGING_FACE,
-        "votes": crowd.n_labels,
+        "votes": crowd.n_votes,
         "tasks": crowd.n_tasks,
         "workers": crowd.n_workers,
         "soft_labels": "votes" if posterior is None else "posterior",

@@ -181,7 +181,7 @@ def _questions(export: Path) -> dict[str, int]:
         project = read_project(export, "label-studio", duplicates="keep")
     except EmptyInput:
         return {}
-    return {name: one.crowd.n_labels for name, one in project.questions.items()}
+    return {name: one.crowd.n_votes for name, one in project.questions.items()}
 
 
 def _refuse_plan(results: Path) -> None:

@@ -17,7 +17,7 @@ from wisecrowd.cli._reading import Reading, Votes
 if TYPE_CHECKING:
     import pandas as pd
 
-    from wisecrowd.base.truth_inference import Learner
+    from wisecrowd.base.learner import Learner
     from wisecrowd.data.crowd import Crowd
     from wisecrowd.io.features import Features
 

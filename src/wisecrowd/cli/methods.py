@@ -13,7 +13,7 @@ import typer
 from wisecrowd.cli._console import GAP, console, heading, show, show_facts, show_verbatim, table
 
 if TYPE_CHECKING:
-    from wisecrowd.base.truth_inference import Method
+    from wisecrowd.base.method import Method
 
 WIDTH = 80
 

@@ -64,7 +64,7 @@ def _figures(question: Question) -> dict[str, Any]:
     of_question = {why: n for why, n in question.left_out.items() if n}
     return {
         "kind": question.kind,
-        "votes": crowd.n_labels,
+        "votes": crowd.n_votes,
         "people": crowd.n_workers - len(machines),
         "machines": machines,
         "tasks": crowd.n_tasks,

@@ -13,7 +13,7 @@ from wisecrowd.cli._options import Quiet, flag
 
 if TYPE_CHECKING:
     from wisecrowd.em.confusion import ConfusionEM
-    from wisecrowd.service.coordinator import Keeper
+    from wisecrowd.service.coordinator import Coordinator
 
 #: Votes of a file that are told at once.
 AT_ONCE = 2_000
@@ -125,7 +125,7 @@ def _run(
 
     try:
         from wisecrowd.service.access import token_from
-        from wisecrowd.service.coordinator import Keeper
+        from wisecrowd.service.coordinator import Coordinator
         from wisecrowd.service.database_schema import hidden
         from wisecrowd.service.server import listen, run
         from wisecrowd.service.store import Store
@@ -135,7 +135,7 @@ def _run(
     listening, address = listen(host, port)  # before a database is made for nothing
     with (
         contextlib.closing(listening),
-        contextlib.closing(Keeper(Store(database), method, target, early=early)) as keeper,
+        contextlib.closing(Coordinator(Store(database), method, target, early=early)) as keeper,
     ):
         for path in begin_with:
             _tell(keeper, path, quiet=quiet)
@@ -152,7 +152,7 @@ def _run(
             run(keeper, token, listening, largest=largest)
 
 
-def _tell(keeper: Keeper, path: Path, *, quiet: bool) -> None:
+def _tell(keeper: Coordinator, path: Path, *, quiet: bool) -> None:
     """Have what is in a file written, some at a time."""
     from collections import Counter
     from itertools import islice

@@ -130,7 +130,7 @@ def _figures(crowd: ShardedCrowd, seconds: float) -> dict[str, Any]:
     size = sum(file.stat().st_size for file in crowd.folder.rglob("*") if file.is_file())
     return {
         "folder": str(crowd.folder),
-        "votes": crowd.n_labels,
+        "votes": crowd.n_votes,
         "tasks": crowd.n_tasks,
         "workers": crowd.n_workers if crowd.has_workers else None,
         "classes": crowd.n_classes,

@@ -34,7 +34,7 @@ def simulate(
     tasks: Annotated[int, typer.Option(metavar="N", min=1, help="Number of tasks.")] = 1000,
     workers: Annotated[int, typer.Option(metavar="N", min=1, help="Number of workers.")] = 50,
     classes: Annotated[int, typer.Option(metavar="N", min=2, help="Number of classes.")] = 4,
-    labels_per_task: Annotated[
+    votes_per_task: Annotated[
         str, typer.Option(metavar="N", help="Labels of each task: 3, or 2-5 for any number between.")
     ] = "3",
     activity: Annotated[
@@ -99,7 +99,7 @@ def simulate(
         tasks,
         workers,
         classes,
-        labels_per_task=_labels_per_task(labels_per_task),
+        votes_per_task=_labels_per_task(votes_per_task),
         workers=_mix({kind: share for kind, share in shares.items() if share is not None}, mix),
         activity=activity,
         difficulty=_number_or_text(difficulty),

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.completer import Answers, Completer
 from wisecrowd.base.registry import find
-from wisecrowd.base.truth_inference import Aggregator
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 
@@ -26,9 +26,9 @@ class DSFill(Completer):
     and what any other completer must beat on hidden votes.
 
     >>> from wisecrowd import DSFill, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, workers={"expert(0.9)": 1.0}, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, workers={"expert(0.9)": 1.0}, votes_per_task=3)
     >>> filled = DSFill().complete(made.crowd)
-    >>> filled.n_labels, filled.only_observed() == made.crowd
+    >>> filled.n_votes, filled.only_observed() == made.crowd
     (2000, True)
     """
 
@@ -43,10 +43,10 @@ class DSFill(Completer):
         if not isinstance(kind, Aggregator) or kind.numeric:
             raise UsageError(f"aggregator must be one of classes, such as 'dawid-skene'; got {self.aggregator!r}")
         fitted = kind.unfitted().fit(crowd)
-        self.posterior_, self.confusion_ = fitted.posterior_, fitted.confusion_
+        self.posterior_, self.worker_confusion_ = fitted.posterior_, fitted.confusion_
 
-    def _said(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
-        matrices = self.confusion_[workers]
+    def _worker_label_probs(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
+        matrices = self.worker_confusion_[workers]
         n_classes = matrices.shape[1]
         # One product instead of a sum over three axes: (tasks, k) @ (k, workers x l).
         wide = matrices.transpose(1, 0, 2).reshape(n_classes, -1)

@@ -36,10 +36,10 @@ class GIRT(Completer):
     of majority vote .704 to .796 on music genres, .766 to .772 on scenes, and nothing on leaves and incomes.
 
     >>> from wisecrowd import GIRT, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=100, n_workers=10, n_classes=3, labels_per_task=4)
+    >>> made = simulate_crowd(n_tasks=100, n_workers=10, n_classes=3, votes_per_task=4)
     >>> fitted = GIRT().fit(made.crowd)
     >>> filled = fitted.fill()
-    >>> filled.n_labels, fitted.predict_worker_proba(filled.tasks[:2]).shape
+    >>> filled.n_votes, fitted.predict_worker_proba(filled.tasks[:2]).shape
     (1000, (2, 10, 3))
     """
 
@@ -64,7 +64,7 @@ class GIRT(Completer):
         self.posterior_, self.ability_ = model.posterior_, model.ability_
         self.difficulty_ = model.tasks_["difficulty"].to_numpy(dtype=np.float64)
 
-    def _said(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
+    def _worker_label_probs(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
         n_classes = len(self.classes_)
         if n_classes == 1:
             return Answers(np.ones((len(tasks), len(workers), 1)))

@@ -37,9 +37,9 @@ class GMV(Completer):
 
     def _fit(self, crowd: Crowd, X: NDArray[np.float64] | None) -> None:
         self.shares_ = vote_shares(crowd)
-        unlabelled = crowd.labels_per_task == 0
+        unlabelled = crowd.votes_per_task == 0
         self.shares_[unlabelled] = crowd.votes.sum(axis=0) / crowd.votes.sum()
 
-    def _said(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
+    def _worker_label_probs(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
         shares = self.shares_[tasks]
         return Answers(np.broadcast_to(shares[:, None], (len(tasks), len(workers), shares.shape[1])))

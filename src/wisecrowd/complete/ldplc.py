@@ -73,12 +73,12 @@ class LDPLC(WSLC):
     def _fit(self, crowd: Crowd, X: NDArray[np.float64] | None) -> None:
         assert X is not None
         super()._fit(crowd, X)
-        informed = crowd.labels_per_task > 0
+        informed = crowd.votes_per_task > 0
         graph = reconstruction_weights(range_scaled(X, informed), self.k, informed)
         self.edge_weight_, self.edge_to_, self.edge_offset_ = graph.data, graph.indices, graph.indptr
         self._forget()
 
-    def _said(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
+    def _worker_label_probs(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
         place, answers = self._answers(workers)
         return Answers(answers[np.ix_(tasks, place[workers])].astype(np.float64))
 
@@ -110,17 +110,17 @@ class LDPLC(WSLC):
     def _spread(self, workers: NDArray[np.intp]) -> NDArray[np.float64]:
         """What some workers would say of all tasks: (tasks, workers, classes)."""
         crowd, n_classes = self._crowd, len(self.classes_)
-        first = super()._said(np.arange(crowd.n_tasks), workers).proba
+        first = super()._worker_label_probs(np.arange(crowd.n_tasks), workers).proba
         place = np.full(crowd.n_workers, -1)
         place[workers] = np.arange(len(workers))
-        vote = np.flatnonzero(place[crowd._worker_codes] >= 0)
-        task, column = crowd.task[vote], place[crowd._worker_codes[vote]]
+        vote = np.flatnonzero(place[crowd.worker_codes] >= 0)
+        task, column = crowd.task[vote], place[crowd.worker_codes[vote]]
         own = np.zeros_like(first)
         np.add.at(own, (task, column, crowd.label[vote]), crowd.weight[vote])
         own = own[task, column] / own[task, column].sum(axis=1, keepdims=True)
         first[task, column] = own
         graph = csr_array((self.edge_weight_, self.edge_to_, self.edge_offset_), shape=(crowd.n_tasks, crowd.n_tasks))
-        keep = np.where(crowd.labels_per_task > 0, self.keep, 0.0)[:, None]
+        keep = np.where(crowd.votes_per_task > 0, self.keep, 0.0)[:, None]
         answers, flat = first, first.reshape(crowd.n_tasks, -1)
         for _ in range(self.rounds):
             passed = graph @ answers.reshape(crowd.n_tasks, -1)

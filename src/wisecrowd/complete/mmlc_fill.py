@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.base.completer import Answers, Completer
+from wisecrowd.base.learner import Learner
 from wisecrowd.base.registry import find
-from wisecrowd.base.truth_inference import Learner
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.vocabulary import as_index
 from wisecrowd.errors import UsageError
 
 
@@ -42,11 +43,11 @@ class MMLCFill(Completer):
 
     >>> from wisecrowd import MMLC, MMLCFill, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=100, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=100, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=100)}, index=made.truth.index)
     >>> filled = MMLCFill(learner=MMLC(epochs=20, n_experts=4)).complete(made.crowd, X)
-    >>> filled.n_labels, filled.only_observed() == made.crowd
+    >>> filled.n_votes, filled.only_observed() == made.crowd
     (1000, True)
     """
 
@@ -71,9 +72,9 @@ class MMLCFill(Completer):
     def _fit(self, crowd: Crowd, X: NDArray[np.float64] | None) -> None:
         assert X is not None
         kind: Any = find("mmlc")(random_state=self.random_state) if self.learner is None else self.learner  # type: ignore[call-arg]
-        votes = crowd._replace(np.arange(crowd.n_labels), tasks_given=True)  # as rows are in the order of its tasks
+        votes = crowd._replace(np.arange(crowd.n_votes), tasks_given=True)  # as rows are in the order of its tasks
         self.learner_: Learner = kind.unfitted().fit(X, votes)
         self.features_ = X
 
-    def _said(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
-        return Answers(self.learner_.predict_worker_proba(self.features_[tasks], self.worker_index_[workers]))
+    def _worker_label_probs(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
+        return Answers(self.learner_.predict_worker_proba(self.features_[tasks], as_index(self.worker_index_)[workers]))

@@ -19,7 +19,7 @@ from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
 from wisecrowd.nn.deep_learner import DeepLearner
 from wisecrowd.nn.modules import prepared_shape
 from wisecrowd.nn.seeding import chosen_device, own_chance
-from wisecrowd.nn.vote_tensors import PerWorker, Seen
+from wisecrowd.nn.vote_tensors import Batch, PerWorker
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -61,7 +61,7 @@ class TDG4Crowd(Completer):
 
     >>> import numpy as np, pandas as pd
     >>> from wisecrowd import TDG4Crowd, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> x = 3.0 * (made.truth == made.crowd.classes[1]) + np.random.default_rng(0).normal(size=200)
     >>> kept, hidden = made.crowd.hide(0.2)
     >>> fitted = TDG4Crowd(epochs=20).fit(kept, pd.DataFrame({"x": x}))
@@ -139,7 +139,7 @@ class TDG4Crowd(Completer):
             return points.mean
         return points.mean + points.spread * rng.normal(size=points.mean.shape)
 
-    def _said(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
+    def _worker_label_probs(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
         found = np.zeros((len(tasks), len(workers), len(self.classes_)))
         for rows in blocks(len(tasks), len(workers) * TOGETHER):
             for by_task, by_worker in zip(self.by_task_, self.by_worker_, strict=True):
@@ -187,38 +187,38 @@ class _Imitator(DeepLearner):
             "last": torch.nn.Linear(TOGETHER, sizes.n_classes),
         }
 
-    def _drawn(self, seen: Seen) -> tuple[Tensor, Tensor, Tensor]:
+    def _drawn(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Points of the votes' workers and of the tasks, and the divergence of both by vote; means when it is not training."""
         torch = need_torch()
-        points, divergence = [], torch.zeros_like(seen.weight)
-        for numbers, row in ((seen.of_worker("points"), None), (seen.hidden, seen.row)):
+        points, divergence = [], torch.zeros_like(batch.weight)
+        for numbers, row in ((batch.of_worker("points"), None), (batch.hidden, batch.row)):
             mean, log_variance = numbers.chunk(2, dim=1)
             log_variance = log_variance + NARROW
-            noise = torch.randn_like(mean) if seen.network.module.training else torch.zeros_like(mean)
+            noise = torch.randn_like(mean) if batch.network.module.training else torch.zeros_like(mean)
             points.append(mean + (log_variance / 2).exp() * noise)
             apart = (mean**2 + log_variance.exp() - 1 - log_variance).sum(dim=1) / 2
             divergence = divergence + (apart if row is None else apart[row])
         return points[0], points[1], divergence
 
-    def _labels(self, seen: Seen, worker: Tensor, task: Tensor) -> Tensor:
+    def _labels(self, batch: Batch, worker: Tensor, task: Tensor) -> Tensor:
         torch = need_torch()
-        together = torch.relu(seen.own("first")(torch.cat([worker, task[seen.row]], dim=1)))
-        found: Tensor = torch.log_softmax(seen.own("last")(together), dim=1)
+        together = torch.relu(batch.own("first")(torch.cat([worker, task[batch.row]], dim=1)))
+        found: Tensor = torch.log_softmax(batch.own("last")(together), dim=1)
         return found
 
-    def _said(self, seen: Seen) -> Tensor:
-        worker, task, _ = self._drawn(seen)
-        return self._labels(seen, worker, task)
+    def _label_log_probs(self, batch: Batch) -> Tensor:
+        worker, task, _ = self._drawn(batch)
+        return self._labels(batch, worker, task)
 
-    def _loss(self, seen: Seen) -> Tensor:
-        worker, task, divergence = self._drawn(seen)
-        said = self._labels(seen, worker, task).gather(1, seen.label[:, None])[:, 0]
-        loss = seen.mean(self.kl * divergence - said)
+    def _loss(self, batch: Batch) -> Tensor:
+        worker, task, divergence = self._drawn(batch)
+        said = self._labels(batch, worker, task).gather(1, batch.label[:, None])[:, 0]
+        loss = batch.mean(self.kl * divergence - said)
         if self.rebuild > 0:
-            loss = loss + self.rebuild * ((seen.own("decoder")(task) - seen.inputs.flatten(1)) ** 2).mean()
+            loss = loss + self.rebuild * ((batch.own("decoder")(task) - batch.inputs.flatten(1)) ** 2).mean()
         return loss
 
-    def _conclude(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
+    def _conclude(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         """What workers would say is asked for, and nothing else."""
 
     # ------------------------------------------------------------------ what was learnt, as arrays

@@ -57,10 +57,10 @@ class WSLC(Completer):
 
     >>> import numpy as np, pandas as pd
     >>> from wisecrowd import WSLC, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=100, n_workers=8, n_classes=3, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=100, n_workers=8, n_classes=3, votes_per_task=3)
     >>> X = pd.get_dummies(made.truth).astype(float) + np.random.default_rng(0).normal(size=(100, 3))
     >>> filled = WSLC().complete(made.crowd, X)
-    >>> filled.n_labels, filled.only_observed() == made.crowd
+    >>> filled.n_votes, filled.only_observed() == made.crowd
     (800, True)
     """
 
@@ -90,12 +90,12 @@ class WSLC(Completer):
         alike[~np.outer(u.any(axis=1), v.any(axis=1)) | (one[:, None] == other)] = 0
         return alike
 
-    def _said(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
+    def _worker_label_probs(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
         crowd, n_classes = self._crowd, len(self.classes_)
-        count = crowd.labels_per_task[tasks]
+        count = crowd.votes_per_task[tasks]
         row = np.repeat(np.arange(len(tasks)), count)
         vote = np.arange(len(row)) + (crowd.offset[tasks] - np.cumsum(count) + count)[row]
-        voters, voter = np.unique(crowd._worker_codes[vote], return_inverse=True)
+        voters, voter = np.unique(crowd.worker_codes[vote], return_inverse=True)
         said_of = csr_array(
             (crowd.weight[vote], (row * n_classes + crowd.label[vote], voter)),
             shape=(len(tasks) * n_classes, len(voters)),

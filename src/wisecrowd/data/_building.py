@@ -98,7 +98,7 @@ class Buildable:
         """Build a crowd from (task, worker, label) triples; ``options`` as for :meth:`from_frame`.
 
         >>> from wisecrowd import Crowd
-        >>> Crowd.from_triples([(0, "ann", True), (1, "ann", False)]).n_labels
+        >>> Crowd.from_triples([(0, "ann", True), (1, "ann", False)]).n_votes
         2
         """
         rows = list(triples)

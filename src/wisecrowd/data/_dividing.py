@@ -34,7 +34,7 @@ class Divisible:
         @property
         def n_tasks(self) -> int: ...
         @property
-        def n_labels(self) -> int: ...
+        def n_votes(self) -> int: ...
         @property
         def votes(self) -> NDArray[np.float64]: ...
         @property
@@ -44,7 +44,7 @@ class Divisible:
         @property
         def _rows(self) -> Rows: ...
         @property
-        def _worker_codes(self) -> NDArray[np.int32]: ...
+        def worker_codes(self) -> NDArray[np.int32]: ...
         def _hold(self, rows: Rows) -> None: ...
 
     def __getitem__(self, index: Any) -> Self:
@@ -73,11 +73,11 @@ class Divisible:
 
         >>> from wisecrowd import Crowd
         >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
-        >>> crowd.take([True, False]).n_labels
+        >>> crowd.take([True, False]).n_votes
         1
         """
         chosen = np.asarray(rows)
-        return self._replace(np.sort(np.arange(self.n_labels)[chosen if chosen.size else slice(0)]))
+        return self._replace(np.sort(np.arange(self.n_votes)[chosen if chosen.size else slice(0)]))
 
     def select_workers(self, workers: Iterable[Any]) -> Self:
         """Keep the votes of some workers; every task stays, also when nobody is left on it.
@@ -95,14 +95,14 @@ class Divisible:
             raise InputError(f"unknown workers: {some(wanted[position < 0])}")
         place = np.full(len(self.workers), -1, dtype=np.int32)
         place[position] = np.arange(len(position), dtype=np.int32)
-        rows = np.flatnonzero(place[self._worker_codes] >= 0)
-        return self._replace(rows, worker=place[self._worker_codes[rows]], workers=wanted)
+        rows = np.flatnonzero(place[self.worker_codes] >= 0)
+        return self._replace(rows, worker=place[self.worker_codes[rows]], workers=wanted)
 
     def only_observed(self) -> Self:
         """Drop the votes that a completer filled in.
 
         >>> from wisecrowd import Crowd
-        >>> Crowd.from_triples([("t1", "ann", "cat")]).only_observed().n_labels
+        >>> Crowd.from_triples([("t1", "ann", "cat")]).only_observed().n_votes
         1
         """
         return self if bool(self.observed.all()) else self.take(self.observed)
@@ -127,14 +127,14 @@ class Divisible:
         >>> from wisecrowd import Crowd
         >>> crowd = Crowd.from_triples([(task, worker, "x") for task in range(10) for worker in "abcde"])
         >>> kept, hidden = crowd.hide(0.2)
-        >>> kept.n_labels, hidden.n_labels
+        >>> kept.n_votes, hidden.n_votes
         (40, 10)
         """
         if not 0 < fraction < 1:
             raise UsageError(f"fraction must lie between 0 and 1; got {fraction}")
-        hidden = np.zeros(self.n_labels, dtype=bool)
-        count = round(fraction * self.n_labels)
-        hidden[np.random.default_rng(random_state).permutation(self.n_labels)[:count]] = True
+        hidden = np.zeros(self.n_votes, dtype=bool)
+        count = round(fraction * self.n_votes)
+        hidden[np.random.default_rng(random_state).permutation(self.n_votes)[:count]] = True
         return self.take(~hidden), self.take(hidden)
 
     def at_most(self, n: int, *, random_state: int = 0) -> Self:
@@ -142,7 +142,7 @@ class Divisible:
 
         >>> from wisecrowd import Crowd
         >>> crowd = Crowd.from_triples([(task, worker, "x") for task in range(10) for worker in "abcde"])
-        >>> crowd.at_most(2).n_labels
+        >>> crowd.at_most(2).n_votes
         20
         """
         if n < 1:
@@ -160,7 +160,7 @@ class Divisible:
         """
         if n < 1:
             raise UsageError(f"a crowd splits into one shard or more; got {n}")
-        cuts = np.searchsorted(self.offset, np.linspace(0, self.n_labels, n + 1)[1:-1].round())
+        cuts = np.searchsorted(self.offset, np.linspace(0, self.n_votes, n + 1)[1:-1].round())
         edges = [0, *np.maximum.accumulate(cuts).tolist(), self.n_tasks]
         return [self[start:stop] for start, stop in pairwise(edges)]
 
@@ -197,7 +197,7 @@ class Divisible:
         return cls(
             joined([crowd.task for crowd in crowds], [crowd.tasks for crowd in crowds], tasks),
             None if workers is None else joined(
-                [crowd._worker_codes for crowd in crowds], [vocab.as_index(crowd.workers) for crowd in crowds], workers),
+                [crowd.worker_codes for crowd in crowds], [vocab.as_index(crowd.workers) for crowd in crowds], workers),
             np.concatenate([crowd.label for crowd in crowds]) if classes is None else joined(
                 [crowd.label for crowd in crowds], [vocab.as_index(crowd.classes) for crowd in crowds], classes),
             tasks=tasks, workers=workers, classes=classes,
@@ -209,8 +209,8 @@ class Divisible:
         )  # fmt: skip
 
     @classmethod
-    def joined(cls, pieces: Iterable[Self]) -> Self:
-        """One crowd of pieces over the same workers and classes, tasks after tasks: undoes `shards`.
+    def joined(cls, chunks: Iterable[Self]) -> Self:
+        """One crowd of chunks over the same workers and classes, tasks after tasks: undoes `shards`.
 
         >>> from wisecrowd import Crowd
         >>> crowd = Crowd.from_triples([(task, "ann", "x") for task in range(10)])
@@ -221,16 +221,16 @@ class Divisible:
         tasks: list[pd.Index] = []
         first: Self | None = None
         n_before = 0
-        for piece in pieces:
-            first = piece if first is None else first
-            if not (_same(first.workers, piece.workers) and _same(first.classes, piece.classes)):
-                raise UsageError("pieces over the same workers and classes were wanted; concat unites vocabularies")
-            for column, values in zip(columns, piece._rows._replace(task=piece.task + np.int32(n_before)), strict=True):
-                column.add(values, piece.n_labels)
-            tasks.append(piece.tasks)
-            n_before += piece.n_tasks
+        for chunk in chunks:
+            first = chunk if first is None else first
+            if not (_same(first.workers, chunk.workers) and _same(first.classes, chunk.classes)):
+                raise UsageError("chunks over the same workers and classes were wanted; concat unites vocabularies")
+            for column, values in zip(columns, chunk._rows._replace(task=chunk.task + np.int32(n_before)), strict=True):
+                column.add(values, chunk.n_votes)
+            tasks.append(chunk.tasks)
+            n_before += chunk.n_tasks
         if first is None:
-            raise UsageError("joined wants at least one piece")
+            raise UsageError("joined wants at least one chunk")
         rows = [column.whole() for column in columns]
         whole = cls.__new__(cls)
         whole.tasks = tasks[0] if len(tasks) == 1 else vocab.as_vocabulary(tasks[0].append(tasks[1:]), "task")
@@ -262,24 +262,24 @@ def _same(one: pd.Index | None, other: pd.Index | None) -> bool:
 
 
 class _Column:
-    """Values that come in pieces, in an array that grows where it is: no piece is kept until there is room for all of them."""
+    """Values that come in chunks, in an array that grows where it is: no chunk is kept until there is room for all of them."""
 
     def __init__(self, default: Any) -> None:
         self.default, self.n = default, 0
         self.values: NDArray[Any] | None = None
 
-    def add(self, piece: NDArray[Any] | None, n: int) -> None:
-        """``n`` further values; a piece that says nothing has the default throughout."""
-        if piece is not None and self.values is None:
-            self.values = np.full(self.n, 0 if self.default is None else self.default, dtype=piece.dtype)
+    def add(self, chunk: NDArray[Any] | None, n: int) -> None:
+        """``n`` further values; a chunk that says nothing has the default throughout."""
+        if chunk is not None and self.values is None:
+            self.values = np.full(self.n, 0 if self.default is None else self.default, dtype=chunk.dtype)
         if self.values is not None:
             if self.n + n > len(self.values):
                 self.values.resize((self.n + n) * 9 // 8, refcheck=False)
-            self.values[self.n : self.n + n] = self.default if piece is None else piece
+            self.values[self.n : self.n + n] = self.default if chunk is None else chunk
         self.n += n
 
     def whole(self) -> NDArray[Any] | None:
-        """All of them; None where no piece said anything."""
+        """All of them; None where no chunk said anything."""
         if self.values is not None:
             self.values.resize(self.n, refcheck=False)
         return self.values

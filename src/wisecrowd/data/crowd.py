@@ -156,7 +156,7 @@ class Crowd(Buildable, Divisible):
         return len(self.classes)
 
     @property
-    def n_labels(self) -> int:
+    def n_votes(self) -> int:
         """Number of rows; a weighted crowd without worker ids may stand for more votes than rows."""
         return len(self.task)
 
@@ -186,12 +186,12 @@ class Crowd(Buildable, Divisible):
     @property
     def weight(self) -> NDArray[np.float64]:
         """How much each vote counts."""
-        return np.broadcast_to(np.float64(1), self.n_labels) if self._weight is None else self._weight
+        return np.broadcast_to(np.float64(1), self.n_votes) if self._weight is None else self._weight
 
     @property
     def observed(self) -> NDArray[np.bool_]:
         """True for a vote somebody cast, False for one that a completer filled in."""
-        return np.broadcast_to(np.True_, self.n_labels) if self._observed is None else self._observed
+        return np.broadcast_to(np.True_, self.n_votes) if self._observed is None else self._observed
 
     @property
     def has_times(self) -> bool:
@@ -201,7 +201,7 @@ class Crowd(Buildable, Divisible):
     @property
     def time(self) -> NDArray[np.float64]:
         """When each vote was cast, in seconds since 1970 (UTC); NaN where nobody knows."""
-        return np.broadcast_to(np.float64(np.nan), self.n_labels) if self._time is None else self._time
+        return np.broadcast_to(np.float64(np.nan), self.n_votes) if self._time is None else self._time
 
     @property
     def _n_workers(self) -> int:
@@ -217,7 +217,7 @@ class Crowd(Buildable, Divisible):
     @cached_property
     def worker_order(self) -> NDArray[np.int64]:
         """The permutation that sorts rows by (worker, task)."""
-        return _frozen(counting_order(self._worker_codes, self._n_workers))
+        return _frozen(counting_order(self.worker_codes, self._n_workers))
 
     @cached_property
     def votes(self) -> NDArray[np.float64]:
@@ -227,14 +227,14 @@ class Crowd(Buildable, Divisible):
         return _frozen(total.astype(np.float64).reshape(self.n_tasks, self.n_classes))
 
     @cached_property
-    def labels_per_task(self) -> NDArray[np.int64]:
+    def votes_per_task(self) -> NDArray[np.int64]:
         """Number of rows of each task."""
         return _frozen(np.diff(self.offset))
 
     @cached_property
-    def labels_per_worker(self) -> NDArray[np.int64]:
+    def votes_per_worker(self) -> NDArray[np.int64]:
         """Number of rows of each worker."""
-        return _frozen(np.bincount(self._worker_codes, minlength=self.n_workers))
+        return _frozen(np.bincount(self.worker_codes, minlength=self.n_workers))
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -245,7 +245,7 @@ class Crowd(Buildable, Divisible):
             if self.worker is None
             else self.worker.astype(np.int64) * n_classes + self.label
         )
-        if n_workers * n_classes <= 4 * self.n_labels + 1_000_000:
+        if n_workers * n_classes <= 4 * self.n_votes + 1_000_000:
             occurs = np.zeros(n_workers * n_classes, dtype=bool)
             occurs[code] = True
             found, of_vote = np.flatnonzero(occurs), (np.cumsum(occurs, dtype=np.int32) - 1)[code]
@@ -288,7 +288,7 @@ class Crowd(Buildable, Divisible):
         """
         columns: dict[str, Any] = {"task": self.tasks.take(self.task)}
         if self.workers is not None:
-            columns["worker"] = self.workers.take(self._worker_codes)
+            columns["worker"] = self.workers.take(self.worker_codes)
         columns["label"] = self.label if self.classes is None else self.classes.take(self.label)
         if self._weight is not None:
             columns["weight"] = self._weight
@@ -319,7 +319,7 @@ class Crowd(Buildable, Divisible):
         >>> import tempfile
         >>> place = tempfile.mkdtemp() + "/crowd"
         >>> _ = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")]).to_shards(place)
-        >>> Crowd.open(place).n_labels
+        >>> Crowd.open(place).n_votes
         2
         """
         from wisecrowd.data.sharded import open_shards
@@ -335,16 +335,16 @@ class Crowd(Buildable, Divisible):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Crowd):
             return NotImplemented
-        return self.shape == other.shape and self.n_labels == other.n_labels and self.digest == other.digest
+        return self.shape == other.shape and self.n_votes == other.n_votes and self.digest == other.digest
 
     def __hash__(self) -> int:
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        votes = self.weight.sum() if not self.has_workers else self.n_labels
+        votes = self.weight.sum() if not self.has_workers else self.n_votes
         who = f" x {len(self.workers):,} workers" if self.workers is not None else ", no worker ids"
         what = "numeric" if self.classes is None else f"{len(self.classes):,} classes"
-        filled = self.n_labels - int(self.observed.sum())
+        filled = self.n_votes - int(self.observed.sum())
         return (
             f"Crowd({votes:,.0f} labels: {self.n_tasks:,} tasks{who}, {what}, "
             f"{votes / max(self.n_tasks, 1):.1f} labels/task{f', {filled:,} filled in' if filled else ''})"
@@ -369,7 +369,7 @@ class Crowd(Buildable, Divisible):
         return Rows(self.task, self.worker, self.label, self._weight, self._observed, self._time)
 
     @property
-    def _worker_codes(self) -> NDArray[np.int32]:
+    def worker_codes(self) -> NDArray[np.int32]:
         if self.worker is None:
             raise UsageError("this crowd has no worker ids")
         return self.worker

@@ -5,7 +5,7 @@ vocabularies ``classes.parquet`` and ``workers.parquet``, ``pairs.arrow`` (the (
 sorted) and for each shard two Arrow files without compression:
 
     shards/000000.votes.arrow    pair (int32, a row of pairs.arrow) and, in a weighted crowd, weight; sorted by task, pair
-    shards/000000.tasks.arrow    task (its id) and n_labels (how many votes it has)
+    shards/000000.tasks.arrow    task (its id) and n_votes (how many votes it has)
     shards/000000.json           sizes and a digest, written after both: the shard is whole
 
 `Crowd.to_shards` writes such a folder from a crowd in memory, ``wisecrowd shard`` from files of any size, and
@@ -93,7 +93,7 @@ class Shard(Crowd):
         return self.part.tasks
 
     @property
-    def n_labels(self) -> int:
+    def n_votes(self) -> int:
         """Number of votes in this shard."""
         return self.part.labels
 
@@ -106,7 +106,7 @@ class Shard(Crowd):
     def offset(self) -> NDArray[np.int64]:
         """Votes of task ``i`` are ``offset[i]:offset[i + 1]``."""
         offset = np.zeros(self.n_tasks + 1, dtype=np.int64)
-        np.cumsum(self._tasks_file.column("n_labels"), dtype=np.int64, out=offset[1:])
+        np.cumsum(self._tasks_file.column("n_votes"), dtype=np.int64, out=offset[1:])
         return offset
 
     @cached_property
@@ -145,7 +145,7 @@ class Shard(Crowd):
     def __reduce__(self) -> tuple[Any, ...]:  # another process maps the same file
         return Shard, (self.whole, self.part)
 
-    def blocks(self, votes: int) -> Iterator[tuple[slice, Stretch]]:
+    def blocks(self, votes: int) -> Iterator[tuple[slice, CrowdSlice]]:
         """Consecutive tasks with about so many votes, and where they are in this shard; nothing is copied."""
         offset, pairs, weight = self.offset, self.pairs, self._weight
         _ = pairs.short_label  # once for all blocks
@@ -156,7 +156,7 @@ class Shard(Crowd):
             ids = partial(self._ids_between, begin, end)
             yield (
                 slice(begin, end),
-                Stretch(self.workers, self._classes, known, offset[begin : end + 1] - offset[begin], own, ids),
+                CrowdSlice(self.workers, self._classes, known, offset[begin : end + 1] - offset[begin], own, ids),
             )
 
     def _ids_between(self, begin: int, end: int) -> pd.Index:
@@ -168,13 +168,13 @@ class Shard(Crowd):
         return self.classes
 
 
-class Stretch(Shard):
+class CrowdSlice(Shard):
     """Some tasks of a larger crowd whose votes are in memory; their ids are fetched when they are asked for.
 
     >>> pairs = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "bob", "dog")]).pairs
     >>> known = pairs.of(np.array([1], dtype=np.int32))
-    >>> piece = Stretch(pd.Index(["ann", "bob"]), pd.Index(["cat", "dog"]), known, np.array([0, 1]), None, lambda: pd.Index(["t2"]))
-    >>> piece.n_tasks, piece.label.tolist(), piece.tasks.tolist()
+    >>> chunk = CrowdSlice(pd.Index(["ann", "bob"]), pd.Index(["cat", "dog"]), known, np.array([0, 1]), None, lambda: pd.Index(["t2"]))
+    >>> chunk.n_tasks, chunk.label.tolist(), chunk.tasks.tolist()
     (1, [1], ['t2'])
     """
 
@@ -193,7 +193,7 @@ class Stretch(Shard):
 
     def __reduce__(self) -> tuple[Any, ...]:
         parts = (self.workers, self.classes, self.pairs, self.offset, self._weight)
-        return Stretch, (*parts, partial(_given, self.tasks))
+        return CrowdSlice, (*parts, partial(_given, self.tasks))
 
 
 def _given(ids: pd.Index) -> pd.Index:
@@ -245,7 +245,7 @@ class ShardedCrowd:
         return sum(part.tasks for part in self.parts)
 
     @property
-    def n_labels(self) -> int:
+    def n_votes(self) -> int:
         """Number of votes."""
         return sum(part.labels for part in self.parts)
 
@@ -283,7 +283,7 @@ class ShardedCrowd:
         if first[-1] > np.iinfo(np.int32).max:
             raise UsageError(f"{first[-1]:,} tasks are too many for one crowd in memory; work on the shards")
         task = [shard.task + np.int32(begin) for shard, begin in zip(shards, first[:-1], strict=True)]
-        worker = None if self.workers is None else np.concatenate([shard._worker_codes for shard in shards])
+        worker = None if self.workers is None else np.concatenate([shard.worker_codes for shard in shards])
         weight = np.concatenate([shard.weight for shard in shards]) if self.is_weighted else None
         return Crowd(
             np.concatenate(task), worker, np.concatenate([shard.label for shard in shards]), tasks=self.tasks,
@@ -307,7 +307,7 @@ class ShardedCrowd:
     def __repr__(self) -> str:
         who = f" x {len(self.workers):,} workers" if self.workers is not None else ", no worker ids"
         return (
-            f"ShardedCrowd({self.n_labels:,} labels: {self.n_tasks:,} tasks{who}, {self.n_classes:,} classes, "
+            f"ShardedCrowd({self.n_votes:,} labels: {self.n_tasks:,} tasks{who}, {self.n_classes:,} classes, "
             f"in {len(self.parts):,} shard{'s' if len(self.parts) != 1 else ''})"
         )
 
@@ -369,7 +369,7 @@ def open_shards(folder: str | os.PathLike[str]) -> ShardedCrowd:
 
 
 def write_shard(
-    folder: str | os.PathLike[str], number: int, tasks: Any, n_labels: NDArray[Any], pair: NDArray[np.int32],
+    folder: str | os.PathLike[str], number: int, tasks: Any, n_votes: NDArray[Any], pair: NDArray[np.int32],
     weight: NDArray[np.float64] | None = None,
 ) -> Part:  # fmt: skip
     """Write one shard, whole or not at all: ids of its tasks, how many votes each has, and the votes task by task.
@@ -381,7 +381,7 @@ def write_shard(
     """
     name, place = f"{number:06d}", Path(folder) / "shards"
     place.mkdir(parents=True, exist_ok=True)
-    counts = np.asarray(n_labels)
+    counts = np.asarray(n_votes)
     if int(counts.sum()) != len(pair) or len(counts) != len(tasks):
         raise UsageError(f"shard {name}: {len(tasks):,} tasks with {int(counts.sum()):,} votes, but {len(pair):,} came")
     smallest = np.min_scalar_type(int(counts.max(initial=0)))
@@ -391,7 +391,7 @@ def write_shard(
     sha = hashlib.sha256()
     for kind, columns in (
         ("votes", votes),
-        ("tasks", {"task": pa.array(tasks), "n_labels": pa.array(counts.astype(smallest))}),
+        ("tasks", {"task": pa.array(tasks), "n_votes": pa.array(counts.astype(smallest))}),
     ):
         _write_arrow(place / f"{name}.{kind}.arrow", columns)
         for column in columns.values():
@@ -412,7 +412,7 @@ def finish_shards(
     >>> place, codes = tempfile.mkdtemp(), np.array([0, 1], dtype=np.int32)
     >>> part = write_shard(place, 0, ["t1"], np.array([2]), codes)
     >>> finish_shards(place, [part], classes=pd.Index(["no", "yes"]), workers=pd.Index(["ann", "bob"]),
-    ...               pair_worker=codes, pair_label=codes, weighted=False).n_labels
+    ...               pair_worker=codes, pair_label=codes, weighted=False).n_votes
     2
     """
     place, listed = Path(folder), list(parts)
@@ -442,7 +442,7 @@ def to_shards(crowd: Crowd, folder: str | os.PathLike[str], votes_per_shard: int
     """Write a crowd in memory as a folder of shards (see `Crowd.to_shards`).
 
     >>> import tempfile
-    >>> to_shards(Crowd.from_triples([("t1", "ann", "cat")]), tempfile.mkdtemp() + "/crowd").n_labels
+    >>> to_shards(Crowd.from_triples([("t1", "ann", "cat")]), tempfile.mkdtemp() + "/crowd").n_votes
     1
     """
     place = Path(folder)
@@ -452,7 +452,7 @@ def to_shards(crowd: Crowd, folder: str | os.PathLike[str], votes_per_shard: int
         raise UsageError(f"{place} exists and is not empty; choose another folder for the shards")
     if votes_per_shard < 1:
         raise UsageError(f"votes_per_shard must be 1 or more; got {votes_per_shard}")
-    pairs, counts = crowd.pairs, crowd.labels_per_task
+    pairs, counts = crowd.pairs, crowd.votes_per_task
     parts = []
     for number, (begin, end) in enumerate(_cuts(crowd.offset, votes_per_shard)):
         rows = slice(crowd.offset[begin], crowd.offset[end])
@@ -500,7 +500,7 @@ class _Mapped:
 
 
 def _write_arrow(path: Path, columns: dict[str, Any]) -> None:
-    # One batch, so that each column is one piece of memory.
+    # One batch, so that each column is one chunk of memory.
     batch = pa.RecordBatch.from_pydict(columns)
     with (
         atomic_path(path) as partial,

@@ -11,8 +11,10 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
+from wisecrowd.base.aggregator import Aggregator
+from wisecrowd.base.learner import Learner
+from wisecrowd.base.method import Method
 from wisecrowd.base.registry import kind_of, methods
-from wisecrowd.base.truth_inference import Aggregator, Inference, Learner, Method
 from wisecrowd.demo.crowd import DigitsCrowd
 from wisecrowd.errors import NotConverged, WisecrowdError
 from wisecrowd.evaluate import metrics
@@ -54,7 +56,7 @@ class Entry:
     'majority-vote'
     """
 
-    fitted: Inference
+    fitted: Method
     accuracy: float
     log_loss: float
     seconds: float
@@ -172,7 +174,7 @@ def _learn(method: type[Method], demo: DigitsCrowd) -> Learner:
 
 
 #: How a method of each kind answers for the demo's crowd. A new kind of method enters the contest here.
-RUNNERS: dict[str, Callable[[type[Method], DigitsCrowd], Inference]] = {"aggregate": _aggregate, "learn": _learn}
+RUNNERS: dict[str, Callable[[type[Method], DigitsCrowd], Method]] = {"aggregate": _aggregate, "learn": _learn}
 
 
 def hold_contest(demo: DigitsCrowd, only: Collection[str] | None = None) -> Contest:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.base.truth_inference import Aggregator
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 
@@ -55,7 +55,7 @@ def find_copies(crowd: Crowd, fitted: Aggregator) -> list[Copy]:
     nothing wrong.
 
     >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(400, workers=["noisy"] * 8 + ["expert"] * 3 + ["copier"], labels_per_task=5)
+    >>> made = simulate_crowd(400, workers=["noisy"] * 8 + ["expert"] * 3 + ["copier"], votes_per_task=5)
     >>> [found] = find_copies(made.crowd, DawidSkene().fit(made.crowd))
     >>> sorted([found.copier, found.source]), made.copies.to_dict()
     (['w07', 'w11'], {'w11': 'w07'})
@@ -64,7 +64,7 @@ def find_copies(crowd: Crowd, fitted: Aggregator) -> list[Copy]:
         raise UsageError("who copies whom cannot be seen without worker ids")
     pairs = agreement_of_pairs(crowd, fitted)
     suspects = pairs[(pairs["excess"] >= SUSPICIOUS) & (pairs["shared"] >= FEWEST_SHARED)]
-    work = crowd.labels_per_worker
+    work = crowd.votes_per_worker
     found: dict[int, Copy] = {}
     for row in suspects.sort_values("excess", ascending=False).to_dict("records"):
         copier, source = sorted((int(row["first"]), int(row["second"])), key=lambda worker: work[worker])
@@ -119,7 +119,7 @@ def agreement_of_pairs(crowd: Crowd, fitted: Aggregator) -> pd.DataFrame:
 
 def _votes_on_one_task(crowd: Crowd) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows of all pairs of votes that meet on a task, the earlier row first."""
-    row = np.arange(crowd.n_labels)
+    row = np.arange(crowd.n_votes)
     later = crowd.offset[1:][crowd.task] - row - 1
     one = np.repeat(row, later)
     step = np.arange(len(one)) - np.repeat(np.cumsum(later) - later, later)

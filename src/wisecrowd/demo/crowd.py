@@ -37,7 +37,7 @@ def digits_crowd(random_state: int = 0) -> DigitsCrowd:
     made = simulate_crowd(
         truth=pd.Series(target.astype(str), index=tasks, name="truth"),
         workers=WORKERS,
-        labels_per_task=(3, 5),
+        votes_per_task=(3, 5),
         activity="beta(2, 3)",
         random_state=random_state,
     )

@@ -9,7 +9,7 @@ from typing import cast
 
 import pandas as pd
 
-from wisecrowd.base.truth_inference import Aggregator
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.demo.completing import Completions, hold_completions
 from wisecrowd.demo.contest import Contest, hold_contest
@@ -50,7 +50,7 @@ class Demo:
     >>> print(demo.score_of_verdicts())  # doctest: +ELLIPSIS
     Of 14 who harm, ... were named; of 26 who mean well, ... accused.
     >>> demo.workers().columns.tolist()
-    ['n_labels', 'accuracy', 'finding', 'detail', 'made_as']
+    ['n_votes', 'accuracy', 'finding', 'detail', 'made_as']
     """
 
     simulation: Simulation
@@ -88,9 +88,9 @@ class Demo:
 
     def workers(self) -> pd.DataFrame:
         """What was found out about each worker, and what they were made as."""
-        rows = [(one.n_labels, one.accuracy, one.finding, one.detail) for one in self.verdicts]
+        rows = [(one.n_votes, one.accuracy, one.finding, one.detail) for one in self.verdicts]
         table = pd.DataFrame(
-            rows, columns=["n_labels", "accuracy", "finding", "detail"], index=self.simulation.kind.index
+            rows, columns=["n_votes", "accuracy", "finding", "detail"], index=self.simulation.kind.index
         )
         return table.assign(made_as=self.simulation.kind)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.base.truth_inference import Aggregator
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.demo.copying import find_copies
 from wisecrowd.errors import UsageError
@@ -35,7 +35,7 @@ class Verdict:
 
     worker: Any
     finding: Finding
-    n_labels: int
+    n_votes: int
     accuracy: float
     detail: str = ""
 
@@ -47,14 +47,14 @@ def judge(crowd: Crowd, fitted: Aggregator) -> list[Verdict]:
     again without them, and everybody else is judged by it.
 
     >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(400, workers={"expert": 6, "noisy": 6, "spammer": 2, "one-button": 1}, labels_per_task=5)
+    >>> made = simulate_crowd(400, workers={"expert": 6, "noisy": 6, "spammer": 2, "one-button": 1}, votes_per_task=5)
     >>> found = {verdict.worker: verdict.finding for verdict in judge(made.crowd, DawidSkene().fit(made.crowd))}
     >>> [found[worker] for worker in made.kind.index[made.kind == "spammer"]]
     ['random', 'random']
     """
     if crowd.workers is None:
         raise UsageError("a crowd without worker ids has nobody to judge")
-    work = dict(zip(crowd.workers, crowd.labels_per_worker.tolist(), strict=True))
+    work = dict(zip(crowd.workers, crowd.votes_per_worker.tolist(), strict=True))
     accuracy = fitted.workers_["accuracy"]
     verdicts = {
         copy.copier: Verdict(copy.copier, "copies", work[copy.copier], float(accuracy[copy.copier]), copy.in_words())
@@ -84,11 +84,11 @@ def _judge_alone(crowd: Crowd, fitted: Aggregator) -> list[Verdict]:
 
     verdicts = []
     for worker in range(crowd.n_workers):
-        n_labels = int(crowd.labels_per_worker[worker])
+        n_votes = int(crowd.votes_per_worker[worker])
         share, button = said[worker, favourite[worker]], classes[int(favourite[worker])]
         finding: Finding
         detail = ""
-        if n_labels < FEWEST_LABELS:
+        if n_votes < FEWEST_LABELS:
             finding = "unknown"
         elif lean[worker] >= _ONE_ANSWER:
             finding, detail = "one answer", f"always says {button}" if share == 1 else f"says {button} in {share:.0%}"
@@ -101,7 +101,7 @@ def _judge_alone(crowd: Crowd, fitted: Aggregator) -> list[Verdict]:
             finding = "random"
         else:
             finding = "reliable" if skill[worker] >= _RELIABLE else "fallible"
-        verdicts.append(Verdict(workers[worker], finding, n_labels, float(accuracy[worker]), detail))
+        verdicts.append(Verdict(workers[worker], finding, n_votes, float(accuracy[worker]), detail))
     return verdicts
 
 

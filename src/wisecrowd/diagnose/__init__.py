@@ -26,7 +26,7 @@ class Diagnosis:
     """What the votes say about the crowd, its workers and its tasks; one model serves all.
 
     >>> from wisecrowd import simulate_crowd
-    >>> found = diagnosis(simulate_crowd(n_tasks=200, n_workers=10, labels_per_task=5).crowd)
+    >>> found = diagnosis(simulate_crowd(n_tasks=200, n_workers=10, votes_per_task=5).crowd)
     >>> found.workers.shape[0], found.tasks.shape[0], found.confusion.shape
     (10, 200, (4, 4))
     """
@@ -87,15 +87,15 @@ class Diagnosis:
         """A handful of figures about the whole crowd, ready for JSON."""
         crowd = self.crowd
         alpha = krippendorff_alpha(crowd, interval=0.95)
-        per_worker = crowd.labels_per_worker[crowd.labels_per_worker > 0]
+        per_worker = crowd.votes_per_worker[crowd.votes_per_worker > 0]
         figures: dict[str, Any] = {
             "tasks": crowd.n_tasks,
             "workers": crowd.n_workers,
-            "labels": crowd.n_labels,
-            "labels_per_task": round(crowd.n_labels / max(int((crowd.labels_per_task > 0).sum()), 1), 4),
+            "labels": crowd.n_votes,
+            "votes_per_task": round(crowd.n_votes / max(int((crowd.votes_per_task > 0).sum()), 1), 4),
             "labels_per_worker_median": float(np.median(per_worker)),
             "workers_with_fewer_than_10_labels": int((per_worker < 10).sum()),
-            "share_of_cells_filled": round(crowd.n_labels / max(crowd.n_tasks * crowd.n_workers, 1), 6),
+            "share_of_cells_filled": round(crowd.n_votes / max(crowd.n_tasks * crowd.n_workers, 1), 6),
             "krippendorff_alpha": alpha.value,
             "krippendorff_alpha_low": alpha.low,
             "krippendorff_alpha_high": alpha.high,
@@ -120,7 +120,7 @@ def diagnosis(crowd: Any, X: Any = None, *, model: ConfusionEM | str | None = No
     a fitted method with confusion matrices, or the name of one; Dawid–Skene unless given. ``level`` is that of intervals.
 
     >>> from wisecrowd import diagnosis, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, workers=["noisy(0.8)"] * 9 + ["spammer"], labels_per_task=5)
+    >>> made = simulate_crowd(n_tasks=300, workers=["noisy(0.8)"] * 9 + ["spammer"], votes_per_task=5)
     >>> found = diagnosis(made.crowd)
     >>> found.workers.query("flags != ''").index.tolist()
     ['w9']

@@ -161,11 +161,11 @@ def cohen_kappas(crowd: Any, *, min_common: int = 1) -> pd.DataFrame:
             f"the kappas of {votes.n_workers:,} workers with each other are more than anybody reads; choose up to "
             f"{MOST_WORKERS:,}: cohen_kappas(crowd.select_workers([...]))"
         )
-    if (np.diff(votes.task) == 0)[np.diff(votes._worker_codes) == 0].any():
+    if (np.diff(votes.task) == 0)[np.diff(votes.worker_codes) == 0].any():
         raise InputError("kappas compare one answer per worker and task; read with duplicates='first' or 'last'")
-    workers, label = votes._worker_codes, votes.label
+    workers, label = votes.worker_codes, votes.label
     shape = (votes.n_workers, votes.n_tasks)
-    one = np.ones(votes.n_labels)
+    one = np.ones(votes.n_votes)
     seen = sparse.csr_array((one, (workers, votes.task)), shape=shape)
     common = sparse.triu(seen @ seen.T, k=1).tocoo()
     wanted = common.data >= min_common

@@ -45,7 +45,7 @@ class Copies:
     """Pairs of workers who give the same answers too often.
 
     >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, workers=["noisy"] * 8 + ["copier(1)"], labels_per_task=5)
+    >>> made = simulate_crowd(n_tasks=300, workers=["noisy"] * 8 + ["copier(1)"], votes_per_task=5)
     >>> len(copies(made.crowd, DawidSkene().fit(made.crowd)).found)
     1
     """
@@ -77,7 +77,7 @@ def copies(crowd: Crowd, fitted: ConfusionEM, *, min_common: int = 10) -> Copies
     Who copied whom the votes alone cannot tell.
 
     >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, workers=["noisy"] * 9, labels_per_task=5)
+    >>> made = simulate_crowd(n_tasks=300, workers=["noisy"] * 9, votes_per_task=5)
     >>> len(copies(made.crowd, DawidSkene().fit(made.crowd)).found)
     0
     """
@@ -88,7 +88,7 @@ def copies(crowd: Crowd, fitted: ConfusionEM, *, min_common: int = 10) -> Copies
     again = more_than_two(found)
     if len(again):  # one of several is witness enough of anything else
         assert crowd.workers is not None
-        crowd = crowd.take(~np.isin(crowd._worker_codes, crowd.workers.get_indexer(again)))
+        crowd = crowd.take(~np.isin(crowd.worker_codes, crowd.workers.get_indexer(again)))
         fitted = fitted.unfitted()
         with unwarned():
             fitted.fit(crowd)
@@ -167,7 +167,7 @@ def without_copies(
     for first, second in zip(
         *(crowd.workers.get_indexer(pd.Index(found[name])) for name in ("first", "second")), strict=True
     ):
-        mine, theirs = (np.flatnonzero(crowd._worker_codes == who) for who in (first, second))
+        mine, theirs = (np.flatnonzero(crowd.worker_codes == who) for who in (first, second))
         row_of[:] = -1
         row_of[crowd.task[theirs]] = theirs
         mine = mine[row_of[crowd.task[mine]] >= 0]
@@ -191,14 +191,14 @@ def evidence_of(fitted: ConfusionEM, crowd: Crowd) -> Callable[[NDArray[Any]], N
         panel: Any = fitted
         found = panel.evidence(crowd)
         return lambda rows: np.asarray(found[rows])
-    said = np.log(np.maximum(online.said_by(fitted, crowd), np.finfo(np.float64).tiny))
+    said = np.log(np.maximum(online.label_probs_of_crowd(fitted, crowd), np.finfo(np.float64).tiny))
     return lambda rows: np.asarray(crowd.weight[rows, None] * said[crowd.pairs.of_vote[rows]])
 
 
 def _suspects(crowd: Crowd, pairs: Pairs, group: NDArray[np.int32] | None) -> Pairs:
     """Pairs who agree with each other more than either does with the others."""
     first, second, common, same = pairs
-    by_worker = [np.bincount(crowd._worker_codes, part, minlength=crowd.n_workers) for part in alike(crowd, group)]
+    by_worker = [np.bincount(crowd.worker_codes, part, minlength=crowd.n_workers) for part in alike(crowd, group)]
     # What each does with the others: the pair's own meetings do not count.
     with np.errstate(invalid="ignore", divide="ignore"):
         usual = [(by_worker[0][who] - same) / (by_worker[1][who] - common) for who in (first, second)]
@@ -206,8 +206,8 @@ def _suspects(crowd: Crowd, pairs: Pairs, group: NDArray[np.int32] | None) -> Pa
     excess = (same / common - np.maximum(*usual)) * np.sqrt(common)
     excess[press_one_button(crowd, pairs)] = 0
     # The most suspicious first, and no more of them than there is time to fit a model without.
-    at_once = max(1, int(LEFT_OUT * crowd.n_labels / max(crowd.labels_per_worker.mean(), 1)))
-    at_most = max(10, at_once * (MOST_WORK // max(crowd.n_labels * crowd.n_classes, 1)))
+    at_once = max(1, int(LEFT_OUT * crowd.n_votes / max(crowd.votes_per_worker.mean(), 1)))
+    at_most = max(10, at_once * (MOST_WORK // max(crowd.n_votes * crowd.n_classes, 1)))
     chosen = np.sort(np.argsort(-excess, kind="stable")[:at_most])
     return pairs.chosen(chosen[excess[chosen] > 1])
 
@@ -242,20 +242,20 @@ def _met_by_strangers(crowd: Crowd, fitted: ConfusionEM, twins: Pairs) -> Meetin
     circle = connected_components(links, directed=False)[1][unit]
     parts: list[tuple[NDArray[Any], ...]] = []
     answers = np.full((2, crowd.n_tasks), -1)
-    most = max(10, MOST_WORK // max(crowd.n_labels * crowd.n_classes, 1))
+    most = max(10, MOST_WORK // max(crowd.n_votes * crowd.n_classes, 1))
     for number in pd.unique(circle[twins.first])[:most]:
-        theirs = circle[crowd._worker_codes] == number
+        theirs = circle[crowd.worker_codes] == number
         rest = crowd.take(~theirs)
         if not gainsaid(crowd.take(theirs), rest):
             continue
         model = fitted.unfitted()
         with unwarned():
             model.fit(rest)
-        voted = rest.labels_per_task > 0
+        voted = rest.votes_per_task > 0
         for place in np.flatnonzero(circle[twins.first] == number):
             answers[:] = -1
             for answer, who in zip(answers, (twins.first[place], twins.second[place]), strict=True):
-                rows = np.flatnonzero(crowd._worker_codes == who)
+                rows = np.flatnonzero(crowd.worker_codes == who)
                 answer[crowd.task[rows]] = crowd.label[rows]
             tasks = np.flatnonzero((answers >= 0).all(axis=0) & voted)
             mine, theirs = answers[:, tasks]
@@ -272,20 +272,20 @@ def _met(crowd: Crowd, fitted: ConfusionEM, suspects: Pairs) -> Meetings:
     first, second = suspects.first, suspects.second
     parts: list[tuple[NDArray[Any], ...]] = []
     for away in _left_out(crowd, first, second):
-        rest = crowd.take(~np.isin(crowd._worker_codes, away))
+        rest = crowd.take(~np.isin(crowd.worker_codes, away))
         model = fitted.unfitted()
         with unwarned():
             model.fit(rest)
         said, unit = evidence_of(model, rest), units_of(fitted, crowd)
         answer, row_of = np.full(crowd.n_tasks, -1), np.full(crowd.n_tasks, -1)
         for place in np.flatnonzero(np.isin(second, away)):
-            mine = np.flatnonzero(crowd._worker_codes == second[place])
+            mine = np.flatnonzero(crowd.worker_codes == second[place])
             answer[:] = -1
             answer[crowd.task[mine]] = crowd.label[mine]
-            rows = np.flatnonzero((rest._worker_codes == first[place]) & (answer[rest.task] >= 0))
+            rows = np.flatnonzero((rest.worker_codes == first[place]) & (answer[rest.task] >= 0))
             logit = np.log(np.maximum(model.posterior_[rest.task[rows]], 1e-300)) - said(rows)
             if unit[second[place]] >= crowd.n_workers:  # what is left of the second's group is no witness, either
-                theirs = np.flatnonzero(unit[rest._worker_codes] == unit[second[place]])
+                theirs = np.flatnonzero(unit[rest.worker_codes] == unit[second[place]])
                 row_of[:] = -1
                 row_of[rest.task[theirs]] = theirs
                 both = np.flatnonzero(row_of[rest.task[rows]] >= 0)
@@ -312,8 +312,8 @@ def _left_out(crowd: Crowd, first: NDArray[np.int64], second: NDArray[np.int64])
     votes = 0
     for worker in np.unique(second):
         partners = set(first[second == worker].tolist()) | set(second[first == worker].tolist())
-        n = int(crowd.labels_per_worker[worker])
-        if together and (votes + n > LEFT_OUT * crowd.n_labels or partners & set(together)):
+        n = int(crowd.votes_per_worker[worker])
+        if together and (votes + n > LEFT_OUT * crowd.n_votes or partners & set(together)):
             yield together
             together, votes = [], 0
         together.append(int(worker))

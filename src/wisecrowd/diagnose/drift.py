@@ -40,19 +40,19 @@ def drift(people: WorkerDiagnosis) -> pd.DataFrame:
     >>> from wisecrowd import simulate_crowd
     >>> from wisecrowd.diagnose import WorkerDiagnosis
     >>> kinds = ["noisy(0.8)"] * 9 + ["drifter(0.9, 0.4)"]
-    >>> found = drift(WorkerDiagnosis(simulate_crowd(n_tasks=400, workers=kinds, labels_per_task=5).crowd))
+    >>> found = drift(WorkerDiagnosis(simulate_crowd(n_tasks=400, workers=kinds, votes_per_task=5).crowd))
     >>> found.index[found["p_drift"] > 0.5].tolist(), str(found.loc["w9", "since"])[:7]
     (['w9'], '2024-01')
     """
     crowd = people.crowd
     columns = {name: np.full(crowd.n_workers, np.nan) for name in ("p_drift", "before", "after", "since")}
     timed = np.flatnonzero(~np.isnan(crowd.time))
-    worker = crowd._worker_codes[timed]
+    worker = crowd.worker_codes[timed]
     counts = np.bincount(worker, minlength=crowd.n_workers)
     who = np.flatnonzero(counts >= ENOUGH)
     if len(who) and crowd.n_classes > 1:
         order = timed[np.lexsort((crowd.time[timed], worker))]
-        order = order[counts[crowd._worker_codes[order]] >= ENOUGH]
+        order = order[counts[crowd.worker_codes[order]] >= ENOUGH]
         found = _of_busy(people, order, who, counts[who])
         for name, values in zip(columns, found, strict=True):
             columns[name][who] = values

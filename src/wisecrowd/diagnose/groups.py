@@ -51,7 +51,7 @@ class WorkerGroups:
 
     >>> from wisecrowd import simulate_crowd
     >>> kinds = ["expert(0.9)"] * 12 + ["mixer(0.6)"] * 8
-    >>> found = worker_groups(simulate_crowd(n_tasks=500, workers=kinds, n_classes=3, labels_per_task=5).crowd)
+    >>> found = worker_groups(simulate_crowd(n_tasks=500, workers=kinds, n_classes=3, votes_per_task=5).crowd)
     >>> found.size.tolist()
     [12, 8]
     >>> print(found.described[1])
@@ -59,7 +59,7 @@ class WorkerGroups:
     """
 
     of_worker: pd.DataFrame
-    """By worker: ``group``, its ``probability``, and ``n_labels``."""
+    """By worker: ``group``, its ``probability``, and ``n_votes``."""
     matrices: Numbers
     """What each group says, (groups, true, said)."""
     strength: float
@@ -79,12 +79,12 @@ class WorkerGroups:
 
         >>> from wisecrowd import simulate_crowd
         >>> kinds = ["expert(0.9)"] * 12 + ["mixer(0.6)"] * 8
-        >>> found = worker_groups(simulate_crowd(n_tasks=500, workers=kinds, n_classes=3, labels_per_task=5).crowd)
+        >>> found = worker_groups(simulate_crowd(n_tasks=500, workers=kinds, n_classes=3, votes_per_task=5).crowd)
         >>> found.members(1, most=2)[-1]
         'and 6 more'
         """
-        mine = self.of_worker[(self.of_worker["group"] == group) & (self.of_worker["n_labels"] > 0)]
-        names = [str(name) for name in mine.sort_values("n_labels", ascending=False, kind="stable").index]
+        mine = self.of_worker[(self.of_worker["group"] == group) & (self.of_worker["n_votes"] > 0)]
+        names = [str(name) for name in mine.sort_values("n_votes", ascending=False, kind="stable").index]
         return names if len(names) <= most else [*names[:most], f"and {len(names) - most:,} more"]
 
 
@@ -113,12 +113,12 @@ def worker_groups(
     indices of .92, .97, .97 and .86, against .70, .84, .86 and .81.
 
     >>> from wisecrowd import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=500, workers=["noisy(0.7)"] * 20, n_classes=3, labels_per_task=5)
+    >>> made = simulate_crowd(n_tasks=500, workers=["noisy(0.7)"] * 20, n_classes=3, votes_per_task=5)
     >>> worker_groups(made.crowd).size.tolist()
     [20]
     """
     people = crowd if isinstance(crowd, WorkerDiagnosis) else WorkerDiagnosis(admitted(crowd, "workers are grouped"))
-    busy = np.flatnonzero(people.crowd.labels_per_worker)
+    busy = np.flatnonzero(people.crowd.votes_per_worker)
     _check(n_groups, max_groups, n_init, len(busy))
     rng = np.random.default_rng(random_state)
     chosen = busy if len(busy) <= MOST_WORKERS else np.sort(rng.choice(busy, MOST_WORKERS, replace=False))
@@ -154,7 +154,7 @@ class _Ballots:
     def of(cls, people: WorkerDiagnosis) -> _Ballots:
         """All votes."""
         crowd = people.crowd
-        worker = crowd._worker_codes.astype(np.intp)
+        worker = crowd.worker_codes.astype(np.intp)
         return cls(worker, crowd.label, crowd.weight, people.others, people.confusion, crowd.n_workers)
 
     def take(self, rows: NDArray[np.bool_]) -> _Ballots:
@@ -245,8 +245,8 @@ def _result(
 ) -> WorkerGroups:
     """Groups that somebody is in, the most accurate first, with everybody in their place."""
     crowd, said = people.crowd, tally.worth(groups.strength)
-    busy = crowd.labels_per_worker > 0
-    prior = people.model.posterior_[crowd.labels_per_task > 0].mean(axis=0)
+    busy = crowd.votes_per_worker > 0
+    prior = people.model.posterior_[crowd.votes_per_task > 0].mean(axis=0)
     accuracy = np.einsum("k,gkk->g", prior, matrices)
     used = np.unique(groups.members(said)[busy].argmax(axis=1))
     order = used[np.argsort(-accuracy[used], kind="stable")]
@@ -257,7 +257,7 @@ def _result(
     size = pd.Series(np.bincount(group[busy], minlength=len(order)), index=index, name="size")
     seen = members.T @ tally.total.reshape(members.shape[0], -1)
     names = [str(name) for name in people.model.classes_]
-    columns = {"group": group, "probability": members.max(axis=1), "n_labels": crowd.labels_per_worker}
+    columns = {"group": group, "probability": members.max(axis=1), "n_votes": crowd.votes_per_worker}
     return WorkerGroups(
         of_worker=pd.DataFrame(columns, index=people.names.rename("worker")),
         matrices=matrices,

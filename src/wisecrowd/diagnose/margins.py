@@ -101,7 +101,7 @@ def aum(
 
     >>> import numpy as np
     >>> from wisecrowd import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, workers=["expert(1)"] * 9, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, workers=["expert(1)"] * 9, n_classes=2, votes_per_task=3)
     >>> X = pd.DataFrame({"x": np.where(made.truth == "c0", -1.0, 1.0)}, index=made.truth.index)
     >>> X.iloc[:3] *= -1  # three tasks look like what they are not
     >>> sorted(aum(made.crowd, X).nsmallest(3).index)
@@ -109,7 +109,7 @@ def aum(
     """
     votes, rows = _admitted(crowd, X, margin)
     codes = model_of(votes).posterior_.argmax(axis=1) if answers is None else encode_truth(answers, votes)
-    used = np.flatnonzero((votes.labels_per_task > 0) & (codes >= 0))
+    used = np.flatnonzero((votes.votes_per_task > 0) & (codes >= 0))
     if not len(used):
         raise InputError("none of the answers is of a task with votes; give answers by the ids of the crowd's tasks")
     targets = np.eye(votes.n_classes)[codes[used]]
@@ -147,7 +147,7 @@ def waum(
     >>> import numpy as np
     >>> from wisecrowd import simulate_crowd
     >>> hard = np.where(np.arange(200) < 4, 1.0, 0.0)  # nobody sees what the first four are
-    >>> made = simulate_crowd(n_tasks=200, workers=["expert"] * 9, n_classes=2, labels_per_task=5, difficulty=hard)
+    >>> made = simulate_crowd(n_tasks=200, workers=["expert"] * 9, n_classes=2, votes_per_task=5, difficulty=hard)
     >>> X = pd.DataFrame({"x": np.where(hard, 0.0, np.where(made.truth == "c0", -1, 1))}, index=made.truth.index)
     >>> sorted(waum(made.crowd, X).nsmallest(4).index)
     ['t000', 't001', 't002', 't003']
@@ -172,7 +172,7 @@ def vote_margins(
     """What `waum` averages, by vote: task, worker, label, ``margin`` (AUM_ir) and ``trust`` (s_ir).
 
     >>> from wisecrowd import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=50, n_workers=5, n_classes=2, labels_per_task=2)
+    >>> made = simulate_crowd(n_tasks=50, n_workers=5, n_classes=2, votes_per_task=2)
     >>> X = pd.DataFrame({"x": range(50)}, index=made.truth.index)
     >>> vote_margins(made.crowd, X).columns.tolist()
     ['task', 'worker', 'label', 'margin', 'trust']
@@ -317,7 +317,7 @@ def _admitted(crowd: Any, X: Any, margin: str) -> tuple[Crowd, Numbers]:
     """Votes that were cast, and flat rows of features in the order of their tasks."""
     one_of("margin", margin, ("pleiss", "yang"))
     votes = admitted(crowd, "margins are computed")
-    if votes.n_labels == 0:
+    if votes.n_votes == 0:
         raise InputError("there are no votes to look at")
     if votes.n_classes < 2:
         raise InputError("a margin lies between two classes, and these votes name only one; name all: classes=[...]")
@@ -341,8 +341,8 @@ def _of_votes(
 
     votes, rows = _admitted(crowd, X, margin)
     fitted = _fitted(votes, model)
-    voted = np.flatnonzero(votes.labels_per_task)
-    place = np.cumsum(votes.labels_per_task > 0) - 1
+    voted = np.flatnonzero(votes.votes_per_task)
+    place = np.cumsum(votes.votes_per_task > 0) - 1
     logits = scores_by_epoch(rows[voted], votes.votes[voted], training, random_state)
     area, last = areas((softmax(each, axis=1) for each in logits), margin)
     task = place[votes.task]
@@ -351,7 +351,7 @@ def _of_votes(
         np.diagonal(fitted.confusion_of(everybody[part]), axis1=1, axis2=2)
         for part in blocks(votes.n_workers, votes.n_classes**2)
     ])  # fmt: skip
-    trust = np.empty(votes.n_labels)
-    for part in blocks(votes.n_labels, votes.n_classes):
-        trust[part] = np.einsum("nk,nk->n", last[task[part]], right[votes._worker_codes[part]])
+    trust = np.empty(votes.n_votes)
+    for part in blocks(votes.n_votes, votes.n_classes):
+        trust[part] = np.einsum("nk,nk->n", last[task[part]], right[votes.worker_codes[part]])
     return votes, area[task, votes.label], trust

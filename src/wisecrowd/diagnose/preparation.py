@@ -53,7 +53,7 @@ def model_of(votes: Crowd, fitted: Any = None) -> ConfusionEM:
                 "workers and tasks are judged by a method with confusion matrices, such as dawid-skene, ibcc or one-coin; "
                 f"{kind.name} has none"
             )
-        if votes.n_labels == 0:
+        if votes.n_votes == 0:
             raise InputError("there are no votes to look at")
         fitted = kind().fit(votes)
     if not isinstance(fitted, ConfusionEM):
@@ -80,7 +80,7 @@ class Look:
         object.__setattr__(self, "fitted", model_of(self.crowd, self.fitted))
         # What a group says of a task is looked up vote by vote: a model with groups must know these votes and no others.
         known = not has_groups(self.model) or self.crowd.tasks.equals(self.model.task_index_)
-        if not known or (has_groups(self.model) and self.crowd.n_labels != self.model.n_labels_):
+        if not known or (has_groups(self.model) and self.crowd.n_votes != self.model.n_votes_):
             raise UsageError("give the crowd that the model was fitted on, or fit the model to these votes")
 
     @property
@@ -115,7 +115,7 @@ def members_of(model: Any, names: pd.Index) -> dict[str, NDArray[Any]]:
 
 
 def others_of(model: ConfusionEM, crowd: Crowd) -> NDArray[np.float64]:
-    """For every vote, the posterior of its task by the votes that are witnesses of it: (n_labels, n_classes).
+    """For every vote, the posterior of its task by the votes that are witnesses of it: (n_votes, n_classes).
 
     These are all other votes but those of the worker's own group, of a model that has groups: who errs together with somebody
     confirms nothing. Where nobody else voted, it is the prior.
@@ -154,9 +154,9 @@ def alike(crowd: Crowd, group: NDArray[np.int32] | None = None) -> tuple[NDArray
     task = crowd.task.astype(np.int64)
     cell = task * crowd.n_classes + crowd.label
     same = np.bincount(cell, minlength=crowd.n_tasks * crowd.n_classes)[cell] - 1
-    others = crowd.labels_per_task[crowd.task] - 1
+    others = crowd.votes_per_task[crowd.task] - 1
     if group is not None:
-        theirs, n_groups = group[crowd._worker_codes].astype(np.int64), int(group.max(initial=-1)) + 1
+        theirs, n_groups = group[crowd.worker_codes].astype(np.int64), int(group.max(initial=-1)) + 1
         rows = np.flatnonzero(theirs >= 0)
         for counts, where in ((same, cell), (others, task)):
             _, place, size = np.unique(where[rows] * n_groups + theirs[rows], return_inverse=True, return_counts=True)
@@ -178,4 +178,4 @@ def favourites(crowd: Crowd) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     top[pairs.worker[order[last]]] = pairs.label[order[last]]
     most[pairs.worker[order[last]]] = counts[order[last]]
     with np.errstate(invalid="ignore"):
-        return top, most / crowd.labels_per_worker
+        return top, most / crowd.votes_per_worker

@@ -34,7 +34,7 @@ KINDS = {
 class TaskDiagnosis(Look):
     """What the votes of a crowd say about each of its tasks.
 
-    ``table`` has a row for each task: ``n_labels``; the likeliest ``label`` and its ``confidence``, by a model of workers;
+    ``table`` has a row for each task: ``n_votes``; the likeliest ``label`` and its ``confidence``, by a model of workers;
     ``margin`` to the next class; ``entropy`` of the votes, 0 where all say the same and 1 where every class has as many,
     corrected for how few they are (Miller and Madow); ``uncertainty``, the entropy of the posterior, likewise from 0 to 1;
     ``misfit``, how many standard deviations less likely the votes are than votes on a task of that class should be;
@@ -44,9 +44,9 @@ class TaskDiagnosis(Look):
     With few votes a difficulty is mostly what was believed before; its standard error says so.
 
     >>> from wisecrowd import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=100, n_workers=10, labels_per_task=5)
+    >>> made = simulate_crowd(n_tasks=100, n_workers=10, votes_per_task=5)
     >>> TaskDiagnosis(made.crowd).table.columns.tolist()
-    ['n_labels', 'label', 'confidence', 'margin', 'entropy', 'uncertainty', 'misfit', 'difficulty', 'standard_error', 'kind']
+    ['n_votes', 'label', 'confidence', 'margin', 'entropy', 'uncertainty', 'misfit', 'difficulty', 'standard_error', 'kind']
     """
 
     X: Any = None
@@ -60,7 +60,7 @@ class TaskDiagnosis(Look):
         top = np.sort(posterior, axis=1)[:, ::-1]
         rasch = self._rasch
         columns = {
-            "n_labels": self.crowd.labels_per_task,
+            "n_votes": self.crowd.votes_per_task,
             "label": model.labels_.to_numpy(),
             "confidence": top[:, 0],
             "margin": top[:, 0] - (top[:, 1] if top.shape[1] > 1 else 0),
@@ -95,7 +95,7 @@ class TaskDiagnosis(Look):
         crowd, model = self.crowd, self.model
         best = model.posterior_.argmax(axis=1)
         moments = self._moments
-        worker, true = crowd._worker_codes, best[crowd.task]
+        worker, true = crowd.worker_codes, best[crowd.task]
         said = np.log(np.maximum(self._said[crowd.pairs.of_vote, true], 1e-12))
         gap = np.bincount(crowd.task, self._voice * (said - moments[0, worker, true]), minlength=crowd.n_tasks)
         spread = np.bincount(crowd.task, self._voice * moments[1, worker, true], minlength=crowd.n_tasks)
@@ -115,8 +115,8 @@ class TaskDiagnosis(Look):
         found[confident & (share <= 0.5)] = "outvoted"
         found[several & (self.misfit < MISFIT)] = "ambiguous"
         if crowd.n_classes == 1:  # of course it is that one: a single vote has settled nothing
-            found[crowd.labels_per_task < 2] = "undecided"
-        found[crowd.labels_per_task == 0] = "unlabelled"
+            found[crowd.votes_per_task < 2] = "undecided"
+        found[crowd.votes_per_task == 0] = "unlabelled"
         return found
 
     @cached_property
@@ -135,15 +135,15 @@ class TaskDiagnosis(Look):
     def _said(self) -> NDArray[np.float64]:
         """What each pair's worker says when each class is true, (pairs, classes): for itself or, of a group, for all of it."""
         if groups_of(self.model) is None:
-            return online.said_by(self.model, self.crowd)
-        return np.asarray(self.model._matrix(self.model.tally_, self.crowd.pairs))
+            return online.label_probs_of_crowd(self.model, self.crowd)
+        return np.asarray(self.model._reported_label_probs(self.model.tally_, self.crowd.pairs))
 
     @cached_property
     def _voice(self) -> NDArray[np.float64]:
         """By vote, how much of a voice it is on its task: members of a group have one together."""
         group = groups_of(self.model)
         if group is None:
-            return np.ones(self.crowd.n_labels)
+            return np.ones(self.crowd.n_votes)
         return 1 / (1.0 + alike(self.crowd)[1] - alike(self.crowd, group)[1])
 
     @cached_property
@@ -173,7 +173,7 @@ class TaskDiagnosis(Look):
         kind_of_model: Any = find("rasch")
         model = kind_of_model(guessing="chance")
         # A group that errs together would make a truth of its own; the model knows better.
-        voted = self.crowd.labels_per_task > 0
+        voted = self.crowd.votes_per_task > 0
         truth = None if groups_of(self.model) is None else self.model.labels_[voted]
         with unwarned():  # a difficulty to a hundredth is more than anybody needs
             table: pd.DataFrame = model.fit(self.crowd, truth=truth).tasks_

@@ -48,8 +48,8 @@ def pairs_of(crowd: Crowd, fitted: ConfusionEM, min_common: int) -> Pairs:
     """
     from scipy import sparse
 
-    workers, n_workers = crowd._worker_codes, crowd.n_workers
-    one = np.ones(crowd.n_labels)
+    workers, n_workers = crowd.worker_codes, crowd.n_workers
+    one = np.ones(crowd.n_votes)
     cell = crowd.task.astype(np.int64) * crowd.n_classes + crowd.label
     seen = sparse.csr_array((one, (workers, crowd.task)), shape=(n_workers, crowd.n_tasks))
     chose = sparse.csr_array((one, (workers, cell)), shape=(n_workers, crowd.n_tasks * crowd.n_classes))
@@ -97,14 +97,14 @@ def gainsaid(twins: Crowd, strangers: Crowd) -> bool:
     >>> votes = [(task, who, task % 2 if rng.random() < p else 1 - task % 2) for task in range(200) for who, p in says]
     >>> wrong = [(task, who, (task + (task < 80)) % 2) for task in range(200) for who in "ab"]
     >>> crowd = Crowd.from_triples(votes + wrong)
-    >>> twin = crowd._worker_codes < 2
+    >>> twin = crowd.worker_codes < 2
     >>> gainsaid(crowd.take(twin), crowd.take(~twin))
     True
     """
-    rows = np.flatnonzero(twins.labels_per_task[strangers.task] > 0)
+    rows = np.flatnonzero(twins.votes_per_task[strangers.task] > 0)
     task, label, n_classes = strangers.task[rows].astype(np.int64), strangers.label[rows], strangers.n_classes
     # What each of them says where the twins say something: (worker, said by twins), and how often which label.
-    habit = strangers._worker_codes[rows] * np.int64(n_classes) + twins.votes.argmax(axis=1)[task]
+    habit = strangers.worker_codes[rows] * np.int64(n_classes) + twins.votes.argmax(axis=1)[task]
     _, habit = np.unique(habit, return_inverse=True)
     total = np.bincount(habit)
 

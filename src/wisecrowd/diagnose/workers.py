@@ -28,7 +28,7 @@ _GRID = 60
 class WorkerDiagnosis(Look):
     """What the votes of a crowd say about each of its workers.
 
-    ``table`` has a row for each worker: ``n_labels``; ``accuracy`` with ``low`` and ``high``; ``agreement``, the share of the
+    ``table`` has a row for each worker: ``n_votes``; ``accuracy`` with ``low`` and ``high``; ``agreement``, the share of the
     other votes on the same tasks that say the same; ``spammer_score``, 0 where answers have nothing to do with the truth and 1
     where they settle it; ``information`` about the truth in an answer, as a share of what there is to know; the label they
     give most (``top_label``, ``top_share``); ``p_spammer`` and ``p_adversary``; where votes have times, ``p_drift``, accuracy
@@ -42,7 +42,7 @@ class WorkerDiagnosis(Look):
     outside the group shares a task with, votes tell nothing, and nobody is accused.
 
     >>> from wisecrowd import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, workers=["expert"] * 8 + ["spammer", "adversary"], labels_per_task=5)
+    >>> made = simulate_crowd(n_tasks=300, workers=["expert"] * 8 + ["spammer", "adversary"], votes_per_task=5)
     >>> found = WorkerDiagnosis(made.crowd)
     >>> found.table["flags"].iloc[-2:].tolist()
     ['spammer', 'adversary']
@@ -64,7 +64,7 @@ class WorkerDiagnosis(Look):
         )
         columns = {
             **members_of(self.model, names),
-            **{name: intervals[name].to_numpy() for name in ("n_labels", "accuracy", "low", "high")},
+            **{name: intervals[name].to_numpy() for name in ("n_votes", "accuracy", "low", "high")},
             "agreement": self.agreement,
             "spammer_score": self.spammer_score,
             "information": self.information,
@@ -152,7 +152,7 @@ class WorkerDiagnosis(Look):
         return self.crowd.workers
 
     def _by_worker(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        return np.bincount(self.crowd._worker_codes, values, minlength=self.crowd.n_workers).astype(np.float64)
+        return np.bincount(self.crowd.worker_codes, values, minlength=self.crowd.n_workers).astype(np.float64)
 
     @cached_property
     def others(self) -> NDArray[np.float64]:
@@ -163,7 +163,7 @@ class WorkerDiagnosis(Look):
     def heard(self) -> NDArray[np.float64]:
         """By vote, one, or zero where a model with groups has no witness: nobody outside the group voted on the task."""
         if groups_of(self.model) is None:
-            return np.ones(self.crowd.n_labels)
+            return np.ones(self.crowd.n_votes)
         return np.asarray(np.abs(self.others - self.model.e_step_prior_).max(axis=1) > 1e-6, dtype=np.float64)
 
     @cached_property
@@ -177,7 +177,7 @@ class WorkerDiagnosis(Look):
     @cached_property
     def tally(self) -> NDArray[np.float64]:
         """The others' posteriors, added up by (worker, label) pair; where there are no others, nothing is known of a vote."""
-        pairs, others = self.crowd.pairs, self.crowd.labels_per_task[self.crowd.task] > 1
+        pairs, others = self.crowd.pairs, self.crowd.votes_per_task[self.crowd.task] > 1
         weight = self.heard * (self.crowd.weight * others if others.any() else self.crowd.weight)
         columns = [
             np.bincount(pairs.of_vote, weight * self.others[:, true], minlength=len(pairs))
@@ -218,10 +218,10 @@ class WorkerDiagnosis(Look):
         if n_classes == 1:
             kinds[:, 0] = 1
             return kinds
-        right = self.unswayed[np.arange(crowd.n_labels), crowd.label]
+        right = self.unswayed[np.arange(crowd.n_votes), crowd.label]
         chance = 1 / n_classes
         grid = (np.arange(_GRID) + 0.5) / _GRID
-        coins = uncertainty.by_accuracy(right, n_classes, grid, crowd._worker_codes, crowd.n_workers, self.heard)
+        coins = uncertainty.by_accuracy(right, n_classes, grid, crowd.worker_codes, crowd.n_workers, self.heard)
         counts = np.bincount(crowd.pairs.of_vote, self.heard, minlength=len(crowd.pairs))[:, None]
         known = self._by_worker(self.heard)
         own = self._rows_as(np.full((1, n_classes), 0.5), counts)
@@ -269,7 +269,7 @@ class WorkerDiagnosis(Look):
 
     @cached_property
     def _flags(self) -> tuple[list[str], list[str]]:
-        counts, (top, share) = self.crowd.labels_per_worker, self._favourites
+        counts, (top, share) = self.crowd.votes_per_worker, self._favourites
         names, classes = self.names, self.crowd.classes
         assert classes is not None
         places = {name: place for place, name in enumerate(names)}

@@ -21,7 +21,7 @@ from wisecrowd.data.crowd import Crowd, Pairs
 from wisecrowd.data.layout import Layout
 from wisecrowd.em import priors as matrices
 from wisecrowd.em.classifier_fields import ClassifierLearner, cross_fitted, taught_by
-from wisecrowd.em.initialization import clamped, vote_shares
+from wisecrowd.em.initialization import apply_gold, vote_shares
 from wisecrowd.em.loop import Statistics, Step, iterate
 from wisecrowd.em.pooling import PoolingLearner
 from wisecrowd.errors import UsageError
@@ -38,7 +38,7 @@ SHARPNESS = (0.2, 10.0)
 class Parameters(NamedTuple):
     """What follows from a posterior: what workers say, and how sure the prior is of that."""
 
-    said: NDArray[Any]
+    label_probs: NDArray[Any]
     """(pairs, classes)."""
     log_prior: float
     strength: float
@@ -76,10 +76,10 @@ class ClassifierEM(PoolingLearner, ClassifierLearner):
     tol: float = field(default=1e-6, metadata={"help": "stop when the objective changes by less than this fraction"})
     verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
 
-    def _fit(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
+    def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         self._check(crowd)
         with progress.shown(self.verbose):
-            self._run(X, crowd, clamp)
+            self._run(X, crowd, gold)
 
     def _check(self, crowd: Crowd) -> None:
         if self.max_iter < 1:
@@ -98,14 +98,16 @@ class ClassifierEM(PoolingLearner, ClassifierLearner):
     def _workers(self, tally: NDArray[Any], pairs: Pairs) -> Parameters:
         """The M-step of the workers."""
         if self.shrinkage is False:
-            said = matrices.smoothed(tally, pairs, self.smoothing, self.diagonal)
-            return Parameters(said, matrices.smoothed_log_prior(tally, pairs, self.smoothing, self.diagonal), 0.0)
+            label_probs = matrices.smoothed(tally, pairs, self.smoothing, self.diagonal)
+            return Parameters(
+                label_probs, matrices.smoothed_log_prior(tally, pairs, self.smoothing, self.diagonal), 0.0
+            )
         prior = self._prior(tally, pairs, None if self.shrinkage is True else float(self.shrinkage))
         return Parameters(matrices.shrunk(tally, pairs, *prior), 0.0, prior.strength)
 
-    def _run(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
+    def _run(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         layout, pairs = crowd.layout, crowd.pairs
-        taught = taught_by(crowd.layout, clamp)
+        taught = taught_by(crowd.layout, gold)
         everything = (taught, np.ones(crowd.n_tasks, dtype=bool))
         folds = list(cross_fitted(taught, self.cv, self.random_state)) if self.cv else [everything]
         classifiers = [self._new_classifier() for _ in folds]
@@ -124,21 +126,21 @@ class ClassifierEM(PoolingLearner, ClassifierLearner):
             posterior, tally = statistics
             expected, log_prior = priors(posterior)
             workers = self._workers(tally, pairs)
-            evidence = evidence_of(layout, workers.said)
+            evidence = evidence_of(layout, workers.label_probs)
             sharpness = sharpness_of(expected[layout.voted], evidence[layout.voted]) if self.calibrate else 1.0
             expected = sharpened(expected, sharpness)
-            found, log_likelihood = posterior_of(log(expected) + evidence, taught, clamp)
+            found, log_likelihood = posterior_of(log(expected) + evidence, taught, gold)
             self.expected_, self.strength_, self.sharpness_ = expected, workers.strength, sharpness
             return Statistics(found, kernels.tally(layout, found)), log_likelihood + log_prior + workers.log_prior
 
-        start = clamped(vote_shares(crowd), clamp)
+        start = apply_gold(vote_shares(crowd), gold)
         run = iterate(
-            self._kept(step, classifiers, X, crowd, clamp),
+            self._kept(step, classifiers, X, crowd, gold),
             Statistics(start, kernels.tally(layout, start)), max_iter=self.max_iter, tol=self.tol,
             accelerate=False, monotone=exact, what=type(self).__name__,
         )  # fmt: skip
         self.trace_, self.n_iter_, self.converged_ = np.asarray(run.trace), len(run.trace), run.converged
-        self._learn(crowd, run.statistics.classes, run.statistics.tally)
+        self._set_fitted(crowd, run.statistics.classes, run.statistics.tally)
         # With cross-fitting, no fold's classifier has seen all tasks: the one for new tasks has.
         self.classifier_ = (
             self._whole_classifier().fit(X[taught], self.posterior_[taught]) if self.cv else classifiers[0]
@@ -150,7 +152,7 @@ class ClassifierEM(PoolingLearner, ClassifierLearner):
 
     def _kept(
         self, step: Step, classifiers: list[SoftClassifier], X: NDArray[np.float64], crowd: Crowd,
-        clamp: NDArray[np.int32] | None,
+        gold: NDArray[np.int32] | None,
     ) -> Step:  # fmt: skip
         """The step as it is; a method whose steps are long notes where they lead, to go on from there."""
         return step
@@ -158,10 +160,10 @@ class ClassifierEM(PoolingLearner, ClassifierLearner):
     def _prior(self, tally: NDArray[Any], pairs: Pairs, strength: float | None = None) -> matrices.Prior:
         return matrices.crowd_prior(tally, pairs, self.smoothing, self.diagonal, strength)
 
-    def _matrix(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _reported_label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         if self.shrinkage is False:
             return matrices.smoothed(tally, pairs, self.smoothing, self.diagonal)
-        return super()._matrix(tally, pairs)
+        return super()._reported_label_probs(tally, pairs)
 
     def _pseudo_votes(self, n_classes: int) -> tuple[float, float]:
         if self.shrinkage is False:
@@ -207,14 +209,14 @@ def sharpness_of(expected: NDArray[np.float64], evidence: NDArray[np.float64]) -
     return float(np.exp(minimize_scalar(against, bounds=(low, high), method="bounded", options={"xatol": 0.01}).x))
 
 
-def evidence_of(layout: Layout, said: NDArray[Any]) -> NDArray[np.float64]:
+def evidence_of(layout: Layout, label_probs: NDArray[Any]) -> NDArray[np.float64]:
     """log P(votes on a task | class), (tasks, classes).
 
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
     >>> evidence_of(crowd.layout, np.full((2, 2), 0.5)).round(4).tolist()
     [[-1.3863, -1.3863]]
     """
-    return np.asarray(layout.matrix @ log(said))
+    return np.asarray(layout.matrix @ log(label_probs))
 
 
 def log(probability: NDArray[Any]) -> NDArray[np.float64]:
@@ -227,7 +229,7 @@ def log(probability: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def e_step(
-    layout: Layout, expected: NDArray[np.float64], said: NDArray[Any], clamp: NDArray[np.int32] | None
+    layout: Layout, expected: NDArray[np.float64], label_probs: NDArray[Any], gold: NDArray[np.int32] | None
 ) -> tuple[NDArray[np.float64], float]:
     """Posteriors from a prior of each task's own and what was said; and the log-likelihood of the votes.
 
@@ -236,11 +238,11 @@ def e_step(
     >>> posterior.round(6).tolist(), round(value, 4)
     ([[0.9, 0.1]], -1.3863)
     """
-    return posterior_of(log(expected) + evidence_of(layout, said), taught_by(layout, clamp), clamp)
+    return posterior_of(log(expected) + evidence_of(layout, label_probs), taught_by(layout, gold), gold)
 
 
 def posterior_of(
-    joint: NDArray[np.float64], counted: NDArray[np.bool_], clamp: NDArray[np.int32] | None
+    joint: NDArray[np.float64], counted: NDArray[np.bool_], gold: NDArray[np.int32] | None
 ) -> tuple[NDArray[np.float64], float]:
     """Posteriors from log f_k(x_i) P(votes | k), and the log-likelihood of the tasks that count.
 
@@ -252,7 +254,7 @@ def posterior_of(
     share = np.exp(joint - peak)
     total = share.sum(axis=1, keepdims=True)
     value = (peak + np.log(total))[:, 0]
-    if clamp is not None:
-        known = np.flatnonzero(clamp >= 0)
-        value[known] = joint[known, clamp[known]]
-    return clamped(share / total, clamp), float(value[counted].sum())
+    if gold is not None:
+        known = np.flatnonzero(gold >= 0)
+        value[known] = joint[known, gold[known]]
+    return apply_gold(share / total, gold), float(value[counted].sum())

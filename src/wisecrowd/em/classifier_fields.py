@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.base.truth_inference import Learner
+from wisecrowd.base.learner import Learner
 from wisecrowd.classifiers.soft import SoftClassifier, soft_classifier
 from wisecrowd.data.layout import Layout
 
@@ -50,14 +50,14 @@ class ClassifierLearner(Learner):
         return self._new_classifier().restore(arrays)
 
 
-def taught_by(layout: Layout, clamp: NDArray[np.int32] | None) -> Mask:
+def taught_by(layout: Layout, gold: NDArray[np.int32] | None) -> Mask:
     """Which tasks teach: those with votes, and those whose truth is known.
 
     >>> layout = Layout(np.array([0, 1, 1, 1]), np.zeros(1, dtype=np.int32), None, 1)
     >>> taught_by(layout, np.array([-1, 0, -1])).tolist()
     [True, True, False]
     """
-    return layout.voted if clamp is None else layout.voted | (clamp >= 0)
+    return layout.voted if gold is None else layout.voted | (gold >= 0)
 
 
 def cross_fitted(taught: Mask, n_folds: int, random_state: int) -> Iterator[tuple[Mask, Mask]]:

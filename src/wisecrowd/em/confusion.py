@@ -14,16 +14,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.checkpoints import standing_of
 from wisecrowd.base.on_engine import OnEngine, checkpoint_field, engine_field, jobs_field
-from wisecrowd.base.truth_inference import Aggregator, AnyCrowd
 from wisecrowd.data.crowd import Crowd, Pairs
+from wisecrowd.data.types import AnyCrowd
 from wisecrowd.em import incremental as online
-from wisecrowd.em.initialization import clamped, class_prior, given_posterior, vote_shares
+from wisecrowd.em.initialization import apply_gold, class_prior, given_posterior, vote_shares
 from wisecrowd.em.loop import Run, Statistics, Watch, best_of, iterate
 from wisecrowd.engines import base as work
 from wisecrowd.engines import engine_for
-from wisecrowd.engines.base import Engine, Piece
+from wisecrowd.engines.base import Chunk, Engine
 from wisecrowd.errors import DataWarning, InputError, UsageError
 from wisecrowd.kernels.reference import COMPILED_FROM, Expectation
 from wisecrowd.utils import progress
@@ -39,8 +40,8 @@ COLLAPSED, COLLAPSE_BELOW, HANDFUL = 0.3, 3, 20
 class ConfusionEM(OnEngine):
     """Every model in which a task has a class and a worker answers by a confusion matrix.
 
-    z_i ~ ρ,  y_ir | z_i = k ~ π_r[k, ·].  A family member says how π follows from the tally (`_said`) and, when it has
-    a prior on π, its logarithm (`_penalty`); the rest is here: start, E-step, class prior, gold, restarts, trace.
+    z_i ~ ρ,  y_ir | z_i = k ~ π_r[k, ·].  A family member says how π follows from the tally (`_label_probs`) and, when it has
+    a prior on π, its logarithm (`_log_prior`); the rest is here: start, E-step, class prior, gold, restarts, trace.
 
     >>> from wisecrowd import DawidSkene
     >>> issubclass(DawidSkene, ConfusionEM)
@@ -72,22 +73,24 @@ class ConfusionEM(OnEngine):
     # A family member answers the first question, and the others where its answer differs.
 
     @abstractmethod
-    def _said(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         """P(the pair's worker says the pair's label | true class), (pairs, classes): the model's M-step."""
 
-    def _penalty(self, tally: NDArray[Any], pairs: Pairs) -> float:
+    def _log_prior(self, tally: NDArray[Any], pairs: Pairs) -> float:
         """Logarithm of the prior density of the worker parameters that follow from the tally, up to a constant."""
         return 0.0
 
-    def _class_penalty(self, classes: NDArray[np.float64]) -> float:
+    def _class_log_prior(self, classes: NDArray[np.float64]) -> float:
         """Logarithm of the prior density of the class prior that follows from the posteriors, up to a constant."""
         return 0.0
 
-    def _expect(self, engine: Engine, prior: NDArray[np.float64], said: NDArray[Any]) -> Expectation:
+    def _expect(self, engine: Engine, prior: NDArray[np.float64], label_probs: NDArray[Any]) -> Expectation:
         """The E-step: the posteriors that follow from the parameters, added up."""
-        return engine.expect(prior, said)
+        return engine.expect(prior, label_probs)
 
-    def _statistics(self, found: Expectation, said: NDArray[Any], before: Statistics, pairs: Pairs) -> Statistics:
+    def _statistics(
+        self, found: Expectation, label_probs: NDArray[Any], before: Statistics, pairs: Pairs
+    ) -> Statistics:
         """What the next M-step needs of an E-step; a model with latent variables of its own splits the tally by them."""
         return Statistics(found.classes, found.tally)
 
@@ -99,33 +102,33 @@ class ConfusionEM(OnEngine):
         """From the columns of the E-step to classes, along the last axis; a model that splits classes adds their parts."""
         return columns
 
-    def _said_again(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
-        """As `_said`, after the fit and for some workers only, whom a model that ties workers must not tie anew."""
-        return self._said(tally, pairs)
+    def _predictive_label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+        """As `_label_probs`, after the fit and for some workers only, whom a model that ties workers must not tie anew."""
+        return self._label_probs(tally, pairs)
 
     @property
     def _e_step_tally(self) -> NDArray[Any]:
-        """What `_said_again` follows from; the tally of classes unless the model splits them."""
-        return self._learnt("tally_")
+        """What `_predictive_label_probs` follows from; the tally of classes unless the model splits them."""
+        return self._check_fitted("tally_")
 
     def _engine(self, crowd: AnyCrowd, truth: Any) -> Engine:
         """Where the sums are taken. Several starts share the price of loading the compiled kernels."""
-        much = self.n_init * crowd.n_labels * crowd.n_classes >= COMPILED_FROM
+        much = self.n_init * crowd.n_votes * crowd.n_classes >= COMPILED_FROM
         compiled = True if much and find_spec("numba") else None
         return engine_for(self.engine, crowd, truth, n_jobs=self.n_jobs, compiled=compiled)
 
-    def _fit(self, crowd: AnyCrowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
+    def _fit(self, crowd: AnyCrowd, gold: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         self._check()
-        if isinstance(crowd, Crowd) and crowd.labels_per_task.max() < 2 and clamp is None:
+        if isinstance(crowd, Crowd) and crowd.votes_per_task.max() < 2 and gold is None:
             warnings.warn(
                 f"no task has two votes, so that nothing tells the workers apart and {type(self).__name__} may put every "
                 "task into one class; use majority-vote, or get a second vote on some tasks",
                 DataWarning,
                 stacklevel=3,
             )
-        with progress.shown(self.verbose), closing(self._engine(crowd, clamp)) as engine:
+        with progress.shown(self.verbose), closing(self._engine(crowd, gold)) as engine:
             self._run(engine, start)
-        if isinstance(crowd, Crowd) and crowd.labels_per_task.max() > 1:
+        if isinstance(crowd, Crowd) and crowd.votes_per_task.max() > 1:
             self._warn_of_collapse(crowd)
 
     def _warn_of_collapse(self, crowd: Crowd) -> None:
@@ -134,15 +137,15 @@ class ConfusionEM(OnEngine):
         On 18 public crowds, of which random parts were kept, every fit whose classes were further from those of the votes than
         this, in total variation, was right less often than the votes themselves; no fit to a whole crowd with a second vote was.
         """
-        voted = crowd.labels_per_task > 0
-        if voted.sum() < HANDFUL or crowd.n_labels >= COLLAPSE_BELOW * voted.sum():
+        voted = crowd.votes_per_task > 0
+        if voted.sum() < HANDFUL or crowd.n_votes >= COLLAPSE_BELOW * voted.sum():
             return
-        found, said = self.posterior_[voted].mean(axis=0), vote_shares(crowd)[voted].mean(axis=0)
-        if 0.5 * np.abs(found - said).sum() > COLLAPSED:
-            most = int((found - said).argmax())
+        found, label_probs = self.posterior_[voted].mean(axis=0), vote_shares(crowd)[voted].mean(axis=0)
+        if 0.5 * np.abs(found - label_probs).sum() > COLLAPSED:
+            most = int((found - label_probs).argmax())
             warnings.warn(
                 f"{type(self).__name__} gives {found[most]:.0%} of the tasks to the class {self.classes_[most]!r}, for which "
-                f"{said[most]:.0%} of the votes are: {crowd.n_labels / voted.sum():.1f} votes for each task are too few to tell "
+                f"{label_probs[most]:.0%} of the votes are: {crowd.n_votes / voted.sum():.1f} votes for each task are too few to tell "
                 "how workers err; use one-coin or majority-vote, or get more votes",
                 DataWarning,
                 stacklevel=4,
@@ -160,13 +163,13 @@ class ConfusionEM(OnEngine):
         large = len(pairs) * crowd.n_classes > LARGE_TABLE
 
         def parameters(statistics: Statistics) -> tuple[NDArray[np.float64], NDArray[Any]]:
-            return self._class_prior(statistics.classes), self._said(statistics.tally, pairs)
+            return self._class_prior(statistics.classes), self._label_probs(statistics.tally, pairs)
 
         def step(statistics: Statistics) -> tuple[Statistics, float]:
-            prior, said = parameters(statistics)
-            found = self._expect(engine, prior, said)
-            penalty = self._penalty(statistics.tally, pairs) + self._class_penalty(statistics.classes)
-            return self._statistics(found, said, statistics, pairs), found.log_likelihood + penalty
+            prior, label_probs = parameters(statistics)
+            found = self._expect(engine, prior, label_probs)
+            penalty = self._log_prior(statistics.tally, pairs) + self._class_log_prior(statistics.classes)
+            return self._statistics(found, label_probs, statistics, pairs), found.log_likelihood + penalty
 
         def go(first: Statistics, before: Sequence[float], watch: Watch) -> Run:
             return iterate(
@@ -175,16 +178,16 @@ class ConfusionEM(OnEngine):
             )  # fmt: skip
 
         starts = self._starts(engine, start, np.float32 if large else np.float64)
-        best, restarts = best_of(starts, go, tol=self.tol, standing=standing_of(self, crowd, engine.clamp, start))
-        prior, said = parameters(best.statistics)
+        best, restarts = best_of(starts, go, tol=self.tol, standing=standing_of(self, crowd, engine.gold, start))
+        prior, label_probs = parameters(best.statistics)
         self.e_step_prior_, self.prior_ = prior, self._fold(prior) / prior.sum()
         self.trace_, self.n_iter_, self.converged_ = np.asarray(best.trace), len(best.trace), best.converged
         self.restarts_ = pd.DataFrame(restarts, columns=["objective", "n_iter", "converged"])
-        self._learn_from(engine, best.statistics.tally, self._answer, prior, said)
+        self._set_fitted_from_engine(engine, best.statistics.tally, self._answer, prior, label_probs)
 
-    def _answer(self, piece: Piece, prior: NDArray[np.float64], said: NDArray[Any]) -> NDArray[Any]:
-        """Work: the posterior of a piece's tasks."""
-        return self._fold(work.posterior(piece, prior, said))
+    def _answer(self, chunk: Chunk, prior: NDArray[np.float64], label_probs: NDArray[Any]) -> NDArray[Any]:
+        """Work: the posterior of a chunk's tasks."""
+        return self._fold(work.posterior(chunk, prior, label_probs))
 
     def _starts(self, engine: Engine, start: Any, dtype: type) -> Iterator[Statistics]:
         """Statistics to start from: of the vote shares, of a given posterior, or of what is known of the workers."""
@@ -195,27 +198,27 @@ class ConfusionEM(OnEngine):
             yield Statistics(*engine.total(self._first_sums, start, dtype, attempt))
 
     def _first_sums(
-        self, piece: Piece, start: Any, dtype: type, attempt: int, into: tuple[Any, Any] = (0.0, None)
+        self, chunk: Chunk, start: Any, dtype: type, attempt: int, into: tuple[Any, Any] = (0.0, None)
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Work: the posteriors that an attempt starts from, by class, and by pair and class."""
         classes, tally = into
-        for block in piece.blocks():
+        for block in chunk.blocks():
             posterior = self._start_posterior(block, start, dtype, attempt)
-            voted = block.crowd.labels_per_task > 0
+            voted = block.crowd.votes_per_task > 0
             classes = classes + posterior[voted].sum(axis=0, dtype=np.float64)
             tally = work.tally(block, posterior, tally)
         return classes, tally
 
     _first_sums.accumulates = True  # type: ignore[attr-defined]  # see engines.base
 
-    def _start_posterior(self, piece: Piece, start: Any, dtype: type, attempt: int) -> NDArray[Any]:
+    def _start_posterior(self, chunk: Chunk, start: Any, dtype: type, attempt: int) -> NDArray[Any]:
         """A posterior to start from: the vote shares at first, perturbed in further attempts; or the one that was given."""
-        crowd = piece.crowd
+        crowd = chunk.crowd
         posterior = vote_shares(crowd, dtype) if start is None else given_posterior(start, crowd)
         if attempt:
-            if piece.of > 1:
+            if chunk.of > 1:
                 raise UsageError(
-                    f"n_init={self.n_init} perturbs the posterior of all tasks together, which are in {piece.of:,} pieces "
+                    f"n_init={self.n_init} perturbs the posterior of all tasks together, which are in {chunk.of:,} chunks "
                     "here; leave n_init at 1, or fit a crowd in memory"
                 )
             rng = np.random.default_rng(self.random_state)
@@ -224,7 +227,7 @@ class ConfusionEM(OnEngine):
                 noise = rng.exponential(size=posterior.shape)
             posterior *= noise
             posterior /= posterior.sum(axis=1, keepdims=True)
-        return clamped(posterior, piece.clamp)
+        return apply_gold(posterior, chunk.gold)
 
     def _carried_over(self, known: Aggregator, crowd: AnyCrowd) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """The tally that another fit left for the same workers and labels; strangers start without a history."""
@@ -252,7 +255,7 @@ class ConfusionEM(OnEngine):
 
     def predict_proba(self, crowd: Any) -> pd.DataFrame:
         """The posterior of tasks that may be new; a worker never seen before is taken for the average of the crowd."""
-        self._learnt("posterior_")
+        self._check_fitted("posterior_")
         votes = online.in_classes_of(self, self._admit(crowd))
         posterior = online.posterior_of(self, votes)
         return pd.DataFrame(posterior, index=votes.tasks.rename("task"), columns=self.classes_.rename("class"))
@@ -277,18 +280,18 @@ class ConfusionEM(OnEngine):
 
     def converge(self) -> Self:
         """Iterate over all votes that partial fits took in, from what is known now, until nothing changes."""
-        return self.fit(self.history.votes, truth=self.history.gold, start=self.proba_)
+        return self.fit(self.history.votes, truth=self.history.known_truth, start=self.proba_)
 
     def restart_from(self, crowd: Crowd, posterior: NDArray[Any]) -> None:
         """Re-estimate everything from a posterior, as one M-step does."""
         self.task_index_, self.worker_index_ = crowd.tasks, crowd.workers
-        self._learn(crowd, posterior)
-        self.e_step_prior_ = self._class_prior(posterior[crowd.labels_per_task > 0].sum(axis=0))
+        self._set_fitted(crowd, posterior)
+        self.e_step_prior_ = self._class_prior(posterior[crowd.votes_per_task > 0].sum(axis=0))
         self.prior_ = self.e_step_prior_ / self.e_step_prior_.sum()
 
-    def _matrix(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _reported_label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         """Confusion matrices for people: the model's own, unless its E-step uses something that is no probability."""
-        return self._said(tally, pairs)
+        return self._label_probs(tally, pairs)
 
     def _pseudo_votes(self, n_classes: int) -> tuple[float, float]:
         """Pseudo-votes of a worker for being right, and in all, where the model has no class to speak of."""

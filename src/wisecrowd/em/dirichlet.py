@@ -26,14 +26,14 @@ class DirichletRows:
     place of the two numbers.
 
     >>> pairs = Pairs(np.array([0, 0]), np.array([0, 1]), np.empty(0, dtype=np.int32), 1)
-    >>> rows = DirichletRows(np.array([0, 1]), n_labels=2, off=1.0, diagonal=1.0)
+    >>> rows = DirichletRows(np.array([0, 1]), n_classes=2, off=1.0, diagonal=1.0)
     >>> rows.mean(np.array([[7.0, 0.0], [0.0, 1.0]]), pairs)
     array([[0.9 , 0.25],
            [0.1 , 0.75]])
     """
 
     of_row: NDArray[np.intp]
-    n_labels: int
+    n_classes: int
     off: float = 0.0
     diagonal: float = 0.0
     table: NDArray[np.float64] | None = None
@@ -51,24 +51,26 @@ class DirichletRows:
         if self.table is not None:
             return self.table.sum(axis=1)
         # A row without a class of its own (of_row = −1) has no diagonal.
-        return np.where(self.of_row >= 0, self.n_labels * self.off + self.diagonal, self.n_labels * self.off)
+        return np.where(self.of_row >= 0, self.n_classes * self.off + self.diagonal, self.n_classes * self.off)
 
     def mean(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         """The expected probability of each pair; uniform where nothing is known. Also the mode under Dir(β + 1)."""
-        evidence, said = pairs.by_worker(tally) + self.total, np.empty_like(tally)
+        evidence, label_probs = pairs.by_worker(tally) + self.total, np.empty_like(tally)
         for some in blocks(*tally.shape):
             total = evidence[pairs.worker[some]]
-            said[some] = 1 / self.n_labels
-            np.divide(tally[some] + self.at(pairs, some), total, out=said[some], where=total > 0, casting="same_kind")
-        return said
+            label_probs[some] = 1 / self.n_classes
+            np.divide(
+                tally[some] + self.at(pairs, some), total, out=label_probs[some], where=total > 0, casting="same_kind"
+            )
+        return label_probs
 
     def geometric_mean(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         """exp E log π of each pair, exp(ψ(β + n) − ψ(Σ)): what a variational E-step multiplies. It sums to less than 1."""
-        evidence, said = digamma(pairs.by_worker(tally) + self.total), np.empty_like(tally)
+        evidence, label_probs = digamma(pairs.by_worker(tally) + self.total), np.empty_like(tally)
         for some in blocks(*tally.shape):
             logs = digamma(tally[some] + self.at(pairs, some))
-            np.exp(logs - evidence[pairs.worker[some]], out=said[some], casting="same_kind")
-        return said
+            np.exp(logs - evidence[pairs.worker[some]], out=label_probs[some], casting="same_kind")
+        return label_probs
 
     def log_density(self, tally: NDArray[Any], pairs: Pairs) -> float:
         """Σ β log π at π = `mean`, up to a constant: the logarithm of the density Dir(β + 1) of all rows."""

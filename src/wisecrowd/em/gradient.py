@@ -15,11 +15,11 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.checkpoints import Standing, standing_of
 from wisecrowd.base.on_engine import checkpoint_field
-from wisecrowd.base.truth_inference import Aggregator
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.em.initialization import clamped, class_prior, given_posterior
+from wisecrowd.em.initialization import apply_gold, class_prior, given_posterior
 from wisecrowd.em.loop import Run, Statistics, iterate
 from wisecrowd.engines.distributed_vector import Spread, dot
 from wisecrowd.errors import UsageError
@@ -27,7 +27,7 @@ from wisecrowd.kernels.reference import LEAST
 from wisecrowd.utils import progress
 
 Array = NDArray[np.float64]
-#: A point, or a direction: in memory, or beside the pieces of a crowd.
+#: A point, or a direction: in memory, or beside the chunks of a crowd.
 Vector = TypeVar("Vector", Array, Spread)
 
 
@@ -80,7 +80,7 @@ class Belief(NamedTuple):
     objective: float
     """The log-likelihood of the votes at the point where this was inferred, and the penalty of the point."""
     posterior: Any
-    """(tasks, classes), in memory or kept beside the pieces of a crowd."""
+    """(tasks, classes), in memory or kept beside the chunks of a crowd."""
 
 
 class Landscape(ABC):
@@ -94,8 +94,8 @@ class Landscape(ABC):
 
     prior: Gaussians
 
-    def __init__(self, crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
-        self.voted, self.clamp = crowd.labels_per_task > 0, clamp
+    def __init__(self, crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
+        self.voted, self.gold = crowd.votes_per_task > 0, gold
 
     def begin(self) -> Array:
         """The point to start from: the mean of the prior."""
@@ -112,12 +112,12 @@ class Landscape(ABC):
 
     def inferred(self, point: Array, prior: Array) -> Belief:
         """As `believe`, without the penalty."""
-        posterior, evidence = infer(self.evidence(point), prior, self.clamp)
+        posterior, evidence = infer(self.evidence(point), prior, self.gold)
         return Belief(self._classes(posterior), float(evidence.sum(where=self.voted)), posterior)
 
     def belief(self, posterior: Array) -> Belief:
         """A posterior to start from; where truth is known, nothing else is believed."""
-        posterior = clamped(posterior, self.clamp)
+        posterior = apply_gold(posterior, self.gold)
         return Belief(self._classes(posterior), float("nan"), posterior)
 
     def saved(self, point: Array) -> dict[str, Array]:
@@ -219,7 +219,7 @@ class ClimbingEM(Aggregator):
     verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
 
     @abstractmethod
-    def _landscape(self, crowd: Crowd, clamp: NDArray[np.int32] | None = None) -> Any:
+    def _landscape(self, crowd: Crowd, gold: NDArray[np.int32] | None = None) -> Any:
         """The model over these votes: a `Landscape`."""
 
     @abstractmethod
@@ -238,16 +238,16 @@ class ClimbingEM(Aggregator):
         if self.max_iter < 1 or self.m_steps < 1:
             raise UsageError(f"max_iter and m_steps must be 1 or more; got {self.max_iter} and {self.m_steps}")
 
-    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
+    def _fit(self, crowd: Crowd, gold: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         self._check()
         with progress.shown(self.verbose):
-            self._run(crowd, clamp, start)
+            self._run(crowd, gold, start)
 
-    def _run(self, crowd: Crowd, clamp: NDArray[np.int32] | None, start: Any) -> None:
-        land = self._landscape(crowd, clamp)
-        standing = standing_of(self, crowd, clamp, start, pieces=1)
+    def _run(self, crowd: Crowd, gold: NDArray[np.int32] | None, start: Any) -> None:
+        land = self._landscape(crowd, gold)
+        standing = standing_of(self, crowd, gold, start, chunks=1)
         point, posterior = self._ascend(land, lambda: self._start(crowd, land, start), standing)
-        self._learn(crowd, posterior)
+        self._set_fitted(crowd, posterior)
         self._keep(crowd, land, point)
 
     def _ascend(self, land: Any, start: Callable[[], tuple[Any, Belief]], standing: Standing) -> tuple[Any, Any]:
@@ -304,13 +304,13 @@ class ClimbingEM(Aggregator):
                     f"{type(self).__name__} carries over what a fitted {type(self).__name__} knows of workers; of a "
                     f"{type(start).__name__} it takes the posterior: start=fitted.proba_"
                 )
-            start._learnt("tally_")
+            start._check_fitted("tally_")
             point = self._carried_over(start, crowd, land)
             return point, land.belief(infer(land.evidence(point), np.ones(crowd.n_classes), None)[0])
         return land.begin(), land.belief(given_posterior(start, crowd))
 
 
-def infer(evidence: Array, prior: Array, clamp: NDArray[np.int32] | None) -> tuple[Array, Array]:
+def infer(evidence: Array, prior: Array, gold: NDArray[np.int32] | None) -> tuple[Array, Array]:
     """Bayes' rule by task: posteriors (tasks, classes), and the log-probability of each task's votes.
 
     >>> posterior, votes = infer(np.log([[0.8, 0.4]]), np.array([0.5, 0.5]), None)
@@ -323,7 +323,7 @@ def infer(evidence: Array, prior: Array, clamp: NDArray[np.int32] | None) -> tup
     total = posterior.sum(axis=1, keepdims=True)
     posterior /= total
     found = peak[:, 0] + np.log(total[:, 0])
-    if clamp is not None:
-        known = np.flatnonzero(clamp >= 0)
-        found[known] = joint[known, clamp[known]]
-    return clamped(posterior, clamp), found
+    if gold is not None:
+        known = np.flatnonzero(gold >= 0)
+        found[known] = joint[known, gold[known]]
+    return apply_gold(posterior, gold), found

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NO_VOTES = np.empty(0, dtype=np.int32)
 
 
-def posterior_of(method: ConfusionEM, crowd: Crowd, clamp: NDArray[np.int32] | None = None) -> NDArray[Any]:
+def posterior_of(method: ConfusionEM, crowd: Crowd, gold: NDArray[np.int32] | None = None) -> NDArray[Any]:
     """The posterior of tasks that may be new, by what is known of their workers.
 
     >>> from wisecrowd import Crowd, DawidSkene
@@ -28,19 +28,19 @@ def posterior_of(method: ConfusionEM, crowd: Crowd, clamp: NDArray[np.int32] | N
     >>> posterior_of(fitted, new).argmax(axis=1).tolist()
     [1]
     """
-    posterior = method._fold(kernels.posterior(crowd.layout, method.e_step_prior_, said_by(method, crowd)))
-    if clamp is not None:
-        known = np.flatnonzero(clamp >= 0)
-        posterior[known] = np.eye(posterior.shape[1])[clamp[known]]
+    posterior = method._fold(kernels.posterior(crowd.layout, method.e_step_prior_, label_probs_of_crowd(method, crowd)))
+    if gold is not None:
+        known = np.flatnonzero(gold >= 0)
+        posterior[known] = np.eye(posterior.shape[1])[gold[known]]
     return posterior
 
 
-def said_by(method: ConfusionEM, crowd: Crowd) -> NDArray[Any]:
+def label_probs_of_crowd(method: ConfusionEM, crowd: Crowd) -> NDArray[Any]:
     """What the E-step needs for the pairs of other votes: each worker's own numbers, the pooled ones for strangers.
 
     >>> from wisecrowd import Crowd, DawidSkene
     >>> votes = Crowd.from_triples([(t, w, t % 2) for t in range(8) for w in ("ann", "bob")])
-    >>> said_by(DawidSkene().fit(votes), votes).shape
+    >>> label_probs_of_crowd(DawidSkene().fit(votes), votes).shape
     (4, 2)
     """
     if crowd.workers is None or method.worker_index_ is None:
@@ -53,10 +53,10 @@ def said_by(method: ConfusionEM, crowd: Crowd) -> NDArray[Any]:
     counted = method._e_step_tally
     pooled = np.zeros((n_classes, counted.shape[1]))
     np.add.at(pooled, method.pair_label_, counted)
-    return said_of(method, known, counted[mine], wanted, pooled)
+    return label_probs_of_pairs(method, known, counted[mine], wanted, pooled)
 
 
-def said_of(
+def label_probs_of_pairs(
     method: ConfusionEM, known: NDArray[np.int64], tally: NDArray[Any], wanted: NDArray[np.int64], pooled: NDArray[Any]
 ) -> NDArray[Any]:
     """What the E-step needs for some pairs, each written as worker·K + label: (wanted, true).
@@ -67,7 +67,7 @@ def said_of(
 
     >>> from wisecrowd import DawidSkene
     >>> pooled = np.array([[8.0, 2.0], [2.0, 8.0]])
-    >>> said_of(DawidSkene(), np.array([0]), np.array([[4.0, 1.0]]), np.array([0, 3]), pooled).round(2).tolist()
+    >>> label_probs_of_pairs(DawidSkene(), np.array([0]), np.array([[4.0, 1.0]]), np.array([0, 3]), pooled).round(2).tolist()
     [[0.98, 0.5], [0.19, 0.81]]
     """
     n_classes = len(pooled)
@@ -77,12 +77,12 @@ def said_of(
     worker, label = np.divmod(codes, n_classes)
     workers, place = np.unique(worker, return_inverse=True)
     pairs = Pairs(place.astype(np.int32), label.astype(np.int32), _NO_VOTES, len(workers))
-    said = method._said_again(counted, pairs)[np.searchsorted(codes, wanted)]
+    label_probs = method._predictive_label_probs(counted, pairs)[np.searchsorted(codes, wanted)]
     label = np.arange(n_classes, dtype=np.int32)
-    everybody = method._said_again(pooled, Pairs(np.zeros_like(label), label, _NO_VOTES, 1))
+    everybody = method._predictive_label_probs(pooled, Pairs(np.zeros_like(label), label, _NO_VOTES, 1))
     stranger = ~np.isin(wanted // n_classes, known // n_classes)
-    said[stranger] = everybody[wanted[stranger] % n_classes]
-    return said
+    label_probs[stranger] = everybody[wanted[stranger] % n_classes]
+    return label_probs
 
 
 def in_classes_of(method: ConfusionEM, crowd: Crowd) -> Crowd:
@@ -103,19 +103,19 @@ def in_classes_of(method: ConfusionEM, crowd: Crowd) -> Crowd:
             f"the new votes name classes that the fit did not know: {some(crowd.classes[place < 0])}; "
             f"it knows {some(method.classes_, 8)}. Name all classes when reading the first votes: classes=[...]"
         )
-    return crowd._replace(np.arange(crowd.n_labels), label=place[crowd.label], classes=method.classes_)
+    return crowd._replace(np.arange(crowd.n_votes), label=place[crowd.label], classes=method.classes_)
 
 
 class History(NamedTuple):
-    """All votes and gold that partial fits took in.
+    """All votes and known_truth that partial fits took in.
 
     >>> from wisecrowd import Crowd, DawidSkene
-    >>> DawidSkene().partial_fit(Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "cat")])).history.votes.n_labels
+    >>> DawidSkene().partial_fit(Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "cat")])).history.votes.n_votes
     2
     """
 
     votes: Crowd
-    gold: pd.Series | None
+    known_truth: pd.Series | None
 
 
 def partial_fit(method: ConfusionEM, new: Crowd, truth: Any = None) -> History:
@@ -127,19 +127,21 @@ def partial_fit(method: ConfusionEM, new: Crowd, truth: Any = None) -> History:
     >>> int(method.partial_fit(Crowd.from_triples([("late", "ann", 1), ("late", "cy", 1)])).labels_["late"])
     1
     """
-    gold = None if truth is None else truth_series(truth, new)
+    known_truth = None if truth is None else truth_series(truth, new)
     if not hasattr(method, "posterior_"):
-        method.fit(new, truth=gold)
-        return History(new, gold)
+        method.fit(new, truth=known_truth)
+        return History(new, known_truth)
     before = method.history
     votes = Crowd.concat([before.votes, in_classes_of(method, new)])
-    known = [series for series in (gold, before.gold) if series is not None]
-    gold = known[0].combine_first(known[-1]) if known else None  # what was said last, completed by what was said before
-    clamp = None if gold is None else encode_truth(gold, votes)
+    known = [series for series in (known_truth, before.known_truth) if series is not None]
+    known_truth = (
+        known[0].combine_first(known[-1]) if known else None
+    )  # what was said last, completed by what was said before
+    gold = None if known_truth is None else encode_truth(known_truth, votes)
 
     posterior = np.empty((votes.n_tasks, votes.n_classes))
     posterior[votes.tasks.get_indexer(before.votes.tasks)] = method.posterior_
     touched = votes.tasks.get_indexer(new.tasks)
-    posterior[touched] = posterior_of(method, votes[touched], None if clamp is None else clamp[touched])
+    posterior[touched] = posterior_of(method, votes[touched], None if gold is None else gold[touched])
     method.restart_from(votes, posterior)
-    return History(votes, gold)
+    return History(votes, known_truth)

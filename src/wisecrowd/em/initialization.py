@@ -40,7 +40,7 @@ def vote_shares(crowd: Crowd, dtype: type = np.float64) -> NDArray[Any]:
     """
     votes = crowd.votes
     # Where votes count once, there is nothing to add up, which over short rows takes long.
-    total = votes.sum(axis=1, keepdims=True) if crowd.is_weighted else crowd.labels_per_task[:, None].astype(np.float64)
+    total = votes.sum(axis=1, keepdims=True) if crowd.is_weighted else crowd.votes_per_task[:, None].astype(np.float64)
     voted = total > 0
     if voted.all():
         return (votes / total).astype(dtype, copy=False)
@@ -48,16 +48,16 @@ def vote_shares(crowd: Crowd, dtype: type = np.float64) -> NDArray[Any]:
     return np.divide(votes, total, out=shares, where=voted, casting="same_kind")
 
 
-def clamped(posterior: NDArray[Any], clamp: NDArray[np.int32] | None) -> NDArray[Any]:
+def apply_gold(posterior: NDArray[Any], gold: NDArray[np.int32] | None) -> NDArray[Any]:
     """The posterior, changed in place, with certainty where the truth is known.
 
-    >>> clamped(np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([1, -1])).tolist()
+    >>> apply_gold(np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([1, -1])).tolist()
     [[0.0, 1.0], [0.5, 0.5]]
     """
-    if clamp is not None:
-        known = np.flatnonzero(clamp >= 0)
+    if gold is not None:
+        known = np.flatnonzero(gold >= 0)
         posterior[known] = 0
-        posterior[known, clamp[known]] = 1
+        posterior[known, gold[known]] = 1
     return posterior
 
 

@@ -27,7 +27,7 @@ Votes = Mapping[int, Mapping[int, int]]
 
 _NOBODY: dict[int, int] = {}
 #: What a method must not do in a way of its own for its votes to be followed one by one.
-_PLAIN = ("_said_again", "_fold", "_statistics", "_expect")
+_PLAIN = ("_predictive_label_probs", "_fold", "_statistics", "_expect")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -142,7 +142,7 @@ class Live:
         return self._n_votes
 
     @property
-    def n_labels(self) -> NDArray[np.int64]:
+    def votes_per_task(self) -> NDArray[np.int64]:
         """How many votes each task has."""
         return self._counts.rows[:, 0]
 
@@ -177,9 +177,9 @@ class Live:
         doubt = self.known.doubt
         if doubt is None:
             pairs = worker * self.n_classes + label
-            return np.asarray(self._said(pairs).T)
-        said = self._doubted(np.full(self.n_classes, worker), label)
-        return np.asarray(said.T / said.T.sum(axis=1, keepdims=True))
+            return np.asarray(self._label_probs(pairs).T)
+        label_probs = self._doubted(np.full(self.n_classes, worker), label)
+        return np.asarray(label_probs.T / label_probs.T.sum(axis=1, keepdims=True))
 
     # ------------------------------------------------------------------ what changes it
 
@@ -254,8 +254,8 @@ class Live:
         tasks = np.fromiter(votes, dtype=np.int64, count=len(votes))
         before = Cast.of(self.votes_on(task) for task in votes)
         after = Cast.of(votes.values())
-        said = self._said(after.worker * self.n_classes + after.label)
-        posterior = self._clamped(tasks, after.posterior(self._prior(), said))
+        label_probs = self._label_probs(after.worker * self.n_classes + after.label)
+        posterior = self._clamped(tasks, after.posterior(self._prior(), label_probs))
         self._count(before, self._posterior.rows[tasks], -1.0)
         self._count(after, posterior, 1.0)
         self._posterior.rows[tasks] = posterior
@@ -329,7 +329,7 @@ class Live:
             self._pair_label.append(np.array([[label]]))
         return theirs[label]
 
-    def _said(self, wanted: Codes) -> Numbers:
+    def _label_probs(self, wanted: Codes) -> Numbers:
         """What the E-step needs for some pairs, worker·K + label."""
         rows: list[int] = []
         for worker in np.unique(wanted // self.n_classes).tolist():
@@ -339,7 +339,9 @@ class Live:
         counted = np.array(rows, dtype=np.int64)
         known = self._pair_worker.rows[counted, 0] * self.n_classes + self._pair_label.rows[counted, 0]
         pairs, place = np.unique(wanted, return_inverse=True)
-        return np.asarray(online.said_of(self.method, known, self._tally.rows[counted], pairs, self._pooled)[place])
+        return np.asarray(
+            online.label_probs_of_pairs(self.method, known, self._tally.rows[counted], pairs, self._pooled)[place]
+        )
 
     def _tempered(self, tasks: Codes, cast: Cast, posterior: Numbers) -> Numbers:
         """The posterior by matrices that are drawn toward the crowd's, to the power that hidden votes ask for."""

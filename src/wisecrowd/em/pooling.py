@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.base.truth_inference import Learner
+from wisecrowd.base.learner import Learner
 from wisecrowd.data.crowd import Pairs
 from wisecrowd.em import priors as matrices
 from wisecrowd.utils.progress import speaks
@@ -39,7 +39,7 @@ class PoolingLearner(Learner):
         """What matrices are drawn toward; how strongly follows from the tally unless it is said."""
         return matrices.crowd_prior(tally, pairs, strength=strength)
 
-    def _matrix(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _reported_label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         return matrices.shrunk(tally, pairs, *self._prior(self.tally_, self._pairs, self.strength_))
 
     def _pseudo_votes(self, n_classes: int) -> tuple[float, float]:

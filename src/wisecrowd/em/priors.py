@@ -51,14 +51,14 @@ def smoothed(tally: NDArray[Any], pairs: Pairs, smoothing: float, diagonal: floa
     """
     n_classes = tally.shape[1]
     evidence = pairs.by_worker(tally) + (n_classes * smoothing + diagonal)  # n_r[k, ·] + s_k·
-    said = tally + tally.dtype.type(smoothing)
-    said[np.arange(len(pairs)), pairs.label] += diagonal
-    for rows in blocks(*said.shape):
+    label_probs = tally + tally.dtype.type(smoothing)
+    label_probs[np.arange(len(pairs)), pairs.label] += diagonal
+    for rows in blocks(*label_probs.shape):
         total = evidence[pairs.worker[rows]]
         # Without pseudo-votes, a class that a worker never met leaves the row undefined: say nothing, uniformly.
-        np.divide(said[rows], total, out=said[rows], where=total > 0)
-        said[rows][total == 0] = 1 / n_classes
-    return said
+        np.divide(label_probs[rows], total, out=label_probs[rows], where=total > 0)
+        label_probs[rows][total == 0] = 1 / n_classes
+    return label_probs
 
 
 def smoothed_log_prior(tally: NDArray[Any], pairs: Pairs, smoothing: float, diagonal: float) -> float:
@@ -114,9 +114,9 @@ def strength_of(tally: NDArray[Any], pairs: Pairs, toward: NDArray[np.float64]) 
     Π_rk Γ(c)/Γ(n_rk + c) Π_l Γ(n_r[k, l] + c B[k, l])/Γ(c B[k, l]); pairs that do not occur contribute one.
 
     >>> rng = np.random.default_rng(0)
-    >>> said = np.array([rng.multinomial(50, rng.dirichlet([8, 2])) for _ in range(400)], dtype=float)
+    >>> label_probs = np.array([rng.multinomial(50, rng.dirichlet([8, 2])) for _ in range(400)], dtype=float)
     >>> tally = np.zeros((800, 2))
-    >>> tally[:, 0] = said.ravel()  # class 0 is always true; the strength with which these were drawn is 10
+    >>> tally[:, 0] = label_probs.ravel()  # class 0 is always true; the strength with which these were drawn is 10
     >>> pairs = Pairs(np.repeat(np.arange(400), 2), np.tile([0, 1], 400), np.empty(0, dtype=np.int32), 400)
     >>> bool(7 < strength_of(tally, pairs, pooled(tally, pairs)) < 14)
     True

@@ -25,17 +25,17 @@ class Cast:
         each = list(votes)
         count = np.array([len(cast) for cast in each], dtype=np.int64)
         worker = np.array([who for cast in each for who in cast], dtype=np.int64)
-        label = np.array([said for cast in each for said in cast.values()], dtype=np.int64)
+        label = np.array([label_probs for cast in each for label_probs in cast.values()], dtype=np.int64)
         return cls(count, np.repeat(np.arange(len(each)), count), worker, label)
 
-    def posterior(self, prior: NDArray[np.float64], said: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of each task, where ``said`` has P(what was said | true class) of each vote: ρ_k Π P, normalised.
+    def posterior(self, prior: NDArray[np.float64], label_probs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of each task, where ``label_probs`` has P(what was said | true class) of each vote: ρ_k Π P, normalised.
 
         As `wisecrowd.kernels.reference.posterior` has it, which is made for many tasks and takes its time to begin.
         """
         with np.errstate(divide="ignore"):  # what is impossible has the logarithm −∞
             evidence = np.repeat(np.log(prior)[None], len(self.count), axis=0)
-            np.add.at(evidence, self.place, np.log(said))
+            np.add.at(evidence, self.place, np.log(label_probs))
         evidence -= evidence.max(axis=1, keepdims=True)
         np.exp(evidence, out=evidence)
         return np.asarray(evidence / evidence.sum(axis=1, keepdims=True))

@@ -15,11 +15,11 @@ from wisecrowd.engines.base import Engine
 from wisecrowd.engines.local import Clamp, LocalEngine, StreamEngine
 from wisecrowd.errors import InputError, UsageError, some
 
-__all__ = ["Clamp", "Engine", "LocalEngine", "StreamEngine", "clamp_by_shard", "engine_for"]
+__all__ = ["Clamp", "Engine", "LocalEngine", "StreamEngine", "engine_for", "gold_by_shard"]
 
 
 def engine_for(
-    choice: str, crowd: Crowd | ShardedCrowd, clamp: Any = None, *, n_jobs: int = 1, compiled: bool | None = None
+    choice: str, crowd: Crowd | ShardedCrowd, gold: Any = None, *, n_jobs: int = 1, compiled: bool | None = None
 ) -> Engine:
     """The engine that a method's ``engine`` names, over a crowd and what is known of its truth.
 
@@ -30,20 +30,20 @@ def engine_for(
     if name == "ray":
         from wisecrowd.engines.ray import RayEngine
 
-        return RayEngine(crowd, clamp, address=address or None, compiled=compiled)
+        return RayEngine(crowd, gold, address=address or None, compiled=compiled)
     if choice != "local":
         raise UsageError(f"engine must be 'local', 'ray', or 'ray:' and the address of a cluster; got {choice!r}")
     if isinstance(crowd, Crowd):
-        return LocalEngine(crowd, clamp, n_jobs, compiled)
-    return StreamEngine(crowd, clamp, n_jobs, compiled)
+        return LocalEngine(crowd, gold, n_jobs, compiled)
+    return StreamEngine(crowd, gold, n_jobs, compiled)
 
 
-def clamp_by_shard(truth: Any, crowd: ShardedCrowd) -> Clamp:
+def gold_by_shard(truth: Any, crowd: ShardedCrowd) -> Clamp:
     """The known classes of each shard's tasks (see `encode_truth`), found in one pass over the ids.
 
     >>> import tempfile
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")])
-    >>> clamp = clamp_by_shard({"t2": "dog"}, crowd.to_shards(tempfile.mkdtemp() + "/crowd", votes_per_shard=1))
+    >>> gold = gold_by_shard({"t2": "dog"}, crowd.to_shards(tempfile.mkdtemp() + "/crowd", votes_per_shard=1))
     >>> clamp(0).tolist(), clamp(1).tolist()
     ([-1], [1])
     """
@@ -73,10 +73,10 @@ class _Known:
         return likeness(self.sizes, self.few)
 
     def __call__(self, number: int) -> NDArray[np.int32]:
-        clamp = np.full(self.sizes[number], -1, dtype=np.int32)
+        gold = np.full(self.sizes[number], -1, dtype=np.int32)
         place, label = self.few[number]
-        clamp[place] = label
-        return clamp
+        gold[place] = label
+        return gold
 
 
 def _few(codes: NDArray[np.int32] | None) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -1,15 +1,15 @@
-"""The contract of engines: sums over a crowd's tasks, wherever its pieces are.
+"""The contract of engines: sums over a crowd's tasks, wherever its chunks are.
 
-What a method wants of the votes it says as *work*: a function of a `Piece`, some tasks with all their votes, and of
-parameters that all pieces share. An engine applies it to every piece and adds the results up (`total`), hands them
-over one by one (`each`), or leaves them where the pieces are for later work (`keep`). Statistics add, so that a
+What a method wants of the votes it says as *work*: a function of a `Chunk`, some tasks with all their votes, and of
+parameters that all chunks share. An engine applies it to every chunk and adds the results up (`total`), hands them
+over one by one (`each`), or leaves them where the chunks are for later work (`keep`). Statistics add, so that a
 method that is written as work runs on a crowd in memory, on shards from disk, and on a cluster.
 
-    engine.total(work, prior, said)      Σ over pieces of work(piece, prior, said)
+    engine.total(work, prior, said)      Σ over chunks of work(chunk, prior, said)
 
 Work is a function of a module or a method of an object, so that it can be sent to another process, and gives numbers,
-arrays, or tuples of them. Work that has ``accumulates = True`` takes ``into``, what came of the pieces before it, and adds to that:
-a table over all workers then exists once, and not once per piece.
+arrays, or tuples of them. Work that has ``accumulates = True`` takes ``into``, what came of the chunks before it, and adds to that:
+a table over all workers then exists once, and not once per chunk.
 """
 
 from __future__ import annotations
@@ -28,55 +28,55 @@ from wisecrowd.kernels import reference as kernels
 Work = Callable[..., Any]
 
 
-class Piece(NamedTuple):
+class Chunk(NamedTuple):
     """Some tasks with all their votes, over the workers, classes and pairs of the whole crowd.
 
-    >>> Piece(Crowd.from_triples([("t1", "ann", "cat")])).crowd.n_tasks
+    >>> Chunk(Crowd.from_triples([("t1", "ann", "cat")])).crowd.n_tasks
     1
     """
 
     crowd: Crowd
-    clamp: NDArray[np.int32] | None = None
+    gold: NDArray[np.int32] | None = None
     """The class of tasks whose truth is known, −1 of others."""
     number: int = 0
-    """Its place among the pieces."""
+    """Its place among the chunks."""
     of: int = 1
-    """How many pieces there are."""
+    """How many chunks there are."""
     n_jobs: int = 1
-    """Threads for work on this piece alone."""
+    """Threads for work on this chunk alone."""
     compiled: bool | None = None
-    """Whether to use the compiled kernels; None goes by the size of the piece."""
+    """Whether to use the compiled kernels; None goes by the size of the chunk."""
 
-    def blocks(self, votes: int = 2**18) -> Iterator[Piece]:
-        """The piece in parts small enough for temporaries to stay in the cache; whole if it is the only one.
+    def blocks(self, votes: int = 2**18) -> Iterator[Chunk]:
+        """The chunk in parts small enough for temporaries to stay in the cache; whole if it is the only one.
 
         >>> import tempfile
         >>> crowd = Crowd.from_triples([(task, "ann", "cat") for task in range(4)])
         >>> shards = crowd.to_shards(tempfile.mkdtemp() + "/crowd", votes_per_shard=2).shards
-        >>> [block.crowd.n_tasks for block in Piece(shards[1], of=2).blocks(votes=1)]
+        >>> [block.crowd.n_tasks for block in Chunk(shards[1], of=2).blocks(votes=1)]
         [1, 1]
         """
         if self.of == 1 or not isinstance(self.crowd, Shard):
             yield self
             return
         for tasks, crowd in self.crowd.blocks(votes):
-            yield self._replace(crowd=crowd, clamp=None if self.clamp is None else self.clamp[tasks])
+            yield self._replace(crowd=crowd, gold=None if self.gold is None else self.gold[tasks])
 
 
-class Kept:
-    """What came of a piece of work, one value for each piece, held where the pieces are.
+class ChunkState:
+    """What came of a chunk of work, one value for each chunk, held where the chunks are.
 
-    Given to further work among what is shared, each piece finds its own value in its place.
+    Given to further work among what is shared, each chunk finds its own value in its place.
 
     >>> from wisecrowd.engines import LocalEngine
     >>> engine = LocalEngine(Crowd.from_triples([("t1", "ann", "cat")]))
-    >>> isinstance(engine.keep(lambda piece: piece.crowd.votes), Kept)
+    >>> isinstance(engine.keep(lambda chunk: chunk.crowd.votes), ChunkState)
     True
     """
 
 
 class Engine(ABC):
-    """Applies work to the pieces of a crowd.
+    """Applies work to the chunks of a crowd.
 
     >>> sorted(Engine.__abstractmethods__)
     ['each', 'keep', 'total']
@@ -84,82 +84,84 @@ class Engine(ABC):
 
     crowd: Crowd | ShardedCrowd
     """The whole: its sizes, vocabularies and pairs."""
-    clamp: Any
+    gold: Any
     """Known classes: of a crowd in memory an array by task, of one in shards a function of the shard's number, or None."""
 
     @abstractmethod
     def total(self, work: Work, *shared: Any) -> Any:
-        """The sum over all pieces of ``work(piece, *shared)``, always added up in the same order."""
+        """The sum over all chunks of ``work(chunk, *shared)``, always added up in the same order."""
 
     @abstractmethod
     def each(self, work: Work, *shared: Any) -> Iterator[Any]:
-        """``work(piece, *shared)`` of each piece, in the order of tasks."""
+        """``work(chunk, *shared)`` of each chunk, in the order of tasks."""
 
     @abstractmethod
-    def keep(self, work: Work, *shared: Any) -> Kept:
-        """As `each`, but the values stay where the pieces are."""
+    def keep(self, work: Work, *shared: Any) -> ChunkState:
+        """As `each`, but the values stay where the chunks are."""
 
-    def expect(self, prior: NDArray[np.float64], said: NDArray[Any]) -> kernels.Expectation:
+    def expect(self, prior: NDArray[np.float64], label_probs: NDArray[Any]) -> kernels.Expectation:
         """Statistics of the posteriors that follow from parameters, without keeping the posteriors."""
-        return self.total(expect, prior, said)
+        return self.total(expect, prior, label_probs)
 
     def close(self) -> None:  # noqa: B027  # most hold nothing
         """Give back what was taken from the system."""
 
 
 def expect(
-    piece: Piece, prior: NDArray[np.float64], said: NDArray[Any], into: kernels.Expectation | None = None
+    chunk: Chunk, prior: NDArray[np.float64], label_probs: NDArray[Any], into: kernels.Expectation | None = None
 ) -> kernels.Expectation:
-    """Work: the statistics of a piece's posteriors.
+    """Work: the statistics of a chunk's posteriors.
 
-    >>> piece = Piece(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")]))
-    >>> expect(piece, np.array([0.5, 0.5]), np.eye(2)).classes.tolist()
+    >>> chunk = Chunk(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")]))
+    >>> expect(chunk, np.array([0.5, 0.5]), np.eye(2)).classes.tolist()
     [1.0, 1.0]
     """
     return kernels.expect(
-        piece.crowd.layout, prior, said, piece.clamp, n_jobs=piece.n_jobs, compiled=piece.compiled, into=into
+        chunk.crowd.layout, prior, label_probs, chunk.gold, n_jobs=chunk.n_jobs, compiled=chunk.compiled, into=into
     )
 
 
 expect.accumulates = True  # type: ignore[attr-defined]  # see above
 
 
-def posterior(piece: Piece, prior: NDArray[np.float64], said: NDArray[Any]) -> NDArray[Any]:
-    """Work: the posterior of every task of a piece.
+def posterior(chunk: Chunk, prior: NDArray[np.float64], label_probs: NDArray[Any]) -> NDArray[Any]:
+    """Work: the posterior of every task of a chunk.
 
-    >>> piece = Piece(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")]))
-    >>> posterior(piece, np.array([0.5, 0.5]), np.array([[0.9, 0.1], [0.1, 0.9]])).round(6).tolist()
+    >>> chunk = Chunk(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")]))
+    >>> posterior(chunk, np.array([0.5, 0.5]), np.array([[0.9, 0.1], [0.1, 0.9]])).round(6).tolist()
     [[0.9, 0.1], [0.1, 0.9]]
     """
-    return kernels.posterior(piece.crowd.layout, prior, said, piece.clamp, n_jobs=piece.n_jobs, compiled=piece.compiled)
+    return kernels.posterior(
+        chunk.crowd.layout, prior, label_probs, chunk.gold, n_jobs=chunk.n_jobs, compiled=chunk.compiled
+    )
 
 
-def tally(piece: Piece, shares: NDArray[Any], into: NDArray[Any] | None = None) -> NDArray[Any]:
-    """Work: given posteriors of a piece's tasks, added up by (worker, label) pair.
+def tally(chunk: Chunk, shares: NDArray[Any], into: NDArray[Any] | None = None) -> NDArray[Any]:
+    """Work: given posteriors of a chunk's tasks, added up by (worker, label) pair.
 
-    >>> piece = Piece(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")]))
-    >>> tally(piece, np.array([[1.0, 0.0], [0.5, 0.5]])).tolist()
+    >>> chunk = Chunk(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")]))
+    >>> tally(chunk, np.array([[1.0, 0.0], [0.5, 0.5]])).tolist()
     [[1.0, 0.0], [0.5, 0.5]]
     """
-    return kernels.tally(piece.crowd.layout, shares, n_jobs=piece.n_jobs, compiled=piece.compiled, into=into)
+    return kernels.tally(chunk.crowd.layout, shares, n_jobs=chunk.n_jobs, compiled=chunk.compiled, into=into)
 
 
 tally.accumulates = True  # type: ignore[attr-defined]
 
 
-def summed(pieces: Iterable[Piece], work: Work, given: Callable[[Piece], Iterable[Any]]) -> Any:
-    """The sum over pieces, one after the other, of work on each and on what it is given; None of no pieces.
+def summed(chunks: Iterable[Chunk], work: Work, given: Callable[[Chunk], Iterable[Any]]) -> Any:
+    """The sum over chunks, one after the other, of work on each and on what it is given; None of no chunks.
 
-    >>> pieces = [Piece(Crowd.from_triples([(task, "ann", "cat")])) for task in range(3)]
-    >>> summed(pieces, lambda piece, factor: factor * piece.crowd.n_labels, lambda piece: [2])
+    >>> chunks = [Chunk(Crowd.from_triples([(task, "ann", "cat")])) for task in range(3)]
+    >>> summed(chunks, lambda chunk, factor: factor * chunk.crowd.n_votes, lambda chunk: [2])
     6
     """
     found = None
-    for piece in pieces:
+    for chunk in chunks:
         if found is not None and getattr(work, "accumulates", False):
-            found = work(piece, *given(piece), into=found)
+            found = work(chunk, *given(chunk), into=found)
         else:
-            found = add(found, work(piece, *given(piece)))
+            found = add(found, work(chunk, *given(chunk)))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Vectors too long for one place: a part that all pieces share, and a stretch of the rest beside each of them.
+"""Vectors too long for one place: a part that all chunks share, and a crowd_slice of the rest beside each of them.
 
 Sums, differences and products of such vectors are only written down, as polynomials in vectors that exist. What is
 wanted of them in the end are scalar products, which follow from those of the few terms, and these are taken in one pass
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-from wisecrowd.engines.base import Engine, Kept, Piece
+from wisecrowd.engines.base import Chunk, ChunkState, Engine
 from wisecrowd.engines.retained import own_of, packed
 
 _numbers = itertools.count()
@@ -25,7 +25,7 @@ _numbers = itertools.count()
 class _Leaf:
     """A vector that exists; its stretches are kept as `engines.keeping` has them."""
 
-    def __init__(self, shared: NDArray[Any], own: Kept) -> None:
+    def __init__(self, shared: NDArray[Any], own: ChunkState) -> None:
         self.shared, self.own = shared, own
         self.number = next(_numbers)
         #: Scalar products of terms of which this leaf is the youngest, by the numbers of their leaves: they go with it.
@@ -41,11 +41,11 @@ class Spread(NDArrayOperatorsMixin):
 
     >>> from wisecrowd import Crowd
     >>> from wisecrowd.engines import LocalEngine
-    >>> from wisecrowd.engines.retained import stretch
+    >>> from wisecrowd.engines.retained import crowd_slice
     >>> engine = LocalEngine(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")]))
-    >>> vector = Spread.of(engine, np.array([4.0]), engine.keep(lambda piece: packed([1.0, 9.0])))
+    >>> vector = Spread.of(engine, np.array([4.0]), engine.keep(lambda chunk: packed([1.0, 9.0])))
     >>> root = np.sqrt(3 * vector - 2 * vector)
-    >>> root.shared, list(engine.each(stretch, root.own))
+    >>> root.shared, list(engine.each(crowd_slice, root.own))
     (array([2.]), [array([1., 3.])])
     >>> dot(root, root * root - vector), dot(root, root)
     (0.0, 14.0)
@@ -55,18 +55,18 @@ class Spread(NDArrayOperatorsMixin):
         self.engine, self.terms = engine, terms
 
     @classmethod
-    def of(cls, engine: Engine, shared: NDArray[Any], own: Kept) -> Spread:
+    def of(cls, engine: Engine, shared: NDArray[Any], own: ChunkState) -> Spread:
         """A vector that exists."""
         return cls(engine, {(_Leaf(shared, own),): 1.0})
 
     @property
     def shared(self) -> NDArray[Any]:
-        """The part that all pieces share."""
+        """The part that all chunks share."""
         return self._settled().shared
 
     @property
-    def own(self) -> Kept:
-        """The stretches beside the pieces."""
+    def own(self) -> ChunkState:
+        """The stretches beside the chunks."""
         return self._settled().own
 
     def _settled(self) -> _Leaf:
@@ -165,16 +165,16 @@ def _products(asked: list[tuple[Places, Places]], values: list[Any]) -> NDArray[
     return np.array([dot(terms[left], terms[right]) for left, right in asked])
 
 
-def _apply(piece: Piece, ufunc: np.ufunc, *values: Any) -> Any:  # noqa: ARG001  # one signature for all work
-    """Work: a function of numbers on the stretches of a piece."""
+def _apply(chunk: Chunk, ufunc: np.ufunc, *values: Any) -> Any:  # noqa: ARG001  # one signature for all work
+    """Work: a function of numbers on the stretches of a chunk."""
     return packed(ufunc(*(own_of(value) if isinstance(value, np.ndarray) else value for value in values)))
 
 
-def _evaluate(piece: Piece, formula: list[tuple[Places, float]], *values: Any) -> Any:  # noqa: ARG001  # one signature for all work
-    """Work: a piece's stretch of a vector that was only written down."""
+def _evaluate(chunk: Chunk, formula: list[tuple[Places, float]], *values: Any) -> Any:  # noqa: ARG001  # one signature for all work
+    """Work: a chunk's crowd_slice of a vector that was only written down."""
     return packed(_polynomial(formula, [own_of(value) for value in values]))
 
 
-def _dots(piece: Piece, asked: list[tuple[Places, Places]], *values: Any) -> NDArray[np.float64]:  # noqa: ARG001  # one signature for all work
-    """Work: a piece's part of scalar products."""
+def _dots(chunk: Chunk, asked: list[tuple[Places, Places]], *values: Any) -> NDArray[np.float64]:  # noqa: ARG001  # one signature for all work
+    """Work: a chunk's part of scalar products."""
     return _products(asked, [own_of(value) for value in values])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.sharded import Shard, ShardedCrowd
-from wisecrowd.engines.base import Engine, Kept, Piece, Work, add, summed
+from wisecrowd.engines.base import Chunk, ChunkState, Engine, Work, add, summed
 from wisecrowd.utils.parallel import threads
 
 #: The known classes of a shard's tasks, by the shard's number.
@@ -24,35 +24,35 @@ Clamp = Callable[[int], NDArray[np.int32] | None]
 
 
 class LocalEngine(Engine):
-    """A crowd in memory: one piece, on which the kernels work with one thread or several.
+    """A crowd in memory: one chunk, on which the kernels work with one thread or several.
 
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "cat"), ("t2", "ann", "dog")])
     >>> engine = LocalEngine(crowd)
-    >>> engine.total(lambda piece: piece.crowd.n_labels)
+    >>> engine.total(lambda chunk: chunk.crowd.n_votes)
     3
     """
 
     def __init__(
-        self, crowd: Crowd, clamp: NDArray[np.int32] | None = None, n_jobs: int = 1, compiled: bool | None = None
+        self, crowd: Crowd, gold: NDArray[np.int32] | None = None, n_jobs: int = 1, compiled: bool | None = None
     ) -> None:
         self.crowd: Crowd = crowd
-        self.clamp = clamp
-        self.piece = Piece(crowd, clamp, n_jobs=n_jobs, compiled=compiled)
+        self.gold = gold
+        self.chunk = Chunk(crowd, gold, n_jobs=n_jobs, compiled=compiled)
 
     def total(self, work: Work, *shared: Any) -> Any:
         """What the work gives of the whole crowd."""
-        return work(self.piece, *map(_own, shared))
+        return work(self.chunk, *map(_own, shared))
 
     def each(self, work: Work, *shared: Any) -> Iterator[Any]:
-        """One piece, one result."""
+        """One chunk, one result."""
         yield self.total(work, *shared)
 
-    def keep(self, work: Work, *shared: Any) -> Kept:
+    def keep(self, work: Work, *shared: Any) -> ChunkState:
         """The value, in memory."""
         return _InMemory(self.total(work, *shared))
 
 
-class _InMemory(Kept):
+class _InMemory(ChunkState):
     def __init__(self, value: Any) -> None:
         self.value = value
 
@@ -69,23 +69,23 @@ class StreamEngine(Engine):
 
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "cat"), ("t2", "ann", "dog")])
     >>> engine = StreamEngine(crowd.to_shards(tempfile.mkdtemp() + "/crowd", votes_per_shard=1))
-    >>> engine.total(lambda piece: piece.crowd.n_labels)
+    >>> engine.total(lambda chunk: chunk.crowd.n_votes)
     3
     """
 
     def __init__(
-        self, crowd: ShardedCrowd, clamp: Clamp | None = None, n_jobs: int = 1, compiled: bool | None = None
+        self, crowd: ShardedCrowd, gold: Clamp | None = None, n_jobs: int = 1, compiled: bool | None = None
     ) -> None:
         self.crowd: ShardedCrowd = crowd
-        self.clamp, self.n_jobs, self.compiled = clamp, threads(n_jobs), compiled
+        self.gold, self.n_jobs, self.compiled = gold, threads(n_jobs), compiled
 
     def total(self, work: Work, *shared: Any) -> Any:
         """Added up shard by shard."""
         many = min(self.n_jobs, len(self.crowd.parts))
 
         def some(first: int) -> Any:
-            pieces = self._pieces(range(first, len(self.crowd.parts), many))
-            return summed(pieces, work, lambda piece: self._given(shared, piece))
+            chunks = self._pieces(range(first, len(self.crowd.parts), many))
+            return summed(chunks, work, lambda chunk: self._given(shared, chunk))
 
         if many <= 1:
             return some(0)
@@ -97,17 +97,17 @@ class StreamEngine(Engine):
 
     def each(self, work: Work, *shared: Any) -> Iterator[Any]:
         """Shard by shard, each when it is asked for."""
-        for piece in self._pieces(range(len(self.crowd.parts))):
-            yield work(piece, *self._given(shared, piece))
+        for chunk in self._pieces(range(len(self.crowd.parts))):
+            yield work(chunk, *self._given(shared, chunk))
 
-    def keep(self, work: Work, *shared: Any) -> Kept:
+    def keep(self, work: Work, *shared: Any) -> ChunkState:
         """Arrays in files beside the shards' folder, which go when nothing needs them any more."""
         kept = _OnDisk(self.crowd.folder)
         for number, value in enumerate(self.each(work, *shared)):
             kept.put(number, value)
         return kept
 
-    def _pieces(self, numbers: range) -> Iterator[Piece]:
+    def _pieces(self, numbers: range) -> Iterator[Chunk]:
         parts = self.crowd.parts
         # Each shard is made for its turn and forgotten after it, with all that was derived from it.
         ahead = [Shard(self.crowd, parts[number]) for number in numbers[:1]]
@@ -116,14 +116,14 @@ class StreamEngine(Engine):
             if following is not None:
                 ahead.append(Shard(self.crowd, parts[following]))
                 ahead[0].fetch()
-            clamp = None if self.clamp is None else self.clamp(number)
-            yield Piece(shard, clamp, number, len(parts), compiled=self.compiled)
+            gold = None if self.gold is None else self.gold(number)
+            yield Chunk(shard, gold, number, len(parts), compiled=self.compiled)
 
-    def _given(self, shared: tuple[Any, ...], piece: Piece) -> list[Any]:
-        return [given.get(piece.number) if isinstance(given, _OnDisk) else given for given in shared]
+    def _given(self, shared: tuple[Any, ...], chunk: Chunk) -> list[Any]:
+        return [given.get(chunk.number) if isinstance(given, _OnDisk) else given for given in shared]
 
 
-class _OnDisk(Kept):
+class _OnDisk(ChunkState):
     """An array or a tuple of arrays for each shard, in files of numpy's."""
 
     def __init__(self, beside: Path) -> None:

@@ -1,4 +1,4 @@
-"""What goes between processes when a crowd is in several: pieces on their way out, sums on their way back."""
+"""What goes between processes when a crowd is in several: chunks on their way out, sums on their way back."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd, Pairs
-from wisecrowd.data.sharded import Stretch, open_shards
-from wisecrowd.engines.base import Piece, add
+from wisecrowd.data.sharded import CrowdSlice, open_shards
+from wisecrowd.engines.base import Chunk, add
 from wisecrowd.errors import InputError, UsageError, WisecrowdError
 
 Rows = NDArray[np.int32]
@@ -31,7 +31,7 @@ class FromFolder:
     >>> import tempfile
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")])
     >>> folder = crowd.to_shards(tempfile.mkdtemp() + "/crowd", votes_per_shard=1)
-    >>> [piece.crowd.tasks.tolist() for piece in FromFolder(folder.folder, folder.digest, range(1, 2), [None]).pieces()]
+    >>> [chunk.crowd.tasks.tolist() for chunk in FromFolder(folder.folder, folder.digest, range(1, 2), [None]).chunks()]
     [['t2']]
     """
 
@@ -41,8 +41,8 @@ class FromFolder:
     clamps: list[NDArray[np.int32] | None]
     compiled: bool | None = None
 
-    def pieces(self) -> Iterator[Piece]:
-        """The pieces, in memory."""
+    def chunks(self) -> Iterator[Chunk]:
+        """The chunks, in memory."""
         here = socket.gethostname()
         try:
             whole = open_shards(self.folder)
@@ -53,21 +53,21 @@ class FromFolder:
                 f"{self.folder} holds other votes on {here} than where the work began; use one folder for all"
             )
         shards = whole.shards
-        for number, clamp in zip(self.numbers, self.clamps, strict=True):
+        for number, gold in zip(self.numbers, self.clamps, strict=True):
             shard, ids = shards[number], partial(getattr, whole.shards[number], "tasks")
             # Copied: nothing of a file, or of a store that others need, is held on to.
             pairs = whole.pairs.of(np.array(shard.pairs.of_vote))
-            crowd = Stretch(whole.workers, whole.classes, pairs, shard.offset, _own(shard._weight), ids)
-            yield Piece(crowd, _own(clamp), number, len(shards), compiled=self.compiled)
+            crowd = CrowdSlice(whole.workers, whole.classes, pairs, shard.offset, _own(shard._weight), ids)
+            yield Chunk(crowd, _own(gold), number, len(shards), compiled=self.compiled)
 
 
 @dataclass(frozen=True)
 class FromMemory:
-    """A piece of a crowd in memory, to be held by another process.
+    """A chunk of a crowd in memory, to be held by another process.
 
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")])
-    >>> [piece] = FromMemory.of(crowd, None, 1, 2, number=1, many=2).pieces()
-    >>> piece.crowd.tasks.tolist(), piece.crowd.pairs.of_vote.tolist()
+    >>> [chunk] = FromMemory.of(crowd, None, 1, 2, number=1, many=2).chunks()
+    >>> chunk.crowd.tasks.tolist(), chunk.crowd.pairs.of_vote.tolist()
     (['t2'], [1])
     """
 
@@ -77,14 +77,14 @@ class FromMemory:
     offset: NDArray[np.int64]
     weight: NDArray[np.float64] | None
     ids: bytes
-    clamp: NDArray[np.int32] | None
+    gold: NDArray[np.int32] | None
     number: int
     many: int
     compiled: bool | None
 
     @classmethod
     def of(
-        cls, crowd: Crowd, clamp: NDArray[np.int32] | None, begin: int, end: int, *, number: int, many: int,
+        cls, crowd: Crowd, gold: NDArray[np.int32] | None, begin: int, end: int, *, number: int, many: int,
         compiled: bool | None = None,
     ) -> FromMemory:  # fmt: skip
         """The tasks ``begin:end``."""
@@ -93,19 +93,19 @@ class FromMemory:
         return cls(
             crowd.workers, crowd.classes, Pairs(pairs.worker, pairs.label, pairs.of_vote[votes], pairs.n_workers),
             offset - offset[0], crowd.weight[votes] if crowd.is_weighted else None, pickle.dumps(crowd.tasks[begin:end]),
-            None if clamp is None else clamp[begin:end], number, many, compiled,
+            None if gold is None else gold[begin:end], number, many, compiled,
         )  # fmt: skip
 
-    def pieces(self) -> Iterator[Piece]:
-        """The one piece, in memory."""
+    def chunks(self) -> Iterator[Chunk]:
+        """The one chunk, in memory."""
         pairs, ids = self.pairs, partial(pickle.loads, self.ids)
         known = Pairs(np.array(pairs.worker), np.array(pairs.label), np.array(pairs.of_vote), pairs.n_workers)
-        crowd = Stretch(self.workers, self.classes, known, np.array(self.offset), _own(self.weight), ids)
-        yield Piece(crowd, _own(self.clamp), self.number, self.many, compiled=self.compiled)
+        crowd = CrowdSlice(self.workers, self.classes, known, np.array(self.offset), _own(self.weight), ids)
+        yield Chunk(crowd, _own(self.gold), self.number, self.many, compiled=self.compiled)
 
 
 def cuts(offset: NDArray[np.int64], many: int) -> list[tuple[int, int]]:
-    """Consecutive tasks, in at most so many pieces with about as many votes each.
+    """Consecutive tasks, in at most so many chunks with about as many votes each.
 
     >>> cuts(np.array([0, 2, 3, 6]), 2), cuts(np.array([0, 9, 9]), 2)
     ([(0, 2), (2, 3)], [(0, 1), (1, 2)])
@@ -191,14 +191,14 @@ class Message:
         return self.unpacked() if total is None else _over(leaf, total, self.value)
 
 
-def few(said: NDArray[np.bool_]) -> Rows | None:
+def few(label_probs: NDArray[np.bool_]) -> Rows | None:
     """The rows that are marked; None when they are half of all or more, for then sending them alone does not pay.
 
     >>> few(np.array([False, True, False])), few(np.array([True, True, False]))
     (array([1], dtype=int32), None)
     """
-    rows = np.flatnonzero(said).astype(np.int32)
-    return rows if 2 * len(rows) < len(said) else None
+    rows = np.flatnonzero(label_probs).astype(np.int32)
+    return rows if 2 * len(rows) < len(label_probs) else None
 
 
 def union(rows: Rows | None, others: Rows | None, n_pairs: int) -> Rows | None:
@@ -209,9 +209,9 @@ def union(rows: Rows | None, others: Rows | None, n_pairs: int) -> Rows | None:
     """
     if rows is None or others is None:
         return None
-    said = np.zeros(n_pairs, dtype=bool)
-    said[rows] = said[others] = True
-    return few(said)
+    label_probs = np.zeros(n_pairs, dtype=bool)
+    label_probs[rows] = label_probs[others] = True
+    return few(label_probs)
 
 
 def children(place: int, many: int) -> Iterator[int]:

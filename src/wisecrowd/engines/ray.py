@@ -1,8 +1,8 @@
-"""The engine of a cluster: Ray's actors hold the pieces in memory from one pass over the votes to the next.
+"""The engine of a cluster: Ray's actors hold the chunks in memory from one pass over the votes to the next.
 
-A call puts its work and parameters into Ray's object store once, for all actors. Every actor adds up its own pieces and
+A call puts its work and parameters into Ray's object store once, for all actors. Every actor adds up its own chunks and
 then what the actors below it in a binary tree found, always in the same order: with as many actors, the same bits,
-whatever was lost in between. A lost actor is made anew from its pieces, and the call repeated.
+whatever was lost in between. A lost actor is made anew from its chunks, and the call repeated.
 
 All machines must have this wisecrowd installed and, for a crowd in shards, see its folder under the same path.
 """
@@ -30,7 +30,7 @@ import pandas as pd
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.sharded import ShardedCrowd
 from wisecrowd.engines import messages as sending
-from wisecrowd.engines.base import Engine, Kept, Piece, Work, summed
+from wisecrowd.engines.base import Chunk, ChunkState, Engine, Work, summed
 from wisecrowd.engines.messages import FromFolder, FromMemory, LeftBehind, Message
 from wisecrowd.errors import MissingExtra, UsageError, WisecrowdError
 
@@ -57,7 +57,7 @@ class _Missed(Exception):
 class RayEngine(Engine):
     """Pieces of a crowd in the memory of a cluster's actors.
 
-    A crowd in memory is cut into one piece for each actor, without its times and marks; of a crowd in shards, actor j of
+    A crowd in memory is cut into one chunk for each actor, without its times and marks; of a crowd in shards, actor j of
     A holds the shards j, j + A, …. Without ``actors`` there is one for each core of the cluster; they reserve none, so
     that several engines can share it. The cluster is the one that this process is in already, or that ``address`` or
     the variable RAY_ADDRESS names, or else a local one, which ends with its last engine.
@@ -69,12 +69,12 @@ class RayEngine(Engine):
     """
 
     def __init__(
-        self, crowd: Crowd | ShardedCrowd, clamp: Any = None, *, address: str | None = None, actors: int | None = None,
+        self, crowd: Crowd | ShardedCrowd, gold: Any = None, *, address: str | None = None, actors: int | None = None,
         compiled: bool | None = None,
     ) -> None:  # fmt: skip
         if actors is not None and actors < 1:
             raise UsageError(f"actors must be 1 or more; got {actors}")
-        self.crowd, self.clamp, self.compiled = crowd, clamp, compiled
+        self.crowd, self.gold, self.compiled = crowd, gold, compiled
         _ = crowd.pairs  # refuses a crowd of numbers before anything is started
         self._actors: list[Any] = []
         self._whole = False
@@ -105,7 +105,7 @@ class RayEngine(Engine):
         return self._repeated(attempt)
 
     def each(self, work: Work, *shared: Any) -> Iterator[Any]:
-        """Piece by piece; while one is looked at, every actor has another to work on."""
+        """Chunk by chunk; while one is looked at, every actor has another to work on."""
         ahead: deque[Any] = deque()
         call: Any = None
 
@@ -126,10 +126,10 @@ class RayEngine(Engine):
             ahead.popleft()
             yield found
 
-    def keep(self, work: Work, *shared: Any) -> Kept:
+    def keep(self, work: Work, *shared: Any) -> ChunkState:
         """In the memory of the actors, until nobody has the handle any more. With an actor, what it keeps is lost."""
 
-        def attempt() -> Kept:
+        def attempt() -> ChunkState:
             kept = _InActors(next(_InActors.tokens))
             weakref.finalize(kept, self._dropped.append, kept.token)
             call = self._call(work, shared)
@@ -175,7 +175,7 @@ class RayEngine(Engine):
         raise Lost(f"gave up after {MOST_LOSSES} losses in the cluster in a row; at last: {reason}") from last
 
     def _restore(self) -> None:
-        """Make the actors anew that are not there, or do not hold their pieces."""
+        """Make the actors anew that are not there, or do not hold their chunks."""
         ray = _ray()
         answers = [None if actor is None else actor.holds.remote() for actor in self._actors]
         loading = []
@@ -196,14 +196,14 @@ class RayEngine(Engine):
         """What an actor loads."""
         if isinstance(self.crowd, ShardedCrowd):
             numbers = range(place, self._n_pieces, len(self._actors))
-            clamps = [None if self.clamp is None else self.clamp(number) for number in numbers]
+            clamps = [None if self.gold is None else self.gold(number) for number in numbers]
             return FromFolder(self.crowd.folder.resolve(), self.crowd.digest, numbers, clamps, self.compiled)
         cut = self._cuts[place]
-        return FromMemory.of(self.crowd, self.clamp, *cut, number=place, many=self._n_pieces, compiled=self.compiled)
+        return FromMemory.of(self.crowd, self.gold, *cut, number=place, many=self._n_pieces, compiled=self.compiled)
 
 
 @dataclass(eq=False)
-class _InActors(Kept):
+class _InActors(ChunkState):
     """A handle of values in the actors."""
 
     token: int
@@ -266,23 +266,23 @@ def _answering(method: Callable[..., Message | None]) -> Callable[..., Message]:
 
 
 class _Holder:
-    """An actor: some pieces, and what is kept of them."""
+    """An actor: some chunks, and what is kept of them."""
 
     def __init__(self) -> None:
-        self.pieces: dict[int, Piece] | None = None
+        self.chunks: dict[int, Chunk] | None = None
         self.kept: dict[int, dict[int, Any]] = {}
 
     def holds(self) -> bool:
-        return self.pieces is not None
+        return self.chunks is not None
 
     @_answering
     def load(self, source: FromFolder | FromMemory) -> None:
-        pieces = {piece.number: piece for piece in source.pieces()}
-        layouts = [piece.crowd.layout for piece in pieces.values()]
-        said = np.zeros(layouts[0].n_pairs if layouts else 0, dtype=bool)
+        chunks = {chunk.number: chunk for chunk in source.chunks()}
+        layouts = [chunk.crowd.layout for chunk in chunks.values()]
+        label_probs = np.zeros(layouts[0].n_pairs if layouts else 0, dtype=bool)
         for layout in layouts:
-            said[layout.pair] = True
-        self.n_pairs, self.rows, self.pieces = len(said), sending.few(said), pieces
+            label_probs[layout.pair] = True
+        self.n_pairs, self.rows, self.chunks = len(label_probs), sending.few(label_probs), chunks
 
     @_answering
     def total(self, calls: list[Any], below: list[Any]) -> Message:
@@ -303,24 +303,24 @@ class _Holder:
     @_answering
     def keep(self, calls: list[Any], token: int) -> None:
         work, given = self._call(calls)
-        self.kept[token] = {number: sending.frozen(work(piece, *given(piece))) for number, piece in self._held.items()}
+        self.kept[token] = {number: sending.frozen(work(chunk, *given(chunk))) for number, chunk in self._held.items()}
 
     def drop(self, tokens: list[int]) -> None:
         for token in tokens:
             self.kept.pop(token, None)
 
     @property
-    def _held(self) -> dict[int, Piece]:
-        assert self.pieces is not None
-        return self.pieces
+    def _held(self) -> dict[int, Chunk]:
+        assert self.chunks is not None
+        return self.chunks
 
-    def _call(self, calls: list[Any]) -> tuple[Work, Callable[[Piece], list[Any]]]:
+    def _call(self, calls: list[Any]) -> tuple[Work, Callable[[Chunk], list[Any]]]:
         # In a list, so that it is fetched here, where an error becomes an answer.
         call = _ray().get(calls[0])
         work, *shared = (pickle.loads(part.pickled) if isinstance(part, _Carried) else part for part in call)
 
-        def given(piece: Piece) -> list[Any]:
-            return [self.kept[one.token][piece.number] if isinstance(one, _InActors) else one for one in shared]
+        def given(chunk: Chunk) -> list[Any]:
+            return [self.kept[one.token][chunk.number] if isinstance(one, _InActors) else one for one in shared]
 
         return work, given
 

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.completer import Completer
 from wisecrowd.base.registry import find
-from wisecrowd.base.truth_inference import Aggregator
 from wisecrowd.data.alignment import truth_series
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import as_index
@@ -85,7 +85,7 @@ def judge(
     All votes of a worker on a task are hidden together. No truth is needed, so this is the figure to choose by.
 
     >>> from wisecrowd import GMV, judge, simulate_crowd
-    >>> crowd = simulate_crowd(n_tasks=300, n_workers=20, labels_per_task=5).crowd
+    >>> crowd = simulate_crowd(n_tasks=300, n_workers=20, votes_per_task=5).crowd
     >>> table = judge(GMV(), crowd).table
     >>> table.index.tolist()
     ['gmv', 'votes of the task', 'labels of the worker', 'ds-fill']
@@ -116,7 +116,7 @@ def after_filling(
     that is another. ``aggregators`` are names or aggregators. The filled crowd is held in memory.
 
     >>> from wisecrowd import GMV, after_filling, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=20, workers={"noisy(0.6)": 1.0}, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=300, n_workers=20, workers={"noisy(0.6)": 1.0}, votes_per_task=3)
     >>> table = after_filling(GMV(), made.crowd, None, made.truth, aggregators=["majority-vote"])
     >>> table.loc["majority-vote", "confidence"].index.tolist()
     ['before', 'after, shared weight', 'after, weight 1']
@@ -155,9 +155,9 @@ def redundancy_curve(
     standard deviation of the gain (NaN of one repeat).
 
     >>> from wisecrowd import DSFill, redundancy_curve, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, labels_per_task=5)
+    >>> made = simulate_crowd(n_tasks=200, votes_per_task=5)
     >>> curve = redundancy_curve(DSFill(), made.crowd, None, made.truth, at_most=[2, 3], aggregators=["majority-vote"])
-    >>> curve["labels_per_task"].tolist()
+    >>> curve["votes_per_task"].tolist()
     [2.0, 3.0]
     """
     chosen = _completer(completer)
@@ -172,15 +172,15 @@ def redundancy_curve(
         for repeat in range(repeats):
             few = votes.at_most(n, random_state=random_state + repeat)
             filled = _fitted(chosen, few, X).fill()
-            density = few.n_labels / few.n_tasks
+            density = few.n_votes / few.n_tasks
             rows += [
                 (n, name, density, *(_figures(judge, some, X, known)["accuracy"] for some in (few, filled)))
                 for name, judge in judges.items()
             ]
             report(f"Filling in with {chosen.name}", step * repeats + repeat + 1, len(wanted) * repeats)
-    runs = pd.DataFrame(rows, columns=["at_most", "aggregator", "labels_per_task", "before", "after"])
+    runs = pd.DataFrame(rows, columns=["at_most", "aggregator", "votes_per_task", "before", "after"])
     runs["gain"] = runs["after"] - runs["before"]
-    means = {name: (name, "mean") for name in ("labels_per_task", "before", "after", "gain")}
+    means = {name: (name, "mean") for name in ("votes_per_task", "before", "after", "gain")}
     return runs.groupby(["at_most", "aggregator"], sort=False).agg(**means, gain_sd=("gain", "std"))
 
 
@@ -199,7 +199,7 @@ def density_curve(
     fitted once.
 
     >>> from wisecrowd import DSFill, density_curve, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, labels_per_task=2)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, votes_per_task=2)
     >>> curve = density_curve(DSFill(), made.crowd, None, made.truth, min_labels=[0, 200], aggregators=["majority-vote"])
     >>> curve["density"].tolist()
     [1.0, 0.2]
@@ -242,25 +242,25 @@ def _hide(votes: Crowd, fraction: float, seed: int) -> tuple[Crowd, Crowd]:
     count = min(max(round(fraction * len(first)), 1), len(first) - 1)
     hidden = np.zeros(len(first), dtype=bool)
     hidden[np.random.default_rng(seed).permutation(len(first))[:count]] = True
-    by_vote = np.repeat(hidden, np.diff(first, append=votes.n_labels))
+    by_vote = np.repeat(hidden, np.diff(first, append=votes.n_votes))
     return votes.take(~by_vote), votes.take(by_vote)
 
 
 def _first_of_cells(crowd: Crowd) -> NDArray[np.intp]:
     """The first row of each (task, worker); rows are sorted by them."""
     changes = np.diff(crowd.task, prepend=-1) != 0
-    return np.flatnonzero(changes | (np.diff(crowd._worker_codes, prepend=-1) != 0))
+    return np.flatnonzero(changes | (np.diff(crowd.worker_codes, prepend=-1) != 0))
 
 
 def _score(completer: Completer, kept: Crowd, hidden: Crowd, X: Any) -> _Scored:
     fitted = _fitted(completer, kept, X)
     proba, filled = fitted._cells(hidden)
-    filled = filled & (kept.labels_per_worker > completer.min_labels)[hidden._worker_codes]
+    filled = filled & (kept.votes_per_worker > completer.min_labels)[hidden.worker_codes]
     forecasts = {completer.name: proba, **_shares(kept, hidden)}
     if completer.name != MODEL:
         with unwarned():  # nobody asked for this method; its figures tell how it does
             forecasts[MODEL] = _fitted(_completer(MODEL), kept, None)._cells(hidden)[0]
-    rows = np.arange(hidden.n_labels)
+    rows = np.arange(hidden.n_votes)
     credit, loss = {}, {}
     for name, said in forecasts.items():
         best = said >= said.max(axis=1, keepdims=True) - metrics.TIE
@@ -273,11 +273,11 @@ def _shares(kept: Crowd, hidden: Crowd) -> dict[str, NDArray[np.float64]]:
     """What the votes of each hidden vote's task, and the labels of its worker, say of it."""
     total = kept.votes.sum(axis=0)
     overall = PSEUDO_VOTES * total / total.sum()
-    cell = kept._worker_codes.astype(np.int64) * kept.n_classes + kept.label
+    cell = kept.worker_codes.astype(np.int64) * kept.n_classes + kept.label
     of_worker = np.bincount(cell, weights=kept.weight, minlength=kept.n_workers * kept.n_classes)
     said = {
         TASK_SHARES: kept.votes[hidden.task] + overall,
-        WORKER_SHARES: of_worker.reshape(kept.n_workers, kept.n_classes)[hidden._worker_codes] + overall,
+        WORKER_SHARES: of_worker.reshape(kept.n_workers, kept.n_classes)[hidden.worker_codes] + overall,
     }
     return {name: votes / votes.sum(axis=1, keepdims=True) for name, votes in said.items()}
 

@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.aggregator import Aggregator
+from wisecrowd.base.learner import Learner
+from wisecrowd.base.method import Method
 from wisecrowd.base.registry import find
-from wisecrowd.base.truth_inference import Aggregator, Inference, Learner
 from wisecrowd.data import rows as _rows
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.diagnose.preparation import admitted
@@ -37,7 +39,7 @@ class Comparison:
     """Methods side by side on votes that they did not see.
 
     >>> from wisecrowd import simulate_crowd
-    >>> found = compare(simulate_crowd(n_tasks=200, labels_per_task=5).crowd, ["dawid-skene", "majority-vote"])
+    >>> found = compare(simulate_crowd(n_tasks=200, votes_per_task=5).crowd, ["dawid-skene", "majority-vote"])
     >>> found.best
     'dawid-skene'
     """
@@ -53,7 +55,7 @@ class Comparison:
     """Share of tasks on which two methods give the same answer."""
     sentence: str
     """What to use, how sure, and why."""
-    fitted: dict[str, Inference]
+    fitted: dict[str, Method]
     """The methods, by name, fitted to all votes."""
 
     @property
@@ -94,8 +96,8 @@ def compare(
     votes = admitted(crowd, "methods are compared")
     if folds < 2:
         raise UsageError(f"votes are dealt into two folds or more; got {folds}")
-    if votes.n_labels < 2 * folds:
-        raise InputError(f"{votes.n_labels:,} votes are too few to hide some of them {folds} times")
+    if votes.n_votes < 2 * folds:
+        raise InputError(f"{votes.n_votes:,} votes are too few to hide some of them {folds} times")
     candidates = _candidates(methods, X)
     fold = dealt(votes, folds, random_state)
     said: dict[str, NDArray[np.float64]] = {}
@@ -122,11 +124,11 @@ def compare(
     return Comparison(table, tied, _disputed(answers), _agreement(answers), _sentence(table, tied, votes), fitted)
 
 
-def choose(crowd: Any, methods: Sequence[Any] | None = None, X: Any = None, *, random_state: int = 0) -> Inference:
+def choose(crowd: Any, methods: Sequence[Any] | None = None, X: Any = None, *, random_state: int = 0) -> Method:
     """What `compare` says to use, fitted to all votes: of the methods that foretell hidden votes best, the first that is named.
 
     >>> from wisecrowd import simulate_crowd
-    >>> choose(simulate_crowd(n_tasks=100, labels_per_task=5).crowd, ["dawid-skene", "majority-vote"]).name
+    >>> choose(simulate_crowd(n_tasks=100, votes_per_task=5).crowd, ["dawid-skene", "majority-vote"]).name
     'dawid-skene'
     """
     found = compare(crowd, methods, X, random_state=random_state)
@@ -136,11 +138,11 @@ def choose(crowd: Any, methods: Sequence[Any] | None = None, X: Any = None, *, r
 # ---------------------------------------------------------------------- inside
 
 
-def _candidates(methods: Sequence[Any] | None, X: Any) -> dict[str, Inference]:
+def _candidates(methods: Sequence[Any] | None, X: Any) -> dict[str, Method]:
     if isinstance(methods, str):
         raise UsageError(f"a list of methods was wanted; got {methods!r}")
     wanted = [*(LEARNERS if X is not None else ()), *CANDIDATES] if methods is None else list(methods)
-    found: dict[str, Inference] = {}
+    found: dict[str, Method] = {}
     for one in wanted:
         method: Any = find(one)() if isinstance(one, str) else one
         if not isinstance(method, Aggregator | Learner) or method.numeric is True:
@@ -156,11 +158,11 @@ def _candidates(methods: Sequence[Any] | None, X: Any) -> dict[str, Inference]:
     return found
 
 
-def _fit(method: Inference, crowd: Crowd, X: Any) -> Inference:
+def _fit(method: Method, crowd: Crowd, X: Any) -> Method:
     fresh: Any = method.unfitted()
     with unwarned():  # what is wrong with a crowd is for `examine` to say, once
         if isinstance(fresh, Learner):
-            fitted: Inference = fresh.fit(X, crowd)
+            fitted: Method = fresh.fit(X, crowd)
             return fitted
         return fresh.fit(crowd, X) if fresh.uses_features else fresh.fit(crowd)
 
@@ -174,14 +176,14 @@ def dealt(crowd: Crowd, folds: int, seed: int) -> NDArray[np.intp]:
     return _rows.dealt(crowd.task, crowd.n_tasks, folds, np.random.default_rng(seed))
 
 
-def foretold(method: Inference, crowd: Crowd, X: Any, fold: NDArray[np.intp], folds: int) -> NDArray[np.float64]:
+def foretold(method: Method, crowd: Crowd, X: Any, fold: NDArray[np.intp], folds: int) -> NDArray[np.float64]:
     """log P of every vote by a fit that did not see it, for each exponent: (votes, exponents).
 
     >>> crowd = Crowd.from_triples([(task, worker, task % 2) for task in range(4) for worker in "abc"])
     >>> foretold(find("majority-vote")(), crowd, None, dealt(crowd, 3, 0), 3).shape
     (12, 7)
     """
-    found = np.empty((crowd.n_labels, len(EXPONENTS)))
+    found = np.empty((crowd.n_votes, len(EXPONENTS)))
     for number in range(folds):
         rows = np.flatnonzero(fold == number)
         kept = crowd.take(fold != number)
@@ -204,10 +206,10 @@ def _matrices(posterior: NDArray[Any], kept: Crowd, crowd: Crowd, rows: NDArray[
     toward = matrices.pooled(tally, pairs)
     strength = matrices.strength_of(tally, pairs, toward)
     key = pairs.worker.astype(np.int64) * n_classes + pairs.label
-    wanted = crowd._worker_codes[rows].astype(np.int64) * n_classes + crowd.label[rows]
+    wanted = crowd.worker_codes[rows].astype(np.int64) * n_classes + crowd.label[rows]
     place = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
     counted = np.where((key[place] == wanted)[:, None], tally[place], 0.0)
-    total = pairs.by_worker(tally)[crowd._worker_codes[rows]]
+    total = pairs.by_worker(tally)[crowd.worker_codes[rows]]
     return np.asarray((counted + strength * toward.T[crowd.label[rows]]) / (total + strength))
 
 
@@ -222,7 +224,7 @@ def _judged(said: dict[str, NDArray[np.float64]], crowd: Crowd, seed: int) -> tu
     repeats, n_tasks = 1000, crowd.n_tasks
     # A bootstrap over tasks by Poisson weights, in portions: one number for each task and repeat would be too many.
     gaps = np.stack([np.bincount(crowd.task, each[best] - each[name], minlength=n_tasks) for name in order], axis=1)
-    counts = crowd.labels_per_task.astype(np.float64)
+    counts = crowd.votes_per_task.astype(np.float64)
     drawn: list[NDArray[np.float64]] = []
     for part in matrices.blocks(repeats, n_tasks):
         weight = rng.poisson(1.0, size=(len(range(*part.indices(repeats))), n_tasks)).astype(np.float32)
@@ -238,7 +240,7 @@ def _judged(said: dict[str, NDArray[np.float64]], crowd: Crowd, seed: int) -> tu
     return table, tuple(name for name in said if name in near)
 
 
-def _by_truth(fitted: dict[str, Inference], truth: Any, best: str) -> pd.DataFrame:
+def _by_truth(fitted: dict[str, Method], truth: Any, best: str) -> pd.DataFrame:
     """Accuracy and calibration, and how likely so many differences from the best are by chance (McNemar, exact)."""
     from scipy.stats import binomtest
 
@@ -284,7 +286,7 @@ def _sentence(table: pd.DataFrame, tied: tuple[str, ...], crowd: Crowd) -> str:
     """What to use, how sure, and why, for people."""
     best = tied[0]
     row = table.loc[best]
-    hidden = f"the {crowd.n_labels:,} votes, each foretold from the others"
+    hidden = f"the {crowd.n_votes:,} votes, each foretold from the others"
     if len(table) == 1:
         return f"Only {best} was tried; a hidden vote has the probability {np.exp(row['log_likelihood']):.2f} (geometric mean)."
     if len(tied) == len(table):

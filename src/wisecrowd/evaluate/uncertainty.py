@@ -27,7 +27,7 @@ _GRID = 101
 def worker_intervals(
     fitted: ConfusionEM, crowd: Crowd, *, level: float = 0.9, others: NDArray[np.float64] | None = None
 ) -> pd.DataFrame:
-    """Accuracy of each worker with a credible interval: columns n_labels, accuracy, low, high.
+    """Accuracy of each worker with a credible interval: columns n_votes, accuracy, low, high.
 
     The accuracy a of a worker has the posterior p(a) ∝ Beta(a) Π_i [a·u_i + (1 − a)·v_i], where u_i is the probability,
     by the other votes, that the worker's answer on task i is right, and v_i = (1 − u_i) / (K − 1) that it is one
@@ -35,7 +35,7 @@ def worker_intervals(
     by the other votes, from `leave_one_out`, where they are at hand.
 
     >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=8, n_classes=3, labels_per_task=4, random_state=0)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=8, n_classes=3, votes_per_task=4, random_state=0)
     >>> table = worker_intervals(DawidSkene().fit(made.crowd), made.crowd)
     >>> bool((table["low"] < table["accuracy"]).all() and (table["accuracy"] < table["high"]).all())
     True
@@ -43,9 +43,9 @@ def worker_intervals(
     _check_level(level)
     n_classes = crowd.n_classes
     others = leave_one_out(fitted, crowd) if others is None else others
-    right = others[np.arange(crowd.n_labels), crowd.label]
-    worker, weight = crowd._worker_codes.astype(np.intp), crowd.weight
-    if crowd.n_labels > MANY:
+    right = others[np.arange(crowd.n_votes), crowd.label]
+    worker, weight = crowd.worker_codes.astype(np.intp), crowd.weight
+    if crowd.n_votes > MANY:
         rows, weight = once(right, worker, weight=weight)
         worker, right = worker[rows], right[rows]
     accuracy = (np.arange(_GRID) + 0.5) / _GRID
@@ -55,7 +55,7 @@ def worker_intervals(
     density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
     density /= density.sum(axis=1, keepdims=True)
     return pd.DataFrame(
-        {"n_labels": crowd.labels_per_worker, "accuracy": density @ accuracy,
+        {"n_votes": crowd.votes_per_worker, "accuracy": density @ accuracy,
          "low": _quantile(density, (1 - level) / 2), "high": _quantile(density, (1 + level) / 2)},
         index=fitted.workers_.index,
     )  # fmt: skip
@@ -90,7 +90,7 @@ def prevalence_intervals(
     interval is Student's on the scale of log-odds.
 
     >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=8, n_classes=3, labels_per_task=4, random_state=0)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=8, n_classes=3, votes_per_task=4, random_state=0)
     >>> list(prevalence_intervals(DawidSkene().fit(made.crowd), made.crowd).columns)
     ['prevalence', 'low', 'high']
     """
@@ -98,7 +98,7 @@ def prevalence_intervals(
     from scipy.stats import t
 
     _check_level(level)
-    voted = np.flatnonzero(crowd.labels_per_task)
+    voted = np.flatnonzero(crowd.votes_per_task)
     n_groups = min(n_groups, len(voted))
     if n_groups < 2:
         raise UsageError("an interval for class shares needs two tasks or more")
@@ -127,7 +127,7 @@ def prevalence_intervals(
 
 
 def leave_one_out(fitted: ConfusionEM, crowd: Crowd) -> NDArray[np.float64]:
-    """For every vote, the posterior of its task by all the other votes: (n_labels, n_classes).
+    """For every vote, the posterior of its task by all the other votes: (n_votes, n_classes).
 
     >>> from wisecrowd import Crowd, DawidSkene
     >>> crowd = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0), ("t2", "ann", 1)])
@@ -142,7 +142,9 @@ def leave_one_out(fitted: ConfusionEM, crowd: Crowd) -> NDArray[np.float64]:
         )
     # Dividing out a vote of a nearly impossible answer needs more digits than the posterior keeps: work in logarithms. They are
     # taken of pairs and of tasks, which are fewer than votes, and the largest array is changed in place.
-    said = np.log(np.maximum(online.said_by(fitted, crowd), np.finfo(np.float64).tiny))[crowd.pairs.of_vote]
+    said = np.log(np.maximum(online.label_probs_of_crowd(fitted, crowd), np.finfo(np.float64).tiny))[
+        crowd.pairs.of_vote
+    ]
     if crowd.is_weighted:
         said *= crowd.weight[:, None]
     posterior = np.log(np.maximum(fitted.posterior_, np.finfo(np.float64).tiny))[crowd.task]
@@ -161,16 +163,16 @@ def calibrated(fitted: ConfusionEM, crowd: Crowd) -> tuple[pd.DataFrame, float]:
     Σ_k q_i^{−r}(k)^τ π_r[k, y_ir], which needs no gold. τ < 1 says that the posterior was overconfident.
 
     >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=10, n_classes=3, labels_per_task=4, random_state=0)
+    >>> made = simulate_crowd(n_tasks=300, n_workers=10, n_classes=3, votes_per_task=4, random_state=0)
     >>> table, exponent = calibrated(DawidSkene().fit(made.crowd), made.crowd)
     >>> table.shape, 0 < exponent < 2
     ((300, 3), True)
     """
     from scipy.optimize import minimize_scalar
 
-    several = crowd.labels_per_task[crowd.task] > 1  # a task's only vote is predicted by the prior alone, whatever τ is
+    several = crowd.votes_per_task[crowd.task] > 1  # a task's only vote is predicted by the prior alone, whatever τ is
     others = np.log(np.maximum(leave_one_out(fitted, crowd)[several], 1e-300))
-    said = online.said_by(fitted, crowd)[crowd.pairs.of_vote[several]]
+    said = online.label_probs_of_crowd(fitted, crowd)[crowd.pairs.of_vote[several]]
     weight = crowd.weight[several]
 
     def loss(exponent: float) -> float:

@@ -164,7 +164,7 @@ def _write_features(features: pd.DataFrame, folder: Path) -> None:
 
 def _described(name: str, crowd: Crowd, truth: pd.Series[Any] | None, meta: dict[str, Any]) -> dict[str, Any]:
     told: dict[str, Any] = {"name": name, **meta, "numeric": crowd.is_numeric, "worker_ids": crowd.has_workers}
-    told |= {"n_tasks": crowd.n_tasks, "n_labels": crowd.n_labels, "n_gold": 0 if truth is None else len(truth)}
+    told |= {"n_tasks": crowd.n_tasks, "n_votes": crowd.n_votes, "n_gold": 0 if truth is None else len(truth)}
     told["n_gold_with_annotations"] = 0 if truth is None else int(truth.index.isin(crowd.tasks).sum())
     if crowd.workers is not None:
         told["n_workers"] = len(crowd.workers)

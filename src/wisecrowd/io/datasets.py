@@ -81,7 +81,7 @@ def load_dataset(name_or_folder: str | os.PathLike[str], *, duplicates: Duplicat
         wanted = duplicates or meta.get("duplicates")
         crowd = votes.crowd(Options(duplicates=wanted or "distinct"))
         known = None if form.truth is None or form.is_table else form.truth(path, None, None)
-        dropped = votes.table.num_rows - crowd.n_labels
+        dropped = votes.table.num_rows - crowd.n_votes
         if dropped and wanted is None:
             warnings.warn(
                 f"{path.name}: {dropped:,} votes repeat the same worker's same answer to the same task and were dropped; "
@@ -189,7 +189,7 @@ def _told(folder: Path) -> Mapping[str, Any]:
         meta = {} if FOLDER.meta is None else FOLDER.meta(folder)
     except InputError:
         meta = {}
-    return {"n_labels": _count(folder / ANNOTATIONS), "n_gold": _count(folder / TRUTH)} | meta
+    return {"n_votes": _count(folder / ANNOTATIONS), "n_gold": _count(folder / TRUTH)} | meta
 
 
 def _count(file: Path) -> int | None:
@@ -279,7 +279,7 @@ _UPSTREAM = {
             "name": "labelme",
             "n_tasks": 1000,
             "n_workers": 59,
-            "n_labels": 2547,
+            "n_votes": 2547,
             "n_classes": 8,
             "n_gold": 2688,
             "n_gold_with_annotations": 1000,

@@ -67,7 +67,7 @@ class Features:
         if self.rows.ndim == 2:
             return self.table, crowd
         # The order of its tasks is beyond doubt now.
-        return self.rows[place], crowd._replace(np.arange(crowd.n_labels), tasks_given=True)
+        return self.rows[place], crowd._replace(np.arange(crowd.n_votes), tasks_given=True)
 
 
 def read_features(path: str | os.PathLike[str], *, task: str | None = None) -> Features:

@@ -67,14 +67,14 @@ def _called(module: Any, wrapper: str) -> set[str]:
 def _expect(variant: Variant) -> Kernel:
     """Take both sums: add to ``classes`` and ``tally``, fill ``posterior`` if it is kept, return the log-likelihood.
 
-    Without weights, ``prior`` adds up to 1 and no entry of ``said`` exceeds 1, so that products only fall; with
+    Without weights, ``prior`` adds up to 1 and no entry of ``label_probs`` exceeds 1, so that products only fall; with
     weights, both tables hold logarithms.
     """
     fixed, weighted, clamped = variant.n_classes, variant.weighted, variant.clamped
     registers = _registers(fixed)
 
     def expect(
-        n_tasks: Any, n_classes: Any, offset: Any, pair: Any, weight: Any, prior: Any, said: Any, clamp: Any,
+        n_tasks: Any, n_classes: Any, offset: Any, pair: Any, weight: Any, prior: Any, label_probs: Any, gold: Any,
         classes: Any, tally: Any, posterior: Any, keep: Any, scratch: Any,
     ) -> float:  # fmt: skip
         if fixed:
@@ -88,19 +88,19 @@ def _expect(variant: Variant) -> Kernel:
         log_likelihood, running = 0.0, 1.0
         for i in range(n_tasks):
             start, stop = offset[i], offset[i + 1]
-            known = clamp[i] if clamped else -1
+            known = gold[i] if clamped else -1
             for k in range(n_classes):
                 share[k] = prior[k]
             for n in range(start, stop):
                 later = pair[min(n + AHEAD, last)] * n_classes
-                _fetch(said, later)
+                _fetch(label_probs, later)
                 _fetch(tally, later)
                 row = pair[n] * n_classes
                 for k in range(n_classes):
                     if weighted:
-                        share[k] += said[row + k] * weight[n]
+                        share[k] += label_probs[row + k] * weight[n]
                     else:
-                        share[k] *= said[row + k]
+                        share[k] *= label_probs[row + k]
 
             if weighted:
                 joint = _normalise(n_classes, share, known)
@@ -123,7 +123,7 @@ def _expect(variant: Variant) -> Kernel:
                         share[k] *= scale
                 else:
                     # Only what is never handed to another function can stay in registers: hence the spare.
-                    _add_logs(n_classes, start, stop, pair, prior, said, spare)
+                    _add_logs(n_classes, start, stop, pair, prior, label_probs, spare)
                     log_likelihood += _normalise(n_classes, spare, known)
                     for k in range(n_classes):
                         share[k] = spare[k]
@@ -167,12 +167,12 @@ def _count(variant: Variant) -> Kernel:
 
 
 @numba.njit(**OPTIONS)
-def _add_logs(n_classes: Any, start: Any, stop: Any, pair: Any, prior: Any, said: Any, share: Any) -> None:
+def _add_logs(n_classes: Any, start: Any, stop: Any, pair: Any, prior: Any, label_probs: Any, share: Any) -> None:
     """Log joint of one task, for products too small for a number: logarithms only where a running product fades."""
     for k in range(n_classes):
         logs, running = 0.0, max(prior[k], LEAST)
         for n in range(start, stop):
-            factor = max(float(said[pair[n] * n_classes + k]), LEAST)
+            factor = max(float(label_probs[pair[n] * n_classes + k]), LEAST)
             if running * factor < FADING:
                 logs += math.log(running)
                 running = 1.0

@@ -10,8 +10,8 @@ The compiled form (`_compiled.py`, by numba) gives the same numbers in one pass 
 work is large enough to pay for getting it.
 
 >>> layout = Layout(offset=np.array([0, 2, 3]), pair=np.array([0, 1, 1], dtype=np.int32), weight=None, n_pairs=2)
->>> said = np.array([[0.9, 0.2], [0.8, 0.4]])  # how probable each pair is when class 0, class 1 is true
->>> expect(layout, np.array([0.5, 0.5]), said, posterior=True).posterior.round(3)
+>>> label_probs = np.array([[0.9, 0.2], [0.8, 0.4]])  # how probable each pair is when class 0, class 1 is true
+>>> expect(layout, np.array([0.5, 0.5]), label_probs, posterior=True).posterior.round(3)
 array([[0.9 , 0.1 ],
        [0.667, 0.333]])
 """
@@ -68,8 +68,8 @@ class Expectation(NamedTuple):
 def expect(
     layout: Layout,
     prior: NDArray[np.float64],
-    said: NDArray[Any],
-    clamp: NDArray[np.int32] | None = None,
+    label_probs: NDArray[Any],
+    gold: NDArray[np.int32] | None = None,
     *,
     posterior: bool = False,
     compiled: bool | None = None,
@@ -78,8 +78,8 @@ def expect(
 ) -> Expectation:
     """Take both sums: the evidence for every task's classes, and the tally of the posteriors that follow.
 
-    ``prior`` (n_classes,) and ``said`` (n_pairs, n_classes) are not negative and need not be normalised; a zero counts
-    as `LEAST`. ``said`` of float32 gives a tally and a posterior of float32. ``clamp`` (n_tasks,) holds the class of
+    ``prior`` (n_classes,) and ``label_probs`` (n_pairs, n_classes) are not negative and need not be normalised; a zero counts
+    as `LEAST`. ``label_probs`` of float32 gives a tally and a posterior of float32. ``gold`` (n_tasks,) holds the class of
     tasks whose truth is known and -1 for the others. ``compiled`` chooses the form, None by the size of the work.
     ``n_jobs`` threads share the tasks in the compiled form; -1 means all cores. ``into`` holds the sums of other tasks,
     to which these are added, its tally in place.
@@ -91,22 +91,22 @@ def expect(
            [1.567, 0.433]]))
     """
     _check("prior", prior, (len(prior),))
-    _check("said", said, (layout.n_pairs, len(prior)))
-    if clamp is not None:
-        _check("clamp", clamp, (layout.n_tasks,))
-        if clamp.max(initial=-1) >= len(prior):
-            raise UsageError(f"clamp must hold classes below {len(prior)}, or -1; got {clamp.max()}")
-    said = _floating(said)
-    prior_sum, said_peak = np.maximum(prior, LEAST).sum(), said.max(initial=1)
+    _check("said", label_probs, (layout.n_pairs, len(prior)))
+    if gold is not None:
+        _check("gold", gold, (layout.n_tasks,))
+        if gold.max(initial=-1) >= len(prior):
+            raise UsageError(f"gold must hold classes below {len(prior)}, or -1; got {gold.max()}")
+    label_probs = _floating(label_probs)
+    prior_sum, said_peak = np.maximum(prior, LEAST).sum(), label_probs.max(initial=1)
     prior = np.maximum(prior, LEAST) / prior_sum
     if said_peak > 1:
-        said = said / said_peak
-    kernel = _kernel("expect", layout, said, clamp, compiled)
+        label_probs = label_probs / said_peak
+    kernel = _kernel("expect", layout, label_probs, gold, compiled)
     if kernel is None:
-        found = _reference_expect(layout, prior, said, clamp, keep=posterior)
+        found = _reference_expect(layout, prior, label_probs, gold, keep=posterior)
     else:
-        tally = None if into is None or into.tally.dtype != said.dtype else into.tally
-        found = _compiled_expect(kernel, layout, prior, said, clamp, keep=posterior, n_jobs=n_jobs, tally=tally)
+        tally = None if into is None or into.tally.dtype != label_probs.dtype else into.tally
+        found = _compiled_expect(kernel, layout, prior, label_probs, gold, keep=posterior, n_jobs=n_jobs, tally=tally)
     scale = float(np.log(prior_sum) * np.count_nonzero(layout.voted) + np.log(said_peak) * layout.total)
     found = found._replace(log_likelihood=found.log_likelihood + scale)
     return found if into is None else _added(into, found)
@@ -115,8 +115,8 @@ def expect(
 def posterior(
     layout: Layout,
     prior: NDArray[np.float64],
-    said: NDArray[Any],
-    clamp: NDArray[np.int32] | None = None,
+    label_probs: NDArray[Any],
+    gold: NDArray[np.int32] | None = None,
     *,
     compiled: bool | None = None,
     n_jobs: int = 1,
@@ -128,7 +128,7 @@ def posterior(
     array([[0.75, 0.25],
            [0.5 , 0.5 ]])
     """
-    found = expect(layout, prior, said, clamp, posterior=True, compiled=compiled, n_jobs=n_jobs).posterior
+    found = expect(layout, prior, label_probs, gold, posterior=True, compiled=compiled, n_jobs=n_jobs).posterior
     assert found is not None
     return found
 
@@ -159,17 +159,17 @@ def tally(
 
 
 def _reference_expect(
-    layout: Layout, prior: NDArray[np.float64], said: NDArray[Any], clamp: NDArray[np.int32] | None, *, keep: bool
+    layout: Layout, prior: NDArray[np.float64], label_probs: NDArray[Any], gold: NDArray[np.int32] | None, *, keep: bool
 ) -> Expectation:
     # Sums by einsum: faster than numpy's reductions on short rows, and without the threads of a matrix product.
-    joint = np.empty((layout.n_tasks, len(prior)), dtype=said.dtype)
+    joint = np.empty((layout.n_tasks, len(prior)), dtype=label_probs.dtype)
     for some in _chunks(layout, len(prior)):
-        joint[:, some] = layout.matrix @ _log(said[:, some])
-    joint += _log(prior).astype(said.dtype)
+        joint[:, some] = layout.matrix @ _log(label_probs[:, some])
+    joint += _log(prior).astype(label_probs.dtype)
 
     peak = _peak(joint)
-    clamped = np.flatnonzero(clamp >= 0) if clamp is not None else np.empty(0, dtype=np.intp)
-    known = clamp[clamped] if clamp is not None else clamped
+    clamped = np.flatnonzero(gold >= 0) if gold is not None else np.empty(0, dtype=np.intp)
+    known = gold[clamped] if gold is not None else clamped
     known_joint = joint[clamped, known]
 
     share = np.exp(np.subtract(joint, peak[:, None], out=joint), out=joint)
@@ -223,7 +223,7 @@ def _log(table: NDArray[Any]) -> NDArray[Any]:
 
 
 def _kernel(
-    name: str, layout: Layout, table: NDArray[Any], clamp: NDArray[np.int32] | None, compiled: bool | None
+    name: str, layout: Layout, table: NDArray[Any], gold: NDArray[np.int32] | None, compiled: bool | None
 ) -> Kernel | None:
     """The compiled kernel if it is wanted and can be had, else None for the reference."""
     n_classes, weighted = table.shape[1], layout.weight is not None
@@ -234,7 +234,7 @@ def _kernel(
         from wisecrowd.kernels.object_cache import Variant, load
 
         return load(
-            Variant(name, table.dtype.name, n_classes if in_registers else 0, weighted, clamped=clamp is not None)
+            Variant(name, table.dtype.name, n_classes if in_registers else 0, weighted, clamped=gold is not None)
         )
     except ImportError as error:
         if compiled:
@@ -246,18 +246,18 @@ def _compiled_expect(
     kernel: Kernel,
     layout: Layout,
     prior: NDArray[np.float64],
-    said: NDArray[Any],
-    clamp: NDArray[np.int32] | None,
+    label_probs: NDArray[Any],
+    gold: NDArray[np.int32] | None,
     *,
     keep: bool,
     n_jobs: int,
     tally: NDArray[Any] | None,
 ) -> Expectation:
-    n_classes, table = len(prior), np.ascontiguousarray(said)
+    n_classes, table = len(prior), np.ascontiguousarray(label_probs)
     if layout.weight is not None:
         prior, table = _log(prior), _log(table)
-    known = None if clamp is None else np.ascontiguousarray(clamp, dtype=np.int32)
-    posterior = np.empty((layout.n_tasks if keep else 0, n_classes), dtype=said.dtype)
+    known = None if gold is None else np.ascontiguousarray(gold, dtype=np.int32)
+    posterior = np.empty((layout.n_tasks if keep else 0, n_classes), dtype=label_probs.dtype)
     votes, alone = _votes(layout), threads(n_jobs) == 1
 
     def work(tasks: slice) -> tuple[float, NDArray[np.float64], NDArray[Any]]:

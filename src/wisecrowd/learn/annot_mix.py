@@ -10,8 +10,8 @@ from wisecrowd.errors import UsageError
 from wisecrowd.nn.backend import need_torch
 from wisecrowd.nn.crowd_network import CrowdNetwork
 from wisecrowd.nn.mixup import mixing
-from wisecrowd.nn.per_task_confusion import PerTaskConfusion, said_by, trained_together
-from wisecrowd.nn.training_set import Lesson
+from wisecrowd.nn.per_task_confusion import PerTaskConfusion, label_log_probs_of, trained_together
+from wisecrowd.nn.training_set import TrainingSet
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -47,7 +47,7 @@ class AnnotMix(PerTaskConfusion):
 
     >>> from wisecrowd import AnnotMix, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> model = AnnotMix(epochs=20).fit(X, made.crowd)
@@ -81,11 +81,11 @@ class AnnotMix(PerTaskConfusion):
     def _log_matrices(self, network: CrowdNetwork, worker: Tensor, hidden: Tensor) -> Tensor:
         return super()._log_matrices(network, worker, hidden.detach())
 
-    def _lesson_loss(self, network: CrowdNetwork, lesson: Lesson, tasks: Tensor, epoch: int) -> Tensor:
-        torch, inputs = need_torch(), lesson.inputs[tasks]
+    def _lesson_loss(self, network: CrowdNetwork, training_set: TrainingSet, tasks: Tensor, epoch: int) -> Tensor:
+        torch, inputs = need_torch(), training_set.inputs[tasks]
         classes = torch.eye(network.n_classes).to(inputs)
-        row, worker, label, weight = lesson.ballots.on(tasks)
-        known = torch.full_like(tasks, -1) if lesson.known is None else lesson.known[tasks]
+        row, worker, label, weight = training_set.vote_tensors.on(tasks)
+        known = torch.full_like(tasks, -1) if training_set.known is None else training_set.known[tasks]
         given = torch.nonzero(known >= 0)[:, 0]
         votes, truths = mixing(len(row), self.alpha, inputs), mixing(len(given), self.alpha, inputs)
         hidden, logits = network(torch.cat([votes(inputs[row]), truths(inputs[given])]))
@@ -93,5 +93,5 @@ class AnnotMix(PerTaskConfusion):
         log_matrices = self._log_matrices(network, votes(self._embedded(network, worker)), hidden[: len(row)])
         said = votes(weight[:, None] * classes[label])
         true = truths(classes[known[given]])
-        total = (said * said_by(log_p[: len(row)], log_matrices)).sum() + (true * log_p[len(row) :]).sum()
+        total = (said * label_log_probs_of(log_p[: len(row)], log_matrices)).sum() + (true * log_p[len(row) :]).sum()
         return -total / (said.sum() + true.sum()).clamp_min(1e-12)

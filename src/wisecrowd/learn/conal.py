@@ -14,7 +14,7 @@ from wisecrowd.errors import UsageError
 from wisecrowd.nn.backend import need_torch
 from wisecrowd.nn.crowd_network import Sizes
 from wisecrowd.nn.deep_learner import DeepLearner
-from wisecrowd.nn.vote_tensors import PerWorker, Seen
+from wisecrowd.nn.vote_tensors import Batch, PerWorker
 from wisecrowd.nn.worker_tables import mean_by_worker
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class CoNAL(DeepLearner):
 
     >>> from wisecrowd import CoNAL, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> model = CoNAL(epochs=20).fit(X, made.crowd)
@@ -101,35 +101,35 @@ class CoNAL(DeepLearner):
             "u": PerWorker(torch.randn(n_workers, self.embedding)),
         }
 
-    def _said(self, seen: Seen) -> Tensor:
-        torch, p, gate = need_torch(), seen.p, self._gate(seen)[:, None]
-        common = (p @ seen.own("C"))[seen.row]
-        own = torch.bmm(p[seen.row, None], seen.of_worker("W"))[:, 0]
+    def _label_log_probs(self, batch: Batch) -> Tensor:
+        torch, p, gate = need_torch(), batch.p, self._gate(batch)[:, None]
+        common = (p @ batch.own("C"))[batch.row]
+        own = torch.bmm(p[batch.row, None], batch.of_worker("W"))[:, 0]
         found: Tensor = torch.log_softmax(gate * common + (1 - gate) * own, dim=1)
         return found
 
-    def _gate(self, seen: Seen) -> Tensor:
+    def _gate(self, batch: Batch) -> Tensor:
         """ω of each vote."""
         torch = need_torch()
         normalised = torch.nn.functional.normalize
-        v, u = normalised(seen.own("v")(seen.inputs)), normalised(seen.of_worker("u"))
-        found: Tensor = torch.sigmoid((v[seen.row] * u).sum(dim=1))
+        v, u = normalised(batch.own("v")(batch.inputs)), normalised(batch.of_worker("u"))
+        found: Tensor = torch.sigmoid((v[batch.row] * u).sum(dim=1))
         return found
 
-    def _loss(self, seen: Seen) -> Tensor:
-        loss = super()._loss(seen)
+    def _loss(self, batch: Batch) -> Tensor:
+        loss = super()._loss(batch)
         if self.separation == 0:
             return loss
-        apart = seen.network.rows_of("W", seen.workers) - seen.own("C")
+        apart = batch.network.rows_of("W", batch.workers) - batch.own("C")
         return loss - self.separation * apart.flatten(1).norm(dim=1).sum()
 
-    def _conclude(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
-        super()._conclude(X, crowd, clamp)
+    def _conclude(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
+        super()._conclude(X, crowd, gold)
         self.gate_ = mean_by_worker(self.network_, X, crowd, self._gate)
 
     @property
     def common_(self) -> NDArray[np.float64]:
         """What the common confusion alone says of a task that is certainly of a class: (true, said), rows sum to one."""
-        self._learnt("posterior_")
+        self._check_fitted("posterior_")
         torch = need_torch()
         return np.asarray(torch.softmax(self.network_.own.C.detach().double(), dim=1).cpu().numpy())

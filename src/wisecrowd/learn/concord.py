@@ -53,7 +53,7 @@ class Concord(ClassifierEM):
 
     >>> from wisecrowd import Concord, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> model = Concord().fit(X, made.crowd)
@@ -66,7 +66,7 @@ class Concord(ClassifierEM):
     breaks: ClassVar[dict[str, str]] = {
         "task_names_do_not_matter": "folds are drawn by the order of tasks",
         "worker_names_do_not_matter": "hidden votes are drawn by the order of votes, which is by worker",
-        "a_double_weight_is_a_repeated_row": "a repeated vote can be hidden once and seen once",
+        "a_double_weight_is_a_repeated_row": "a repeated vote can be hidden once and batch once",
         "the_objective_never_falls": "cross-fitting, evidence and calibration have objectives of their own",
     }
 
@@ -82,20 +82,20 @@ class Concord(ClassifierEM):
     max_iter: int = field(default=8, metadata={"help": "passes"})
     tol: float = field(default=0.0, metadata={"help": "stop when the objective changes by less than this fraction"})
 
-    def _fit(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
+    def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         self._check(crowd)
-        self.choice_ = self._choose(X, crowd, clamp)
+        self.choice_ = self._choose(X, crowd, gold)
         self.l2_ = float(self.choice_.loc[self.choice_["chosen"], "l2"].iloc[0])
-        super()._fit(X, crowd, clamp)
+        super()._fit(X, crowd, gold)
 
-    def _choose(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> pd.DataFrame:
+    def _choose(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> pd.DataFrame:
         """The ridges that were tried, how well the hidden votes were then predicted, and which was chosen."""
         if self.l2 is not None or self.classifier != "logistic":
             given = 1.0 if self.l2 is None else self.l2
             return pd.DataFrame({"l2": [given], "log_likelihood": [np.nan], "chosen": [True]})
         voted = np.flatnonzero(crowd.layout.voted)
         few = np.sort(np.random.default_rng(self.random_state).permutation(voted)[:SELECT_ON])
-        contest = _Contest(self, X[few], crowd[few], None if clamp is None else clamp[few])
+        contest = _Contest(self, X[few], crowd[few], None if gold is None else gold[few])
         contest.climb(RIDGES.index(3.0))
         return contest.verdict()
 
@@ -108,8 +108,8 @@ class Concord(ClassifierEM):
 class _Contest:
     """Settings compete in predicting votes that were hidden from them."""
 
-    def __init__(self, method: Concord, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
-        self.method, self.X, self.clamp = method, X, clamp
+    def __init__(self, method: Concord, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
+        self.method, self.X, self.gold = method, X, gold
         seeds = range(method.random_state, method.random_state + SPLITS)
         self.splits = [crowd.hide(HIDDEN, random_state=seed) for seed in seeds]
         self.pairs = crowd.pairs
@@ -132,7 +132,7 @@ class _Contest:
     def score(self, l2: float) -> float:
         """The mean log-likelihood of hidden votes with this ridge."""
         progress.report("choosing on hidden votes", len(self.tried) + 1, len(RIDGES), f"l2 {l2:g}")
-        self.tried[l2] = np.array([self._score(seen, hidden, l2) for seen, hidden in self.splits])
+        self.tried[l2] = np.array([self._score(batch, hidden, l2) for batch, hidden in self.splits])
         return float(self.tried[l2].mean())
 
     def verdict(self) -> pd.DataFrame:
@@ -143,15 +143,15 @@ class _Contest:
         rows = [(l2, float(values.mean()), l2 == chosen) for l2, values in sorted(self.tried.items())]
         return pd.DataFrame(rows, columns=["l2", "log_likelihood", "chosen"])
 
-    def _score(self, seen: Crowd, hidden: Crowd, l2: float) -> float:
+    def _score(self, batch: Crowd, hidden: Crowd, l2: float) -> float:
         passes = min(TRIAL_PASSES, self.method.max_iter)
         trial = replace(self.method, l2=l2, max_iter=passes, verbose=False)
-        trial._begin(seen)
+        trial._begin(batch)
         trial.feature_shape_ = self.method.feature_shape_
-        trial._fit(self.X, seen, self.clamp)
-        tally = np.zeros((len(self.pairs), seen.n_classes))
-        tally[_place(seen.pairs, self.pairs, seen.n_classes)] = trial.tally_
-        said = trial._matrix(tally, self.pairs)[_place(hidden.pairs, self.pairs, seen.n_classes)]
+        trial._fit(self.X, batch, self.gold)
+        tally = np.zeros((len(self.pairs), batch.n_classes))
+        tally[_place(batch.pairs, self.pairs, batch.n_classes)] = trial.tally_
+        said = trial._reported_label_probs(tally, self.pairs)[_place(hidden.pairs, self.pairs, batch.n_classes)]
         likelihood = np.einsum("nk,nk->n", trial.posterior_[hidden.task], said[hidden.pairs.of_vote])
         return float(np.average(np.log(np.maximum(likelihood, 1e-300)), weights=hidden.weight))
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em import priors as matrices
 from wisecrowd.em.classifier import e_step
-from wisecrowd.em.initialization import clamped, vote_shares
+from wisecrowd.em.initialization import apply_gold, vote_shares
 from wisecrowd.errors import UsageError
 from wisecrowd.kernels import reference as kernels
 from wisecrowd.nn.backend import need_torch
 from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
 from wisecrowd.nn.trainer import Trainer
-from wisecrowd.nn.training_set import Lesson
+from wisecrowd.nn.training_set import TrainingSet
 from wisecrowd.nn.twins import TwinLearner, Twins
 
 if TYPE_CHECKING:
@@ -56,13 +56,13 @@ class CoupledView(TwinLearner):
 
     With the defaults and over five seeds, the last epoch is right on 86.3 ± 0.3 % of LabelMe's test images (86.0 ± 0.3 is
     reported of the paper's method, which looks at known truth; its features may be others) and on 70.7 ± 0.3 % of Music's
-    test tasks. ``beta`` is the middle of the paper's range. It and e were settled after test accuracies were seen: β = 1
+    test tasks. ``beta`` is the middle of the paper's range. It and e were settled after test accuracies were batch: β = 1
     has 84.7 and 71.3 %, and with e as the disagreement on a tenth of the tasks held out, 85.5 and 67.3 % (β = 1, two seeds).
     Choose it when votes are few and features tell much.
 
     >>> from wisecrowd import CoupledView, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> model = CoupledView(epochs=20).fit(X, made.crowd)
@@ -87,12 +87,15 @@ class CoupledView(TwinLearner):
     def _own(self, sizes: Sizes) -> dict[str, Any]:
         return {}
 
-    def _train(self, network: CrowdNetwork, lesson: Lesson, place: Path | None) -> None:
-        views = _Views(self, self._twins(network, lesson), lesson)
+    def _train(self, network: CrowdNetwork, training_set: TrainingSet, place: Path | None) -> None:
+        views = _Views(self, self._twins(network, training_set), training_set)
         warm = self.epochs_ // 5 if self.warmup is None else self.warmup
         by_features = need_torch().from_numpy(views.first.argmax(axis=1))
         self._train_twins(
-            lambda tasks, trainer: views.loss(tasks, trainer, warm), lesson, place, kept={"by_features": by_features}
+            lambda tasks, trainer: views.loss(tasks, trainer, warm),
+            training_set,
+            place,
+            kept={"by_features": by_features},
         )
         self.doubt_ = views.doubt
 
@@ -105,11 +108,11 @@ class CoupledView(TwinLearner):
 class _Views:
     """Labels that either side has for the other, and the loss of both networks on a batch."""
 
-    def __init__(self, method: CoupledView, networks: Twins, lesson: Lesson) -> None:
-        self.method, self.networks, self.lesson = method, networks, lesson
-        self.crowd = lesson.crowd
-        self.clamp = None if lesson.known is None else lesson.known.cpu().numpy().astype(np.int32)
-        self.first = aggregated(self.crowd, vote_shares(self.crowd), self.clamp)
+    def __init__(self, method: CoupledView, networks: Twins, training_set: TrainingSet) -> None:
+        self.method, self.networks, self.training_set = method, networks, training_set
+        self.crowd = training_set.crowd
+        self.gold = None if training_set.known is None else training_set.known.cpu().numpy().astype(np.int32)
+        self.first = aggregated(self.crowd, vote_shares(self.crowd), self.gold)
         self.doubt = float(1 - self.first.max(axis=1).mean())
         self.epoch = -1
         self._teach(self.first.argmax(axis=1))
@@ -122,13 +125,13 @@ class _Views:
         self.epoch = epoch
         left_out = min(1.0, (epoch + 1) / warm) if epoch < warm else 1.0
         wanted = self.by_votes[tasks]
-        logits = [network(self.lesson.inputs[tasks])[1] for network in self.networks]
+        logits = [network(self.training_set.inputs[tasks])[1] for network in self.networks]
         losses = [torch.nn.functional.cross_entropy(each, wanted, reduction="none") for each in logits]
-        total = torch.zeros(()).to(self.lesson.inputs)
+        total = torch.zeros(()).to(self.training_set.inputs)
         for mine, other in (losses, losses[::-1]):
             ranked = other.detach()
-            if self.lesson.known is not None:
-                ranked = torch.where(self.lesson.known[tasks] >= 0, -1.0, ranked)
+            if self.training_set.known is not None:
+                ranked = torch.where(self.training_set.known[tasks] >= 0, -1.0, ranked)
             kept = torch.argsort(ranked, stable=True)[: self._kept(len(tasks), left_out)]
             weight = self.weight[wanted[kept]]
             total = total + (weight * mine[kept]).sum() / weight.sum()
@@ -141,18 +144,18 @@ class _Views:
     def _relabel(self, by_features: Any) -> None:
         """What networks say, as far as they agree; and what the aggregator makes of it."""
         torch = need_torch()
-        first, second = (self.lesson.logits(network).argmax(dim=1) for network in self.networks)
+        first, second = (self.training_set.logits(network).argmax(dim=1) for network in self.networks)
         by_features.copy_(torch.where(first == second, first, by_features))
-        if self.lesson.known is not None:
-            by_features.copy_(torch.where(self.lesson.known >= 0, self.lesson.known, by_features))
+        if self.training_set.known is not None:
+            by_features.copy_(torch.where(self.training_set.known >= 0, self.training_set.known, by_features))
         said = by_features.cpu().numpy()
         expected = np.eye(self.crowd.n_classes)[said]
-        certain = aggregated(self.crowd, expected, self.clamp)[np.arange(len(said)), said]
+        certain = aggregated(self.crowd, expected, self.gold)[np.arange(len(said)), said]
         expected[np.argsort(-certain, kind="stable")[self._kept(len(said)) :]] = 0
-        self._teach(aggregated(self.crowd, expected, self.clamp).argmax(axis=1))
+        self._teach(aggregated(self.crowd, expected, self.gold).argmax(axis=1))
 
     def _teach(self, by_votes: NDArray[np.intp]) -> None:
-        torch, inputs = need_torch(), self.lesson.inputs
+        torch, inputs = need_torch(), self.training_set.inputs
         count = np.bincount(by_votes, minlength=self.crowd.n_classes)
         weight = len(by_votes) / np.maximum(count, 1) / len(count)
         self.weight: Tensor = torch.from_numpy(weight).to(inputs)
@@ -160,7 +163,7 @@ class _Views:
 
 
 def aggregated(
-    crowd: Crowd, expected: NDArray[np.float64], clamp: NDArray[np.int32] | None = None
+    crowd: Crowd, expected: NDArray[np.float64], gold: NDArray[np.int32] | None = None
 ) -> NDArray[np.float64]:
     """Naive Bayes with workers counted against what is expected of tasks, no class more probable than another.
 
@@ -170,7 +173,7 @@ def aggregated(
     >>> aggregated(crowd, np.eye(2)).argmax(axis=1).tolist()
     [0, 1]
     """
-    tally = kernels.tally(crowd.layout, clamped(expected.copy(), clamp))
+    tally = kernels.tally(crowd.layout, apply_gold(expected.copy(), gold))
     said = matrices.shrunk(tally, crowd.pairs, *matrices.crowd_prior(tally, crowd.pairs))
-    posterior, _ = e_step(crowd.layout, np.full(expected.shape, 1 / expected.shape[1]), said, clamp)
+    posterior, _ = e_step(crowd.layout, np.full(expected.shape, 1 / expected.shape[1]), said, gold)
     return posterior

@@ -13,7 +13,7 @@ from wisecrowd.errors import UsageError
 from wisecrowd.nn.backend import need_torch
 from wisecrowd.nn.crowd_network import Sizes
 from wisecrowd.nn.deep_learner import DeepLearner
-from wisecrowd.nn.vote_tensors import PerWorker, Seen
+from wisecrowd.nn.vote_tensors import Batch, PerWorker
 from wisecrowd.nn.worker_tables import mean_by_worker
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class CrowdAR(DeepLearner):
 
     >>> from wisecrowd import CrowdAR, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> model = CrowdAR(epochs=20).fit(X, made.crowd)
@@ -98,37 +98,37 @@ class CrowdAR(DeepLearner):
             "c": torch.zeros(1),
         }
 
-    def _said(self, seen: Seen) -> Tensor:
+    def _label_log_probs(self, batch: Batch) -> Tensor:
         torch = need_torch()
-        found: Tensor = torch.log_softmax(torch.bmm(seen.p[seen.row, None], seen.of_worker("W"))[:, 0], dim=1)
+        found: Tensor = torch.log_softmax(torch.bmm(batch.p[batch.row, None], batch.of_worker("W"))[:, 0], dim=1)
         return found
 
-    def _reliability(self, seen: Seen) -> Tensor:
+    def _reliability(self, batch: Batch) -> Tensor:
         """logit m of each vote."""
         torch = need_torch()
-        d = seen.own("difficulty")(seen.hidden.detach())  # (tasks, classes)
-        e = torch.sigmoid(seen.of_worker("E"))  # (votes, classes)
-        a = torch.nn.functional.softplus(seen.own("a"))
-        found: Tensor = ((e - d[seen.row]) * seen.p.detach()[seen.row]) @ a + seen.own("c")
+        d = batch.own("difficulty")(batch.hidden.detach())  # (tasks, classes)
+        e = torch.sigmoid(batch.of_worker("E"))  # (votes, classes)
+        a = torch.nn.functional.softplus(batch.own("a"))
+        found: Tensor = ((e - d[batch.row]) * batch.p.detach()[batch.row]) @ a + batch.own("c")
         return found
 
-    def _loss(self, seen: Seen) -> Tensor:
-        if seen.epoch < self.warm_up:
-            return super()._loss(seen)
-        torch, said, logit = need_torch(), self._said(seen), self._reliability(seen)
+    def _loss(self, batch: Batch) -> Tensor:
+        if batch.epoch < self.warm_up:
+            return super()._loss(batch)
+        torch, said, logit = need_torch(), self._label_log_probs(batch), self._reliability(batch)
         m = torch.sigmoid(logit if self.through_target else logit.detach())
-        named = said.gather(1, seen.label[:, None])[:, 0]
+        named = said.gather(1, batch.label[:, None])[:, 0]
         votes = -(m * named + (1 - m) * said.mean(dim=1))
-        agrees = (seen.p.argmax(dim=1)[seen.row] == seen.label).to(logit)
+        agrees = (batch.p.argmax(dim=1)[batch.row] == batch.label).to(logit)
         trust = torch.nn.functional.binary_cross_entropy_with_logits(logit, agrees, reduction="none")
-        return seen.mean(self.weight * votes + (1 - self.weight) * trust)
+        return batch.mean(self.weight * votes + (1 - self.weight) * trust)
 
-    def _conclude(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
-        super()._conclude(X, crowd, clamp)
-        self.reliability_ = mean_by_worker(self.network_, X, crowd, lambda seen: self._reliability(seen).sigmoid())
+    def _conclude(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
+        super()._conclude(X, crowd, gold)
+        self.reliability_ = mean_by_worker(self.network_, X, crowd, lambda batch: self._reliability(batch).sigmoid())
 
     @property
     def expertise_(self) -> NDArray[np.float64]:
         """e of every worker for every class, from 0 to 1: (workers, classes)."""
-        self._learnt("posterior_")
+        self._check_fitted("posterior_")
         return np.asarray(self.network_.table("E").detach().double().sigmoid().cpu().numpy())

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wisecrowd.data.alignment import align_features
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.classifier_fields import ClassifierLearner, cross_fitted, taught_by
-from wisecrowd.em.initialization import clamped, vote_shares
+from wisecrowd.em.initialization import apply_gold, vote_shares
 from wisecrowd.errors import InputError, UsageError
 
 #: No weight is less than this.
@@ -27,7 +27,7 @@ Numbers = NDArray[np.float64]
 class CrowdLab(ClassifierLearner):
     """A weighted average of what a classifier expects and what the workers say, as cleanlab computes it.
 
-    The classifier is trained on the shares of the votes, and asked only about tasks that it has not seen (``cv``
+    The classifier is trained on the shares of the votes, and asked only about tasks that it has not batch (``cv``
     folds). It and every worker get a weight by how much better than always naming the commonest class they are: the
     workers s_r by how often they agree with others on the same tasks, the classifier A by how often it agrees with the
     consensus. e is the error of always naming the commonest class, n̄ the mean number of labels of a task:
@@ -48,12 +48,12 @@ class CrowdLab(ClassifierLearner):
 
     >>> from wisecrowd import CrowdLab, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> model = CrowdLab().fit(X, made.crowd)
     >>> model.tasks_.columns.tolist()
-    ['consensus', 'quality', 'agree', 'n_labels']
+    ['consensus', 'quality', 'agree', 'n_votes']
     >>> bool((model.labels_ == made.truth).mean() > 0.85)
     True
     """
@@ -69,7 +69,7 @@ class CrowdLab(ClassifierLearner):
         metadata={"help": "out-of-sample predictions to use instead: tasks x classes, a table by task or an array"},
     )
 
-    def _fit(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
+    def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         votes = _Votes(crowd)
         if not votes.shared.any():
             raise InputError(
@@ -77,10 +77,10 @@ class CrowdLab(ClassifierLearner):
                 "use raykar or concord, which can do without"
             )
         expected = self._out_of_sample(X, crowd) if self.pred_probs is None else self._given(crowd)
-        majority = _gold(_majority(votes, expected), clamp)
+        majority = _gold(_majority(votes, expected), gold)
         first = _weighted(votes, expected, majority)
         best = _only_best(first.posterior)
-        consensus = _gold(np.where(best >= 0, best, majority), clamp)
+        consensus = _gold(np.where(best >= 0, best, majority), gold)
         final = _weighted(votes, expected, consensus)
         self.expected_, self.consensus_ = expected, consensus
         self.model_weight_, self.worker_weight_ = final.model, final.workers
@@ -91,10 +91,10 @@ class CrowdLab(ClassifierLearner):
             self.agree_ = crowd.votes[at_consensus] / votes.size
         self.n_votes_ = votes.size
         self.consensus_quality_ = final.posterior[at_consensus]
-        posterior = clamped(final.posterior, clamp)
-        taught = taught_by(crowd.layout, clamp)
+        posterior = apply_gold(final.posterior, gold)
+        taught = taught_by(crowd.layout, gold)
         self.classifier_ = self._new_classifier().fit(X[taught], posterior[taught])
-        self._learn(crowd, posterior)
+        self._set_fitted(crowd, posterior)
 
     def _out_of_sample(self, X: NDArray[np.float64], crowd: Crowd) -> Numbers:
         """What classifiers expect of each task who have not seen it."""
@@ -132,13 +132,13 @@ class CrowdLab(ClassifierLearner):
     @property
     def tasks_(self) -> pd.DataFrame:
         """The consensus on every task, how good it is, which share of the votes agrees with it, and how many there are."""
-        self._learnt("posterior_")
+        self._check_fitted("posterior_")
         columns = {
             "consensus": self.classes_[self.consensus_],
             "quality": self.consensus_quality_,
             "agree": self.agree_,
         }
-        return pd.DataFrame(columns | {"n_labels": self.n_votes_}, index=self.task_index_.rename("task"))
+        return pd.DataFrame(columns | {"n_votes": self.n_votes_}, index=self.task_index_.rename("task"))
 
 
 class _Votes:
@@ -233,8 +233,8 @@ def _only_best(posterior: Numbers) -> Codes:
     return np.where(peak.sum(axis=1) == 1, peak.argmax(axis=1), -1)
 
 
-def _gold(consensus: Codes, clamp: NDArray[np.int32] | None) -> Codes:
-    return consensus if clamp is None else np.where(clamp >= 0, clamp, consensus)
+def _gold(consensus: Codes, gold: NDArray[np.int32] | None) -> Codes:
+    return consensus if gold is None else np.where(gold >= 0, gold, consensus)
 
 
 def _quality(votes: _Votes, found: _Weighted, consensus: Codes) -> Numbers:

@@ -11,7 +11,7 @@ from wisecrowd.nn.backend import need_torch
 from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
 from wisecrowd.nn.deep_learner import DeepLearner
 from wisecrowd.nn.trainer import Group
-from wisecrowd.nn.vote_tensors import PerWorker, Seen
+from wisecrowd.nn.vote_tensors import Batch, PerWorker
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,7 +38,7 @@ class CrowdLayer(DeepLearner):
 
     >>> from wisecrowd import CrowdLayer, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> model = CrowdLayer(epochs=20).fit(X, made.crowd)
@@ -78,20 +78,20 @@ class CrowdLayer(DeepLearner):
     def _groups(self, network: CrowdNetwork, n_rows: int) -> list[Group]:
         return network.groups(self.worker_learning_rate, self.l2 / n_rows, self.worker_l2 / n_rows)
 
-    def _said(self, seen: Seen) -> Tensor:
-        torch, p = need_torch(), seen.p[seen.row]
+    def _label_log_probs(self, batch: Batch) -> Tensor:
+        torch, p = need_torch(), batch.p[batch.row]
         if self.variant == "matrix":
-            s = torch.bmm(p[:, None], seen.of_worker("T"))[:, 0]
+            s = torch.bmm(p[:, None], batch.of_worker("T"))[:, 0]
         else:
-            s = seen.of_worker("w") * p
+            s = batch.of_worker("w") * p
             if self.variant == "affine":
-                s = s + seen.of_worker("b")
+                s = s + batch.of_worker("b")
         found: Tensor = torch.log_softmax(s, dim=1)
         return found
 
     @property
     def layer_(self) -> dict[str, Any]:
         """The workers' layers as they were learnt: "T" (workers, true, said), or "w" and "b" (workers, classes)."""
-        self._learnt("posterior_")
+        self._check_fitted("posterior_")
         network = self.network_
         return {name: network.table(name).detach().cpu().numpy() for name in network.tables}

@@ -47,7 +47,7 @@ class DLEM(ClassifierEM):
 
     >>> from wisecrowd import DLEM, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> model = DLEM(max_iter=20).fit(X, made.crowd)
@@ -98,11 +98,11 @@ class DLEM(ClassifierEM):
 
     def _kept(
         self, step: Step, classifiers: list[SoftClassifier], X: NDArray[np.float64], crowd: Crowd,
-        clamp: NDArray[np.int32] | None,
+        gold: NDArray[np.int32] | None,
     ) -> Step:  # fmt: skip
         if self.checkpoint is None:
             return step
         model = self._new_classifier()
         shown = model.describe() if isinstance(model, Network) else repr(model)
-        place = own_place(self, self.checkpoint, shown, X, crowd, clamp)
+        place = own_place(self, self.checkpoint, shown, X, crowd, gold)
         return resumable(step, place, self.max_iter, self, ("expected_", "strength_", "sharpness_"), classifiers)

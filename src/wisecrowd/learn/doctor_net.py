@@ -16,8 +16,8 @@ from wisecrowd.errors import UsageError, one_of
 from wisecrowd.nn.backend import need_torch
 from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
 from wisecrowd.nn.deep_learner import DeepLearner
-from wisecrowd.nn.training_set import Lesson
-from wisecrowd.nn.vote_tensors import PerWorker, Seen
+from wisecrowd.nn.training_set import TrainingSet
+from wisecrowd.nn.vote_tensors import Batch, PerWorker
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -66,7 +66,7 @@ class DoctorNet(DeepLearner):
 
     >>> from wisecrowd import DoctorNet, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> model = DoctorNet(variant="WDN", epochs=20).fit(X, made.crowd)
@@ -121,28 +121,28 @@ class DoctorNet(DeepLearner):
 
     # ------------------------------------------------------------------ first stage: what workers say
 
-    def _said(self, seen: Seen) -> Tensor:
+    def _label_log_probs(self, batch: Batch) -> Tensor:
         torch = need_torch()
-        logits = torch.bmm(_with_one(seen.hidden)[seen.row, None], seen.of_worker("D"))[:, 0]
-        found: Tensor = torch.log_softmax(logits + seen.logits[seen.row] if self.tied else logits, dim=1)
+        logits = torch.bmm(_with_one(batch.hidden)[batch.row, None], batch.of_worker("D"))[:, 0]
+        found: Tensor = torch.log_softmax(logits + batch.logits[batch.row] if self.tied else logits, dim=1)
         return found
 
-    def _loss(self, seen: Seen) -> Tensor:
-        loss = super()._loss(seen)
+    def _loss(self, batch: Batch) -> Tensor:
+        loss = super()._loss(batch)
         if self.head_l2 == 0:
             return loss
-        size = seen.of_worker("D").square().sum(dim=(1, 2))
-        return loss + seen.mean(self.head_l2 / 2 * size / seen.own("votes")[seen.worker])
+        size = batch.of_worker("D").square().sum(dim=(1, 2))
+        return loss + batch.mean(self.head_l2 / 2 * size / batch.own("votes")[batch.worker])
 
-    def _against_truth(self, seen: Seen, given: Tensor, truth: Tensor) -> Tensor:
+    def _against_truth(self, batch: Batch, given: Tensor, truth: Tensor) -> Tensor:
         """A known truth is what the mean of all should say: the network has no other answer."""
-        answer = self._proba(seen.network, seen.hidden[given], seen.logits[given])
+        answer = self._proba(batch.network, batch.hidden[given], batch.logits[given])
         return -answer.gather(1, truth[:, None]).clamp_min(1e-12).log().sum()
 
     # ------------------------------------------------------------------ second stage: whose word counts how much
 
-    def _train(self, network: CrowdNetwork, lesson: Lesson, place: Path | None) -> None:
-        super()._train(network, lesson, place)
+    def _train(self, network: CrowdNetwork, training_set: TrainingSet, place: Path | None) -> None:
+        super()._train(network, training_set, place)
         if self.variant == "DN":
             return
         first = self.history_
@@ -151,12 +151,12 @@ class DoctorNet(DeepLearner):
         stage = replace(self, epochs=self.weight_epochs, worker_learning_rate=self.weight_learning_rate)
         stage.epochs_ = self.weight_epochs
         file = None if place is None else place.with_stem(f"{place.stem}-weights")
-        trainer = stage._new_trainer(network, len(lesson), self.random_state, file)
-        member = _places(self.committee_, self.n_workers_, lesson.inputs)
+        trainer = stage._new_trainer(network, len(training_set), self.random_state, file)
+        member = _places(self.committee_, self.n_workers_, training_set.inputs)
         trainer.run(
-            lambda tasks: self._weights_loss(network, lesson, tasks, member),
-            len(lesson),
-            validate=self._validate(lesson),
+            lambda tasks: self._weights_loss(network, training_set, tasks, member),
+            len(training_set),
+            validate=self._validate(training_set),
             separable=False,
         )
         if self.keep == "selected" and trainer.best is not None:
@@ -165,24 +165,24 @@ class DoctorNet(DeepLearner):
         self.history_.index += len(first)
         self.history_, self.n_iter_ = pd.concat([first, self.history_]), len(first) + self.n_iter_
 
-    def _weights_loss(self, network: CrowdNetwork, lesson: Lesson, tasks: Tensor, member: Tensor) -> Tensor:
+    def _weights_loss(self, network: CrowdNetwork, training_set: TrainingSet, tasks: Tensor, member: Tensor) -> Tensor:
         """Against the mean label of each task: the weighted mean of those who did not label it."""
         torch = need_torch()
         network.module.eval()  # what workers say is settled: no dropout
-        seen = lesson.see(network, tasks)
-        scores = self._scores(network, seen.hidden)
-        place = member[seen.worker]
+        batch = training_set.see(network, tasks)
+        scores = self._scores(network, batch.hidden)
+        place = member[batch.worker]
         spoke = torch.zeros_like(scores, dtype=torch.bool)
-        spoke[seen.row[place >= 0], place[place >= 0]] = True
+        spoke[batch.row[place >= 0], place[place >= 0]] = True
         judged = ~spoke.all(dim=1)
         if not bool(judged.any()):
             return 0 * scores.sum()
         log_w = scores.masked_fill(spoke, -math.inf)[judged].log_softmax(dim=1)
         with torch.no_grad():
-            log_d = self._heads(network, seen.hidden[judged], self.committee_)
+            log_d = self._heads(network, batch.hidden[judged], self.committee_)
         answer = torch.logsumexp(log_w[:, :, None] + log_d, dim=1)
-        ridge = self.head_l2 / 2 * self._weights(network).square().sum() / len(lesson)
-        return ridge - (_mean_labels(seen)[judged] * answer).sum(dim=1).mean()
+        ridge = self.head_l2 / 2 * self._weights(network).square().sum() / len(training_set)
+        return ridge - (_mean_labels(batch)[judged] * answer).sum(dim=1).mean()
 
     # ------------------------------------------------------------------ the committee
 
@@ -216,8 +216,8 @@ class DoctorNet(DeepLearner):
             )
         return found
 
-    def _conclude(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
-        super()._conclude(X, crowd, clamp)
+    def _conclude(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
+        super()._conclude(X, crowd, gold)
         total = sum(
             self._scores(self.network_, hidden).softmax(dim=1).sum(dim=0).double().cpu().numpy()
             for _, hidden, _ in self.network_.blocks(X)
@@ -240,10 +240,10 @@ def _places(chosen: NDArray[np.intp], number: int, like: Tensor) -> Tensor:
     return tensor
 
 
-def _mean_labels(seen: Seen) -> Tensor:
+def _mean_labels(batch: Batch) -> Tensor:
     """What the votes on each task say on average, or the truth where it is known: (tasks, classes)."""
     torch = need_torch()
-    found = torch.zeros_like(seen.logits)
-    found.index_put_((seen.row, seen.label), seen.weight, accumulate=True)
+    found = torch.zeros_like(batch.logits)
+    found.index_put_((batch.row, batch.label), batch.weight, accumulate=True)
     found /= found.sum(dim=1, keepdim=True).clamp_min(1e-12)
-    return found if seen.known is None else torch.where(seen.known[:, None] >= 0, seen.p, found)
+    return found if batch.known is None else torch.where(batch.known[:, None] >= 0, batch.p, found)

@@ -11,7 +11,7 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError, one_of
 from wisecrowd.learn.ccem import CCEM
 from wisecrowd.nn.backend import need_torch
-from wisecrowd.nn.vote_tensors import Seen, as_log_probability
+from wisecrowd.nn.vote_tensors import Batch, as_log_probability
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,7 +49,7 @@ class GeoCrowdNet(CCEM):
 
     >>> from wisecrowd import GeoCrowdNet, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> model = GeoCrowdNet(regulariser="W", epochs=20).fit(X, made.crowd)
@@ -74,18 +74,18 @@ class GeoCrowdNet(CCEM):
         if not (np.isfinite(self.lam) and self.lam >= 0):
             raise UsageError(f"lam must be a number that is not negative, for volumes are to be large; got {self.lam}")
 
-    def _loss(self, seen: Seen) -> Tensor:
-        return super()._loss(seen) - self.lam * self._log_volume(seen)
+    def _loss(self, batch: Batch) -> Tensor:
+        return super()._loss(batch) - self.lam * self._log_volume(batch)
 
-    def _log_volume(self, seen: Seen) -> Tensor:
+    def _log_volume(self, batch: Batch) -> Tensor:
         """log det of the mean outer product of predictions, or of columns of the matrices of the batch's workers."""
-        torch, n_classes = need_torch(), seen.logits.shape[1]
-        vectors = seen.p
+        torch, n_classes = need_torch(), batch.logits.shape[1]
+        vectors = batch.p
         if self.regulariser == "W":
-            pi = as_log_probability(seen.network.rows_of("A", seen.workers)).exp()
+            pi = as_log_probability(batch.network.rows_of("A", batch.workers)).exp()
             vectors = pi.transpose(1, 2).reshape(-1, n_classes)
         if len(vectors) < n_classes:
-            return 0 * seen.logits.sum()
+            return 0 * batch.logits.sum()
         product = vectors.T @ vectors / len(vectors) + RIDGE * torch.eye(n_classes).to(vectors)
         found: Tensor = torch.linalg.slogdet(product).logabsdet
         return found

@@ -10,7 +10,7 @@ from wisecrowd.errors import one_of
 from wisecrowd.nn.backend import need_torch
 from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
 from wisecrowd.nn.per_task_confusion import PerTaskConfusion, trained_together
-from wisecrowd.nn.vote_tensors import Seen
+from wisecrowd.nn.vote_tensors import Batch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -55,7 +55,7 @@ class MaDL(PerTaskConfusion):
 
     >>> from wisecrowd import MaDL, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> model = MaDL(epochs=20).fit(X, made.crowd)
@@ -90,30 +90,30 @@ class MaDL(PerTaskConfusion):
         found: Tensor = torch.relu(worker + trained_together(network.own.meeting, network, together))
         return found
 
-    def _loss(self, seen: Seen) -> Tensor:
-        against = -self._said(seen).gather(1, seen.label[:, None])[:, 0]
+    def _loss(self, batch: Batch) -> Tensor:
+        against = -self._label_log_probs(batch).gather(1, batch.label[:, None])[:, 0]
         if self.weigh == "none":
-            return seen.mean(against)
+            return batch.mean(against)
         torch = need_torch()
-        log_bandwidth: Tensor = seen.own("log_bandwidth")
-        workers, which = torch.unique(seen.worker, return_inverse=True)
+        log_bandwidth: Tensor = batch.own("log_bandwidth")
+        workers, which = torch.unique(batch.worker, return_inverse=True)
         if self.weigh == "all":
-            workers, which = torch.arange(self.n_workers_, device=seen.worker.device), seen.worker
-        weight = weights(seen.network.table("worker")[workers].detach(), log_bandwidth.exp())
+            workers, which = torch.arange(self.n_workers_, device=batch.worker.device), batch.worker
+        weight = weights(batch.network.table("worker")[workers].detach(), log_bandwidth.exp())
         log_prior = (SHAPE - 1) * log_bandwidth - RATE * log_bandwidth.exp()
-        return seen.mean(weight[which] * against) - log_prior
+        return batch.mean(weight[which] * against) - log_prior
 
     @property
     def embedding_(self) -> Any:
         """Embeddings of workers, (workers, numbers)."""
-        self._learnt("posterior_")
+        self._check_fitted("posterior_")
         network = self.network_
         return (network.table("worker") + network.own.everybody).detach().cpu().numpy()
 
     @property
     def bandwidth_(self) -> float:
         """γ, by which it is judged who is alike."""
-        self._learnt("posterior_")
+        self._check_fitted("posterior_")
         return float(self.network_.own.log_bandwidth.detach().exp())
 
 

@@ -16,7 +16,7 @@ from wisecrowd.nn.backend import need_torch
 from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
 from wisecrowd.nn.deep_learner import DeepLearner
 from wisecrowd.nn.stochastic_confusion import start_from_votes
-from wisecrowd.nn.vote_tensors import PerWorker, Seen
+from wisecrowd.nn.vote_tensors import Batch, PerWorker
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,7 +53,7 @@ class MaxMIG(DeepLearner):
 
     >>> from wisecrowd import MaxMIG, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> model = MaxMIG(epochs=20).fit(X, made.crowd)
@@ -87,24 +87,24 @@ class MaxMIG(DeepLearner):
         with torch.no_grad():
             network.own.log_prior.copy_(torch.from_numpy(np.log(prior / prior.sum())))
 
-    def _loss(self, seen: Seen) -> Tensor:
+    def _loss(self, batch: Batch) -> Tensor:
         torch = need_torch()
-        voted = torch.unique(seen.row)
+        voted = torch.unique(batch.row)
         if len(voted) < 2:
-            return 0 * seen.logits.sum()
-        log_prior = seen.own("log_prior").detach()  # it is given, not learnt
-        log_f, log_g = seen.log_p[voted], self._log_vote(seen, log_prior)[voted]
+            return 0 * batch.logits.sum()
+        log_prior = batch.own("log_prior").detach()  # it is given, not learnt
+        log_f, log_g = batch.log_p[voted], self._log_vote(batch, log_prior)[voted]
         same = torch.logsumexp(log_f + log_g - log_prior, dim=1)
         # Σ_ij S(i, j) is a product of two sums, without a table of tasks x tasks.
         others = log_f.exp().sum(dim=0) @ (log_g - log_prior).exp().sum(dim=0) - same.exp().sum()
         return others / (len(voted) * (len(voted) - 1)) - (1 + same).mean()
 
-    def _log_vote(self, seen: Seen, log_prior: Tensor) -> Tensor:
+    def _log_vote(self, batch: Batch, log_prior: Tensor) -> Tensor:
         """log g of the votes on each task, (tasks, classes)."""
         torch = need_torch()
-        label = seen.label[:, None, None].expand(-1, len(log_prior), 1)
-        evidence = seen.weight[:, None] * seen.of_worker("U").gather(2, label)[:, :, 0]
-        found: Tensor = torch.zeros_like(seen.logits).index_add(0, seen.row, evidence) + log_prior
+        label = batch.label[:, None, None].expand(-1, len(log_prior), 1)
+        evidence = batch.weight[:, None] * batch.of_worker("U").gather(2, label)[:, :, 0]
+        found: Tensor = torch.zeros_like(batch.logits).index_add(0, batch.row, evidence) + log_prior
         return torch.log_softmax(found, dim=1)
 
     # ------------------------------------------------------------------ what was learnt
@@ -112,11 +112,11 @@ class MaxMIG(DeepLearner):
     @property
     def votes_weigh_(self) -> NDArray[np.float64]:
         """U, what a worker's saying each label adds to the logarithm of each class: (workers, true, said)."""
-        self._learnt("posterior_")
+        self._check_fitted("posterior_")
         found: NDArray[np.float64] = self.network_.table("U").detach().double().cpu().numpy()
         return found
 
-    def _said_of(self, pairs: Pairs, tally: NDArray[np.float64], prior: Prior) -> NDArray[np.float64]:
+    def _pair_label_probs(self, pairs: Pairs, tally: NDArray[np.float64], prior: Prior) -> NDArray[np.float64]:
         """exp(U_r[k, l]): the posterior f Π_r exp(U_r[:, y_ir]) is then f g / p, whatever the scale."""
         torch = need_torch()
         worker, label = (torch.from_numpy(side.astype(np.int64)) for side in (pairs.worker, pairs.label))

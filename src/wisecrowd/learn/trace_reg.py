@@ -10,7 +10,7 @@ import numpy as np
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 from wisecrowd.nn.stochastic_confusion import StochasticLearner
-from wisecrowd.nn.vote_tensors import Seen, as_log_probability
+from wisecrowd.nn.vote_tensors import Batch, as_log_probability
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,7 +39,7 @@ class TraceReg(StochasticLearner):
 
     >>> from wisecrowd import TraceReg, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> model = TraceReg(epochs=20).fit(X, made.crowd)
@@ -57,12 +57,12 @@ class TraceReg(StochasticLearner):
         if not (np.isfinite(self.lam) and self.lam >= 0) or self.warm_up < 0:
             raise UsageError(f"lam and warm_up must not be negative; got {self.lam} and {self.warm_up}")
 
-    def _loss(self, seen: Seen) -> Tensor:
-        loss = super()._loss(seen)
-        nobody = len(seen.worker) == 0
-        return loss if nobody or seen.epoch < self.warm_up else loss + self.lam * self._trace(seen)
+    def _loss(self, batch: Batch) -> Tensor:
+        loss = super()._loss(batch)
+        nobody = len(batch.worker) == 0
+        return loss if nobody or batch.epoch < self.warm_up else loss + self.lam * self._trace(batch)
 
-    def _trace(self, seen: Seen) -> Tensor:
+    def _trace(self, batch: Batch) -> Tensor:
         """The mean over the workers of the batch, each once, of Σ_k π_r[k, k]."""
-        pi = as_log_probability(seen.network.rows_of("A", seen.workers)).exp()
+        pi = as_log_probability(batch.network.rows_of("A", batch.workers)).exp()
         return pi.diagonal(dim1=1, dim2=2).sum(dim=1).mean()

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.registry import find
-from wisecrowd.base.truth_inference import Aggregator
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.classifier_fields import ClassifierLearner, taught_by
 from wisecrowd.errors import UsageError
@@ -26,7 +26,7 @@ class TwoStage(ClassifierLearner):
 
     >>> from wisecrowd import TwoStage, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> bool(TwoStage(aggregator="dawid-skene").fit(X, made.crowd).score(X, made.truth) > 0.9)
@@ -39,7 +39,7 @@ class TwoStage(ClassifierLearner):
     aggregator: Any = field(default="dawid-skene", metadata={"help": "an aggregator, or its name"})
     hard: bool = field(default=False, metadata={"help": "train on the most probable class alone"})
 
-    def _fit(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
+    def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         from sklearn.base import clone
 
         chosen = find(self.aggregator)() if isinstance(self.aggregator, str) else clone(self.aggregator)
@@ -47,14 +47,14 @@ class TwoStage(ClassifierLearner):
             raise UsageError(f"the first stage must be an aggregator; got {self.aggregator!r}")
         first: Aggregator = chosen
         known = None
-        if clamp is not None:
-            gold = np.flatnonzero(clamp >= 0)
-            known = dict(zip(crowd.tasks[gold], self.classes_[clamp[gold]], strict=True))
+        if gold is not None:
+            gold_tasks = np.flatnonzero(gold >= 0)
+            known = dict(zip(crowd.tasks[gold_tasks], self.classes_[gold[gold_tasks]], strict=True))
         first.fit(crowd, X if first.uses_features else None, truth=known)
         self.first_converged_ = bool(getattr(first, "converged_", True))
-        taught = taught_by(crowd.layout, clamp)
+        taught = taught_by(crowd.layout, gold)
         targets = first.posterior_
         if self.hard:
             targets = np.eye(crowd.n_classes)[targets.argmax(axis=1)]
         self.classifier_ = self._new_classifier().fit(X[taught], targets[taught])
-        self._learn(crowd, first.posterior_, first.tally_)
+        self._set_fitted(crowd, first.posterior_, first.tally_)

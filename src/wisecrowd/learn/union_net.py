@@ -9,7 +9,7 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import one_of
 from wisecrowd.nn.backend import need_torch
 from wisecrowd.nn.stochastic_confusion import StochasticLearner
-from wisecrowd.nn.vote_tensors import Seen
+from wisecrowd.nn.vote_tensors import Batch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,7 +42,7 @@ class UnionNet(StochasticLearner):
 
     >>> from wisecrowd import UnionNet, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> model = UnionNet(epochs=20).fit(X, made.crowd)
@@ -69,21 +69,21 @@ class UnionNet(StochasticLearner):
         super()._check(crowd)
         one_of("variant", self.variant, ("A", "B"))
 
-    def _loss(self, seen: Seen) -> Tensor:
-        return seen.mean(-self._spoken(seen).gather(1, seen.label[:, None])[:, 0])
+    def _loss(self, batch: Batch) -> Tensor:
+        return batch.mean(-self._spoken(batch).gather(1, batch.label[:, None])[:, 0])
 
-    def _said(self, seen: Seen) -> Tensor:
-        found: Tensor = need_torch().log_softmax(self._spoken(seen), dim=1)
+    def _label_log_probs(self, batch: Batch) -> Tensor:
+        found: Tensor = need_torch().log_softmax(self._spoken(batch), dim=1)
         return found
 
-    def _spoken(self, seen: Seen) -> Tensor:
+    def _spoken(self, batch: Batch) -> Tensor:
         """log P(it is the worker of the vote who speaks, and says each label | x), (votes, classes)."""
         torch = need_torch()
-        mine = seen.of_worker("A")
-        of_class = seen.network.table("A").transpose(0, 1).flatten(1)  # (classes, workers x labels)
+        mine = batch.of_worker("A")
+        of_class = batch.network.table("A").transpose(0, 1).flatten(1)  # (classes, workers x labels)
         if self.variant == "A":
-            everybody = torch.logsumexp(seen.p @ of_class, dim=1)
-            return torch.bmm(seen.p[seen.row][:, None], mine)[:, 0] - everybody[seen.row][:, None]
+            everybody = torch.logsumexp(batch.p @ of_class, dim=1)
+            return torch.bmm(batch.p[batch.row][:, None], mine)[:, 0] - everybody[batch.row][:, None]
         log_theta = mine - torch.logsumexp(of_class, dim=1)[:, None]
-        found: Tensor = torch.logsumexp(seen.log_p[seen.row][:, :, None] + log_theta, dim=1)
+        found: Tensor = torch.logsumexp(batch.log_p[batch.row][:, :, None] + log_theta, dim=1)
         return found

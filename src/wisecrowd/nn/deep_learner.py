@@ -1,6 +1,6 @@
 """What learners have in common that train a network and what they know of workers together, by gradients.
 
-A method says what it knows of workers (`_own`), and with what probability a worker would say each label (`_said`); the
+A method says what it knows of workers (`_own`), and with what probability a worker would say each label (`_label_log_probs`); the
 rest is here: batches of tasks with the votes on them, the training loop, held-out votes, and the posterior.
 """
 
@@ -19,7 +19,7 @@ from wisecrowd.data.crowd import Crowd, Pairs
 from wisecrowd.em import priors as matrices
 from wisecrowd.em.classifier import CLIP, e_step
 from wisecrowd.em.classifier_fields import taught_by
-from wisecrowd.em.initialization import clamped
+from wisecrowd.em.initialization import apply_gold
 from wisecrowd.em.pooling import PoolingLearner
 from wisecrowd.errors import UsageError, one_of
 from wisecrowd.kernels import reference as kernels
@@ -33,8 +33,8 @@ from wisecrowd.nn.process_group import OTHER_DATA, my_team
 from wisecrowd.nn.resumption import own_place
 from wisecrowd.nn.seeding import chosen_device, own_chance
 from wisecrowd.nn.trainer import Group, OptimiserName, ScheduleName, Trainer, Training
-from wisecrowd.nn.training_set import Lesson
-from wisecrowd.nn.vote_tensors import Ballots, Seen, grid
+from wisecrowd.nn.training_set import TrainingSet
+from wisecrowd.nn.vote_tensors import Batch, VoteTensors, grid
 from wisecrowd.utils import progress
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class DeepLearner(PoolingLearner):
 
     ``posterior_`` is what features and votes say together, q_i(k) ∝ f_k(x_i) Π_r π_r[k, y_ir], with confusion matrices π that
     are estimated in a few passes of EM, f being what it is, and drawn toward the crowd's: models that have matrices of their
-    own make them sharper than they are, and then labels_ would be worse than what the network says. The network has seen
+    own make them sharper than they are, and then labels_ would be worse than what the network says. The network has batch
     the votes of the tasks that it was trained on, so that this is surer than it should be.
 
     >>> from wisecrowd import CrowdLayer
@@ -134,14 +134,14 @@ class DeepLearner(PoolingLearner):
     def _prepare(self, network: CrowdNetwork, crowd: Crowd) -> None:
         """Start the method's parameters from the votes, in place; by default they stay as `_own` made them."""
 
-    def _said(self, seen: Seen) -> Tensor:
+    def _label_log_probs(self, batch: Batch) -> Tensor:
         """log P(the worker of a vote says each label | x), (votes, classes)."""
         raise NotImplementedError
 
-    def _loss(self, seen: Seen) -> Tensor:
+    def _loss(self, batch: Batch) -> Tensor:
         """The mean loss of the votes in a batch."""
-        said = self._said(seen)
-        return seen.mean(-said.gather(1, seen.label[:, None])[:, 0])
+        said = self._label_log_probs(batch)
+        return batch.mean(-said.gather(1, batch.label[:, None])[:, 0])
 
     def _proba(self, network: CrowdNetwork, hidden: Tensor, logits: Tensor) -> Tensor:
         """Class probabilities, (tasks, classes)."""
@@ -150,16 +150,16 @@ class DeepLearner(PoolingLearner):
 
     # ------------------------------------------------------------------ fitting
 
-    def _fit(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
+    def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         self._check(crowd)
-        my_team().same(OTHER_DATA, X, crowd.task, crowd.worker, crowd.label, crowd.weight, clamp)
+        my_team().same(OTHER_DATA, X, crowd.task, crowd.worker, crowd.label, crowd.weight, gold)
         self.n_workers_ = crowd.n_workers
         with progress.shown(self.verbose):
-            network, lesson = self._begin_lesson(X, crowd, clamp)
-            place = self._place(network, X, crowd, clamp)
-            self.epochs_ = self._chosen_epochs(lesson, place)
-            self._train(network, lesson, place)
-        self._conclude(X, crowd, clamp)
+            network, training_set = self._begin_lesson(X, crowd, gold)
+            place = self._place(network, X, crowd, gold)
+            self.epochs_ = self._chosen_epochs(training_set, place)
+            self._train(network, training_set, place)
+        self._conclude(X, crowd, gold)
 
     def _check(self, crowd: Crowd) -> None:
         one_of("keep", self.keep, ("last", "selected"))
@@ -193,12 +193,12 @@ class DeepLearner(PoolingLearner):
             raise UsageError(f"epochs must be a whole number from 1, or 'auto'; got {self.epochs!r}")
 
     def _begin_lesson(
-        self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None
-    ) -> tuple[CrowdNetwork, Lesson]:
+        self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None
+    ) -> tuple[CrowdNetwork, TrainingSet]:
         """A network, and the tasks that teach it."""
         torch = need_torch()
-        teaches = taught_by(crowd.layout, clamp)
-        held = self._held_out(crowd, clamp)
+        teaches = taught_by(crowd.layout, gold)
+        held = self._held_out(crowd, gold)
         tasks = np.flatnonzero(teaches & ~held)
         taught = crowd[tasks]
         network = self._new_network(self.random_state)
@@ -208,17 +208,17 @@ class DeepLearner(PoolingLearner):
         network.module.to(device, dtype)
         inputs = network.tensor(rows)
         known = None
-        if clamp is not None and (clamp[tasks] >= 0).any():
-            known = torch.from_numpy(clamp[tasks].astype(np.int64)).to(device)
+        if gold is not None and (gold[tasks] >= 0).any():
+            known = torch.from_numpy(gold[tasks].astype(np.int64)).to(device)
         out = (X[held], crowd[np.flatnonzero(held)]) if held.any() else None
-        return network, Lesson(inputs, Ballots.of(crowd, tasks, inputs), known, out, taught)
+        return network, TrainingSet(inputs, VoteTensors.of(crowd, tasks, inputs), known, out, taught)
 
-    def _held_out(self, crowd: Crowd, clamp: NDArray[np.int32] | None) -> NDArray[np.bool_]:
+    def _held_out(self, crowd: Crowd, gold: NDArray[np.int32] | None) -> NDArray[np.bool_]:
         """Tasks by whose votes epochs are compared: of those with votes, without a known truth."""
         found = np.zeros(crowd.n_tasks, dtype=bool)
         if self.validation == 0:
             return found
-        unknown = crowd.layout.voted if clamp is None else crowd.layout.voted & (clamp < 0)
+        unknown = crowd.layout.voted if gold is None else crowd.layout.voted & (gold < 0)
         tasks = np.flatnonzero(unknown)
         number = round(self.validation * len(tasks))
         if not 0 < number < len(tasks):
@@ -255,77 +255,77 @@ class DeepLearner(PoolingLearner):
             dtype="float32" if self.precision == "single" else "float64", threads=1 if is_small else None,
         )  # fmt: skip
 
-    def _chosen_epochs(self, lesson: Lesson, place: Path | None) -> int:
+    def _chosen_epochs(self, training_set: TrainingSet, place: Path | None) -> int:
         """How many epochs to train: as said, by rule, or so many that hidden votes are foretold best."""
         if self.epochs is None:
-            return min(MOST_EPOCHS, max(EPOCHS, -(-BATCHES // -(-len(lesson) // self.batch_size))))
+            return min(MOST_EPOCHS, max(EPOCHS, -(-BATCHES // -(-len(training_set) // self.batch_size))))
         if self.epochs != "auto":
             return self.epochs
-        best, self.search_ = search_epochs(self, lesson, place)
+        best, self.search_ = search_epochs(self, training_set, place)
         return best
 
     def _place(
-        self, network: CrowdNetwork, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None
+        self, network: CrowdNetwork, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None
     ) -> Path | None:
         """The file of this fit in the checkpoint folder."""
         if self.checkpoint is None:
             return None
         # A function is known by its name alone, which two of them may share: what it makes belongs to the name.
         shown = f"{described(self.classifier)} {network.module}"
-        return own_place(self, self.checkpoint, shown, X, crowd, clamp).path
+        return own_place(self, self.checkpoint, shown, X, crowd, gold).path
 
-    def _train(self, network: CrowdNetwork, lesson: Lesson, place: Path | None) -> None:
+    def _train(self, network: CrowdNetwork, training_set: TrainingSet, place: Path | None) -> None:
         """Train, and leave ``network_`` and ``history_``."""
-        trainer = self._new_trainer(network, len(lesson), self.random_state, place)
+        trainer = self._new_trainer(network, len(training_set), self.random_state, place)
         self.network_ = network
-        self._run(trainer, network, lesson, self._validate(lesson))
+        self._run(trainer, network, training_set, self._validate(training_set))
         self._note(trainer)
         if self.keep == "selected" and trainer.best is not None:
             network.take(trainer.best)
 
     def _run(
-        self, trainer: Trainer, network: CrowdNetwork, lesson: Lesson, validate: Callable[[], float] | None
+        self, trainer: Trainer, network: CrowdNetwork, training_set: TrainingSet, validate: Callable[[], float] | None
     ) -> None:
         def loss(tasks: Tensor) -> Tensor:
-            return self._lesson_loss(network, lesson, tasks, len(trainer.history))
+            return self._lesson_loss(network, training_set, tasks, len(trainer.history))
 
-        trainer.run(loss, len(lesson), validate=validate, weigh=lesson.weigh, separable=self.separable)
+        trainer.run(loss, len(training_set), validate=validate, weigh=training_set.weigh, separable=self.separable)
 
     def _note(self, trainer: Trainer) -> None:
         self.history_: pd.DataFrame = trainer.history.table()
         self.n_iter_ = len(trainer.history)
 
-    def _lesson_loss(self, network: CrowdNetwork, lesson: Lesson, tasks: Tensor, epoch: int) -> Tensor:
+    def _lesson_loss(self, network: CrowdNetwork, training_set: TrainingSet, tasks: Tensor, epoch: int) -> Tensor:
         """The loss of some tasks: of the votes on them, and of the truth that is known."""
-        seen = lesson.see(network, tasks, epoch)
-        return self._with_truth(self._loss(seen), seen)
+        batch = training_set.see(network, tasks, epoch)
+        return self._with_truth(self._loss(batch), batch)
 
-    def _with_truth(self, loss: Tensor, seen: Seen) -> Tensor:
+    def _with_truth(self, loss: Tensor, batch: Batch) -> Tensor:
         """A known truth counts in the mean like a vote that cannot be wrong."""
-        if seen.known is None or not bool((seen.known >= 0).any()):
+        if batch.known is None or not bool((batch.known >= 0).any()):
             return loss
-        given = seen.known >= 0
-        against = self._against_truth(seen, given, seen.known[given])
-        votes = seen.weight.sum()
+        given = batch.known >= 0
+        against = self._against_truth(batch, given, batch.known[given])
+        votes = batch.weight.sum()
         return (votes * loss + against) / (votes + given.sum())
 
-    def _against_truth(self, seen: Seen, given: Tensor, truth: Tensor) -> Tensor:
+    def _against_truth(self, batch: Batch, given: Tensor, truth: Tensor) -> Tensor:
         """The sum of −log P(truth | x) over the tasks of a batch whose truth is ``given`` (a mask)."""
-        found: Tensor = need_torch().nn.functional.cross_entropy(seen.logits[given], truth, reduction="sum")
+        found: Tensor = need_torch().nn.functional.cross_entropy(batch.logits[given], truth, reduction="sum")
         return found
 
-    def _validate(self, lesson: Lesson) -> Callable[[], float] | None:
+    def _validate(self, training_set: TrainingSet) -> Callable[[], float] | None:
         """For the trainer: how often the votes that are held out say what is predicted, having told who watches."""
         watches = watcher()
-        if lesson.held is None and watches is None:
+        if training_set.held is None and watches is None:
             return None
 
         def validate() -> float:
             if watches is not None:
                 watches(self)
-            if lesson.held is None:
+            if training_set.held is None:
                 return float("nan")
-            features, votes = lesson.held
+            features, votes = training_set.held
             best = self._predict_proba(features).argmax(axis=1)
             return float(np.average(best[votes.task] == votes.label, weights=votes.weight))
 
@@ -333,19 +333,19 @@ class DeepLearner(PoolingLearner):
 
     # ------------------------------------------------------------------ what was learnt
 
-    def _conclude(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
+    def _conclude(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         """The posterior of tasks with votes."""
         expected = np.maximum(self._predict_proba(X), CLIP)
         expected /= expected.sum(axis=1, keepdims=True)
-        posterior = clamped(expected, clamp)
+        posterior = apply_gold(expected, gold)
         for _ in range(PASSES):  # EM over the matrices, with what the network expects as the prior of each task
             tally = kernels.tally(crowd.layout, posterior)
             prior = self._prior(tally, crowd.pairs)
-            posterior, _ = e_step(crowd.layout, expected, self._said_of(crowd.pairs, tally, prior), clamp)
+            posterior, _ = e_step(crowd.layout, expected, self._pair_label_probs(crowd.pairs, tally, prior), gold)
         self.strength_ = prior.strength
-        self._learn(crowd, posterior)
+        self._set_fitted(crowd, posterior)
 
-    def _said_of(self, pairs: Pairs, tally: NDArray[np.float64], prior: matrices.Prior) -> NDArray[np.float64]:
+    def _pair_label_probs(self, pairs: Pairs, tally: NDArray[np.float64], prior: matrices.Prior) -> NDArray[np.float64]:
         """P(the worker of a pair says its label | true class), (pairs, classes); from the tally of what is expected."""
         return matrices.shrunk(tally, pairs, *prior)
 
@@ -367,9 +367,9 @@ class DeepLearner(PoolingLearner):
         """
         rows, place = self._rows(X), self._places_of(workers)
         found = np.repeat(self._strangers(self.predict_proba(rows))[:, None], len(place), axis=1)
-        seen = np.flatnonzero(place >= 0)
-        if len(seen) and len(rows):
-            found[:, seen] = self._answers(rows, place[seen])
+        batch = np.flatnonzero(place >= 0)
+        if len(batch) and len(rows):
+            found[:, batch] = self._answers(rows, place[batch])
         return found
 
     def _strangers(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -388,7 +388,7 @@ class DeepLearner(PoolingLearner):
         for inputs, hidden, logits in network.blocks(X, size=max(1, ANSWERS // len(workers))):
             row, worker = (torch.from_numpy(side).to(inputs.device) for side in grid(len(inputs), workers))
             one = torch.ones_like(row)
-            said = self._said(Seen(network, inputs, hidden, logits, row, worker, label=0 * one, weight=one))
+            said = self._label_log_probs(Batch(network, inputs, hidden, logits, row, worker, label=0 * one, weight=one))
             found.append(said.exp().double().cpu().numpy().reshape(len(inputs), len(workers), -1))
         return np.concatenate(found)
 

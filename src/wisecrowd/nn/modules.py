@@ -42,7 +42,7 @@ def build(choice: Any, shape: tuple[int, ...], n_classes: int, hidden: int, drop
                 reset()
     elif choice == "linear":
         module = nn.Linear(shape[0], n_classes)
-        nn.init.zeros_(module.weight)  # no class is more likely than another before anything was seen
+        nn.init.zeros_(module.weight)  # no class is more likely than another before anything was batch
         nn.init.zeros_(module.bias)
     elif choice == "mlp":
         module = nn.Sequential(*_head(shape[0], n_classes, hidden, dropout))

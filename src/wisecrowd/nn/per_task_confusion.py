@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.em.initialization import clamped
+from wisecrowd.em.initialization import apply_gold
 from wisecrowd.errors import UsageError
 from wisecrowd.nn.backend import need_torch
 from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
 from wisecrowd.nn.deep_learner import DeepLearner
 from wisecrowd.nn.trainer import OptimiserName, ScheduleName
-from wisecrowd.nn.vote_tensors import PerWorker, Seen, as_log_probability
+from wisecrowd.nn.vote_tensors import Batch, PerWorker, as_log_probability
 from wisecrowd.nn.worker_tables import voted_blocks
 
 if TYPE_CHECKING:
@@ -107,33 +107,33 @@ class PerTaskConfusion(DeepLearner):
         met = self._meet(network, worker, network.own.task(hidden))
         return as_log_probability(network.own.matrix(met).view(-1, network.n_classes, network.n_classes))
 
-    def _said(self, seen: Seen) -> Tensor:
-        torch, network, n_votes = need_torch(), seen.network, len(seen.row)
+    def _label_log_probs(self, batch: Batch) -> Tensor:
+        torch, network, n_votes = need_torch(), batch.network, len(batch.row)
         # Norms look at all votes of a batch in training; answers are given vote by vote, however many there are.
         size = max(1, n_votes if network.module.training else CELLS // network.n_classes**2)
         found = []
         for start in range(0, max(1, n_votes), size):
-            row, worker = seen.row[start : start + size], seen.worker[start : start + size]
-            log_matrices = self._log_matrices(network, self._embedded(network, worker), seen.hidden[row])
-            found.append(said_by(seen.log_p[row], log_matrices))
+            row, worker = batch.row[start : start + size], batch.worker[start : start + size]
+            log_matrices = self._log_matrices(network, self._embedded(network, worker), batch.hidden[row])
+            found.append(label_log_probs_of(batch.log_p[row], log_matrices))
         whole: Tensor = torch.cat(found)
         return whole
 
     # ------------------------------------------------------------------ what was learnt
 
-    def _conclude(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
-        super()._conclude(X, crowd, clamp)
-        self.matrices_ = self._mean_matrices(X, crowd, clamped(self._predict_proba(X), clamp))
+    def _conclude(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
+        super()._conclude(X, crowd, gold)
+        self.matrices_ = self._mean_matrices(X, crowd, apply_gold(self._predict_proba(X), gold))
 
     def _mean_matrices(self, X: NDArray[np.float64], crowd: Crowd, share: NDArray[np.float64]) -> NDArray[np.float64]:
         """The mean of every worker's matrices over the tasks that they labelled: (workers, true, said)."""
         network, n_workers, n_classes = self.network_, self.n_workers_, crowd.n_classes
         said, met = np.zeros((n_workers, n_classes, n_classes)), np.zeros((n_workers, n_classes))
-        per_task = crowd.n_labels // max(1, crowd.n_tasks) + 1
-        for start, seen in voted_blocks(network, X, crowd, size=max(1, CELLS // (per_task * n_classes**2))):
-            log_matrices = self._log_matrices(network, self._embedded(network, seen.worker), seen.hidden[seen.row])
+        per_task = crowd.n_votes // max(1, crowd.n_tasks) + 1
+        for start, batch in voted_blocks(network, X, crowd, size=max(1, CELLS // (per_task * n_classes**2))):
+            log_matrices = self._log_matrices(network, self._embedded(network, batch.worker), batch.hidden[batch.row])
             log_pi = log_matrices.double().cpu().numpy()
-            row, worker, weight = (each.cpu().numpy() for each in (seen.row, seen.worker, seen.weight))
+            row, worker, weight = (each.cpu().numpy() for each in (batch.row, batch.worker, batch.weight))
             mass = weight[:, None] * share[start + row]
             np.add.at(met, worker, mass)
             np.add.at(said, worker, mass[:, :, None] * np.exp(log_pi))
@@ -141,16 +141,16 @@ class PerTaskConfusion(DeepLearner):
 
     def confusion_of(self, workers: Any) -> NDArray[np.float64]:
         """Mean confusion matrices of some workers, by position: (chosen workers, true, said)."""
-        self._learnt("posterior_")
+        self._check_fitted("posterior_")
         return self.matrices_[self._chosen(workers)]
 
 
-def said_by(log_p: Tensor, log_matrices: Tensor) -> Tensor:
+def label_log_probs_of(log_p: Tensor, log_matrices: Tensor) -> Tensor:
     """log Σ_k f_k π[k, l], (votes, classes).
 
     >>> torch = need_torch()
     >>> matrix = torch.tensor([[[0.9, 0.1], [0.2, 0.8]]])
-    >>> [round(p, 3) for p in said_by(torch.tensor([[0.5, 0.5]]).log(), matrix.log()).exp()[0].tolist()]
+    >>> [round(p, 3) for p in label_log_probs_of(torch.tensor([[0.5, 0.5]]).log(), matrix.log()).exp()[0].tolist()]
     [0.55, 0.45]
     """
     found: Tensor = need_torch().logsumexp(log_p[:, :, None] + log_matrices, dim=1)

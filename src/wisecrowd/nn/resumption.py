@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.base.truth_inference import Learner
+from wisecrowd.base.learner import Learner
 from wisecrowd.classifiers.soft import SoftClassifier
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.loop import Statistics, Step
@@ -24,7 +24,7 @@ LEFT_OUT = ("checkpoint", "verbose", "classifier")
 
 
 def own_place(
-    method: Learner, folder: str, shown: str, X: NDArray[Any], crowd: Crowd, clamp: NDArray[Any] | None
+    method: Learner, folder: str, shown: str, X: NDArray[Any], crowd: Crowd, gold: NDArray[Any] | None
 ) -> Checkpoint:
     """A file in the folder for this fit alone, named by all that it depends on: other fits, say of cross-validation,
     have theirs beside it. ``shown`` describes the classifier.
@@ -33,7 +33,7 @@ def own_place(
         raise UsageError(f"checkpoint names a folder to keep files in, and {folder} is a file; name another place")
     settings = {each.name: getattr(method, each.name) for each in fields(method) if each.name not in LEFT_OUT}
     votes = (crowd.task, crowd.worker, crowd.label, crowd.weight, crowd.n_tasks, crowd.n_classes)
-    name = fingerprint(X, *votes, clamp, shown, settings)
+    name = fingerprint(X, *votes, gold, shown, settings)
     return Checkpoint(Path(folder) / f"{method.name}-{name}.safetensors", {"fit": name})
 
 

@@ -16,7 +16,7 @@ from wisecrowd.kernels import reference as kernels
 from wisecrowd.nn.backend import need_torch
 from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
 from wisecrowd.nn.deep_learner import DeepLearner
-from wisecrowd.nn.vote_tensors import PerWorker, Seen, as_log_probability
+from wisecrowd.nn.vote_tensors import Batch, PerWorker, as_log_probability
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -62,16 +62,16 @@ class StochasticLearner(DeepLearner):
         if self.start == "votes":
             start_from_votes(network, "A", crowd)
 
-    def _said(self, seen: Seen) -> Tensor:
-        log_pi = as_log_probability(seen.of_worker("A"))
-        found: Tensor = need_torch().logsumexp(seen.log_p[seen.row][:, :, None] + log_pi, dim=1)
+    def _label_log_probs(self, batch: Batch) -> Tensor:
+        log_pi = as_log_probability(batch.of_worker("A"))
+        found: Tensor = need_torch().logsumexp(batch.log_p[batch.row][:, :, None] + log_pi, dim=1)
         return found
 
     # ------------------------------------------------------------------ what was learnt
 
     def confusion_of(self, workers: Any) -> NDArray[np.float64]:
         """Confusion matrices of some workers, by position, as the model has them: (chosen workers, true, said)."""
-        self._learnt("posterior_")
+        self._check_fitted("posterior_")
         return self._own_matrices(self._chosen(workers))
 
     def _own_matrices(self, workers: NDArray[Any]) -> NDArray[np.float64]:

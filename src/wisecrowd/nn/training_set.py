@@ -13,18 +13,18 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.nn.backend import need_torch
 from wisecrowd.nn.crowd_network import CrowdNetwork
 from wisecrowd.nn.modules import BLOCK
-from wisecrowd.nn.vote_tensors import Ballots, Seen
+from wisecrowd.nn.vote_tensors import Batch, VoteTensors
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 @dataclass
-class Lesson:
+class TrainingSet:
     """What a fit learns from, as tensors; tasks are numbered among those that teach."""
 
     inputs: Tensor
-    ballots: Ballots
+    vote_tensors: VoteTensors
     known: Tensor | None
     """The true class of each task, −1 where it is not known; None where no truth is."""
     held: tuple[NDArray[np.float64], Crowd] | None
@@ -42,15 +42,15 @@ class Lesson:
     @cached_property
     def _weight(self) -> Tensor:
         torch = need_torch()
-        weight = torch.nn.functional.pad(self.ballots.weight.double(), (1, 0))
-        found: Tensor = weight.cumsum(0)[self.ballots.offset].diff()
+        weight = torch.nn.functional.pad(self.vote_tensors.weight.double(), (1, 0))
+        found: Tensor = weight.cumsum(0)[self.vote_tensors.offset].diff()
         return found if self.known is None else found + (self.known >= 0)
 
-    def see(self, network: CrowdNetwork, tasks: Tensor, epoch: int = 0) -> Seen:
+    def see(self, network: CrowdNetwork, tasks: Tensor, epoch: int = 0) -> Batch:
         """Those tasks and the votes on them, through the network."""
         inputs = self.inputs[tasks]
         known = None if self.known is None else self.known[tasks]
-        return Seen(network, inputs, *network(inputs), *self.ballots.on(tasks), known=known, epoch=epoch)
+        return Batch(network, inputs, *network(inputs), *self.vote_tensors.on(tasks), known=known, epoch=epoch)
 
     def logits(self, network: CrowdNetwork) -> Tensor:
         """Of all tasks, (tasks, classes), with dropout off and nothing to learn from."""
@@ -62,4 +62,4 @@ class Lesson:
 
     def only(self, votes: Crowd) -> Self:
         """The same tasks with some of their votes, nothing held out."""
-        return replace(self, ballots=Ballots.of(votes, like=self.inputs), crowd=votes, held=None)
+        return replace(self, vote_tensors=VoteTensors.of(votes, like=self.inputs), crowd=votes, held=None)

@@ -14,7 +14,7 @@ from wisecrowd.nn.backend import need_torch
 from wisecrowd.nn.crowd_network import CrowdNetwork
 from wisecrowd.nn.deep_learner import DeepLearner
 from wisecrowd.nn.trainer import Trainer
-from wisecrowd.nn.training_set import Lesson
+from wisecrowd.nn.training_set import TrainingSet
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,18 +42,18 @@ class TwinLearner(DeepLearner):
         @twin_.setter
         def twin_(self, fitted: CrowdNetwork) -> None: ...
 
-    def _twins(self, network: CrowdNetwork, lesson: Lesson) -> Twins:
+    def _twins(self, network: CrowdNetwork, training_set: TrainingSet) -> Twins:
         """The network, and another for the same inputs; both are left in the learner."""
         twin = self._new_network(self.random_state + 1)
         twin.standardiser = network.standardiser
-        twin.module.to(lesson.inputs)
+        twin.module.to(training_set.inputs)
         self.network_, self.twin_ = network, twin
         return network, twin
 
     def _train_twins(
         self,
         loss: Callable[[Tensor, Trainer], Tensor],
-        lesson: Lesson,
+        training_set: TrainingSet,
         place: Path | None,
         kept: Mapping[str, Tensor],
     ) -> None:
@@ -62,11 +62,11 @@ class TwinLearner(DeepLearner):
         both = need_torch().nn.ModuleList([each.module for each in twins])
         for name, start in kept.items():
             both.register_buffer(name, start)
-        groups = [group for each in twins for group in self._groups(each, len(lesson))]
+        groups = [group for each in twins for group in self._groups(each, len(training_set))]
         settings = self._settings(self.random_state, is_small=self.network_.is_small)
         trainer = Trainer(both, settings, groups=groups, checkpoint=place, what=type(self).__name__)
-        validate = self._validate(lesson)
-        trainer.run(lambda tasks: loss(tasks, trainer), len(lesson), validate=validate, separable=self.separable)
+        validate = self._validate(training_set)
+        trainer.run(lambda tasks: loss(tasks, trainer), len(training_set), validate=validate, separable=self.separable)
         self._note(trainer)
         if self.keep == "selected" and trainer.best is not None:
             both.load_state_dict(trainer.best)

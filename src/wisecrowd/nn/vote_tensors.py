@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 IMPOSSIBLE = math.log(1e-12)
 
 
-class Ballots(NamedTuple):
+class VoteTensors(NamedTuple):
     """Votes sorted by task, as index tensors.
 
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "cat"), ("t2", "bob", "dog")])
-    >>> ballots = Ballots.of(crowd)
-    >>> row, worker, label, weight = ballots.on(need_torch().tensor([1, 0, 1]))
+    >>> vote_tensors = VoteTensors.of(crowd)
+    >>> row, worker, label, weight = vote_tensors.on(need_torch().tensor([1, 0, 1]))
     >>> row.tolist(), worker.tolist(), label.tolist()
     ([0, 0, 1, 2, 2], [0, 1, 0, 0, 1], [0, 1, 0, 0, 1])
     """
@@ -77,7 +77,7 @@ class Ballots(NamedTuple):
 
 
 @dataclass
-class Seen:
+class Batch:
     """A batch of tasks with the votes on them, and what the network makes of their features."""
 
     network: CrowdNetwork

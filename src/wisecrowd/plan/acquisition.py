@@ -34,7 +34,7 @@ class Plan:
     """Which votes to buy, best first, and what they are expected to be worth.
 
     >>> from wisecrowd import simulate_crowd
-    >>> found = plan(simulate_crowd(n_tasks=100, n_workers=10, labels_per_task=2).crowd, budget=20)
+    >>> found = plan(simulate_crowd(n_tasks=100, n_workers=10, votes_per_task=2).crowd, budget=20)
     >>> found.asks.columns.tolist(), len(found.asks), len(found.curve)
     (['task', 'worker', 'gain', 'confidence', 'expected_confidence'], 20, 21)
     """
@@ -45,7 +45,7 @@ class Plan:
     curve: pd.DataFrame
     """After so many ``labels``, for so much ``money``: ``expected_accuracy``, the mean confidence over all tasks."""
     finished: pd.DataFrame
-    """Tasks that may stop, by task: ``label``, ``confidence`` and ``n_labels``."""
+    """Tasks that may stop, by task: ``label``, ``confidence`` and ``n_votes``."""
     left_out: pd.Index
     """Workers who are not asked, because their answers have nothing to do with the truth."""
     sentence: str
@@ -96,7 +96,7 @@ def plan(
     and plan again with the answers; know some truth, to see what the confidence is worth.
 
     >>> from wisecrowd import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=400, workers=["noisy(0.8)"] * 9 + ["spammer"], n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=400, workers=["noisy(0.8)"] * 9 + ["spammer"], n_classes=2, votes_per_task=3)
     >>> found = plan(made.crowd, budget=50, per_worker=20)
     >>> len(found.asks), int(found.asks["worker"].value_counts().max()), found.left_out.tolist()
     (50, 20, ['w9'])
@@ -105,7 +105,7 @@ def plan(
     if costs is None:  # who asks for too much is told before the work begins
         _questions(budget, cost, target, per_task, per_worker)
     people, belief = _looked_at(votes, model, random_state)
-    done = settled(votes.labels_per_task, belief, target)
+    done = settled(votes.votes_per_task, belief, target)
     offers = None if among is None else _offers(among)
     names, place = _candidates(votes, workers, offers)
     spammers = np.zeros(len(names), dtype=bool)
@@ -140,13 +140,13 @@ def may_stop(crowd: Any, target: float = 0.95, *, model: ConfusionEM | str | Non
     """For each task, whether it needs no more votes: two or more are there, and its label is as probable as wanted.
 
     >>> from wisecrowd import simulate_crowd
-    >>> easy = simulate_crowd(n_tasks=50, workers=["expert"] * 5, labels_per_task=4).crowd
+    >>> easy = simulate_crowd(n_tasks=50, workers=["expert"] * 5, votes_per_task=4).crowd
     >>> float(may_stop(easy, 0.9).mean()) > 0.8
     True
     """
     votes = _admitted(crowd)
     _check_target(target)
-    done = settled(votes.labels_per_task, _looked_at(votes, model)[1], target)
+    done = settled(votes.votes_per_task, _looked_at(votes, model)[1], target)
     return pd.Series(done, index=votes.tasks.rename("task"), name="may_stop")
 
 
@@ -184,7 +184,7 @@ class _Options:
 
         def who(task: int) -> NDArray[np.intp]:
             free = np.ones(len(everybody), dtype=bool)
-            voted = here[crowd._worker_codes[crowd.offset[task] : crowd.offset[task + 1]]]
+            voted = here[crowd.worker_codes[crowd.offset[task] : crowd.offset[task + 1]]]
             free[voted[voted >= 0]] = False
             return everybody[free]
 
@@ -202,7 +202,7 @@ class _Options:
         """Only certain workers about certain tasks."""
         crowd = self.people.crowd
         task, worker = self._pairs(among)
-        cast = pd.MultiIndex.from_arrays([crowd.task, crowd._worker_codes])
+        cast = pd.MultiIndex.from_arrays([crowd.task, crowd.worker_codes])
         fresh = is_open[task] & ~pd.MultiIndex.from_arrays([task, self.place[worker]]).isin(cast)
         order = np.flatnonzero(fresh)[np.argsort(task[fresh], kind="stable")]
         task, worker = task[order], worker[order]
@@ -231,7 +231,7 @@ class _Options:
         """Positions of the workers whose answers tell most about some of the tasks, the best first."""
         crowd = self.people.crowd
         wanted = MORE_WORKERS + (0 if self.per_worker is None else -(-self.at_most // self.per_worker))
-        wanted += min(int(crowd.labels_per_task[tasks].max(initial=0)), LOOKED_PAST)
+        wanted += min(int(crowd.votes_per_task[tasks].max(initial=0)), LOOKED_PAST)
         if len(self.names) <= MORE_WORKERS or not len(tasks):
             return np.arange(len(self.names))
         probe = self.belief[tasks[np.linspace(0, len(tasks) - 1, MORE_WORKERS).astype(int)]]
@@ -280,7 +280,7 @@ def _looked_at(
 
 def _admitted(crowd: Any) -> Crowd:
     votes = admitted(crowd, "votes are planned")
-    if votes.n_labels == 0:
+    if votes.n_votes == 0:
         raise InputError("there are no votes yet, so that nothing is known of anybody; begin with two on each task")
     return votes
 
@@ -307,13 +307,13 @@ def _check_target(target: float) -> None:
         raise UsageError(f"target is the probability at which a task is done, for example 0.95; got {target}")
 
 
-def settled(n_labels: NDArray[np.int64], belief: NDArray[np.float64], target: float) -> NDArray[np.bool_]:
+def settled(n_votes: NDArray[np.int64], belief: NDArray[np.float64], target: float) -> NDArray[np.bool_]:
     """Which tasks need no more votes, by how many they have and what may be believed of them.
 
     >>> settled(np.array([1, 2, 2]), np.array([[1.0, 0.0], [0.99, 0.01], [0.5, 0.5]]), 0.95).tolist()
     [False, True, False]
     """
-    return np.asarray((n_labels >= FEWEST) & (belief.max(axis=1) >= target))
+    return np.asarray((n_votes >= FEWEST) & (belief.max(axis=1) >= target))
 
 
 def _offers(among: Any) -> pd.DataFrame:
@@ -362,7 +362,7 @@ def _finished(people: WorkerDiagnosis | Together, belief: NDArray[np.float64], d
     table = {
         "label": people.model.classes_[belief.argmax(axis=1)],
         "confidence": belief.max(axis=1),
-        "n_labels": crowd.labels_per_task,
+        "n_votes": crowd.votes_per_task,
     }
     return pd.DataFrame(table, index=crowd.tasks.rename("task"))[done]
 

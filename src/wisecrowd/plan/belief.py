@@ -34,14 +34,14 @@ def belief_of(people: WorkerDiagnosis, random_state: int = 0, exponent: float | 
     A task without votes keeps the shares of the classes. Where the ``exponent`` is known, it is not sought.
 
     >>> from wisecrowd import simulate_crowd
-    >>> belief, exponent = belief_of(WorkerDiagnosis(simulate_crowd(n_tasks=100, n_workers=8, labels_per_task=4).crowd))
+    >>> belief, exponent = belief_of(WorkerDiagnosis(simulate_crowd(n_tasks=100, n_workers=8, votes_per_task=4).crowd))
     >>> belief.shape, 0 < exponent <= 1
     ((100, 4), True)
     """
     crowd = people.crowd
     exponent = _exponent(people.model, crowd, random_state) if exponent is None else exponent
     belief = _posterior(people)
-    voted = crowd.labels_per_task > 0
+    voted = crowd.votes_per_task > 0
     belief[voted] = belief[voted] ** exponent
     belief /= belief.sum(axis=1, keepdims=True)
     return belief, exponent
@@ -49,7 +49,7 @@ def belief_of(people: WorkerDiagnosis, random_state: int = 0, exponent: float | 
 
 def _posterior(people: WorkerDiagnosis) -> Numbers:
     crowd, pairs = people.crowd, people.crowd.pairs
-    prior = people.model.posterior_[crowd.labels_per_task > 0].mean(axis=0)
+    prior = people.model.posterior_[crowd.votes_per_task > 0].mean(axis=0)
     said = np.empty((len(pairs), crowd.n_classes))
     for part in blocks(crowd.n_workers, crowd.n_classes**2):
         first, last = np.searchsorted(pairs.worker, [part.start, part.stop])
@@ -59,10 +59,10 @@ def _posterior(people: WorkerDiagnosis) -> Numbers:
 
 
 def _exponent(model: ConfusionEM, crowd: Crowd, random_state: int) -> float:
-    if crowd.n_labels < ENOUGH or crowd.labels_per_task.max() < 2:
+    if crowd.n_votes < ENOUGH or crowd.votes_per_task.max() < 2:
         return 1.0
     fold = choosing.dealt(crowd, FOLDS, random_state)
     foretold = choosing.foretold(model, crowd, None, fold, FOLDS)
     # A vote that is alone on its task says nothing of how sure the others make one.
-    gained = foretold[crowd.labels_per_task[crowd.task] > 1].mean(axis=0)
+    gained = foretold[crowd.votes_per_task[crowd.task] > 1].mean(axis=0)
     return float(choosing.EXPONENTS[np.flatnonzero(gained >= gained.max() - FLAT)[-1]])

@@ -79,7 +79,7 @@ class Together:
     model: Any
 
     def __post_init__(self) -> None:
-        if not self.crowd.tasks.equals(self.model.task_index_) or self.crowd.n_labels != self.model.n_labels_:
+        if not self.crowd.tasks.equals(self.model.task_index_) or self.crowd.n_votes != self.model.n_votes_:
             raise UsageError("give the crowd that the model was fitted on, or fit the model to these votes")
 
     @property

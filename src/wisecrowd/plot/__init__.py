@@ -4,7 +4,7 @@ Each function takes what wisecrowd gives, draws it with matplotlib on ``ax`` (or
 Figure where there are several panels. Nothing is shown or saved, and no setting of matplotlib is changed for other plots:
 
 >>> from wisecrowd import diagnosis, plot, simulate_crowd
->>> made = simulate_crowd(n_tasks=200, n_workers=12, labels_per_task=5)
+>>> made = simulate_crowd(n_tasks=200, n_workers=12, votes_per_task=5)
 >>> ax = plot.worker_map(diagnosis(made.crowd))
 >>> ax.set_title("Our workers")
 Text(0.5, 1.0, 'Our workers')
@@ -19,7 +19,7 @@ from wisecrowd.plot._budget import budget
 from wisecrowd.plot._calibration import calibration
 from wisecrowd.plot._confusion import confusion
 from wisecrowd.plot._curves import density, redundancy
-from wisecrowd.plot._labels import labels_per_worker
+from wisecrowd.plot._labels import votes_per_worker
 from wisecrowd.plot._map import worker_map
 from wisecrowd.plot._roc import roc
 from wisecrowd.plot._saving import save
@@ -33,11 +33,11 @@ __all__ = [
     "confusion",
     "density",
     "expertise",
-    "labels_per_worker",
     "redundancy",
     "roc",
     "save",
     "style",
     "training",
+    "votes_per_worker",
     "worker_map",
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from wisecrowd.base.truth_inference import Inference
+from wisecrowd.base.method import Method
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.errors import InputError, UsageError, some
 from wisecrowd.evaluate import metrics
@@ -35,7 +35,7 @@ def abilities(
     truth (an ability of `GLAD` and an accuracy). The legend has Pearson's correlation r.
 
     >>> from wisecrowd import diagnosis, plot, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=12, labels_per_task=5)
+    >>> made = simulate_crowd(n_tasks=300, n_workers=12, votes_per_task=5)
     >>> ax = plot.abilities(diagnosis(made.crowd), made.accuracy)
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('true accuracy', 'estimated accuracy')
@@ -122,7 +122,7 @@ def expertise(estimated: Any, true: Any = None, *, positive: Any = None, ax: Axe
 def _by_position(true: Any, given: Mapping[str, Any]) -> pd.Series:
     """Bare numbers meet bare numbers, and nothing with ids."""
     sizes = {np.shape(thing) for thing in (true, *given.values())}
-    with_ids = (pd.Series, pd.DataFrame, Mapping, Diagnosis, Inference)
+    with_ids = (pd.Series, pd.DataFrame, Mapping, Diagnosis, Method)
     if (
         len(sizes) > 1
         or any(len(size) != 1 for size in sizes)
@@ -144,8 +144,8 @@ def _estimates(given: Any, of: str, is_bare: bool) -> pd.DataFrame:
         tables = [given.workers, given.tasks]
     elif isinstance(given, pd.DataFrame):
         tables = [given]
-    elif isinstance(given, Inference):
-        given._learnt("posterior_")
+    elif isinstance(given, Method):
+        given._check_fitted("posterior_")
         tables = [given.workers_] if given.worker_index_ is not None else []
         tasks = getattr(given, "tasks_", None)
         tables += [tasks] if isinstance(tasks, pd.DataFrame) else []
@@ -191,8 +191,8 @@ def _rights(given: Any) -> pd.DataFrame:
     """How often each worker is right when each class is true."""
     if isinstance(given, pd.DataFrame):
         table = given
-    elif isinstance(given, Inference):
-        given._learnt("posterior_")
+    elif isinstance(given, Method):
+        given._check_fitted("posterior_")
         index, classes = given.workers_.index, given.classes_
         if len(classes) == 2:
             table = pd.DataFrame(np.diagonal(given.confusion_, axis1=1, axis2=2), index=index, columns=classes)

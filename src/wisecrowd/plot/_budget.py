@@ -36,7 +36,7 @@ def budget(curves: Any, *, money: bool = False, ax: Axes | None = None) -> Axes:
     seed, is drawn as its mean, with one standard deviation about it. A plan is drawn by money with ``money=True``.
 
     >>> from wisecrowd import plan, plot, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, labels_per_task=2)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, votes_per_task=2)
     >>> ax = plot.budget(plan(made.crowd, budget=100))
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('labels bought', 'labels expected to be right')

@@ -36,7 +36,7 @@ def calibration(
     tasks, and bars are Wilson's 95% intervals. The legend has the expected calibration error over the same bins.
 
     >>> from wisecrowd import DawidSkene, plot, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=400, n_classes=3, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=400, n_classes=3, votes_per_task=3)
     >>> ax = plot.calibration(made.truth, DawidSkene().fit(made.crowd))
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('confidence in the answer', 'answers that are right')

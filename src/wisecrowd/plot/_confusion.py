@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.base.truth_inference import Inference
+from wisecrowd.base.method import Method
 from wisecrowd.data.vocabulary import as_index
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.em import priors as matrices
@@ -58,7 +58,7 @@ def confusion(
     another, both the darker the more frequent.
 
     >>> from wisecrowd import diagnosis, plot, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, workers=["expert"] * 4 + ["spammer"], n_classes=3, labels_per_task=4)
+    >>> made = simulate_crowd(n_tasks=300, workers=["expert"] * 4 + ["spammer"], n_classes=3, votes_per_task=4)
     >>> found = diagnosis(made.crowd)
     >>> ax = plot.confusion(found)
     >>> ax.get_xlabel(), ax.get_ylabel()
@@ -92,9 +92,9 @@ def _read(given: Any, workers: Sequence[Any] | int | None) -> _Stack:
         raise UsageError(f"a list of worker ids was wanted; got {workers!r}. For one worker: [{workers!r}]")
     if isinstance(given, Diagnosis):
         people = given.of_workers
-        counts = pd.Series(given.crowd.labels_per_worker, index=given.crowd.workers)
+        counts = pd.Series(given.crowd.votes_per_worker, index=given.crowd.workers)
         return _of(counts, workers, given.model.classes_, lambda: people.confusion, people.confusion_of)
-    if isinstance(given, Inference):
+    if isinstance(given, Method):
         return _of_method(given, workers)
     if isinstance(given, Simulation):
         return _of_simulation(given, workers)
@@ -133,14 +133,14 @@ def _of(counts: pd.Series, workers: Any, classes: pd.Index, crowd: Any, of_some:
     return _Stack(counts.index[place].tolist(), np.asarray(of_some(place)), classes)
 
 
-def _of_method(fitted: Inference, workers: Any) -> _Stack:
-    tally = fitted._learnt("tally_")
+def _of_method(fitted: Method, workers: Any) -> _Stack:
+    tally = fitted._check_fitted("tally_")
     if fitted.worker_index_ is None:
         if workers is not None:
             raise UsageError("this crowd had no worker ids, so there is only the crowd's own matrix; leave workers out")
         counts = pd.Series([0])
     else:
-        counts = fitted.workers_["n_labels"]
+        counts = fitted.workers_["n_votes"]
 
     def crowd() -> NDArray[np.float64]:
         own = getattr(fitted, "crowd_confusion_", None)
@@ -152,7 +152,7 @@ def _of_method(fitted: Inference, workers: Any) -> _Stack:
 def _of_simulation(made: Simulation, workers: Any) -> _Stack:
     """What is true of a simulated crowd; the crowd's matrix is that of its workers by how much they labelled."""
     everybody = made.expected_confusion
-    labels = made.crowd.labels_per_worker
+    labels = made.crowd.votes_per_worker
     counts = pd.Series(labels, index=made.crowd.workers)
 
     def crowd() -> NDArray[np.float64]:

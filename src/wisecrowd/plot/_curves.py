@@ -28,7 +28,7 @@ def redundancy(
     column for each method, with standard deviations in a like table ``spread`` (figure 2 of Han et al. 2025).
 
     >>> from wisecrowd import GMV, plot, redundancy_curve, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, labels_per_task=5)
+    >>> made = simulate_crowd(n_tasks=200, votes_per_task=5)
     >>> ax = plot.redundancy(redundancy_curve(GMV(), made.crowd, None, made.truth, at_most=[2, 3, 5]))
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('labels per task', 'labels that are right')
@@ -41,13 +41,13 @@ def redundancy(
         return _methods(curve, spread, show, ax)
     if spread is not None:
         raise UsageError("spread goes with a table of methods; what redundancy_curve gives has its own")
-    wanted = ("labels_per_task", "before", "after", "gain", "gain_sd")
+    wanted = ("votes_per_task", "before", "after", "gain", "gain_sd")
     table = _given.columns_of(curve, wanted, "redundancy_curve")
     with _style.drawing(ax) as drawn:
         handles: list[Any] = []
         names: list[str] = []
-        for number, (name, part) in enumerate(_by_aggregator(table, "labels_per_task", "redundancy_curve")):
-            look, across = _style.look(number), part["labels_per_task"]
+        for number, (name, part) in enumerate(_by_aggregator(table, "votes_per_task", "redundancy_curve")):
+            look, across = _style.look(number), part["votes_per_task"]
             if show == "gain":
                 reach = part["gain_sd"].fillna(0)
                 handles.append(drawn.errorbar(across, part["gain"], reach, capsize=3, **look))
@@ -70,7 +70,7 @@ def density(curve: Any, *, ax: Axes | None = None) -> Axes:
     ``curve`` is what `density_curve` gives; the dashed line of each aggregator is its accuracy before anything was filled in.
 
     >>> from wisecrowd import GMV, density_curve, plot, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, labels_per_task=2)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, votes_per_task=2)
     >>> curve = density_curve(GMV(), made.crowd, None, made.truth, min_labels=[0, 38, 42], aggregators=["dawid-skene"])
     >>> ax = plot.density(curve)
     >>> [text.get_text() for text in ax.get_legend().get_texts()]

@@ -23,14 +23,14 @@ ACROSS = 2
 FEW = 0.25
 
 
-def labels_per_worker(crowds: Any, *, n_bars: int = 20, ax: Axes | None = None) -> Axes | Figure:
+def votes_per_worker(crowds: Any, *, n_bars: int = 20, ax: Axes | None = None) -> Axes | Figure:
     """Draw a histogram of how many labels workers gave; those who gave none are left out.
 
     ``crowds`` is a `Crowd`, or numbers of labels; several of them by title make a Figure with a panel each. The patch on the left
     is where workers give few labels, less than a quarter of the mean (figure 1 of Zhang et al. 2024).
 
     >>> from wisecrowd import plot, simulate_crowd
-    >>> ax = plot.labels_per_worker(simulate_crowd(n_tasks=500, n_workers=60, activity="beta(1.5, 3)").crowd)
+    >>> ax = plot.votes_per_worker(simulate_crowd(n_tasks=500, n_workers=60, activity="beta(1.5, 3)").crowd)
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('labels of a worker', 'workers')
     >>> int(sum(bar.get_height() for bar in ax.containers[0]))
@@ -62,7 +62,7 @@ def _numbers(given: Any, title: str) -> NDArray[np.int64]:
     if isinstance(given, Crowd):
         if not given.has_workers:
             raise UsageError(f"{title} has no worker ids, so that their labels cannot be counted")
-        counts = np.asarray(given.labels_per_worker)
+        counts = np.asarray(given.votes_per_worker)
     elif isinstance(given, pd.Series | np.ndarray | list | tuple):
         counts = np.asarray(given)
         if (

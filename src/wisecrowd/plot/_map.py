@@ -42,7 +42,7 @@ ORACLE = "(oracle)"
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """Workers in the plane (x, y, n_labels), what else is marked there, and whose table to colour them by."""
+    """Workers in the plane (x, y, n_votes), what else is marked there, and whose table to colour them by."""
 
     table: pd.DataFrame
     marks: dict[str, NDArray[np.float64]]
@@ -59,7 +59,7 @@ def worker_map(workers: Any, *, by: Any = None, ax: Axes | None = None) -> Axes:
     anything else is taken for groups, each with a colour and a sign of its own.
 
     >>> from wisecrowd import diagnosis, plot, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, workers=["expert"] * 8 + ["spammer"] * 2, labels_per_task=5)
+    >>> made = simulate_crowd(n_tasks=300, workers=["expert"] * 8 + ["spammer"] * 2, votes_per_task=5)
     >>> ax = plot.worker_map(diagnosis(made.crowd))
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['no flag (8)', 'spammer (2)']
@@ -102,9 +102,9 @@ def _read(given: Any) -> _Points:
         )
     _given.columns_of(table, ("x", "y"), "MMLC.worker_map()")
     known = table.drop(index=ORACLE, errors="ignore")
-    placed = known.assign(n_labels=known.get("n_labels", 1.0))[["x", "y", "n_labels"]].astype(np.float64)
+    placed = known.assign(n_votes=known.get("n_votes", 1.0))[["x", "y", "n_votes"]].astype(np.float64)
     if not np.isfinite(placed.to_numpy()).all():
-        raise InputError("x, y and n_labels of a map must be finite numbers; drop the workers that have none")
+        raise InputError("x, y and n_votes of a map must be finite numbers; drop the workers that have none")
     marks = {"oracle": table.loc[ORACLE, ["x", "y"]].to_numpy(dtype=np.float64)} if ORACLE in table.index else {}
     return _Points(placed, marks, known, "workers who are alike stand near each other")
 
@@ -124,7 +124,7 @@ def _of_diagnosis(found: Diagnosis) -> _Points:
             f"{crowd.n_classes:,} classes, or all workers are the same"
         )
     x, y = places.workers.T
-    table = pd.DataFrame({"x": x, "y": y, "n_labels": crowd.labels_per_worker.astype(np.float64)}, index=crowd.workers)
+    table = pd.DataFrame({"x": x, "y": y, "n_votes": crowd.votes_per_worker.astype(np.float64)}, index=crowd.workers)
     held = f"workers who err alike stand near each other\n(the plane holds {words.percent(places.held)} of how they differ)"
     return _Points(table, {"always right": places.right, "guesses": places.guess}, found.workers, held)
 
@@ -174,12 +174,12 @@ def _checked(values: pd.Series | None) -> pd.Series | None:
 
 def _scatter(ax: Axes, table: pd.DataFrame, everybody: pd.DataFrame, **options: Any) -> Any:
     """Points, the large ones first, so that they do not hide the small ones."""
-    table = table.sort_values("n_labels", ascending=False, kind="stable")
+    table = table.sort_values("n_votes", ascending=False, kind="stable")
     if "c" in options:
         options["c"] = table["value"].to_numpy(dtype=np.float64)
     # Of many workers each has less room, and no edge.
     (small, large), room = AREAS, min(1.0, ROOMY / len(everybody)) ** 0.75
-    area = room * (small + (large - small) * table["n_labels"] / max(everybody["n_labels"].max(), 1.0))
+    area = room * (small + (large - small) * table["n_votes"] / max(everybody["n_votes"].max(), 1.0))
     edge = 0.5 if room > 0.3 else 0.0
     look: dict[str, Any] = {"alpha": 0.75, "edgecolors": _style.theme().ink, "linewidths": edge}
     many = len(everybody) > _style.MANY

@@ -21,7 +21,7 @@ def save(drawn: Any, path: str | os.PathLike[str], *, dpi: float = 200) -> Path:
     stays text, which can be searched and read aloud. ``dpi`` is for formats of pixels.
 
     >>> from wisecrowd import plot, simulate_crowd
-    >>> ax = plot.labels_per_worker(simulate_crowd(n_tasks=100).crowd)
+    >>> ax = plot.votes_per_worker(simulate_crowd(n_tasks=100).crowd)
     >>> "labels of a worker" in plot.save(ax, "labels.svg").read_text()
     True
     """

@@ -73,7 +73,7 @@ def style(theme: str = "light") -> Iterator[None]:
 
     >>> from wisecrowd import plot, simulate_crowd
     >>> with plot.style("dark"):
-    ...     ax = plot.labels_per_worker(simulate_crowd(n_tasks=100).crowd)
+    ...     ax = plot.votes_per_worker(simulate_crowd(n_tasks=100).crowd)
     >>> from matplotlib.colors import to_hex
     >>> to_hex(ax.get_facecolor())
     '#10181e'

@@ -83,7 +83,7 @@ def build(
     Of large crowds, the page shows some workers, tasks and classes, and says how many of how many, and which.
 
     >>> from wisecrowd import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=60, workers=["expert"] * 6 + ["spammer"], labels_per_task=4)
+    >>> made = simulate_crowd(n_tasks=60, workers=["expert"] * 6 + ["spammer"], votes_per_task=4)
     >>> page = build(made.crowd, truth=made.truth, compare=False)
     >>> "Whom to trust" in page.html
     True

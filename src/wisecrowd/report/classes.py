@@ -30,7 +30,7 @@ def section(found: Diagnosis, shown: Shown) -> dict[str, Any]:
             {
                 "name": words.called(names[k], 40),
                 "votes": int(votes[k]),
-                "votes_share": votes[k] / max(crowd.n_labels, 1),
+                "votes_share": votes[k] / max(crowd.n_votes, 1),
                 "share": float(share[k]),
                 "right": float(matrix[k, k]),
             }
@@ -53,7 +53,7 @@ def confusions(found: Diagnosis, shown: Shown) -> list[dict[str, Any]]:
     crowd, names, matrix = found.crowd, found.crowd.classes, found.of_workers.confusion
     assert names is not None
     posterior = found.model.posterior_
-    met = crowd.labels_per_task @ posterior  # votes on tasks of each class, as far as is known
+    met = crowd.votes_per_task @ posterior  # votes on tasks of each class, as far as is known
     expected = met[:, None] * matrix
     np.fill_diagonal(expected, 0.0)
     order = np.argsort(-expected, axis=None, kind="stable")[:CONFUSIONS]
@@ -79,7 +79,7 @@ def _who(shown: Shown, crowd: Any, true: int | None, said: int | None, usual: fl
     if true is None or said is None:
         return []
     rate = shown.matrices[:, true, said]
-    often = np.flatnonzero((rate > 1.5 * usual) & (crowd.labels_per_worker[shown.place] >= ENOUGH))
+    often = np.flatnonzero((rate > 1.5 * usual) & (crowd.votes_per_worker[shown.place] >= ENOUGH))
     first = often[np.argsort(-rate[often], kind="stable")][:NAMED]
     return [
         {

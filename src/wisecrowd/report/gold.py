@@ -37,7 +37,7 @@ class Known:
         """How many votes of each worker are right, and on how many tasks of known truth they voted."""
         true = self.code[crowd.task]
         told = true != -1
-        workers, n = crowd._worker_codes, crowd.n_workers
+        workers, n = crowd.worker_codes, crowd.n_workers
         right = np.bincount(workers[told & (true == crowd.label)], minlength=n)
         return right.astype(np.int64), np.bincount(workers[told], minlength=n).astype(np.int64)
 

@@ -16,7 +16,7 @@ FEWEST = 6
 
 def section(found: Diagnosis, shown: Shown) -> dict[str, Any] | None:
     """A sentence for each group, numbered from one, and the group of every worker that is shown; None where all are one."""
-    if (found.crowd.labels_per_worker > 0).sum() < FEWEST:
+    if (found.crowd.votes_per_worker > 0).sum() < FEWEST:
         return None
     groups = found.groups
     if len(groups.size) < 2:

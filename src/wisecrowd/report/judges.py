@@ -41,7 +41,7 @@ def section(found: Diagnosis, shown: Shown, scores: Any, known: Known | None) ->
             {
                 "name": words.called(who),
                 "group": words.called(row["group"], 40) if row["group"] else "",
-                "n_labels": round(float(row["n_labels"])),
+                "n_votes": round(float(row["n_votes"])),
                 **{column: float(row[column]) for column in ("accuracy", "agreement", "shared", "alone", "worth")},
                 "differs": _differs(panel.judge_confusion_[place], names),
                 "calibration": None
@@ -74,7 +74,7 @@ def section(found: Diagnosis, shown: Shown, scores: Any, known: Known | None) ->
 
 
 def _sentences(found: Diagnosis, judges: pd.DataFrame, groups: list[dict[str, Any]]) -> list[str]:
-    share = words.percent(float(judges["n_labels"].sum()) / max(float(found.crowd.weight.sum()), 1.0))
+    share = words.percent(float(judges["n_votes"].sum()) / max(float(found.crowd.weight.sum()), 1.0))
     verb = "is a judge" if len(judges) == 1 else "are judges"
     told = [f"{len(judges):,} of {counted(found.crowd.n_workers, 'worker')} {verb}; {share} of all votes are theirs."]
     if judges["worth"].isna().all():
@@ -85,7 +85,7 @@ def _sentences(found: Diagnosis, judges: pd.DataFrame, groups: list[dict[str, An
         ]
     kind = found.workers.get("kind")
     if kind is not None:
-        people = found.crowd.take((kind == "person").to_numpy()[found.crowd._worker_codes])
+        people = found.crowd.take((kind == "person").to_numpy()[found.crowd.worker_codes])
         alpha = krippendorff_alpha(people).value
         if not np.isnan(alpha):
             told.append(

@@ -27,14 +27,14 @@ def drawn(found: Diagnosis, shown: Shown, rows: list[dict[str, Any]]) -> dict[st
     if places is None:
         return None
     x, y = _fitted(np.concatenate([places.workers, [places.right, places.guess]]))
-    radius = _radii(np.array([row["n_labels"] for row in rows], dtype=float))
+    radius = _radii(np.array([row["n_votes"] for row in rows], dtype=float))
     points = [
         {
             "x": round(float(x[number]), 1),
             "y": round(float(y[number]), 1),
             "r": round(float(radius[number]), 1),
             "shape": (row["flags"] or ["none"])[0],
-            "title": f"{row['name']}: {int(row['n_labels']):,} votes, accuracy {words.number(row['accuracy'])}"
+            "title": f"{row['name']}: {int(row['n_votes']):,} votes, accuracy {words.number(row['accuracy'])}"
             + (f", {', '.join(row['flags'])}" if row["flags"] else ""),
         }
         for number, row in enumerate(rows)

@@ -44,10 +44,10 @@ def compared(found: Diagnosis, X: Any, known: Known | None, *, wanted: bool = Tr
 
 
 def _part(crowd: Crowd, X: Any) -> tuple[Crowd, Any, str]:
-    if crowd.n_labels <= VOTES:
-        return crowd, X, f"All {crowd.n_labels:,} votes took part."
+    if crowd.n_votes <= VOTES:
+        return crowd, X, f"All {crowd.n_votes:,} votes took part."
     order = np.random.default_rng(0).permutation(crowd.n_tasks)
-    enough = int(np.searchsorted(np.cumsum(crowd.labels_per_task[order]), VOTES, side="right"))
+    enough = int(np.searchsorted(np.cumsum(crowd.votes_per_task[order]), VOTES, side="right"))
     place = np.sort(order[: max(enough, 1)])
     part = crowd[place]
     features = None
@@ -57,7 +57,7 @@ def _part(crowd: Crowd, X: Any) -> tuple[Crowd, Any, str]:
         if not isinstance(features, pd.DataFrame) and features.ndim == 2:
             features = pd.DataFrame(features, index=part.tasks)
     on = (
-        f"{part.n_labels:,} of {crowd.n_labels:,} votes: all those on {part.n_tasks:,} of {crowd.n_tasks:,} tasks, which were "
+        f"{part.n_votes:,} of {crowd.n_votes:,} votes: all those on {part.n_tasks:,} of {crowd.n_tasks:,} tasks, which were "
         "drawn at random (seed 0). wisecrowd compare takes all of them."
     )
     return part, features, on

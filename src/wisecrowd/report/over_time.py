@@ -67,9 +67,7 @@ def sentence(found: Diagnosis) -> str:
         return ""
     first, last = pd.to_datetime([times.min(), times.max()], unit="s")
     shown = "%Y-%m-%d" if last - first > pd.Timedelta(days=2) else "%Y-%m-%d %H:%M"
-    known = (
-        "" if len(rows) == found.crowd.n_labels else f" {len(rows):,} of {found.crowd.n_labels:,} votes have a time."
-    )
+    known = "" if len(rows) == found.crowd.n_votes else f" {len(rows):,} of {found.crowd.n_votes:,} votes have a time."
     half = (times > np.median(times)).astype(np.intp)
     early, late = _agreement(found, rows, half, 2)
     halves = (
@@ -89,7 +87,7 @@ def courses(found: Diagnosis, place: NDArray[np.intp]) -> list[dict[str, Any] | 
     rows, times = _timed(found)
     row = np.full(found.crowd.n_workers, -1)
     row[place] = np.arange(len(place))
-    mine = row[found.crowd._worker_codes[rows]]
+    mine = row[found.crowd.worker_codes[rows]]
     rows, times, mine = rows[mine >= 0], times[mine >= 0], mine[mine >= 0]
     order = np.lexsort((times, mine))
     rows, times, mine = rows[order], times[order], mine[order]

@@ -46,11 +46,11 @@ class Facts:
     def _flagged(self) -> pd.DataFrame:
         """Workers with flags, those with most votes first."""
         table = self.found.workers
-        return table[table["flags"] != ""].sort_values("n_labels", ascending=False, kind="stable")
+        return table[table["flags"] != ""].sort_values("n_votes", ascending=False, kind="stable")
 
     @property
     def _flagged_votes(self) -> float:
-        return float(self._flagged["n_labels"].sum() / max(self.found.crowd.n_labels, 1))
+        return float(self._flagged["n_votes"].sum() / max(self.found.crowd.n_votes, 1))
 
     def right(self) -> tuple[int, int] | None:
         """How many labels are right, of how many whose truth is known."""
@@ -63,7 +63,7 @@ class Facts:
         figures = self._figures
         alpha = figures["krippendorff_alpha"]
         shown = [
-            ("votes", f"{figures['labels']:,}", f"{figures['labels_per_task']:.1f} for each task"),
+            ("votes", f"{figures['labels']:,}", f"{figures['votes_per_task']:.1f} for each task"),
             ("tasks", f"{figures['tasks']:,}", f"{figures['tasks_by_kind']['settled']:,} settled"),
             ("workers", f"{figures['workers']:,}", f"{figures['flagged_workers']:,} to look at"),
             ("classes", f"{self.found.crowd.n_classes:,}", "to choose from"),
@@ -152,8 +152,8 @@ class Facts:
         crowd = self.found.crowd
         course = over_time.picture(self.found)
         return [
-            {"what": "Workers by how many votes they gave", "of": "workers", "bars": binned(crowd.labels_per_worker)},
-            {"what": "Tasks by how many votes they got", "of": "tasks", "bars": binned(crowd.labels_per_task)},
+            {"what": "Workers by how many votes they gave", "of": "workers", "bars": binned(crowd.votes_per_worker)},
+            {"what": "Tasks by how many votes they got", "of": "tasks", "bars": binned(crowd.votes_per_task)},
             *([] if course is None else [course]),
         ]
 
@@ -221,7 +221,7 @@ class Facts:
         if flagged.empty:
             return None
         names = words.joined([words.name(worker) for worker in flagged.index[:NAMED]])
-        share = words.percent(flagged["n_labels"].sum() / self.found.crowd.n_labels)
+        share = words.percent(flagged["n_votes"].sum() / self.found.crowd.n_votes)
         return {
             "do": f"Talk to {counted(len(flagged), 'worker')}, or stop inviting {'them' if len(flagged) > 1 else 'this one'}.",
             "why": f"{share} of all votes are theirs, and most votes those of {names}. The reasons "

@@ -40,7 +40,7 @@ def section(found: Diagnosis, texts: pd.Series | None, known: Known | None) -> d
             **{
                 field: getattr(row, field)
                 for field in (
-                    "n_labels",
+                    "n_votes",
                     "confidence",
                     "entropy",
                     "uncertainty",
@@ -88,7 +88,7 @@ def _chosen(table: pd.DataFrame) -> NDArray[np.intp]:
     best = np.full(len(table), len(table))
     for values in _rankings(table).values():
         value = values.fillna(-np.inf).to_numpy()
-        order = np.lexsort((-table["n_labels"].to_numpy(), -value))
+        order = np.lexsort((-table["n_votes"].to_numpy(), -value))
         rank = np.empty(len(table), dtype=np.intp)
         rank[order] = np.arange(len(table))
         best = np.minimum(best, rank)

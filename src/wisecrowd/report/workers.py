@@ -38,7 +38,7 @@ def shown_workers(found: Diagnosis) -> Shown:
     """Whoever has a flag first, then those with most votes."""
     table, crowd = found.workers, found.crowd
     flagged = (table["flags"] != "").to_numpy()
-    counts = table["n_labels"].to_numpy()
+    counts = table["n_votes"].to_numpy()
     place = np.lexsort((-counts, ~flagged))[:WORKERS]
     n_flagged = int(flagged.sum())
     rule = (
@@ -63,7 +63,7 @@ def common_classes(found: Diagnosis) -> NDArray[np.intp]:
 def _said(crowd: Crowd, place: NDArray[np.intp]) -> NDArray[np.int64]:
     row = np.full(crowd.n_workers, -1)
     row[place] = np.arange(len(place))
-    mine = row[crowd._worker_codes]
+    mine = row[crowd.worker_codes]
     cell = mine[mine >= 0] * crowd.n_classes + crowd.label[mine >= 0]
     return np.bincount(cell, minlength=len(place) * crowd.n_classes).reshape(len(place), crowd.n_classes)
 
@@ -82,7 +82,7 @@ def section(found: Diagnosis, shown: Shown, known: Known | None) -> dict[str, An
                 **{field: words.called(getattr(row, field), 40) if getattr(row, field) else "" for field in told},
                 **{
                     field: getattr(row, field)
-                    for field in ("n_labels", "accuracy", "low", "high", "agreement", "spammer_score", "information")
+                    for field in ("n_votes", "accuracy", "low", "high", "agreement", "spammer_score", "information")
                 },
                 "top_label": words.called(row.top_label, 30),
                 "top_share": row.top_share,
@@ -116,7 +116,7 @@ def cards(found: Diagnosis, shown: Shown, rows: list[dict[str, Any]]) -> dict[st
         "workers": [
             {
                 "name": row["name"],
-                "votes": int(row["n_labels"]),
+                "votes": int(row["n_votes"]),
                 "accuracy": f"{words.number(row['accuracy'])} ({words.number(row['low'])} to {words.number(row['high'])})",
                 "why": row["why"],
                 "matrix": matrix.ravel().tolist(),

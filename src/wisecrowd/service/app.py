@@ -20,8 +20,8 @@ from wisecrowd.service import schemas as forms
 from wisecrowd.service import status_page as page
 from wisecrowd.service import webhooks as webhooks
 from wisecrowd.service.access import COOKIE, AsJson, Bounded, Guarded, bearer, is_token
-from wisecrowd.service.coordinator import Busy, Keeper, Unwritten
-from wisecrowd.service.events import Entry, Expect, Put, id_of, source_of
+from wisecrowd.service.coordinator import Busy, Coordinator, Unwritten
+from wisecrowd.service.events import Entry, RegisterTasks, Upsert, id_of, source_of
 from wisecrowd.service.vote_intake import PROBLEMS, TakeVotes, described_votes, kept
 
 #: Bytes of a request at most.
@@ -44,37 +44,37 @@ _BUSY: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_app(keeper: Keeper, token: str, *, largest: int = LARGEST) -> FastAPI:
-    """The service as an ASGI application; it closes the keeper when it ends.
+def create_app(coordinator: Coordinator, token: str, *, largest: int = LARGEST) -> FastAPI:
+    """The service as an ASGI application; it closes the coordinator when it ends.
 
     >>> from wisecrowd import DawidSkene
     >>> from wisecrowd.service.store import Store
-    >>> keeper = Keeper(Store("service.db"), DawidSkene())
-    >>> create_app(keeper, "a-token-of-sixteen").title
+    >>> coordinator = Coordinator(Store("service.db"), DawidSkene())
+    >>> create_app(coordinator, "a-token-of-sixteen").title
     'wisecrowd'
-    >>> keeper.close()
+    >>> coordinator.close()
     """
     app = FastAPI(
-        title="wisecrowd", version=__version__, docs_url=None, redoc_url=None, lifespan=_closing(keeper),
+        title="wisecrowd", version=__version__, docs_url=None, redoc_url=None, lifespan=_closing(coordinator),
         description="Votes in; what is true, whom to trust, what to ask next, and when to stop, out.",
         responses=_PROBLEMS,
     )  # fmt: skip
     _handle_problems(app)
     _describe_token(app)
-    _add_writing(app, keeper)
-    _add_reading(app, keeper)
-    _add_page(app, keeper, token)
+    _add_writing(app, coordinator)
+    _add_reading(app, coordinator)
+    _add_page(app, coordinator, token)
     # Outside of all that FastAPI puts around its routes, so that a vote does not pass through it.
-    routes = TakeVotes(AsJson(app.build_middleware_stack()), keeper)
+    routes = TakeVotes(AsJson(app.build_middleware_stack()), coordinator)
     app.middleware_stack = Guarded(Bounded(routes, largest), token, OPEN)
     return app
 
 
-def _closing(keeper: Keeper) -> Lifespan[FastAPI]:
+def _closing(coordinator: Coordinator) -> Lifespan[FastAPI]:
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        await asyncio.to_thread(keeper.close)
+        await asyncio.to_thread(coordinator.close)
 
     return lifespan
 
@@ -125,7 +125,7 @@ Limit = Annotated[int, Query(ge=1, le=ROWS, description="Rows to give at most.")
 # ---------------------------------------------------------------------- votes in
 
 
-def _add_writing(app: FastAPI, keeper: Keeper) -> None:
+def _add_writing(app: FastAPI, coordinator: Coordinator) -> None:
     @app.delete("/votes", responses={**_BUSY, **_UNKNOWN})
     async def delete_vote(
         question: Question = None, id: Named = None, task: Named = None, worker: Named = None
@@ -133,10 +133,10 @@ def _add_writing(app: FastAPI, keeper: Keeper) -> None:
         """Take back the vote that was sent with this id, or without one by this worker on this task; none is no error."""
         if (id is None) == (task is None or worker is None):
             raise HTTPException(422, "say which vote: id=…, or task=… and worker=… where it was sent without one")
-        known = await asyncio.to_thread(keeper.topics) if question is None else []
+        known = await asyncio.to_thread(coordinator.topics) if question is None else []
         names = [topic.words.name for topic in known] if question is None else [question]
         votes = (Entry(name, task or "", worker or "", "") for name in names)
-        return await kept(keeper, [Put(source_of(vote, id), ()) for vote in votes])
+        return await kept(coordinator, [Upsert(source_of(vote, id), ()) for vote in votes])
 
     @app.post("/truth", responses=_BUSY)
     async def add_truth(truth: forms.TRUTHS) -> forms.Kept:
@@ -144,13 +144,13 @@ def _add_writing(app: FastAPI, keeper: Keeper) -> None:
         told = []
         for each in truth if isinstance(truth, list) else [truth]:
             entry = Entry(each.question, str(each.task), None, "" if each.label is None else str(each.label))
-            told.append(Put(source_of(entry), () if each.label is None else (entry,)))
-        return await kept(keeper, told)
+            told.append(Upsert(source_of(entry), () if each.label is None else (entry,)))
+        return await kept(coordinator, told)
 
     @app.post("/tasks", responses=_BUSY)
     async def add_tasks(tasks: forms.Tasks) -> forms.Kept:
         """Tell of tasks that nobody voted on, so that they can be asked about."""
-        return await kept(keeper, [Expect(tasks.question, tuple(map(str, tasks.tasks)))])
+        return await kept(coordinator, [RegisterTasks(tasks.question, tuple(map(str, tasks.tasks)))])
 
     @app.post("/webhooks/label-studio", responses=_BUSY)
     async def take_webhook(body: dict[str, Any]) -> forms.Kept:
@@ -159,13 +159,13 @@ def _add_writing(app: FastAPI, keeper: Keeper) -> None:
             told = webhooks.told_by(body)
         except InputError as error:
             raise HTTPException(422, str(error)) from None
-        return await kept(keeper, told)
+        return await kept(coordinator, told)
 
 
 # ---------------------------------------------------------------------- answers out
 
 
-def _add_reading(app: FastAPI, keeper: Keeper) -> None:
+def _add_reading(app: FastAPI, coordinator: Coordinator) -> None:
     @app.get("/health")
     async def health() -> forms.Health:
         """That the service is there; needs no token."""
@@ -174,14 +174,14 @@ def _add_reading(app: FastAPI, keeper: Keeper) -> None:
     @app.get("/questions")
     def questions() -> list[forms.Overview]:
         """All questions in figures."""
-        with keeper.lock:
-            return [forms.Overview(**topic.overview()) for topic in keeper.topics()]
+        with coordinator.lock:
+            return [forms.Overview(**topic.overview()) for topic in coordinator.topics()]
 
     @app.get("/consensus", responses=_UNKNOWN)
     def consensus(question: Question = None, start: Start = 0, limit: Limit = 100) -> forms.Answers:
         """What is true of every task, how sure that is, and whether it may stop."""
-        with keeper.lock:
-            topic = keeper.topic(question)
+        with coordinator.lock:
+            topic = coordinator.topic(question)
             total = topic.n_tasks
             found = topic.answers(np.arange(start, min(start + limit, total)))
             return forms.Answers(answers=found, total=total, next=_next(start, limit, total))  # type: ignore[arg-type]
@@ -193,9 +193,9 @@ def _add_reading(app: FastAPI, keeper: Keeper) -> None:
         limit: Limit = 100,
     ) -> forms.AllSaid:
         """Who said what, in the order in which it came; gold has no worker."""
-        with keeper.lock:
-            words = keeper.topic(question).words
-            rows = keeper.store.said(words.code, after, limit + 1)
+        with coordinator.lock:
+            words = coordinator.topic(question).words
+            rows = coordinator.store.said(words.code, after, limit + 1)
             found = [
                 forms.Said(
                     task=words.tasks.names[task],
@@ -211,8 +211,8 @@ def _add_reading(app: FastAPI, keeper: Keeper) -> None:
     @app.get("/task", responses=_UNKNOWN)
     def task(task: Annotated[str, Query(max_length=forms.LONGEST)], question: Question = None) -> forms.FullAnswer:
         """One task: its label, every class's probability, and who said what."""
-        with keeper.lock:
-            topic = keeper.topic(question)
+        with coordinator.lock:
+            topic = coordinator.topic(question)
             code = topic.task(task)
             workers, classes = topic.words.workers.names, topic.words.classes.names
             said = {workers[who]: classes[label] for who, label in topic.live.votes_on(code).items()}
@@ -221,8 +221,8 @@ def _add_reading(app: FastAPI, keeper: Keeper) -> None:
     @app.get("/workers", responses=_UNKNOWN)
     def workers(question: Question = None, start: Start = 0, limit: Limit = 100) -> forms.Workers:
         """How good every worker is."""
-        with keeper.lock:
-            topic = keeper.topic(question)
+        with coordinator.lock:
+            topic = coordinator.topic(question)
             total = topic.n_workers
             found = topic.workers(range(start, min(start + limit, total)))
         return forms.Workers(workers=found, total=total, next=_next(start, limit, total))  # type: ignore[arg-type]
@@ -236,19 +236,19 @@ def _add_reading(app: FastAPI, keeper: Keeper) -> None:
         limit: Annotated[int, Query(ge=1, le=100)] = 10,
     ) -> forms.Asks:
         """What to ask next, the most telling first. A worker who was never seen is taken for an average one."""
-        with keeper.lock:
-            topic = keeper.topic(question)
+        with coordinator.lock:
+            topic = coordinator.topic(question)
             asks, why = topic.next(None if worker is None else topic.worker(worker), limit)
         return forms.Asks(asks=asks, why=why)  # type: ignore[arg-type]
 
     @app.post("/refit", responses={**_UNKNOWN, **_BUSY})
     def refit(question: Question = None) -> forms.Overview:
         """Wait for a fit to all votes that were sent before: the answers are then those of ``wisecrowd aggregate``."""
-        with keeper.lock:
-            topic = keeper.topic(question)
-        if not keeper.refit(topic):
+        with coordinator.lock:
+            topic = coordinator.topic(question)
+        if not coordinator.refit(topic):
             raise Busy("the fit takes longer than five minutes; ask again later")
-        with keeper.lock:
+        with coordinator.lock:
             return forms.Overview(**topic.overview())
 
 
@@ -259,7 +259,7 @@ def _next(start: int, limit: int, total: int) -> int | None:
 # ---------------------------------------------------------------------- for people
 
 
-def _add_page(app: FastAPI, keeper: Keeper, token: str) -> None:
+def _add_page(app: FastAPI, coordinator: Coordinator, token: str) -> None:
     def let_in(request: Request) -> None:
         """A browser has the token as a cookie, from the link that the service printed when it began."""
         if not (is_token(request.cookies.get(COOKIE), token) or is_token(bearer(request.scope), token)):
@@ -277,11 +277,11 @@ def _add_page(app: FastAPI, keeper: Keeper, token: str) -> None:
             answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=request.url.scheme == "https")
             return answer
         let_in(request)
-        return page.answer(keeper, question, str(request.base_url).rstrip("/"))
+        return page.answer(coordinator, question, str(request.base_url).rstrip("/"))
 
     @app.get("/report", include_in_schema=False)
     async def report(request: Request, question: str | None = None) -> Response:
         let_in(request)
-        with keeper.lock:
-            name = keeper.topic(question).words.name
-        return HTMLResponse(await asyncio.wrap_future(keeper.report(name)), headers=page.HEADERS)
+        with coordinator.lock:
+            name = coordinator.topic(question).words.name
+        return HTMLResponse(await asyncio.wrap_future(coordinator.report(name)), headers=page.HEADERS)

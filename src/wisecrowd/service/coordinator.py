@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import InputError, WisecrowdError
 from wisecrowd.service.events import Told
-from wisecrowd.service.question_state import Topic, Turn
+from wisecrowd.service.question_state import JobTimer, QuestionState
 from wisecrowd.service.refitting import Models, look_into, refit, report_of
 from wisecrowd.service.store import Change, Store
 from wisecrowd.service.worker_process import Helper
@@ -57,19 +57,19 @@ class Unwritten(WisecrowdError):
     """
 
 
-class Keeper:
+class Coordinator:
     """Keeps a store and what is known of its questions. One thread writes; any thread may ask, under `lock`.
 
     >>> from wisecrowd import DawidSkene
-    >>> from wisecrowd.service.events import Entry, Put
+    >>> from wisecrowd.service.events import Entry, Upsert
     >>> from wisecrowd.service.store import Store
-    >>> keeper = Keeper(Store("kept.db"), DawidSkene())
-    >>> keeper.tell([Put("id:1", (Entry("mood", "t1", "ann", "good"),))]).result().outcomes
+    >>> coordinator = Coordinator(Store("kept.db"), DawidSkene())
+    >>> coordinator.tell([Upsert("id:1", (Entry("mood", "t1", "ann", "good"),))]).result().outcomes
     ['new']
-    >>> with keeper.lock:
-    ...     keeper.topic("mood").answer(0)["label"]
+    >>> with coordinator.lock:
+    ...     coordinator.topic("mood").answer(0)["label"]
     'good'
-    >>> keeper.close()
+    >>> coordinator.close()
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Keeper:
         self.lock = threading.RLock()
         self.started = time.time()
         self.told = 0
-        self._topics: dict[int, Topic] = {}
+        self._topics: dict[int, QuestionState] = {}
         self._waiting: queue.SimpleQueue[Waiting | Callable[[], None] | None] = queue.SimpleQueue()
         self._until_later: list[Callable[[], None]] = []
         self._counting, self._in_line = threading.Lock(), 0
@@ -88,7 +88,7 @@ class Keeper:
         # Fits are quick and many; looks and reports take longer, and no fit waits for them.
         self._fits, self._looks = Helper(), Helper()
         self._load()
-        self._thread = threading.Thread(target=self._run, name="keeper", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
         self._thread.start()
 
     # ------------------------------------------------------------------ from any thread
@@ -116,12 +116,12 @@ class Keeper:
             self._in_line += len(told)
         self._waiting.put((told, settle))
 
-    def topic(self, name: str | None = None) -> Topic:
+    def topic(self, name: str | None = None) -> QuestionState:
         """A question; the only one needs no name. What was acknowledged is known by then."""
         with self.lock:
             return self._topic(name)
 
-    def _topic(self, name: str | None) -> Topic:
+    def _topic(self, name: str | None) -> QuestionState:
         known = self.store.words
         if name is None:
             if len(known) == 1:
@@ -131,12 +131,12 @@ class Keeper:
             raise InputError(f"there is no question of that name; there are: {_some(known) or 'none yet'}")
         return self._topics[known[name].code]
 
-    def topics(self) -> list[Topic]:
+    def topics(self) -> list[QuestionState]:
         """All questions, in the order in which they came."""
         with self.lock:
             return list(self._topics.values())
 
-    def refit(self, topic: Topic, timeout: float = 300.0) -> bool:
+    def refit(self, topic: QuestionState, timeout: float = 300.0) -> bool:
         """Wait for a look, and a fit that goes by it, which know all that was told before; whether they came in time."""
         done = threading.Event()
 
@@ -259,7 +259,7 @@ class Keeper:
             for words in self.store.words.values():
                 topic = self._topics.get(words.code)
                 if topic is None:
-                    topic = self._topics[words.code] = Topic.new(words, self.models, self.target)
+                    topic = self._topics[words.code] = QuestionState.new(words, self.models, self.target)
                 votes = {task: dict(topic.live.votes_on(task)) for task, _, _ in added.get(words.code, ())}
                 for task, worker, label in added.get(words.code, ()):
                     votes[task][worker] = label
@@ -284,17 +284,17 @@ class Keeper:
             if topic.look_is_due(now):
                 self._begin_look(topic)
 
-    def _begin_fit(self, topic: Topic, then: Then = None) -> None:
+    def _begin_fit(self, topic: QuestionState, then: Then = None) -> None:
         look = topic.begin_fit()
         job = self._fits.submit(refit, self.store.url, topic.words.code, self.models, look)
         self._when_done(job, topic.end_fit, topic.give_up_fit, then)
 
-    def _begin_look(self, topic: Topic, then: Then = None) -> None:
+    def _begin_look(self, topic: QuestionState, then: Then = None) -> None:
         topic.looking.begin(topic.taken)
         job = self._looks.submit(look_into, self.store.url, topic.words.code, self.models)
         self._when_done(job, topic.end_look, lambda _: topic.looking.end(well=False), then)
 
-    def _in_turn(self, turn: Turn, go: Callable[[], None]) -> None:
+    def _in_turn(self, turn: JobTimer, go: Callable[[], None]) -> None:
         """Do something now, or when what is running has ended."""
         if turn.running:
             self._until_later.append(lambda: self._in_turn(turn, go))
@@ -324,7 +324,7 @@ class Keeper:
     def _load(self) -> None:
         """What stands in the database, by a fit to it."""
         for words in self.store.words.values():
-            topic = self._topics[words.code] = Topic.new(words, self.models, self.target)
+            topic = self._topics[words.code] = QuestionState.new(words, self.models, self.target)
             topic.taken += 1  # whatever it is, there has been no look at it
             topic.begin_fit()
             topic.see()

@@ -82,7 +82,7 @@ class Vocabulary:
 
 
 @dataclass
-class Words:
+class QuestionVocabulary:
     """The names of a question."""
 
     code: int
@@ -195,11 +195,11 @@ def hidden(url: str) -> str:
         return "what was given"
 
 
-def read_words(connection: Connection) -> dict[str, Words]:
+def read_words(connection: Connection) -> dict[str, QuestionVocabulary]:
     """All names, by question."""
     found = {}
     for code, name in connection.execute(sql.select(QUESTIONS.c.code, QUESTIONS.c.name).order_by(QUESTIONS.c.code)):
-        found[code] = Words(code, name)
+        found[code] = QuestionVocabulary(code, name)
     columns = (NAMES.c.question, NAMES.c.kind, NAMES.c.name)
     for question, kind, name in connection.execute(sql.select(*columns).order_by(*NAMES.primary_key.columns)):
         found[question].kinds[kind].code(name)

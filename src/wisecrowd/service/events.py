@@ -25,10 +25,10 @@ class Entry(NamedTuple):
         return self.worker is None
 
 
-class Put(NamedTuple):
+class Upsert(NamedTuple):
     """From now on, these entries and no others stand under a source, such as an annotation of a labelling tool.
 
-    >>> Put("id:7", ()).entries  # whatever stood there is taken back
+    >>> Upsert("id:7", ()).entries  # whatever stood there is taken back
     ()
     """
 
@@ -36,10 +36,10 @@ class Put(NamedTuple):
     entries: tuple[Entry, ...]
 
 
-class Expect(NamedTuple):
+class RegisterTasks(NamedTuple):
     """There are such tasks, whether or not anybody votes on them.
 
-    >>> Expect("mood", ("t1", "t2")).question
+    >>> RegisterTasks("mood", ("t1", "t2")).question
     'mood'
     """
 
@@ -47,10 +47,10 @@ class Expect(NamedTuple):
     tasks: tuple[str, ...]
 
 
-class Drop(NamedTuple):
+class DeleteTasks(NamedTuple):
     """Some tasks are gone, with all that was said of them, from every question whose name begins so.
 
-    >>> Drop("12:", ("t1",)).prefix
+    >>> DeleteTasks("12:", ("t1",)).prefix
     '12:'
     """
 
@@ -67,7 +67,7 @@ def id_of(source: str) -> str | None:
     return str(json.loads(source.removeprefix("id:"))[1]) if source.startswith("id:") else None
 
 
-Told: TypeAlias = Put | Expect | Drop
+Told: TypeAlias = Upsert | RegisterTasks | DeleteTasks
 
 
 def source_of(vote: Entry, name: str | None = None) -> str:

@@ -16,9 +16,9 @@ from wisecrowd.errors import InputError
 from wisecrowd.plan.acquisition import settled
 from wisecrowd.plan.belief import ENOUGH
 from wisecrowd.plan.greedy import gains
-from wisecrowd.service.database_schema import Words
-from wisecrowd.service.refit_schedule import FIRST, SHARE, Pace
-from wisecrowd.service.refitting import LOOKED_INTO, Look, Models, Refit
+from wisecrowd.service.database_schema import QuestionVocabulary
+from wisecrowd.service.refit_schedule import FIRST, SHARE, RefitSchedule
+from wisecrowd.service.refitting import LOOKED_INTO, Calibration, Models, Refit
 
 #: Kinds of workers, as columns of what a fit says of them.
 SPAMMER, ADVERSARY = 1, 2
@@ -35,7 +35,7 @@ IDLE, LULL = 2.0, 30.0
 
 
 @dataclass
-class Turn:
+class JobTimer:
     """Something that takes a while and is done again and again: when it was begun and ended, and what it knew then."""
 
     running: bool = False
@@ -63,22 +63,22 @@ class Turn:
 
 
 @dataclass
-class Topic:
+class QuestionState:
     """A question: its names, its votes as they come, and the last fit to all of them."""
 
-    words: Words
+    words: QuestionVocabulary
     live: Live
     target: float
     fit: Refit | None = None
     #: How sure one may be, and who is a spammer, as of the last look; and the look that the last fit went by.
-    look: Look | None = None
-    went_by: Look | None = None
+    look: Calibration | None = None
+    went_by: Calibration | None = None
     #: New votes of which the last fit knew that knew of any; and of all labels, the share that it changed.
     n_new: int = 0
     changed: float | None = None
-    pace: Pace = field(default_factory=Pace)
-    fitting: Turn = field(default_factory=Turn)
-    looking: Turn = field(default_factory=Turn)
+    pace: RefitSchedule = field(default_factory=RefitSchedule)
+    fitting: JobTimer = field(default_factory=JobTimer)
+    looking: JobTimer = field(default_factory=JobTimer)
     #: Changes that were taken in, of votes and of gold, and the tasks that changed since the last fit began to read.
     taken: int = 0
     since: set[int] = field(default_factory=set)
@@ -92,7 +92,7 @@ class Topic:
     _weighed: float = 0.0
 
     @classmethod
-    def new(cls, words: Words, models: Models, target: float) -> Topic:
+    def new(cls, words: QuestionVocabulary, models: Models, target: float) -> QuestionState:
         """A question that nothing is known of."""
         return cls(words, Live(models.of(np.empty(0)), n_classes=max(len(words.classes), 1)), target)
 
@@ -138,12 +138,12 @@ class Topic:
         if self.fit is None or self.looking.knows >= self.taken or not self.looking.may_begin(now):
             return False
         # Of other crowds a look would read all votes and find nothing.
-        if not ENOUGH <= self.live.n_votes <= LOOKED_INTO or self.live.n_labels.max() < 2:
+        if not ENOUGH <= self.live.n_votes <= LOOKED_INTO or self.live.votes_per_task.max() < 2:
             return False
         before = 0 if self.look is None else self.look.n_votes
         return self.live.n_votes > MORE * before or now >= self.touched + LULL
 
-    def begin_fit(self) -> Look | None:
+    def begin_fit(self) -> Calibration | None:
         """A fit begins to read, and goes by the last look; what changes from here on, it may not know."""
         self.since = set()
         self.went_by = self.look
@@ -168,7 +168,7 @@ class Topic:
         self.failed = why
         self.fitting.end(well=False)
 
-    def end_look(self, found: Look | None) -> None:
+    def end_look(self, found: Calibration | None) -> None:
         """Take over what a look found."""
         self.look = found or self.look
         self.looking.end()
@@ -200,8 +200,8 @@ class Topic:
 
     def answers(self, tasks: NDArray[np.int64]) -> list[dict[str, Any]]:
         """The same for several tasks; tasks without votes have no label, and before a look there is no belief."""
-        posterior, belief, n_labels = (
-            each[tasks] for each in (self.live.posterior, self.live.belief, self.live.n_labels)
+        posterior, belief, n_votes = (
+            each[tasks] for each in (self.live.posterior, self.live.belief, self.live.votes_per_task)
         )
         best = posterior.argmax(axis=1)
         place = np.arange(len(tasks))
@@ -211,10 +211,10 @@ class Topic:
         return [
             {
                 "task": names[task],
-                "label": classes[best[n]] if n_labels[n] or task in gold else None,
-                "confidence": round(float(posterior[n, best[n]]), 6) if n_labels[n] or task in gold else None,
-                "belief": round(float(belief[n, best[n]]), 6) if (n_labels[n] and is_sure) or task in gold else None,
-                "votes": int(n_labels[n]),
+                "label": classes[best[n]] if n_votes[n] or task in gold else None,
+                "confidence": round(float(posterior[n, best[n]]), 6) if n_votes[n] or task in gold else None,
+                "belief": round(float(belief[n, best[n]]), 6) if (n_votes[n] and is_sure) or task in gold else None,
+                "votes": int(n_votes[n]),
                 "gold": task in gold,
                 "may_stop": bool(done[n]),
             }
@@ -262,7 +262,7 @@ class Topic:
         who = self._stranger() if worker is None else self.live.confusion_of(worker)
         gain = gains(self.live.belief[tasks], who[None])[:, 0]
         # Of tasks that tell as much, those with fewer votes come first; else whoever asks gets the same as the last.
-        order = np.lexsort((tasks, self.live.n_labels[tasks], -gain.round(9)))
+        order = np.lexsort((tasks, self.live.votes_per_task[tasks], -gain.round(9)))
         found = []
         for place in order.tolist():
             task = int(tasks[place])
@@ -275,7 +275,7 @@ class Topic:
     def overview(self) -> dict[str, Any]:
         """Figures about the question."""
         live, fit = self.live, self.fit
-        voted = live.n_labels > 0
+        voted = live.votes_per_task > 0
         return {
             "question": self.words.name,
             "method": live.method.name,
@@ -313,7 +313,7 @@ class Topic:
         """As `wisecrowd.diagnose.may_stop`; before anything is known of the workers, nothing is done."""
         if self.live.known.doubt is None:
             return np.isin(tasks, list(self.live.gold))
-        done = settled(self.live.n_labels[tasks], self.live.belief[tasks], self.target)
+        done = settled(self.live.votes_per_task[tasks], self.live.belief[tasks], self.target)
         return np.asarray(done | np.isin(tasks, list(self.live.gold)))
 
     def _is_spammer(self, worker: int) -> bool:

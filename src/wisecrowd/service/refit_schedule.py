@@ -15,13 +15,13 @@ SHORTER, LONGER = 0.25, 2.0
 
 
 @dataclass
-class Pace:
+class RefitSchedule:
     """The pace of fits, which follows from how many labels the last one changed.
 
     Some crowds are settled, and what one vote says of other tasks is little; of others a model changes its mind with every
     dozen votes. How many labels a fit finds other than they were taken to be is known when it is made, for nothing.
 
-    >>> pace = Pace()
+    >>> pace = RefitSchedule()
     >>> pace.votes
     50
     >>> pace.learn(50, changed=0.016, n_votes=5_000)     # four times as many labels as should be

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.em.live import Doubt, Known
-from wisecrowd.service.database_schema import Standing, Words, connect, read_standing, read_words, tidy
+from wisecrowd.service.database_schema import QuestionVocabulary, Standing, connect, read_standing, read_words, tidy
 
 #: Up to so many votes, some are hidden to find out how sure one may be, and the workers are judged one by one.
 LOOKED_INTO = 2_000_000
@@ -39,18 +39,18 @@ class Models:
     settled: ConfusionEM
     early: ConfusionEM | None = None
 
-    def of(self, n_labels: NDArray[Any]) -> ConfusionEM:
+    def of(self, n_votes: NDArray[Any]) -> ConfusionEM:
         """For tasks with so many votes each."""
-        voted = n_labels[n_labels > 0]
+        voted = n_votes[n_votes > 0]
         return self.settled if self.early is None or 2 * (voted > 1).sum() >= len(voted) > 0 else self.early
 
     def fitted_to(self, crowd: Crowd, gold: dict[int, int]) -> ConfusionEM:
         """The one for a crowd, fitted to it."""
-        return self.of(crowd.labels_per_task).fit(crowd, truth=gold or None)
+        return self.of(crowd.votes_per_task).fit(crowd, truth=gold or None)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Look:
+class Calibration:
     """What is found by hiding votes, and by judging workers one by one; it changes slowly, and takes longer than a fit."""
 
     #: The power to which posteriors foretell hidden votes best.
@@ -84,7 +84,7 @@ def crowd_of(standing: Standing, n_tasks: int, n_workers: int, n_classes: int, *
     )  # fmt: skip
 
 
-def refit(url: str, question: int, models: Models, look: Look | None = None) -> Refit | None:
+def refit(url: str, question: int, models: Models, look: Calibration | None = None) -> Refit | None:
     """Fit to all that stands in a database, and be no surer of it than a look allows; None where there are no votes."""
     from wisecrowd.errors import unwarned
 
@@ -96,12 +96,12 @@ def refit(url: str, question: int, models: Models, look: Look | None = None) -> 
         fitted = models.fitted_to(crowd, gold)
         doubt, belief = (None, None) if look is None else _doubted(crowd, fitted, gold, look)
     return Refit(
-        known=Known.of(fitted, crowd, doubt, belief), n_votes=crowd.n_labels, n_iter=int(fitted.n_iter_),
+        known=Known.of(fitted, crowd, doubt, belief), n_votes=crowd.n_votes, n_iter=int(fitted.n_iter_),
         converged=bool(fitted.converged_), seconds=time.perf_counter() - begun,
     )  # fmt: skip
 
 
-def look_into(url: str, question: int, models: Models) -> Look | None:
+def look_into(url: str, question: int, models: Models) -> Calibration | None:
     """How sure one may be of all that stands in a database, as `wisecrowd.diagnose.plan` has it, and who is probably a spammer.
 
     None where votes are too few to hide some, or too many.
@@ -111,13 +111,13 @@ def look_into(url: str, question: int, models: Models) -> Look | None:
     from wisecrowd.plan.belief import ENOUGH, belief_of
 
     crowd, gold = _read(url, question)
-    if crowd is None or not ENOUGH <= crowd.n_labels <= LOOKED_INTO:
+    if crowd is None or not ENOUGH <= crowd.n_votes <= LOOKED_INTO:
         return None
-    if crowd.n_classes < 2 or crowd.labels_per_task.max() < 2:
+    if crowd.n_classes < 2 or crowd.votes_per_task.max() < 2:
         return None
     with unwarned():
         people = WorkerDiagnosis(crowd, models.fitted_to(crowd, gold))
-        return Look(exponent=belief_of(people)[1], kinds=people.kinds, n_votes=crowd.n_labels)
+        return Calibration(exponent=belief_of(people)[1], kinds=people.kinds, n_votes=crowd.n_votes)
 
 
 def _read(url: str, question: int, *, keep: bool = False) -> tuple[Crowd | None, dict[int, int]]:
@@ -136,7 +136,7 @@ def _read(url: str, question: int, *, keep: bool = False) -> tuple[Crowd | None,
     return crowd_of(standing, *sizes), standing.gold
 
 
-def _doubted(crowd: Crowd, fitted: Any, gold: dict[int, int], look: Look) -> tuple[Doubt, NDArray[np.float64]]:
+def _doubted(crowd: Crowd, fitted: Any, gold: dict[int, int], look: Calibration) -> tuple[Doubt, NDArray[np.float64]]:
     """How sure one may be of tasks to come, and of each that is there."""
     from wisecrowd.diagnose.workers import WorkerDiagnosis
     from wisecrowd.plan.belief import belief_of
@@ -146,7 +146,7 @@ def _doubted(crowd: Crowd, fitted: Any, gold: dict[int, int], look: Look) -> tup
     for task, label in gold.items():
         belief[task] = np.eye(crowd.n_classes)[label]
     doubt = Doubt(
-        prior=fitted.posterior_[crowd.labels_per_task > 0].mean(axis=0), toward=people.confusion,
+        prior=fitted.posterior_[crowd.votes_per_task > 0].mean(axis=0), toward=people.confusion,
         strength=people._strength, exponent=exponent, tally=people.tally,
     )  # fmt: skip
     return doubt, belief
@@ -157,7 +157,7 @@ def named_crowd(url: str, name: str) -> tuple[Crowd, dict[str, str]]:
     engine = connect(url)
     try:
         with engine.connect() as connection:
-            words: Words = read_words(connection)[name]
+            words: QuestionVocabulary = read_words(connection)[name]
         standing = read_standing(engine, words.code)
     finally:
         engine.dispose()

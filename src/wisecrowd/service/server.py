@@ -10,7 +10,7 @@ import uvicorn
 
 from wisecrowd.errors import InputError
 from wisecrowd.service.app import create_app
-from wisecrowd.service.coordinator import Keeper
+from wisecrowd.service.coordinator import Coordinator
 
 #: Seconds for which a connection stays open between requests, and connections at most.
 OPEN_FOR, CONNECTIONS = 60, 2_000
@@ -38,19 +38,19 @@ def listen(host: str, port: int) -> tuple[socket.socket, str]:
     return listening, f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
 
 
-def run(keeper: Keeper, token: str, listening: socket.socket, *, largest: int) -> None:
+def run(coordinator: Coordinator, token: str, listening: socket.socket, *, largest: int) -> None:
     """Answer until somebody ends it. Nothing is logged of requests, for the link to the page has the token in it.
 
     >>> import inspect
     >>> list(inspect.signature(run).parameters)
-    ['keeper', 'token', 'listening', 'largest']
+    ['coordinator', 'token', 'listening', 'largest']
     """
     config = uvicorn.Config(
-        create_app(keeper, token, largest=largest), log_level="warning", access_log=False, timeout_keep_alive=OPEN_FOR,
+        create_app(coordinator, token, largest=largest), log_level="warning", access_log=False, timeout_keep_alive=OPEN_FOR,
         limit_concurrency=CONNECTIONS, proxy_headers=False, server_header=False,
     )  # fmt: skip
     # All that is loaded by now stays. To look through it for garbage takes a tenth of a second, in which nobody is answered:
-    # that is left for moments when nothing comes (see `Keeper`), and else to very seldom.
+    # that is left for moments when nothing comes (see `Coordinator`), and else to very seldom.
     gc.collect()
     gc.freeze()
     gc.set_threshold(*SELDOM)

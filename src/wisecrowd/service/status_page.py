@@ -13,8 +13,8 @@ from wisecrowd.diagnose.workers import SURE, SUSPECT
 from wisecrowd.io.validation.findings import counted
 from wisecrowd.report import page as pages
 from wisecrowd.report import wording as words
-from wisecrowd.service.coordinator import Keeper
-from wisecrowd.service.question_state import Topic
+from wisecrowd.service.coordinator import Coordinator
+from wisecrowd.service.question_state import QuestionState
 
 #: Rows of a table.
 SHOWN = 20
@@ -25,17 +25,19 @@ BINS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 
 
-def answer(keeper: Keeper, question: str | None = None, address: str = "http://127.0.0.1:8765") -> HTMLResponse:
+def answer(
+    coordinator: Coordinator, question: str | None = None, address: str = "http://127.0.0.1:8765"
+) -> HTMLResponse:
     """The page as it stands, on one question or on the first."""
-    with keeper.lock:
-        topics = keeper.topics()
-        chosen = keeper.topic(question) if question is not None else topics[0] if topics else None
+    with coordinator.lock:
+        topics = coordinator.topics()
+        chosen = coordinator.topic(question) if question is not None else topics[0] if topics else None
         content: dict[str, Any] = {
             "version": __version__,
             "address": address,
             "refresh": REFRESH,
-            "running": _duration(time.time() - keeper.started),
-            "told": f"{keeper.told:,}",
+            "running": _duration(time.time() - coordinator.started),
+            "told": f"{coordinator.told:,}",
             "questions": [
                 {"name": topic.words.name, "votes": f"{topic.live.n_votes:,}", "is_chosen": topic is chosen}
                 for topic in topics
@@ -48,7 +50,7 @@ def answer(keeper: Keeper, question: str | None = None, address: str = "http://1
     return HTMLResponse(html, headers={**HEADERS, "Content-Security-Policy": policy})
 
 
-def _topic(topic: Topic) -> dict[str, Any]:
+def _topic(topic: QuestionState) -> dict[str, Any]:
     figures = topic.overview()
     each = figures["votes"] / max(figures["tasks"], 1)
     return {
@@ -93,10 +95,10 @@ def _flag(row: dict[str, Any]) -> str:
     return "adversary" if (row["p_adversary"] or 0.0) > SURE else ""
 
 
-def _sureness(topic: Topic) -> list[dict[str, Any]]:
+def _sureness(topic: QuestionState) -> list[dict[str, Any]]:
     if topic.live.known.doubt is None:
         return []
-    voted = topic.live.n_labels > 0
+    voted = topic.live.votes_per_task > 0
     sure = topic.live.belief[voted].max(axis=1)
     count = np.histogram(sure, [*BINS, 1.0 + 1e-9])[0]
     ends = [*BINS[1:], 1.0]
@@ -107,7 +109,7 @@ def _sureness(topic: Topic) -> list[dict[str, Any]]:
     ]
 
 
-def _workers(topic: Topic) -> dict[str, Any]:
+def _workers(topic: QuestionState) -> dict[str, Any]:
     rows = [
         {
             "name": words.called(row["worker"]),
@@ -120,7 +122,7 @@ def _workers(topic: Topic) -> dict[str, Any]:
     return {"rows": rows, "caption": words.some_of(len(rows), topic.n_workers, "workers", "those with most votes")}
 
 
-def _tasks(topic: Topic) -> dict[str, Any]:
+def _tasks(topic: QuestionState) -> dict[str, Any]:
     asks, why = topic.next(None, SHOWN)
     rows = [
         {

@@ -25,12 +25,12 @@ from wisecrowd.service.database_schema import (
     TASK,
     VERSION,
     WORKER,
-    Words,
+    QuestionVocabulary,
     connect,
     hidden,
     read_words,
 )
-from wisecrowd.service.events import Drop, Entry, Expect, Put, Told
+from wisecrowd.service.events import DeleteTasks, Entry, RegisterTasks, Told, Upsert
 
 Outcome = Literal["new", "changed", "same"]
 #: Keys that are looked up at once.
@@ -58,9 +58,9 @@ class Store:
     """A database that is open for writing, by this program alone.
 
     >>> store = Store("votes.db")
-    >>> store.tell([Put("id:1", (Entry("mood", "t1", "ann", "good"),))]).outcomes
+    >>> store.tell([Upsert("id:1", (Entry("mood", "t1", "ann", "good"),))]).outcomes
     ['new']
-    >>> store.tell([Put("id:1", (Entry("mood", "t1", "ann", "good"),))]).outcomes
+    >>> store.tell([Upsert("id:1", (Entry("mood", "t1", "ann", "good"),))]).outcomes
     ['same']
     >>> store.words["mood"].tasks.names
     ['t1']
@@ -70,7 +70,7 @@ class Store:
     def __init__(self, url: str) -> None:
         self.url = url
         self.engine = connect(url)
-        self.words: dict[str, Words] = {}
+        self.words: dict[str, QuestionVocabulary] = {}
         self._number = 0
         self._only = contextlib.ExitStack()
         try:
@@ -216,12 +216,12 @@ class _Telling:
         self.dirty: dict[str, None] = {}  # sources that are to be written
 
     def all(self, told: Sequence[Told]) -> Change:
-        self._look_up([each.source for each in told if isinstance(each, Put)])
+        self._look_up([each.source for each in told if isinstance(each, Upsert)])
         before = {name: tuple(map(len, words.kinds)) for name, words in self.store.words.items()}
         for each in told:
-            if isinstance(each, Put):
+            if isinstance(each, Upsert):
                 self.change.outcomes.append(self._put(each))
-            elif isinstance(each, Expect):
+            elif isinstance(each, RegisterTasks):
                 self.change.outcomes.append(self._expect(each))
             else:
                 self.change.outcomes.append(self._drop(each))
@@ -234,7 +234,7 @@ class _Telling:
             for row in self.connection.execute(query).mappings():
                 self.stands.setdefault(row["source"], {})[row["question"]] = dict(row)
 
-    def _put(self, put: Put) -> Outcome:
+    def _put(self, put: Upsert) -> Outcome:
         before = self.stands.get(put.source, {})
         after = {row["question"]: row for row in (self._row(put.source, entry) for entry in put.entries)}
         said_before, said_after = ({question: _said(row) for question, row in rows.items()} for rows in (before, after))
@@ -264,20 +264,20 @@ class _Telling:
             "label": words.classes.code(entry.label), "time": entry.time, "number": self.store.next_number(),
         }  # fmt: skip
 
-    def _words(self, question: str) -> Words:
+    def _words(self, question: str) -> QuestionVocabulary:
         words = self.store.words.get(question)
         if words is None:
-            words = self.store.words[question] = Words(len(self.store.words), question)
+            words = self.store.words[question] = QuestionVocabulary(len(self.store.words), question)
         return words
 
-    def _expect(self, expect: Expect) -> Outcome:
+    def _expect(self, expect: RegisterTasks) -> Outcome:
         words = self._words(expect.question)
         before = len(words.tasks)
         for task in expect.tasks:
             words.tasks.code(task)
         return "new" if len(words.tasks) > before else "same"
 
-    def _drop(self, drop: Drop) -> Outcome:
+    def _drop(self, drop: DeleteTasks) -> Outcome:
         self._flush()
         found = False
         for name, words in self.store.words.items():

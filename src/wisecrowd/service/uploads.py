@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from wisecrowd.errors import InputError
 from wisecrowd.service import webhooks as webhooks
-from wisecrowd.service.events import Entry, Expect, Put, Told, source_of
+from wisecrowd.service.events import Entry, RegisterTasks, Told, Upsert, source_of
 from wisecrowd.service.schemas import LONGEST, QUESTION
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def told_in(path: Path) -> Iterator[Told]:
 
     >>> _ = Path("votes.csv").write_text("task,worker,label\\nt1,ann,good\\n")
     >>> next(told_in(Path("votes.csv")))
-    Put(source='of:["votes", "t1", "ann"]', entries=(Entry(question='votes', task='t1', worker='ann', label='good', time=None),))
+    Upsert(source='of:["votes", "t1", "ann"]', entries=(Entry(question='votes', task='t1', worker='ann', label='good', time=None),))
     """
     from wisecrowd.io import read
     from wisecrowd.io.formats import find_format
@@ -58,14 +58,14 @@ def _of_crowd(question: str, crowd: Crowd, truth: pd.Series[Any] | None) -> Iter
         yield _put(Entry(question, str(task), str(worker), str(label), at))
     for task, label in {} if truth is None else truth.items():
         yield _put(Entry(question, str(task), None, str(label)))
-    empty = tuple(map(str, crowd.tasks[crowd.labels_per_task == 0]))
+    empty = tuple(map(str, crowd.tasks[crowd.votes_per_task == 0]))
     if empty:
-        yield Expect(question, empty)
+        yield RegisterTasks(question, empty)
 
 
-def _put(entry: Entry) -> Put:
+def _put(entry: Entry) -> Upsert:
     if any(len(text or "") > LONGEST for text in entry[:4]):
         raise InputError(
             f"a name of {LONGEST:,} characters at most was wanted; the one of task {entry.task[:40]!r}… has more"
         )
-    return Put(source_of(entry), (entry,))
+    return Upsert(source_of(entry), (entry,))

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from wisecrowd.service import schemas as forms
 from wisecrowd.service.access import answer
-from wisecrowd.service.coordinator import Busy, Keeper, Unwritten
-from wisecrowd.service.events import Put, Told, source_of
+from wisecrowd.service.coordinator import Busy, Coordinator, Unwritten
+from wisecrowd.service.events import Told, Upsert, source_of
 from wisecrowd.service.store import Change
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ class TakeVotes:
 
     FastAPI takes three times as long to find and call a route as this takes for all of it.
 
-    >>> TakeVotes(lambda *_: None, keeper=None).keeper is None
+    >>> TakeVotes(lambda *_: None, coordinator=None).coordinator is None
     True
     """
 
-    def __init__(self, app: ASGIApp, keeper: Keeper) -> None:
-        self.app, self.keeper = app, keeper
+    def __init__(self, app: ASGIApp, coordinator: Coordinator) -> None:
+        self.app, self.coordinator = app, coordinator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take votes, or pass a request on."""
@@ -56,9 +56,9 @@ class TakeVotes:
         told = []
         for vote in votes if isinstance(votes, list) else [votes]:
             entry = vote.entry
-            told.append(Put(source_of(entry, None if vote.id is None else str(vote.id)), (entry,)))
+            told.append(Upsert(source_of(entry, None if vote.id is None else str(vote.id)), (entry,)))
         try:
-            found = await kept(self.keeper, told)
+            found = await kept(self.coordinator, told)
         except (Busy, Unwritten) as error:
             await answer(send, 503, str(error), (b"retry-after", b"1"))
             return
@@ -68,7 +68,7 @@ class TakeVotes:
         await send({"type": "http.response.body", "body": body})
 
 
-async def kept(keeper: Keeper, told: Sequence[Told]) -> forms.Kept:
+async def kept(coordinator: Coordinator, told: Sequence[Told]) -> forms.Kept:
     """Wait until what was told is on the disk, and taken in."""
     if not told:
         return forms.Kept()
@@ -83,7 +83,7 @@ async def kept(keeper: Keeper, told: Sequence[Told]) -> forms.Kept:
         elif change is not None:
             done.set_result(change)
 
-    keeper.submit(told, lambda change, error: loop.call_soon_threadsafe(settle, change, error))
+    coordinator.submit(told, lambda change, error: loop.call_soon_threadsafe(settle, change, error))
     count = Counter((await done).outcomes)
     return forms.Kept(new=count["new"], changed=count["changed"], same=count["same"])
 

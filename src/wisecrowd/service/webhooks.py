@@ -14,7 +14,7 @@ from wisecrowd.io.tools.answers import written_set
 from wisecrowd.io.tools.exports import entries, part
 from wisecrowd.io.tools.gathering import Gathering, identity, moment, options_of
 from wisecrowd.io.tools.label_studio import answers_of, worker_of
-from wisecrowd.service.events import Drop, Entry, Expect, Put, Told
+from wisecrowd.service.events import DeleteTasks, Entry, RegisterTasks, Told, Upsert
 from wisecrowd.service.schemas import clean
 
 #: Controls whose answers are about a whole task, as they are written in a project's settings.
@@ -27,28 +27,29 @@ def told_by(body: dict[str, Any]) -> list[Told]:
     >>> result = {"from_name": "mood", "type": "choices", "value": {"choices": ["good"]}}
     >>> annotation = {"id": 5, "task": 7, "completed_by": 1, "result": [result]}
     >>> told_by({"action": "ANNOTATION_CREATED", "annotation": annotation, "project": {"id": 12}})
-    [Put(source='label-studio:5', entries=(Entry(question='12:mood', task='7', worker='1', label='good', time=None),))]
+    [Upsert(source='label-studio:5', entries=(Entry(question='12:mood', task='7', worker='1', label='good', time=None),))]
     >>> told_by({"action": "ANNOTATIONS_DELETED", "annotations": [{"id": 5}], "project": {"id": 12}})
-    [Put(source='label-studio:5', entries=())]
+    [Upsert(source='label-studio:5', entries=())]
     """
     action, project = body.get("action"), part(body, "project", dict, "the webhook")
     if not isinstance(action, str):
         raise InputError("the webhook names no action; is it from Label Studio?")
     if action in ("ANNOTATION_CREATED", "ANNOTATION_UPDATED"):
         annotation = part(body, "annotation", dict, "the webhook")
-        return [Put(_source(annotation), tuple(_entries(annotation, project)))]
+        return [Upsert(_source(annotation), tuple(_entries(annotation, project)))]
     if action == "ANNOTATIONS_CREATED":
         return [
-            Put(_source(each), tuple(_entries(each, project))) for each in entries(body, "annotations", "the webhook")
+            Upsert(_source(each), tuple(_entries(each, project)))
+            for each in entries(body, "annotations", "the webhook")
         ]
     if action == "ANNOTATIONS_DELETED":
-        return [Put(_source(each), ()) for each in entries(body, "annotations", "the webhook")]
+        return [Upsert(_source(each), ()) for each in entries(body, "annotations", "the webhook")]
     if action in ("TASKS_CREATED", "TASKS_DELETED"):
         tasks = tuple(_identity(each.get("id"), "task") for each in entries(body, "tasks", "the webhook"))
         number = _identity(project.get("id"), "project")
         if action == "TASKS_DELETED":
-            return [Drop(f"{number}:", tasks)]
-        return [Expect(f"{number}:{name}", tasks) for name in _questions(project)]
+            return [DeleteTasks(f"{number}:", tasks)]
+        return [RegisterTasks(f"{number}:{name}", tasks) for name in _questions(project)]
     return []
 
 
@@ -57,11 +58,11 @@ def told_of(task: dict[str, Any]) -> list[Told]:
 
     >>> result = {"from_name": "mood", "type": "choices", "value": {"choices": ["good"]}}
     >>> told_of({"id": 7, "project": 12, "annotations": [{"id": 5, "completed_by": 1, "result": [result]}]})
-    [Put(source='label-studio:5', entries=(Entry(question='12:mood', task='7', worker='1', label='good', time=None),))]
+    [Upsert(source='label-studio:5', entries=(Entry(question='12:mood', task='7', worker='1', label='good', time=None),))]
     """
     project = {"id": task["project"]}
     return [
-        Put(_source(each), tuple(_entries({**each, "task": task.get("id")}, project)))
+        Upsert(_source(each), tuple(_entries({**each, "task": task.get("id")}, project)))
         for each in entries(task, "annotations", "the task")
         # Of accounts that were deleted, nobody knows any more whose votes these are.
         if each.get("completed_by") is not None or each.get("ground_truth") is True

@@ -16,7 +16,7 @@ BLOCK = 2**18
 
 
 def labels_per_task_of(
-    labels_per_task: int | tuple[int, int] | ArrayLike, n_tasks: int, random_state: Any = 0
+    votes_per_task: int | tuple[int, int] | ArrayLike, n_tasks: int, random_state: Any = 0
 ) -> NDArray[np.int64]:
     """How many labels each task gets: one number for all, a tuple (low, high) to draw from, or an array.
 
@@ -25,26 +25,26 @@ def labels_per_task_of(
     >>> labels_per_task_of((2, 5), 8).tolist()
     [5, 4, 4, 3, 3, 2, 2, 2]
     """
-    given = np.asarray(labels_per_task)
+    given = np.asarray(votes_per_task)
     if given.dtype.kind not in "iu" or (given.size and given.min() < 0):
-        raise UsageError(f"labels_per_task counts labels: whole numbers from 0; got {labels_per_task!r}")
-    if isinstance(labels_per_task, tuple):
-        if len(labels_per_task) != 2 or labels_per_task[0] > labels_per_task[1]:
-            raise UsageError(f"labels_per_task as a tuple means (low, high); got {labels_per_task}")
-        low, high = labels_per_task
+        raise UsageError(f"votes_per_task counts labels: whole numbers from 0; got {votes_per_task!r}")
+    if isinstance(votes_per_task, tuple):
+        if len(votes_per_task) != 2 or votes_per_task[0] > votes_per_task[1]:
+            raise UsageError(f"votes_per_task as a tuple means (low, high); got {votes_per_task}")
+        low, high = votes_per_task
         return np.random.default_rng(random_state).integers(low, high, size=n_tasks, endpoint=True)
     if given.ndim == 0:
         return np.full(n_tasks, given, dtype=np.int64)
     if given.shape != (n_tasks,):
         raise UsageError(
-            f"labels_per_task must be a number, a tuple (low, high), or one number for each of the {n_tasks:,} tasks; "
+            f"votes_per_task must be a number, a tuple (low, high), or one number for each of the {n_tasks:,} tasks; "
             f"got shape {given.shape}"
         )
     return given.astype(np.int64)
 
 
 def assign(
-    labels_per_task: ArrayLike, activity: ArrayLike, random_state: Any = 0
+    votes_per_task: ArrayLike, activity: ArrayLike, random_state: Any = 0
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Draw the workers of every task; gives rows (task, worker), sorted.
 
@@ -59,7 +59,7 @@ def assign(
     >>> worker[task == 2].tolist()
     [0, 1, 2]
     """
-    counts = np.asarray(labels_per_task, dtype=np.int64)
+    counts = np.asarray(votes_per_task, dtype=np.int64)
     weights = np.asarray(activity, dtype=np.float64)
     share = activity_of(weights, len(weights))
     refuse_too_few(counts, share)
@@ -74,7 +74,7 @@ def assign(
     return np.repeat(np.arange(len(counts), dtype=np.int32), counts), worker
 
 
-def refuse_too_few(labels_per_task: NDArray[np.int64], activity: NDArray[np.float64]) -> None:
+def refuse_too_few(votes_per_task: NDArray[np.int64], activity: NDArray[np.float64]) -> None:
     """Raise when a task wants more labels than there are workers to give one each.
 
     >>> refuse_too_few(np.array([3, 4]), np.array([1.0, 1.0, 0.0]))
@@ -82,7 +82,7 @@ def refuse_too_few(labels_per_task: NDArray[np.int64], activity: NDArray[np.floa
         ...
     wisecrowd.errors.UsageError: 4 labels per task need as many different workers; only 2 work. Add workers, or ask for ...
     """
-    most, able = int(labels_per_task.max(initial=0)), int(np.count_nonzero(activity))
+    most, able = int(votes_per_task.max(initial=0)), int(np.count_nonzero(activity))
     if most > able:
         raise UsageError(
             f"{most} labels per task need as many different workers; only {able} work. "

@@ -25,7 +25,7 @@ def choose_sources(copies: NDArray[np.bool_], random_state: Any = 0) -> NDArray[
 
 
 def shadow(
-    labels_per_task: ArrayLike, activity: ArrayLike, source: ArrayLike, random_state: Any = 0
+    votes_per_task: ArrayLike, activity: ArrayLike, source: ArrayLike, random_state: Any = 0
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Draw the workers of every task like `assign`, with copiers only where their source is; gives rows, sorted.
 
@@ -38,7 +38,7 @@ def shadow(
     >>> list(zip(task.tolist(), worker.tolist()))
     [(0, 0), (0, 2), (1, 0), (1, 2)]
     """
-    counts, origin = np.asarray(labels_per_task, dtype=np.int64), np.asarray(source, dtype=np.int64)
+    counts, origin = np.asarray(votes_per_task, dtype=np.int64), np.asarray(source, dtype=np.int64)
     weight = np.asarray(activity, dtype=np.float64)
     weight = np.where((origin < 0) | (weight[origin] > 0), weight, 0.0)  # nobody follows a source who never works
     refuse_too_few(counts, weight)

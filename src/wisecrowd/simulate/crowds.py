@@ -105,7 +105,7 @@ def simulate_crowd(
     n_workers: int | None = None,
     n_classes: int | None = None,
     *,
-    labels_per_task: int | tuple[int, int] | ArrayLike = 3,
+    votes_per_task: int | tuple[int, int] | ArrayLike = 3,
     workers: Mapping[str, float] | Sequence[str | ArrayLike] | NDArray[np.float64] | None = None,
     activity: str | ArrayLike = "uniform",
     difficulty: str | float | ArrayLike | pd.Series | None = None,
@@ -119,7 +119,7 @@ def simulate_crowd(
     a kind or a confusion matrix for each worker, or all matrices (workers, true, said). Kinds are the names in `KINDS`,
     with numbers where wanted: ``noisy``, ``noisy(0.7)``, ``copier(0.95)``.
 
-    ``labels_per_task`` is a number, a tuple (low, high) or one number per task; ``activity`` is ``uniform``, ``zipf``,
+    ``votes_per_task`` is a number, a tuple (low, high) or one number per task; ``activity`` is ``uniform``, ``zipf``,
     ``beta``, with numbers where wanted (``zipf(1.5)``), or one number per worker. ``difficulty`` runs from 0 (as the
     confusion says) to 1 (nobody sees the truth): a number, one per task, or drawn, ``beta(1.5, 3)``. ``truth`` is drawn
     from ``prior`` (uniform), or given: class codes, or a Series of classes by task. Truth, workers, assignment and votes
@@ -139,7 +139,7 @@ def simulate_crowd(
     size = len(known.codes)
     given = _given_workers(MIX if workers is None else workers, n_workers, kinds)
     own, fidelity, later = _behaviours(given, len(known.classes), kinds)
-    counts = labels_per_task_of(labels_per_task, size, sizes)
+    counts = labels_per_task_of(votes_per_task, size, sizes)
     source = choose_sources(fidelity > 0, sources)
     if (source >= 0).any() and counts.max(initial=0) < 2:
         raise UsageError("a copier votes beside the worker whom he copies; give some tasks two labels or more")
@@ -147,7 +147,7 @@ def simulate_crowd(
     hard = _difficulty(difficulty, known.tasks, difficulties)
     names = ids("w", len(given))
     crowd = simulate_votes(
-        known.codes, own, labels_per_task=counts, activity=share, difficulty=hard, source=source, fidelity=fidelity,
+        known.codes, own, votes_per_task=counts, activity=share, difficulty=hard, source=source, fidelity=fidelity,
         later=later, tasks=known.tasks, workers=names, classes=known.classes, random_state=votes,
     )  # fmt: skip
     own = own if later is None else (own + later) / 2

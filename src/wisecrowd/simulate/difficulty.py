@@ -76,14 +76,14 @@ def simulate_by_difficulty(
     easiness: ArrayLike,
     accuracy: ArrayLike,
     *,
-    labels_per_task: int | tuple[int, int] | ArrayLike | None = None,
+    votes_per_task: int | tuple[int, int] | ArrayLike | None = None,
     activity: ArrayLike | None = None,
     tasks: Sequence[Any] | pd.Index | None = None,
     random_state: Any = 0,
 ) -> Crowd:
     """Votes of workers who are right as often as ``accuracy`` (workers, true classes) says on tasks of easiness 1.
 
-    ``truth`` holds class codes. Without ``labels_per_task`` every worker labels every task.
+    ``truth`` holds class codes. Without ``votes_per_task`` every worker labels every task.
 
     >>> simulate_by_difficulty([0, 1, 1, 0], [1.0, 0.5, 0.0, 1.0], [[0.9, 0.9], [0.8, 0.7]])
     Crowd(8 labels: 4 tasks x 2 workers, 2 classes, 2.0 labels/task)
@@ -96,7 +96,7 @@ def simulate_by_difficulty(
     if ease.shape != true.shape or not ((ease >= 0) & (ease <= 1)).all():
         raise UsageError(f"easiness must be a number from 0 to 1 for each of the {len(true):,} tasks")
     sizing, assigning, speaking = np.random.default_rng(random_state).spawn(3)
-    task, worker = _who_labels_what(len(true), n_workers, labels_per_task, activity, sizing, assigning)
+    task, worker = _who_labels_what(len(true), n_workers, votes_per_task, activity, sizing, assigning)
     ability = np.log(right_at_best * (n_classes - 1) / (1 - right_at_best))
     right = 1 / (1 + (n_classes - 1) * np.exp(-ability[worker, true[task]] * ease[task]))
     return _speak(task, worker, true[task], right, len(true), n_workers, n_classes, tasks, speaking)
@@ -108,7 +108,7 @@ def simulate_unstructured(
     *,
     n_classes: int = 2,
     levels: int = 6,
-    labels_per_task: int | tuple[int, int] | ArrayLike | None = None,
+    votes_per_task: int | tuple[int, int] | ArrayLike | None = None,
     tasks: Sequence[Any] | pd.Index | None = None,
     random_state: Any = 0,
 ) -> Crowd:
@@ -126,7 +126,7 @@ def simulate_unstructured(
         )
     true = np.asarray(truth)
     sizing, assigning, speaking = np.random.default_rng(random_state).spawn(3)
-    task, worker = _who_labels_what(len(true), n_workers, labels_per_task, None, sizing, assigning)
+    task, worker = _who_labels_what(len(true), n_workers, votes_per_task, None, sizing, assigning)
     right = 1 - 1 / (3 + speaking.integers(levels, size=len(task)))
     return _speak(task, worker, true[task], right, len(true), n_workers, n_classes, tasks, speaking)
 
@@ -137,7 +137,7 @@ def gaussian_difficulty(
     *,
     accuracy: ArrayLike = FIVE_WORKERS,
     sharpness: float = 0.5,
-    labels_per_task: int | tuple[int, int] | ArrayLike | None = None,
+    votes_per_task: int | tuple[int, int] | ArrayLike | None = None,
     random_state: Any = 0,
 ) -> DifficultyCrowd:
     """Points in the plane around one centre per class; a point between the centres is hard.
@@ -145,7 +145,7 @@ def gaussian_difficulty(
     The K centres, as many as ``accuracy`` has columns, lie on a circle through (1, 1), all with variance 1. Easiness is
     that of softmax(``sharpness`` · x'c_k), at the default the σ(x₁ + x₂) of Xu et al. (2019) where K = 2.
 
-    >>> made = gaussian_difficulty(300, labels_per_task=3)
+    >>> made = gaussian_difficulty(300, votes_per_task=3)
     >>> made.crowd
     Crowd(900 labels: 300 tasks x 5 workers, 2 classes, 3.0 labels/task)
     >>> made.features.shape, made.test_features.shape
@@ -163,7 +163,7 @@ def gaussian_difficulty(
     test_X = centre[test_true] + placing.normal(size=(n_test, 2))
     pull = np.exp(sharpness * X @ centre.T)
     ease = easiness_of(pull / pull.sum(axis=1, keepdims=True))
-    crowd = simulate_by_difficulty(true, ease, right_at_best, labels_per_task=labels_per_task, random_state=voting)
+    crowd = simulate_by_difficulty(true, ease, right_at_best, votes_per_task=votes_per_task, random_state=voting)
     return _described(crowd, X, true, ease, right_at_best, test_X, test_true)
 
 
@@ -221,11 +221,11 @@ def _accuracies(accuracy: ArrayLike) -> NDArray[np.float64]:
 
 
 def _who_labels_what(
-    n_tasks: int, n_workers: int, labels_per_task: Any, activity: ArrayLike | None, sizing: Any, assigning: Any
+    n_tasks: int, n_workers: int, votes_per_task: Any, activity: ArrayLike | None, sizing: Any, assigning: Any
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    if labels_per_task is None:
+    if votes_per_task is None:
         return np.divmod(np.arange(n_tasks * n_workers), n_workers)
-    counts = labels_per_task_of(labels_per_task, n_tasks, sizing)
+    counts = labels_per_task_of(votes_per_task, n_tasks, sizing)
     return assign(counts, np.ones(n_workers) if activity is None else activity, assigning)
 
 

@@ -82,7 +82,7 @@ def simulate_gaussian_groups(
     *,
     n_tasks: int = 2457,
     n_test: int | None = None,
-    labels_per_task: float = 5.0,
+    votes_per_task: float = 5.0,
     centres: Literal["program", "paper"] | ArrayLike = "program",
     spread: float = SPREAD,
     weights: ArrayLike = GAUSSIAN_WEIGHTS,
@@ -91,13 +91,13 @@ def simulate_gaussian_groups(
 ) -> GroupedSimulation:
     """Set-up (1): classes are Gaussian clouds of one spread, labelled by experts, inexpert workers and spammers.
 
-    A third as many test tasks as tasks are made unless ``n_test`` says otherwise. ``labels_per_task`` is a mean.
+    A third as many test tasks as tasks are made unless ``n_test`` says otherwise. ``votes_per_task`` is a mean.
     Spammers never say the second class and inexpert workers seldom, so that the majority is wrong about much of it.
 
     >>> made = simulate_gaussian_groups(n_workers=10_000, random_state=1)
     >>> made.crowd.n_tasks, made.features.shape, len(made.test_truth)
     (2457, (2457, 2), 819)
-    >>> bool(4.8 < made.crowd.n_labels / 2457 < 5.2)
+    >>> bool(4.8 < made.crowd.n_votes / 2457 < 5.2)
     True
     """
     if isinstance(centres, str):
@@ -111,7 +111,7 @@ def simulate_gaussian_groups(
     n_all = n_tasks + (n_tasks // 3 if n_test is None else n_test)
     z = points.integers(len(middle), size=n_all, dtype=np.int32)
     X = middle[z] + spread * points.standard_normal((n_all, middle.shape[1]))
-    crowd, group = _labelled(z[:n_tasks], n_workers, labels_per_task, weights, confusion, votes)
+    crowd, group = _labelled(z[:n_tasks], n_workers, votes_per_task, weights, confusion, votes)
     classes, tests = _names(crowd.classes), ids("test", n_all - n_tasks).rename("task")
     columns = [f"x{number}" for number in range(middle.shape[1])]
     index = crowd.tasks.rename("task")
@@ -132,7 +132,7 @@ def simulate_image_groups(
     *,
     truth: ArrayLike | None = None,
     n_tasks: int = 50_000,
-    labels_per_task: float = 3.0,
+    votes_per_task: float = 3.0,
     weights: Literal["program", "paper"] | ArrayLike = "program",
     random_state: Any = 0,
 ) -> GroupedSimulation:
@@ -153,7 +153,7 @@ def simulate_image_groups(
     if z.ndim != 1 or z.dtype.kind not in "iu" or (z.size and not (z.min() >= 0 and z.max() < 10)):
         raise UsageError("truth must hold class codes from 0 to 9, one per task")
     confusion = image_confusion()
-    crowd, group = _labelled(z.astype(np.int32), n_workers, labels_per_task, weights, confusion, votes)
+    crowd, group = _labelled(z.astype(np.int32), n_workers, votes_per_task, weights, confusion, votes)
     return GroupedSimulation(
         crowd=crowd,
         truth=pd.Series(_names(crowd.classes)[z], index=crowd.tasks.rename("task"), name="truth"),
@@ -197,14 +197,14 @@ def one_worker_per_label(crowd: Crowd) -> Crowd:
     >>> one_worker_per_label(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")]))
     Crowd(2 labels: 2 tasks x 2 workers, 2 classes, 1.0 labels/task)
     """
-    everyone = np.arange(crowd.n_labels, dtype=np.int32)
-    return crowd._replace(everyone, worker=everyone, workers=ids("w", crowd.n_labels))
+    everyone = np.arange(crowd.n_votes, dtype=np.int32)
+    return crowd._replace(everyone, worker=everyone, workers=ids("w", crowd.n_votes))
 
 
 def _labelled(
     z: NDArray[np.int32],
     n_workers: int,
-    labels_per_task: float,
+    votes_per_task: float,
     weights: ArrayLike,
     confusion: ArrayLike,
     rng: np.random.Generator,
@@ -212,16 +212,16 @@ def _labelled(
     """Votes of workers who draw groups, and their groups; workers without votes are left out."""
     stack = _stack(confusion)
     share = spec.distributions(weights, "weights", (len(stack),))
-    if n_workers < 1 or not 0 < labels_per_task <= n_workers:
+    if n_workers < 1 or not 0 < votes_per_task <= n_workers:
         raise UsageError(
-            f"labels_per_task must be positive, and at most the number of workers; got {labels_per_task} of {n_workers}"
+            f"votes_per_task must be positive, and at most the number of workers; got {votes_per_task} of {n_workers}"
         )
     if z.size and z.max() >= stack.shape[1]:
         raise UsageError(f"the truth has {z.max() + 1} classes, but the groups' matrices {stack.shape[1]}")
     grouping, sizing, assigning, speaking = rng.spawn(4)
     group = grouping.choice(len(share), size=n_workers, p=share).astype(np.int32)
-    # Each pair by itself with probability labels_per_task / n_workers; a task that nobody got draws one worker.
-    counts = np.maximum(sizing.binomial(n_workers, labels_per_task / n_workers, size=len(z)), 1)
+    # Each pair by itself with probability votes_per_task / n_workers; a task that nobody got draws one worker.
+    counts = np.maximum(sizing.binomial(n_workers, votes_per_task / n_workers, size=len(z)), 1)
     task, worker = assign(counts, np.ones(n_workers), assigning)
     label = draw_labels(stack, group[worker], z[task], speaking)
     busy = np.zeros(n_workers, dtype=bool)

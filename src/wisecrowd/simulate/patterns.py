@@ -210,7 +210,7 @@ def simulate_patterns(
     n_tasks: int | None = None,
     n_classes: int | None = None,
     workers_per_pattern: int = 50,
-    labels_per_task: int | tuple[int, int] | ArrayLike = 3,
+    votes_per_task: int | tuple[int, int] | ArrayLike = 3,
     activity: str | ArrayLike = "beta(1.5, 3)",
     random_state: Any = 0,
 ) -> PatternSimulation:
@@ -218,11 +218,11 @@ def simulate_patterns(
 
     Patterns read like ``symmetric(0.3)``, ``pair(0.6)``, ``class-wise(0, 6, 8)``, ``dummy``, ``copy``, ``supportive`` and
     ``opposite`` (see `PATTERNS` and `LOOKS`). ``truth`` holds class codes, or is a Series of classes by task; without it,
-    ``n_tasks`` (1,000) of ``n_classes`` (10) are drawn. Each task keeps ``labels_per_task`` distinct workers, drawn
+    ``n_tasks`` (1,000) of ``n_classes`` (10) are drawn. Each task keeps ``votes_per_task`` distinct workers, drawn
     successively by ``activity`` as Gumbel top-k would, and a worker who looks at another looks, on each task, at
     anyone of those who vote by themselves, on the task or not; who looks where somebody votes sees that vote.
 
-    >>> simulate_patterns("COR-I", n_tasks=2000, labels_per_task=5).crowd
+    >>> simulate_patterns("COR-I", n_tasks=2000, votes_per_task=5).crowd
     Crowd(10,000 labels: 2,000 tasks x 250 workers, 10 classes, 5.0 labels/task)
     >>> pets = pd.Series({"photo-1": "cat", "photo-2": "dog"})
     >>> made = simulate_patterns(["pair(0.1)", "supportive"], truth=pets, workers_per_pattern=3)
@@ -238,7 +238,7 @@ def simulate_patterns(
     # Mixed, so that a worker's number says nothing about the worker.
     pattern = mixing.permutation(np.repeat(np.arange(len(titles), dtype=np.int32), workers_per_pattern))
     share = activity_of(activity, len(pattern), activities)
-    task, worker = assign(labels_per_task_of(labels_per_task, len(known.codes), sizes), share, assigning)
+    task, worker = assign(labels_per_task_of(votes_per_task, len(known.codes), sizes), share, assigning)
     label = _labels(task, worker, pattern, known.codes.astype(np.int32), confusion, looks, looking, speaking)
     names = ids("w", len(pattern))
     index = names.rename("worker")

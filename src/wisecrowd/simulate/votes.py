@@ -46,7 +46,7 @@ def simulate_votes(
     truth: ArrayLike,
     confusion: ArrayLike,
     *,
-    labels_per_task: int | tuple[int, int] | ArrayLike = 3,
+    votes_per_task: int | tuple[int, int] | ArrayLike = 3,
     activity: str | ArrayLike = "uniform",
     difficulty: float | ArrayLike = 0.0,
     source: ArrayLike | None = None,
@@ -59,13 +59,13 @@ def simulate_votes(
 ) -> Crowd:
     """Votes of given workers on tasks of given truth (class codes).
 
-    ``confusion`` is (workers, true, said). ``labels_per_task`` is a number, a tuple (low, high) or one number per task.
+    ``confusion`` is (workers, true, said). ``votes_per_task`` is a number, a tuple (low, high) or one number per task.
     ``activity`` is a shape by name (``zipf(1.2)``) or one number per worker. On a task of ``difficulty`` d a worker sees
     the truth with probability 1 − d and otherwise answers as if it were any class: those who never look are
     not affected. ``source[worker]`` is whom a worker copies (−1: nobody) with the probability ``fidelity``.
     With ``later`` matrices votes have times, spread over thirty days, and in the second half of them workers vote by these.
 
-    >>> simulate_votes([0, 1, 1], [[[0.9, 0.1], [0.2, 0.8]]] * 5, labels_per_task=4)
+    >>> simulate_votes([0, 1, 1], [[[0.9, 0.1], [0.2, 0.8]]] * 5, votes_per_task=4)
     Crowd(12 labels: 3 tasks x 5 workers, 2 classes, 4.0 labels/task)
     """
     table = _confusion(confusion)
@@ -76,7 +76,7 @@ def simulate_votes(
     copied = np.full(n_workers, -1, dtype=np.int32) if source is None else _sources(source, n_workers)
     sizing, working, assigning, looking, speaking, copying, passing = np.random.default_rng(random_state).spawn(7)
 
-    counts = labels_per_task_of(labels_per_task, n_tasks, sizing)
+    counts = labels_per_task_of(votes_per_task, n_tasks, sizing)
     task, worker = shadow(counts, activity_of(activity, n_workers, working), copied, assigning)
     seen = z[task]
     if d.any():

@@ -16,10 +16,10 @@ from wisecrowd.errors import UsageError
 from wisecrowd.evaluate.metrics import accuracy
 
 
-def votes_of(*said: str) -> Crowd:
+def votes_of(*label_probs: str) -> Crowd:
     """A task for each word, whose letters are its votes."""
-    rows = [(task, worker, label) for task, word in enumerate(said) for worker, label in enumerate(word)]
-    return Crowd.from_triples(rows, tasks=range(len(said)))
+    rows = [(task, worker, label) for task, word in enumerate(label_probs) for worker, label in enumerate(word)]
+    return Crowd.from_triples(rows, tasks=range(len(label_probs)))
 
 
 def test_what_votes_add_to_features() -> None:

@@ -16,7 +16,7 @@ def table(pairs: Agreement, value: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_counts_are_those_of_a_double_loop(n_classes: int) -> None:
-    crowd = simulate_crowd(30, 8, n_classes, labels_per_task=3, random_state=1).crowd
+    crowd = simulate_crowd(30, 8, n_classes, votes_per_task=3, random_state=1).crowd
     pairs = Agreement.of(crowd)
     for a in range(8):
         for b in range(8):
@@ -41,7 +41,7 @@ def test_only_pairs_with_common_tasks_are_kept() -> None:
 
 
 def test_repeated_rows_are_weights() -> None:
-    crowd = simulate_crowd(20, 6, 3, labels_per_task=3, random_state=2).crowd
+    crowd = simulate_crowd(20, 6, 3, votes_per_task=3, random_state=2).crowd
     twice = Agreement.of(Crowd.concat([crowd, crowd], duplicates="keep"))
     np.testing.assert_allclose(twice.skew, Agreement.of(crowd).skew)
     np.testing.assert_allclose(twice.common, 4 * Agreement.of(crowd).common)
@@ -64,7 +64,7 @@ def test_signs_follow_the_majority_in_every_linked_group() -> None:
 
 
 def test_signs_of_planted_adversaries_are_found_in_a_sparse_crowd() -> None:
-    made = simulate_crowd(2000, 40, 3, labels_per_task=6, workers={"noisy": 28, "adversary(0.95)": 12}, random_state=3)
+    made = simulate_crowd(2000, 40, 3, votes_per_task=6, workers={"noisy": 28, "adversary(0.95)": 12}, random_state=3)
     signs = Agreement.of(made.crowd).signs()
     assert np.mean((signs > 0) == (made.kind == "noisy")) > 0.95
 

@@ -12,19 +12,19 @@ from wisecrowd.evaluate.metrics import accuracy
 
 
 def test_it_is_the_plain_iteration_on_dense_tables() -> None:
-    crowd = simulate_crowd(50, 8, 3, labels_per_task=4, random_state=0).crowd
+    crowd = simulate_crowd(50, 8, 3, votes_per_task=4, random_state=0).crowd
     given = np.zeros((crowd.n_tasks, crowd.n_workers), dtype=bool)
     given[crowd.task, crowd.worker] = True
     shares = vote_shares(crowd)
     for k in range(3):
-        said = np.zeros(given.shape)
-        said[crowd.task, crowd.worker] = crowd.label == k
+        label_probs = np.zeros(given.shape)
+        label_probs[crowd.task, crowd.worker] = crowd.label == k
         truth = shares[:, k]
         expected = 15 * (given.sum(axis=1) @ (truth * (1 - truth))) / given.sum() * 4 * (1 - 1 / 3)
         for _ in range(5):
-            mean, gap = truth.mean(), np.where(given, said - truth[:, None], 0)
+            mean, gap = truth.mean(), np.where(given, label_probs - truth[:, None], 0)
             precision = (15 + given.sum(axis=0)) / (expected + (gap**2).sum(axis=0))
-            truth = (mean + (said * given) @ precision) / (1 + given @ precision)
+            truth = (mean + (label_probs * given) @ precision) / (1 + given @ precision)
         shares[:, k] = truth
     fitted = BWA(max_iter=4, tol=0, accelerate=False).fit(crowd)
     np.testing.assert_allclose(fitted.posterior_, shares / shares.sum(axis=1, keepdims=True), atol=1e-10)
@@ -33,7 +33,7 @@ def test_it_is_the_plain_iteration_on_dense_tables() -> None:
 @pytest.mark.parametrize("accelerate", [True, False])
 def test_the_objective_never_falls_and_ends_at_a_mode(accelerate: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wisecrowd.em.loop.assert_monotone", True)
-    crowd = simulate_crowd(80, 12, 3, labels_per_task=4, random_state=1).crowd
+    crowd = simulate_crowd(80, 12, 3, votes_per_task=4, random_state=1).crowd
     fitted = BWA(accelerate=accelerate, tol=1e-14).fit(crowd)
     again = BWA(max_iter=1, tol=0, accelerate=False).fit(crowd, start=fitted)
     # A start is a posterior; one more half-step from it cannot leave a mode far behind.
@@ -41,7 +41,7 @@ def test_the_objective_never_falls_and_ends_at_a_mode(accelerate: bool, monkeypa
 
 
 def test_good_workers_weigh_more_and_unanimity_is_no_division_by_zero() -> None:
-    made = simulate_crowd(400, 20, 3, labels_per_task=6, workers=["expert"] * 10 + ["spammer"] * 10, random_state=2)
+    made = simulate_crowd(400, 20, 3, votes_per_task=6, workers=["expert"] * 10 + ["spammer"] * 10, random_state=2)
     fitted = BWA().fit(made.crowd)
     precision = fitted.workers_["precision"]
     assert precision[:10].min() > precision[10:].max()
@@ -54,7 +54,7 @@ def test_good_workers_weigh_more_and_unanimity_is_no_division_by_zero() -> None:
 def test_precision_is_found_the_better_the_more_labels() -> None:
     ranks = []
     for n_tasks in (20, 200, 2000):
-        made = simulate_crowd(n_tasks, 30, 3, labels_per_task=9, workers=["noisy"] * 30, random_state=3)
+        made = simulate_crowd(n_tasks, 30, 3, votes_per_task=9, workers=["noisy"] * 30, random_state=3)
         ranks.append(BWA().fit(made.crowd).workers_["precision"].corr(made.accuracy, method="spearman"))
     assert ranks[0] < ranks[1] < ranks[2]
     assert ranks[2] > 0.85
@@ -62,8 +62,10 @@ def test_precision_is_found_the_better_the_more_labels() -> None:
 
 def test_gold_fixes_a_truth_and_teaches_weights() -> None:
     truth = np.arange(40) % 2
-    said = {"ann": truth, "eve": 1 - truth, "ed": 1 - truth}
-    crowd = Crowd.from_triples([(task, name, int(votes[task])) for name, votes in said.items() for task in range(40)])
+    label_probs = {"ann": truth, "eve": 1 - truth, "ed": 1 - truth}
+    crowd = Crowd.from_triples(
+        [(task, name, int(votes[task])) for name, votes in label_probs.items() for task in range(40)]
+    )
     gold = {task: int(truth[task]) for task in range(30)}
     fitted = BWA().fit(crowd, truth=gold)
     assert (fitted.labels_[:30] == truth[:30]).all()

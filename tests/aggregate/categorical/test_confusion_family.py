@@ -17,7 +17,7 @@ from wisecrowd.em.initialization import vote_shares
 from wisecrowd.errors import NotConverged
 from wisecrowd.evaluate.metrics import accuracy
 
-MADE = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, labels_per_task=5, random_state=1)
+MADE = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, votes_per_task=5, random_state=1)
 
 
 def scored(method: Any, folder: Path) -> float:
@@ -69,8 +69,8 @@ class TestIBCC:
                 mine = crowd.worker == worker
                 for k in range(2):
                     prior = np.array([4.0, 1.0]) if k == 0 else np.array([1.0, 4.0])
-                    said = crowd.label[mine & (np.asarray(truth)[crowd.task] == k)]
-                    counts = np.bincount(said, minlength=2)
+                    label_probs = crowd.label[mine & (np.asarray(truth)[crowd.task] == k)]
+                    counts = np.bincount(label_probs, minlength=2)
                     value += gammaln(5) - gammaln(5 + counts.sum()) + (gammaln(prior + counts) - gammaln(prior)).sum()
             total = np.logaddexp(total, value)
         return float(total)
@@ -101,7 +101,7 @@ class TestMACE:
 
     @pytest.mark.parametrize("variational", [True, False])
     def test_spammers_have_no_competence(self, variational: bool) -> None:
-        made = simulate_crowd(n_tasks=600, n_workers=20, n_classes=3, labels_per_task=8, random_state=3,
+        made = simulate_crowd(n_tasks=600, n_workers=20, n_classes=3, votes_per_task=8, random_state=3,
                               workers={"expert": 0.6, "spammer": 0.2, "one-button": 0.2})  # fmt: skip
         competence = MACE(variational=variational).fit(made.crowd).workers_["competence"]
         assert competence[made.kind == "expert"].min() > 0.6
@@ -110,7 +110,7 @@ class TestMACE:
     def test_recovery_improves_with_data(self) -> None:
         errors = []
         for n_tasks in (60, 3000):
-            made = simulate_crowd(n_tasks=n_tasks, n_workers=12, n_classes=4, labels_per_task=6, random_state=5,
+            made = simulate_crowd(n_tasks=n_tasks, n_workers=12, n_classes=4, votes_per_task=6, random_state=5,
                                   workers={"noisy": 1.0})  # fmt: skip
             knows = (4 * made.accuracy - 1) / 3  # a noisy worker knows, or guesses evenly
             errors.append(float((MACE().fit(made.crowd).workers_["competence"] - knows).abs().mean()))
@@ -143,7 +143,7 @@ class TestBWA:
         np.testing.assert_allclose(fitted.posterior_, z / z.sum(axis=1, keepdims=True), atol=1e-5)
 
     def test_better_workers_are_more_precise(self) -> None:
-        made = simulate_crowd(n_tasks=500, n_workers=20, n_classes=3, labels_per_task=6, random_state=0)
+        made = simulate_crowd(n_tasks=500, n_workers=20, n_classes=3, votes_per_task=6, random_state=0)
         precision = BWA().fit(made.crowd).workers_["precision"]
         assert precision.corr(made.accuracy, method="spearman") > 0.8
 
@@ -168,7 +168,7 @@ class TestEBCC:
 
 class TestDSWorkerClusters:
     def test_planted_groups_are_found(self) -> None:
-        made = simulate_crowd(n_tasks=400, n_workers=60, n_classes=3, labels_per_task=6, random_state=2,
+        made = simulate_crowd(n_tasks=400, n_workers=60, n_classes=3, votes_per_task=6, random_state=2,
                               workers={"expert": 0.5, "spammer": 0.5})  # fmt: skip
         fitted = DSWorkerClusters(n_clusters=2).fit(made.crowd)
         table = pd.crosstab(made.kind, fitted.groups_).to_numpy()
@@ -179,7 +179,7 @@ class TestDSWorkerClusters:
         assert np.ptp(fitted.confusion_, axis=0).max() < 1e-9
 
     def test_it_helps_where_workers_have_few_labels(self) -> None:
-        made = simulate_crowd(n_tasks=400, n_workers=400, n_classes=4, labels_per_task=5, random_state=4,
+        made = simulate_crowd(n_tasks=400, n_workers=400, n_classes=4, votes_per_task=5, random_state=4,
                               workers={"expert": 0.4, "spammer": 0.6})  # fmt: skip
         grouped = accuracy(made.truth, DSWorkerClusters(n_clusters=2).fit(made.crowd))
         assert grouped > accuracy(made.truth, DawidSkene(smoothing=0.01, diagonal=0).fit(made.crowd))

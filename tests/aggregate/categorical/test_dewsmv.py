@@ -15,7 +15,7 @@ from wisecrowd.evaluate.metrics import accuracy
 from wisecrowd.simulate import simulate_crowd
 
 
-def uncertainty(crowd: Crowd, weight: np.ndarray, clamp: np.ndarray) -> float:
+def uncertainty(crowd: Crowd, weight: np.ndarray, gold: np.ndarray) -> float:
     """The sum of the docstring, task by task."""
     total = []
     for task in np.unique(crowd.task):
@@ -23,7 +23,7 @@ def uncertainty(crowd: Crowd, weight: np.ndarray, clamp: np.ndarray) -> float:
         p = np.bincount(crowd.label[mine], weight[crowd.worker[mine]], crowd.n_classes)
         p = p / p.sum()
         entropy = -sum(x * np.log(x) for x in p if x > 0) / np.log(crowd.n_classes)
-        total.append(2 * (1 - p[clamp[task]]) if clamp[task] >= 0 else 1 - p.max() + entropy)
+        total.append(2 * (1 - p[gold[task]]) if gold[task] >= 0 else 1 - p.max() + entropy)
     return float(np.mean(total))
 
 
@@ -31,16 +31,16 @@ def uncertainty(crowd: Crowd, weight: np.ndarray, clamp: np.ndarray) -> float:
 @settings(max_examples=20)
 def test_the_fitness_is_the_sum_it_claims_to_be(seed: int, gold: bool) -> None:
     rng = np.random.default_rng(seed)
-    crowd = simulate_crowd(12, 5, 3, labels_per_task=3, random_state=seed).crowd
-    clamp = np.where(rng.random(12) < 0.3, rng.integers(3, size=12), -1) if gold else np.full(12, -1)
-    fitness = _Uncertainty(Poll(crowd, clamp.astype(np.int32) if gold else None))
+    crowd = simulate_crowd(12, 5, 3, votes_per_task=3, random_state=seed).crowd
+    gold = np.where(rng.random(12) < 0.3, rng.integers(3, size=12), -1) if gold else np.full(12, -1)
+    fitness = _Uncertainty(Poll(crowd, gold.astype(np.int32) if gold else None))
     candidates = rng.uniform(0.1, 1, (5, 4))
-    wanted = [uncertainty(crowd, weight, clamp) for weight in candidates.T]
+    wanted = [uncertainty(crowd, weight, gold) for weight in candidates.T]
     np.testing.assert_allclose(fitness(candidates), wanted)
 
 
 def test_it_ends_surer_than_where_it_started() -> None:
-    made = simulate_crowd(150, 12, 3, labels_per_task=4, random_state=1)
+    made = simulate_crowd(150, 12, 3, votes_per_task=4, random_state=1)
     fitness = _Uncertainty(Poll(made.crowd))
     start = np.clip(Wawa().fit(made.crowd).weight_, 0.1, 1)
     fitted = DEWSMV(max_iter=40).fit(made.crowd)
@@ -51,13 +51,13 @@ def test_it_ends_surer_than_where_it_started() -> None:
 
 
 def test_longer_searches_find_surer_answers() -> None:
-    made = simulate_crowd(150, 12, 2, labels_per_task=5, random_state=2)
+    made = simulate_crowd(150, 12, 2, votes_per_task=5, random_state=2)
     found = [DEWSMV(max_iter=n).fit(made.crowd).uncertainty_ for n in (1, 20, 100)]
     assert found[0] > found[1] > found[2]
 
 
 def test_guessers_lose_weight() -> None:
-    made = simulate_crowd(300, 12, 2, labels_per_task=6, workers={"expert": 6, "spammer": 6}, random_state=3)
+    made = simulate_crowd(300, 12, 2, votes_per_task=6, workers={"expert": 6, "spammer": 6}, random_state=3)
     fitted = DEWSMV().fit(made.crowd)
     weight = fitted.workers_["weight"]
     assert weight[made.kind == "expert"].min() > weight[made.kind == "spammer"].max()

@@ -16,8 +16,8 @@ TWO_KINDS = np.array([[[0.9, 0.05, 0.05], [0.05, 0.9, 0.05], [0.05, 0.05, 0.9]],
 
 
 def test_one_group_is_one_worker_with_all_votes() -> None:
-    crowd = simulate_crowd(60, 8, 3, labels_per_task=4, workers=["noisy(0.7)"] * 8, random_state=0).crowd
-    together = Crowd(crowd.task, np.zeros(crowd.n_labels, dtype=int), crowd.label, tasks=crowd.tasks, workers=["all"],
+    crowd = simulate_crowd(60, 8, 3, votes_per_task=4, workers=["noisy(0.7)"] * 8, random_state=0).crowd
+    together = Crowd(crowd.task, np.zeros(crowd.n_votes, dtype=int), crowd.label, tasks=crowd.tasks, workers=["all"],
                      classes=crowd.classes, duplicates="keep")  # fmt: skip
     group, worker = DSWorkerClusters(n_clusters=1, tol=1e-12).fit(crowd), DawidSkene(tol=1e-12).fit(together)
     np.testing.assert_allclose(group.posterior_, worker.posterior_, atol=1e-6)
@@ -27,7 +27,7 @@ def test_one_group_is_one_worker_with_all_votes() -> None:
 
 def test_it_is_the_plain_iteration_on_the_dense_cube() -> None:
     """The updates of the paper on the tasks x workers x labels cube, and its lower bound written out."""
-    crowd = simulate_crowd(30, 9, 3, labels_per_task=5, random_state=1).crowd
+    crowd = simulate_crowd(30, 9, 3, votes_per_task=5, random_state=1).crowd
     cube = np.zeros((crowd.n_tasks, crowd.n_workers, 3))
     cube[crowd.task, crowd.worker, crowd.label] = 1
     method = DSWorkerClusters(n_clusters=2, max_iter=4, tol=0, accelerate=False)
@@ -55,14 +55,14 @@ def test_it_is_the_plain_iteration_on_the_dense_cube() -> None:
 def test_the_bound_never_falls(accelerate: bool, votes: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wisecrowd.em.loop.assert_monotone", True)
     for seed in range(4):
-        crowd = simulate_crowd(80, 20, 3, labels_per_task=4, random_state=seed).crowd
+        crowd = simulate_crowd(80, 20, 3, votes_per_task=4, random_state=seed).crowd
         DSWorkerClusters(accelerate=accelerate, tol=1e-10, max_iter=3000, **votes).fit(crowd)
 
 
 def test_groups_and_their_matrices_are_found_the_better_the_more_labels() -> None:
     kind, wrong, errors = np.arange(60) % 2, [], []
     for n_tasks in (40, 300, 3000):
-        made = simulate_crowd(n_tasks, 60, 3, labels_per_task=6, workers=TWO_KINDS[kind], random_state=2)
+        made = simulate_crowd(n_tasks, 60, 3, votes_per_task=6, workers=TWO_KINDS[kind], random_state=2)
         # Those who shift every label would be an equally good truth; gold on some tasks says which it is.
         fitted = DSWorkerClusters(n_clusters=2).fit(made.crowd, truth=made.truth[: n_tasks // 5])
         wrong.append((fitted.groups_ != kind).mean())
@@ -77,7 +77,7 @@ def test_groups_and_their_matrices_are_found_the_better_the_more_labels() -> Non
 def test_groups_help_workers_of_whom_little_is_known() -> None:
     """Three labels each: nothing to fill a matrix of one's own with, and half of them mean harm."""
     workers = {"expert": 0.5, "adversary": 0.5}
-    made = [simulate_crowd(400, 500, 3, labels_per_task=4, workers=workers, random_state=seed) for seed in range(3)]
+    made = [simulate_crowd(400, 500, 3, votes_per_task=4, workers=workers, random_state=seed) for seed in range(3)]
     gain = [
         accuracy(one.truth, DSWorkerClusters().fit(one.crowd)) - accuracy(one.truth, DawidSkene().fit(one.crowd))
         for one in made
@@ -86,7 +86,7 @@ def test_groups_help_workers_of_whom_little_is_known() -> None:
 
 
 def test_groups_are_numbered_from_the_best_and_survive_equal_workers() -> None:
-    fitted = DSWorkerClusters().fit(simulate_crowd(300, 30, 3, labels_per_task=6, random_state=3).crowd)
+    fitted = DSWorkerClusters().fit(simulate_crowd(300, 30, 3, votes_per_task=6, random_state=3).crowd)
     right = np.trace(fitted.group_confusion_, axis1=1, axis2=2)
     assert (np.diff(right) <= 0).all()
     assert fitted.groups_.index.name == "worker"

@@ -18,7 +18,7 @@ def log_beta(votes: np.ndarray) -> float:
 
 
 def test_with_one_subtype_it_is_ibcc() -> None:
-    crowd = simulate_crowd(100, 10, 3, labels_per_task=4, random_state=0).crowd
+    crowd = simulate_crowd(100, 10, 3, votes_per_task=4, random_state=0).crowd
     single, plain = EBCC(n_subtypes=1, n_init=1, class_votes=1.0).fit(crowd), IBCC().fit(crowd)
     np.testing.assert_allclose(single.posterior_, plain.posterior_, atol=1e-9)
     np.testing.assert_allclose(single.trace_, plain.trace_, atol=1e-6)
@@ -27,7 +27,7 @@ def test_with_one_subtype_it_is_ibcc() -> None:
 
 def test_it_is_the_plain_iteration_on_dense_tables() -> None:
     """The authors' updates on workers x classes x subtypes x labels, and the bound by its definition."""
-    crowd = simulate_crowd(30, 6, 2, labels_per_task=4, random_state=1).crowd
+    crowd = simulate_crowd(30, 6, 2, votes_per_task=4, random_state=1).crowd
     n, k, m = crowd.n_tasks, 2, 3
     method = EBCC(n_subtypes=m, n_init=1, max_iter=5, tol=0, accelerate=False)
     fitted = method.fit(crowd)
@@ -61,13 +61,13 @@ def test_it_is_the_plain_iteration_on_dense_tables() -> None:
 def test_the_bound_never_falls(options: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wisecrowd.em.loop.assert_monotone", True)
     for seed in range(2):
-        crowd = simulate_crowd(60, 12, 3, labels_per_task=5, random_state=seed).crowd
+        crowd = simulate_crowd(60, 12, 3, votes_per_task=5, random_state=seed).crowd
         for accelerate in (True, False):
             EBCC(n_init=3, accelerate=accelerate, max_iter=3000, **options).fit(crowd)  # type: ignore[arg-type]
 
 
 def test_leaving_out_empty_subtypes_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    crowd = simulate_crowd(80, 10, 2, labels_per_task=5, random_state=3).crowd
+    crowd = simulate_crowd(80, 10, 2, votes_per_task=5, random_state=3).crowd
     sparing = EBCC(n_init=3).fit(crowd)
     assert (~sparing.subtype_tally_.any(axis=0)).sum() > 5, "most subtypes are empty in the end"
     monkeypatch.setattr(_subtypes, "FAINT", 0.0)
@@ -75,8 +75,8 @@ def test_leaving_out_empty_subtypes_changes_nothing(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_compiled_kernels_give_the_same_answer() -> None:
-    crowd = simulate_crowd(2000, 20, 2, labels_per_task=5, random_state=4).crowd
-    work = 20 * 10 * crowd.n_labels * 2  # what n_init=20 looks like; few passes keep the test short
+    crowd = simulate_crowd(2000, 20, 2, votes_per_task=5, random_state=4).crowd
+    work = 20 * 10 * crowd.n_votes * 2  # what n_init=20 looks like; few passes keep the test short
     options = {"max_iter": 6, "tol": 0, "accelerate": False}
     one, many = EBCC(n_init=1, **options), EBCC(n_init=20, **options)
     assert work >= 2_000_000
@@ -120,13 +120,13 @@ def test_gold_and_new_votes() -> None:
 
 
 def test_a_single_precision_start_is_kept() -> None:
-    crowd = simulate_crowd(50, 8, 2, labels_per_task=4, random_state=5).crowd
+    crowd = simulate_crowd(50, 8, 2, votes_per_task=4, random_state=5).crowd
     method = EBCC(n_init=1)
     engine = method._engine(crowd, None)
     method.classes_ = crowd.classes
     start = next(method._starts(engine, None, np.float32))
     assert start.tally.dtype == np.float32
-    assert start.tally.sum() == pytest.approx(crowd.n_labels, rel=1e-5)
+    assert start.tally.sum() == pytest.approx(crowd.n_votes, rel=1e-5)
     assert start.classes.sum() == pytest.approx(50, rel=1e-5)
 
 

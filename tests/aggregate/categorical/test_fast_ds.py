@@ -15,7 +15,7 @@ def one_hot(labels: np.ndarray, n_classes: int) -> np.ndarray:
 
 
 def test_it_is_the_plain_iteration_with_decisions() -> None:
-    crowd = simulate_crowd(60, 8, 3, labels_per_task=5, workers=["noisy(0.7)"] * 8, random_state=0).crowd
+    crowd = simulate_crowd(60, 8, 3, votes_per_task=5, workers=["noisy(0.7)"] * 8, random_state=0).crowd
     decided, smoothing = one_hot(crowd.votes.argmax(axis=1), 3), 0.01
     for _ in range(50):
         counts = np.full((crowd.n_workers, 3, 3), smoothing)
@@ -29,7 +29,7 @@ def test_it_is_the_plain_iteration_with_decisions() -> None:
     fitted = FastDS(smoothing=smoothing, diagonal=0, ties="first").fit(crowd)
     assert (fitted.posterior_.argmax(axis=1) == decided.argmax(axis=1)).all()
     # The last entry of the trace is the joint log-probability of the decisions and their votes, but for the prior.
-    assert fitted.trace_[-1] - fitted._penalty(fitted.tally_, crowd.pairs) == pytest.approx(joint.max(axis=1).sum())
+    assert fitted.trace_[-1] - fitted._log_prior(fitted.tally_, crowd.pairs) == pytest.approx(joint.max(axis=1).sum())
 
 
 @pytest.mark.parametrize("options", [{}, {"ties": "first"}, {"hybrid": True}, {"accelerate": True}])
@@ -38,14 +38,14 @@ def test_the_objective_never_falls_and_decisions_end(
 ) -> None:
     monkeypatch.setattr("wisecrowd.em.loop.assert_monotone", True)
     for seed in range(6):
-        crowd = simulate_crowd(100, 15, 3, labels_per_task=4, random_state=seed).crowd
+        crowd = simulate_crowd(100, 15, 3, votes_per_task=4, random_state=seed).crowd
         fitted = FastDS(**options).fit(crowd)  # type: ignore[arg-type]
         assert fitted.converged_
         assert fitted.n_iter_ < 50
 
 
 def test_the_posterior_at_the_end_is_soft() -> None:
-    made = simulate_crowd(300, 20, 3, labels_per_task=4, random_state=1)
+    made = simulate_crowd(300, 20, 3, votes_per_task=4, random_state=1)
     fitted = FastDS().fit(made.crowd)
     assert ((fitted.posterior_ > 0.01) & (fitted.posterior_ < 0.99)).any()
     hard = one_hot(fitted.posterior_.argmax(axis=1), 3)
@@ -61,7 +61,7 @@ def test_a_tie_is_shared_or_goes_to_the_first() -> None:
 
 
 def test_hybrid_is_as_likely_as_soft_passes_and_needs_fewer() -> None:
-    made = simulate_crowd(800, 40, 4, labels_per_task=3, random_state=2)
+    made = simulate_crowd(800, 40, 4, votes_per_task=3, random_state=2)
     soft, fast, hybrid = DawidSkene(accelerate=False).fit(made.crowd), FastDS(), FastDS(hybrid=True)
     fast.fit(made.crowd)
     hybrid.fit(made.crowd)
@@ -73,7 +73,7 @@ def test_hybrid_is_as_likely_as_soft_passes_and_needs_fewer() -> None:
 def test_confusion_is_found_the_better_the_more_labels() -> None:
     errors = []
     for n_tasks in (60, 600, 6000):
-        made = simulate_crowd(n_tasks, 12, 3, labels_per_task=9, workers=["noisy(0.7)"] * 12, random_state=3)
+        made = simulate_crowd(n_tasks, 12, 3, votes_per_task=9, workers=["noisy(0.7)"] * 12, random_state=3)
         errors.append(np.abs(FastDS().fit(made.crowd).confusion_ - made.confusion).mean())
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] < 0.02

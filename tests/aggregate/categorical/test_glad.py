@@ -15,7 +15,7 @@ GOOD = {"expert": 0.5, "noisy": 0.5}
 
 
 def test_with_one_difficulty_for_all_it_is_the_one_coin_model() -> None:
-    crowd = simulate_crowd(300, 12, 3, labels_per_task=6, workers=["noisy(0.7)"] * 12, random_state=0).crowd
+    crowd = simulate_crowd(300, 12, 3, votes_per_task=6, workers=["noisy(0.7)"] * 12, random_state=0).crowd
     flat = GLAD(difficulty_sd=0, ability_sd=np.inf, tol=1e-12, max_iter=2000).fit(crowd)
     coin = OneCoin(smoothing=0, diagonal=0, tol=1e-12, max_iter=2000).fit(crowd)
     np.testing.assert_allclose(flat.posterior_, coin.posterior_, atol=1e-4)
@@ -42,7 +42,7 @@ def test_a_task_that_divides_the_crowd_is_hard() -> None:
 def test_errors_shrink_with_labels_and_never_exceed_the_prior() -> None:
     errors = []
     for labels in (3, 9, 27):
-        made = simulate_crowd(200, 30, 3, labels_per_task=labels, workers=GOOD, difficulty="beta", random_state=1)
+        made = simulate_crowd(200, 30, 3, votes_per_task=labels, workers=GOOD, difficulty="beta", random_state=1)
         fitted = GLAD().fit(made.crowd)
         assert (fitted.tasks_["standard_error"] <= 1).all()
         assert (fitted.workers_["standard_error"] <= 1).all()
@@ -55,7 +55,7 @@ def test_errors_are_the_curvature_of_the_objective() -> None:
     """With the others held, the objective bends along a worker's ability as its standard error says."""
     from wisecrowd.em.gradient import infer
 
-    crowd = simulate_crowd(150, 8, 3, labels_per_task=8, workers=["noisy(0.75)"] * 8, random_state=2).crowd
+    crowd = simulate_crowd(150, 8, 3, votes_per_task=8, workers=["noisy(0.75)"] * 8, random_state=2).crowd
     fitted = GLAD(tol=1e-13, max_iter=2000).fit(crowd)
     land = fitted._landscape(crowd)
     point = np.concatenate([fitted.ability_, fitted.task_parameters_.ravel()])
@@ -72,7 +72,7 @@ def test_errors_are_the_curvature_of_the_objective() -> None:
 def test_simulated_difficulty_and_ability_are_found_the_better_the_more_labels() -> None:
     difficulty, ability = [], []
     for labels in (3, 10, 30):
-        made = simulate_crowd(400, 30, 3, labels_per_task=labels, workers=GOOD, difficulty="beta", random_state=3)
+        made = simulate_crowd(400, 30, 3, votes_per_task=labels, workers=GOOD, difficulty="beta", random_state=3)
         fitted = GLAD().fit(made.crowd)
         difficulty.append(fitted.tasks_["difficulty"].corr(made.difficulty, method="spearman"))
         ability.append(fitted.workers_["ability"].corr(made.accuracy))

@@ -49,7 +49,7 @@ def test_it_moves_the_threshold_to_where_the_data_divide() -> None:
     shy = [[0.95, 0.05], [0.6, 0.4]]  # the second class is missed more often than not, by everybody
     gains = []
     for labels in (5, 15, 40):
-        made = simulate_crowd(500, n_classes=2, labels_per_task=labels, workers=[shy] * 40, random_state=1)
+        made = simulate_crowd(500, n_classes=2, votes_per_task=labels, workers=[shy] * 40, random_state=1)
         found = accuracy(made.truth, GTIC().fit(made.crowd))
         gains.append(found - accuracy(made.truth, MajorityVote().fit(made.crowd)))
         if labels == 40:
@@ -59,13 +59,13 @@ def test_it_moves_the_threshold_to_where_the_data_divide() -> None:
 
 
 def test_it_needs_no_worker_ids() -> None:
-    made = simulate_crowd(100, 20, 3, labels_per_task=9, random_state=2)
+    made = simulate_crowd(100, 20, 3, votes_per_task=9, random_state=2)
     with_ids, without = GTIC().fit(made.crowd), GTIC().fit(made.crowd.without_workers())
     np.testing.assert_allclose(with_ids.posterior_, without.posterior_)
 
 
 def test_a_class_that_nobody_chose_gets_no_task() -> None:
-    made = simulate_crowd(100, 20, 2, labels_per_task=7, random_state=3)
+    made = simulate_crowd(100, 20, 2, votes_per_task=7, random_state=3)
     crowd = made.crowd
     wider = Crowd(crowd.task, crowd.worker, crowd.label + 1, tasks=crowd.tasks, workers=crowd.workers,
                   classes=["unused", *crowd.classes])  # fmt: skip
@@ -76,13 +76,13 @@ def test_a_class_that_nobody_chose_gets_no_task() -> None:
 
 def test_without_the_slope_names_of_classes_do_not_matter() -> None:
     for seed in range(3):
-        crowd = simulate_crowd(80, 15, 4, labels_per_task=5, random_state=seed).crowd
+        crowd = simulate_crowd(80, 15, 4, votes_per_task=5, random_state=seed).crowd
         LAWS["class_names_do_not_matter"](GTIC(slope=False), crowd)
 
 
 def test_gold_names_the_clusters() -> None:
     # Everybody swaps the classes, so that only gold can tell which cluster is which.
-    made = simulate_crowd(200, n_classes=2, labels_per_task=7, workers=[[[0.1, 0.9], [0.9, 0.1]]] * 10, random_state=4)
+    made = simulate_crowd(200, n_classes=2, votes_per_task=7, workers=[[[0.1, 0.9], [0.9, 0.1]]] * 10, random_state=4)
     assert accuracy(made.truth, GTIC().fit(made.crowd)) < 0.1
     gold = made.truth.iloc[:150]
     assert accuracy(made.truth.iloc[150:], GTIC().fit(made.crowd, truth=gold)) > 0.9

@@ -13,7 +13,7 @@ from wisecrowd.evaluate.metrics import accuracy
 
 @pytest.mark.parametrize("votes", [{}, {"smoothing": 0.0, "diagonal": 0.0}, {"smoothing": 0.5, "diagonal": 2.0}])
 def test_with_two_classes_it_is_dawid_and_skenes_model(votes: dict[str, float]) -> None:
-    crowd = simulate_crowd(200, 15, 2, labels_per_task=4, random_state=0).crowd
+    crowd = simulate_crowd(200, 15, 2, votes_per_task=4, random_state=0).crowd
     tied, free = HDS(**votes).fit(crowd), DawidSkene(**votes).fit(crowd)
     np.testing.assert_allclose(tied.posterior_, free.posterior_, atol=1e-9)
     np.testing.assert_allclose(tied.confusion_, free.confusion_, atol=1e-9)
@@ -21,7 +21,7 @@ def test_with_two_classes_it_is_dawid_and_skenes_model(votes: dict[str, float]) 
 
 
 def test_an_accuracy_is_the_share_of_right_answers_in_its_class() -> None:
-    made = simulate_crowd(100, 5, 3, labels_per_task=4, workers=["noisy(0.6)"] * 5, random_state=1)
+    made = simulate_crowd(100, 5, 3, votes_per_task=4, workers=["noisy(0.6)"] * 5, random_state=1)
     fitted = HDS(smoothing=0.5, diagonal=2.0).fit(made.crowd, truth=made.truth)  # all truth known: no inference left
     crowd, truth = made.crowd, made.truth_codes
     for worker in range(5):
@@ -51,7 +51,7 @@ def test_workers_who_know_one_class_are_told_from_those_who_guess() -> None:
 def test_accuracies_are_found_the_better_the_more_labels() -> None:
     errors = []
     for n_tasks in (60, 600, 6000):
-        made = simulate_crowd(n_tasks, 12, 4, labels_per_task=5, workers=["noisy(0.7)"] * 12, random_state=3)
+        made = simulate_crowd(n_tasks, 12, 4, votes_per_task=5, workers=["noisy(0.7)"] * 12, random_state=3)
         errors.append(np.abs(HDS().fit(made.crowd).confusion_ - made.confusion).mean())
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] < 0.02

@@ -61,14 +61,14 @@ def test_without_votes_to_learn_from_the_bound_is_the_evidence() -> None:
 def test_the_bound_never_falls(accelerate: bool, prior: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wisecrowd.em.loop.assert_monotone", True)
     for seed in range(5):
-        crowd = simulate_crowd(60, 12, 3, labels_per_task=3, random_state=seed).crowd
+        crowd = simulate_crowd(60, 12, 3, votes_per_task=3, random_state=seed).crowd
         IBCC(accelerate=accelerate, prior=prior, tol=1e-12, max_iter=2000).fit(crowd)
 
 
 def test_it_is_the_plain_iteration_on_dense_tables() -> None:
     from scipy.special import digamma
 
-    crowd = simulate_crowd(40, 6, 3, labels_per_task=4, random_state=1).crowd
+    crowd = simulate_crowd(40, 6, 3, votes_per_task=4, random_state=1).crowd
     before, posterior = 1 + 3 * np.eye(3), vote_shares(crowd)
     for _ in range(5):
         counts = np.zeros((crowd.n_workers, 3, 3))
@@ -83,7 +83,7 @@ def test_it_is_the_plain_iteration_on_dense_tables() -> None:
 
 
 def test_the_matrices_shown_are_posterior_means() -> None:
-    made = simulate_crowd(50, 5, 3, labels_per_task=4, random_state=2)
+    made = simulate_crowd(50, 5, 3, votes_per_task=4, random_state=2)
     fitted = IBCC().fit(made.crowd, truth=made.truth)
     counts = np.zeros((5, 3, 3))
     np.add.at(counts, (made.crowd.worker, made.truth_codes[made.crowd.task], made.crowd.label), 1)
@@ -94,7 +94,7 @@ def test_the_matrices_shown_are_posterior_means() -> None:
 def test_with_many_labels_beliefs_become_estimates() -> None:
     gaps = []
     for n_tasks in (60, 600, 6000):
-        made = simulate_crowd(n_tasks, 10, 3, labels_per_task=5, workers=["noisy(0.7)"] * 10, random_state=3)
+        made = simulate_crowd(n_tasks, 10, 3, votes_per_task=5, workers=["noisy(0.7)"] * 10, random_state=3)
         believed, estimated = IBCC().fit(made.crowd), DawidSkene(smoothing=0, diagonal=0).fit(made.crowd)
         gaps.append(np.abs(believed.confusion_ - estimated.confusion_).mean())
     assert gaps[0] > gaps[1] > gaps[2]
@@ -105,7 +105,7 @@ def test_with_many_labels_beliefs_become_estimates() -> None:
 def test_it_knows_how_little_it_knows_of_workers_with_few_labels() -> None:
     losses = []
     for method in (IBCC(), DawidSkene(smoothing=0.01, diagonal=0)):
-        made = [simulate_crowd(300, 100, 3, labels_per_task=3, random_state=seed) for seed in range(4)]
+        made = [simulate_crowd(300, 100, 3, votes_per_task=3, random_state=seed) for seed in range(4)]
         losses.append(np.mean([log_loss(one.truth, method.fit(one.crowd)) for one in made]))
     assert losses[0] < losses[1] / 2
 

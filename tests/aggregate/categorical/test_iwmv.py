@@ -12,12 +12,12 @@ from wisecrowd.simulate import simulate_crowd
 
 
 def test_weights_are_those_of_the_paper_at_the_fixed_point() -> None:
-    made = simulate_crowd(400, 20, 3, labels_per_task=5, random_state=1)
+    made = simulate_crowd(400, 20, 3, votes_per_task=5, random_state=1)
     fitted = IWMV().fit(made.crowd)
     assert fitted.converged_
     chosen = fitted.posterior_.argmax(axis=1)
     right = np.bincount(made.crowd.worker, made.crowd.label == chosen[made.crowd.task])
-    agreement = right / made.crowd.labels_per_worker
+    agreement = right / made.crowd.votes_per_worker
     np.testing.assert_allclose(fitted.weight_, 3 * agreement - 1, atol=1e-9)
 
 
@@ -36,7 +36,7 @@ def test_a_worker_at_chance_level_has_no_say() -> None:
 
 
 def test_the_posterior_is_the_linearised_one_coin_posterior() -> None:
-    made = simulate_crowd(200, 10, 4, labels_per_task=4, workers={"noisy": 10}, random_state=3)
+    made = simulate_crowd(200, 10, 4, votes_per_task=4, workers={"noisy": 10}, random_state=3)
     fitted = IWMV().fit(made.crowd)
     task = 17
     mine = made.crowd.task == task
@@ -52,7 +52,7 @@ def test_one_class_is_no_obstacle() -> None:
 def test_it_gets_near_the_model_behind_it_as_data_grow() -> None:
     gaps, correlations = [], []
     for tasks in (60, 240, 1000):
-        made = simulate_crowd(tasks, 20, 2, labels_per_task=7, workers={"noisy(0.55, 0.95)": 20}, random_state=5)
+        made = simulate_crowd(tasks, 20, 2, votes_per_task=7, workers={"noisy(0.55, 0.95)": 20}, random_state=5)
         fitted = IWMV().fit(made.crowd)
         gaps.append(accuracy(made.truth, OneCoin().fit(made.crowd)) - accuracy(made.truth, fitted))
         correlations.append(worker_correlation(made.accuracy, fitted.workers_["weight"]))
@@ -62,12 +62,12 @@ def test_it_gets_near_the_model_behind_it_as_data_grow() -> None:
 
 
 def test_it_discounts_guessers_as_wawa_does_not() -> None:
-    made = simulate_crowd(2000, 40, 2, labels_per_task=7, workers={"expert": 6, "spammer": 34}, random_state=6)
+    made = simulate_crowd(2000, 40, 2, votes_per_task=7, workers={"expert": 6, "spammer": 34}, random_state=6)
     assert accuracy(made.truth, IWMV().fit(made.crowd)) > accuracy(made.truth, Wawa().fit(made.crowd)) + 0.1
 
 
 def test_it_says_so_when_it_did_not_settle() -> None:
-    made = simulate_crowd(400, 20, 3, labels_per_task=3, random_state=1)
+    made = simulate_crowd(400, 20, 3, votes_per_task=3, random_state=1)
     with pytest.warns(NotConverged, match="raise max_iter"):
         fitted = IWMV(max_iter=1).fit(made.crowd)
     assert not fitted.converged_

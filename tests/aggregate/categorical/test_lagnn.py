@@ -29,14 +29,14 @@ def test_without_torch_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
 
 def test_it_follows_experts_where_spammers_outnumber_them() -> None:
     pytest.importorskip("torch")
-    made = simulate_crowd(300, 16, 3, labels_per_task=6, workers=MIXED, random_state=0)
+    made = simulate_crowd(300, 16, 3, votes_per_task=6, workers=MIXED, random_state=0)
     learnt = accuracy(made.truth, LAGNN().fit(made.crowd))
     assert learnt > accuracy(made.truth, MajorityVote().fit(made.crowd)) + 0.05
 
 
 def test_truth_helps_the_tasks_whose_truth_is_not_known() -> None:
     pytest.importorskip("torch")
-    made = simulate_crowd(300, 16, 3, labels_per_task=4, workers=MIXED, random_state=1)
+    made = simulate_crowd(300, 16, 3, votes_per_task=4, workers=MIXED, random_state=1)
     rest = made.truth[100:]
     alone = accuracy(rest, LAGNN().fit(made.crowd))
     assert accuracy(rest, LAGNN().fit(made.crowd, truth=made.truth[:100])) > alone
@@ -53,7 +53,7 @@ def test_before_training_it_is_about_the_majority_vote() -> None:
 
 def test_training_lowers_the_loss_and_leaves_torch_as_it_was() -> None:
     torch = pytest.importorskip("torch")
-    crowd = simulate_crowd(100, 10, 3, labels_per_task=5, random_state=2).crowd
+    crowd = simulate_crowd(100, 10, 3, votes_per_task=5, random_state=2).crowd
     before, threads = torch.random.get_rng_state(), torch.get_num_threads()
     fitted = LAGNN().fit(crowd)
     assert torch.equal(before, torch.random.get_rng_state())

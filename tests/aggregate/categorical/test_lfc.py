@@ -24,7 +24,7 @@ SMALL = Crowd.from_triples(
 
 
 def test_without_a_belief_about_classes_it_is_dawid_and_skenes_model() -> None:
-    crowd = simulate_crowd(200, 15, 3, labels_per_task=4, random_state=0).crowd
+    crowd = simulate_crowd(200, 15, 3, votes_per_task=4, random_state=0).crowd
     believing, plain = LFC(class_votes=0).fit(crowd), DawidSkene().fit(crowd)
     np.testing.assert_allclose(believing.posterior_, plain.posterior_, atol=1e-9)
     # The objectives leave out different constants.
@@ -32,7 +32,7 @@ def test_without_a_belief_about_classes_it_is_dawid_and_skenes_model() -> None:
 
 
 def test_a_table_of_pseudo_votes_takes_the_place_of_the_two_numbers() -> None:
-    crowd = simulate_crowd(100, 10, 3, labels_per_task=4, random_state=1).crowd
+    crowd = simulate_crowd(100, 10, 3, votes_per_task=4, random_state=1).crowd
     table = 0.3 + 1.5 * np.eye(3)
     numbers = LFC(smoothing=0.3, diagonal=1.5).fit(crowd)
     for expected in (table, table.tolist(), pd.DataFrame(table, index=crowd.classes, columns=crowd.classes)):
@@ -69,7 +69,7 @@ def test_the_objective_is_likelihood_times_prior_by_brute_force() -> None:
 
 
 def test_a_strong_belief_about_classes_wins_over_few_tasks_and_yields_to_many() -> None:
-    made = simulate_crowd(2000, 20, 2, labels_per_task=5, prior=[0.5, 0.5], workers=["noisy(0.8)"] * 20, random_state=2)
+    made = simulate_crowd(2000, 20, 2, votes_per_task=5, prior=[0.5, 0.5], workers=["noisy(0.8)"] * 20, random_state=2)
     shares = [LFC(class_votes=[90, 10]).fit(made.crowd[:n]).prior_[0] for n in (10, 100, 2000)]
     assert shares[0] > 0.8
     assert shares[0] > shares[1] > shares[2]
@@ -79,7 +79,7 @@ def test_a_strong_belief_about_classes_wins_over_few_tasks_and_yields_to_many() 
 def test_a_true_belief_about_errors_helps_where_workers_have_few_labels() -> None:
     """Everybody takes a third of the dogs for wolves; ten votes each are too few to find that out alone."""
     confusion = np.tile([[0.62, 0.38], [0.02, 0.98]], (120, 1, 1))
-    made = simulate_crowd(300, 120, 2, labels_per_task=3, workers=confusion, random_state=3)
+    made = simulate_crowd(300, 120, 2, votes_per_task=3, workers=confusion, random_state=3)
     informed = LFC(expected=10 * confusion[0]).fit(made.crowd)
     assert accuracy(made.truth, informed) > accuracy(made.truth, LFC().fit(made.crowd)) + 0.02
 
@@ -87,7 +87,7 @@ def test_a_true_belief_about_errors_helps_where_workers_have_few_labels() -> Non
 def test_confusion_is_found_the_better_the_more_labels() -> None:
     errors = []
     for n_tasks in (60, 600, 6000):
-        made = simulate_crowd(n_tasks, 12, 3, labels_per_task=5, workers=["noisy(0.7)"] * 12, random_state=4)
+        made = simulate_crowd(n_tasks, 12, 3, votes_per_task=5, workers=["noisy(0.7)"] * 12, random_state=4)
         errors.append(np.abs(LFC().fit(made.crowd).confusion_ - made.confusion).mean())
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] < 0.02

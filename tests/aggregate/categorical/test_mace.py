@@ -47,7 +47,7 @@ def test_a_pass_is_brute_force_over_truths_and_over_who_knew(options: dict[str, 
     knows, guesses, habit = dense(method, TINY)
     total, known_votes, guessed_votes = 0.0, np.zeros(3), np.zeros((3, 2))
     for truth in itertools.product(range(2), repeat=3):
-        for knew in itertools.product((True, False), repeat=TINY.n_labels):
+        for knew in itertools.product((True, False), repeat=TINY.n_votes):
             world = 0.5**3
             for vote, known in enumerate(knew):
                 worker, label = TINY.worker[vote], TINY.label[vote]
@@ -65,7 +65,7 @@ def test_a_pass_is_brute_force_over_truths_and_over_who_knew(options: dict[str, 
     np.testing.assert_allclose(
         counts.guesses[:, 0], (guessed_votes / total)[TINY.pairs.worker, TINY.pairs.label], atol=1e-9
     )
-    penalty = method._penalty(method.tally_, TINY.pairs)
+    penalty = method._log_prior(method.tally_, TINY.pairs)
     assert further.trace_[-1] - penalty == pytest.approx(np.log(total))
 
 
@@ -80,12 +80,12 @@ def test_the_objective_never_falls(
 ) -> None:
     monkeypatch.setattr("wisecrowd.em.loop.assert_monotone", True)
     for seed in range(3):
-        crowd = simulate_crowd(60, 12, 3, labels_per_task=4, random_state=seed).crowd
+        crowd = simulate_crowd(60, 12, 3, votes_per_task=4, random_state=seed).crowd
         MACE(n_init=2, accelerate=accelerate, tol=1e-8, max_iter=2000, **options).fit(crowd)  # type: ignore[arg-type]
 
 
 def test_starts_differ_and_the_best_is_kept() -> None:
-    crowd = simulate_crowd(60, 25, 4, labels_per_task=3, workers={"spammer": 0.6, "noisy": 0.4}, random_state=1).crowd
+    crowd = simulate_crowd(60, 25, 4, votes_per_task=3, workers={"spammer": 0.6, "noisy": 0.4}, random_state=1).crowd
     one_pass = MACE(max_iter=1, tol=0).fit(crowd)
     assert one_pass.restarts_["objective"].nunique() == 10
     fitted = MACE().fit(crowd)
@@ -97,7 +97,7 @@ def test_starts_differ_and_the_best_is_kept() -> None:
 def test_guessers_have_no_competence_even_when_they_are_often_right() -> None:
     """Four tasks of five are of one class, and some workers always say it: right by luck."""
     workers = ["expert"] * 6 + ["one-button(0)"] * 4
-    made = simulate_crowd(300, 10, 3, labels_per_task=6, prior=[0.8, 0.1, 0.1], workers=workers, random_state=2)
+    made = simulate_crowd(300, 10, 3, votes_per_task=6, prior=[0.8, 0.1, 0.1], workers=workers, random_state=2)
     for prior in ("uniform", "estimate"):
         found = MACE(prior=prior).fit(made.crowd).workers_
         assert found["competence"][:6].min() > 0.75
@@ -109,7 +109,7 @@ def test_guessers_have_no_competence_even_when_they_are_often_right() -> None:
 def test_competence_is_found_the_better_the_more_labels() -> None:
     errors = []
     for n_tasks in (50, 500, 5000):
-        made = simulate_crowd(n_tasks, 12, 3, labels_per_task=5, workers=["noisy"] * 12, random_state=3)
+        made = simulate_crowd(n_tasks, 12, 3, votes_per_task=5, workers=["noisy"] * 12, random_state=3)
         known = (made.accuracy - 1 / 3) / (2 / 3)  # errors are even, so right = knows + (1 − knows) / 3
         errors.append(np.abs(MACE().fit(made.crowd).workers_["competence"] - known).mean())
     assert errors[0] > errors[1] > errors[2]
@@ -117,14 +117,14 @@ def test_competence_is_found_the_better_the_more_labels() -> None:
 
 
 def test_a_confusion_matrix_is_knowledge_on_the_diagonal_and_one_habit() -> None:
-    fitted = MACE(n_init=1).fit(simulate_crowd(80, 6, 4, labels_per_task=4, random_state=4).crowd)
+    fitted = MACE(n_init=1).fit(simulate_crowd(80, 6, 4, votes_per_task=4, random_state=4).crowd)
     off = fitted.confusion_.copy()
     off[:, np.arange(4), np.arange(4)] = np.nan
     assert np.nanmax(np.ptp(np.where(np.isnan(off), np.nanmean(off, axis=1, keepdims=True), off), axis=1)) < 1e-9
 
 
 def test_it_goes_on_from_a_posterior_and_from_another_fit() -> None:
-    crowd = simulate_crowd(200, 15, 3, labels_per_task=5, random_state=5).crowd
+    crowd = simulate_crowd(200, 15, 3, votes_per_task=5, random_state=5).crowd
     cold = MACE(tol=1e-10).fit(crowd)
     again = MACE(tol=1e-10).fit(crowd, start=cold.proba_)
     assert len(again.restarts_) == 1

@@ -16,7 +16,7 @@ from wisecrowd.evaluate.metrics import accuracy
 
 def test_the_first_m_step_is_the_one_that_loops_over_workers_and_tasks() -> None:
     """Written out vote by vote and left to scipy, as a reader of the paper would."""
-    crowd = simulate_crowd(8, 4, 2, labels_per_task=3, random_state=0).crowd
+    crowd = simulate_crowd(8, 4, 2, votes_per_task=3, random_state=0).crowd
     q = vote_shares(crowd)
     worker_ridge, task_ridge = 0.25 * 4, 0.25 * 4 * 8 / 4
 
@@ -35,19 +35,19 @@ def test_the_first_m_step_is_the_one_that_loops_over_workers_and_tasks() -> None
 
 
 def test_without_task_terms_it_is_a_confusion_matrix_for_every_worker() -> None:
-    crowd = simulate_crowd(400, 10, 2, labels_per_task=8, workers=["noisy(0.75)"] * 10, random_state=1).crowd
+    crowd = simulate_crowd(400, 10, 2, votes_per_task=8, workers=["noisy(0.75)"] * 10, random_state=1).crowd
     alone = MinimaxEntropy(gamma=1e-6, task_gamma=np.inf, tol=1e-11, max_iter=1000, m_steps=20).fit(crowd)
     matrices = DawidSkene(smoothing=0, diagonal=0, prior="uniform", tol=1e-12, max_iter=2000).fit(crowd)
     np.testing.assert_allclose(alone.posterior_, matrices.posterior_, atol=1e-3)
-    said = np.exp(alone.worker_scores_)
-    np.testing.assert_allclose(said / said.sum(axis=2, keepdims=True), matrices.confusion_, atol=1e-3)
+    label_probs = np.exp(alone.worker_scores_)
+    np.testing.assert_allclose(label_probs / label_probs.sum(axis=2, keepdims=True), matrices.confusion_, atol=1e-3)
 
 
 def test_a_task_that_misleads_everybody_is_found_out() -> None:
-    made = simulate_crowd(60, 30, 3, labels_per_task=20, workers=["noisy(0.95)"] * 30, random_state=2)
+    made = simulate_crowd(60, 30, 3, votes_per_task=20, workers=["noisy(0.95)"] * 30, random_state=2)
     misled = made.crowd.task == 0
     wrong = (made.truth_codes[0] + 1) % 3
-    label = np.where(misled & (np.arange(made.crowd.n_labels) % 5 < 2), wrong, made.crowd.label)
+    label = np.where(misled & (np.arange(made.crowd.n_votes) % 5 < 2), wrong, made.crowd.label)
     crowd = Crowd(made.crowd.task, made.crowd.worker, label, tasks=made.crowd.tasks, workers=made.crowd.workers,
                   classes=made.crowd.classes)  # fmt: skip
     tasks = MinimaxEntropy().fit(crowd).tasks_
@@ -58,14 +58,14 @@ def test_a_task_that_misleads_everybody_is_found_out() -> None:
 def test_more_labels_make_a_better_answer() -> None:
     found = []
     for labels in (2, 6, 18):
-        made = simulate_crowd(200, 30, 3, labels_per_task=labels, random_state=3)
+        made = simulate_crowd(200, 30, 3, votes_per_task=labels, random_state=3)
         found.append(accuracy(made.truth, MinimaxEntropy().fit(made.crowd)))
     assert found == sorted(found)
     assert found[-1] > 0.97
 
 
 def test_blocks_of_votes_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    crowd = simulate_crowd(50, 10, 3, labels_per_task=5, random_state=4).crowd
+    crowd = simulate_crowd(50, 10, 3, votes_per_task=5, random_state=4).crowd
     for terms in ("matrix", "vector"):
         whole = MinimaxEntropy(task_terms=terms).fit(crowd)
         with monkeypatch.context() as patch:
@@ -77,7 +77,7 @@ def test_blocks_of_votes_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_ridge_that_outweighs_the_votes_leaves_nothing() -> None:
     """The danger that the docstring names, and its cure."""
-    crowd = simulate_crowd(60, 10, 8, labels_per_task=4, workers=["expert"] * 10, random_state=5).crowd
+    crowd = simulate_crowd(60, 10, 8, votes_per_task=4, workers=["expert"] * 10, random_state=5).crowd
     assert MinimaxEntropy().fit(crowd).posterior_.max() < 0.2
     mild = MinimaxEntropy(gamma=0.001).fit(crowd)
     assert (mild.labels_ == MajorityVote().fit(crowd).labels_).mean() > 0.9

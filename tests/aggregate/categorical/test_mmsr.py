@@ -26,7 +26,7 @@ def trimmed(values: NDArray[np.float64], present: float, trim: int) -> float:
 
 @pytest.mark.parametrize("trim", [0, 1, 2, 5])
 def test_all_trimmed_means_at_once_are_those_of_each_worker(trim: int) -> None:
-    crowd = simulate_crowd(40, 9, 2, labels_per_task=4, random_state=1).crowd
+    crowd = simulate_crowd(40, 9, 2, votes_per_task=4, random_state=1).crowd
     pairs = Agreement.of(crowd)
     rng = np.random.default_rng(trim)
     means = _TrimmedMean(pairs, trim)
@@ -48,7 +48,7 @@ def test_the_distance_is_that_of_the_matrices() -> None:
 def test_skills_are_found_ever_better_with_more_tasks() -> None:
     errors = []
     for tasks in (200, 1000, 8000):
-        made = simulate_crowd(tasks, 15, 3, labels_per_task=8, workers={"noisy(0.45, 0.95)": 15}, random_state=2)
+        made = simulate_crowd(tasks, 15, 3, votes_per_task=8, workers={"noisy(0.45, 0.95)": 15}, random_state=2)
         skill = (3 * made.accuracy - 1) / 2
         errors.append(worker_error(skill, MMSR().fit(made.crowd).workers_["skill"]))
     assert errors[0] > errors[1] > errors[2]
@@ -60,8 +60,8 @@ def test_conspirators_who_always_agree_do_not_carry_the_vote() -> None:
     rng = np.random.default_rng(3)
     truth, joint = rng.integers(2, size=(2, 1000))
     own = np.where(rng.random((8, 1000)) < 0.65, truth, 1 - truth)
-    said = np.vstack([own, np.tile(joint, (5, 1))])
-    crowd = Crowd.from_triples([(t, f"w{w:02d}", int(said[w, t])) for t in range(1000) for w in range(13)])
+    label_probs = np.vstack([own, np.tile(joint, (5, 1))])
+    crowd = Crowd.from_triples([(t, f"w{w:02d}", int(label_probs[w, t])) for t in range(1000) for w in range(13)])
     known = dict(enumerate(truth.tolist()))
     fitted = MMSR().fit(crowd)
     assert fitted.workers_["skill"][:8].min() > fitted.workers_["skill"][8:].abs().max()
@@ -71,7 +71,7 @@ def test_conspirators_who_always_agree_do_not_carry_the_vote() -> None:
 
 
 def test_gold_outvotes_a_majority_of_adversaries() -> None:
-    made = simulate_crowd(300, 9, 2, labels_per_task=9, workers={"noisy(0.8)": 4, "adversary(0.8)": 5}, random_state=4)
+    made = simulate_crowd(300, 9, 2, votes_per_task=9, workers={"noisy(0.8)": 4, "adversary(0.8)": 5}, random_state=4)
     assert accuracy(made.truth, MMSR().fit(made.crowd)) < 0.2
     fitted = MMSR().fit(made.crowd, truth=made.truth.iloc[:50])
     assert accuracy(made.truth.iloc[50:], fitted) > 0.8
@@ -87,14 +87,14 @@ def test_a_worker_who_shares_no_task_gets_the_mean_skill() -> None:
 
 
 def test_a_worker_without_votes_changes_nothing() -> None:
-    crowd = simulate_crowd(100, 8, 2, labels_per_task=5, random_state=6).crowd
+    crowd = simulate_crowd(100, 8, 2, votes_per_task=5, random_state=6).crowd
     more = Crowd(crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks, workers=[*crowd.workers, "idle"],
                  classes=crowd.classes)  # fmt: skip
     np.testing.assert_allclose(MMSR().fit(more).skill_[:-1], MMSR().fit(crowd).skill_, atol=1e-12)
 
 
 def test_parameters_are_checked_and_haste_is_reported() -> None:
-    crowd = simulate_crowd(100, 8, 2, labels_per_task=5, random_state=5).crowd
+    crowd = simulate_crowd(100, 8, 2, votes_per_task=5, random_state=5).crowd
     with pytest.warns(NotConverged, match="stopped after 1 iterations.*set trim=0"):
         MMSR(max_iter=1).fit(crowd)
     for bad in (MMSR(max_iter=0), MMSR(trim=-1)):
@@ -114,5 +114,5 @@ def test_reference_accuracies(name: str, wanted: float, data_folder: Path) -> No
         crowd, truth = data.crowd, data.truth
         right = crowd.classes[crowd.label].to_numpy() == truth.reindex(crowd.tasks).to_numpy()[crowd.task]
         known = fitted.workers_["skill"].copy()
-        known[:] = np.bincount(crowd.worker, right) / crowd.labels_per_worker
+        known[:] = np.bincount(crowd.worker, right) / crowd.votes_per_worker
         assert worker_correlation(known, fitted.workers_["skill"]) > 0.9

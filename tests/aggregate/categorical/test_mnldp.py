@@ -89,7 +89,7 @@ def test_truth_is_kept_and_passed_on() -> None:
 
 
 def test_where_it_starts(clustered: Any) -> None:
-    crowd, X, truth = clustered(labels_per_task=4)
+    crowd, X, truth = clustered(votes_per_task=4)
     fitted = DawidSkene().fit(crowd)
     named = MNLDP(aggregator="dawid-skene").fit(crowd, X).posterior_
     for same in (

@@ -81,10 +81,10 @@ def tables_of(crowd: Crowd, known: dict[str, Any]) -> Tables:
 def test_the_e_step_is_that_of_all_configurations(crowd: Crowd, known: dict[str, Any]) -> None:
     posterior, log_likelihood, repeats, opinions = enumerated(known)
     engine = OpinionEngine(crowd, None, group=GROUP)
-    said = tables_of(crowd, known).packed()
-    found = engine.expect(known["prior"], said)
+    label_probs = tables_of(crowd, known).packed()
+    found = engine.expect(known["prior"], label_probs)
     sums = Tables.of(found.tally, len(crowd.pairs))
-    assert np.allclose(engine.posterior(known["prior"], said), posterior, atol=1e-12)
+    assert np.allclose(engine.posterior(known["prior"], label_probs), posterior, atol=1e-12)
     assert found.log_likelihood == pytest.approx(log_likelihood, abs=1e-12)
     assert np.allclose(sums.alike, repeats[crowd.pairs.worker, crowd.pairs.label], atol=1e-12)
     assert np.allclose(sums.opinion, opinions, atol=1e-12)
@@ -106,22 +106,22 @@ def test_known_parameters_give_their_posterior(crowd: Crowd, known: dict[str, An
 
 
 def test_gold_leaves_only_its_own_term(crowd: Crowd, known: dict[str, Any]) -> None:
-    said = tables_of(crowd, known).packed()
+    label_probs = tables_of(crowd, known).packed()
     free = OpinionEngine(crowd, None, group=GROUP)
     posterior, log_likelihood = enumerated(known)[:2]
-    clamp = np.array([-1, 2, -1, -1], dtype=np.int32)
-    found = OpinionEngine(crowd, clamp, group=GROUP).expect(known["prior"], said)
+    gold = np.array([-1, 2, -1, -1], dtype=np.int32)
+    found = OpinionEngine(crowd, gold, group=GROUP).expect(known["prior"], label_probs)
     assert found.log_likelihood == pytest.approx(log_likelihood + np.log(posterior[1, 2]), abs=1e-12)
     assert np.allclose(
-        OpinionEngine(crowd, clamp, group=GROUP).posterior(known["prior"], said)[[0, 2, 3]],
-        free.posterior(known["prior"], said)[[0, 2, 3]],
+        OpinionEngine(crowd, gold, group=GROUP).posterior(known["prior"], label_probs)[[0, 2, 3]],
+        free.posterior(known["prior"], label_probs)[[0, 2, 3]],
     )
 
 
 @pytest.mark.parametrize("groups", [None, {}, {"w00": "alone", "w01": "single"}])
 @pytest.mark.parametrize("options", [{}, {"n_init": 3}, {"smoothing": 0.0, "diagonal": 0.0}, {"init": "spectral"}])
 def test_without_groups_it_is_dawid_skene(groups: dict[str, str] | None, options: dict[str, Any]) -> None:
-    made = simulate_crowd(n_tasks=200, n_workers=12, n_classes=3, labels_per_task=8, random_state=5)
+    made = simulate_crowd(n_tasks=200, n_workers=12, n_classes=3, votes_per_task=8, random_state=5)
     panel, plain = Panel(groups=groups, **options).fit(made.crowd), DawidSkene(**options).fit(made.crowd)
     assert np.array_equal(panel.posterior_, plain.posterior_)
     assert np.array_equal(panel.confusion_, plain.confusion_)
@@ -194,7 +194,7 @@ def test_ten_judges_do_not_outvote_three_people(n_classes: int, seed: int) -> No
 
 
 def test_groups_that_are_wrong_do_little_harm() -> None:
-    made = simulate_crowd(n_tasks=300, workers=["noisy(0.7)"] * 12, n_classes=3, labels_per_task=8, random_state=4)
+    made = simulate_crowd(n_tasks=300, workers=["noisy(0.7)"] * 12, n_classes=3, votes_per_task=8, random_state=4)
     groups = {f"w{number:02d}": f"g{number % 3}" for number in range(12)}
     panel, plain = Panel(groups=groups).fit(made.crowd), DawidSkene().fit(made.crowd)
     assert (panel.labels_ == made.truth).mean() > (plain.labels_ == made.truth).mean() - 0.015
@@ -243,7 +243,7 @@ def test_the_report_on_judges() -> None:
     assert np.allclose(by_group, panel.opinions_["worth"])
     assert (table["worth"] < table["alone"]).all()
     assert panel.judge_confusion_.shape == (6, 3, 3)
-    assert np.allclose(panel.judge_confusion_.sum(axis=(1, 2)), table["n_labels"])
+    assert np.allclose(panel.judge_confusion_.sum(axis=(1, 2)), table["n_votes"])
     assert panel.opinions_["n_workers"].tolist() == [3, 3]
 
 

@@ -13,7 +13,7 @@ GOOD = {"expert": 0.5, "noisy": 0.5}
 
 
 def test_with_one_difficulty_for_all_it_is_the_one_coin_model() -> None:
-    crowd = simulate_crowd(300, 12, 3, labels_per_task=6, workers=["noisy(0.7)"] * 12, random_state=0).crowd
+    crowd = simulate_crowd(300, 12, 3, votes_per_task=6, workers=["noisy(0.7)"] * 12, random_state=0).crowd
     flat = Rasch(difficulty_sd=0, ability_sd=np.inf, tol=1e-12, max_iter=2000).fit(crowd)
     coin = OneCoin(smoothing=0, diagonal=0, tol=1e-12, max_iter=2000).fit(crowd)
     np.testing.assert_allclose(flat.posterior_, coin.posterior_, atol=1e-4)
@@ -23,7 +23,7 @@ def test_with_the_truth_known_it_is_logistic_regression() -> None:
     """Two crossed effects with Gaussian priors, fitted by scikit-learn on one-hot workers and tasks."""
     from sklearn.linear_model import LogisticRegression
 
-    made = simulate_crowd(30, 8, 2, labels_per_task=6, workers=["noisy(0.7)"] * 8, random_state=1)
+    made = simulate_crowd(30, 8, 2, votes_per_task=6, workers=["noisy(0.7)"] * 8, random_state=1)
     crowd = made.crowd
     fitted = Rasch(ability_mean=0, tol=1e-14, max_iter=2000).fit(crowd, truth=made.truth)
     design = np.hstack([np.eye(8)[crowd.worker], -np.eye(30)[crowd.task]])
@@ -33,7 +33,7 @@ def test_with_the_truth_known_it_is_logistic_regression() -> None:
 
 
 def test_luck_keeps_everybody_above_it() -> None:
-    crowd = simulate_crowd(100, 10, 4, labels_per_task=5, workers=["adversary"] * 3 + ["noisy"] * 7).crowd
+    crowd = simulate_crowd(100, 10, 4, votes_per_task=5, workers=["adversary"] * 3 + ["noisy"] * 7).crowd
     fitted = Rasch(guessing="chance").fit(crowd)
     land = fitted._landscape(crowd)
     point = np.concatenate([fitted.ability_, fitted.task_parameters_.ravel()])
@@ -51,7 +51,7 @@ def test_luck_must_be_a_probability(guessing: object) -> None:
 def test_simulated_difficulty_and_ability_are_found_the_better_the_more_labels() -> None:
     difficulty, ability = [], []
     for labels in (3, 10, 30):
-        made = simulate_crowd(400, 30, 3, labels_per_task=labels, workers=GOOD, difficulty="beta", random_state=3)
+        made = simulate_crowd(400, 30, 3, votes_per_task=labels, workers=GOOD, difficulty="beta", random_state=3)
         fitted = Rasch(guessing="chance").fit(made.crowd)
         difficulty.append(fitted.tasks_["difficulty"].corr(made.difficulty, method="spearman"))
         ability.append(fitted.workers_["ability"].corr(made.accuracy))

@@ -42,7 +42,7 @@ def test_exact_moments_give_the_exact_mixture() -> None:
     times = np.round(weight * 200_000).astype(int)
     views = [np.repeat(np.eye(3)[a], times, axis=0) for a in answers]
     part = _mixture(*views, rng)
-    np.testing.assert_allclose(part.said, groups[2].T, atol=2e-3)
+    np.testing.assert_allclose(part.label_probs, groups[2].T, atol=2e-3)
     np.testing.assert_allclose(part.prior, prior, atol=2e-3)
 
 
@@ -50,12 +50,12 @@ def test_confusion_and_prior_are_found_ever_better() -> None:
     errors = []
     for tasks in (500, 4000, 30_000):
         made = simulate_crowd(
-            tasks, 9, 3, labels_per_task=9, workers={"noisy": 9}, prior=[0.5, 0.3, 0.2], random_state=2
+            tasks, 9, 3, votes_per_task=9, workers={"noisy": 9}, prior=[0.5, 0.3, 0.2], random_state=2
         )
-        prior, said = spectral_confusion(made.crowd)
+        prior, label_probs = spectral_confusion(made.crowd)
         pairs = made.crowd.pairs
         wanted = made.confusion[pairs.worker, :, pairs.label]
-        errors.append(max(np.abs(said - wanted).mean(), np.abs(prior - [0.5, 0.3, 0.2]).mean()))
+        errors.append(max(np.abs(label_probs - wanted).mean(), np.abs(prior - [0.5, 0.3, 0.2]).mean()))
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] < 0.02
 
@@ -64,14 +64,14 @@ def test_skills_are_found_ever_better_also_of_adversaries_and_in_sparse_crowds()
     errors = []
     for tasks in (1000, 8000, 60_000):
         workers = {"noisy(0.6, 0.95)": 9, "adversary(0.7)": 3}
-        made = simulate_crowd(tasks, 12, 2, labels_per_task=4, workers=workers, random_state=3)
+        made = simulate_crowd(tasks, 12, 2, votes_per_task=4, workers=workers, random_state=3)
         errors.append(np.abs(spectral_skills(made.crowd) - (2 * made.accuracy.to_numpy() - 1)).mean())
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] < 0.03
 
 
 def test_em_from_the_moments_ends_where_em_from_the_truth_does() -> None:
-    made = simulate_crowd(2000, 20, 3, labels_per_task=8, random_state=4)
+    made = simulate_crowd(2000, 20, 3, votes_per_task=8, random_state=4)
     best = DawidSkene().fit(made.crowd, start=np.eye(3)[made.truth_codes])
     found = DawidSkene().fit(made.crowd, start=spectral_start(made.crowd))
     assert (found.labels_ == best.labels_).mean() > 0.995
@@ -79,23 +79,23 @@ def test_em_from_the_moments_ends_where_em_from_the_truth_does() -> None:
 
 
 def test_it_sees_through_a_majority_that_votes_at_random() -> None:
-    made = simulate_crowd(4000, 40, 2, labels_per_task=10, workers={"expert": 4, "spammer": 36}, random_state=5)
+    made = simulate_crowd(4000, 40, 2, votes_per_task=10, workers={"expert": 4, "spammer": 36}, random_state=5)
     assert accuracy(made.truth, MajorityVote().fit(made.crowd)) < 0.7
     start = spectral_start(made.crowd, model="one-coin")
     assert accuracy(made.truth, OneCoin().fit(made.crowd, start=start)) > 0.75
 
 
 def test_gold_turns_one_coin_signs_around() -> None:
-    made = simulate_crowd(500, 9, 2, labels_per_task=9, workers={"noisy(0.8)": 4, "adversary(0.8)": 5}, random_state=6)
-    clamp = np.where(np.arange(500) < 50, made.truth_codes, -1).astype(np.int32)
-    blind, taught = (spectral_start(made.crowd, model="one-coin", clamp=known) for known in (None, clamp))
+    made = simulate_crowd(500, 9, 2, votes_per_task=9, workers={"noisy(0.8)": 4, "adversary(0.8)": 5}, random_state=6)
+    gold = np.where(np.arange(500) < 50, made.truth_codes, -1).astype(np.int32)
+    blind, taught = (spectral_start(made.crowd, model="one-coin", gold=known) for known in (None, gold))
     assert (blind.argmax(axis=1) == made.truth_codes).mean() < 0.2
     assert (taught.argmax(axis=1) == made.truth_codes).mean() > 0.8
     assert (taught[:50].max(axis=1) == 1).all()
 
 
 def test_posteriors_are_distributions_also_with_unused_classes_and_unlabelled_tasks() -> None:
-    crowd = simulate_crowd(300, 12, 2, labels_per_task=6, random_state=7).crowd
+    crowd = simulate_crowd(300, 12, 2, votes_per_task=6, random_state=7).crowd
     wider = Crowd(crowd.task, crowd.worker, crowd.label + 1, tasks=[*crowd.tasks, "nobody"], workers=crowd.workers,
                   classes=["unused", *crowd.classes])  # fmt: skip
     for model in ("confusion", "one-coin"):
@@ -107,7 +107,7 @@ def test_posteriors_are_distributions_also_with_unused_classes_and_unlabelled_ta
 
 
 def test_the_seed_decides() -> None:
-    crowd = simulate_crowd(300, 12, 2, labels_per_task=6, random_state=8).crowd
+    crowd = simulate_crowd(300, 12, 2, votes_per_task=6, random_state=8).crowd
     np.testing.assert_array_equal(spectral_start(crowd, 1), spectral_start(crowd, 1))
     assert not np.array_equal(spectral_start(crowd, 1), spectral_start(crowd, 2))
 
@@ -140,7 +140,7 @@ def test_em_from_the_moments_is_as_good_on_real_crowds(name: str, data_folder: P
 
 @pytest.mark.parametrize("method", [DawidSkene, OneCoin])
 def test_the_family_starts_from_it(method: type[DawidSkene] | type[OneCoin]) -> None:
-    made = simulate_crowd(n_tasks=600, n_workers=15, n_classes=3, labels_per_task=10, random_state=1)
+    made = simulate_crowd(n_tasks=600, n_workers=15, n_classes=3, votes_per_task=10, random_state=1)
     votes, spectral = method().fit(made.crowd), method(init="spectral").fit(made.crowd)
     assert (votes.labels_ == spectral.labels_).mean() > 0.98, "both starts lead to the same optimum on a dense crowd"
     assert spectral.trace_[0] != votes.trace_[0]

@@ -11,7 +11,7 @@ from wisecrowd.evaluate.metrics import accuracy
 
 
 def test_with_one_discrimination_for_all_it_is_the_rasch_model() -> None:
-    crowd = simulate_crowd(100, 10, 3, labels_per_task=5, random_state=0).crowd
+    crowd = simulate_crowd(100, 10, 3, votes_per_task=5, random_state=0).crowd
     for guessing in (0.0, "chance"):
         same = TwoPL(discrimination_sd=0, guessing=guessing).fit(crowd)  # type: ignore[arg-type]
         rasch = Rasch(guessing=guessing).fit(crowd)  # type: ignore[arg-type]

@@ -13,7 +13,9 @@ from wisecrowd.simulate import simulate_crowd
 def test_by_hand() -> None:
     # The majority says x, y, x; ann is always with it, bob twice, cy once.
     votes = {"ann": "xyx", "bob": "xyy", "cy": "yxx"}
-    crowd = Crowd.from_triples([(task, worker, said[task]) for worker, said in votes.items() for task in range(3)])
+    crowd = Crowd.from_triples(
+        [(task, worker, label_probs[task]) for worker, label_probs in votes.items() for task in range(3)]
+    )
     fitted = Wawa().fit(crowd)
     np.testing.assert_allclose(fitted.workers_["weight"], [1, 2 / 3, 1 / 3])
     np.testing.assert_allclose(fitted.posterior_[:, 0], [(1 + 2 / 3) / 2, (1 / 3) / 2, (1 + 1 / 3) / 2])
@@ -37,14 +39,14 @@ def test_gold_teaches_whom_to_trust() -> None:
 
 
 def test_it_beats_the_vote_that_it_starts_from_when_workers_differ() -> None:
-    made = simulate_crowd(1000, 30, 3, labels_per_task=5, workers={"expert": 10, "spammer": 20}, random_state=2)
+    made = simulate_crowd(1000, 30, 3, votes_per_task=5, workers={"expert": 10, "spammer": 20}, random_state=2)
     assert accuracy(made.truth, Wawa().fit(made.crowd)) > accuracy(made.truth, MajorityVote().fit(made.crowd)) + 0.03
 
 
 def test_more_labels_per_task_bring_weights_nearer_to_accuracies() -> None:
     errors = []
     for labels in (3, 7, 15):
-        made = simulate_crowd(600, 30, 3, labels_per_task=labels, workers={"noisy(0.5, 0.9)": 30}, random_state=4)
+        made = simulate_crowd(600, 30, 3, votes_per_task=labels, workers={"noisy(0.5, 0.9)": 30}, random_state=4)
         errors.append(worker_error(made.accuracy, Wawa().fit(made.crowd).workers_["weight"]))
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] < 0.03

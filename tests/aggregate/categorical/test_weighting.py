@@ -33,7 +33,7 @@ def test_where_no_voter_weighs_anything_all_votes_count_the_same() -> None:
 
 
 def test_gold_is_won_and_judges_the_workers() -> None:
-    poll = Poll(TINY, clamp=np.array([0, -1], dtype=np.int32))
+    poll = Poll(TINY, gold=np.array([0, -1], dtype=np.int32))
     winners = poll.winners(poll.scores(np.ones(3)))
     np.testing.assert_allclose(winners[0], [1, 0])
     np.testing.assert_allclose(poll.agreement(winners), [0.75, 0.25, 0])

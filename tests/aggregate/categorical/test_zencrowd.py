@@ -14,7 +14,7 @@ NOISY = ["noisy(0.75)"] * 6 + ["noisy(0.55)"] * 6
 
 def test_it_is_the_plain_iteration_from_trust() -> None:
     """The two formulas on the dense table of votes, one task and one worker at a time."""
-    crowd = simulate_crowd(40, 6, 3, labels_per_task=4, workers=["noisy(0.6)"] * 6, random_state=0).crowd
+    crowd = simulate_crowd(40, 6, 3, votes_per_task=4, workers=["noisy(0.6)"] * 6, random_state=0).crowd
     accuracies = np.full(crowd.n_workers, 0.8)
     for _ in range(6):
         joint = np.zeros((crowd.n_tasks, 3))
@@ -30,7 +30,7 @@ def test_it_is_the_plain_iteration_from_trust() -> None:
 
 
 def test_it_ends_where_the_one_coin_model_without_pseudo_votes_ends() -> None:
-    crowd = simulate_crowd(500, 12, 4, labels_per_task=5, workers=NOISY, random_state=1).crowd
+    crowd = simulate_crowd(500, 12, 4, votes_per_task=5, workers=NOISY, random_state=1).crowd
     options = {"tol": 1e-13, "max_iter": 5000}
     trusting = ZenCrowd(**options).fit(crowd)
     np.testing.assert_allclose(
@@ -42,14 +42,14 @@ def test_it_ends_where_the_one_coin_model_without_pseudo_votes_ends() -> None:
 def test_accuracies_are_found_the_better_the_more_labels() -> None:
     errors = []
     for n_tasks in (50, 500, 5000):
-        made = simulate_crowd(n_tasks, 12, 3, labels_per_task=5, workers=NOISY, random_state=2)
+        made = simulate_crowd(n_tasks, 12, 3, votes_per_task=5, workers=NOISY, random_state=2)
         errors.append(np.abs(ZenCrowd().fit(made.crowd).workers_["accuracy"] - made.accuracy).mean())
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] < 0.02
 
 
 def test_further_starts_are_perturbed_and_a_given_start_is_taken() -> None:
-    crowd = simulate_crowd(60, 12, 3, labels_per_task=4, workers=NOISY, random_state=3).crowd
+    crowd = simulate_crowd(60, 12, 3, votes_per_task=4, workers=NOISY, random_state=3).crowd
     fitted = ZenCrowd(n_init=3).fit(crowd)
     assert len(fitted.restarts_) == 3
     assert fitted.restarts_["objective"][0] == ZenCrowd().fit(crowd).trace_[-1]

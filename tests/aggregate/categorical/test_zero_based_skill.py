@@ -12,7 +12,7 @@ from wisecrowd.simulate import simulate_crowd
 
 
 def test_one_full_step_is_wawa() -> None:
-    made = simulate_crowd(200, 20, 3, labels_per_task=4, random_state=1)
+    made = simulate_crowd(200, 20, 3, votes_per_task=4, random_state=1)
     with pytest.warns(NotConverged):
         fitted = ZeroBasedSkill(max_iter=1).fit(made.crowd)
     np.testing.assert_allclose(fitted.weight_, Wawa().fit(made.crowd).weight_)
@@ -20,12 +20,12 @@ def test_one_full_step_is_wawa() -> None:
 
 
 def test_skills_end_where_they_agree_with_their_own_vote() -> None:
-    made = simulate_crowd(300, 20, 3, labels_per_task=5, random_state=2)
+    made = simulate_crowd(300, 20, 3, votes_per_task=5, random_state=2)
     fitted = ZeroBasedSkill().fit(made.crowd)
     assert fitted.converged_
     chosen = fitted.posterior_.argmax(axis=1)
     right = np.bincount(made.crowd.worker, made.crowd.label == chosen[made.crowd.task])
-    np.testing.assert_allclose(fitted.weight_, right / made.crowd.labels_per_worker, atol=1e-4)
+    np.testing.assert_allclose(fitted.weight_, right / made.crowd.votes_per_worker, atol=1e-4)
 
 
 def test_the_schedule_of_steps() -> None:
@@ -40,7 +40,7 @@ def test_the_schedule_of_steps() -> None:
 def test_skills_find_the_good_workers_better_with_more_tasks() -> None:
     found = []
     for tasks in (30, 200, 1500):
-        made = simulate_crowd(tasks, 20, 3, labels_per_task=6, workers={"noisy(0.4, 0.95)": 20}, random_state=3)
+        made = simulate_crowd(tasks, 20, 3, votes_per_task=6, workers={"noisy(0.4, 0.95)": 20}, random_state=3)
         found.append(worker_correlation(made.accuracy, ZeroBasedSkill().fit(made.crowd).workers_["weight"]))
     assert found[0] < found[1] < found[2]
     assert found[2] > 0.97

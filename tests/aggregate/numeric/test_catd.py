@@ -28,7 +28,7 @@ def test_weights_are_chi_square_quantiles_over_losses() -> None:
     fitted = CATD(tol=1e-12, max_iter=5000).fit(crowd)
     loss = np.bincount(crowd.worker, (crowd.label - fitted.estimates_[crowd.task]) ** 2)
     first = crowd.label - Median().fit(crowd).estimates_[crowd.task]
-    weight = chi2.ppf(0.025, crowd.labels_per_worker) / (loss + 1e-9 * (first**2).mean())
+    weight = chi2.ppf(0.025, crowd.votes_per_worker) / (loss + 1e-9 * (first**2).mean())
     np.testing.assert_allclose(fitted.weight_, weight / weight.sum(), rtol=1e-6)
 
 
@@ -50,15 +50,15 @@ def test_precise_workers_are_found_ever_better() -> None:
 
 def test_a_worker_who_is_clearly_better_ends_with_all_the_weight_as_the_page_warns() -> None:
     rng = np.random.default_rng(2)
-    said = rng.normal(size=300)[:, None] + np.linspace(0.2, 2, 8) * rng.normal(size=(300, 8))
-    crowd = Crowd.from_triples([(t, w, said[t, w]) for t in range(300) for w in range(8)], numeric=True)
+    label_probs = rng.normal(size=300)[:, None] + np.linspace(0.2, 2, 8) * rng.normal(size=(300, 8))
+    crowd = Crowd.from_triples([(t, w, label_probs[t, w]) for t in range(300) for w in range(8)], numeric=True)
     assert CATD().fit(crowd).weight_[0] > 0.99
     share = (weight := WeightedMean().fit(crowd).weight_)[0] / weight.sum()
     assert share == pytest.approx(0.2**-2 / (np.linspace(0.2, 2, 8) ** -2).sum(), abs=0.1)
 
 
 def test_classes_are_voted_on() -> None:
-    made = simulate_crowd(800, 20, 3, labels_per_task=6, workers={"noisy(0.4, 0.95)": 20}, random_state=2)
+    made = simulate_crowd(800, 20, 3, votes_per_task=6, workers={"noisy(0.4, 0.95)": 20}, random_state=2)
     fitted = CATD().fit(made.crowd)
     assert accuracy(made.truth, fitted) > 0.9
     assert worker_correlation(made.accuracy, fitted.workers_["accuracy"]) > 0.9
@@ -90,7 +90,7 @@ def test_published_errors_are_those_of_a_sum_that_was_never_divided(data_folder:
     assert mae(data.truth, fitted) == pytest.approx(12.14, abs=0.006)
     assert rmse(data.truth, fitted) == pytest.approx(18.87, abs=0.006)
     # Their loop: weights sum to one over all workers, and a task is the sum over its ten of thirty-eight.
-    many = crowd.labels_per_worker
+    many = crowd.votes_per_worker
     normal = 0.5 * (-1.959964 + np.sqrt(2 * many - 1)) ** 2
     estimate = np.array([np.median(crowd.label[crowd.task == task]) for task in range(crowd.n_tasks)])
     for _ in range(100):

@@ -16,8 +16,8 @@ def test_the_standard_error_shrinks_with_the_root_of_the_labels() -> None:
     truth = rng.normal(size=400)
     found, claimed = [], []
     for labels in (5, 20, 80):
-        said = truth[:, None] + rng.normal(size=(400, labels))
-        votes = [(task, worker, said[task, worker]) for task in range(400) for worker in range(labels)]
+        label_probs = truth[:, None] + rng.normal(size=(400, labels))
+        votes = [(task, worker, label_probs[task, worker]) for task in range(400) for worker in range(labels)]
         fitted = Mean().fit(Crowd.from_triples(votes, numeric=True))
         found.append(rmse(truth, fitted.estimates_))
         claimed.append(float(np.sqrt((fitted.standard_error_**2).mean())))

@@ -15,9 +15,9 @@ from wisecrowd.evaluate.metrics import mae, rmse
 def test_wild_labels_do_not_move_it() -> None:
     rng = np.random.default_rng(0)
     truth = rng.normal(size=200)
-    said = truth[:, None] + 0.1 * rng.normal(size=(200, 9))
-    said[:, :4] = 1e6  # nearly half
-    crowd = Crowd.from_triples([(t, w, said[t, w]) for t in range(200) for w in range(9)], numeric=True)
+    label_probs = truth[:, None] + 0.1 * rng.normal(size=(200, 9))
+    label_probs[:, :4] = 1e6  # nearly half
+    crowd = Crowd.from_triples([(t, w, label_probs[t, w]) for t in range(200) for w in range(9)], numeric=True)
     assert mae(truth, Median().fit(crowd).estimates_) < 0.3
     assert mae(truth, Mean().fit(crowd).estimates_) > 1e5
 
@@ -27,8 +27,8 @@ def test_more_labels_bring_it_nearer_to_the_truth_and_its_standard_error_says_ho
     truth = rng.normal(size=500)
     found = []
     for labels in (5, 21, 81):
-        said = truth[:, None] + rng.normal(size=(500, labels))
-        crowd = Crowd.from_triples([(t, w, said[t, w]) for t in range(500) for w in range(labels)], numeric=True)
+        label_probs = truth[:, None] + rng.normal(size=(500, labels))
+        crowd = Crowd.from_triples([(t, w, label_probs[t, w]) for t in range(500) for w in range(labels)], numeric=True)
         fitted = Median().fit(crowd)
         found.append(rmse(truth, fitted.estimates_))
         assert found[-1] == pytest.approx(float(np.sqrt((fitted.standard_error_**2).mean())), rel=0.15)

@@ -34,7 +34,7 @@ def numbers_of(seed: int, n_tasks: int = 7, n_workers: int = 5, repeats: bool = 
 def test_averages_are_numpys(seed: int) -> None:
     numbers = numbers_of(seed)
     crowd = numbers.crowd
-    for task in np.flatnonzero(crowd.labels_per_task):
+    for task in np.flatnonzero(crowd.votes_per_task):
         mine = crowd.label[crowd.task == task]
         assert numbers.mean()[task] == pytest.approx(mine.mean(), abs=1e-12)
         assert numbers.median()[task] == pytest.approx(np.median(mine), abs=1e-12)
@@ -52,7 +52,7 @@ def test_the_weighted_median_loses_least(seed: int) -> None:
     crowd = numbers.crowd
     worth = np.random.default_rng(seed).exponential(size=crowd.n_workers)
     found = numbers.median(worth)
-    for task in np.flatnonzero(crowd.labels_per_task):
+    for task in np.flatnonzero(crowd.votes_per_task):
         mine = crowd.task == task
         loss = lambda z, mine=mine: float((worth[crowd.worker[mine]] * np.abs(crowd.label[mine] - z)).sum())  # noqa: E731
         assert loss(found[task]) <= min(loss(z) for z in crowd.label[mine]) + 1e-6
@@ -62,7 +62,7 @@ def test_the_weighted_median_loses_least(seed: int) -> None:
 def test_weights_of_votes_count_like_repetitions(seed: int) -> None:
     numbers = numbers_of(seed, repeats=True)
     crowd = numbers.crowd
-    row = np.repeat(np.arange(crowd.n_labels), crowd.weight.astype(int))
+    row = np.repeat(np.arange(crowd.n_votes), crowd.weight.astype(int))
     again = Numbers(Crowd(crowd.task[row], crowd.worker[row], crowd.label[row], tasks=crowd.tasks,
                           workers=crowd.workers, classes=None, duplicates="keep"))  # fmt: skip
     worth = np.random.default_rng(seed).exponential(size=crowd.n_workers)
@@ -97,9 +97,9 @@ def test_there_is_no_posterior_and_the_refusal_says_what_there_is(method: Mean) 
         _ = fitted.nonsense
     assert fitted.labels_.dtype == np.float64
     assert list(fitted.labels_.index) == ["t1", "t2"]
-    assert list(fitted.tasks_.columns) == ["estimate", "standard_error", "n_labels"]
-    assert list(fitted.workers_.columns) == ["n_labels", "weight", "bias", "mae", "rmse"]
-    assert fitted.workers_["n_labels"].tolist() == [2, 1, 1]
+    assert list(fitted.tasks_.columns) == ["estimate", "standard_error", "n_votes"]
+    assert list(fitted.workers_.columns) == ["n_votes", "weight", "bias", "mae", "rmse"]
+    assert fitted.workers_["n_votes"].tolist() == [2, 1, 1]
     assert metrics.mae({"t1": 0.0}, fitted) >= 0
 
 

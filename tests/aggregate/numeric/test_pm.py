@@ -27,7 +27,7 @@ def test_weights_are_logarithms_of_losses(loss: str, per_label: bool) -> None:
         error = np.abs(crowd.label - estimate[crowd.task])
         return (error if loss == "absolute" else error**2) / np.where(spread > 0, spread, spread.mean())[crowd.task]
 
-    total = np.bincount(crowd.worker, lost(fitted.estimates_)) / (crowd.labels_per_worker if per_label else 1)
+    total = np.bincount(crowd.worker, lost(fitted.estimates_)) / (crowd.votes_per_worker if per_label else 1)
     total = np.maximum(total, 1e-8 * lost(Median().fit(crowd).estimates_).mean())
     np.testing.assert_allclose(fitted.weight_, -np.log(total / total.max()), atol=1e-5)
 
@@ -35,8 +35,8 @@ def test_weights_are_logarithms_of_losses(loss: str, per_label: bool) -> None:
 def test_a_careless_worker_moves_it_less_than_the_median_even_in_the_majority() -> None:
     rng = np.random.default_rng(1)
     truth = rng.normal(size=300)
-    said = truth[:, None] + np.array([0.05, 0.05, 3, 3, 3]) * rng.normal(size=(300, 5))
-    crowd = Crowd.from_triples([(t, w, said[t, w]) for t in range(300) for w in range(5)], numeric=True)
+    label_probs = truth[:, None] + np.array([0.05, 0.05, 3, 3, 3]) * rng.normal(size=(300, 5))
+    crowd = Crowd.from_triples([(t, w, label_probs[t, w]) for t in range(300) for w in range(5)], numeric=True)
     found = mae(truth, PM().fit(crowd).estimates_)
     assert found < 0.3 * mae(truth, Median().fit(crowd).estimates_)
     assert found < 0.3 * mae(truth, Mean().fit(crowd).estimates_)
@@ -45,7 +45,7 @@ def test_a_careless_worker_moves_it_less_than_the_median_even_in_the_majority() 
 def test_good_workers_are_found_ever_better() -> None:
     found = []
     for tasks in (40, 200, 2000):
-        made = simulate_crowd(tasks, 20, 3, labels_per_task=6, workers={"noisy(0.4, 0.95)": 20}, random_state=2)
+        made = simulate_crowd(tasks, 20, 3, votes_per_task=6, workers={"noisy(0.4, 0.95)": 20}, random_state=2)
         fitted = PM().fit(made.crowd)
         found.append(worker_correlation(made.accuracy, fitted.workers_["weight"]))
     assert found[0] < found[1] < found[2]
@@ -54,9 +54,9 @@ def test_good_workers_are_found_ever_better() -> None:
 
 def test_summed_losses_take_activity_for_error() -> None:
     made = simulate_crowd(
-        1500, 30, 2, labels_per_task=5, workers={"noisy(0.75)": 30}, activity="zipf(1.2)", random_state=3
+        1500, 30, 2, votes_per_task=5, workers={"noisy(0.75)": 30}, activity="zipf(1.2)", random_state=3
     )
-    many = made.crowd.labels_per_worker
+    many = made.crowd.votes_per_worker
     summed, mean = (PM(per_label=per).fit(made.crowd).weight_ for per in (False, True))
     assert np.corrcoef(np.log(many), summed)[0, 1] < -0.9
     assert abs(np.corrcoef(np.log(many), mean)[0, 1]) < 0.6

@@ -16,8 +16,8 @@ from wisecrowd.evaluate.metrics import mae, rmse
 def simulated(n_tasks: int, n_workers: int, seed: int) -> tuple[Crowd, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     truth, scale = rng.normal(size=n_tasks), rng.uniform(0.1, 2, n_workers)
-    said = truth[:, None] + scale * rng.normal(size=(n_tasks, n_workers))
-    votes = [(t, w, said[t, w]) for t in range(n_tasks) for w in range(n_workers)]
+    label_probs = truth[:, None] + scale * rng.normal(size=(n_tasks, n_workers))
+    votes = [(t, w, label_probs[t, w]) for t in range(n_tasks) for w in range(n_workers)]
     return Crowd.from_triples(votes, numeric=True), truth, scale
 
 
@@ -26,10 +26,12 @@ def log_marginal(crowd: Crowd, variance: np.ndarray) -> float:
     total = 0.0
     for task in range(crowd.n_tasks):
         mine = crowd.task == task
-        said, spread = crowd.label[mine], variance[crowd.worker[mine]]
-        if len(said) > 1:
+        label_probs, spread = crowd.label[mine], variance[crowd.worker[mine]]
+        if len(label_probs) > 1:
             covariance = np.diag(spread[1:]) + spread[0]
-            total += multivariate_normal(np.zeros(len(said) - 1), covariance).logpdf(said[1:] - said[0])
+            total += multivariate_normal(np.zeros(len(label_probs) - 1), covariance).logpdf(
+                label_probs[1:] - label_probs[0]
+            )
     return total
 
 

@@ -20,7 +20,7 @@ from wisecrowd.io.datasets import Dataset
 
 @pytest.fixture(scope="module")
 def dataset() -> Dataset:
-    made = simulate_crowd(n_tasks=80, n_workers=8, labels_per_task=4)
+    made = simulate_crowd(n_tasks=80, n_workers=8, votes_per_task=4)
     colour = made.truth.map({"c0": "red", "c1": "red", "c2": "blue", "c3": "blue"})
     size = np.random.default_rng(0).normal(size=80)
     features = pd.DataFrame({"size": size, "colour": colour}, index=made.truth.index)

@@ -21,7 +21,7 @@ torch = pytest.importorskip("torch")
 
 @pytest.fixture(scope="module")
 def dataset() -> Dataset:
-    made = simulate_crowd(n_tasks=120, n_workers=8, n_classes=3, labels_per_task=3, random_state=1)
+    made = simulate_crowd(n_tasks=120, n_workers=8, n_classes=3, votes_per_task=3, random_state=1)
     assert made.crowd.classes is not None
     rng = np.random.default_rng(0)
     new = pd.Index([f"new{n}" for n in range(60)])

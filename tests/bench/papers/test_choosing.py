@@ -16,7 +16,7 @@ from wisecrowd.evaluate import metrics
 from wisecrowd.evaluate.model_selection import CANDIDATES
 from wisecrowd.io.datasets import Dataset
 
-MADE = simulate_crowd(n_tasks=80, n_workers=10, n_classes=3, labels_per_task=4, random_state=2)
+MADE = simulate_crowd(n_tasks=80, n_workers=10, n_classes=3, votes_per_task=4, random_state=2)
 DATASET = Dataset(name="made", crowd=MADE.crowd, truth=MADE.truth)
 
 

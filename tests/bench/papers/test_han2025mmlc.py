@@ -35,7 +35,7 @@ SMALL: dict[str, Any] = {"n_experts": 2, "hidden": 4, "learning_rate": 0.01}
 
 @pytest.fixture
 def dataset() -> Dataset:
-    made = simulate_crowd(n_tasks=90, n_workers=8, n_classes=3, labels_per_task=2, random_state=1)
+    made = simulate_crowd(n_tasks=90, n_workers=8, n_classes=3, votes_per_task=2, random_state=1)
     assert made.crowd.classes is not None
     place = made.crowd.classes.get_indexer(pd.Index(made.truth))
     X = 2.5 * np.eye(3)[place] + np.random.default_rng(0).normal(size=(90, 3))
@@ -117,7 +117,7 @@ def test_a_change_is_what_filling_in_makes_of_the_same_aggregator(dataset: Datas
     truth = dataset.truth
     before = metrics.accuracy(truth, MajorityVote().fit(dataset.crowd))
     plain = AfterFilling("majority-vote")(dataset, 0)
-    assert plain == {ACCURACY: before, CHANGE: 0.0, DENSITY: dataset.crowd.n_labels / (90 * 8)}
+    assert plain == {ACCURACY: before, CHANGE: 0.0, DENSITY: dataset.crowd.n_votes / (90 * 8)}
     entry = AfterFilling("majority-vote", "gmv")
     filled = entry.filled(dataset, 3)
     assert set(filled.weight) == {1.0}
@@ -142,6 +142,6 @@ def test_what_cannot_be_scored_is_refused(dataset: Dataset) -> None:
 @pytest.mark.usefixtures("data_folder")
 def test_the_crowds_come_as_they_are_asked_for() -> None:
     fewer = _han.AtMost("labelme", "distinct", most=2)
-    assert fewer.load(0).crowd.labels_per_task.max() == 2
+    assert fewer.load(0).crowd.votes_per_task.max() == 2
     assert fewer.load(0).crowd != fewer.load(1).crowd
     assert _han.Beyond("labelme", "distinct", min_labels=50).load(0).meta["min_labels"] == 50

@@ -32,9 +32,7 @@ NOBODY: dict[str, set[str]] = {flag: set() for flag in FLAGS}
 
 
 def crowd(workers: list[str], n_classes: int = 4) -> Planted:
-    return Planted(
-        {"n_tasks": 60 * len(workers) // 5, "n_classes": n_classes, "workers": workers, "labels_per_task": 5}
-    )
+    return Planted({"n_tasks": 60 * len(workers) // 5, "n_classes": n_classes, "workers": workers, "votes_per_task": 5})
 
 
 def test_who_is_named_rightly_and_who_is_missed() -> None:
@@ -94,7 +92,7 @@ def test_with_the_truth_known_votes_are_judged_by_it(monkeypatch: pytest.MonkeyP
     assert named.pairs == {frozenset(("w11", made.meta["copies"]["w11"]))}
     assert made.crowd.classes is not None
     codes = made.crowd.classes.get_indexer(pd.Index(made.truth[made.crowd.tasks]))
-    assert np.allclose(seen[0].others[np.arange(made.crowd.n_labels), codes[made.crowd.task]], 1)
+    assert np.allclose(seen[0].others[np.arange(made.crowd.n_votes), codes[made.crowd.task]], 1)
 
 
 def _and_then(first: object, second: object) -> object:

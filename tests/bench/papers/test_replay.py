@@ -13,7 +13,7 @@ from wisecrowd.bench.papers import replay
 from wisecrowd.bench.papers.replay import AREA, EARLY, RULES, START, Replay, active_lab_scores
 from wisecrowd.io.datasets import Dataset
 
-MADE = simulate_crowd(n_tasks=40, n_workers=9, n_classes=3, labels_per_task=7, random_state=0)
+MADE = simulate_crowd(n_tasks=40, n_workers=9, n_classes=3, votes_per_task=7, random_state=0)
 DATASET = Dataset(name="made", crowd=MADE.crowd, truth=MADE.truth)
 
 
@@ -23,7 +23,7 @@ def test_every_rule_begins_and_ends_alike_and_repeats_itself(rule: str) -> None:
     anyhow = Replay("random").curve(DATASET, 1)
     assert curve["votes"].tolist() == anyhow["votes"].tolist()
     assert curve["votes"].iloc[0] == START * MADE.crowd.n_tasks
-    assert curve["votes"].iloc[-1] == MADE.crowd.n_labels
+    assert curve["votes"].iloc[-1] == MADE.crowd.n_votes
     assert curve["accuracy"].iloc[[0, -1]].tolist() == anyhow["accuracy"].iloc[[0, -1]].tolist()
     pd.testing.assert_frame_equal(curve, Replay(rule).curve(DATASET, 1))
 
@@ -33,7 +33,7 @@ def test_a_rule_orders_what_is_left(rule: str) -> None:
     crowd = MADE.crowd
     bought = replay._first(crowd, 0)
     assert (np.bincount(crowd.task[bought]) == START).all()
-    left = np.setdiff1d(np.arange(crowd.n_labels), bought)
+    left = np.setdiff1d(np.arange(crowd.n_votes), bought)
     seen = crowd.take(bought)
     now = replay.Round(crowd, bought, left, replay._fitted(seen), seen, np.random.default_rng(0))
     order = RULES[rule](now)

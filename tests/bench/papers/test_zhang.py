@@ -79,7 +79,7 @@ def test_a_crowd_labels_the_images_and_another_seed_is_another_crowd() -> None:
     assert one.truth is not None
     right = one.truth.loc[one.crowd.tasks].to_numpy()[one.crowd.task] == one.crowd.classes[one.crowd.label]  # type: ignore[index]
     assert 0.35 < right.mean() < 0.6
-    assert FEW.identity() != replace(FEW, labels_per_task=5).identity()
+    assert FEW.identity() != replace(FEW, votes_per_task=5).identity()
     assert FEW.absence() is None
 
 

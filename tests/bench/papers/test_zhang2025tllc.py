@@ -39,7 +39,7 @@ SMALL = {"hidden": 8, "pretrain_epochs": 3, "epochs": 2}
 
 @pytest.fixture(scope="module")
 def dataset() -> Dataset:
-    made = simulate_crowd(n_tasks=60, n_workers=8, n_classes=3, labels_per_task=3, random_state=1)
+    made = simulate_crowd(n_tasks=60, n_workers=8, n_classes=3, votes_per_task=3, random_state=1)
     assert made.crowd.classes is not None
     X = 2.5 * np.eye(3)[made.crowd.classes.get_indexer(pd.Index(made.truth))]
     X = X + np.random.default_rng(0).normal(size=(60, 3))

@@ -161,7 +161,7 @@ def test_what_is_told_apart_is_filled_in_rightly_and_helps() -> None:
     z, X = clusters()
     crowd = voted(z, X, [HONEST] * 8, density=0.25)
     filled = TLLC(fill_weight=1, pretrain_epochs=20).complete(crowd, X)
-    assert filled.n_labels > 1.5 * crowd.n_labels
+    assert filled.n_votes > 1.5 * crowd.n_votes
     assert (filled.label == z[filled.task]).all()
     truth = pd.Series(np.array(["a", "b", "c"])[z], index=X.index)
     for kind in (MajorityVote, DawidSkene):
@@ -171,12 +171,12 @@ def test_what_is_told_apart_is_filled_in_rightly_and_helps() -> None:
 
 def test_real_votes_stay_and_nobody_says_what_they_never_said(noisy: tuple[Crowd, pd.DataFrame]) -> None:
     crowd, X = noisy
-    only = crowd.take((crowd._worker_codes != 0) | (crowd.label != 2))  # the first worker does without a class
+    only = crowd.take((crowd.worker_codes != 0) | (crowd.label != 2))  # the first worker does without a class
     for rule in tllc.RULES:
         filled = TLLC(rule=rule, fill_weight=1).complete(only, X)
         assert filled.only_observed() == only
-        assert filled.n_labels > only.n_labels
-        assert not ((filled._worker_codes == 0) & (filled.label == 2)).any()
+        assert filled.n_votes > only.n_votes
+        assert not ((filled.worker_codes == 0) & (filled.label == 2)).any()
 
 
 def test_a_worker_who_swaps_classes_goes_on_swapping() -> None:
@@ -196,7 +196,7 @@ def test_rules_differ_in_what_they_fill(noisy: tuple[Crowd, pd.DataFrame]) -> No
 
     def by(rule: str) -> Answers:
         fitted.rule = rule  # type: ignore[assignment]
-        return fitted._said(tasks, workers)
+        return fitted._worker_label_probs(tasks, workers)
 
     nearest, inside, first, every = (by(rule) for rule in ("nearest", "nearest_inside", "first", "all"))
     assert every.given is not None
@@ -234,7 +234,7 @@ def test_centres_and_radii_are_means(noisy: tuple[Crowd, pd.DataFrame]) -> None:
     for worker in range(8):
         points = fitted._layers(fitted.network_[[worker]]).embed_all(rows)[0].numpy()
         for label in range(3):
-            own = points[crowd.task[(crowd._worker_codes == worker) & (crowd.label == label)]]
+            own = points[crowd.task[(crowd.worker_codes == worker) & (crowd.label == label)]]
             centre = own.mean(axis=0)
             np.testing.assert_allclose(fitted.centre_[worker, label], centre)
             np.testing.assert_allclose(fitted.radius_[worker, label], np.linalg.norm(own - centre, axis=1).mean())
@@ -327,7 +327,7 @@ def test_it_asks_for_features(noisy: tuple[Crowd, pd.DataFrame]) -> None:
 
 @pytest.mark.data
 @pytest.mark.parametrize(
-    ("name", "shape", "n_labels", "vote", "kept"),
+    ("name", "shape", "n_votes", "vote", "kept"),
     [
         ("income", (600, 67, 2), 6000, 0.7208, 0.809),
         ("leaves", (384, 83, 6), 3840, 0.6428, 0.877),
@@ -335,11 +335,11 @@ def test_it_asks_for_features(noisy: tuple[Crowd, pd.DataFrame]) -> None:
     ],
 )
 def test_filtering_raises_the_accuracy_of_votes_as_in_the_paper(
-    name: str, shape: tuple[int, ...], n_labels: int, vote: float, kept: float, dataset: Callable[[str], Dataset]
+    name: str, shape: tuple[int, ...], n_votes: int, vote: float, kept: float, dataset: Callable[[str], Dataset]
 ) -> None:
     crowd, truth = dataset(name).crowd, dataset(name).truth
     assert (*crowd.shape, crowd.n_classes) == shape
-    assert crowd.n_labels == n_labels
+    assert crowd.n_votes == n_votes
     z = encode_truth(truth, crowd)
     best = crowd.votes == crowd.votes.max(axis=1, keepdims=True)
     assert (best[np.arange(len(z)), z] / best.sum(axis=1)).mean() == pytest.approx(
@@ -355,9 +355,9 @@ def test_filtering_raises_the_accuracy_of_votes_as_in_the_paper(
 def test_the_rival_fills_every_cell_and_votes_where_workers_are_alike() -> None:
     z, X = clusters()
     crowd = voted(z, X, [HONEST] * 4)
-    crowd = crowd.take(crowd.labels_per_task[crowd.task] > 0)
+    crowd = crowd.take(crowd.votes_per_task[crowd.task] > 0)
     rival: Any = find("wslc")
     filled = rival(fill_weight=1).complete(crowd, X)
-    labelled = crowd.labels_per_task > 0
+    labelled = crowd.votes_per_task > 0
     assert np.bincount(filled.task, minlength=90)[labelled].min() == 4
     assert (filled.label == z[filled.task])[labelled[filled.task]].all()

@@ -49,7 +49,7 @@ def test_metadata_that_does_not_fit_is_not_believed(toy: Path) -> None:
 def test_rows_without_an_answer_are_tasks(tmp_path: Path) -> None:
     (tmp_path / "answers.txt").write_text("-1 -1\n-1 0\n")
     crowd = wc.read(tmp_path)
-    assert (crowd.n_tasks, crowd.n_labels) == (2, 1)
+    assert (crowd.n_tasks, crowd.n_votes) == (2, 1)
 
 
 def test_ids_that_are_no_integers_stay_text(tmp_path: Path) -> None:
@@ -98,5 +98,5 @@ def test_wrong_place(tmp_path: Path) -> None:
 def test_a_published_matrix(raw_folder: Path, data_folder: Path) -> None:
     crowd = wc.read(raw_folder / "labelme" / "answers.txt")
     known = wc.load_dataset(data_folder / "labelme").crowd
-    assert (crowd.n_tasks, crowd.n_labels) == (known.n_tasks, known.n_labels)
+    assert (crowd.n_tasks, crowd.n_votes) == (known.n_tasks, known.n_votes)
     assert (crowd.votes == known.votes).all()

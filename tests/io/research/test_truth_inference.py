@@ -16,7 +16,7 @@ def test_both_benchmarks(tmp_path: Path, votes: str, header: str, truth: str) ->
     (tmp_path / votes).write_text(f"{header}\n0,7,1\n0,8,0\n1,7,1\n")
     (tmp_path / "truth.csv").write_text(f"{truth}\n0,1\n1,1\n")
     dataset = wc.load_dataset(tmp_path)
-    assert dataset.crowd.n_labels == 3
+    assert dataset.crowd.n_votes == 3
     assert dataset.truth is not None
     assert dataset.truth.to_dict() == {"0": "1", "1": "1"}
 

@@ -82,7 +82,7 @@ def assert_same(sharded: ShardedCrowd, crowd: wc.Crowd) -> None:
 @pytest.fixture
 def rows() -> list[Row]:
     """A crowd of 200 votes without repeats."""
-    made = wc.simulate_crowd(50, 10, 3, labels_per_task=4, random_state=0).crowd
+    made = wc.simulate_crowd(50, 10, 3, votes_per_task=4, random_state=0).crowd
     return list(made.to_frame().itertuples(index=False, name=None))
 
 
@@ -203,7 +203,7 @@ def test_kinds_of_ids_stay(tmp_path: Path, name: str) -> None:
 
 
 def test_many_batches_are_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = wc.simulate_crowd(3000, 40, 4, labels_per_task=5, random_state=2).crowd
+    made = wc.simulate_crowd(3000, 40, 4, votes_per_task=5, random_state=2).crowd
     for name in ("votes.csv", "votes.parquet"):
         wc.write(made, tmp_path / name)
     monkeypatch.setattr("wisecrowd.io.sharding._rows._BLOCK", 4096)

@@ -44,7 +44,7 @@ def said(crowd: wc.Crowd | ShardedCrowd) -> list[Row]:
 @pytest.fixture
 def rows() -> list[Row]:
     """A crowd of 200 votes without repeats."""
-    made = wc.simulate_crowd(50, 10, 3, labels_per_task=4, random_state=0).crowd
+    made = wc.simulate_crowd(50, 10, 3, votes_per_task=4, random_state=0).crowd
     return list(made.to_frame().itertuples(index=False, name=None))
 
 
@@ -187,7 +187,7 @@ def test_other_inputs_and_options_are_refused(tmp_path: Path, files: list[Path],
     with pytest.raises(UsageError, match=r"0\.csv has changed"):
         shard_files(files, folder, votes_per_shard=60)
     crowd = shard_files(files, folder, fresh=True, duplicates="distinct")
-    assert crowd.n_labels <= 161
+    assert crowd.n_votes <= 161
     whole = pd.concat(wc.read(file).to_frame() for file in files)
     assert said(crowd) == said(wc.Crowd.from_frame(whole, duplicates="distinct"))
 
@@ -200,7 +200,7 @@ def test_a_whole_folder(tmp_path: Path, files: list[Path], rows: list[Row]) -> N
     with pytest.raises(UsageError, match=r"holds a whole crowd already, and not this one: .*--fresh"):
         shard_files(files[:2], folder)
     assert contents(folder) == before
-    assert shard_files(files[:2], folder, fresh=True).n_labels == 80
+    assert shard_files(files[:2], folder, fresh=True).n_votes == 80
     wc.Crowd.from_triples(rows).to_shards(tmp_path / "other")
     with pytest.raises(UsageError, match="not made of files"):
         shard_files(files, tmp_path / "other")
@@ -247,7 +247,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_disk(tmp_path: Path, small_disk: Path) -> None:
-    made = wc.simulate_crowd(20_000, 50, 4, labels_per_task=5, random_state=0).crowd
+    made = wc.simulate_crowd(20_000, 50, 4, votes_per_task=5, random_state=0).crowd
     votes = tmp_path / "votes.parquet"
     wc.write(made, votes)
     ballast = small_disk / "ballast"

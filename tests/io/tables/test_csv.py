@@ -55,20 +55,20 @@ def test_the_header_shows_the_separator(tmp_path: Path, separator: str, suffix: 
     if separator in ";|" and suffix == "txt":
         with pytest.raises(InputError, match="cannot tell what"):
             wc.read(path)
-    assert wc.read(path, format="csv").n_labels == 3
+    assert wc.read(path, format="csv").n_votes == 3
 
 
 def test_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     path.write_text(VOTES, encoding="utf-8-sig")
-    assert wc.read(path).n_labels == 3
+    assert wc.read(path).n_votes == 3
 
 
 @pytest.mark.parametrize(("suffix", "compress"), [(".gz", gzip.compress), (".bz2", bz2.compress)])
 def test_compressed(tmp_path: Path, suffix: str, compress: object) -> None:
     path = tmp_path / f"votes.csv{suffix}"
     path.write_bytes(compress(VOTES.encode()))  # type: ignore[operator]
-    assert wc.read(path).n_labels == 3
+    assert wc.read(path).n_votes == 3
     copy = tmp_path / f"copy.csv{suffix}"
     wc.write(wc.read(path), copy)
     assert wc.read(copy) == wc.read(path)
@@ -204,7 +204,7 @@ def test_a_repeated_vote_needs_a_decision(tmp_path: Path) -> None:
     path.write_text("task,worker,label\nt1,ann,cat\nt1,ann,dog\nt1,ann,dog\n")
     with pytest.raises(InputError, match="duplicates='first' or 'last'"):
         wc.read(path)
-    counts = {how: wc.read(path, duplicates=how).n_labels for how in ("first", "last", "distinct", "keep")}
+    counts = {how: wc.read(path, duplicates=how).n_votes for how in ("first", "last", "distinct", "keep")}
     assert counts == {"first": 1, "last": 1, "distinct": 2, "keep": 3}
 
 

@@ -36,7 +36,7 @@ def test_a_list_says_the_same_as_lines(tmp_path: Path) -> None:
 def test_compressed_and_with_empty_lines(tmp_path: Path) -> None:
     path = tmp_path / "votes.jsonl.gz"
     path.write_bytes(gzip.compress(b"\n".join([b"", *(json.dumps(record).encode() for record in RECORDS), b"", b""])))
-    assert wc.read(path).n_labels == 2
+    assert wc.read(path).n_votes == 2
 
 
 def test_null_and_absent_are_holes(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_null_and_absent_are_holes(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match=r"2 of 3 rows have no label \(line 2, 3\)"):
         wc.read(path)
-    assert wc.read(path, missing="drop").n_labels == 1
+    assert wc.read(path, missing="drop").n_votes == 1
 
 
 def test_whole_numbers_may_become_fractions_later(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_holes(tmp_path: Path) -> None:
     path = written(tmp_path / "v.parquet", task=["a", None, "b"], worker=["x", "x", None], label=["p", "q", "q"])
     with pytest.raises(InputError, match="1 of 3 rows has no task"):
         wc.read(path)
-    assert wc.read(path, missing="drop").n_labels == 1
+    assert wc.read(path, missing="drop").n_votes == 1
 
 
 def test_fractions_are_no_classes(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_fractions_are_no_classes(tmp_path: Path) -> None:
 
 def test_a_name_does_not_hide_the_content(tmp_path: Path) -> None:
     path = written(tmp_path / "votes.csv", task=["a"], worker=["x"], label=["p"])
-    assert wc.read(path).n_labels == 1
+    assert wc.read(path).n_votes == 1
 
 
 @pytest.mark.parametrize("content", [b"task,worker,label\n", b"PAR1 and rubbish", bytes(100)])

@@ -115,7 +115,7 @@ def test_gold_that_contradicts_itself_is_no_truth(tmp_path: Path, making: Any) -
     question = read_project(written(tmp_path, [{"id": 1, "data": {}, "annotations": marks}])).question()
     assert question.truth is None
     assert question.left_out["contradictory gold"] == 1
-    assert question.crowd.n_labels == 0
+    assert question.crowd.n_votes == 0
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_accept_and_reject_answer_a_label(tmp_path: Path, making: Any) -> None:
     ]
     project = read_project(written(tmp_path, making, records))
     assert rows(project.questions["SPORT"].crowd) == [("1", "x-ann", "accept"), ("1", "x-bob", "reject")]
-    assert project.questions["NEWS"].crowd.n_labels == 0
+    assert project.questions["NEWS"].crowd.n_votes == 0
     assert project.questions["NEWS"].left_out == {"ignored": 1}
 
 

@@ -55,7 +55,7 @@ def test_every_tool_is_recognised_by_what_it_writes(tmp_path: Path, sample: tupl
 def test_named_columns_are_those_of_a_table(export: Any) -> None:
     crowd = wc.read(export("crowdflower"), task="text", worker="_worker_id", label="mood")
     assert crowd.tasks.tolist() == ["Lovely!", "Meh."]
-    assert crowd.n_labels == 4  # a table does not know what tainted means
+    assert crowd.n_votes == 4  # a table does not know what tainted means
     gold = wc.read_truth(export("crowdflower"), task="_unit_id", truth="mood_gold")
     assert gold.to_dict() == {"501": "good"}
     with pytest.raises(
@@ -74,7 +74,7 @@ def test_a_question_must_be_chosen_among_several(export: Any) -> None:
         wc.read(path, question="mod")
     with pytest.raises(UsageError, match="several questions"):
         read_project(path).question()
-    assert wc.read(export("prodigy")).n_labels == 3  # the only one needs no name
+    assert wc.read(export("prodigy")).n_votes == 3  # the only one needs no name
 
 
 def test_an_option_is_a_question_too(export: Any) -> None:
@@ -153,7 +153,7 @@ def test_the_last_answer_is_so_by_time(tmp_path: Path, making: Any) -> None:
         crowd = wc.read(path, duplicates=rule)  # type: ignore[arg-type]
         assert votes(crowd) == [("1", "1", label)]
         assert crowd == read_project(path, duplicates=rule).question().crowd  # type: ignore[arg-type]
-    assert wc.read(path, duplicates="keep").n_labels == 2
+    assert wc.read(path, duplicates="keep").n_votes == 2
 
 
 def test_a_machine_called_like_a_person_is_told_apart(tmp_path: Path, making: Any) -> None:
@@ -293,7 +293,7 @@ def test_hostile_ids_survive(tmp_path: Path, making: Any) -> None:
     crowd = wc.read(path, question="q", format="label-studio")
     assert set(crowd.tasks) == set(HOSTILE)
     assert set(crowd.workers) <= set(HOSTILE)
-    assert crowd.n_labels == 2 * len(HOSTILE)
+    assert crowd.n_votes == 2 * len(HOSTILE)
 
 
 def test_a_folder_or_nothing_at_all(tmp_path: Path) -> None:

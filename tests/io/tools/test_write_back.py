@@ -30,7 +30,7 @@ def records(path: Path) -> list[dict[str, Any]]:
 
 
 def questions(project: Project) -> list[str]:
-    return [name for name, question in project.questions.items() if question.crowd.n_labels]
+    return [name for name, question in project.questions.items() if question.crowd.n_votes]
 
 
 @pytest.mark.parametrize("name", BACK)
@@ -44,7 +44,7 @@ def test_answers_are_read_again_as_they_were(export: Any, tmp_path: Path, name: 
         assert again.consensus is not None
         assert again.consensus["label"].to_dict() == answers["label"].to_dict()
         assert again.consensus["confidence"].to_dict() == pytest.approx(answers["confidence"].round(6).to_dict())
-        assert again.crowd.n_labels == 0  # an echo is no vote
+        assert again.crowd.n_votes == 0  # an echo is no vote
         assert read_project(path).format == project.format
 
 
@@ -186,7 +186,7 @@ def test_two_exports_of_label_studio_are_joined_as_lists(tmp_path: Path, making:
     (task,) = records(tmp_path / "again.json")
     again = task | {"id": 977, "annotations": [making.annotation(4, making.choice("mood", "good"))]}
     joined = project_of(gather_tasks([*making.LABEL_STUDIO, again]), "label-studio")
-    assert joined.questions["mood"].crowd.n_labels == project.questions["mood"].crowd.n_labels + 1
+    assert joined.questions["mood"].crowd.n_votes == project.questions["mood"].crowd.n_votes + 1
     assert list(joined.tasks) == list(project.tasks)
 
 

@@ -313,7 +313,7 @@ def test_what_passes_can_be_read_and_what_fails_cannot(rows: list[tuple[Any, Any
     examination = wc.examine(frame(rows), **options)
     try:
         crowd = wc.Crowd.from_frame(frame(rows), **options)
-        readable = crowd.n_labels > 0
+        readable = crowd.n_votes > 0
     except wc.errors.InputError:
         readable = False
     assert readable == examination.ok

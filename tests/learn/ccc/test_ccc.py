@@ -118,11 +118,11 @@ def test_a_killed_fit_goes_on_to_the_same_bits(made: Simulation, X: pd.DataFrame
         pass
 
     def kill(_: CCC) -> None:
-        seen.append(1)
-        if len(seen) == 9:
+        batch.append(1)
+        if len(batch) == 9:
             raise Killed
 
-    seen: list[int] = []
+    batch: list[int] = []
     with each_epoch(kill), pytest.raises(Killed):
         CCC(checkpoint=str(tmp_path), **QUICK).fit(X, made.crowd)
     again = CCC(checkpoint=str(tmp_path), **QUICK)

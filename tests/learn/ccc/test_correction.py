@@ -21,16 +21,16 @@ from wisecrowd.learn.ccc._correction import (
 )
 from wisecrowd.nn.backend import need_torch
 from wisecrowd.nn.crowd_network import CrowdNetwork
-from wisecrowd.nn.vote_tensors import Ballots, Seen
+from wisecrowd.nn.vote_tensors import Batch, VoteTensors
 
 torch = need_torch()
 RATE, N_GROUPS, N_TRUSTED = 0.3, 3, 7
 
 
 @pytest.fixture(params=["mlp", "linear"])
-def scene(request: pytest.FixtureRequest) -> tuple[Seen, Any, Any, Any]:
+def scene(request: pytest.FixtureRequest) -> tuple[Batch, Any, Any, Any]:
     """A batch of votes as a network with worker matrices sees it, groups of workers, and trusted tasks."""
-    made = simulate_crowd(n_tasks=20, n_workers=6, n_classes=3, labels_per_task=2)
+    made = simulate_crowd(n_tasks=20, n_workers=6, n_classes=3, votes_per_task=2)
     generator = torch.Generator().manual_seed(0)
     model = CrowdLayer(classifier=request.param, hidden=5, dropout=0.0)
     model.classes_, model.feature_shape_, model.n_workers_ = made.crowd.classes, [4], 6
@@ -40,22 +40,22 @@ def scene(request: pytest.FixtureRequest) -> tuple[Seen, Any, Any, Any]:
         for each in network.module.parameters():
             each += 0.5 * torch.randn(each.shape, generator=generator, dtype=torch.float64)
     inputs = torch.randn(20, 4, generator=generator, dtype=torch.float64)
-    ballots = Ballots.of(made.crowd, like=inputs)
-    seen = Seen(network, inputs, *network(inputs), *ballots.on(torch.arange(20)))
+    vote_tensors = VoteTensors.of(made.crowd, like=inputs)
+    batch = Batch(network, inputs, *network(inputs), *vote_tensors.on(torch.arange(20)))
     group = torch.tensor([0, 1, 2, 0, 1, 0])
     trusted = torch.randn(N_TRUSTED, 4, generator=generator, dtype=torch.float64)
-    return seen, group, trusted, torch.randint(3, (N_TRUSTED,), generator=generator)
+    return batch, group, trusted, torch.randint(3, (N_TRUSTED,), generator=generator)
 
 
-def ahead(seen: Seen, group: Any, inputs: Any, label: Any, correction: Any, *, only_head: bool) -> float:
+def ahead(batch: Batch, group: Any, inputs: Any, label: Any, correction: Any, *, only_head: bool) -> float:
     """The meta loss after the step, by brute force."""
-    network = seen.network
+    network = batch.network
     parameters = (
         list(network.head.parameters()) if only_head else [*network.trunk.parameters(), *network.head.parameters()]
     )
-    p = torch.softmax(network(seen.inputs)[1], dim=1)[seen.row]
-    s = torch.einsum("nk,nkl->nl", p, network.table("T").detach()[seen.worker] + correction[group[seen.worker]])
-    loss = torch.nn.functional.cross_entropy(s, seen.label)
+    p = torch.softmax(network(batch.inputs)[1], dim=1)[batch.row]
+    s = torch.einsum("nk,nkl->nl", p, network.table("T").detach()[batch.worker] + correction[group[batch.worker]])
+    loss = torch.nn.functional.cross_entropy(s, batch.label)
     slopes = torch.autograd.grad(loss, parameters)
     with torch.no_grad():
         before = [each.clone() for each in parameters]
@@ -67,7 +67,7 @@ def ahead(seen: Seen, group: Any, inputs: Any, label: Any, correction: Any, *, o
     return found
 
 
-def differences(seen: Seen, group: Any, inputs: Any, label: Any, *, only_head: bool) -> Any:
+def differences(batch: Batch, group: Any, inputs: Any, label: Any, *, only_head: bool) -> Any:
     """∂ meta loss / ∂V by central differences."""
     found = torch.zeros(N_GROUPS, 3, 3, dtype=torch.float64)
     for place in np.ndindex(N_GROUPS, 3, 3):
@@ -75,64 +75,64 @@ def differences(seen: Seen, group: Any, inputs: Any, label: Any, *, only_head: b
         for sign in (1, -1):
             correction = torch.zeros(N_GROUPS, 3, 3, dtype=torch.float64)
             correction[place] = sign * 1e-5
-            at.append(ahead(seen, group, inputs, label, correction, only_head=only_head))
+            at.append(ahead(batch, group, inputs, label, correction, only_head=only_head))
         found[place] = (at[0] - at[1]) / 2e-5
     return found
 
 
-def test_the_closed_form_is_the_derivative_through_the_head(scene: tuple[Seen, Any, Any, Any]) -> None:
-    seen, group, inputs, label = scene
-    found = head_gradient(seen, group, N_GROUPS, RATE, hidden_of(seen.network, inputs), label)
-    wanted = differences(seen, group, inputs, label, only_head=True)
+def test_the_closed_form_is_the_derivative_through_the_head(scene: tuple[Batch, Any, Any, Any]) -> None:
+    batch, group, inputs, label = scene
+    found = head_gradient(batch, group, N_GROUPS, RATE, hidden_of(batch.network, inputs), label)
+    wanted = differences(batch, group, inputs, label, only_head=True)
     assert float(wanted.abs().max()) > 1e-4
     assert torch.allclose(found, wanted, atol=1e-9)
 
 
-def test_the_full_gradient_is_the_derivative_through_all_layers(scene: tuple[Seen, Any, Any, Any]) -> None:
-    seen, group, inputs, label = scene
-    found = full_gradient(seen, group, N_GROUPS, RATE, inputs, label)
-    assert torch.allclose(found, differences(seen, group, inputs, label, only_head=False), atol=1e-9)
+def test_the_full_gradient_is_the_derivative_through_all_layers(scene: tuple[Batch, Any, Any, Any]) -> None:
+    batch, group, inputs, label = scene
+    found = full_gradient(batch, group, N_GROUPS, RATE, inputs, label)
+    assert torch.allclose(found, differences(batch, group, inputs, label, only_head=False), atol=1e-9)
 
 
-def test_the_two_agree_where_the_head_is_the_whole_network(scene: tuple[Seen, Any, Any, Any]) -> None:
-    seen, group, inputs, label = scene
-    head = head_gradient(seen, group, N_GROUPS, RATE, hidden_of(seen.network, inputs), label)
-    full = full_gradient(seen, group, N_GROUPS, RATE, inputs, label)
-    is_whole = isinstance(seen.network.trunk, torch.nn.Identity)
+def test_the_two_agree_where_the_head_is_the_whole_network(scene: tuple[Batch, Any, Any, Any]) -> None:
+    batch, group, inputs, label = scene
+    head = head_gradient(batch, group, N_GROUPS, RATE, hidden_of(batch.network, inputs), label)
+    full = full_gradient(batch, group, N_GROUPS, RATE, inputs, label)
+    is_whole = isinstance(batch.network.trunk, torch.nn.Identity)
     assert torch.allclose(head, full, atol=1e-12) == is_whole
 
 
-def test_weights_and_known_truth_are_part_of_it(scene: tuple[Seen, Any, Any, Any]) -> None:
-    seen, group, inputs, label = scene
-    hidden = hidden_of(seen.network, inputs)
-    seen.weight = torch.linspace(0.5, 2, len(seen.row), dtype=torch.float64)
-    seen.known = torch.where(torch.arange(20) < 5, 1, -1)
-    seen.__dict__.pop("log_p", None)
-    head = head_gradient(seen, group, N_GROUPS, RATE, hidden, label)
-    full = full_gradient(seen, group, N_GROUPS, RATE, inputs, label)
-    if isinstance(seen.network.trunk, torch.nn.Identity):
+def test_weights_and_known_truth_are_part_of_it(scene: tuple[Batch, Any, Any, Any]) -> None:
+    batch, group, inputs, label = scene
+    hidden = hidden_of(batch.network, inputs)
+    batch.weight = torch.linspace(0.5, 2, len(batch.row), dtype=torch.float64)
+    batch.known = torch.where(torch.arange(20) < 5, 1, -1)
+    batch.__dict__.pop("log_p", None)
+    head = head_gradient(batch, group, N_GROUPS, RATE, hidden, label)
+    full = full_gradient(batch, group, N_GROUPS, RATE, inputs, label)
+    if isinstance(batch.network.trunk, torch.nn.Identity):
         assert torch.allclose(head, full, atol=1e-12)
-    certain = torch.ones_like(seen.logits[:, 0], dtype=torch.long)
+    certain = torch.ones_like(batch.logits[:, 0], dtype=torch.long)
     nothing = head_gradient(
-        Seen(seen.network, seen.inputs, seen.hidden, seen.logits, seen.row, seen.worker, seen.label, seen.weight, certain),
+        Batch(batch.network, batch.inputs, batch.hidden, batch.logits, batch.row, batch.worker, batch.label, batch.weight, certain),
         group, N_GROUPS, RATE, hidden, label,
     )  # fmt: skip
     assert float(nothing.abs().max()) == 0  # if all is known, no step depends on the matrices
 
 
-def test_a_group_without_votes_is_not_corrected(scene: tuple[Seen, Any, Any, Any]) -> None:
-    seen, _, inputs, label = scene
+def test_a_group_without_votes_is_not_corrected(scene: tuple[Batch, Any, Any, Any]) -> None:
+    batch, _, inputs, label = scene
     alone = torch.zeros(6, dtype=torch.long)
-    found = head_gradient(seen, alone, N_GROUPS, RATE, hidden_of(seen.network, inputs), label)
+    found = head_gradient(batch, alone, N_GROUPS, RATE, hidden_of(batch.network, inputs), label)
     assert float(found[1:].abs().max()) == 0
     assert float(found[0].abs().max()) > 0
 
 
-def test_one_group_has_the_sum_of_what_single_workers_have(scene: tuple[Seen, Any, Any, Any]) -> None:
-    seen, _, inputs, label = scene
-    hidden = hidden_of(seen.network, inputs)
-    single = head_gradient(seen, torch.arange(6), 6, RATE, hidden, label)
-    together = head_gradient(seen, torch.zeros(6, dtype=torch.long), 1, RATE, hidden, label)
+def test_one_group_has_the_sum_of_what_single_workers_have(scene: tuple[Batch, Any, Any, Any]) -> None:
+    batch, _, inputs, label = scene
+    hidden = hidden_of(batch.network, inputs)
+    single = head_gradient(batch, torch.arange(6), 6, RATE, hidden, label)
+    together = head_gradient(batch, torch.zeros(6, dtype=torch.long), 1, RATE, hidden, label)
     assert torch.allclose(single.sum(0, keepdim=True), together, atol=1e-14)
 
 
@@ -144,9 +144,9 @@ def test_the_largest_correction_is_gamma_times_the_largest_entry(largest: float)
 
 
 def test_trusted_labels_are_the_most_probable_of_every_class_and_were_given() -> None:
-    made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=4, labels_per_task=3)
+    made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=4, votes_per_task=3)
     crowd = made.crowd
-    labels = given(Ballots.of(crowd), 4)
+    labels = given(VoteTensors.of(crowd), 4)
     log_p = torch.log_softmax(torch.randn(300, 4, generator=torch.Generator().manual_seed(0)), dim=1)
     task, label = distilled(log_p, labels, size=40)
     assert torch.bincount(label).tolist() == [10] * 4
@@ -161,7 +161,7 @@ def test_trusted_labels_are_the_most_probable_of_every_class_and_were_given() ->
 
 def test_a_class_with_few_labels_gives_all_it_has() -> None:
     crowd = simulate_crowd(n_tasks=30, n_workers=5, n_classes=2).crowd
-    task, label = distilled(torch.zeros(30, 2), given(Ballots.of(crowd), 2), size=10_000)
+    task, label = distilled(torch.zeros(30, 2), given(VoteTensors.of(crowd), 2), size=10_000)
     assert len(task) == len(set(zip(crowd.task.tolist(), crowd.label.tolist(), strict=True)))
     assert torch.bincount(label).tolist() == [len(set(crowd.task[crowd.label == k])) for k in (0, 1)]
 

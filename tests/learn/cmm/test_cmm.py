@@ -57,13 +57,13 @@ def test_who_voted_does_not_matter(gaussian: GroupedSimulation) -> None:
         assert np.array_equal(other.group_confusion_, fits[0].group_confusion_)
     assert fits[1].confusion_.shape == (1, 3, 3)
     np.testing.assert_allclose(fits[1].confusion_[0], fits[1].crowd_confusion_)
-    assert fits[2].worker_groups_.shape == (gaussian.crowd.n_labels, 3)
+    assert fits[2].worker_groups_.shape == (gaussian.crowd.n_votes, 3)
 
 
 def test_doubling_every_vote_changes_nothing_without_priors(gaussian: GroupedSimulation) -> None:
     crowd, X = gaussian.crowd, gaussian.features
     double = Crowd(crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks, workers=crowd.workers,
-                   classes=crowd.classes, weight=np.full(crowd.n_labels, 2.0))  # fmt: skip
+                   classes=crowd.classes, weight=np.full(crowd.n_votes, 2.0))  # fmt: skip
     once = CMM(n_groups=2, smoothing=0.0, l2=1.0).fit(X, crowd)
     twice = CMM(n_groups=2, smoothing=0.0, l2=2.0).fit(X, double)
     np.testing.assert_allclose(once.predict_proba(X), twice.predict_proba(X), atol=1e-2)
@@ -93,7 +93,7 @@ def test_tasks_classes_and_workers_can_be_renamed(gaussian: GroupedSimulation, t
 def test_groups_are_sorted_and_may_come_in_any_order(gaussian: GroupedSimulation) -> None:
     model = CMM(n_groups=4).fit(gaussian.features, gaussian.crowd)
     assert (np.diff(model.group_weight_) <= 0).all()
-    assert model.groups_["n_labels"].sum() == pytest.approx(gaussian.crowd.n_labels)
+    assert model.groups_["n_votes"].sum() == pytest.approx(gaussian.crowd.n_votes)
     groups = Groups(model.group_weight_, model.group_confusion_)
     turned = Groups(groups.weight[::-1], groups.confusion[::-1])
     f = model.predict_proba(gaussian.features)
@@ -120,7 +120,7 @@ def test_known_groups_tell_their_workers() -> None:
     assert made.truth is not None
     f = Logistic().fit(made.features.to_numpy(), np.eye(3)[made.truth.factorize(sort=True)[0]])
     member = Groups(made.weight, made.confusion).of_workers(f.predict_proba(made.features.to_numpy()), made.crowd)
-    busy = made.crowd.labels_per_worker >= 50
+    busy = made.crowd.votes_per_worker >= 50
     assert busy.sum() > 100
     assert (member.argmax(axis=1) == made.group.to_numpy())[busy].mean() > 0.95
 
@@ -176,7 +176,7 @@ def test_new_votes_find_their_groups(gaussian: GroupedSimulation) -> None:
     tied = CMM(tied="worker").fit(gaussian.features, gaussian.crowd)
     names = pd.crosstab(tied.workers_["group"], gaussian.group).idxmax(axis=1)
     table = tied.assign(fresh.features, strangers)
-    assert len(table) == crowd.n_labels
+    assert len(table) == crowd.n_votes
     np.testing.assert_allclose(table.sum(axis=1), 1)
     of_worker = table.groupby(level="worker").mean()
     assert (
@@ -315,7 +315,7 @@ def test_bad_input(gaussian: GroupedSimulation) -> None:
 
 
 def test_one_label_per_worker_and_per_task() -> None:
-    made = simulate_gaussian_groups(n_workers=5000, n_tasks=600, labels_per_task=1.0, random_state=0)
+    made = simulate_gaussian_groups(n_workers=5000, n_tasks=600, votes_per_task=1.0, random_state=0)
     model = CMM().fit(made.features, made.crowd)
     assert np.isfinite(model.posterior_).all()
     assert np.isfinite(model.groups_.to_numpy()).all()

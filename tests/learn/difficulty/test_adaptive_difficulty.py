@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("never_falls")
 
 def three_classes(n_tasks: int = 300) -> DifficultyCrowd:
     accuracy = np.random.default_rng(1).uniform(0.6, 0.95, size=(8, 3))
-    return gaussian_difficulty(n_tasks, 300, accuracy=accuracy, sharpness=1.0, labels_per_task=4, random_state=1)
+    return gaussian_difficulty(n_tasks, 300, accuracy=accuracy, sharpness=1.0, votes_per_task=4, random_state=1)
 
 
 # ---------------------------------------------------------------------- the paper's data
@@ -106,7 +106,7 @@ def test_a_task_that_nobody_labelled_is_what_the_classifier_expects(small: Diffi
     rest = np.arange(10, 300)
     without = AdaptiveDifficulty().fit(small.features.iloc[rest], crowd[rest])
     np.testing.assert_allclose(model.posterior_[rest], without.posterior_, atol=1e-6)
-    assert model.tasks_["n_labels"].iloc[:10].eq(0).all()
+    assert model.tasks_["n_votes"].iloc[:10].eq(0).all()
 
 
 def test_half_of_the_labels_change_the_answer_a_little(published: DifficultyCrowd) -> None:

@@ -87,7 +87,7 @@ def test_a_task_that_nobody_labelled_is_what_the_classifier_expects(small: Diffi
 @pytest.mark.parametrize("update", ["map", "ml", "frozen"])
 def test_the_objective_never_falls(small: DifficultyCrowd, update: str) -> None:
     accuracy = np.random.default_rng(1).uniform(0.6, 0.95, size=(8, 3))
-    three = gaussian_difficulty(300, 10, accuracy=accuracy, sharpness=1.0, labels_per_task=4)
+    three = gaussian_difficulty(300, 10, accuracy=accuracy, sharpness=1.0, votes_per_task=4)
     for made in (small, three):
         model = FixedDifficulty(ability_update=update).fit(made.features, made.crowd)
         assert np.diff(model.trace_).min() > -1e-7

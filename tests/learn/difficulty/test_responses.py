@@ -16,7 +16,7 @@ def some_crowd(seed: int, n_classes: int = 3, n_tasks: int = 60, n_workers: int 
     rng = np.random.default_rng(seed)
     accuracy = rng.uniform(0.3, 0.95, size=(n_workers, n_classes))
     truth, easiness = rng.integers(n_classes, size=n_tasks), rng.random(n_tasks)
-    return difficulty.simulate_by_difficulty(truth, easiness, accuracy, labels_per_task=3, random_state=seed)
+    return difficulty.simulate_by_difficulty(truth, easiness, accuracy, votes_per_task=3, random_state=seed)
 
 
 def free(crowd: Crowd, precision: float = 0.0) -> Anchor:

@@ -58,8 +58,8 @@ class Abilities(Landscape):
     where it is fixed. Of a posterior, the M-step needs only p_ir = q_i(y_ir), whatever the number of classes.
     """
 
-    def __init__(self, crowd: Crowd, clamp: NDArray[np.int32] | None, method: DifficultyEM) -> None:
-        super().__init__(crowd, clamp)
+    def __init__(self, crowd: Crowd, gold: NDArray[np.int32] | None, method: DifficultyEM) -> None:
+        super().__init__(crowd, gold)
         assert crowd.worker is not None
         self.line = method._line
         self.task, self.worker = crowd.task.astype(np.intp), crowd.worker.astype(np.intp)

@@ -38,12 +38,12 @@ class Agreement:
     n_workers: int
 
     @classmethod
-    def of(cls, crowd: Crowd, clamp: NDArray[np.int32] | None = None) -> Agreement:
+    def of(cls, crowd: Crowd, gold: NDArray[np.int32] | None = None) -> Agreement:
         """Count the agreements of a crowd. Known truth enters as one more worker, the last, who is always right."""
         ballots, n_classes = Poll(crowd).ballots, crowd.n_classes
-        if clamp is not None:
-            known = np.flatnonzero(clamp >= 0)
-            cell = known * n_classes + clamp[known]
+        if gold is not None:
+            known = np.flatnonzero(gold >= 0)
+            cell = known * n_classes + gold[known]
             oracle = sp.coo_array((np.ones(len(known)), (cell, np.zeros_like(cell))), shape=(ballots.shape[0], 1))
             ballots = sp.csr_array(sp.hstack([ballots, oracle]))
         by_task = np.arange(0, ballots.shape[0] + 1, n_classes)
@@ -112,7 +112,7 @@ def within_reach(skill: NDArray[np.float64], crowd: Crowd) -> NDArray[np.float64
     >>> within_reach(np.array([-1.0, 0.2, 1.0]), Crowd.from_triples([(task, "ann", task % 2) for task in range(16)])).tolist()
     [-0.75, 0.2, 0.75]
     """
-    margin = min(1 / np.sqrt(np.count_nonzero(crowd.labels_per_task)), 0.5)
+    margin = min(1 / np.sqrt(np.count_nonzero(crowd.votes_per_task)), 0.5)
     return np.clip(skill, margin - 1 / max(crowd.n_classes - 1, 1), 1 - margin)
 
 

@@ -19,9 +19,9 @@ from wisecrowd.aggregate.categorical._abilities import Abilities, Line
 from wisecrowd.aggregate.categorical._spread_abilities import SpreadAbilities, TaskTables, answer, by_task, table
 from wisecrowd.base.checkpoints import standing_of
 from wisecrowd.base.on_engine import OnEngine, engine_field, jobs_field
-from wisecrowd.base.truth_inference import AnyCrowd
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.sharded import ShardedCrowd
+from wisecrowd.data.types import AnyCrowd
 from wisecrowd.em.gradient import Array, ClimbingEM, infer
 from wisecrowd.engines import LocalEngine
 from wisecrowd.engines.base import Engine
@@ -79,27 +79,29 @@ class DifficultyEM(OnEngine, ClimbingEM):
         for name in ("_beside", "tasks_", "task_parameters_"):  # of a fit before this one
             vars(self).pop(name, None)
 
-    def _landscape(self, crowd: Crowd, clamp: NDArray[np.int32] | None = None) -> Abilities:
-        return Abilities(crowd, clamp, self)
+    def _landscape(self, crowd: Crowd, gold: NDArray[np.int32] | None = None) -> Abilities:
+        return Abilities(crowd, gold, self)
 
-    def _run(self, crowd: AnyCrowd, clamp: Any, start: Any) -> None:
-        with closing(self._engine(crowd, clamp)) as engine:
+    def _run(self, crowd: AnyCrowd, gold: Any, start: Any) -> None:
+        with closing(self._engine(crowd, gold)) as engine:
             if isinstance(engine, LocalEngine):
-                super()._run(engine.crowd, clamp, start)
+                super()._run(engine.crowd, gold, start)
             else:
                 self._run_by_pieces(engine, start)
 
     def _run_by_pieces(self, engine: Engine, start: Any) -> None:
         if start is not None and not isinstance(start, pd.DataFrame):
             raise UsageError(
-                f"{type(self).__name__} starts on the pieces of a crowd from a table of tasks x classes (start=fitted.proba_), "
+                f"{type(self).__name__} starts on the chunks of a crowd from a table of tasks x classes (start=fitted.proba_), "
                 f"and not from {type(start).__name__}; load the crowd if it fits in memory (crowd.load())"
             )
         land = SpreadAbilities(engine, self)
-        standing = standing_of(self, engine.crowd, engine.clamp, start, pieces=land.pieces)
+        standing = standing_of(self, engine.crowd, engine.gold, start, chunks=land.chunks)
         point, posterior = self._ascend(land, lambda: land.start(start), standing)
         tasks = at_home(engine, point.own)
-        self._learn_from(engine, land.tally(posterior), answer, land.method, self.prior_, point.shared, tasks)
+        self._set_fitted_from_engine(
+            engine, land.tally(posterior), answer, land.method, self.prior_, point.shared, tasks
+        )
         self.ability_ = point.shared
         self.ability_error_, errors = land.errors(point, posterior)
         if isinstance(engine.crowd, ShardedCrowd):
@@ -125,7 +127,7 @@ class DifficultyEM(OnEngine, ClimbingEM):
         >>> [len(table) for table in Rasch().fit(crowd).task_tables()]
         [2]
         """
-        self._learnt("tally_")
+        self._check_fitted("tally_")
         if "_beside" in vars(self):
             yield from self._beside
         else:

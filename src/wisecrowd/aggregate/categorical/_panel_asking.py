@@ -30,24 +30,24 @@ class Expected:
     ) -> None:
         self.group = group
         self._own, self._shared, self._opinion = own, shared, opinion_confusion
-        self._said = Sayings.of(crowd, group)
+        self._label_probs = Sayings.of(crowd, group)
         pairs = crowd.pairs
         of_pair = own[pairs.worker, :, pairs.label]
         tables = Tables(of_pair, of_pair + shared[pairs.worker, None], opinion_confusion.transpose(0, 2, 1))
-        self._heard = hear(self._said, tables)
+        self._heard = hear(self._label_probs, tables)
         self._n_groups = len(opinion_confusion)
-        self._ends = np.append(self._said.begins[1:], len(self._said.cell))
+        self._ends = np.append(self._label_probs.begins[1:], len(self._label_probs.cell))
 
     def opinion(self, task: int, group: int) -> Numbers:
         """What the group thinks of a task, given its votes there, for each class that may be true: (true, opinion)."""
-        cells = self._said.task * self._n_groups + self._said.group
+        cells = self._label_probs.task * self._n_groups + self._label_probs.group
         cell = int(np.searchsorted(cells, task * self._n_groups + group))
         prior = self._opinion[group]
         if cell == len(cells) or cells[cell] != task * self._n_groups + group:
             return prior
-        sayings = slice(self._said.begins[cell], self._ends[cell])
+        sayings = slice(self._label_probs.begins[cell], self._ends[cell])
         found = prior * self._heard.silent[cell][:, None]
-        found[:, self._said.label[sayings]] = self._heard.voiced[sayings].T
+        found[:, self._label_probs.label[sayings]] = self._heard.voiced[sayings].T
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def matrices(self, task: int, workers: NDArray[np.intp]) -> Numbers:

@@ -41,7 +41,7 @@ class Told:
     crowd: Crowd
     posterior: Numbers
     prior: Numbers
-    said: Numbers
+    label_probs: Numbers
     """(pairs, classes): how probable each pair is when each class is true."""
     is_person: NDArray[np.bool_]
 
@@ -54,20 +54,20 @@ class Told:
     @cached_property
     def votes(self) -> Numbers:
         """What each vote tells by itself."""
-        pairs = np.log(np.maximum(self.said, LEAST))
+        pairs = np.log(np.maximum(self.label_probs, LEAST))
         return self.tells(pairs[self.crowd.pairs.of_vote], self.crowd.task)
 
     @cached_property
     def workers(self) -> Numbers:
         """What a vote of each worker tells on average; NaN without votes."""
-        worker, n = self.crowd._worker_codes, self.crowd.n_workers
+        worker, n = self.crowd.worker_codes, self.crowd.n_workers
         with np.errstate(invalid="ignore"):
             return np.bincount(worker, self.votes, n) / np.bincount(worker, minlength=n)
 
     @cached_property
     def person(self) -> float:
         """What a vote of a person tells on average; NaN if there are none."""
-        theirs = self.votes[self.is_person[self.crowd._worker_codes]]
+        theirs = self.votes[self.is_person[self.crowd.worker_codes]]
         return float(theirs.mean()) if len(theirs) else float("nan")
 
     def in_people(self, nats: Any) -> Any:
@@ -78,10 +78,10 @@ class Told:
     def people(self) -> tuple[Numbers, NDArray[np.bool_]]:
         """What people alone say of each task, and of which tasks they say anything."""
         crowd = self.crowd
-        theirs = self.is_person[crowd._worker_codes]
+        theirs = self.is_person[crowd.worker_codes]
         weight = np.where(theirs, crowd.weight, 0.0)
         layout = Layout(crowd.layout.offset, crowd.pairs.of_vote, weight, len(crowd.pairs))
-        posterior = kernels.posterior(layout, self.prior, self.said, compiled=False)
+        posterior = kernels.posterior(layout, self.prior, self.label_probs, compiled=False)
         return posterior, np.bincount(crowd.task[theirs], minlength=crowd.n_tasks) > 0
 
 
@@ -96,13 +96,13 @@ def opinions(told: Told, group: NDArray[np.int32], names: Sequence[str], tables:
     >>> opinions(told, np.array([0, 0, -1], dtype=np.int32), ["gpt"], copies)["worth"].round(2).tolist()
     [1.0]
     """
-    said = Sayings.of(told.crowd, group)
-    nats = told.tells(evidence_of_cells(said, tables), said.task)
-    n_tasks = np.bincount(said.group, minlength=len(names))
+    label_probs = Sayings.of(told.crowd, group)
+    nats = told.tells(evidence_of_cells(label_probs, tables), label_probs.task)
+    n_tasks = np.bincount(label_probs.group, minlength=len(names))
     right = np.einsum("k,gkk->g", told.prior, tables.opinion)
     return pd.DataFrame(
         {"n_workers": np.bincount(group[group >= 0], minlength=len(names)), "n_tasks": n_tasks, "accuracy": right,
-         "worth": told.in_people(np.bincount(said.group, nats, len(names)) / np.maximum(n_tasks, 1))},
+         "worth": told.in_people(np.bincount(label_probs.group, nats, len(names)) / np.maximum(n_tasks, 1))},
         index=pd.Index(list(names), name="group"),
     )  # fmt: skip
 
@@ -113,7 +113,7 @@ def judges(
 ) -> tuple[pd.DataFrame, Numbers]:  # fmt: skip
     """A row for each machine, and what each says where people say each class: (machines, people's class, said), counts.
 
-    ``n_labels`` and ``accuracy`` as in ``workers_``; ``agreement``, how probable it is by the votes of people alone that what
+    ``n_votes`` and ``accuracy`` as in ``workers_``; ``agreement``, how probable it is by the votes of people alone that what
     it says is right, over the tasks that people voted on; ``shared``, the share of its votes that repeat the opinion of its
     ``group``; ``alone``, what a vote of it tells of the truth by itself, in votes of an average person; and ``worth``, the
     same where what the group tells together is divided among its members: ten copies of one judge have a tenth each.
@@ -121,9 +121,9 @@ def judges(
     >>> crowd = Crowd.from_triples([(task, worker, task % 2) for task in range(4) for worker in "ap"])
     >>> right = np.where(crowd.pairs.label[:, None] == np.arange(2), 0.9, 0.1)
     >>> told = Told(crowd, np.tile(np.eye(2), (2, 1)), np.full(2, 0.5), right, np.array([False, True]))
-    >>> known = {"n_labels": np.full(2, 4.0), "accuracy": np.full(2, 0.9)}
-    >>> table, said = judges(told, np.array([True, False]), known, np.zeros(2), np.full(2, -1), None)
-    >>> table[["agreement", "worth"]].round(2).values.tolist(), said.round(1).tolist()
+    >>> known = {"n_votes": np.full(2, 4.0), "accuracy": np.full(2, 0.9)}
+    >>> table, label_probs = judges(told, np.array([True, False]), known, np.zeros(2), np.full(2, -1), None)
+    >>> table[["agreement", "worth"]].round(2).values.tolist(), label_probs.round(1).tolist()
     ([[0.9, 1.0]], [[[1.8, 0.2], [0.2, 1.8]]])
     """
     crowd = told.crowd
@@ -132,8 +132,8 @@ def judges(
     place = np.full(crowd.n_workers, -1)
     place[machines] = np.arange(len(machines))
     belief, seen = told.people
-    votes = np.flatnonzero((place[crowd._worker_codes] >= 0) & seen[crowd.task])
-    who, task, label = place[crowd._worker_codes[votes]], crowd.task[votes], crowd.label[votes]
+    votes = np.flatnonzero((place[crowd.worker_codes] >= 0) & seen[crowd.task])
+    who, task, label = place[crowd.worker_codes[votes]], crowd.task[votes], crowd.label[votes]
     confusion = np.zeros((len(machines), crowd.n_classes, crowd.n_classes))
     np.add.at(confusion.transpose(0, 2, 1), (who, label), belief[task])
     met = confusion.sum(axis=(1, 2))
@@ -142,7 +142,7 @@ def judges(
     names = np.array([*([] if groups is None else groups.index), ""], dtype=object)
     columns = {
         "group": names[group[machines]],
-        "n_labels": workers["n_labels"][machines],
+        "n_votes": workers["n_votes"][machines],
         "accuracy": workers["accuracy"][machines],
         "agreement": np.divide(agreed, met, out=np.full(len(machines), np.nan), where=met > 0),
         "shared": shared[machines],
@@ -155,7 +155,7 @@ def judges(
 def certain(truth: Any, classes: pd.Index) -> pd.DataFrame:
     """Known truth as a belief, tasks x classes.
 
-    >>> certain({"t1": "x", "t2": "z"}, pd.Index(["x", "y"])).to_numpy().tolist()  # nobody said z: what was said is wrong
+    >>> certain({"t1": "x", "t2": "z"}, pd.Index(["x", "y"])).to_numpy().tolist()  # nobody label_probs z: what was label_probs is wrong
     [[1.0, 0.0], [0.0, 0.0]]
     """
     known = truth_series(truth)
@@ -209,7 +209,7 @@ def _divided(alone: Numbers, crowd: Crowd, group: NDArray[np.int32], groups: pd.
         return alone
     worth = alone.copy()
     members = np.flatnonzero(group >= 0)
-    each = np.bincount(group[members], (alone * crowd.labels_per_worker)[members], len(groups))
+    each = np.bincount(group[members], (alone * crowd.votes_per_worker)[members], len(groups))
     together = (groups["worth"] * groups["n_tasks"]).to_numpy()
     factor = np.divide(together, each, out=np.zeros(len(groups)), where=each > 0)
     worth[members] *= factor[group[members]]

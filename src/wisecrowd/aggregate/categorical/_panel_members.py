@@ -48,13 +48,13 @@ def groups_of(groups: dict[str, str] | None, crowd: Crowd) -> tuple[NDArray[np.i
     >>> groups_of({"a": "gpt", "c": "gpt", "d": "llama"}, crowd)
     (array([ 0, -1,  0, -1], dtype=int32), ['gpt'])
     """
-    told = said_of(groups, "groups", crowd)
-    told = told[crowd.labels_per_worker > 0]
+    told = label_probs_of_pairs(groups, "groups", crowd)
+    told = told[crowd.votes_per_worker > 0]
     size = told.value_counts()
     names = sorted(str(name) for name in size.index[size > 1])
     code = pd.Index(names, dtype=object).get_indexer(pd.Index(told.to_numpy(dtype=object)))
     found = np.full(crowd.n_workers, -1, dtype=np.int32)
-    found[crowd.labels_per_worker > 0] = code
+    found[crowd.votes_per_worker > 0] = code
     return found, names
 
 
@@ -71,13 +71,13 @@ def kinds_of(kinds: dict[str, str] | None, crowd: Crowd) -> pd.Series:
     """
     for worker, kind in (kinds or {}).items():
         one_of(f"the kind of {worker!r}", kind, (PERSON, MACHINE))
-    return said_of(kinds, "kinds", crowd)
+    return label_probs_of_pairs(kinds, "kinds", crowd)
 
 
-def said_of(given: dict[str, str] | None, what: str, crowd: Crowd) -> pd.Series:
+def label_probs_of_pairs(given: dict[str, str] | None, what: str, crowd: Crowd) -> pd.Series:
     """What is said of each worker of a crowd, None where nothing is.
 
-    >>> said_of({"a": "gpt"}, "groups", Crowd.from_triples([("t1", worker, 0) for worker in "ab"])).tolist()
+    >>> label_probs_of_pairs({"a": "gpt"}, "groups", Crowd.from_triples([("t1", worker, 0) for worker in "ab"])).tolist()
     ['gpt', None]
     """
     assert crowd.workers is not None

@@ -26,7 +26,7 @@ def warned(crowd: Crowd, kinds: NDArray[Any], group: NDArray[np.int32], *, gold:
     >>> warned(crowd, np.array(["machine", "person"]), np.array([-1, -1]), gold=False)
     []
     """
-    voted = crowd.labels_per_worker > 0
+    voted = crowd.votes_per_worker > 0
     is_machine, is_person = (kinds == "machine") & voted, (kinds == "person") & voted
     told = []
     if not gold and is_machine.any() and (is_machine == voted).all():
@@ -67,7 +67,7 @@ def apart(
 
     if len(machines) < 2 or crowd.n_classes < 2:
         return None
-    n_tasks, n_classes, worker = crowd.n_tasks, crowd.n_classes, crowd._worker_codes
+    n_tasks, n_classes, worker = crowd.n_tasks, crowd.n_classes, crowd.worker_codes
     cell = crowd.task.astype(np.int64) * n_classes + crowd.label
     people = np.bincount(cell[is_person[worker]], minlength=n_tasks * n_classes)
     on_task = people.reshape(n_tasks, n_classes).sum(axis=1)

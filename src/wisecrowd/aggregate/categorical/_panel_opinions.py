@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.em.initialization import clamped
+from wisecrowd.em.initialization import apply_gold
 from wisecrowd.engines.local import LocalEngine
 from wisecrowd.kernels.reference import LEAST, Expectation
 
@@ -66,8 +66,8 @@ class Sayings:
     """Who of a group said the same of a task: votes, within sayings, within cells of a task and a group.
 
     >>> crowd = Crowd.from_triples([("t1", worker, label) for worker, label in zip("abcd", "xxyx")])
-    >>> said = Sayings.of(crowd, np.array([0, 0, 0, -1]))  # d is in no group
-    >>> said.vote.tolist(), said.label.tolist(), said.cell.tolist()
+    >>> label_probs = Sayings.of(crowd, np.array([0, 0, 0, -1]))  # d is in no group
+    >>> label_probs.vote.tolist(), label_probs.label.tolist(), label_probs.cell.tolist()
     ([0, 1, 2], [0, 1], [0, 0])
     """
 
@@ -93,7 +93,7 @@ class Sayings:
     @classmethod
     def of(cls, crowd: Crowd, group: NDArray[np.int32]) -> Sayings:
         """The votes of workers whose ``group`` is not −1."""
-        theirs = group[crowd._worker_codes].astype(np.int64)
+        theirs = group[crowd.worker_codes].astype(np.int64)
         rows = np.flatnonzero(theirs >= 0)
         n_groups, n_classes = int(group.max(initial=-1)) + 1, crowd.n_classes
         key = (crowd.task[rows] * np.int64(n_groups) + theirs[rows]) * n_classes + crowd.label[rows]
@@ -128,7 +128,7 @@ class Heard(NamedTuple):
     """(cells, classes): the probability that it is m, divided by σ[k, m], for any m that nobody said."""
 
 
-def hear(said: Sayings, tables: Tables) -> Heard:
+def hear(label_probs: Sayings, tables: Tables) -> Heard:
     """Sum over the opinions of every cell.
 
     >>> crowd = Crowd.from_triples([("t1", "a", "x"), ("t1", "b", "x")], classes=["x", "y"])
@@ -136,20 +136,20 @@ def hear(said: Sayings, tables: Tables) -> Heard:
     >>> hear(Sayings.of(crowd, np.zeros(2, dtype=np.int32)), certain).voiced.round(3).tolist()
     [[0.999, 0.989]]
     """
-    gain = said.by_pair @ ratio(tables)
-    share = tables.opinion[said.group[said.cell], said.label]
-    if not len(said.cell):
+    gain = label_probs.by_pair @ ratio(tables)
+    share = tables.opinion[label_probs.group[label_probs.cell], label_probs.label]
+    if not len(label_probs.cell):
         return Heard(np.zeros((0, share.shape[1])), share, np.zeros((0, share.shape[1])))
     # Opinions that nobody voiced have the rest of the probability, and a gain of zero.
-    rest = np.maximum(1 - np.add.reduceat(share, said.begins), 0.0)
-    peak = np.maximum(np.maximum.reduceat(gain, said.begins), 0.0)
-    voiced = share * np.exp(gain - peak[said.cell])
+    rest = np.maximum(1 - np.add.reduceat(share, label_probs.begins), 0.0)
+    peak = np.maximum(np.maximum.reduceat(gain, label_probs.begins), 0.0)
+    voiced = share * np.exp(gain - peak[label_probs.cell])
     silent = np.exp(-peak)
-    total = np.maximum(rest * silent + np.add.reduceat(voiced, said.begins), LEAST)
-    return Heard(peak + np.log(total), voiced / total[said.cell], silent / total)
+    total = np.maximum(rest * silent + np.add.reduceat(voiced, label_probs.begins), LEAST)
+    return Heard(peak + np.log(total), voiced / total[label_probs.cell], silent / total)
 
 
-def evidence_of_cells(said: Sayings, tables: Tables) -> Numbers:
+def evidence_of_cells(label_probs: Sayings, tables: Tables) -> Numbers:
     """log P of all that a group says of a task, for each class that may be true: (cells, classes).
 
     >>> crowd = Crowd.from_triples([("t1", "a", "x"), ("t1", "b", "x")], classes=["x", "y"])
@@ -157,10 +157,10 @@ def evidence_of_cells(said: Sayings, tables: Tables) -> Numbers:
     >>> np.exp(evidence_of_cells(Sayings.of(crowd, np.zeros(2, dtype=np.int32)), certain)).round(2).tolist()
     [[0.72, 0.18]]
     """
-    heard = hear(said, tables).evidence
+    heard = hear(label_probs, tables).evidence
     if not len(heard):
         return heard
-    return np.add.reduceat(said.by_pair @ np.log(np.maximum(tables.own, LEAST)), said.begins) + heard
+    return np.add.reduceat(label_probs.by_pair @ np.log(np.maximum(tables.own, LEAST)), label_probs.begins) + heard
 
 
 def evidence_of_votes(crowd: Crowd, group: NDArray[np.int32], tables: Tables) -> Numbers:
@@ -174,8 +174,8 @@ def evidence_of_votes(crowd: Crowd, group: NDArray[np.int32], tables: Tables) ->
     """
     found = np.log(np.maximum(tables.own, LEAST))[crowd.pairs.of_vote]
     found *= crowd.weight[:, None]
-    said = Sayings.of(crowd, group)
-    found[said.vote] = evidence_of_cells(said, tables)[said.cell[said.of_vote]]
+    label_probs = Sayings.of(crowd, group)
+    found[label_probs.vote] = evidence_of_cells(label_probs, tables)[label_probs.cell[label_probs.of_vote]]
     return found
 
 
@@ -195,7 +195,7 @@ def shares_by_group(crowd: Crowd, group: NDArray[np.int32]) -> Numbers:
     >>> shares_by_group(crowd, np.array([0, 0, -1])).tolist()
     [[0.5, 0.5]]
     """
-    theirs, n_groups = group[crowd._worker_codes], int(group.max(initial=-1)) + 1
+    theirs, n_groups = group[crowd.worker_codes], int(group.max(initial=-1)) + 1
     cell = np.where(theirs >= 0, crowd.task * np.int64(max(n_groups, 1)) + theirs, -1)
     _, place = np.unique(cell, return_inverse=True)
     together = np.bincount(place, crowd.weight)[place]
@@ -218,15 +218,15 @@ class OpinionEngine(LocalEngine):
     """
 
     def __init__(
-        self, crowd: Crowd, clamp: NDArray[np.int32] | None = None, n_jobs: int = 1, *, group: NDArray[np.int32]
+        self, crowd: Crowd, gold: NDArray[np.int32] | None = None, n_jobs: int = 1, *, group: NDArray[np.int32]
     ) -> None:
-        super().__init__(crowd, clamp, n_jobs)
+        super().__init__(crowd, gold, n_jobs)
         self.sayings = Sayings.of(crowd, group)
 
-    def expect(self, prior: Numbers, said: NDArray[Any]) -> Expectation:
+    def expect(self, prior: Numbers, label_probs: NDArray[Any]) -> Expectation:
         """Statistics of the posteriors of classes and opinions."""
         layout, here = self.crowd.layout, self.sayings
-        tables = Tables.of(said, layout.n_pairs)
+        tables = Tables.of(label_probs, layout.n_pairs)
         heard = hear(here, tables)
         share, log_likelihood = self._classes(prior, tables, heard)
         tally = layout.matrix.T @ share
@@ -238,9 +238,9 @@ class OpinionEngine(LocalEngine):
         sums = Tables(tally - alike, alike, opinion).packed()
         return Expectation(log_likelihood, share[layout.voted].sum(axis=0), sums, None)
 
-    def posterior(self, prior: Numbers, said: NDArray[Any]) -> Numbers:
+    def posterior(self, prior: Numbers, label_probs: NDArray[Any]) -> Numbers:
         """The posterior of every task's class."""
-        tables = Tables.of(said, self.crowd.layout.n_pairs)
+        tables = Tables.of(label_probs, self.crowd.layout.n_pairs)
         return self._classes(prior, tables, hear(self.sayings, tables))[0]
 
     def _classes(self, prior: Numbers, tables: Tables, heard: Heard) -> tuple[Numbers, float]:
@@ -251,19 +251,19 @@ class OpinionEngine(LocalEngine):
         share = np.exp(joint - peak[:, None])
         total = np.einsum("ik->i", share)
         evidence = peak + np.log(total)
-        if self.clamp is not None:
-            known = np.flatnonzero(self.clamp >= 0)
-            evidence[known] = joint[known, self.clamp[known]]
-        return clamped(share / total[:, None], self.clamp), float(evidence[layout.voted].sum())
+        if self.gold is not None:
+            known = np.flatnonzero(self.gold >= 0)
+            evidence[known] = joint[known, self.gold[known]]
+        return apply_gold(share / total[:, None], self.gold), float(evidence[layout.voted].sum())
 
     def _opinions(self, share: Numbers, voiced: Numbers, silent: Numbers) -> Numbers:
         """How often each group had each opinion, by class: (groups, opinions, classes)."""
         here = self.sayings
         place = here.group[here.cell] * share.shape[1] + here.label
-        said = _added(voiced, place, len(share) * share.shape[1]).reshape(share.shape)
+        label_probs = _added(voiced, place, len(share) * share.shape[1]).reshape(share.shape)
         voiced_cells = _added(silent[here.cell], place, len(share) * share.shape[1]).reshape(share.shape)
         unsaid = _added(silent, here.group, len(share))[:, None] - voiced_cells
-        return said + share * np.maximum(unsaid, 0.0)
+        return label_probs + share * np.maximum(unsaid, 0.0)
 
 
 def _added(rows: Numbers, where: Codes, n: int) -> Numbers:

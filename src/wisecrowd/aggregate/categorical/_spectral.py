@@ -28,7 +28,7 @@ from wisecrowd.aggregate.categorical._weighting import Poll
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.em.loop import Statistics
-from wisecrowd.engines.base import Engine, Piece
+from wisecrowd.engines.base import Chunk, Engine
 from wisecrowd.errors import InputError, UsageError, one_of
 from wisecrowd.kernels import reference as kernels
 
@@ -49,7 +49,7 @@ class SpectralStart(ConfusionEM):
     """A model that can start from the spectral estimate of Zhang et al. (2016) instead of the votes.
 
     >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=500, n_workers=12, n_classes=2, labels_per_task=9)
+    >>> made = simulate_crowd(n_tasks=500, n_workers=12, n_classes=2, votes_per_task=9)
     >>> DawidSkene(init="spectral").fit(made.crowd).converged_
     True
     """
@@ -69,14 +69,14 @@ class SpectralStart(ConfusionEM):
     def _is_spectral(self, start: Any) -> bool:
         return start is None and self.init == "spectral"
 
-    def _start_posterior(self, piece: Piece, start: Any, dtype: type, attempt: int) -> NDArray[Any]:
+    def _start_posterior(self, chunk: Chunk, start: Any, dtype: type, attempt: int) -> NDArray[Any]:
         if not self._is_spectral(start):
-            return super()._start_posterior(piece, start, dtype, attempt)
-        if piece.of > 1:
+            return super()._start_posterior(chunk, start, dtype, attempt)
+        if chunk.of > 1:
             raise UsageError(
-                "a spectral start looks at all votes together, and this crowd is in pieces; use init='votes'"
+                "a spectral start looks at all votes together, and this crowd is in chunks; use init='votes'"
             )
-        estimate = spectral_start(piece.crowd, self.random_state, model=self.spectral_model, clamp=piece.clamp)
+        estimate = spectral_start(chunk.crowd, self.random_state, model=self.spectral_model, gold=chunk.gold)
         return estimate.astype(dtype)
 
 
@@ -85,49 +85,49 @@ def spectral_start(
     random_state: int = 0,
     *,
     model: Literal["confusion", "one-coin"] = "confusion",
-    clamp: NDArray[np.int32] | None = None,
+    gold: NDArray[np.int32] | None = None,
 ) -> NDArray[np.float64]:
     """A posterior for EM to start from, (tasks, classes), estimated from moments instead of the majority's opinion.
 
     ``random_state`` deals the workers into three groups and starts the power iterations of ``model="confusion"``;
-    ``model="one-coin"`` uses no random numbers. ``clamp`` holds the class of tasks whose truth is known, −1 elsewhere.
+    ``model="one-coin"`` uses no random numbers. ``gold`` holds the class of tasks whose truth is known, −1 elsewhere.
     A crowd in which too few tasks were labelled by all three groups is refused: take one-coin there, or the votes.
 
     >>> from wisecrowd import DawidSkene
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(1000, 30, 2, labels_per_task=10, workers={"expert": 6, "spammer": 24})
+    >>> made = simulate_crowd(1000, 30, 2, votes_per_task=10, workers={"expert": 6, "spammer": 24})
     >>> start = spectral_start(made.crowd)
     >>> float((DawidSkene().fit(made.crowd, start=start).labels_ == made.truth).mean()) > 0.9
     True
     """
     one_of("model", model, ("confusion", "one-coin"))
     if model == "confusion":
-        return kernels.posterior(crowd.layout, *spectral_confusion(crowd, random_state), clamp)
-    poll = Poll(crowd, clamp)
-    return poll.odds(poll.scores(log_odds(spectral_skills(crowd, clamp), crowd.n_classes)))
+        return kernels.posterior(crowd.layout, *spectral_confusion(crowd, random_state), gold)
+    poll = Poll(crowd, gold)
+    return poll.odds(poll.scores(log_odds(spectral_skills(crowd, gold), crowd.n_classes)))
 
 
 # ---------------------------------------------------------------------- one-coin
 
 
-def spectral_skills(crowd: Crowd, clamp: NDArray[np.int32] | None = None) -> NDArray[np.float64]:
+def spectral_skills(crowd: Crowd, gold: NDArray[np.int32] | None = None) -> NDArray[np.float64]:
     """Skill s = (K a − 1)/(K − 1) of every worker from agreement with two partners: s_r² = X_ra X_rb / X_ab.
 
     Of the partners with whom a worker shares most tasks, the two are taken who agree (or disagree) most clearly with
     each other. A worker without two such partners gets the mean skill.
 
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(5000, n_classes=2, labels_per_task=4, workers=["expert(0.9)"] * 2 + ["noisy(0.7)"] * 2)
+    >>> made = simulate_crowd(5000, n_classes=2, votes_per_task=4, workers=["expert(0.9)"] * 2 + ["noisy(0.7)"] * 2)
     >>> spectral_skills(made.crowd).round(1).tolist()
     [0.8, 0.8, 0.4, 0.4]
     """
-    pairs = Agreement.of(crowd, clamp)
+    pairs = Agreement.of(crowd, gold)
     first, second, link = _triangles(pairs)
     found = link >= 0
     skill = np.zeros(pairs.n_workers)
     skew = pairs.skew
     skill[found] = np.sqrt(np.abs(skew[first[found]] * skew[second[found]] / skew[link[found]]))
-    skill *= pairs.signs(None if clamp is None else crowd.n_workers)
+    skill *= pairs.signs(None if gold is None else crowd.n_workers)
     skill, found = within_reach(skill, crowd)[: crowd.n_workers], found[: crowd.n_workers]
     skill[~found] = skill[found].mean() if found.any() else 0.5
     return skill
@@ -165,9 +165,9 @@ def spectral_confusion(crowd: Crowd, random_state: int = 0) -> tuple[NDArray[np.
     """Class prior, and P(the pair's worker says the pair's label | true class) over ``crowd.pairs``, from moments.
 
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(5000, n_classes=2, labels_per_task=6, workers=["noisy(0.8)"] * 6, prior=[0.7, 0.3])
-    >>> prior, said = spectral_confusion(made.crowd)
-    >>> prior.round(1).tolist(), said[:2].round(1).tolist()
+    >>> made = simulate_crowd(5000, n_classes=2, votes_per_task=6, workers=["noisy(0.8)"] * 6, prior=[0.7, 0.3])
+    >>> prior, label_probs = spectral_confusion(made.crowd)
+    >>> prior.round(1).tolist(), label_probs[:2].round(1).tolist()
     ([0.7, 0.3], [[0.8, 0.2], [0.2, 0.8]])
     """
     rng = np.random.default_rng(random_state)
@@ -189,18 +189,18 @@ def spectral_confusion(crowd: Crowd, random_state: int = 0) -> tuple[NDArray[np.
     one, two, three = share[:, whole]
     parts = [_mixture(*views, rng) for views in ((two, three, one), (three, one, two), (one, two, three))]
     prior = np.mean([part.prior for part in parts], axis=0)
-    of_group = np.stack([part.said for part in parts])  # (groups, said, true)
-    said = _workers(crowd, group, share, prior, of_group, np.searchsorted(chosen, crowd.pairs.label))
+    of_group = np.stack([part.label_probs for part in parts])  # (groups, said, true)
+    label_probs = _workers(crowd, group, share, prior, of_group, np.searchsorted(chosen, crowd.pairs.label))
 
-    all_prior, all_said = np.zeros(crowd.n_classes), np.full((len(said), crowd.n_classes), 1 / crowd.n_classes)
-    all_prior[chosen], all_said[:, chosen] = prior, said
+    all_prior, all_said = np.zeros(crowd.n_classes), np.full((len(label_probs), crowd.n_classes), 1 / crowd.n_classes)
+    all_prior[chosen], all_said[:, chosen] = prior, label_probs
     return all_prior, all_said
 
 
 def _deal(crowd: Crowd, rng: np.random.Generator) -> NDArray[np.int64]:
     """Three groups of workers at random, with about as many labels each: busy workers are dealt out first."""
     order = rng.permutation(crowd.n_workers)
-    order = order[np.argsort(-crowd.labels_per_worker[order], kind="stable")]
+    order = order[np.argsort(-crowd.votes_per_worker[order], kind="stable")]
     rounds = rng.permuted(np.tile(np.arange(3), (-(-crowd.n_workers // 3), 1)), axis=1)
     group = np.empty(crowd.n_workers, dtype=np.int64)
     group[order] = rounds.ravel()[: crowd.n_workers]
@@ -208,7 +208,7 @@ def _deal(crowd: Crowd, rng: np.random.Generator) -> NDArray[np.int64]:
 
 
 class _Part(NamedTuple):
-    said: NDArray[np.float64]  # (said, true)
+    label_probs: NDArray[np.float64]  # (said, true)
     prior: NDArray[np.float64]  # (true,)
 
 
@@ -231,12 +231,12 @@ def _mixture(a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.float
     white = vector / np.sqrt(value)
     third = np.einsum("ia,ib,ic->abc", seen_a @ white, seen_b @ white, c @ white, optimize=True) / n_tasks
     power, direction = _eigenvectors(sum(third.transpose(axes) for axes in permutations(range(3))) / 6, rng)
-    said = np.maximum(vector * np.sqrt(value) @ direction * power, LEAST)
-    said /= said.sum(axis=0)
+    label_probs = np.maximum(vector * np.sqrt(value) @ direction * power, LEAST)
+    label_probs /= label_probs.sum(axis=0)
     # Which component is which class: the one to one choice under which the group is right most often.
-    true = linear_sum_assignment(-said)[1]
+    true = linear_sum_assignment(-label_probs)[1]
     prior = power[true] ** -2
-    return _Part(said[:, true], prior / prior.sum())
+    return _Part(label_probs[:, true], prior / prior.sum())
 
 
 def _eigenvectors(
@@ -269,10 +269,10 @@ def _workers(
     """P(said | true) of every (worker, label) pair: E[e_y gᵀ] = π_rᵀ diag(ρ) Cᵀ for the groups g that are not the worker's."""
     pairs = crowd.pairs
     mine = group[pairs.worker]
-    said = SHRINK * of_group[mine, label]
+    label_probs = SHRINK * of_group[mine, label]
     for other, matrix in enumerate(of_group):
         solve = np.linalg.pinv(prior[:, None] * matrix.T, rcond=LEAST)
         counted = kernels.tally(crowd.layout, share[other])[mine != other] @ solve
-        said[mine != other] += np.maximum(counted, 0)
-    said /= pairs.by_worker(said)[pairs.worker]
-    return np.maximum(said, LEAST)
+        label_probs[mine != other] += np.maximum(counted, 0)
+    label_probs /= pairs.by_worker(label_probs)[pairs.worker]
+    return np.maximum(label_probs, LEAST)

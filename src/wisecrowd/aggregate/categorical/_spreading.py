@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.aggregator import Aggregator
+from wisecrowd.base.method import Method
 from wisecrowd.base.registry import find
-from wisecrowd.base.truth_inference import Aggregator, Inference
 from wisecrowd.data.alignment import feature_rows
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.em.initialization import clamped, given_posterior
+from wisecrowd.em.initialization import apply_gold, given_posterior
 from wisecrowd.errors import InputError, UsageError
 
 
@@ -30,7 +31,7 @@ class FeatureAggregator(Aggregator):
     uses_features: ClassVar[bool] = True
     needs_workers: ClassVar[bool] = False
 
-    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
+    def _fit(self, crowd: Crowd, gold: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         if X is None:
             raise UsageError(
                 f"{type(self).__name__} looks at the features of tasks as well as at votes; give it both, "
@@ -38,16 +39,16 @@ class FeatureAggregator(Aggregator):
             )
         rows = feature_rows(X, crowd)
         informed = crowd.votes.sum(axis=1) > 0
-        if clamp is not None:
-            informed |= clamp >= 0
-        posterior = self._infer(crowd, clamp, rows.reshape(len(rows), -1), informed, start)
-        self._learn(crowd, clamped(posterior, clamp))
+        if gold is not None:
+            informed |= gold >= 0
+        posterior = self._infer(crowd, gold, rows.reshape(len(rows), -1), informed, start)
+        self._set_fitted(crowd, apply_gold(posterior, gold))
 
     @abstractmethod
     def _infer(
         self,
         crowd: Crowd,
-        clamp: NDArray[np.int32] | None,
+        gold: NDArray[np.int32] | None,
         X: NDArray[np.float64],
         informed: NDArray[np.bool_],
         start: Any,
@@ -56,7 +57,7 @@ class FeatureAggregator(Aggregator):
 
 
 def first_answers(
-    aggregator: Any, crowd: Crowd, clamp: NDArray[np.int32] | None, X: NDArray[np.float64], start: Any
+    aggregator: Any, crowd: Crowd, gold: NDArray[np.int32] | None, X: NDArray[np.float64], start: Any
 ) -> NDArray[np.float64]:
     """The answers to spread: those of ``start``, a posterior or a fitted method, or else of an aggregator or its name.
 
@@ -65,7 +66,7 @@ def first_answers(
     [[0.0, 1.0]]
     """
     if start is not None:
-        return clamped(given_posterior(start.proba_ if isinstance(start, Inference) else start, crowd), clamp)
+        return apply_gold(given_posterior(start.proba_ if isinstance(start, Method) else start, crowd), gold)
     method = find(aggregator)() if isinstance(aggregator, str) else aggregator
     if not isinstance(method, Aggregator) or method.numeric:
         raise UsageError(f"aggregator must be one that chooses between classes, or its name; got {aggregator!r}")
@@ -75,8 +76,8 @@ def first_answers(
             "start from votes instead: aggregator='majority-vote'"
         )
     known = None
-    if clamp is not None and crowd.classes is not None:
-        gold = np.flatnonzero(clamp >= 0)
-        known = pd.Series(crowd.classes[clamp[gold]], index=crowd.tasks[gold])
+    if gold is not None and crowd.classes is not None:
+        gold_tasks = np.flatnonzero(gold >= 0)
+        known = pd.Series(crowd.classes[gold[gold_tasks]], index=crowd.tasks[gold_tasks])
     given = pd.DataFrame(X, index=crowd.tasks) if method.uses_features else None
     return np.array(method.unfitted().fit(crowd, given, truth=known).posterior_, dtype=np.float64)

@@ -17,12 +17,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.on_engine import OnEngine, engine_field, jobs_field
-from wisecrowd.base.truth_inference import Aggregator, AnyCrowd
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.em.initialization import clamped, vote_shares
+from wisecrowd.data.types import AnyCrowd
+from wisecrowd.em.initialization import apply_gold, vote_shares
 from wisecrowd.engines import LocalEngine
-from wisecrowd.engines.base import Engine, Kept, Piece
+from wisecrowd.engines.base import Chunk, ChunkState, Engine
 from wisecrowd.engines.retained import keep_and_add, own_of
 
 #: Scores nearer than this, relative to the largest, are tied: a sum in another order must not decide.
@@ -41,7 +42,7 @@ class Poll:
     """
 
     crowd: Crowd
-    clamp: NDArray[np.int32] | None = None
+    gold: NDArray[np.int32] | None = None
 
     @cached_property
     def cell(self) -> NDArray[np.intp]:
@@ -51,7 +52,7 @@ class Poll:
     @cached_property
     def worker(self) -> NDArray[np.intp]:
         """Who cast each vote."""
-        return self.crowd._worker_codes.astype(np.intp)  # of the type in which sums by it are taken without a copy
+        return self.crowd.worker_codes.astype(np.intp)  # of the type in which sums by it are taken without a copy
 
     @cached_property
     def ballots(self) -> Any:
@@ -76,7 +77,7 @@ class Poll:
         """One for the class with the highest score, shared where several have it; gold counts as won."""
         peak = scores.max(axis=1, keepdims=True)
         best = scores >= peak - TIE * np.abs(scores).max(axis=1, keepdims=True)
-        return clamped(best / best.sum(axis=1, keepdims=True), self.clamp)
+        return apply_gold(best / best.sum(axis=1, keepdims=True), self.gold)
 
     def agreement(self, winners: NDArray[np.float64]) -> NDArray[np.float64]:
         """Share of each worker's votes that went to the winner; NaN for a worker without votes."""
@@ -93,12 +94,12 @@ class Poll:
     def shares(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores as parts of one; where no voter weighs anything, every vote counts the same."""
         total = scores.sum(axis=1, keepdims=True)
-        return clamped(np.divide(scores, total, out=vote_shares(self.crowd), where=total > 0), self.clamp)
+        return apply_gold(np.divide(scores, total, out=vote_shares(self.crowd), where=total > 0), self.gold)
 
     def odds(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Posterior when the scores are logarithms of odds."""
         share = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return clamped(share / share.sum(axis=1, keepdims=True), self.clamp)
+        return apply_gold(share / share.sum(axis=1, keepdims=True), self.gold)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -111,7 +112,7 @@ class WorkerWeights(Aggregator):
     """
 
     def _worker_columns(self) -> dict[str, NDArray[Any]]:
-        return super()._worker_columns() | {"weight": self._learnt("weight_")}
+        return super()._worker_columns() | {"weight": self._check_fitted("weight_")}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -131,23 +132,23 @@ class WeightedVote(WorkerWeights):
         """What the weighted votes say of each task: their shares, unless the method knows better."""
         return poll.shares(scores)
 
-    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
-        poll = Poll(crowd, clamp)
+    def _fit(self, crowd: Crowd, gold: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
+        poll = Poll(crowd, gold)
         self.weight_ = self._weigh(poll)
-        self._learn(crowd, self._posterior(poll, poll.scores(self.weight_)))
+        self._set_fitted(crowd, self._posterior(poll, poll.scores(self.weight_)))
 
 
 class Outcome(NamedTuple):
-    """How a vote went: how often workers agreed with it, how many answers are new, and the winners, beside the pieces."""
+    """How a vote went: how often workers agreed with it, how many answers are new, and the winners, beside the chunks."""
 
     agreement: NDArray[np.float64]
     changed: int
-    winners: Kept
+    winners: ChunkState
 
 
 @dataclass(frozen=True, eq=False)
 class Polls:
-    """A poll in every piece of a crowd; what is asked of all of them adds up.
+    """A poll in every chunk of a crowd; what is asked of all of them adds up.
 
     >>> from wisecrowd.engines import LocalEngine
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t2", "ann", "cat")])
@@ -162,7 +163,7 @@ class Polls:
     engine: Engine
 
     @cached_property
-    def ready(self) -> Kept | None:
+    def ready(self) -> ChunkState | None:
         """The polls, for a crowd in memory; of others they are made when it is their turn."""
         return self.engine.keep(_poll) if isinstance(self.engine, LocalEngine) else None
 
@@ -185,23 +186,23 @@ class Polls:
             return won / self.cast
 
 
-def _poll(piece: Piece, ready: Poll | None = None) -> Poll:
-    return ready or Poll(piece.crowd, piece.clamp)
+def _poll(chunk: Chunk, ready: Poll | None = None) -> Poll:
+    return ready or Poll(chunk.crowd, chunk.gold)
 
 
-def _cast(piece: Piece, ready: Poll | None) -> NDArray[np.float64]:
-    return _poll(piece, ready).cast
+def _cast(chunk: Chunk, ready: Poll | None) -> NDArray[np.float64]:
+    return _poll(chunk, ready).cast
 
 
-def _won(piece: Piece, ready: Poll | None, weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    poll = _poll(piece, ready)
+def _won(chunk: Chunk, ready: Poll | None, weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    poll = _poll(chunk, ready)
     return poll.won(_winners(poll, weight))
 
 
 def _vote(
-    piece: Piece, ready: Poll | None, weight: NDArray[np.float64] | None, before: NDArray[np.float64] | None
+    chunk: Chunk, ready: Poll | None, weight: NDArray[np.float64] | None, before: NDArray[np.float64] | None
 ) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
-    poll = _poll(piece, ready)
+    poll = _poll(chunk, ready)
     winners = _winners(poll, weight)
     old = winners if before is None else own_of(before).reshape(winners.shape)
     changed = int(np.count_nonzero((old != winners).any(axis=1)))
@@ -228,13 +229,13 @@ class AdditiveVote(OnEngine, WeightedVote):
     def _weigh(self, poll: Polls) -> NDArray[np.float64]:
         """The weight of every worker."""
 
-    def _fit(self, crowd: AnyCrowd, clamp: Any, *, X: Any, start: Any) -> None:
-        with closing(self._engine(crowd, clamp)) as engine:
+    def _fit(self, crowd: AnyCrowd, gold: Any, *, X: Any, start: Any) -> None:
+        with closing(self._engine(crowd, gold)) as engine:
             polls = Polls(engine)
             self.weight_ = self._weigh(polls)
             self._conclude(engine, self._answer, self.weight_, polls.ready)
 
-    def _answer(self, piece: Piece, weight: NDArray[np.float64], ready: Poll | None) -> NDArray[np.float64]:
-        """Work: the posterior of a piece's tasks."""
-        poll = _poll(piece, ready)
+    def _answer(self, chunk: Chunk, weight: NDArray[np.float64], ready: Poll | None) -> NDArray[np.float64]:
+        """Work: the posterior of a chunk's tasks."""
+        poll = _poll(chunk, ready)
         return self._posterior(poll, poll.scores(weight))

@@ -65,7 +65,7 @@ class AALI(FeatureAggregator):
     def _infer(
         self,
         crowd: Crowd,
-        clamp: NDArray[np.int32] | None,
+        gold: NDArray[np.int32] | None,
         X: NDArray[np.float64],
         informed: NDArray[np.bool_],
         start: Any,
@@ -77,8 +77,8 @@ class AALI(FeatureAggregator):
         shares = vote_shares(crowd)
         voted = crowd.votes.sum(axis=1) > 0
         clear, target = _clear(shares, voted)
-        if clamp is not None:
-            clear, target = clear | (clamp >= 0), np.where(clamp >= 0, clamp, target)
+        if gold is not None:
+            clear, target = clear | (gold >= 0), np.where(gold >= 0, gold, target)
         self.reliable_ = clear
         plain = range_scaled(X, informed)
         # Teachers are dealt into folds by what they look like, so that no order of tasks or classes decides.
@@ -88,9 +88,9 @@ class AALI(FeatureAggregator):
         posterior = shares.copy()
         if len(np.unique(target[voters])) > 1:
             seen = np.column_stack([plain, _augmentation(shares)])
-            posterior[voted] = self._said(seen, voters, target, voted, crowd.n_classes)
+            posterior[voted] = self._label_probs(seen, voters, target, voted, crowd.n_classes)
         if len(teachers) and not voted.all():
-            posterior[~voted] = self._said(plain, teachers, target, ~voted, crowd.n_classes)
+            posterior[~voted] = self._label_probs(plain, teachers, target, ~voted, crowd.n_classes)
         return posterior
 
     def _component(self) -> Any:
@@ -111,7 +111,7 @@ class AALI(FeatureAggregator):
 
         return GaussianNB(var_smoothing=LEAST_VARIANCE)
 
-    def _said(
+    def _label_probs(
         self,
         seen: NDArray[np.float64],
         teachers: NDArray[np.intp],

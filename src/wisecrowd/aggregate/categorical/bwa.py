@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.base.truth_inference import Aggregator
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.em.initialization import clamped, given_posterior, vote_shares
+from wisecrowd.em.initialization import apply_gold, given_posterior, vote_shares
 from wisecrowd.em.loop import Statistics, iterate
 from wisecrowd.errors import UsageError
 from wisecrowd.kernels import reference as kernels
@@ -39,7 +39,7 @@ class BWA(Aggregator):
 
     >>> from wisecrowd import BWA
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, labels_per_task=5, random_state=1)
+    >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, votes_per_task=5, random_state=1)
     >>> fitted = BWA().fit(made.crowd)
     >>> float((fitted.labels_ == made.truth).mean()) > 0.8
     True
@@ -58,16 +58,16 @@ class BWA(Aggregator):
     tol: float = field(default=1e-9, metadata={"help": "stop when the objective rises by less than this fraction"})
     accelerate: bool = field(default=True, metadata={"help": "extrapolate every third pass (SQUAREM)"})
 
-    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
+    def _fit(self, crowd: Crowd, gold: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         if self.max_iter < 1 or not (self.votes > 0 and self.shrinkage > 0):
             raise UsageError(
                 "votes and shrinkage must be positive and max_iter 1 or more; "
                 f"got {self.votes}, {self.shrinkage} and {self.max_iter}"
             )
-        average = _Average(self, crowd, clamp)
+        average = _Average(self, crowd, gold)
         if isinstance(start, Aggregator):
             start = start.proba_
-        first = clamped(vote_shares(crowd) if start is None else given_posterior(start, crowd), clamp)
+        first = apply_gold(vote_shares(crowd) if start is None else given_posterior(start, crowd), gold)
         run = iterate(
             average.step, average.weights(first, average.errors(first)), max_iter=self.max_iter, tol=self.tol,
             accelerate=self.accelerate, what=type(self).__name__,
@@ -76,7 +76,7 @@ class BWA(Aggregator):
         self.prior_, self.precision_ = mean / mean.sum(), precision
         self.trace_, self.n_iter_, self.converged_ = np.asarray(run.trace), len(run.trace), run.converged
         truth = average.truth(run.statistics)
-        self._learn(crowd, truth / truth.sum(axis=1, keepdims=True))
+        self._set_fitted(crowd, truth / truth.sum(axis=1, keepdims=True))
 
     def _worker_columns(self) -> dict[str, NDArray[Any]]:
         return super()._worker_columns() | {"precision": self.precision_.mean(axis=1)}
@@ -85,8 +85,8 @@ class BWA(Aggregator):
 class _Average:
     """The two half-steps over one crowd. What they pass on is μ, (classes,), and v, (workers, classes)."""
 
-    def __init__(self, method: BWA, crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
-        self.layout, self.pairs, self.clamp = crowd.layout, crowd.pairs, clamp
+    def __init__(self, method: BWA, crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
+        self.layout, self.pairs, self.gold = crowd.layout, crowd.pairs, gold
         self.own = np.arange(len(self.pairs)), self.pairs.label
         self.shrinkage = method.shrinkage
         self.cast = self.layout.matrix.sum(axis=0)  # votes by pair
@@ -103,7 +103,7 @@ class _Average:
         chosen = np.zeros_like(every)
         chosen[self.own] = every[self.own]
         total = self.shrinkage + self.layout.matrix @ every
-        return clamped((self.shrinkage * mean + self.layout.matrix @ chosen) / total, self.clamp)
+        return apply_gold((self.shrinkage * mean + self.layout.matrix @ chosen) / total, self.gold)
 
     def errors(self, truth: NDArray[np.float64]) -> NDArray[np.float64]:
         """Σ_i (y_irk − z_ik)², (workers, classes)."""

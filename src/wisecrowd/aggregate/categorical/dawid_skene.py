@@ -29,7 +29,7 @@ class DawidSkene(SpectralStart):
     into one class (CIFAR-100N: .010 for the .598 of the votes themselves); it warns of that.
 
     >>> from wisecrowd import DawidSkene, MajorityVote, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, labels_per_task=5)
+    >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, votes_per_task=5)
     >>> fitted = DawidSkene().fit(made.crowd)
     >>> majority = MajorityVote().fit(made.crowd)
     >>> bool((fitted.labels_ == made.truth).mean() > (majority.labels_ == made.truth).mean())
@@ -40,8 +40,8 @@ class DawidSkene(SpectralStart):
 
     references: ClassVar[tuple[str, ...]] = ("dawid1979maximum",)
 
-    def _said(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         return smoothed(tally, pairs, self.smoothing, self.diagonal)
 
-    def _penalty(self, tally: NDArray[Any], pairs: Pairs) -> float:
+    def _log_prior(self, tally: NDArray[Any], pairs: Pairs) -> float:
         return smoothed_log_prior(tally, pairs, self.smoothing, self.diagonal)

@@ -35,7 +35,7 @@ class DEWSMV(WeightedVote):
 
     >>> from wisecrowd import DEWSMV
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(100, 8, 2, labels_per_task=5, workers={"expert": 4, "spammer": 4})
+    >>> made = simulate_crowd(100, 8, 2, votes_per_task=5, workers={"expert": 4, "spammer": 4})
     >>> weight = DEWSMV(max_iter=50).fit(made.crowd).workers_["weight"]
     >>> bool(weight[made.kind == "expert"].mean() > weight[made.kind == "spammer"].mean())
     True
@@ -88,9 +88,9 @@ class _Uncertainty:
         self._ballots = ballots[cell]
         self._first = np.flatnonzero(np.diff(task, prepend=-1))
         self._scale = np.log(max(crowd.n_classes, 2))
-        clamp = np.full(crowd.n_tasks, -1) if poll.clamp is None else poll.clamp
-        self._known = clamp[task[self._first]] >= 0
-        self._true = clamp[task] == cell % crowd.n_classes
+        gold = np.full(crowd.n_tasks, -1) if poll.gold is None else poll.gold
+        self._known = gold[task[self._first]] >= 0
+        self._true = gold[task] == cell % crowd.n_classes
 
     def __call__(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
         parts = [self._of(weight[:, some]) for some in blocks(weight.shape[1], len(self._true))]

@@ -52,7 +52,7 @@ class DSWorkerClusters(ConfusionEM):
 
     >>> from wisecrowd import DSWorkerClusters
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=60, n_classes=3, labels_per_task=5, random_state=1,
+    >>> made = simulate_crowd(n_tasks=300, n_workers=60, n_classes=3, votes_per_task=5, random_state=1,
     ...                       workers={"expert": 0.5, "spammer": 0.5})
     >>> fitted = DSWorkerClusters(n_clusters=2).fit(made.crowd)
     >>> pd.crosstab(made.kind, fitted.groups_).to_numpy().tolist()
@@ -97,10 +97,10 @@ class DSWorkerClusters(ConfusionEM):
         member = self._memberships(tally, pairs, groups)[pairs.worker]
         return np.exp(sum(weight[:, None] * groups.logs(group, pairs) for group, weight in enumerate(member.T)))
 
-    def _said(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         return self._geometric(self._parts(tally)[0], pairs, self._groups(tally, pairs)).astype(tally.dtype)
 
-    def _penalty(self, tally: NDArray[Any], pairs: Pairs) -> float:
+    def _log_prior(self, tally: NDArray[Any], pairs: Pairs) -> float:
         """The part of the bound that is about groups: membership, its entropy, and the prior of the matrices."""
         groups = self._groups(tally, pairs)
         member = self._memberships(self._parts(tally)[0], pairs, groups)[np.unique(pairs.worker)]
@@ -108,7 +108,9 @@ class DSWorkerClusters(ConfusionEM):
         pseudo_votes = self.smoothing + self.diagonal * np.eye(groups.confusion.shape[1])
         return float(belonging.sum() + xlogy(pseudo_votes, groups.confusion).sum())
 
-    def _statistics(self, found: Expectation, said: NDArray[Any], before: Statistics, pairs: Pairs) -> Statistics:
+    def _statistics(
+        self, found: Expectation, label_probs: NDArray[Any], before: Statistics, pairs: Pairs
+    ) -> Statistics:
         groups = self._groups(before.tally, pairs)
         member = self._memberships(self._parts(before.tally)[0], pairs, groups).astype(found.tally.dtype)
         return Statistics(found.classes, np.concatenate([found.tally, member[pairs.worker]], axis=1))
@@ -135,17 +137,17 @@ class DSWorkerClusters(ConfusionEM):
 
     # ------------------------------------------------------------------ what was learnt
 
-    def _learn(self, crowd: Any, posterior: Any, tally: NDArray[Any] | None = None) -> None:
+    def _set_fitted(self, crowd: Any, posterior: Any, tally: NDArray[Any] | None = None) -> None:
         if tally is not None:
             groups = self._groups(tally, crowd.pairs)
             best_first = np.argsort(-np.trace(groups.confusion, axis1=1, axis2=2), kind="stable")
             self.group_shares_, self.group_confusion_ = (part[best_first] for part in groups)
             tally = self._parts(tally)[0]
-        super()._learn(crowd, posterior, tally)
+        super()._set_fitted(crowd, posterior, tally)
 
     @property
     def _learnt_groups(self) -> _Groups:
-        return _Groups(self._learnt("group_shares_"), self._learnt("group_confusion_"))
+        return _Groups(self._check_fitted("group_shares_"), self._check_fitted("group_confusion_"))
 
     @property
     def groups_(self) -> pd.Series:
@@ -157,10 +159,10 @@ class DSWorkerClusters(ConfusionEM):
         member = self._memberships(self.tally_, self._pairs, self._learnt_groups)
         return super()._worker_columns() | {"group": member.argmax(axis=1), "membership": member.max(axis=1)}
 
-    def _said_again(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _predictive_label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         return self._geometric(tally, pairs, self._learnt_groups)
 
-    def _matrix(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _reported_label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         groups = self._learnt_groups
         member = self._memberships(tally, pairs, groups)[pairs.worker]
         return np.einsum("pm,mkp->pk", member, groups.confusion[:, :, pairs.label])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma
 
 from wisecrowd.aggregate.categorical._subtypes import SubtypeEngine
-from wisecrowd.base.truth_inference import Aggregator
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.data.crowd import Crowd, Pairs
 from wisecrowd.em import incremental as online
 from wisecrowd.em.confusion import ConfusionEM
@@ -20,7 +20,7 @@ from wisecrowd.em.dirichlet import DirichletRows, divergence, geometric_mean
 from wisecrowd.em.initialization import vote_shares
 from wisecrowd.em.loop import Statistics
 from wisecrowd.em.priors import blocks
-from wisecrowd.engines.base import Engine, Piece
+from wisecrowd.engines.base import Chunk, Engine
 from wisecrowd.errors import UsageError
 from wisecrowd.kernels import reference as kernels
 
@@ -48,7 +48,7 @@ class EBCC(ConfusionEM):
 
     >>> from wisecrowd import EBCC
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=15, n_classes=2, labels_per_task=5, random_state=1)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=15, n_classes=2, votes_per_task=5, random_state=1)
     >>> fitted = EBCC(n_init=5).fit(made.crowd)
     >>> float((fitted.labels_ == made.truth).mean()) > 0.9
     True
@@ -92,8 +92,8 @@ class EBCC(ConfusionEM):
     def _estimates_prior(self) -> bool:
         return isinstance(self.prior, str) and self.prior == "estimate"
 
-    def _rows(self, columns: NDArray[np.intp], n_labels: int) -> DirichletRows:
-        return DirichletRows(columns // self.n_subtypes, n_labels, self.smoothing, self.diagonal)
+    def _rows(self, columns: NDArray[np.intp], n_classes: int) -> DirichletRows:
+        return DirichletRows(columns // self.n_subtypes, n_classes, self.smoothing, self.diagonal)
 
     def _fold(self, columns: NDArray[Any]) -> NDArray[Any]:
         n_classes = len(self.classes_)
@@ -111,25 +111,25 @@ class EBCC(ConfusionEM):
             between = super()._class_prior(tasks.sum(axis=1))
         return (between[:, None] * within).ravel()
 
-    def _class_penalty(self, classes: NDArray[np.float64]) -> float:
+    def _class_log_prior(self, classes: NDArray[np.float64]) -> float:
         tasks = classes.reshape(-1, self.n_subtypes)
         penalty = -divergence(np.full(self.n_subtypes, self.concentration / self.n_subtypes), tasks)
         return penalty - divergence(self.class_votes_, tasks.sum(axis=1)) if self._estimates_prior else penalty
 
-    def _said(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
-        n_labels, used = tally.shape[1] // self.n_subtypes, np.flatnonzero(tally.any(axis=0))
+    def _label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+        n_classes, used = tally.shape[1] // self.n_subtypes, np.flatnonzero(tally.any(axis=0))
         # Of an empty subtype only the prior is known: one number on the diagonal, another off it.
         votes = np.array([self.smoothing + self.diagonal, self.smoothing])
-        right, wrong = np.exp(digamma(votes) - digamma(n_labels * self.smoothing + self.diagonal)).astype(tally.dtype)
-        said = np.where(pairs.label[:, None] == np.arange(tally.shape[1]) // self.n_subtypes, right, wrong)
-        said[:, used] = self._rows(used, n_labels).geometric_mean(tally[:, used], pairs)
-        return said
+        right, wrong = np.exp(digamma(votes) - digamma(n_classes * self.smoothing + self.diagonal)).astype(tally.dtype)
+        label_probs = np.where(pairs.label[:, None] == np.arange(tally.shape[1]) // self.n_subtypes, right, wrong)
+        label_probs[:, used] = self._rows(used, n_classes).geometric_mean(tally[:, used], pairs)
+        return label_probs
 
-    def _penalty(self, tally: NDArray[Any], pairs: Pairs) -> float:
+    def _log_prior(self, tally: NDArray[Any], pairs: Pairs) -> float:
         used = np.flatnonzero(tally.any(axis=0))
         return -self._rows(used, tally.shape[1] // self.n_subtypes).divergence(tally[:, used], pairs)
 
-    def _matrix(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _reported_label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         """Posterior means, of all subtypes of a class together as the worker met them."""
         n_classes = tally.shape[1]
         return DirichletRows(np.arange(n_classes), n_classes, self.smoothing, self.diagonal).mean(tally, pairs)
@@ -138,7 +138,7 @@ class EBCC(ConfusionEM):
 
     def _engine(self, crowd: Crowd, truth: NDArray[np.int32] | None) -> SubtypeEngine:  # type: ignore[override]
         self.class_votes_ = self._expected_classes(crowd)
-        work = self.n_init * self.n_subtypes * crowd.n_labels * crowd.n_classes
+        work = self.n_init * self.n_subtypes * crowd.n_votes * crowd.n_classes
         compiled = True if work >= kernels.COMPILED_FROM and find_spec("numba") else None
         return SubtypeEngine(crowd, truth, self.n_jobs, compiled, n_subtypes=self.n_subtypes)
 
@@ -146,11 +146,11 @@ class EBCC(ConfusionEM):
         """α, positive also for a class that nobody chose."""
         if self.class_votes is not None:
             return np.full(crowd.n_classes, float(self.class_votes))
-        return np.maximum(vote_shares(crowd)[crowd.labels_per_task > 0].sum(axis=0), 1e-3)
+        return np.maximum(vote_shares(crowd)[crowd.votes_per_task > 0].sum(axis=0), 1e-3)
 
-    def _answer(self, piece: Piece, prior: NDArray[np.float64], said: NDArray[Any]) -> NDArray[Any]:
-        engine = SubtypeEngine(piece.crowd, piece.clamp, piece.n_jobs, piece.compiled, n_subtypes=self.n_subtypes)
-        return engine.posterior(prior, said)
+    def _answer(self, chunk: Chunk, prior: NDArray[np.float64], label_probs: NDArray[Any]) -> NDArray[Any]:
+        engine = SubtypeEngine(chunk.crowd, chunk.gold, chunk.n_jobs, chunk.compiled, n_subtypes=self.n_subtypes)
+        return engine.posterior(prior, label_probs)
 
     def _starts(self, engine: Engine, start: Any, dtype: type) -> Iterator[Statistics]:
         """The vote shares, or whatever is known, with every task's share of a class parted between subtypes at random."""
@@ -183,23 +183,23 @@ class EBCC(ConfusionEM):
         parts *= (shares / parts.sum(axis=-1))[..., None]
         return parts.reshape(*shares.shape[:-1], -1).astype(shares.dtype, copy=False)
 
-    def _learn(self, crowd: Crowd, posterior: NDArray[Any], tally: NDArray[Any] | None = None) -> None:
+    def _set_fitted(self, crowd: Crowd, posterior: NDArray[Any], tally: NDArray[Any] | None = None) -> None:
         assert tally is not None
         self.subtype_tally_ = tally
-        super()._learn(crowd, posterior, self._fold(tally))
+        super()._set_fitted(crowd, posterior, self._fold(tally))
 
     @property
     def _e_step_tally(self) -> NDArray[Any]:
-        return self._learnt("subtype_tally_")
+        return self._check_fitted("subtype_tally_")
 
     def restart_from(self, crowd: Crowd, posterior: NDArray[Any]) -> None:
         """Re-estimate everything from a posterior, as one M-step does; subtypes are inferred by what was known before."""
-        columns = kernels.posterior(crowd.layout, self.e_step_prior_, online.said_by(self, crowd))
+        columns = kernels.posterior(crowd.layout, self.e_step_prior_, online.label_probs_of_crowd(self, crowd))
         shares = self._fold(columns)
         within = np.divide(posterior, shares, out=np.zeros_like(shares), where=shares > 0)
         columns *= np.repeat(within, self.n_subtypes, axis=1)
         self.task_index_, self.worker_index_ = crowd.tasks, crowd.workers
         self.class_votes_ = self._expected_classes(crowd)
-        self._learn(crowd, posterior, kernels.tally(crowd.layout, columns))
-        self.e_step_prior_ = self._class_prior(columns[crowd.labels_per_task > 0].sum(axis=0))
+        self._set_fitted(crowd, posterior, kernels.tally(crowd.layout, columns))
+        self.e_step_prior_ = self._class_prior(columns[crowd.votes_per_task > 0].sum(axis=0))
         self.prior_ = self._fold(self.e_step_prior_) / self.e_step_prior_.sum()

@@ -14,7 +14,7 @@ from scipy.special import xlogy
 from wisecrowd.aggregate.categorical.dawid_skene import DawidSkene
 from wisecrowd.em.loop import Statistics
 from wisecrowd.engines import base as work
-from wisecrowd.engines.base import Engine, Piece
+from wisecrowd.engines.base import Chunk, Engine
 from wisecrowd.errors import one_of
 from wisecrowd.kernels.reference import LEAST, Expectation
 
@@ -43,7 +43,7 @@ class FastDS(DawidSkene):
 
     >>> from wisecrowd import FastDS
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, labels_per_task=5, random_state=1)
+    >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, votes_per_task=5, random_state=1)
     >>> fitted = FastDS().fit(made.crowd)
     >>> float((fitted.labels_ == made.truth).mean()) > 0.8, fitted.n_iter_ < 10
     (True, True)
@@ -71,22 +71,22 @@ class FastDS(DawidSkene):
         decided[tied] /= winners[tied, None]
         return decided
 
-    def _expect(self, engine: Engine, prior: NDArray[np.float64], said: NDArray[Any]) -> Expectation:
-        classes, tally = engine.total(self._decided, prior, said)
+    def _expect(self, engine: Engine, prior: NDArray[np.float64], label_probs: NDArray[Any]) -> Expectation:
+        classes, tally = engine.total(self._decided, prior, label_probs)
         # The joint logarithm of the decided classes; a tied class has the same as the others.
-        chosen = xlogy(classes, np.maximum(prior, LEAST)).sum() + xlogy(tally, np.maximum(said, LEAST)).sum()
+        chosen = xlogy(classes, np.maximum(prior, LEAST)).sum() + xlogy(tally, np.maximum(label_probs, LEAST)).sum()
         return Expectation(float(chosen), classes, tally, None)
 
     def _decided(
-        self, piece: Piece, prior: NDArray[np.float64], said: NDArray[Any]
+        self, chunk: Chunk, prior: NDArray[np.float64], label_probs: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Work: decisions on a piece's tasks, by class, and by pair and class."""
-        decided = self._decide(work.posterior(piece, prior, said))
-        voted = piece.crowd.labels_per_task[:, None] > 0
-        return decided.sum(axis=0, where=voted, dtype=np.float64), work.tally(piece, decided)
+        """Work: decisions on a chunk's tasks, by class, and by pair and class."""
+        decided = self._decide(work.posterior(chunk, prior, label_probs))
+        voted = chunk.crowd.votes_per_task[:, None] > 0
+        return decided.sum(axis=0, where=voted, dtype=np.float64), work.tally(chunk, decided)
 
-    def _start_posterior(self, piece: Piece, start: Any, dtype: type, attempt: int) -> NDArray[Any]:
-        posterior = super()._start_posterior(piece, start, dtype, attempt)
+    def _start_posterior(self, chunk: Chunk, start: Any, dtype: type, attempt: int) -> NDArray[Any]:
+        posterior = super()._start_posterior(chunk, start, dtype, attempt)
         return posterior if self.hybrid else self._decide(posterior)
 
     def _starts(self, engine: Engine, start: Any, dtype: type) -> Iterator[Statistics]:
@@ -96,7 +96,7 @@ class FastDS(DawidSkene):
     def _soften(self, engine: Engine, here: Statistics) -> Statistics:
         """Soft passes, until they hardly move the class prior."""
         for _ in range(self.max_iter):
-            found = engine.expect(self._class_prior(here.classes), self._said(here.tally, engine.crowd.pairs))
+            found = engine.expect(self._class_prior(here.classes), self._label_probs(here.tally, engine.crowd.pairs))
             moved = np.abs(found.classes / found.classes.sum() - here.classes / here.classes.sum()).sum()
             here = Statistics(found.classes, found.tally)
             if moved <= SOFT_UNTIL:

@@ -32,13 +32,13 @@ class GLAD(DifficultyEM):
     the third set a fit is the more accurate the sooner it stops (.56 after two iterations).
 
     >>> from wisecrowd import GLAD, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=30, n_classes=3, labels_per_task=15, random_state=1,
+    >>> made = simulate_crowd(n_tasks=200, n_workers=30, n_classes=3, votes_per_task=15, random_state=1,
     ...                       workers={"expert": 0.5, "noisy": 0.5}, difficulty="beta")
     >>> fitted = GLAD().fit(made.crowd)
     >>> float((fitted.labels_ == made.truth).mean()) > 0.9
     True
     >>> fitted.tasks_.columns.tolist()
-    ['difficulty', 'standard_error', 'n_labels']
+    ['difficulty', 'standard_error', 'n_votes']
     >>> bool(fitted.tasks_["difficulty"].corr(made.difficulty) > 0.5)
     True
     """

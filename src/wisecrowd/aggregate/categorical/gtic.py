@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.base.truth_inference import Aggregator
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.initialization import vote_shares
 from wisecrowd.errors import UsageError
@@ -38,7 +38,7 @@ class GTIC(Aggregator):
     >>> from wisecrowd import GTIC
     >>> from wisecrowd.simulate import simulate_crowd
     >>> shy = [[0.95, 0.05], [0.55, 0.45]]  # everybody misses half of the second class
-    >>> made = simulate_crowd(400, n_classes=2, labels_per_task=20, workers=[shy] * 20)
+    >>> made = simulate_crowd(400, n_classes=2, votes_per_task=20, workers=[shy] * 20)
     >>> float((GTIC().fit(made.crowd).labels_ == made.truth).mean()) > 0.95
     True
     """
@@ -53,11 +53,11 @@ class GTIC(Aggregator):
     slope: bool = field(default=True, metadata={"help": "describe a task by the slope of its shares, too"})
     max_iter: int = field(default=300, metadata={"help": "rounds of k-means at most"})
 
-    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
+    def _fit(self, crowd: Crowd, gold: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         if self.max_iter < 1 or self.smoothing < 0:
             raise UsageError(f"max_iter must be 1 or more, smoothing 0 or more; got {self.max_iter}, {self.smoothing}")
         # A class that nobody chose has no surest task to start a cluster from.
-        voted, chosen = crowd.labels_per_task > 0, crowd.votes.any(axis=0)
+        voted, chosen = crowd.votes_per_task > 0, crowd.votes.any(axis=0)
         votes = crowd.votes[np.ix_(voted, chosen)]
         points = self._describe(votes)
         surest = _highest(points[:, : votes.shape[1]].T)
@@ -66,15 +66,15 @@ class GTIC(Aggregator):
 
         posterior = vote_shares(crowd)
         majority = _highest(posterior)
-        known = np.flatnonzero(clamp >= 0) if clamp is not None else np.empty(0, dtype=np.intp)
-        if clamp is not None:
-            majority[known] = np.eye(crowd.n_classes)[clamp[known]]
+        known = np.flatnonzero(gold >= 0) if gold is not None else np.empty(0, dtype=np.intp)
+        if gold is not None:
+            majority[known] = np.eye(crowd.n_classes)[gold[known]]
         members = _highest(-distance)
         near = -distance[:, _match(members.T @ majority[np.ix_(voted, chosen)])]
         share = np.exp(near - near.max(axis=1, keepdims=True))
         posterior[np.ix_(voted, chosen)] = share / share.sum(axis=1, keepdims=True)
         posterior[known] = majority[known]
-        self._learn(crowd, posterior)
+        self._set_fitted(crowd, posterior)
 
     def _describe(self, votes: NDArray[np.float64]) -> NDArray[np.float64]:
         smooth = votes + self.smoothing

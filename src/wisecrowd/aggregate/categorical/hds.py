@@ -32,7 +32,7 @@ class HDS(ConfusionEM):
 
     >>> from wisecrowd import HDS
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=4, labels_per_task=5, random_state=1)
+    >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=4, votes_per_task=5, random_state=1)
     >>> fitted = HDS().fit(made.crowd)
     >>> float((fitted.labels_ == made.truth).mean()) > 0.8
     True
@@ -52,13 +52,13 @@ class HDS(ConfusionEM):
         # Without pseudo-votes nothing is known of a class that a worker never met: then any answer alike.
         return np.divide(right, total, out=np.full_like(right, 1 / n_classes), where=total > 0)
 
-    def _said(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         accuracy = self._accuracy(tally, pairs).astype(tally.dtype)
-        said = ((1 - accuracy) / max(tally.shape[1] - 1, 1))[pairs.worker]
-        said[np.arange(len(pairs)), pairs.label] = accuracy[pairs.worker, pairs.label]
-        return said
+        label_probs = ((1 - accuracy) / max(tally.shape[1] - 1, 1))[pairs.worker]
+        label_probs[np.arange(len(pairs)), pairs.label] = accuracy[pairs.worker, pairs.label]
+        return label_probs
 
-    def _penalty(self, tally: NDArray[Any], pairs: Pairs) -> float:
+    def _log_prior(self, tally: NDArray[Any], pairs: Pairs) -> float:
         """log Beta density of all accuracies, up to a constant."""
         right, total = self._pseudo_votes(tally.shape[1])
         accuracy = self._accuracy(tally, pairs)

@@ -33,7 +33,7 @@ class IBCC(ConfusionEM):
 
     >>> from wisecrowd import IBCC
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, labels_per_task=5, random_state=1)
+    >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, votes_per_task=5, random_state=1)
     >>> fitted = IBCC().fit(made.crowd)
     >>> float((fitted.labels_ == made.truth).mean()) > 0.8
     True
@@ -66,14 +66,14 @@ class IBCC(ConfusionEM):
         """exp E log ρ; the parts add up to less than one."""
         return geometric_mean(classes + self.class_votes) if self._estimates_prior else super()._class_prior(classes)
 
-    def _class_penalty(self, classes: NDArray[np.float64]) -> float:
+    def _class_log_prior(self, classes: NDArray[np.float64]) -> float:
         return -divergence(np.full(len(classes), self.class_votes), classes) if self._estimates_prior else 0.0
 
-    def _said(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         return self._rows(tally.shape[1]).geometric_mean(tally, pairs)
 
-    def _penalty(self, tally: NDArray[Any], pairs: Pairs) -> float:
+    def _log_prior(self, tally: NDArray[Any], pairs: Pairs) -> float:
         return -self._rows(tally.shape[1]).divergence(tally, pairs)
 
-    def _matrix(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _reported_label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         return self._rows(tally.shape[1]).mean(tally, pairs)

@@ -50,7 +50,7 @@ class KOS(WorkerWeights):
     noise: float = field(default=0.0, metadata={"help": "standard deviation of the first messages around one"})
     random_state: int = field(default=0, metadata={"help": "seed of the first messages when they are noisy"})
 
-    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
+    def _fit(self, crowd: Crowd, gold: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         if self.max_iter < 1 or self.noise < 0:
             raise UsageError(f"max_iter must be 1 or more, noise 0 or more; got {self.max_iter} and {self.noise}")
         graph = _Graph(crowd)
@@ -62,24 +62,28 @@ class KOS(WorkerWeights):
         for target in range(n_classes if n_classes > 2 else n_classes - 1):
             progress.report("KOS", target + 1, n_classes, "one class against the rest")
             sign = graph.sign(target)
-            message = self._exchange(graph, sign, first, None if clamp is None else _gold(clamp, target))
+            message = self._exchange(graph, sign, first, None if gold is None else _gold(gold, target))
             favour, total = graph.favour(sign * message)
             np.divide(favour, total, out=evidence[:, target], where=total > 1e-12)
             messages += message
         if n_classes == 2:
             evidence[:, 1] = 1 - evidence[:, 0]
         self.weight_ = graph.mean_by_worker(messages) / max(n_classes if n_classes > 2 else 1, 1)
-        self._learn(crowd, Poll(crowd, clamp).shares(evidence))
+        self._set_fitted(crowd, Poll(crowd, gold).shares(evidence))
 
     def _exchange(
-        self, graph: _Graph, sign: NDArray[np.float64], message: NDArray[np.float64], gold: NDArray[np.float64] | None
+        self,
+        graph: _Graph,
+        sign: NDArray[np.float64],
+        message: NDArray[np.float64],
+        gold_sign: NDArray[np.float64] | None,
     ) -> NDArray[np.float64]:
         """What every worker tells each of their tasks in the end."""
         for _ in range(self.max_iter):
             heard = graph.from_others(graph.task, sign * message)
-            if gold is not None:
+            if gold_sign is not None:
                 loudest = np.abs(heard).max(initial=0) or 1.0
-                heard = np.where(gold[graph.task] != 0, loudest * gold[graph.task], heard)
+                heard = np.where(gold_sign[graph.task] != 0, loudest * gold_sign[graph.task], heard)
             reply = graph.from_others(graph.worker, sign * heard)
             size = np.sqrt((reply**2).mean())
             if size == 0:  # nobody has a second vote to be judged by
@@ -107,9 +111,11 @@ class _Graph:
         """What all other messages at the same task, or of the same worker, add up to."""
         return np.bincount(end, value)[end] - value
 
-    def favour(self, said: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def favour(self, label_probs: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Weight that speaks for a class, and weight in all, by task."""
-        for_it, against = (np.bincount(self.task, np.maximum(side, 0), self._crowd.n_tasks) for side in (said, -said))
+        for_it, against = (
+            np.bincount(self.task, np.maximum(side, 0), self._crowd.n_tasks) for side in (label_probs, -label_probs)
+        )
         return for_it.astype(np.float64), (for_it + against).astype(np.float64)
 
     def mean_by_worker(self, message: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -118,6 +124,6 @@ class _Graph:
             return np.bincount(self.worker, message, n_workers) / np.bincount(self.worker, minlength=n_workers)
 
 
-def _gold(clamp: NDArray[np.int32], target: int) -> NDArray[np.float64]:
+def _gold(gold: NDArray[np.int32], target: int) -> NDArray[np.float64]:
     """+1 for tasks known to be of the class, −1 for those known to be of another, 0 for the rest."""
-    return np.where(clamp < 0, 0.0, np.where(clamp == target, 1.0, -1.0))
+    return np.where(gold < 0, 0.0, np.where(gold == target, 1.0, -1.0))

@@ -70,7 +70,7 @@ class LabelPropagation(FeatureAggregator):
     def _infer(
         self,
         crowd: Crowd,
-        clamp: NDArray[np.int32] | None,
+        gold: NDArray[np.int32] | None,
         X: NDArray[np.float64],
         informed: NDArray[np.bool_],
         start: Any,
@@ -79,11 +79,11 @@ class LabelPropagation(FeatureAggregator):
             raise UsageError(f"alpha must be at least 0 and below 1; got {self.alpha}")
         if self.bandwidth is not None and not 0 < self.bandwidth < np.inf:
             raise UsageError(f"bandwidth must be a number above 0, or None; got {self.bandwidth}")
-        first = first_answers(self.aggregator, crowd, clamp, X, start)
+        first = first_answers(self.aggregator, crowd, gold, X, start)
         first[~informed] = 0
         own = np.full(len(X), 1 - self.alpha)
-        if clamp is not None:
-            own[clamp >= 0] = 1
+        if gold is not None:
+            own[gold >= 0] = 1
         found, self.n_iter_, self.converged_ = propagate(
             self._graph(range_scaled(X)), first, own, max_iter=self.max_iter, tol=self.tol, title="LabelPropagation"
         )

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.base.truth_inference import Aggregator
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.em.initialization import clamped, vote_shares
+from wisecrowd.em.initialization import apply_gold, vote_shares
 from wisecrowd.errors import UsageError
 from wisecrowd.nn.backend import need_torch, threads
 from wisecrowd.utils import progress
@@ -59,17 +59,17 @@ class LAGNN(Aggregator):
     decay: float = field(default=1e-3, metadata={"help": "ridge on the network's coefficients"})
     random_state: int = field(default=0, metadata={"help": "seed of the network's first coefficients"})
 
-    def _fit(self, crowd: Crowd, clamp: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
+    def _fit(self, crowd: Crowd, gold: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         self._check(start)
         torch = need_torch("graph networks")
         with threads(1):
-            graph = _Graph(torch, crowd, clamp)
+            graph = _Graph(torch, crowd, gold)
             rounds = self._untrained(torch)
-            self.trace_ = np.asarray(self._train(graph, rounds, *self._lessons(crowd, graph, clamp)))
+            self.trace_ = np.asarray(self._train(graph, rounds, *self._lessons(crowd, graph, gold)))
             with torch.no_grad():
                 belief = torch.softmax(graph.scores(rounds)[0], dim=1).numpy().copy()
         self.n_iter_ = len(self.trace_)
-        self._learn(crowd, clamped(belief, clamp))
+        self._set_fitted(crowd, apply_gold(belief, gold))
 
     def _untrained(self, torch: ModuleType) -> list[list[Any]]:
         """Coefficients of f for every round, drawn so that all votes weigh about the same."""
@@ -106,7 +106,7 @@ class LAGNN(Aggregator):
         if not 0 < self.confident <= 1:
             raise UsageError(f"confident must be a share of the tasks, above 0 and at most 1; got {self.confident}")
 
-    def _lessons(self, crowd: Crowd, graph: _Graph, clamp: NDArray[np.int32] | None) -> tuple[Any, Any]:
+    def _lessons(self, crowd: Crowd, graph: _Graph, gold: NDArray[np.int32] | None) -> tuple[Any, Any]:
         """Voters to leave out, and what the others should say of the task: its clear majority, or its known truth."""
         shares = vote_shares(crowd)
         target = shares.argmax(axis=1)
@@ -116,9 +116,9 @@ class LAGNN(Aggregator):
         # All tasks that are as clear as the last of them, so that no order of tasks decides.
         least = np.quantile(clear[shared], 1 - self.confident) if shared.any() else 1.0
         chosen = shared & (clear >= least) & (clear > 0)
-        if clamp is not None:
-            target = np.where(clamp >= 0, clamp, target)
-            chosen |= shared & (clamp >= 0)
+        if gold is not None:
+            target = np.where(gold >= 0, gold, target)
+            chosen |= shared & (gold >= 0)
         case = np.flatnonzero(chosen[graph.voter_task])
         return graph.tensor(case), graph.tensor(target[graph.voter_task[case]].astype(np.int64))
 
@@ -126,7 +126,7 @@ class LAGNN(Aggregator):
 class _Graph:
     """The votes as edges, and what is computed along them."""
 
-    def __init__(self, torch: ModuleType, crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
+    def __init__(self, torch: ModuleType, crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         assert crowd.worker is not None
         self.torch, self.tensor = torch, torch.from_numpy
         pairs = crowd.pairs
@@ -140,8 +140,8 @@ class _Graph:
             (crowd.task, crowd.worker, crowd.label, pairs.of_vote, pairs.worker, np.cumsum(new) - 1, self.voter_task),
         )
         self.weight = self.tensor(np.array(crowd.weight, dtype=np.float64))
-        self.known = None if clamp is None else self.tensor(np.flatnonzero(clamp >= 0))
-        self.belief = self.tensor(clamped(vote_shares(crowd), clamp))
+        self.known = None if gold is None else self.tensor(np.flatnonzero(gold >= 0))
+        self.belief = self.tensor(apply_gold(vote_shares(crowd), gold))
         self.pair_size, self.worker_size, self.task_size = (
             self._sum(index, size, self.weight)
             for index, size in ((self.pair, self.n_pairs), (self.worker, self.n_workers), (self.task, self.n_tasks))

@@ -81,13 +81,13 @@ class LFC(ConfusionEM):
     def _class_prior(self, classes: NDArray[np.float64]) -> NDArray[np.float64]:
         return super()._class_prior(classes + self._class_votes(len(classes)))
 
-    def _class_penalty(self, classes: NDArray[np.float64]) -> float:
+    def _class_log_prior(self, classes: NDArray[np.float64]) -> float:
         return float(xlogy(self._class_votes(len(classes)), self._class_prior(classes)).sum())
 
-    def _said(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         return self._rows(tally.shape[1]).mean(tally, pairs)
 
-    def _penalty(self, tally: NDArray[Any], pairs: Pairs) -> float:
+    def _log_prior(self, tally: NDArray[Any], pairs: Pairs) -> float:
         return self._rows(tally.shape[1]).log_density(tally, pairs)
 
     def _pseudo_votes(self, n_classes: int) -> tuple[float, float]:

@@ -49,12 +49,12 @@ class MACE(ConfusionEM):
 
     >>> from wisecrowd import MACE
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, labels_per_task=5, random_state=1)
+    >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, votes_per_task=5, random_state=1)
     >>> fitted = MACE().fit(made.crowd)
     >>> float((fitted.labels_ == made.truth).mean()) > 0.8
     True
     >>> list(fitted.workers_)
-    ['n_labels', 'accuracy', 'competence']
+    ['n_votes', 'accuracy', 'competence']
     """
 
     references: ClassVar[tuple[str, ...]] = ("hovy2013learning",)
@@ -107,13 +107,13 @@ class MACE(ConfusionEM):
         habit = (habits.mean if mean else habits.geometric_mean)(counts.guesses, pairs)[:, 0]
         return _mixture(knows[pairs.worker], guesses[pairs.worker] * habit, pairs, tally.shape[1]).astype(tally.dtype)
 
-    def _said(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         return self._table(tally, pairs, mean=not self.variational)
 
-    def _matrix(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _reported_label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         return self._table(tally, pairs, mean=True)
 
-    def _penalty(self, tally: NDArray[Any], pairs: Pairs) -> float:
+    def _log_prior(self, tally: NDArray[Any], pairs: Pairs) -> float:
         counts, habits = self._counts(tally, pairs), self._habits(tally.shape[1])
         known_before, guessed_before = self.competence + self.diagonal, self.competence
         if self.variational:
@@ -125,9 +125,11 @@ class MACE(ConfusionEM):
         density = xlogy(known_before, knows).sum() + xlogy(guessed_before, guesses).sum()
         return float(density) + habits.log_density(counts.guesses, pairs)
 
-    def _statistics(self, found: Expectation, said: NDArray[Any], before: Statistics, pairs: Pairs) -> Statistics:
+    def _statistics(
+        self, found: Expectation, label_probs: NDArray[Any], before: Statistics, pairs: Pairs
+    ) -> Statistics:
         knows, _ = self._knowing(self._counts(before.tally, pairs), mean=not self.variational)
-        return Statistics(found.classes, _split(found.tally, said, knows, pairs))
+        return Statistics(found.classes, _split(found.tally, label_probs, knows, pairs))
 
     def _starts(self, engine: Engine, start: Any, dtype: type) -> Iterator[Statistics]:
         yield from islice(super()._starts(engine, start, dtype), 1)
@@ -143,17 +145,17 @@ class MACE(ConfusionEM):
         knows, habit = known / (known + guessed), rng.uniform(1, 1.5, len(pairs))
         unseen = n_classes - np.bincount(pairs.worker, minlength=pairs.n_workers)
         habit /= (pairs.by_worker(habit) + 1.25 * unseen)[pairs.worker]  # a label never said counts as the mean draw
-        said: NDArray[Any] = _mixture(knows[pairs.worker], (1 - knows)[pairs.worker] * habit, pairs, n_classes).astype(
-            dtype
-        )
-        found = engine.expect(self._class_prior(np.ones(n_classes)), said)
-        return Statistics(found.classes, _split(found.tally, said, knows, pairs))
+        label_probs: NDArray[Any] = _mixture(
+            knows[pairs.worker], (1 - knows)[pairs.worker] * habit, pairs, n_classes
+        ).astype(dtype)
+        found = engine.expect(self._class_prior(np.ones(n_classes)), label_probs)
+        return Statistics(found.classes, _split(found.tally, label_probs, knows, pairs))
 
     def restart_from(self, crowd: Crowd, posterior: NDArray[Any]) -> None:
         """Re-estimate everything from a posterior, as one M-step does; one E-step tells knowledge from guesses."""
         super().restart_from(crowd, posterior)
         knows, _ = self._knowing(self._counts(self.tally_, crowd.pairs), mean=not self.variational)
-        self.tally_ = _split(self.tally_, self._said(self.tally_, crowd.pairs), knows, crowd.pairs)
+        self.tally_ = _split(self.tally_, self._label_probs(self.tally_, crowd.pairs), knows, crowd.pairs)
 
     def _worker_columns(self) -> dict[str, NDArray[Any]]:
         pairs, counts, shares = self._pairs, self._counts(self.tally_, self._pairs), self._class_shares()
@@ -162,23 +164,25 @@ class MACE(ConfusionEM):
         lucky = pairs.by_worker(counts.guesses[:, 0] * shares[pairs.label]) + self.smoothing
         total = counts.guessed + self.smoothing * len(shares)
         luck = np.divide(lucky, total, out=np.full(len(total), 1 / len(shares)), where=total > 0)
-        n_labels = np.round(counts.known + counts.guessed, 6)
-        return {"n_labels": n_labels, "accuracy": knows + guesses * luck, "competence": knows}
+        n_classes = np.round(counts.known + counts.guessed, 6)
+        return {"n_votes": n_classes, "accuracy": knows + guesses * luck, "competence": knows}
 
 
 def _mixture(knows: NDArray[Any], spam: NDArray[Any], pairs: Pairs, n_classes: int) -> NDArray[Any]:
     """θ [k = l] + (1 − θ) ξ[l], (pairs, classes), from both parts by pair."""
-    said = np.repeat(spam[:, None], n_classes, axis=1)
-    said[np.arange(len(pairs)), pairs.label] += knows
-    return said
+    label_probs = np.repeat(spam[:, None], n_classes, axis=1)
+    label_probs[np.arange(len(pairs)), pairs.label] += knows
+    return label_probs
 
 
-def _split(tally: NDArray[Any], said: NDArray[Any], knows: NDArray[np.float64], pairs: Pairs) -> NDArray[Any]:
+def _split(tally: NDArray[Any], label_probs: NDArray[Any], knows: NDArray[np.float64], pairs: Pairs) -> NDArray[Any]:
     """Tell knowledge from guesses in a tally of classes, by the parameters (θ̃ by worker) that it came from."""
     own, n_classes = (np.arange(len(pairs)), pairs.label), tally.shape[1]
     if n_classes == 1:  # nothing to guess
         return tally
-    known = tally[own] * np.divide(knows[pairs.worker], said[own], out=np.zeros(len(pairs)), where=said[own] > 0)
+    known = tally[own] * np.divide(
+        knows[pairs.worker], label_probs[own], out=np.zeros(len(pairs)), where=label_probs[own] > 0
+    )
     guesses = (tally.sum(axis=1) - known) / (n_classes - 1)
     split = np.repeat(guesses.astype(tally.dtype)[:, None], n_classes, axis=1)
     split[own] = known

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.base.on_engine import OnEngine, engine_field, jobs_field
-from wisecrowd.base.truth_inference import AnyCrowd
-from wisecrowd.em.initialization import clamped, vote_shares
-from wisecrowd.engines.base import Piece
+from wisecrowd.data.types import AnyCrowd
+from wisecrowd.em.initialization import apply_gold, vote_shares
+from wisecrowd.engines.base import Chunk
 from wisecrowd.errors import UsageError, one_of
 
 
@@ -47,22 +47,22 @@ class MajorityVote(OnEngine):
     n_jobs: int = jobs_field()
     engine: str = engine_field()
 
-    def _fit(self, crowd: AnyCrowd, clamp: Any, *, X: Any, start: Any) -> None:
+    def _fit(self, crowd: AnyCrowd, gold: Any, *, X: Any, start: Any) -> None:
         one_of("ties", self.ties, ("split", "first", "random"))
-        with closing(self._engine(crowd, clamp)) as engine:
+        with closing(self._engine(crowd, gold)) as engine:
             self._conclude(engine, self._answer)
 
-    def _answer(self, piece: Piece) -> NDArray[np.float64]:
-        """Work: the posterior of a piece's tasks."""
-        if self.ties == "random" and piece.of > 1:
+    def _answer(self, chunk: Chunk) -> NDArray[np.float64]:
+        """Work: the posterior of a chunk's tasks."""
+        if self.ties == "random" and chunk.of > 1:
             raise UsageError(
-                f"ties='random' draws for all tasks together, which are in {piece.of:,} pieces here; use 'split' or 'first', "
+                f"ties='random' draws for all tasks together, which are in {chunk.of:,} chunks here; use 'split' or 'first', "
                 "or fit a crowd in memory"
             )
-        posterior = vote_shares(piece.crowd)
+        posterior = vote_shares(chunk.crowd)
         if not self.soft or self.ties != "split":
-            posterior = self._decide(posterior, piece.crowd.labels_per_task > 0)
-        return clamped(posterior, piece.clamp)
+            posterior = self._decide(posterior, chunk.crowd.votes_per_task > 0)
+        return apply_gold(posterior, chunk.gold)
 
     def _decide(self, shares: NDArray[np.float64], voted: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Break the ties, and make the answer hard where that is asked for."""

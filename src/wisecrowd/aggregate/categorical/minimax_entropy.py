@@ -11,7 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from wisecrowd.base.truth_inference import DENSE_CELLS
+from wisecrowd.base.method import DENSE_CELLS
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.gradient import Array, ClimbingEM, Gaussians, Landscape
 from wisecrowd.em.initialization import vote_shares
@@ -38,9 +38,9 @@ class _Scores(Landscape):
     """
 
     def __init__(
-        self, crowd: Crowd, clamp: NDArray[np.int32] | None, ridge: tuple[float, float], *, vectors: bool
+        self, crowd: Crowd, gold: NDArray[np.int32] | None, ridge: tuple[float, float], *, vectors: bool
     ) -> None:
-        super().__init__(crowd, clamp)
+        super().__init__(crowd, gold)
         assert crowd.worker is not None
         k = self.n_classes = crowd.n_classes
         self.n_tasks, self.n_workers = crowd.n_tasks, crowd.n_workers
@@ -50,7 +50,7 @@ class _Scores(Landscape):
         self.n_worker_cells = self.n_workers * k * k
         cells = [self.n_worker_cells, int(np.prod(self.task_shape))]
         self.prior = Gaussians(np.zeros(sum(cells)), np.repeat(np.asarray(ridge), cells))
-        self.blocks = [self._block(votes) for votes in blocks(crowd.n_labels, k * k)]
+        self.blocks = [self._block(votes) for votes in blocks(crowd.n_votes, k * k)]
 
     def _block(self, votes: slice) -> _Block:
         workers, of_worker = _incidence(self.worker[votes])
@@ -69,11 +69,11 @@ class _Scores(Landscape):
         worker, task = (part - part.max(axis=2, keepdims=True) for part in self.split(point))
         worker_exp, task_exp = np.exp(worker), np.exp(task)
         for block in self.blocks:
-            who, what, said = self.worker[block.votes], self.task[block.votes], self.label[block.votes]
+            who, what, label_probs = self.worker[block.votes], self.task[block.votes], self.label[block.votes]
             chance = worker_exp[who] * task_exp[what]
             total = chance.sum(axis=2, keepdims=True)
             chance /= total
-            given = worker[who, :, said] + task[what, :, said] - np.log(total[..., 0])
+            given = worker[who, :, label_probs] + task[what, :, label_probs] - np.log(total[..., 0])
             yield block, chance, given
 
     def evidence(self, point: Array) -> Array:
@@ -132,12 +132,12 @@ class MinimaxEntropy(ClimbingEM):
     Zheng et al. (2017) report .841 (product matching), .958 (sentiment) and .576 (relevance); here .841, .958, .577.
 
     >>> from wisecrowd import MinimaxEntropy, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=100, n_workers=20, n_classes=3, labels_per_task=10, random_state=1)
+    >>> made = simulate_crowd(n_tasks=100, n_workers=20, n_classes=3, votes_per_task=10, random_state=1)
     >>> fitted = MinimaxEntropy().fit(made.crowd)
     >>> float((fitted.labels_ == made.truth).mean()) > 0.9
     True
     >>> fitted.tasks_.columns.tolist()
-    ['difficulty', 'n_labels']
+    ['difficulty', 'n_votes']
     """
 
     references: ClassVar[tuple[str, ...]] = ("zhou2012learning", "zhou2014aggregating")
@@ -162,7 +162,7 @@ class MinimaxEntropy(ClimbingEM):
         if not self.gamma > 0 or not (self.task_gamma is None or self.task_gamma > 0):
             raise UsageError(f"gamma and task_gamma must be positive; got {self.gamma} and {self.task_gamma}")
 
-    def _landscape(self, crowd: Crowd, clamp: NDArray[np.int32] | None = None) -> _Scores:
+    def _landscape(self, crowd: Crowd, gold: NDArray[np.int32] | None = None) -> _Scores:
         vectors = self.task_terms == "vector"
         k = crowd.n_classes
         cells = crowd.n_workers * k**2 + crowd.n_tasks * (k if vectors else k**2)
@@ -171,9 +171,9 @@ class MinimaxEntropy(ClimbingEM):
                 f"a matrix of {k:,} x {k:,} for each of {crowd.n_workers:,} workers and {crowd.n_tasks:,} tasks would not "
                 "fit in memory; " + ("use one-coin" if vectors else "use task_terms='vector', or one-coin")
             )
-        busy = np.count_nonzero(crowd.labels_per_worker), np.count_nonzero(crowd.labels_per_task)
+        busy = np.count_nonzero(crowd.votes_per_worker), np.count_nonzero(crowd.votes_per_task)
         task_gamma = self.gamma * busy[1] / busy[0] if self.task_gamma is None else self.task_gamma
-        return _Scores(crowd, clamp, (self.gamma * k**2, task_gamma * k**2), vectors=vectors)
+        return _Scores(crowd, gold, (self.gamma * k**2, task_gamma * k**2), vectors=vectors)
 
     def _first_posterior(self, crowd: Crowd, land: _Scores) -> Array:
         return vote_shares(crowd)
@@ -194,7 +194,7 @@ class MinimaxEntropy(ClimbingEM):
     def _keep(self, crowd: Crowd, land: _Scores, point: Array) -> None:
         worker, task = land.split(point)
         self.worker_scores_ = worker.copy()
-        weight = crowd.labels_per_worker / crowd.n_labels
+        weight = crowd.votes_per_worker / crowd.n_votes
         average = np.einsum("r,rkl->kl", weight, worker)
         difficulty = np.empty(crowd.n_tasks)
         for rows in blocks(crowd.n_tasks, crowd.n_classes**2):
@@ -203,7 +203,7 @@ class MinimaxEntropy(ClimbingEM):
             right = np.einsum("ikk->ik", chance) / chance.sum(axis=2)
             difficulty[rows] = 1 - (self.posterior_[rows] * right).sum(axis=1)
         self.tasks_ = pd.DataFrame(
-            {"difficulty": difficulty, "n_labels": crowd.votes.sum(axis=1)}, index=crowd.tasks.rename("task")
+            {"difficulty": difficulty, "n_votes": crowd.votes.sum(axis=1)}, index=crowd.tasks.rename("task")
         )
 
 

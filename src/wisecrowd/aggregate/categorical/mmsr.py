@@ -44,7 +44,7 @@ class MMSR(WeightedVote):
 
     >>> from wisecrowd import MMSR
     >>> from wisecrowd.simulate import simulate_crowd
-    >>> made = simulate_crowd(500, 10, 2, labels_per_task=10, workers={"noisy(0.7)": 7, "adversary(0.9)": 3})
+    >>> made = simulate_crowd(500, 10, 2, votes_per_task=10, workers={"noisy(0.7)": 7, "adversary(0.9)": 3})
     >>> fitted = MMSR().fit(made.crowd)
     >>> bool(((fitted.workers_["skill"] > 0) == (made.kind == "noisy(0.7)")).all())
     True
@@ -64,8 +64,8 @@ class MMSR(WeightedVote):
     def _weigh(self, poll: Poll) -> NDArray[np.float64]:
         if self.max_iter < 1 or (self.trim is not None and self.trim < 0):
             raise UsageError(f"max_iter must be 1 or more, trim 0 or more; got {self.max_iter} and {self.trim}")
-        crowd, oracle = poll.crowd, None if poll.clamp is None else poll.crowd.n_workers
-        pairs = Agreement.of(crowd, poll.clamp)
+        crowd, oracle = poll.crowd, None if poll.gold is None else poll.crowd.n_workers
+        pairs = Agreement.of(crowd, poll.gold)
         skill = (self._complete(pairs, oracle) * pairs.signs(oracle))[: crowd.n_workers]
         skill = within_reach(skill, crowd)
         linked = pairs.degree[: crowd.n_workers] > 0
@@ -102,7 +102,7 @@ class MMSR(WeightedVote):
         return poll.odds(scores)
 
     def _worker_columns(self) -> dict[str, NDArray[Any]]:
-        return super()._worker_columns() | {"skill": self._learnt("skill_")}
+        return super()._worker_columns() | {"skill": self._check_fitted("skill_")}
 
 
 class _TrimmedMean:

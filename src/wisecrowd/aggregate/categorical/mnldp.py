@@ -65,18 +65,18 @@ class MNLDP(FeatureAggregator):
     def _infer(
         self,
         crowd: Crowd,
-        clamp: NDArray[np.int32] | None,
+        gold: NDArray[np.int32] | None,
         X: NDArray[np.float64],
         informed: NDArray[np.bool_],
         start: Any,
     ) -> NDArray[np.float64]:
         if not 0 < self.keep <= 1:
             raise UsageError(f"keep must be a share above 0 and at most 1; got {self.keep}")
-        first = first_answers(self.aggregator, crowd, clamp, X, start)
+        first = first_answers(self.aggregator, crowd, gold, X, start)
         graph = reconstruction_weights(range_scaled(X, informed), self.k, informed)
         own = np.where(informed, self.keep, 0.0)
-        if clamp is not None:
-            own[clamp >= 0] = 1
+        if gold is not None:
+            own[gold >= 0] = 1
         posterior, self.n_iter_, self.converged_ = propagate(
             graph, first, own, max_iter=self.max_iter, tol=self.tol, title="MNLDP"
         )

@@ -46,14 +46,14 @@ class OneCoin(SpectralStart):
         total = pairs.by_worker(tally.sum(axis=1, dtype=np.float64)) + total_before
         return np.divide(right, total, out=np.full_like(right, 1 / tally.shape[1]), where=total > 0)
 
-    def _said(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         n_classes = tally.shape[1]
         accuracy = self._accuracy(tally, pairs)[pairs.worker].astype(tally.dtype)
-        said = np.repeat(((1 - accuracy) / max(n_classes - 1, 1))[:, None], n_classes, axis=1)
-        said[np.arange(len(pairs)), pairs.label] = accuracy
-        return said
+        label_probs = np.repeat(((1 - accuracy) / max(n_classes - 1, 1))[:, None], n_classes, axis=1)
+        label_probs[np.arange(len(pairs)), pairs.label] = accuracy
+        return label_probs
 
-    def _penalty(self, tally: NDArray[Any], pairs: Pairs) -> float:
+    def _log_prior(self, tally: NDArray[Any], pairs: Pairs) -> float:
         """log Beta density of the accuracies, up to a constant."""
         right, total = self._pseudo_votes(tally.shape[1])
         accuracy = self._accuracy(tally, pairs)

@@ -13,7 +13,14 @@ from scipy.special import xlog1py, xlogy
 
 from wisecrowd.aggregate.categorical import _panel_judges as judging
 from wisecrowd.aggregate.categorical._panel_asking import Expected
-from wisecrowd.aggregate.categorical._panel_members import MACHINE, PERSON, by_worker, groups_of, kinds_of, said_of
+from wisecrowd.aggregate.categorical._panel_members import (
+    MACHINE,
+    PERSON,
+    by_worker,
+    groups_of,
+    kinds_of,
+    label_probs_of_pairs,
+)
 from wisecrowd.aggregate.categorical._panel_notes import warned
 from wisecrowd.aggregate.categorical._panel_opinions import OpinionEngine, Tables, evidence_of_votes, shares_by_group
 from wisecrowd.aggregate.categorical.dawid_skene import DawidSkene
@@ -22,7 +29,7 @@ from wisecrowd.em import incremental as online
 from wisecrowd.em.initialization import class_prior
 from wisecrowd.em.loop import Statistics
 from wisecrowd.em.priors import pooled, smoothed, smoothed_log_prior
-from wisecrowd.engines.base import Engine, Piece
+from wisecrowd.engines.base import Chunk, Engine
 from wisecrowd.errors import UsageError
 from wisecrowd.utils.binning import check_bins
 
@@ -65,7 +72,7 @@ class Panel(DawidSkene):
     (Li et al. 2019) ties all workers together through the task; it needs no groups, but many random starts.
 
     After a fit with groups: ``opinions_`` and ``opinion_confusion_`` (σ) say what each group thinks, how often it is right and what
-    its votes on a task are ``worth`` together, in votes of an average person. ``judges_`` has for each machine ``n_labels`` and
+    its votes on a task are ``worth`` together, in votes of an average person. ``judges_`` has for each machine ``n_votes`` and
     ``accuracy``; ``agreement``, how probable what it says is by the votes of people alone; ``shared``, the share of its votes
     that repeat its ``group``; ``alone``, what one of them tells of the truth, in votes of a person; and ``worth``, the same
     where what a group tells together is divided among its members. ``judge_confusion_`` counts what machines say where people say
@@ -108,7 +115,7 @@ class Panel(DawidSkene):
         if self.sharing <= 0 or self.trust < 0:
             raise UsageError(f"sharing must be positive and trust not negative; got {self.sharing} and {self.trust}")
 
-    def _fit(self, crowd: Any, clamp: Any, *, X: Any, start: Any) -> None:
+    def _fit(self, crowd: Any, gold: Any, *, X: Any, start: Any) -> None:
         for name in [
             "judges",
             "judge_confusion",
@@ -119,8 +126,8 @@ class Panel(DawidSkene):
         ]:  # of a fit before
             vars(self).pop(f"{name}_", None)
         self._meet(crowd)
-        self.notes_ = warned(crowd, kinds_of(self.kinds, crowd).to_numpy(), self.group_, gold=clamp is not None)
-        super()._fit(crowd, clamp, X=X, start=start)
+        self.notes_ = warned(crowd, kinds_of(self.kinds, crowd).to_numpy(), self.group_, gold=gold is not None)
+        super()._fit(crowd, gold, X=X, start=start)
 
     def _meet(self, crowd: Crowd) -> None:
         """Find out who of a crowd is in which group, and who is a person."""
@@ -154,10 +161,10 @@ class Panel(DawidSkene):
 
     def _own(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         """π of what each pair said."""
-        said = np.empty_like(tally)
+        label_probs = np.empty_like(tally)
         for rows, part, diagonal in self._by_trust(pairs):
-            said[rows] = smoothed(tally[rows], part, self.smoothing, diagonal)
-        return said
+            label_probs[rows] = smoothed(tally[rows], part, self.smoothing, diagonal)
+        return label_probs
 
     def _repeats(self, sums: Tables, pairs: Pairs) -> NDArray[np.float64]:
         """a, by worker."""
@@ -171,7 +178,7 @@ class Panel(DawidSkene):
         total = votes.sum(axis=1, keepdims=True)
         return np.divide(votes, total, out=np.full_like(votes, 1 / n_classes), where=total > 0)
 
-    def _said(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         if not self._has_groups:
             return self._own(tally, pairs)
         sums = Tables.of(tally, len(pairs))
@@ -179,7 +186,7 @@ class Panel(DawidSkene):
         own = (1 - a) * self._own(sums.own, pairs)
         return Tables(own, a + own, self._opinion(sums)).packed()
 
-    def _penalty(self, tally: NDArray[Any], pairs: Pairs) -> float:
+    def _log_prior(self, tally: NDArray[Any], pairs: Pairs) -> float:
         sums = Tables.of(tally, len(pairs)) if self._has_groups else None
         own = tally if sums is None else sums.own
         found = sum(
@@ -208,25 +215,25 @@ class Panel(DawidSkene):
                 alike = np.where(group[:, None] >= 0, share * tally, 0.0)
                 yield Statistics(classes, Tables(tally - alike, alike, opinion).packed())
 
-    def _start_posterior(self, piece: Piece, start: Any, dtype: type, attempt: int) -> NDArray[Any]:
+    def _start_posterior(self, chunk: Chunk, start: Any, dtype: type, attempt: int) -> NDArray[Any]:
         if start is None and self._has_groups and not self._is_spectral(start):
-            start = shares_by_group(piece.crowd, self.group_)
-        return super()._start_posterior(piece, start, dtype, attempt)
+            start = shares_by_group(chunk.crowd, self.group_)
+        return super()._start_posterior(chunk, start, dtype, attempt)
 
     # ------------------------------------------------------------------ what was learnt
 
-    def _answer(self, piece: Piece, prior: NDArray[np.float64], said: NDArray[Any]) -> NDArray[Any]:
+    def _answer(self, chunk: Chunk, prior: NDArray[np.float64], label_probs: NDArray[Any]) -> NDArray[Any]:
         if not self._has_groups:
-            return super()._answer(piece, prior, said)
-        return OpinionEngine(piece.crowd, piece.clamp, group=self.group_).posterior(prior, said)
+            return super()._answer(chunk, prior, label_probs)
+        return OpinionEngine(chunk.crowd, chunk.gold, group=self.group_).posterior(prior, label_probs)
 
-    def _learn(self, crowd: Any, posterior: Any, tally: NDArray[Any] | None = None) -> None:
+    def _set_fitted(self, crowd: Any, posterior: Any, tally: NDArray[Any] | None = None) -> None:
         if not self._has_groups:
-            super()._learn(crowd, posterior, tally)
+            super()._set_fitted(crowd, posterior, tally)
         else:
             assert tally is not None
             sums = Tables.of(tally, len(crowd.pairs))
-            super()._learn(crowd, posterior, sums.own + sums.alike)
+            super()._set_fitted(crowd, posterior, sums.own + sums.alike)
             self.own_tally_, self.shared_ = sums.own.copy(), self._repeats(sums, crowd.pairs)
             self.opinion_confusion_ = np.ascontiguousarray(self._opinion(sums).transpose(0, 2, 1))
         if self.groups is not None or self.kinds is not None:
@@ -236,13 +243,15 @@ class Panel(DawidSkene):
         """What there is to say of judges and groups; it needs the votes, which a fitted method does not keep."""
         is_machine, is_person = kinds_of(self.kinds, crowd).eq(MACHINE).to_numpy(dtype=bool), self.is_person_
         if self.kinds is None:  # nobody says: people are those who are in no group
-            is_machine = said_of(self.groups, "groups", crowd).notna().to_numpy(dtype=bool)
+            is_machine = label_probs_of_pairs(self.groups, "groups", crowd).notna().to_numpy(dtype=bool)
             is_person = ~is_machine
-        told = judging.Told(crowd, self.posterior_, self.prior_, self._matrix(self.tally_, crowd.pairs), is_person)
+        told = judging.Told(
+            crowd, self.posterior_, self.prior_, self._reported_label_probs(self.tally_, crowd.pairs), is_person
+        )
         opinions = None
         if self._has_groups:
-            said = self._tables(self.pair_worker_, self.pair_label_)
-            opinions = self.opinions_ = judging.opinions(told, self.group_, self.group_names_, said)
+            label_probs = self._tables(self.pair_worker_, self.pair_label_)
+            opinions = self.opinions_ = judging.opinions(told, self.group_, self.group_names_, label_probs)
         self.judges_, self.judge_confusion_ = judging.judges(
             told, is_machine, self._worker_columns(), self._shared_votes(), self.group_, opinions
         )
@@ -277,7 +286,7 @@ class Panel(DawidSkene):
         names = np.array([*self.group_names_, ""], dtype=object)
         return super()._worker_columns() | {"group": names[self.group_], "shared": self._shared_votes()}
 
-    def _matrix(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _reported_label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         """What a worker says when a class is true, whether for itself or for the group."""
         return smoothed(tally, pairs, self.smoothing, self.diagonal)
 
@@ -299,17 +308,17 @@ class Panel(DawidSkene):
         belief = self.proba_ if truth is None else judging.certain(truth, self.classes_)
         return judging.calibration(pd.DataFrame(scores), belief, n_bins)
 
-    def _said_again(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    def _predictive_label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
         if self._has_groups:
             raise UsageError(
                 "the votes of a group depend on each other, and this looks at one vote at a time; use dawid-skene for it, "
                 "or a panel without groups"
             )
-        return self._matrix(tally, pairs)
+        return self._reported_label_probs(tally, pairs)
 
     def predict_proba(self, crowd: Any) -> pd.DataFrame:
         """The posterior of tasks that may be new; a worker never seen before is taken for the average of the crowd."""
-        self._learnt("posterior_")
+        self._check_fitted("posterior_")
         if not self._has_groups:
             return super().predict_proba(crowd)
         votes = online.in_classes_of(self, self._admit(crowd))
@@ -317,8 +326,8 @@ class Panel(DawidSkene):
         assert self.worker_index_ is not None
         known = self.worker_index_.get_indexer(votes.workers).astype(np.int32)
         group = np.where(known >= 0, self.group_[known], -1).astype(np.int32)
-        said = self._tables(known[votes.pairs.worker], votes.pairs.label)
-        posterior = OpinionEngine(votes, None, group=group).posterior(self.e_step_prior_, said.packed())
+        label_probs = self._tables(known[votes.pairs.worker], votes.pairs.label)
+        posterior = OpinionEngine(votes, None, group=group).posterior(self.e_step_prior_, label_probs.packed())
         return pd.DataFrame(posterior, index=votes.tasks.rename("task"), columns=self.classes_.rename("class"))
 
     def posterior_by(
@@ -348,9 +357,9 @@ class Panel(DawidSkene):
             )
         a = np.where(group >= 0, given[1], 0.0)[worker, None]
         own = (1 - a) * given[0][worker, :, label]
-        said = Tables(own, a + own, given[2].transpose(0, 2, 1)).packed()
+        label_probs = Tables(own, a + own, given[2].transpose(0, 2, 1)).packed()
         weights = class_prior(prior, votes.votes.sum(axis=0), votes.classes)
-        posterior = OpinionEngine(votes, None, group=group).posterior(weights, said)
+        posterior = OpinionEngine(votes, None, group=group).posterior(weights, label_probs)
         return pd.DataFrame(posterior, index=votes.tasks.rename("task"), columns=votes.classes.rename("class"))
 
     def expected_answers(self, crowd: Crowd) -> Expected:

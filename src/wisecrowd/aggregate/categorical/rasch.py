@@ -27,7 +27,7 @@ class Rasch(DifficultyEM):
     below chance (.77 there). Of seventeen public crowds with gold it was better on twelve, worse on three.
 
     >>> from wisecrowd import Rasch, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=30, n_classes=3, labels_per_task=8, random_state=1,
+    >>> made = simulate_crowd(n_tasks=200, n_workers=30, n_classes=3, votes_per_task=8, random_state=1,
     ...                       workers={"expert": 0.5, "noisy": 0.5}, difficulty="beta")
     >>> fitted = Rasch(guessing="chance").fit(made.crowd)
     >>> float((fitted.labels_ == made.truth).mean()) > 0.85

@@ -27,13 +27,13 @@ class TwoPL(Rasch):
     too.
 
     >>> from wisecrowd import TwoPL, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=30, n_classes=3, labels_per_task=15, random_state=1,
+    >>> made = simulate_crowd(n_tasks=200, n_workers=30, n_classes=3, votes_per_task=15, random_state=1,
     ...                       workers={"expert": 0.5, "noisy": 0.5}, difficulty="beta")
     >>> fitted = TwoPL().fit(made.crowd)
     >>> float((fitted.labels_ == made.truth).mean()) > 0.85
     True
     >>> fitted.tasks_.columns.tolist()
-    ['difficulty', 'standard_error', 'discrimination', 'n_labels']
+    ['difficulty', 'standard_error', 'discrimination', 'n_votes']
     """
 
     references: ClassVar[tuple[str, ...]] = ("birnbaum1968some",)

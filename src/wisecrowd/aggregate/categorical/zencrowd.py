@@ -35,7 +35,7 @@ class ZenCrowd(OneCoin):
 
     >>> from wisecrowd import Crowd, ZenCrowd
     >>> votes = {"ann": "aabbab", "bob": "aabbab", "cy": "abbbaa"}
-    >>> crowd = Crowd.from_triples([(i, name, said) for name, row in votes.items() for i, said in enumerate(row)])
+    >>> crowd = Crowd.from_triples([(i, name, label_probs) for name, row in votes.items() for i, label_probs in enumerate(row)])
     >>> fitted = ZenCrowd().fit(crowd)
     >>> "".join(fitted.labels_)
     'aabbab'
@@ -60,11 +60,11 @@ class ZenCrowd(OneCoin):
         others = super()._starts(engine, start, dtype)
         if start is None:
             pairs, n_classes = engine.crowd.pairs, engine.crowd.n_classes
-            said: NDArray[Any] = np.full(
+            label_probs: NDArray[Any] = np.full(
                 (len(pairs), n_classes), (1 - self.initial_accuracy) / max(n_classes - 1, 1), dtype=dtype
             )
-            said[np.arange(len(pairs)), pairs.label] = self.initial_accuracy
-            found = engine.expect(np.full(n_classes, 1 / n_classes), said)
+            label_probs[np.arange(len(pairs)), pairs.label] = self.initial_accuracy
+            found = engine.expect(np.full(n_classes, 1 / n_classes), label_probs)
             yield Statistics(found.classes, found.tally)
             others = islice(others, 1, None)  # what they begin with are the vote shares
         yield from others

@@ -50,11 +50,11 @@ class TruthDiscovery(NumericAggregator):
         """The estimates that lose least under some weights."""
         return numbers.mean(weight)
 
-    def _fit(self, crowd: Crowd, clamp: NDArray[Any] | None, *, X: Any, start: Any) -> None:
+    def _fit(self, crowd: Crowd, gold: NDArray[Any] | None, *, X: Any, start: Any) -> None:
         if crowd.is_numeric:
-            super()._fit(crowd, clamp, X=X, start=start)
+            super()._fit(crowd, gold, X=X, start=start)
             return
-        poll = Poll(crowd, clamp)
+        poll = Poll(crowd, gold)
         _, self.weight_ = self._alternate(
             poll.winners(crowd.votes),
             loss=lambda winners: poll.cast - np.nan_to_num(poll.cast * poll.agreement(winners)),
@@ -62,7 +62,7 @@ class TruthDiscovery(NumericAggregator):
             moved=lambda before, after: float(np.mean((before != after).any(axis=1))),
             cast=poll.cast,
         )
-        self._learn(crowd, poll.shares(poll.scores(self.weight_)))
+        self._set_fitted(crowd, poll.shares(poll.scores(self.weight_)))
 
     def _estimate(self, numbers: Numbers) -> tuple[Array, Array | None]:
         scale = float(np.sqrt((numbers.spread[numbers.voted] ** 2).mean())) or 1.0
@@ -101,4 +101,4 @@ class TruthDiscovery(NumericAggregator):
         return truth, weight
 
     def _worker_columns(self) -> dict[str, NDArray[Any]]:
-        return super()._worker_columns() | {"weight": self._learnt("weight_")}
+        return super()._worker_columns() | {"weight": self._check_fitted("weight_")}

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.base.truth_inference import Aggregator
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.data.alignment import truth_series
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import same_kind
@@ -67,7 +67,7 @@ class Numbers:
     @cached_property
     def cast(self) -> NDArray[np.float64]:
         """How many labels each worker gave."""
-        return self.by_worker(np.ones(self.crowd.n_labels))
+        return self.by_worker(np.ones(self.crowd.n_votes))
 
     def error(self, estimate: NDArray[np.float64]) -> NDArray[np.float64]:
         """How far each label lies above the estimate of its task."""
@@ -123,7 +123,7 @@ class Numbers:
     @property
     def voted(self) -> NDArray[np.bool_]:
         """Which tasks have labels."""
-        return self.crowd.labels_per_task > 0
+        return self.crowd.votes_per_task > 0
 
     @cached_property
     def _order(self) -> NDArray[np.intp]:
@@ -131,7 +131,7 @@ class Numbers:
 
     def _shares(self, weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """What part of its task each vote decides; equal parts where nobody on the task weighs anything."""
-        each = np.ones(self.crowd.n_labels)
+        each = np.ones(self.crowd.n_votes)
         total = self.by_task(each)
         if weight is not None:
             assert self.crowd.worker is not None
@@ -184,12 +184,12 @@ class NumericAggregator(Aggregator):
     def _known(self, truth: Any, crowd: Any) -> Any:
         return known_numbers(truth, crowd) if crowd.is_numeric else super()._known(truth, crowd)
 
-    def _fit(self, crowd: Crowd, clamp: NDArray[Any] | None, *, X: Any, start: Any) -> None:
-        numbers = Numbers(crowd, clamp)
+    def _fit(self, crowd: Crowd, gold: NDArray[Any] | None, *, X: Any, start: Any) -> None:
+        numbers = Numbers(crowd, gold)
         estimate, weight = self._estimate(numbers)
         self.estimates_ = estimate
-        self.n_labels_ = crowd.n_labels
-        self.task_labels_ = numbers.by_task(np.ones(crowd.n_labels))
+        self.n_votes_ = crowd.n_votes
+        self.task_labels_ = numbers.by_task(np.ones(crowd.n_votes))
         self.standard_error_ = self._standard_error(numbers, estimate, weight)
         if crowd.has_workers:
             self.weight_ = np.ones(crowd.n_workers) if weight is None else weight
@@ -223,9 +223,9 @@ class NumericAggregator(Aggregator):
     def tasks_(self) -> pd.DataFrame:
         """What was learnt of each task: its estimate, the standard error of it, and the number of labels."""
         columns = {
-            "estimate": self._learnt("estimates_"),
+            "estimate": self._check_fitted("estimates_"),
             "standard_error": self.standard_error_,
-            "n_labels": self.task_labels_,
+            "n_votes": self.task_labels_,
         }
         return pd.DataFrame(columns, index=self.task_index_.rename("task"))
 
@@ -237,7 +237,7 @@ class NumericAggregator(Aggregator):
         if self.worker_index_ is None:
             raise UsageError("this crowd had no worker ids, so nothing is known of single workers")
         columns = {
-            "n_labels": self.worker_labels_,
+            "n_votes": self.worker_labels_,
             "weight": self.weight_,
             "bias": self.bias_,
             "mae": self.mae_,
@@ -245,10 +245,10 @@ class NumericAggregator(Aggregator):
         }
         return pd.DataFrame(columns, index=self.worker_index_.rename("worker"))
 
-    def _learnt(self, attribute: str) -> NDArray[Any]:
+    def _check_fitted(self, attribute: str) -> NDArray[Any]:
         if attribute in ("posterior_", "tally_") and "estimates_" in vars(self):
             raise self._no_posterior()
-        return super()._learnt(attribute)
+        return super()._check_fitted(attribute)
 
     def _no_posterior(self) -> NoPosterior:
         return NoPosterior(

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.completer import Completer
 from wisecrowd.base.registry import find
-from wisecrowd.base.truth_inference import Aggregator
 from wisecrowd.bench.data import Stored
 from wisecrowd.bench.entries import OfLearner, Portable, code_digest
 from wisecrowd.data.crowd import Crowd
@@ -223,7 +223,7 @@ class AfterFilling(Portable):
 
         votes = dataset.crowd if self.completer is None else self.filled(dataset, seed)
         found, before = accuracy(votes), accuracy(dataset.crowd)
-        return {ACCURACY: found, CHANGE: 100 * (found - before), DENSITY: votes.n_labels / np.prod(votes.shape)}
+        return {ACCURACY: found, CHANGE: 100 * (found - before), DENSITY: votes.n_votes / np.prod(votes.shape)}
 
     def filled(self, dataset: Dataset, seed: int) -> Crowd:
         """The completed crowd; one fit of a completer is enough for all aggregators and thresholds."""

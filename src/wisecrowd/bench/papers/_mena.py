@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.base.truth_inference import Learner
+from wisecrowd.base.learner import Learner
 from wisecrowd.bench.data import Stored, parts_of, train_and_test
 from wisecrowd.bench.entries import OfLearner, code_digest
 from wisecrowd.classifiers.soft import soft_classifier

@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.completer import Completer
 from wisecrowd.base.registry import find
-from wisecrowd.base.truth_inference import Aggregator
 from wisecrowd.bench.cells import OK
 from wisecrowd.bench.data import Stored
 from wisecrowd.bench.entries import Portable, code_digest
@@ -213,11 +213,11 @@ class Compared(Filled):
         as_votes, shared = (self.filled(dataset, seed, weight) for weight in (1.0, "shared"))
         z = encode_truth(dataset.truth, crowd)
         before, after = (_right(votes, z) for votes in (crowd, as_votes))
-        busy = crowd.labels_per_worker > 0
+        busy = crowd.votes_per_worker > 0
         return {
             ACCURACY: metrics.accuracy(dataset.truth, mv().fit(as_votes)),
             SHARED: metrics.accuracy(dataset.truth, mv().fit(shared)),
-            DENSITY: as_votes.n_labels / math.prod(crowd.shape),
+            DENSITY: as_votes.n_votes / math.prod(crowd.shape),
             SHIFT: float(np.abs(after - before)[busy].mean()),
         }
 
@@ -265,7 +265,7 @@ def class_figure(place: int) -> str:
 def _right(votes: Crowd, z: NDArray[Any]) -> NDArray[np.float64]:
     """The share of each worker's labels that is right."""
     known = z[votes.task] >= 0
-    worker = votes._worker_codes[known]
+    worker = votes.worker_codes[known]
     right = (votes.label == z[votes.task])[known]
     count = np.bincount(worker, minlength=votes.n_workers)
     return np.bincount(worker, right, minlength=votes.n_workers) / np.maximum(count, 1)

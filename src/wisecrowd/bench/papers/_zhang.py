@@ -107,12 +107,12 @@ class Fashion:
 
     A tenth of the ``n_tasks`` is to select epochs by. Fewer than all tasks are the same ones for every seed and crowd.
 
-    >>> Fashion("COR-II", labels_per_task=5).size()
+    >>> Fashion("COR-II", votes_per_task=5).size()
     30000
     """
 
     patterns: str = "IND-I"
-    labels_per_task: int = 3
+    votes_per_task: int = 3
     n_tasks: int = FEW
     figures: tuple[str, ...] = FIGURES
     epochs: int | None = None
@@ -129,7 +129,7 @@ class Fashion:
         chosen = np.sort(np.random.default_rng(0).permutation(N_TRAIN)[: self.n_tasks])
         rows = np.concatenate([chosen, np.arange(N_TRAIN, len(y))])
         made = simulate_patterns(
-            self.patterns, truth=y[chosen], n_classes=10, labels_per_task=self.labels_per_task, random_state=seed
+            self.patterns, truth=y[chosen], n_classes=10, votes_per_task=self.votes_per_task, random_state=seed
         )
         tasks = made.crowd.tasks.append(pd.Index([f"test{row}" for row in range(N_TRAIN, len(y))]))
         split = np.repeat(["train", "test"], [len(chosen), len(rows) - len(chosen)])
@@ -164,11 +164,11 @@ class Fashion:
         code = [code_digest(module) for module in ("wisecrowd.simulate.patterns", "wisecrowd.simulate.assignment")]
         features = features_digest(self.filters, self._file)
         rest = [] if self.trained_as == "fashion" else [self.trained_as]
-        return [features, self.patterns, self.labels_per_task, self.n_tasks, self.epochs, code, *rest]
+        return [features, self.patterns, self.votes_per_task, self.n_tasks, self.epochs, code, *rest]
 
     def size(self) -> int:
         """As many labels for each task."""
-        return self.labels_per_task * self.n_tasks
+        return self.votes_per_task * self.n_tasks
 
 
 @dataclass(frozen=True)
@@ -310,7 +310,7 @@ def groups_found(model: Any, crowd: Crowd, pattern: pd.Series) -> dict[str, floa
     from sklearn.cluster import KMeans
     from sklearn.metrics import adjusted_rand_score
 
-    busy = crowd.labels_per_worker > 0
+    busy = crowd.votes_per_worker > 0
     workers = as_index(crowd.workers)[busy]
     true, groups = pattern.loc[workers].to_numpy(), model.groups_.loc[workers]
     clusters = KMeans(pattern.nunique(), n_init=10, random_state=0)

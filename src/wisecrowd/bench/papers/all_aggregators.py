@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.registry import methods
-from wisecrowd.base.truth_inference import Aggregator
 from wisecrowd.bench.benchmark import Benchmark
 from wisecrowd.bench.data import Stored
 from wisecrowd.bench.entries import Aggregate

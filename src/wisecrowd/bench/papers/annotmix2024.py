@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.registry import find
-from wisecrowd.base.truth_inference import Aggregator
 from wisecrowd.bench.benchmark import Benchmark, Entry
 from wisecrowd.bench.data import Stored, parts_of
 from wisecrowd.bench.entries import code_digest

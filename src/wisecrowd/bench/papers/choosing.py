@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.registry import find
-from wisecrowd.base.truth_inference import Aggregator
 from wisecrowd.bench.benchmark import Benchmark, Entry
 from wisecrowd.bench.data import Stored
 from wisecrowd.bench.entries import Portable, code_digest

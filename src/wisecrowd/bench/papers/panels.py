@@ -81,7 +81,7 @@ def by_people(dataset: Dataset) -> Any:
     crowd = dataset.crowd
     assert crowd.workers is not None
     is_person = np.array([dataset.meta["kinds"][name] == "person" for name in crowd.workers])
-    return _method("dawid-skene").fit(crowd.take(is_person[crowd._worker_codes]))
+    return _method("dawid-skene").fit(crowd.take(is_person[crowd.worker_codes]))
 
 
 def by_panel(dataset: Dataset) -> Any:

@@ -83,7 +83,7 @@ class Planted(Simulated):
 def diagnosed(crowd: Crowd, model: ConfusionEM | None = None) -> Named:
     """Whom `WorkerDiagnosis` flags.
 
-    >>> made = Planted({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "labels_per_task": 5}).load(0)
+    >>> made = Planted({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "votes_per_task": 5}).load(0)
     >>> diagnosed(made.crowd).workers["spammers"]
     {'w8'}
     """
@@ -128,13 +128,13 @@ NEAR_CHANCE, SAME, COMMON, FALL = 0.1, 0.9, 10, 0.2
 def by_agreement(dataset: Dataset) -> Named:
     """What people do with a spreadsheet: how often each worker agrees with the majority of the others, and thresholds.
 
-    >>> made = Planted({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "labels_per_task": 5}).load(0)
+    >>> made = Planted({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "votes_per_task": 5}).load(0)
     >>> by_agreement(made).workers["spammers"]
     {'w8'}
     """
     crowd, names = dataset.crowd, dataset.crowd.workers
     assert names is not None
-    each = np.arange(crowd.n_labels)
+    each = np.arange(crowd.n_votes)
     rest = crowd.votes[crowd.task].astype(np.float64)
     rest[each, crowd.label] -= 1
     agrees = rest[each, crowd.label] == rest.max(axis=1)  # with one of the largest, where several are
@@ -142,12 +142,12 @@ def by_agreement(dataset: Dataset) -> Named:
 
     def share(rows: NDArray[np.bool_]) -> NDArray[np.float64]:
         agreed, total = (
-            np.bincount(crowd._worker_codes[rows], part, minlength=len(names)) for part in (agrees[rows], None)
+            np.bincount(crowd.worker_codes[rows], part, minlength=len(names)) for part in (agrees[rows], None)
         )
         return np.asarray(agreed / np.maximum(total, 1))
 
-    agreement = share(np.ones(crowd.n_labels, dtype=bool))
-    late = crowd.time >= np.median(crowd.time) if crowd.has_times else np.zeros(crowd.n_labels, dtype=bool)
+    agreement = share(np.ones(crowd.n_votes, dtype=bool))
+    late = crowd.time >= np.median(crowd.time) if crowd.has_times else np.zeros(crowd.n_votes, dtype=bool)
     fell = np.abs(share(late) - share(~late)) >= FALL if crowd.has_times else np.zeros(len(names), dtype=bool)
     hostile = agreement < chance - NEAR_CHANCE
     chosen = {
@@ -160,7 +160,7 @@ def by_agreement(dataset: Dataset) -> Named:
 
 def _same_answers(crowd: Crowd) -> Pairs:
     """Two workers with ten common tasks or more and the same answer to nine in ten of them."""
-    table = pd.DataFrame({"task": crowd.task, "worker": crowd._worker_codes, "label": crowd.label})
+    table = pd.DataFrame({"task": crowd.task, "worker": crowd.worker_codes, "label": crowd.label})
     met = table.merge(table, on="task")
     met = met[met["worker_x"] < met["worker_y"]]
     same = (met["label_x"] == met["label_y"]).groupby([met["worker_x"], met["worker_y"]]).agg(["size", "mean"])
@@ -181,7 +181,7 @@ RULES: Mapping[str, Callable[[Dataset], Named]] = {
 class Search(Portable):
     """Names workers by a rule, and is scored by who was planted.
 
-    >>> made = Planted({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "labels_per_task": 5}).load(0)
+    >>> made = Planted({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "votes_per_task": 5}).load(0)
     >>> Search("wisecrowd diagnose")(made, 0)["spammers recall"]
     1.0
     """
@@ -297,7 +297,7 @@ def crowd(n_classes: int, votes: int) -> Planted:
     468
     """
     n_tasks = sum(WORKERS.values()) * votes // PER_TASK
-    return Planted({"n_tasks": n_tasks, "n_classes": n_classes, "workers": WORKERS, "labels_per_task": PER_TASK})
+    return Planted({"n_tasks": n_tasks, "n_classes": n_classes, "workers": WORKERS, "votes_per_task": PER_TASK})
 
 
 DATA = {f"{k} classes, {votes} votes": crowd(k, votes) for k in CLASSES for votes in VOTES}

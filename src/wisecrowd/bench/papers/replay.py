@@ -65,7 +65,7 @@ def fewest_votes(now: Round) -> NDArray[np.float64]:
     >>> fewest_votes(Round(crowd, np.array([0, 1, 3]), np.array([2, 4]), None, seen, np.random.default_rng(0))).argmin().item()
     1
     """
-    return _in_turns(now, now.seen.labels_per_task.astype(np.float64))
+    return _in_turns(now, now.seen.votes_per_task.astype(np.float64))
 
 
 def most_uncertain(now: Round) -> NDArray[np.float64]:
@@ -93,7 +93,7 @@ def most_uncertain_best_worker(now: Round) -> NDArray[np.float64]:
     """
     from scipy.special import entr
 
-    told = WorkerDiagnosis(now.seen, now.model).information[now.crowd._worker_codes[now.left]]
+    told = WorkerDiagnosis(now.seen, now.model).information[now.crowd.worker_codes[now.left]]
     return _in_turns(now, -entr(now.model.posterior_).sum(axis=1), first=told)
 
 
@@ -120,7 +120,7 @@ def expected_information(now: Round) -> NDArray[np.float64]:
     """
     crowd, left = now.crowd, now.left
     assert crowd.workers is not None
-    offers = pd.DataFrame({"task": crowd.tasks[crowd.task[left]], "worker": crowd.workers[crowd._worker_codes[left]]})
+    offers = pd.DataFrame({"task": crowd.tasks[crowd.task[left]], "worker": crowd.workers[crowd.worker_codes[left]]})
     wanted = plan(now.seen, _batch(now), model=now.model, target=1.0, among=offers).asks
     order = 1 + now.rng.random(len(left))
     asked = pd.MultiIndex.from_frame(offers).get_indexer(pd.MultiIndex.from_frame(wanted[["task", "worker"]]))
@@ -142,7 +142,7 @@ def active_lab_scores(crowd: Crowd) -> NDArray[np.float64]:
     votes, size = crowd.votes, crowd.votes.sum(axis=1)
     consensus = votes.argmax(axis=1)
     cast = np.flatnonzero(size[crowd.task] > 1)
-    task, label, worker = crowd.task[cast], crowd.label[cast], crowd._worker_codes[cast]
+    task, label, worker = crowd.task[cast], crowd.label[cast], crowd.worker_codes[cast]
     met = np.bincount(worker, size[task] - 1, minlength=crowd.n_workers)
     agreed = np.bincount(worker, votes[task, label] - 1, minlength=crowd.n_workers)
     with np.errstate(invalid="ignore"):
@@ -155,10 +155,10 @@ def active_lab_scores(crowd: Crowd) -> NDArray[np.float64]:
     chance = np.where(
         crowd.label == consensus[crowd.task], right, (1 - right) / max(crowd.n_classes - 1, 1)
     )  # of the consensus, by each vote
-    heard = weight[crowd._worker_codes]
+    heard = weight[crowd.worker_codes]
     total = np.bincount(crowd.task, heard, minlength=crowd.n_tasks)
     quality = np.bincount(crowd.task, heard * chance, minlength=crowd.n_tasks)
-    mean = weight[crowd.labels_per_worker > 0].mean()
+    mean = weight[crowd.votes_per_worker > 0].mean()
     return np.asarray((quality + mean / crowd.n_classes) / (total + mean))
 
 
@@ -197,7 +197,7 @@ class Replay(Portable):
     """Buys the votes of a dataset by a rule, and scores Dawid–Skene's labels after every batch.
 
     >>> from wisecrowd.bench.data import Simulated
-    >>> sorted(Replay("random")(Simulated({"n_tasks": 60, "n_workers": 8, "labels_per_task": 6}).load(0), 0))
+    >>> sorted(Replay("random")(Simulated({"n_tasks": 60, "n_workers": 8, "votes_per_task": 6}).load(0), 0))
     ['area', 'early area']
     """
 
@@ -223,7 +223,7 @@ class Replay(Portable):
             seen = crowd.take(bought)
             model = _fitted(seen)
             points.append((len(bought), metrics.accuracy(dataset.truth, model)))
-            left = np.setdiff1d(np.arange(crowd.n_labels), bought)
+            left = np.setdiff1d(np.arange(crowd.n_votes), bought)
             if not len(left):
                 return pd.DataFrame(points, columns=["votes", "accuracy"])
             now = Round(crowd, bought, left, model, seen, rng)

@@ -32,12 +32,12 @@ ENTRIES = (
 def crowd(per_task: int, per_worker: int) -> Simulated:
     """A crowd of experts, noisy workers, spammers and a few adversaries, with so many labels each.
 
-    >>> crowd(3, 50).settings["labels_per_task"]
+    >>> crowd(3, 50).settings["votes_per_task"]
     3
     """
     workers = {"expert": 0.2, "noisy": 0.5, "spammer": 0.25, "adversary": 0.05}
     n_workers = max(per_task, N_TASKS * per_task // per_worker)
-    settings = {"n_tasks": N_TASKS, "n_workers": n_workers, "n_classes": N_CLASSES, "labels_per_task": per_task}
+    settings = {"n_tasks": N_TASKS, "n_workers": n_workers, "n_classes": N_CLASSES, "votes_per_task": per_task}
     return Simulated(settings | {"workers": workers})
 
 

@@ -37,7 +37,7 @@ def keys_of_voters(crowd: Crowd, tasks: Keys) -> tuple[Keys, Keys]:
     (True, 2)
     """
     found = []
-    for codes, number in ((crowd._worker_codes, crowd.n_workers), (crowd.label, crowd.n_classes)):
+    for codes, number in ((crowd.worker_codes, crowd.n_workers), (crowd.label, crowd.n_classes)):
         total = np.zeros(number, dtype=np.uint64)
         with np.errstate(over="ignore"):
             np.add.at(total, codes, tasks[crowd.task])  # a sum, which no order changes

@@ -84,12 +84,12 @@ class TLLC(Completer):
 
     >>> import numpy as np, pandas as pd
     >>> from wisecrowd import TLLC, simulate_crowd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> model = TLLC().fit(made.crowd, X)
     >>> filled = model.fill()
-    >>> made.crowd.n_labels < filled.n_labels <= 2000, filled.only_observed() == made.crowd
+    >>> made.crowd.n_votes < filled.n_votes <= 2000, filled.only_observed() == made.crowd
     (True, True)
     """
 
@@ -151,17 +151,17 @@ class TLLC(Completer):
         self.voted_, self.confidence_, self.threshold_, self.kept_ = found
         self.features_ = _scaled(X).astype(self._type)
         self.count_ = np.zeros((crowd.n_workers, crowd.n_classes), dtype=np.int64)
-        np.add.at(self.count_, (crowd._worker_codes, crowd.label), 1)
+        np.add.at(self.count_, (crowd.worker_codes, crowd.label), 1)
         kept = np.flatnonzero(self.kept_)
         source = Lessons(np.zeros(len(kept), dtype=np.intp), kept, self.voted_[kept], tasks[:1] * 0, tasks)
         # Who uses one class has no pair that tells tasks apart: to tune to such a worker would put all tasks in one place.
         own = np.flatnonzero((self.count_ > 0).sum(axis=1) > 1) if self.epochs else np.empty(0, dtype=np.intp)
-        rows = np.flatnonzero(np.isin(crowd._worker_codes, own))
-        rows = rows[np.argsort(crowd._worker_codes[rows], kind="stable")]
+        rows = np.flatnonzero(np.isin(crowd.worker_codes, own))
+        rows = rows[np.argsort(crowd.worker_codes[rows], kind="stable")]
         place = np.zeros(crowd.n_workers, dtype=np.intp)
         place[own] = np.arange(len(own))
         target = Lessons(
-            place[crowd._worker_codes[rows]], np.asarray(crowd.task[rows]), np.asarray(crowd.label[rows]), workers[own], tasks
+            place[crowd.worker_codes[rows]], np.asarray(crowd.task[rows]), np.asarray(crowd.label[rows]), workers[own], tasks
         )  # fmt: skip
         self.network_ = np.zeros(crowd.n_workers, dtype=np.intp)
         self.network_[own] = 1 + np.arange(len(own))
@@ -203,7 +203,7 @@ class TLLC(Completer):
 
     def _measure(self, crowd: Crowd) -> None:
         """Centre and radius of each class of each worker, in the embedding of the worker."""
-        worker, label = crowd._worker_codes, crowd.label
+        worker, label = crowd.worker_codes, crowd.label
         points = self._embedded_votes(crowd)
         shape = (*self.count_.shape, points.shape[1])
         self.centre_ = np.zeros(shape, self._type)
@@ -217,9 +217,9 @@ class TLLC(Completer):
     def _embedded_votes(self, crowd: Crowd) -> NDArray[Any]:
         """Where each vote's task lies for its worker, (votes, dimension)."""
         torch = need_torch()
-        points = np.empty((crowd.n_labels, self.out_bias_.shape[2]), self._type)
-        order = np.argsort(self.network_[crowd._worker_codes], kind="stable")
-        network, task = self.network_[crowd._worker_codes][order], np.asarray(crowd.task)[order]
+        points = np.empty((crowd.n_votes, self.out_bias_.shape[2]), self._type)
+        order = np.argsort(self.network_[crowd.worker_codes], kind="stable")
+        network, task = self.network_[crowd.worker_codes][order], np.asarray(crowd.task)[order]
         _, begin, count = np.unique(network, return_index=True, return_counts=True)
         # Networks with about as many votes go together, filled up to the longest of them.
         by_size = np.argsort(count, kind="stable")
@@ -234,7 +234,7 @@ class TLLC(Completer):
 
     # ------------------------------------------------------------------ answering
 
-    def _said(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
+    def _worker_label_probs(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
         torch = need_torch("the networks of TLLC")
         n_classes = len(self.classes_)
         proba = np.empty((len(tasks), len(workers), n_classes), self._type)

@@ -57,7 +57,7 @@ def renumber(raw: Path, folder: Path, parts: list[Part], used: NDArray[np.int64]
         else:
             votes, tasks = _read(raw, part, "votes"), _read(raw, part, "tasks")
             weight = votes["weight"].to_numpy() if "weight" in votes.column_names else None
-            pair, counts = place[votes["pair"].to_numpy()], tasks["n_labels"].to_numpy()
+            pair, counts = place[votes["pair"].to_numpy()], tasks["n_votes"].to_numpy()
             written.append(write_shard(folder, number, tasks["task"].chunk(0), counts, pair, weight))
         for kind in ("votes", "tasks"):
             remove(_file(raw, part, kind))

@@ -133,7 +133,7 @@ def truth_frame(table: pa.Table, task: str, truth: str, split: str | None) -> Tr
 def votes_table(crowd: Crowd, *, also: Collection[str] = ()) -> pa.Table:
     """The votes of a crowd as an Arrow table whose ids are dictionaries, so that no text is repeated.
 
-    Some columns are ``also`` there where they say nothing: pieces of one file must be alike.
+    Some columns are ``also`` there where they say nothing: chunks of one file must be alike.
 
     >>> votes_table(Crowd.from_triples([("t1", "ann", "cat")])).to_pylist()
     [{'task': 't1', 'worker': 'ann', 'label': 'cat'}]

@@ -32,7 +32,7 @@ def check_crowd(crowd: Crowd, *, settled: bool, named: bool = False) -> Iterator
     >>> [finding.name for finding in check_crowd(crowd, settled=True)]
     ['one-vote-workers', 'one-vote-tasks', 'labels-differ-by-case-or-space']
     """
-    if crowd.n_labels == 0:
+    if crowd.n_votes == 0:
         yield Finding(name="empty-file", severity="error", count=1, message="there is not one vote")
         return
     if crowd.worker is not None and crowd.workers is not None:
@@ -89,7 +89,7 @@ def _repeats(crowd: Crowd, worker: NDArray[np.int32], workers: pd.Index, settled
 
 
 def _about_workers(crowd: Crowd, worker: NDArray[np.int32], workers: pd.Index) -> Iterator[Finding]:
-    votes = crowd.labels_per_worker
+    votes = crowd.votes_per_worker
     used, once = np.flatnonzero(votes), workers[votes == 1]
     if used.size == 1:
         yield Finding(
@@ -137,7 +137,7 @@ def _about_workers(crowd: Crowd, worker: NDArray[np.int32], workers: pd.Index) -
 
 def _identical(crowd: Crowd, worker: NDArray[np.int32]) -> NDArray[np.intp]:
     """Workers of whom another has the same votes, many of them, from which some votes of others differ."""
-    votes, n = crowd.labels_per_worker, len(crowd.labels_per_worker)
+    votes, n = crowd.votes_per_worker, len(crowd.votes_per_worker)
     said, _ = pd.factorize(crowd.label)
     cell, _ = pd.factorize(crowd.task.astype(np.int64) * (int(said.max(initial=0)) + 1) + said)
     mark = np.random.default_rng(0).random(int(cell.max(initial=-1)) + 1)
@@ -149,13 +149,13 @@ def _identical(crowd: Crowd, worker: NDArray[np.int32]) -> NDArray[np.intp]:
     many = np.flatnonzero((votes >= MANY_VOTES) & varied)
     _, same, size = np.unique(total[many], return_inverse=True, return_counts=True)
     alike = np.bincount(worker, np.bincount(cell)[cell] - 1, minlength=n)[many]
-    others = np.bincount(worker, crowd.labels_per_task[crowd.task] - 1, minlength=n)[many]
+    others = np.bincount(worker, crowd.votes_per_task[crowd.task] - 1, minlength=n)[many]
     return np.asarray(many[(size[same] > 1) & (others - alike >= ENOUGH_VOTES)])
 
 
 def _one_answer(crowd: Crowd, worker: NDArray[np.int32], agreement: float = 2 / 3) -> NDArray[np.bool_]:
     """Workers of one answer, given often enough, with which fewer than this share of the others' votes agree."""
-    votes = crowd.labels_per_worker
+    votes = crowd.votes_per_worker
     used = np.flatnonzero(votes)
     label, start = crowd.label[crowd.worker_order], (np.cumsum(votes) - votes)[used]
     suspect = np.zeros(len(votes), dtype=bool)
@@ -167,7 +167,7 @@ def _one_answer(crowd: Crowd, worker: NDArray[np.int32], agreement: float = 2 / 
     said, kinds = pd.factorize(crowd.label[rows])
     same, _ = pd.factorize(crowd.task[rows].astype(np.int64) * max(len(kinds), 1) + said)
     agreeing = np.bincount(worker[rows], weights=np.bincount(same)[same] - 1.0, minlength=len(votes))
-    others = np.bincount(worker[rows], weights=crowd.labels_per_task[crowd.task[rows]] - 1.0, minlength=len(votes))
+    others = np.bincount(worker[rows], weights=crowd.votes_per_task[crowd.task[rows]] - 1.0, minlength=len(votes))
     return suspect & (agreeing < agreement * others)
 
 
@@ -175,11 +175,11 @@ def _groups(crowd: Crowd, worker: NDArray[np.int32]) -> Iterator[Finding]:
     from scipy import sparse
     from scipy.sparse.csgraph import connected_components
 
-    n = crowd.n_tasks + len(crowd.labels_per_worker)
+    n = crowd.n_tasks + len(crowd.votes_per_worker)
     ends = (crowd.task, worker + np.int32(crowd.n_tasks))
-    links = sparse.coo_array((np.ones(crowd.n_labels, dtype=bool), ends), shape=(n, n))
+    links = sparse.coo_array((np.ones(crowd.n_votes, dtype=bool), ends), shape=(n, n))
     group = connected_components(links, directed=False)[1][: crowd.n_tasks]
-    voted = crowd.labels_per_task > 0
+    voted = crowd.votes_per_task > 0
     sizes = np.bincount(group[voted])
     outside = crowd.tasks[voted & (group != sizes.argmax())]
     if len(outside):
@@ -196,7 +196,7 @@ def _groups(crowd: Crowd, worker: NDArray[np.int32]) -> Iterator[Finding]:
 
 
 def _about_tasks(crowd: Crowd) -> Iterator[Finding]:
-    votes = crowd.labels_per_task
+    votes = crowd.votes_per_task
     none, once = crowd.tasks[votes == 0], crowd.tasks[votes == 1]
     voted = len(votes) - len(none)
     if len(none):
@@ -277,7 +277,7 @@ def _about_classes(crowd: Crowd, classes: pd.Index, named: bool) -> Iterator[Fin
             examples=tuple(unused[:3]),
             message=f"{len(unused):,} of {len(classes):,} classes were chosen by nobody ({some(unused)})",
         )
-    if len(rare) and crowd.n_labels >= 20 * ENOUGH_VOTES:
+    if len(rare) and crowd.n_votes >= 20 * ENOUGH_VOTES:
         yield Finding(
             name="rare-class",
             severity="note",

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.nn.backend import need_torch
-from wisecrowd.nn.vote_tensors import Ballots, Seen
+from wisecrowd.nn.vote_tensors import Batch, VoteTensors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,16 +37,16 @@ class Trusted(NamedTuple):
     label: Tensor
 
 
-def given(ballots: Ballots, n_classes: int) -> Trusted:
+def given(vote_tensors: VoteTensors, n_classes: int) -> Trusted:
     """Every label that a task was given by somebody, once.
 
     >>> torch = need_torch()
-    >>> ballots = Ballots(*map(torch.tensor, ([0, 2, 3], [0, 1, 0], [1, 1, 0], [1.0, 1.0, 1.0])))
-    >>> [side.tolist() for side in given(ballots, n_classes=2)]
+    >>> vote_tensors = VoteTensors(*map(torch.tensor, ([0, 2, 3], [0, 1, 0], [1, 1, 0], [1.0, 1.0, 1.0])))
+    >>> [side.tolist() for side in given(vote_tensors, n_classes=2)]
     [[0, 1], [1, 0]]
     """
     torch = need_torch()
-    once = torch.unique(torch.repeat_interleave(ballots.offset.diff()) * n_classes + ballots.label)
+    once = torch.unique(torch.repeat_interleave(vote_tensors.offset.diff()) * n_classes + vote_tensors.label)
     return Trusted(once // n_classes, once % n_classes)
 
 
@@ -90,7 +90,7 @@ def grouped(matrices: NDArray[Any], n_groups: int, seed: int) -> NDArray[np.int6
     return np.asarray(found, dtype=np.int64)
 
 
-def head_gradient(seen: Seen, group: Tensor, n_groups: int, rate: float, hidden: Tensor, label: Tensor) -> Tensor:
+def head_gradient(batch: Batch, group: Tensor, n_groups: int, rate: float, hidden: Tensor, label: Tensor) -> Tensor:
     """G when only the last layer o = W h + b looks ahead, in closed form: (groups, true, said).
 
     ``hidden`` (tasks, units) and ``label`` are of the trusted tasks, ``rate`` is η. With p = softmax(o), a vote's answer
@@ -102,21 +102,21 @@ def head_gradient(seen: Seen, group: Tensor, n_groups: int, rate: float, hidden:
     No second derivative is built, and no tensor of tasks x workers; the cost is that of the votes.
     """
     torch = need_torch()
-    p = seen.p.detach()  # asked for outside the block below, since who asks first decides whether it has a gradient
+    p = batch.p.detach()  # asked for outside the block below, since who asks first decides whether it has a gradient
     with torch.no_grad():
-        head, h = seen.network.head, seen.hidden
+        head, h = batch.network.head, batch.hidden
         weight, bias = head.weight, head.bias
-        matrices = seen.network.rows_of("T", seen.worker)
-        p_vote = p[seen.row]
+        matrices = batch.network.rows_of("T", batch.worker)
+        p_vote = p[batch.row]
         a = torch.softmax(torch.bmm(p_vote[:, None], matrices)[:, 0], dim=1)
         e = a.clone()
-        e[torch.arange(len(e), device=e.device), seen.label] -= 1
-        share = (seen.weight / seen.weight.sum().clamp_min(1e-12))[:, None]
+        e[torch.arange(len(e), device=e.device), batch.label] -= 1
+        share = (batch.weight / batch.weight.sum().clamp_min(1e-12))[:, None]
 
-        back = torch.zeros_like(p).index_add_(0, seen.row, share * torch.bmm(matrices, e[:, :, None])[:, :, 0])
+        back = torch.zeros_like(p).index_add_(0, batch.row, share * torch.bmm(matrices, e[:, :, None])[:, :, 0])
         slope = _through_softmax(p, back)
-        if seen.known is not None:
-            slope[seen.known >= 0] = 0.0  # what is certain does not move with the network
+        if batch.known is not None:
+            slope[batch.known >= 0] = 0.0  # what is certain does not move with the network
         ahead_weight = weight - rate * slope.T @ h
         ahead_bias = bias if bias is None else bias - rate * slope.sum(0)
         off = torch.softmax(torch.nn.functional.linear(hidden, ahead_weight, ahead_bias), dim=1)
@@ -128,20 +128,20 @@ def head_gradient(seen: Seen, group: Tensor, n_groups: int, rate: float, hidden:
         if bias is not None:
             s += off.sum(0)
         v = _through_softmax(p, s)
-        if seen.known is not None:
-            v[seen.known >= 0] = 0.0
-        v_vote = v[seen.row]
+        if batch.known is not None:
+            v[batch.known >= 0] = 0.0
+        v_vote = v[batch.row]
         w = torch.bmm(v_vote[:, None], matrices)[:, 0]
         each = (
             v_vote[:, :, None] * (share * e)[:, None] + p_vote[:, :, None] * (share * _through_softmax(a, w))[:, None]
         )
         n_classes = p.shape[1]
         total = torch.zeros(n_groups, n_classes * n_classes, dtype=p.dtype, device=p.device)
-        total.index_add_(0, group[seen.worker], each.flatten(1))
+        total.index_add_(0, group[batch.worker], each.flatten(1))
         return -rate * total.view(n_groups, n_classes, n_classes)
 
 
-def full_gradient(seen: Seen, group: Tensor, n_groups: int, rate: float, inputs: Tensor, label: Tensor) -> Tensor:
+def full_gradient(batch: Batch, group: Tensor, n_groups: int, rate: float, inputs: Tensor, label: Tensor) -> Tensor:
     """G when all layers look ahead, by differentiating through the step: (groups, true, said).
 
     ``inputs`` and ``label`` are of the trusted tasks. Dropout is off, and norms of batches stay as they are.
@@ -150,26 +150,26 @@ def full_gradient(seen: Seen, group: Tensor, n_groups: int, rate: float, inputs:
     from torch.func import functional_call, grad
 
     functional = torch.nn.functional
-    network = seen.network
+    network = batch.network
     with network.resting():
         both = torch.nn.Sequential(network.trunk, network.head)
         start = {name: each.detach() for name, each in both.named_parameters()}
-        matrices = network.rows_of("T", seen.worker).detach()
-        of_vote = group[seen.worker]
+        matrices = network.rows_of("T", batch.worker).detach()
+        of_vote = group[batch.worker]
 
         def ahead(correction: Tensor) -> Any:
             def loss(parameters: dict[str, Tensor]) -> Tensor:
-                logits = functional_call(both, parameters, (seen.inputs,))
-                p = Seen(network, seen.inputs, seen.hidden, logits, seen.row, seen.worker, seen.label, seen.weight,
-                         seen.known).p[seen.row]  # fmt: skip
+                logits = functional_call(both, parameters, (batch.inputs,))
+                p = Batch(network, batch.inputs, batch.hidden, logits, batch.row, batch.worker, batch.label, batch.weight,
+                         batch.known).p[batch.row]  # fmt: skip
                 s = torch.bmm(p[:, None], matrices + correction[of_vote])[:, 0]
-                return seen.mean(functional.cross_entropy(s, seen.label, reduction="none"))
+                return batch.mean(functional.cross_entropy(s, batch.label, reduction="none"))
 
             slope = grad(loss)(start)
             after = {name: each - rate * slope[name] for name, each in start.items()}
             return functional.cross_entropy(functional_call(both, after, (inputs,)), label)
 
-        n_classes = seen.logits.shape[1]
+        n_classes = batch.logits.shape[1]
         zero = torch.zeros(n_groups, n_classes, n_classes, dtype=matrices.dtype, device=matrices.device)
         found: Tensor = grad(ahead)(zero)
         return found.detach()

@@ -30,9 +30,9 @@ from wisecrowd.nn.crowd_network import CrowdNetwork
 from wisecrowd.nn.process_group import my_team
 from wisecrowd.nn.seeding import own_chance
 from wisecrowd.nn.trainer import Trainer
-from wisecrowd.nn.training_set import Lesson
+from wisecrowd.nn.training_set import TrainingSet
 from wisecrowd.nn.twins import TwinLearner, Twins
-from wisecrowd.nn.vote_tensors import Seen
+from wisecrowd.nn.vote_tensors import Batch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -89,7 +89,7 @@ class CCC(TwinLearner, CrowdLayer):
 
     >>> from wisecrowd import CCC, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> model = CCC(epochs=20, n_groups=3).fit(X, made.crowd)
@@ -128,34 +128,34 @@ class CCC(TwinLearner, CrowdLayer):
 
     # ------------------------------------------------------------------ fitting
 
-    def _train(self, network: CrowdNetwork, lesson: Lesson, place: Path | None) -> None:
+    def _train(self, network: CrowdNetwork, training_set: TrainingSet, place: Path | None) -> None:
         torch = need_torch()
-        coupled = _Coupled(self, self._twins(network, lesson), lesson)
+        coupled = _Coupled(self, self._twins(network, training_set), training_set)
         with own_chance(torch.device("cpu"), self.random_state + 1):
             chance = torch.get_rng_state()
-        self._train_twins(coupled.loss, lesson, place, kept={"chance": chance})
+        self._train_twins(coupled.loss, training_set, place, kept={"chance": chance})
         self.group_ = coupled.groups_now()
         self.correction_ = np.stack([each.cpu().numpy() for each in coupled.mean_correction()])
 
-    def _corrected_loss(self, seen: Seen, correction: Tensor, group: Tensor) -> Tensor:
+    def _corrected_loss(self, batch: Batch, correction: Tensor, group: Tensor) -> Tensor:
         """The loss of `CrowdLayer` at T + V."""
         torch = need_torch()
-        s = torch.bmm(seen.p[seen.row][:, None], seen.of_worker("T") + correction[group[seen.worker]])[:, 0]
-        return seen.mean(torch.nn.functional.cross_entropy(s, seen.label, reduction="none"))
+        s = torch.bmm(batch.p[batch.row][:, None], batch.of_worker("T") + correction[group[batch.worker]])[:, 0]
+        return batch.mean(torch.nn.functional.cross_entropy(s, batch.label, reduction="none"))
 
     # ------------------------------------------------------------------ what was learnt
 
     @property
     def groups_(self) -> pd.DataFrame:
         """The group of every worker at the end, as each of the two networks sees it."""
-        group = self._learnt("group_")
+        group = self._check_fitted("group_")
         index = None if self.worker_index_ is None else self.worker_index_.rename("worker")
         return pd.DataFrame(group.T, index=index, columns=["first", "second"])
 
     @property
     def layer_(self) -> dict[str, Any]:
         """The workers' matrices as they were learnt: "T" of the first network, "T of the second", (workers, true, said)."""
-        self._learnt("posterior_")
+        self._check_fitted("posterior_")
         tables = [each.table("T").detach().cpu().numpy() for each in (self.network_, self.twin_)]
         return dict(zip(("T", "T of the second"), tables, strict=True))
 
@@ -166,12 +166,12 @@ class CCC(TwinLearner, CrowdLayer):
 class _Coupled:
     """The loss of both networks on a batch; what holds for an epoch is found at the first batch of it."""
 
-    def __init__(self, method: CCC, networks: Twins, lesson: Lesson) -> None:
-        self.method, self.networks, self.lesson = method, networks, lesson
-        size = method.trusted or min(MOST, round(TRUSTED * len(lesson)))
-        self.size = max(size, lesson.crowd.n_classes)
+    def __init__(self, method: CCC, networks: Twins, training_set: TrainingSet) -> None:
+        self.method, self.networks, self.training_set = method, networks, training_set
+        size = method.trusted or min(MOST, round(TRUSTED * len(training_set)))
+        self.size = max(size, training_set.crowd.n_classes)
         self.warm = method.epochs_ // 4 if method.warmup is None else method.warmup
-        self.labels = given(lesson.ballots, lesson.crowd.n_classes)
+        self.labels = given(training_set.vote_tensors, training_set.crowd.n_classes)
         self.epoch = -1
         self.group: list[Tensor] = []
         self.trusted: list[Trusted] = []
@@ -195,22 +195,22 @@ class _Coupled:
     def _one(self, which: int, tasks: Tensor, epoch: int, rate: float | None) -> Tensor:
         """Of one network; ``rate`` is that of the step which is looked ahead, None where nothing is corrected."""
         method, network = self.method, self.networks[which]
-        seen = self.lesson.see(network, tasks, epoch)
+        batch = self.training_set.see(network, tasks, epoch)
         if rate is None:
-            return method._with_truth(method._loss(seen), seen)
-        correction = self._correction(which, seen, rate)
+            return method._with_truth(method._loss(batch), batch)
+        correction = self._correction(which, batch, rate)
         self.total[which] += correction
-        return method._with_truth(method._corrected_loss(seen, correction, self.group[which]), seen)
+        return method._with_truth(method._corrected_loss(batch, correction, self.group[which]), batch)
 
-    def _correction(self, which: int, seen: Seen, rate: float) -> Tensor:
+    def _correction(self, which: int, batch: Batch, rate: float) -> Tensor:
         method, network, group = self.method, self.networks[which], self.group[which]
         task, label = self._some_trusted(which)
-        inputs, n_groups = self.lesson.inputs[task], len(self.total[which])
+        inputs, n_groups = self.training_set.inputs[task], len(self.total[which])
         if method.meta == "head":
-            gradient = head_gradient(seen, group, n_groups, rate, hidden_of(network, inputs), label)
+            gradient = head_gradient(batch, group, n_groups, rate, hidden_of(network, inputs), label)
         else:
-            gradient = full_gradient(seen, group, n_groups, rate, inputs, label)
-        now = network.rows_of("T", seen.worker).detach()
+            gradient = full_gradient(batch, group, n_groups, rate, inputs, label)
+        now = network.rows_of("T", batch.worker).detach()
         largest = max(self.largest[which], float(now.max())) if len(now) else self.largest[which]
         return correction_of(gradient, method.gamma, largest)
 
@@ -225,11 +225,11 @@ class _Coupled:
         """Groups and trusted labels of an epoch follow from the weights that it starts with."""
         torch = need_torch()
         self.epoch, self.steps = epoch, 0
-        inputs, seed = self.lesson.inputs, [self.method.random_state, epoch]
+        inputs, seed = self.training_set.inputs, [self.method.random_state, epoch]
         self.group, self.trusted, self.largest, self.total = [], [], [], []
         groups = self.groups_now()
         for which, network in enumerate(self.networks):
-            log_p = torch.log_softmax(self.lesson.logits(network), dim=1)
+            log_p = torch.log_softmax(self.training_set.logits(network), dim=1)
             trusted = distilled(log_p, self.labels, self.size)
             order = torch.from_numpy(np.random.default_rng([*seed, which]).permutation(len(trusted.task)))
             self.trusted.append(Trusted(*(each[order.to(each.device)] for each in trusted)))
@@ -242,19 +242,19 @@ class _Coupled:
     @property
     def n_groups(self) -> int:
         """No more than there are workers."""
-        return min(self.method.n_groups, self.lesson.crowd.n_workers)
+        return min(self.method.n_groups, self.training_set.crowd.n_workers)
 
     def groups_now(self) -> NDArray[np.int64]:
         """The workers' groups by the matrices as they are, (networks, workers)."""
         tables = [network.table("T").detach().cpu().numpy() for network in self.networks]
         found = np.stack([grouped(table, self.n_groups, self.method.random_state) for table in tables])
-        return my_team().word(found, self.lesson.inputs.device)  # K-means in threads may sum in any order
+        return my_team().word(found, self.training_set.inputs.device)  # K-means in threads may sum in any order
 
     def mean_correction(self) -> list[Tensor]:
         """The mean of V over the last epoch; zero where there never was one."""
         torch = need_torch()
         if not self.total:
-            n_classes = self.lesson.crowd.n_classes
+            n_classes = self.training_set.crowd.n_classes
             return [torch.zeros(self.n_groups, n_classes, n_classes)] * 2
         return [total / max(self.steps, 1) for total in self.total]
 

@@ -72,7 +72,7 @@ class Groups(NamedTuple):
         >>> Groups(np.array([1.0]), np.eye(2)[None]).votes(np.array([[0.9, 0.1]]), crowd).tolist()
         [[0.9], [0.1]]
         """
-        found = np.empty((crowd.n_labels, len(self.weight)))
+        found = np.empty((crowd.n_votes, len(self.weight)))
         for column, matrix in enumerate(self.confusion):
             found[:, column] = (expected @ matrix)[crowd.task, crowd.label]
         return found

@@ -55,9 +55,9 @@ class WorkerMixture:
         """Workers by K-means of their matrices, from an order by accuracy the first time, at random later."""
         crowd, pairs = self.crowd, self.crowd.pairs
         tally = kernels.tally(crowd.layout, self.first)
-        seen = pairs.by_worker(tally)[pairs.worker]
+        batch = pairs.by_worker(tally)[pairs.worker]
         # How much more often than the crowd a worker says what he says, by true class; few votes leave it near zero.
-        beyond = (tally - seen * pooled(tally, pairs).T[pairs.label]) / (seen + crowd.n_classes)
+        beyond = (tally - batch * pooled(tally, pairs).T[pairs.label]) / (batch + crowd.n_classes)
         if attempt:
             rng = np.random.default_rng([self.random_state, attempt])
             level = rng.integers(self.n_groups, size=pairs.n_workers)
@@ -79,7 +79,7 @@ class WorkerMixture:
         groups = self._groups(kernels.tally(self.crowd.layout, posterior), member)
         posterior, _ = e_step(self.crowd.layout, expected, said(groups, member, self.crowd), self.known)
         joint = log_joint(groups, posterior, self.crowd) + np.log(np.maximum(groups.weight, LEAST))
-        voters = self.crowd.labels_per_worker > 0
+        voters = self.crowd.votes_per_worker > 0
         bound = _entropy(posterior) + float((posterior * np.log(expected)).sum()) + _log_total(joint[voters])
         objective = bound + classifier.log_prior() + groups.log_prior(self.smoothing)
         return Reached(objective, groups, Statistics(posterior, softmax(joint, axis=1)), expected)
@@ -90,7 +90,7 @@ class WorkerMixture:
         for label in range(n_classes):
             mine = np.flatnonzero(pairs.label == label)
             counts[:, :, label] = member[pairs.worker[mine]].T @ tally[mine]
-        return Groups.estimated(member[self.crowd.labels_per_worker > 0].sum(axis=0), counts, self.smoothing)
+        return Groups.estimated(member[self.crowd.votes_per_worker > 0].sum(axis=0), counts, self.smoothing)
 
 
 def said(groups: Groups, member: NDArray[np.float64], crowd: Crowd) -> NDArray[np.float64]:

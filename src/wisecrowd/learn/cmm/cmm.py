@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from wisecrowd.base.truth_inference import DENSE_CELLS
+from wisecrowd.base.method import DENSE_CELLS
 from wisecrowd.classifiers.soft import SoftClassifier
 from wisecrowd.data.alignment import align_features
 from wisecrowd.data.crowd import Crowd
@@ -20,7 +20,7 @@ from wisecrowd.data.sharded import ShardedCrowd
 from wisecrowd.em import incremental as online
 from wisecrowd.em.classifier_fields import ClassifierLearner, taught_by
 from wisecrowd.em.divergence import confusion_divergence
-from wisecrowd.em.initialization import clamped
+from wisecrowd.em.initialization import apply_gold
 from wisecrowd.em.loop import Statistics, iterate
 from wisecrowd.errors import DataWarning, InputError, UsageError, one_of
 from wisecrowd.kernels.reference import LEAST
@@ -90,7 +90,7 @@ class CMM(ClassifierLearner):
     >>> bool(model.score(made.test_features, made.test_truth) > 0.9)
     True
     >>> model.groups_.columns.tolist(), model.crowd_confusion_.shape
-    (['weight', 'n_labels', 'identity_similarity', 'entropy'], (3, 3))
+    (['weight', 'n_votes', 'identity_similarity', 'entropy'], (3, 3))
     """
 
     references: ClassVar[tuple[str, ...]] = ("mena2019revisiting",)
@@ -111,17 +111,17 @@ class CMM(ClassifierLearner):
     random_state: int = field(default=0, metadata={"help": "seed of further starts, hidden votes and networks"})
     verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
 
-    def _fit(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
+    def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         self._check(crowd)
         with progress.shown(self.verbose):
-            number = self._choose(X, crowd, clamp) if self.n_groups == "auto" else int(self.n_groups)
-            best = self._run(X, crowd, clamp, number)
+            number = self._choose(X, crowd, gold) if self.n_groups == "auto" else int(self.n_groups)
+            best = self._run(X, crowd, gold, number)
         self.n_groups_ = number
         self.trace_, self.n_iter_, self.converged_ = np.asarray(best.trace), len(best.trace), best.converged
         self.restarts_, self.classifier_ = best.restarts, best.classifier
         groups, order = best.reached.groups.sorted()
         self.group_weight_, self.group_confusion_ = groups.weight, groups.confusion
-        self._learn(crowd, self._posterior(X, crowd, clamp, best))
+        self._set_fitted(crowd, self._posterior(X, crowd, gold, best))
         self.membership_ = self._membership(X, crowd, best.reached.found, groups, order)
         votes = crowd.weight.sum() * groups.weight
         if self.tied == "worker":
@@ -129,7 +129,7 @@ class CMM(ClassifierLearner):
         self.groups_ = pd.DataFrame(
             {
                 "weight": groups.weight,
-                "n_labels": votes,
+                "n_votes": votes,
                 "identity_similarity": 1 - confusion_divergence(groups.confusion, np.eye(crowd.n_classes)),
                 "entropy": -(groups.confusion * np.log(np.maximum(groups.confusion, LEAST))).sum(axis=2).mean(axis=1),
             },
@@ -160,16 +160,16 @@ class CMM(ClassifierLearner):
         self,
         X: NDArray[np.float64],
         crowd: Crowd,
-        clamp: NDArray[np.int32] | None,
+        gold: NDArray[np.int32] | None,
         n_groups: int,
         first: NDArray[np.float64] | None = None,
     ) -> _Best:
         """Fit so many groups, from all starts; those of workers start from a posterior, which is found unless given."""
-        taught = np.flatnonzero(taught_by(crowd.layout, clamp))
-        known, rest = None if clamp is None else clamp[taught], (n_groups, self.smoothing, self.random_state)
+        taught = np.flatnonzero(taught_by(crowd.layout, gold))
+        known, rest = None if gold is None else gold[taught], (n_groups, self.smoothing, self.random_state)
         grouping: Grouping
         if self.tied == "worker":
-            first = self._ungrouped(X, crowd, clamp) if first is None else first
+            first = self._ungrouped(X, crowd, gold) if first is None else first
             grouping = WorkerMixture(X[taught], crowd[taught], known, first[taught], *rest)
         else:
             grouping = VoteMixture(X[taught], crowd.votes[taught], known, *rest)
@@ -191,20 +191,20 @@ class CMM(ClassifierLearner):
         assert best is not None
         return best._replace(restarts=pd.DataFrame(rows, columns=["objective", "n_iter", "converged"]))
 
-    def _ungrouped(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> NDArray[np.float64]:
+    def _ungrouped(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> NDArray[np.float64]:
         """The posterior without groups: workers who are told apart by the soft vote alone are often told apart wrongly."""
         single = CMM(**self.get_params(deep=False) | {"tied": "no", "n_groups": 1, "n_init": 1})
-        return single._posterior(X, crowd, clamp, single._run(X, crowd, clamp, 1))
+        return single._posterior(X, crowd, gold, single._run(X, crowd, gold, 1))
 
     def _posterior(
-        self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None, best: _Best
+        self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None, best: _Best
     ) -> NDArray[np.float64]:
         expected = best.classifier.predict_proba(X)
         if self.tied == "worker":
-            expected[taught_by(crowd.layout, clamp)] = best.reached.found.classes
+            expected[taught_by(crowd.layout, gold)] = best.reached.found.classes
             return expected
         said = np.log(np.maximum(best.reached.groups.pooled, LEAST))
-        return clamped(softmax(np.log(np.maximum(expected, LEAST)) + crowd.votes @ said.T, axis=1), clamp)
+        return apply_gold(softmax(np.log(np.maximum(expected, LEAST)) + crowd.votes @ said.T, axis=1), gold)
 
     def _membership(
         self, X: NDArray[np.float64], crowd: Crowd, found: Statistics, groups: Groups, order: NDArray[np.intp]
@@ -214,23 +214,23 @@ class CMM(ClassifierLearner):
             return groups.weight[None]
         return found.tally[:, order] if self.tied == "worker" else groups.of_workers(self._predict_proba(X), crowd)
 
-    def _choose(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> int:
+    def _choose(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> int:
         """The fewest groups that foretell hidden votes as well as the best number, within a standard error or `WORTH`."""
         kept, hidden = _hidden(crowd, self.random_state)
-        if min(kept.n_labels, hidden.n_labels) == 0:
+        if min(kept.n_votes, hidden.n_votes) == 0:
             raise InputError(
-                f"n_groups='auto' compares numbers of groups by hidden votes, and {crowd.n_labels} votes are too few to "
+                f"n_groups='auto' compares numbers of groups by hidden votes, and {crowd.n_votes} votes are too few to "
                 "hide any; say how many groups there are: n_groups=3"
             )
         scores = []
-        first = self._ungrouped(X, kept, clamp) if self.tied == "worker" else None
+        first = self._ungrouped(X, kept, gold) if self.tied == "worker" else None
         for number in NUMBERS:
-            best = self._run(X, kept, clamp, number, first)
-            groups, expected = best.reached.groups, self._posterior(X, kept, clamp, best)
+            best = self._run(X, kept, gold, number, first)
+            groups, expected = best.reached.groups, self._posterior(X, kept, gold, best)
             if self.tied == "worker":
                 assert hidden.worker is not None
                 share = best.reached.found.tally[hidden.worker]
-            else:  # every vote has a class of its own: those that were seen say nothing of those that were not
+            else:  # every vote has a class of its own: those that were batch say nothing of those that were not
                 share, expected = groups.weight, best.classifier.predict_proba(X)
             scores.append(np.log(np.maximum((groups.votes(expected, hidden) * share).sum(axis=1), LEAST)))
         mean = np.array([np.average(score, weights=hidden.weight) for score in scores])
@@ -260,12 +260,12 @@ class CMM(ClassifierLearner):
     @property
     def crowd_confusion_(self) -> NDArray[np.float64]:
         """B = Σ_m α_m β^m, what the crowd as a whole says when each class is true: (true, said)."""
-        return Groups(self._learnt("group_weight_"), self.group_confusion_).pooled
+        return Groups(self._check_fitted("group_weight_"), self.group_confusion_).pooled
 
     @property
     def worker_groups_(self) -> pd.DataFrame:
         """How probable it is that each worker belongs to each group (eq. 8)."""
-        self._learnt("membership_")
+        self._check_fitted("membership_")
         if self.worker_index_ is None:
             raise UsageError("this crowd had no worker ids, so workers belong to no group; see assign for votes")
         columns = pd.RangeIndex(self.n_groups_, name="group")
@@ -273,7 +273,7 @@ class CMM(ClassifierLearner):
 
     def confusion_of(self, workers: Any) -> NDArray[np.float64]:
         """Matrices of some workers, by position, as their groups have them (eq. 9): (chosen workers, true, said)."""
-        self._learnt("membership_")
+        self._check_fitted("membership_")
         chosen = np.asarray(list(workers), dtype=np.int64)
         if len(chosen) * len(self.classes_) ** 2 > DENSE_CELLS:
             raise UsageError(
@@ -294,7 +294,7 @@ class CMM(ClassifierLearner):
         A vote y on a task with features x comes from group m with probability ∝ α_m p_m(y | x). With
         ``tied="worker"`` the votes of a worker decide together, and what was learnt of a worker before counts as well.
         """
-        self._learnt("membership_")
+        self._check_fitted("membership_")
         votes = online.in_classes_of(self, self._admit(crowd))  # type: ignore[arg-type]  # asks for classes_ alone
         expected = self.predict_proba(align_features(X, votes))
         groups = Groups(self.group_weight_, self.group_confusion_)

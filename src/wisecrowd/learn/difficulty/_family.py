@@ -20,7 +20,7 @@ from wisecrowd.classifiers.soft import SoftClassifier
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.classifier import CLIP, posterior_of
 from wisecrowd.em.classifier_fields import ClassifierLearner, taught_by
-from wisecrowd.em.initialization import clamped, vote_shares
+from wisecrowd.em.initialization import apply_gold, vote_shares
 from wisecrowd.em.loop import Statistics, iterate
 from wisecrowd.errors import UsageError, one_of
 from wisecrowd.kernels.reference import LEAST
@@ -86,10 +86,10 @@ class DifficultyEM(ClassifierLearner):
 
     # ------------------------------------------------------------------ the iteration
 
-    def _fit(self, X: Array, crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
+    def _fit(self, X: Array, crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         self._check()
         with progress.shown(self.verbose):
-            self._run(X, crowd, clamp)
+            self._run(X, crowd, gold)
 
     def _check(self) -> None:
         one_of("ability_update", self.ability_update, ("map", "ml", "frozen"))
@@ -98,13 +98,13 @@ class DifficultyEM(ClassifierLearner):
         if self.l2 is not None and self.l2 < 0:
             raise UsageError(f"l2 must not be negative; got {self.l2}")
 
-    def _run(self, X: Array, crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
+    def _run(self, X: Array, crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         self._prepare(crowd)
         responses = Responses(crowd)
-        taught = taught_by(crowd.layout, clamp)
+        taught = taught_by(crowd.layout, gold)
         model, least = self._new_classifier(), -MOST if self.allow_adversarial else 0.0
         floor = LEAST if model.exact else CLIP
-        start = clamped(vote_shares(crowd), clamp)
+        start = apply_gold(vote_shares(crowd), gold)
         centre = np.maximum(responses.agreement(start, SMOOTHING, DIAGONAL), least)
         anchor = Anchor(centre, self._precision(crowd) if self.ability_update == "map" else np.zeros(len(centre)))
         rows = X if taught.all() else X[taught]
@@ -118,7 +118,7 @@ class DifficultyEM(ClassifierLearner):
             self.expected_ = expected
             self.easiness_ = self._easiness(expected, posterior)
             joint = np.log(self._prior(expected)) + responses.evidence(ability, self.easiness_)
-            return posterior_of(joint, taught, clamp)
+            return posterior_of(joint, taught, gold)
 
         def step(statistics: Statistics) -> tuple[Statistics, float]:
             posterior, ability = statistics
@@ -139,7 +139,7 @@ class DifficultyEM(ClassifierLearner):
         )  # fmt: skip
         self.trace_, self.n_iter_, self.converged_ = np.asarray(run.trace), len(run.trace), run.converged
         self.ability_, self.classifier_ = run.statistics.tally, model
-        self._learn(crowd, run.statistics.classes)
+        self._set_fitted(crowd, run.statistics.classes)
         self.n_votes_ = crowd.votes.sum(axis=1)
 
     def _easiness(self, expected: Array, posterior: Array) -> Array:
@@ -151,7 +151,11 @@ class DifficultyEM(ClassifierLearner):
     @property
     def tasks_(self) -> pd.DataFrame:
         """How easy each task is (1: as easy as can be, 0: everybody guesses), its difficulty 1 − easiness, its labels."""
-        columns = {"difficulty": 1 - self._learnt("easiness_"), "easiness": self.easiness_, "n_labels": self.n_votes_}
+        columns = {
+            "difficulty": 1 - self._check_fitted("easiness_"),
+            "easiness": self.easiness_,
+            "n_votes": self.n_votes_,
+        }
         return pd.DataFrame(columns, index=self.task_index_.rename("task"))
 
     def _worker_columns(self) -> dict[str, NDArray[Any]]:
@@ -165,7 +169,7 @@ class DifficultyEM(ClassifierLearner):
 
     def confusion_of(self, workers: Any) -> Array:
         """What some workers, by position, say on the easiest task: (chosen workers, true, said)."""
-        return confusion_at(self._learnt("ability_")[self._chosen(workers)])
+        return confusion_at(self._check_fitted("ability_")[self._chosen(workers)])
 
     def predict_worker_proba(self, X: Any, workers: Any) -> Array:
         """What each of some workers (by id) would say of tasks, hard ones included: (tasks, workers, classes).

@@ -46,12 +46,12 @@ class AdaptiveDifficulty(DifficultyEM):
 
     >>> from wisecrowd import AdaptiveDifficulty
     >>> from wisecrowd.simulate import gaussian_difficulty
-    >>> made = gaussian_difficulty(1000, labels_per_task=4)
+    >>> made = gaussian_difficulty(1000, votes_per_task=4)
     >>> model = AdaptiveDifficulty().fit(made.features, made.crowd)
     >>> bool(model.score(made.test_features, made.test_truth) > 0.9)
     True
     >>> list(model.tasks_), list(model.workers_)[2:]
-    (['difficulty', 'easiness', 'n_labels'], ['ability_0', 'ability_1', 'sensitivity', 'specificity'])
+    (['difficulty', 'easiness', 'n_votes'], ['ability_0', 'ability_1', 'sensitivity', 'specificity'])
     """
 
     references: ClassVar[tuple[str, ...]] = ("xu2019difficulty",)

@@ -40,7 +40,7 @@ class FixedDifficulty(DifficultyEM):
 
     >>> from wisecrowd import FixedDifficulty
     >>> from wisecrowd.simulate import gaussian_difficulty
-    >>> made = gaussian_difficulty(1000, labels_per_task=4)
+    >>> made = gaussian_difficulty(1000, votes_per_task=4)
     >>> model = FixedDifficulty().fit(made.features, made.crowd)
     >>> bool(model.score(made.test_features, made.test_truth) > 0.9)
     True

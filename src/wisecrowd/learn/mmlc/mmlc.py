@@ -19,7 +19,7 @@ from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
 from wisecrowd.nn.deep_learner import ANSWERS, DeepLearner
 from wisecrowd.nn.modules import prepared_shape
 from wisecrowd.nn.seeding import chosen_device, own_chance
-from wisecrowd.nn.vote_tensors import PerWorker, Seen
+from wisecrowd.nn.vote_tensors import Batch, PerWorker
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -79,7 +79,7 @@ class MMLC(DeepLearner):
 
     >>> from wisecrowd import MMLC, simulate_crowd
     >>> import numpy as np, pandas as pd
-    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, labels_per_task=3)
+    >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> model = MMLC(epochs=20, n_experts=4).fit(X, made.crowd)
@@ -173,22 +173,22 @@ class MMLC(DeepLearner):
         found: Tensor = torch.log_softmax(network.own.out(torch.bmm(mixture[:, None], experts)[:, 0]), dim=1)
         return found
 
-    def _said(self, seen: Seen) -> Tensor:
-        mixture = self._mixtures(seen.network, seen.of_worker("W1"))
-        return self._mixed(seen.network, seen.hidden[seen.row], mixture)
+    def _label_log_probs(self, batch: Batch) -> Tensor:
+        mixture = self._mixtures(batch.network, batch.of_worker("W1"))
+        return self._mixed(batch.network, batch.hidden[batch.row], mixture)
 
-    def _loss(self, seen: Seen) -> Tensor:
+    def _loss(self, batch: Batch) -> Tensor:
         if self.weighting == "worker":
-            votes = seen.own("votes").to(seen.weight)
+            votes = batch.own("votes").to(batch.weight)
             per_worker = votes.sum() / (votes > 0).sum()
-            seen.weight = seen.weight * per_worker / votes[seen.worker]
-        return super()._loss(seen)
+            batch.weight = batch.weight * per_worker / votes[batch.worker]
+        return super()._loss(batch)
 
-    def _against_truth(self, seen: Seen, given: Tensor, truth: Tensor) -> Tensor:
+    def _against_truth(self, batch: Batch, given: Tensor, truth: Tensor) -> Tensor:
         """A known truth is a vote of who is as all were at first."""
-        hidden = seen.hidden[given]
-        start = self._mixtures(seen.network, hidden.new_zeros(1, self.gate_hidden)).expand(len(hidden), -1)
-        return -self._mixed(seen.network, hidden, start).gather(1, truth[:, None]).sum()
+        hidden = batch.hidden[given]
+        start = self._mixtures(batch.network, hidden.new_zeros(1, self.gate_hidden)).expand(len(hidden), -1)
+        return -self._mixed(batch.network, hidden, start).gather(1, truth[:, None]).sum()
 
     # ------------------------------------------------------------------ the oracle
 
@@ -208,20 +208,20 @@ class MMLC(DeepLearner):
     def _proba(self, network: CrowdNetwork, hidden: Tensor, logits: Tensor) -> Tensor:
         return self._mixed(network, hidden, self._now.expand(len(hidden), -1)).exp()
 
-    def _conclude(self, X: NDArray[np.float64], crowd: Crowd, clamp: NDArray[np.int32] | None) -> None:
+    def _conclude(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         self.oracle_ = self._centre(self.network_)
         if self.centre == "truth":
-            self.oracle_ = self._best_for(X, clamp)
-        super()._conclude(X, crowd, clamp)
+            self.oracle_ = self._best_for(X, gold)
+        super()._conclude(X, crowd, gold)
 
-    def _best_for(self, X: NDArray[np.float64], clamp: NDArray[np.int32] | None) -> NDArray[np.float64]:
+    def _best_for(self, X: NDArray[np.float64], gold: NDArray[np.int32] | None) -> NDArray[np.float64]:
         """The mixture under which a truth that is known is most probable; nothing else moves."""
         torch = need_torch()
-        if clamp is None or not (clamp >= 0).any():
+        if gold is None or not (gold >= 0).any():
             raise UsageError("centre='truth' seeks the oracle by known truth; give some: fit(X, crowd, truth=...)")
-        known = np.flatnonzero(clamp >= 0)
+        known = np.flatnonzero(gold >= 0)
         hidden = torch.cat([units for _, units, _ in self.network_.blocks(X[known])])
-        wanted = torch.from_numpy(clamp[known].astype(np.int64)).to(hidden.device)
+        wanted = torch.from_numpy(gold[known].astype(np.int64)).to(hidden.device)
         start = torch.from_numpy(np.log(np.maximum(self.oracle_, 1e-6))).to(hidden)
         logits = start.clone().requires_grad_()
         optimiser = torch.optim.LBFGS([logits], max_iter=200, line_search_fn="strong_wolfe")
@@ -242,12 +242,12 @@ class MMLC(DeepLearner):
     @property
     def worker_vectors_(self) -> pd.DataFrame:
         """How each worker mixes the experts, v_r."""
-        self._learnt("posterior_")
+        self._check_fitted("posterior_")
         index = None if self.worker_index_ is None else self.worker_index_.rename("worker")
         return pd.DataFrame(self._vectors(self.network_), index=index).rename_axis(columns="expert")
 
     def worker_map(self, n_neighbors: int = 36) -> pd.DataFrame:
-        """Workers and the oracle in the plane, by Isomap of their vectors: columns x, y and n_labels; the oracle's is None."""
+        """Workers and the oracle in the plane, by Isomap of their vectors: columns x, y and n_votes; the oracle's is None."""
         import warnings
 
         from sklearn.manifold import Isomap
@@ -261,13 +261,13 @@ class MMLC(DeepLearner):
             plane = Isomap(n_neighbors=min(n_neighbors, len(points) - 1), n_components=2).fit_transform(points)
         index = pd.Index([*vectors.index, "(oracle)"], name="worker")
         counts = [*self.counts_, np.nan]
-        return pd.DataFrame({"x": plane[:, 0], "y": plane[:, 1], "n_labels": counts}, index=index)
+        return pd.DataFrame({"x": plane[:, 0], "y": plane[:, 1], "n_votes": counts}, index=index)
 
     def oracle_by(
         self, centre: Centre = "kde", weights: Literal["none", "labels"] = "none", bandwidth: float | None = None
     ) -> NDArray[np.float64]:
         """v* as another centre of the same fit would have it, for `answer_as`: nothing is trained again."""
-        self._learnt("posterior_")
+        self._check_fitted("posterior_")
         return centre_of(self._vectors(self.network_), centre, weights_of(self.counts_, weights), bandwidth)
 
     def oracle_for(self, X: Any, truth: Any) -> NDArray[np.float64]:
@@ -275,13 +275,13 @@ class MMLC(DeepLearner):
 
         What no centre can surpass, and nobody can have who does not know the truth.
         """
-        self._learnt("posterior_")
+        self._check_fitted("posterior_")
         classes = self.classes_.get_indexer(pd.Index(np.asarray(truth)))
         return self._best_for(self._rows(X), classes.astype(np.int32))
 
     def answer_as(self, X: Any, vectors: Any) -> NDArray[np.float64]:
         """What workers who mix the experts like this, (workers, experts), would say of tasks: (tasks, workers, classes)."""
-        self._learnt("posterior_")
+        self._check_fitted("posterior_")
         mixture = np.atleast_2d(np.asarray(vectors, dtype=np.float64))
         if mixture.shape[1] != self._size.n_experts:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""A crowd that comes in pieces, written as it comes: votes that would not fit in memory together."""
+"""A crowd that comes in chunks, written as it comes: votes that would not fit in memory together."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from wisecrowd.utils.files import atomic_path
 
 
 def write_pieces(
-    pieces: Iterable[Crowd],
+    chunks: Iterable[Crowd],
     path: str | os.PathLike[str],
     *,
     times: bool = False,
     spell: Callable[[pa.Array], pa.Array] | None = None,
 ) -> None:
-    """Write pieces of a crowd to one CSV, TSV or Parquet file, with weight and observed; it appears whole or not at all.
+    """Write chunks of a crowd to one CSV, TSV or Parquet file, with weight and observed; it appears whole or not at all.
 
-    With ``times``, votes have a time as well, also in pieces where none is known. ``spell`` says how the texts of ids and
+    With ``times``, votes have a time as well, also in chunks where none is known. ``spell`` says how the texts of ids and
     labels are to be written in CSV and TSV, if not as they are.
 
     >>> from wisecrowd import read
@@ -39,11 +39,11 @@ def write_pieces(
     if target.suffix not in (".csv", ".tsv", ".parquet"):
         raise UsageError(f"cannot tell from the name of {target} what to write; end it in .csv, .tsv or .parquet")
     also = ("weight", "observed", "time") if times else ("weight", "observed")
-    tables = _in_parquet(pieces, also) if target.suffix == ".parquet" else _in_text(pieces, also, spell)
+    tables = _in_parquet(chunks, also) if target.suffix == ".parquet" else _in_text(chunks, also, spell)
     try:
         first = next(tables)
     except StopIteration:
-        raise UsageError("pieces of a crowd were wanted; there are none") from None
+        raise UsageError("chunks of a crowd were wanted; there are none") from None
     with contextlib.ExitStack() as stack:
         unfinished = stack.enter_context(atomic_path(target))
         write = stack.enter_context(_writer(unfinished, first.schema))
@@ -53,19 +53,19 @@ def write_pieces(
 
 
 def _in_text(
-    pieces: Iterable[Crowd], also: Collection[str], spell: Callable[[pa.Array], pa.Array] | None
+    chunks: Iterable[Crowd], also: Collection[str], spell: Callable[[pa.Array], pa.Array] | None
 ) -> Iterator[pa.Table]:
     def written(ids: pa.Array) -> pa.Array:
         text = ids.cast(pa.string())
         return text if spell is None else spell(text)
 
-    for piece in pieces:
-        yield from text_portions(piece, written, also=also)
+    for chunk in chunks:
+        yield from text_portions(chunk, written, also=also)
 
 
-def _in_parquet(pieces: Iterable[Crowd], also: Collection[str]) -> Iterator[pa.Table]:
-    for piece in pieces:
-        yield votes_table(piece, also=also)
+def _in_parquet(chunks: Iterable[Crowd], also: Collection[str]) -> Iterator[pa.Table]:
+    for chunk in chunks:
+        yield votes_table(chunk, also=also)
 
 
 @contextlib.contextmanager

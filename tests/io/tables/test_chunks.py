@@ -8,12 +8,12 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.errors import UsageError
-from wisecrowd.io.tables.pieces import write_pieces
+from wisecrowd.io.tables.chunks import write_pieces
 
 
 @pytest.fixture
 def filled() -> wc.Crowd:
-    """Some tasks are full already, so that their piece has nothing that was filled in."""
+    """Some tasks are full already, so that their chunk has nothing that was filled in."""
     votes = [(f"t{task}", worker, "é,x" if task % 2 else 'say "y"') for task in range(2) for worker in "ab"]
     votes += [(f"t{task}", "a", "é,x") for task in range(2, 7)]
     return wc.GMV().complete(wc.Crowd.from_triples(votes))
