@@ -12,6 +12,7 @@ import pytest
 import wisecrowd
 from wisecrowd import DawidSkene, MajorityVote, OneCoin
 from wisecrowd.base.citations import bibliography, cite, short
+from wisecrowd.base.fields import parameter_fields
 from wisecrowd.base.persistence import load
 from wisecrowd.base.provenance import record
 from wisecrowd.base.registry import find, kind_of, methods
@@ -45,9 +46,8 @@ class TestParameters:
 
     @pytest.mark.parametrize("name", methods())
     def test_every_parameter_is_explained(self, name: str) -> None:
-        import dataclasses
 
-        for field in dataclasses.fields(methods()[name]):
+        for field in parameter_fields(methods()[name]):
             assert field.metadata.get("help"), f"{name} does not say what {field.name} is"
 
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import dataclasses
 import re
 from typing import Any
 
 import pytest
 
 import wisecrowd as wc
+from wisecrowd.base.fields import parameter_fields
 
 
 def test_the_table_has_every_method_and_fits_a_terminal(run: Any) -> None:
@@ -53,7 +53,7 @@ def test_the_page_of_every_method(run: Any, name: str) -> None:
     text = run("methods", name).stdout
     assert text.startswith(name)
     assert " ".join(method.summary().replace("`", "").split()) in " ".join(text.split())
-    for field in dataclasses.fields(method):
+    for field in parameter_fields(method):
         assert f"\n{field.name} " in text
     assert ">>> " in text
     assert f"wisecrowd cite {name}" in text

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from wisecrowd import DawidSkene, MajorityVote
+from wisecrowd.base.fields import parameter_fields
 from wisecrowd.cli._parameters import in_words, parse_parameters, parse_value
 from wisecrowd.errors import UsageError
 
@@ -94,12 +95,11 @@ def test_every_parameter_of_a_choice_is_checked() -> None:
 
 def test_defaults_of_every_method_can_be_written_on_the_command_line() -> None:
     """Whatever `wisecrowd methods NAME` shows as a default is also understood as a value."""
-    import dataclasses
 
     from wisecrowd import methods
 
     for method in methods().values():
-        for field in dataclasses.fields(method):
+        for field in parameter_fields(method):
             if isinstance(field.default, str | int | float | bool | None):
                 given = parse_parameters(method, [f"{field.name}={field.default}"])
                 assert given == {field.name: field.default}, (method.name, field.name)

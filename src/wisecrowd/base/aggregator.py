@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import pandas as pd
 
+from wisecrowd.base.fields import method_class
 from wisecrowd.base.method import Method
 from wisecrowd.errors import UsageError
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class Aggregator(Method):
     """Infers the truth of the tasks that were labelled, from the votes alone.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -13,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.base.method import Method
 from wisecrowd.data.alignment import feature_rows
 from wisecrowd.data.crowd import Crowd
@@ -40,7 +40,7 @@ class Answers(NamedTuple):
     """(tasks, workers): where the completer is ready to answer; None is everywhere."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class Completer(Method):
     """Fills in what each worker would have said of the tasks that they did not see.
 
@@ -66,19 +66,15 @@ class Completer(Method):
     #: Laws of `wisecrowd.base.laws` that this method breaks, each with the reason.
     breaks: ClassVar[dict[str, str]] = {}
 
-    answers: Literal["hard", "sample", "soft"] = field(
-        default="hard",
-        metadata={"help": "'hard' fills in the likeliest label, 'sample' draws one, 'soft' gives each its share"},
+    answers: Literal["hard", "sample", "soft"] = parameter(
+        default="hard", help="'hard' fills in the likeliest label, 'sample' draws one, 'soft' gives each its share"
     )
-    fill_weight: float | Literal["shared"] = field(
-        default="shared",
-        metadata={"help": "of a filled vote: a number, or 'shared', all on a task as much as the real ones on an average task"},
-    )  # fmt: skip
-    min_labels: int = field(default=0, metadata={"help": "fill in for workers with more labels than this only"})
-    max_per_task: int | None = field(
-        default=None, metadata={"help": "filled votes on a task at most: those of workers with most labels"}
+    fill_weight: float | Literal["shared"] = parameter(default="shared", help="of a filled vote: a number, or 'shared', all on a task as much as the real ones on an average task")  # fmt: skip
+    min_labels: int = parameter(default=0, help="fill in for workers with more labels than this only")
+    max_per_task: int | None = parameter(
+        default=None, help="filled votes on a task at most: those of workers with most labels"
     )
-    random_state: int = field(default=0, metadata={"help": "seed of whatever is drawn"})
+    random_state: int = parameter(default=0, help="seed of whatever is drawn")
 
     # ------------------------------------------------------------------ what a method says
 

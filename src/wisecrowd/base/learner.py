@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class
 from wisecrowd.base.method import Method
 from wisecrowd.data.alignment import as_numbers, feature_rows, in_task_order
 from wisecrowd.data.crowd import Crowd
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class Learner(Method):
     """Trains a classifier on the votes: a scikit-learn classifier whose ``y`` is a `Crowd`.
 

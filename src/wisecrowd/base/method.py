@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import os
 import re
@@ -10,7 +9,6 @@ import time
 import warnings
 from abc import ABC
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -18,6 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter_fields
 from wisecrowd.base.posterior_stream import Answers, write_answers
 from wisecrowd.data.alignment import encode_truth
 from wisecrowd.data.crowd import Crowd, Pairs
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 DENSE_CELLS = 2**28
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class Method(ABC):  # noqa: B024  # what it does is for each kind of method to say
     """A method is a dataclass: its fields are its parameters, and what it learns ends in an underscore.
 
@@ -71,7 +70,7 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; with ``deep``, those of nested methods too, as ``outer__inner``."""
         params: dict[str, Any] = {}
-        for field in dataclasses.fields(self):
+        for field in parameter_fields(self):
             value = params[field.name] = getattr(self, field.name)
             if deep and hasattr(value, "get_params") and not isinstance(value, type):
                 params |= {f"{field.name}__{inner}": part for inner, part in value.get_params().items()}
@@ -79,7 +78,7 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
 
     def set_params(self, **params: Any) -> Self:
         """Change parameters by name; a misspelt one is an error."""
-        known = {field.name for field in dataclasses.fields(self)}
+        known = {field.name for field in parameter_fields(self)}
         for key, value in params.items():
             outer, _, inner = key.partition("__")
             if outer not in known:
@@ -103,7 +102,7 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
     def __repr__(self) -> str:
         changed = [
             f"{field.name}={getattr(self, field.name)!r}"
-            for field in dataclasses.fields(self)
+            for field in parameter_fields(self)
             if not _same(getattr(self, field.name), field.default)
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
@@ -156,7 +155,7 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
             "float": (number, "a number"),
             "float | None": (number | None, "a number or None"),
         }
-        for field in dataclasses.fields(self):
+        for field in parameter_fields(self):
             value = getattr(self, field.name)
             kinds, words = wanted.get(str(field.type), (object, ""))
             if not isinstance(value, kinds) or (field.name == "tol" and value != value):  # NaN differs from itself

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
@@ -13,40 +12,6 @@ from wisecrowd.data.types import AnyCrowd
 from wisecrowd.engines import base as work
 from wisecrowd.engines import engine_for
 from wisecrowd.engines.base import Chunk, Engine, Work
-
-
-def jobs_field() -> int:
-    """The parameter ``n_jobs``, for every method that has it.
-
-    >>> from wisecrowd import DawidSkene, MajorityVote
-    >>> DawidSkene().n_jobs == MajorityVote().n_jobs == 1
-    True
-    """
-    return field(default=1, metadata={"help": "threads"})
-
-
-def engine_field() -> str:
-    """The parameter ``engine``, for every method that has it.
-
-    >>> from wisecrowd import DawidSkene, MajorityVote
-    >>> DawidSkene().engine, MajorityVote().engine
-    ('local', 'local')
-    """
-    return field(
-        default="local", metadata={"help": "where sums are taken: 'local', 'ray', or 'ray:ADDRESS' of a cluster"}
-    )
-
-
-def checkpoint_field() -> str | None:
-    """The parameter ``checkpoint``, for every method that has it.
-
-    >>> from wisecrowd import GLAD, DawidSkene
-    >>> DawidSkene().checkpoint is GLAD().checkpoint is None
-    True
-    """
-    return field(
-        default=None, metadata={"help": "file to keep a long fit in: one that was interrupted goes on from it"}
-    )
 
 
 class OnEngine(Aggregator):

@@ -6,7 +6,6 @@ method within a method has a folder within the folder.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import tempfile
@@ -18,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from wisecrowd.base.fields import parameter_fields
 from wisecrowd.base.method import Method
 from wisecrowd.errors import InputError, UsageError, some
 from wisecrowd.utils.files import read_json, write_json
@@ -138,7 +138,7 @@ def _write(method: Method, folder: Path) -> None:
 def _as_json(method: Method) -> dict[str, Any]:
     """Name and parameters of a method."""
     parameters = {}
-    for field in dataclasses.fields(method):
+    for field in parameter_fields(method):
         value = getattr(method, field.name)
         parameters[field.name] = _to_json(value)
         try:

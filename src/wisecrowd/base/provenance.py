@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import platform
 from datetime import UTC, datetime
 from importlib import metadata
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from wisecrowd import __version__
+from wisecrowd.base.fields import parameter_fields
 from wisecrowd.base.method import Method
 from wisecrowd.data.types import AnyCrowd
 
@@ -25,7 +25,7 @@ def record(method: Method, crowd: AnyCrowd, **extra: Any) -> dict[str, Any]:
     >>> record(MajorityVote().fit(crowd), crowd)["method"]
     'majority-vote'
     """
-    parameters = {field.name: _plain(getattr(method, field.name)) for field in dataclasses.fields(method)}
+    parameters = {field.name: _plain(getattr(method, field.name)) for field in parameter_fields(method)}
     trace = getattr(method, "trace_", None)
     return {
         "method": method.name,

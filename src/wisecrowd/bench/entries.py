@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import hashlib
 import importlib
 import inspect
@@ -14,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Never
 
 from wisecrowd.base.aggregator import Aggregator
+from wisecrowd.base.fields import parameter_fields
 from wisecrowd.base.learner import Learner
 from wisecrowd.base.registry import find
 from wisecrowd.errors import InputError, UsageError
@@ -90,7 +90,7 @@ class Aggregate(Portable):
     def is_random(self) -> bool:
         """Whether the answer may depend on the seed."""
         try:
-            return any(field.name == "random_state" for field in dataclasses.fields(self._kind))
+            return any(field.name == "random_state" for field in parameter_fields(self._kind))
         except UsageError:  # the answer will say what is wrong
             return False
 

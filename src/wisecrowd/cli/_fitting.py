@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wisecrowd.base.fields import parameter_fields
 from wisecrowd.cli._console import show_facts, show_json, warn
 from wisecrowd.cli._members import CALIBRATION, CONFUSION, GROUPS, JUDGES
 from wisecrowd.cli._options import flag, place
@@ -84,7 +85,6 @@ AsJson = Annotated[bool, flag("--json", help="Print the record of the run as JSO
 
 def chosen(kind: str, name: str, assignments: list[str], jobs: int, engine: str = "local") -> Any:
     """The method with its parameters, not yet fitted; it must be of the kind that the command is for."""
-    import dataclasses
 
     from wisecrowd.base.registry import find, kind_of
     from wisecrowd.cli._parameters import parse_parameters
@@ -96,7 +96,7 @@ def chosen(kind: str, name: str, assignments: list[str], jobs: int, engine: str 
             f"{method.name} is no method to {kind}; use it with wisecrowd {kind_of(method)} -m {method.name}"
         )
     parameters = parse_parameters(method, assignments)
-    names = {field.name for field in dataclasses.fields(method)}
+    names = {field.name for field in parameter_fields(method)}
     if "n_jobs" in names:
         parameters.setdefault("n_jobs", jobs)
     if engine != "local":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wisecrowd.base.fields import parameter_fields
 from wisecrowd.cli._console import remark, shortened, warn
 
 if TYPE_CHECKING:
@@ -72,9 +73,8 @@ def refuse(method: Any, path: Path | None) -> None:
 
 def takes(method: Any) -> bool:
     """Whether a method wants to know who is a machine and who belongs together."""
-    import dataclasses
 
-    return {"groups", "kinds"} <= {field.name for field in dataclasses.fields(method)}
+    return {"groups", "kinds"} <= {field.name for field in parameter_fields(method)}
 
 
 def tell(method: Any, found: Members) -> None:

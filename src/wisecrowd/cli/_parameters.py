@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Iterable
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from wisecrowd.base.fields import parameter_fields
 from wisecrowd.base.method import Method
 from wisecrowd.errors import UsageError, did_you_mean
 
@@ -17,7 +17,7 @@ _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "
 
 def parse_parameters(method: type[Method], assignments: Iterable[str]) -> dict[str, Any]:
     """The parameters that ``name=value`` texts give to a method."""
-    known = {field.name for field in dataclasses.fields(method)}
+    known = {field.name for field in parameter_fields(method)}
     kinds = get_type_hints(method)
     parameters: dict[str, Any] = {}
     for assignment in assignments:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from wisecrowd.base.fields import parameter_fields
 from wisecrowd.cli._console import GAP, console, heading, show, show_facts, show_verbatim, table
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _page(method: type[Method]) -> None:
     show_facts([(method.name, f"wisecrowd.{method.__name__} in Python; kind: {kind_of(method)}")])
     show()
     show_verbatim(text)
-    fields = dataclasses.fields(method)
+    fields = parameter_fields(method)
     if fields:
         heading("Parameters: -p name=value")
         rows = [(field.name, _default(field), field.metadata.get("help", "")) for field in fields]

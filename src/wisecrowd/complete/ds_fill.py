@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,12 +9,13 @@ from numpy.typing import NDArray
 
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.completer import Answers, Completer
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.base.registry import find
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class DSFill(Completer):
     """What each worker would say, by an aggregator's posterior and its confusion matrices.
 
@@ -34,9 +34,7 @@ class DSFill(Completer):
 
     references: ClassVar[tuple[str, ...]] = ("dawid1979maximum",)
 
-    aggregator: Any = field(
-        default="dawid-skene", metadata={"help": "whose posterior and matrices: an aggregator, or its name"}
-    )
+    aggregator: Any = parameter(default="dawid-skene", help="whose posterior and matrices: an aggregator, or its name")
 
     def _fit(self, crowd: Crowd, X: NDArray[np.float64] | None) -> None:
         kind: Any = find(self.aggregator)() if isinstance(self.aggregator, str) else self.aggregator

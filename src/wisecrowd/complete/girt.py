@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -10,12 +9,13 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from wisecrowd.base.completer import Answers, Completer
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.base.registry import find
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class GIRT(Completer):
     """Every missing vote is drawn by item response theory: right as ability exceeds difficulty, else any other class.
 
@@ -45,11 +45,9 @@ class GIRT(Completer):
 
     references: ClassVar[tuple[str, ...]] = ("han2025mmlc", "rasch1960probabilistic")
 
-    answers: Literal["hard", "sample", "soft"] = field(
-        default="sample", metadata={"help": "'sample' draws a label, 'hard' takes the likeliest, 'soft' gives each its share"}
-    )  # fmt: skip
-    guessing: float | Literal["chance"] = field(
-        default=0.0, metadata={"help": "probability to be right by luck alone; 'chance' is one over the classes"}
+    answers: Literal["hard", "sample", "soft"] = parameter(default="sample", help="'sample' draws a label, 'hard' takes the likeliest, 'soft' gives each its share")  # fmt: skip
+    guessing: float | Literal["chance"] = parameter(
+        default=0.0, help="probability to be right by luck alone; 'chance' is one over the classes"
     )
 
     def _check(self) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.base.completer import Answers, Completer
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.initialization import vote_shares
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class GMV(Completer):
     """Every missing vote is drawn from the votes that the task has.
 
@@ -31,9 +31,7 @@ class GMV(Completer):
 
     references: ClassVar[tuple[str, ...]] = ("han2025mmlc",)
 
-    answers: Literal["hard", "sample", "soft"] = field(
-        default="sample", metadata={"help": "'sample' draws a label, 'hard' takes the likeliest, 'soft' gives each its share"}
-    )  # fmt: skip
+    answers: Literal["hard", "sample", "soft"] = parameter(default="sample", help="'sample' draws a label, 'hard' takes the likeliest, 'soft' gives each its share")  # fmt: skip
 
     def _fit(self, crowd: Crowd, X: NDArray[np.float64] | None) -> None:
         self.shares_ = vote_shares(crowd)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from wisecrowd.base.completer import Answers
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.classifiers.neighbours import range_scaled, reconstruction_weights
 from wisecrowd.complete.wslc import WSLC
 from wisecrowd.data.crowd import Crowd
@@ -21,7 +21,7 @@ from wisecrowd.utils.progress import report
 LIMIT = 2**31
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class LDPLC(WSLC):
     """What `WSLC` expects a worker to say, then spread over tasks that look alike, worker by worker.
 
@@ -58,9 +58,9 @@ class LDPLC(WSLC):
 
     references: ClassVar[tuple[str, ...]] = ("wu2025label",)
 
-    k: int = field(default=5, metadata={"help": "neighbours of a task"})
-    keep: float = field(default=0.5, metadata={"help": "share of what was expected at first, above 0 up to 1"})
-    rounds: int = field(default=5, metadata={"help": "how often answers are passed on"})
+    k: int = parameter(default=5, help="neighbours of a task")
+    keep: float = parameter(default=0.5, help="share of what was expected at first, above 0 up to 1")
+    rounds: int = parameter(default=5, help="how often answers are passed on")
 
     def _check(self) -> None:
         super()._check()

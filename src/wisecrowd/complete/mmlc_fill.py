@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.base.completer import Answers, Completer
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.base.learner import Learner
 from wisecrowd.base.registry import find
 from wisecrowd.data.crowd import Crowd
@@ -16,7 +16,7 @@ from wisecrowd.data.vocabulary import as_index
 from wisecrowd.errors import UsageError
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class MMLCFill(Completer):
     """What each worker would say of a task's features, as `MMLC` learnt it: the paper's MMLC-df.
 
@@ -58,8 +58,8 @@ class MMLCFill(Completer):
         "class_names_do_not_matter": "first weights are drawn by position, and names decide on the order of classes",
     }
 
-    learner: Any = field(
-        default=None, metadata={"help": "who foretells: an unfitted learner, or None, MMLC with this random_state"}
+    learner: Any = parameter(
+        default=None, help="who foretells: an unfitted learner, or None, MMLC with this random_state"
     )
 
     def _check(self) -> None:

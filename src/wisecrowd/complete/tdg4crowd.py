@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from wisecrowd.base.completer import Answers, Completer
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.priors import blocks
 from wisecrowd.errors import InputError, UsageError, one_of, some
@@ -31,7 +31,7 @@ WORKER, TASK, TOGETHER = 8, 50, 16
 NARROW = -4.0
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class TDG4Crowd(Completer):
     """Workers and tasks are points drawn from distributions that are learnt; what a worker says follows from both points.
 
@@ -75,25 +75,23 @@ class TDG4Crowd(Completer):
         "worker_names_do_not_matter": "points are drawn vote by vote, and names decide on the order of votes of a task",
     }
 
-    answers: Literal["hard", "sample", "soft"] = field(
-        default="sample", metadata={"help": "'sample' draws a label, 'hard' takes the likeliest, 'soft' gives each its share"}
-    )  # fmt: skip
-    kl: float = field(default=0.01, metadata={"help": "weight of the divergence of points from a standard normal"})
-    rebuild: float = field(default=1.0, metadata={"help": "weight of the error of features found again from points"})
-    draws: int = field(default=0, metadata={"help": "points drawn for an answer; 0 answers by their means"})
-    hidden: int = field(default=100, metadata={"help": "width of the two layers that make points of features"})
-    epochs: int | Literal["auto"] = field(
-        default="auto", metadata={"help": "times through all tasks: a number, or 'auto', by hidden votes"}
+    answers: Literal["hard", "sample", "soft"] = parameter(default="sample", help="'sample' draws a label, 'hard' takes the likeliest, 'soft' gives each its share")  # fmt: skip
+    kl: float = parameter(default=0.01, help="weight of the divergence of points from a standard normal")
+    rebuild: float = parameter(default=1.0, help="weight of the error of features found again from points")
+    draws: int = parameter(default=0, help="points drawn for an answer; 0 answers by their means")
+    hidden: int = parameter(default=100, help="width of the two layers that make points of features")
+    epochs: int | Literal["auto"] = parameter(
+        default="auto", help="times through all tasks: a number, or 'auto', by hidden votes"
     )
-    batch_size: int = field(default=64, metadata={"help": "tasks per step"})
-    learning_rate: float = field(default=1e-3, metadata={"help": "step size"})
-    l2: float = field(default=0.0, metadata={"help": "ridge on the weights of the network of features"})
-    precision: Literal["single", "double"] = field(
-        default="single", metadata={"help": "of the numbers that the network computes with"}
+    batch_size: int = parameter(default=64, help="tasks per step")
+    learning_rate: float = parameter(default=1e-3, help="step size")
+    l2: float = parameter(default=0.0, help="ridge on the weights of the network of features")
+    precision: Literal["single", "double"] = parameter(
+        default="single", help="of the numbers that the network computes with"
     )
-    device: str = field(default="auto", metadata={"help": "'cpu', 'cuda', or the fastest there is"})
-    checkpoint: str | None = field(default=None, metadata={"help": "folder in which a fit that is killed is kept"})
-    verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
+    device: str = parameter(default="auto", help="'cpu', 'cuda', or the fastest there is")
+    checkpoint: str | None = parameter(default=None, help="folder in which a fit that is killed is kept")
+    verbose: bool = parameter(default=False, help="draw a progress bar")
 
     def _check(self) -> None:
         super()._check()
@@ -159,7 +157,7 @@ class Points(NamedTuple):
     spread: NDArray[np.float64]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class _Imitator(DeepLearner):
     """The network, by the training loop of learners; it has no class of its own, and infers no truth."""
 

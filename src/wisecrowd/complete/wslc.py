@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from wisecrowd.base.completer import Answers, Completer
+from wisecrowd.base.fields import method_class
 from wisecrowd.classifiers.soft import Standardiser
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.priors import blocks
@@ -20,7 +20,7 @@ WHISPER = 1e-9
 NOTHING = 1e-10
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class WSLC(Completer):
     """Every missing vote is a vote of those who saw the task, each weighing as much as they are like the worker.
 

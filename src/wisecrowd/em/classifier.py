@@ -9,13 +9,13 @@ the M-step fits the classifier and the workers' matrices to the posterior:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.classifiers.soft import SoftClassifier
 from wisecrowd.data.crowd import Crowd, Pairs
 from wisecrowd.data.layout import Layout
@@ -45,7 +45,7 @@ class Parameters(NamedTuple):
     """Pseudo-votes of the pooled matrix; 0 without shrinkage."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class ClassifierEM(PoolingLearner, ClassifierLearner):
     """Every model in which a classifier is the prior of a task and a worker answers by a confusion matrix.
 
@@ -54,27 +54,21 @@ class ClassifierEM(PoolingLearner, ClassifierLearner):
     True
     """
 
-    smoothing: float = field(
-        default=0.1, metadata={"help": "pseudo-votes in every cell of a worker's confusion matrix"}
-    )
-    diagonal: float = field(default=1.0, metadata={"help": "further pseudo-votes for being right"})
-    shrinkage: bool | float = field(
+    smoothing: float = parameter(default=0.1, help="pseudo-votes in every cell of a worker's confusion matrix")
+    diagonal: float = parameter(default=1.0, help="further pseudo-votes for being right")
+    shrinkage: bool | float = parameter(
         default=False,
-        metadata={
-            "help": "draw workers' matrices toward the crowd's: yes, by marginal likelihood, or so many pseudo-votes"
-        },
+        help="draw workers' matrices toward the crowd's: yes, by marginal likelihood, or so many pseudo-votes",
     )
-    cv: int = field(
-        default=0,
-        metadata={"help": "folds of cross-fitting: a task's prior comes from classifiers that did not see it"},
+    cv: int = parameter(
+        default=0, help="folds of cross-fitting: a task's prior comes from classifiers that did not see it"
     )
-    calibrate: bool = field(
-        default=False,
-        metadata={"help": "sharpen or soften what the classifier expects, by the likelihood of the votes"},
+    calibrate: bool = parameter(
+        default=False, help="sharpen or soften what the classifier expects, by the likelihood of the votes"
     )
-    max_iter: int = field(default=100, metadata={"help": "passes at most"})
-    tol: float = field(default=1e-6, metadata={"help": "stop when the objective changes by less than this fraction"})
-    verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
+    max_iter: int = parameter(default=100, help="passes at most")
+    tol: float = parameter(default=1e-6, help="stop when the objective changes by less than this fraction")
+    verbose: bool = parameter(default=False, help="draw a progress bar")
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         self._check(crowd)

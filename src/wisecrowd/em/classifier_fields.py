@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.base.learner import Learner
 from wisecrowd.classifiers.soft import SoftClassifier, soft_classifier
 from wisecrowd.data.layout import Layout
@@ -16,7 +16,7 @@ from wisecrowd.data.layout import Layout
 Mask = NDArray[np.bool_]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class ClassifierLearner(Learner):
     """A learner whose answers for new tasks are those of its ``classifier_``, which `_fit` leaves behind.
 
@@ -25,12 +25,11 @@ class ClassifierLearner(Learner):
     True
     """
 
-    classifier: Any = field(
-        default="logistic",
-        metadata={"help": "'logistic', 'linear', 'mlp', 'cnn', a torch module, or a scikit-learn classifier"},
+    classifier: Any = parameter(
+        default="logistic", help="'logistic', 'linear', 'mlp', 'cnn', a torch module, or a scikit-learn classifier"
     )
-    l2: float | None = field(default=None, metadata={"help": "ridge of the classifier; unless given, by its features"})
-    random_state: int = field(default=0, metadata={"help": "seed of folds and networks"})
+    l2: float | None = parameter(default=None, help="ridge of the classifier; unless given, by its features")
+    random_state: int = parameter(default=0, help="seed of folds and networks")
 
     if TYPE_CHECKING:  # left by _fit
 

@@ -6,7 +6,6 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,7 +15,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.checkpoints import standing_of
-from wisecrowd.base.on_engine import OnEngine, checkpoint_field, engine_field, jobs_field
+from wisecrowd.base.fields import CHECKPOINT_HELP, ENGINE_HELP, N_JOBS_HELP, method_class, parameter
+from wisecrowd.base.on_engine import OnEngine
 from wisecrowd.data.crowd import Crowd, Pairs
 from wisecrowd.data.types import AnyCrowd
 from wisecrowd.em import incremental as online
@@ -36,7 +36,7 @@ LARGE_TABLE = 2**25
 COLLAPSED, COLLAPSE_BELOW, HANDFUL = 0.3, 3, 20
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class ConfusionEM(OnEngine):
     """Every model in which a task has a class and a worker answers by a confusion matrix.
 
@@ -48,24 +48,20 @@ class ConfusionEM(OnEngine):
     True
     """
 
-    smoothing: float = field(
-        default=0.1, metadata={"help": "pseudo-votes in every cell of a worker's confusion matrix"}
+    smoothing: float = parameter(default=0.1, help="pseudo-votes in every cell of a worker's confusion matrix")
+    diagonal: float = parameter(default=1.0, help="further pseudo-votes for being right")
+    prior: Literal["estimate", "uniform"] | Any = parameter(
+        default="estimate", help="class prior: 'estimate', 'uniform', or one number per class"
     )
-    diagonal: float = field(default=1.0, metadata={"help": "further pseudo-votes for being right"})
-    prior: Literal["estimate", "uniform"] | Any = field(
-        default="estimate", metadata={"help": "class prior: 'estimate', 'uniform', or one number per class"}
-    )
-    max_iter: int = field(default=500, metadata={"help": "passes over the votes at most"})
-    tol: float = field(default=1e-7, metadata={"help": "stop when the objective rises by less than this fraction"})
-    accelerate: bool = field(default=True, metadata={"help": "extrapolate every third pass (SQUAREM)"})
-    n_init: int = field(
-        default=1, metadata={"help": "starts; the first from the votes, the others perturbed at random"}
-    )
-    random_state: int = field(default=0, metadata={"help": "seed of the perturbed starts"})
-    n_jobs: int = jobs_field()
-    engine: str = engine_field()
-    checkpoint: str | None = checkpoint_field()
-    verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
+    max_iter: int = parameter(default=500, help="passes over the votes at most")
+    tol: float = parameter(default=1e-7, help="stop when the objective rises by less than this fraction")
+    accelerate: bool = parameter(default=True, help="extrapolate every third pass (SQUAREM)")
+    n_init: int = parameter(default=1, help="starts; the first from the votes, the others perturbed at random")
+    random_state: int = parameter(default=0, help="seed of the perturbed starts")
+    n_jobs: int = parameter(default=1, help=N_JOBS_HELP)
+    engine: str = parameter(default="local", help=ENGINE_HELP)
+    checkpoint: str | None = parameter(default=None, help=CHECKPOINT_HELP)
+    verbose: bool = parameter(default=False, help="draw a progress bar")
 
     #: Hard assignments and variational bounds have their own objective; exact EM never lowers this one.
     monotone: ClassVar[bool] = True

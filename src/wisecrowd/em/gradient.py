@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.checkpoints import Standing, standing_of
-from wisecrowd.base.on_engine import checkpoint_field
+from wisecrowd.base.fields import CHECKPOINT_HELP, method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.initialization import apply_gold, class_prior, given_posterior
 from wisecrowd.em.loop import Run, Statistics, iterate
@@ -200,7 +199,7 @@ def _newton(gradient: Vector, moves: list[Vector], bends: list[Vector]) -> Vecto
     return direction
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class ClimbingEM(Aggregator):
     """Generalised EM over a `Landscape`; a method says which landscape its model is.
 
@@ -209,14 +208,14 @@ class ClimbingEM(Aggregator):
     True
     """
 
-    prior: Literal["estimate", "uniform"] | Any = field(
-        default="uniform", metadata={"help": "class prior: 'estimate', 'uniform', or one number per class"}
+    prior: Literal["estimate", "uniform"] | Any = parameter(
+        default="uniform", help="class prior: 'estimate', 'uniform', or one number per class"
     )
-    max_iter: int = field(default=500, metadata={"help": "EM iterations at most"})
-    tol: float = field(default=1e-7, metadata={"help": "stop when the objective rises by less than this fraction"})
-    m_steps: int = field(default=3, metadata={"help": "steps of L-BFGS in every M-step"})
-    checkpoint: str | None = checkpoint_field()
-    verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
+    max_iter: int = parameter(default=500, help="EM iterations at most")
+    tol: float = parameter(default=1e-7, help="stop when the objective rises by less than this fraction")
+    m_steps: int = parameter(default=3, help="steps of L-BFGS in every M-step")
+    checkpoint: str | None = parameter(default=None, help=CHECKPOINT_HELP)
+    verbose: bool = parameter(default=False, help="draw a progress bar")
 
     @abstractmethod
     def _landscape(self, crowd: Crowd, gold: NDArray[np.int32] | None = None) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 from wisecrowd.nn.backend import need_torch
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class AnnotMix(PerTaskConfusion):
     """A network and confusion matrices of worker and task, trained on mixtures of votes.
 
@@ -60,9 +60,9 @@ class AnnotMix(PerTaskConfusion):
         "worker_names_do_not_matter": "votes are mixed by position, and names decide on the order of workers",
     }
 
-    alpha: float = field(default=1.0, metadata={"help": "votes are mixed in shares drawn from Beta(alpha, alpha)"})
-    embedding: int = field(default=128, metadata={"help": "numbers by which a worker, and a task, is described"})
-    diagonal: float = field(default=0.9, metadata={"help": "how often a worker is right before anything was learnt"})
+    alpha: float = parameter(default=1.0, help="votes are mixed in shares drawn from Beta(alpha, alpha)")
+    embedding: int = parameter(default=128, help="numbers by which a worker, and a task, is described")
+    diagonal: float = parameter(default=0.9, help="how often a worker is right before anything was learnt")
 
     def _check(self, crowd: Crowd) -> None:
         super()._check(crowd)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.nn.stochastic_confusion import StochasticLearner
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class CCEM(StochasticLearner):
     """A network, and for every worker a confusion matrix, trained together on the votes and nothing else.
 
@@ -37,6 +37,6 @@ class CCEM(StochasticLearner):
     references: ClassVar[tuple[str, ...]] = ("ibrahim2023deep",)
     separable: ClassVar[bool] = True
 
-    sure: float = field(
-        default=1.0, metadata={"help": "log-odds of a right label against each wrong one in a start near the identity"}
+    sure: float = parameter(
+        default=1.0, help="log-odds of a right label against each wrong one in a start near the identity"
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 from wisecrowd.nn.backend import need_torch
@@ -26,7 +26,7 @@ EMBEDDING_UNITS = 128
 START = 2.0
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class CoNAL(DeepLearner):
     """A network, a confusion that all workers share, one of each worker's own, and a gate between the two.
 
@@ -73,12 +73,10 @@ class CoNAL(DeepLearner):
         "worker_names_do_not_matter": "embeddings of workers are drawn by position, and names decide on the order of workers"
     }
 
-    batch_size: int = field(default=100, metadata={"help": "tasks per step"})
-    learning_rate: float = field(default=1e-2, metadata={"help": "step size"})
-    separation: float = field(
-        default=1e-5, metadata={"help": "λ: how much workers' matrices are drawn away from the common one"}
-    )
-    embedding: int = field(default=20, metadata={"help": "numbers in the embedding of a task, and of a worker"})
+    batch_size: int = parameter(default=100, help="tasks per step")
+    learning_rate: float = parameter(default=1e-2, help="step size")
+    separation: float = parameter(default=1e-5, help="λ: how much workers' matrices are drawn away from the common one")
+    embedding: int = parameter(default=20, help="numbers in the embedding of a task, and of a worker")
 
     def _check(self, crowd: Crowd) -> None:
         super()._check(crowd)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.classifiers.soft import Logistic, SoftClassifier, soft_classifier
 from wisecrowd.classifiers.views import OfRoots
 from wisecrowd.data.crowd import Crowd, Pairs
@@ -25,7 +26,7 @@ SELECT_ON, TRIAL_PASSES = 2000, 5
 STEPS = 15
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class Concord(ClassifierEM):
     """Logistic EM that lets no task's votes echo: cross-fitted, shrunk, calibrated, with nothing to tune (ours).
 
@@ -70,17 +71,15 @@ class Concord(ClassifierEM):
         "the_objective_never_falls": "cross-fitting, evidence and calibration have objectives of their own",
     }
 
-    l2: float | None = field(default=None, metadata={"help": "ridge; chosen on hidden votes unless given"})
-    shrinkage: bool | float = field(
+    l2: float | None = parameter(default=None, help="ridge; chosen on hidden votes unless given")
+    shrinkage: bool | float = parameter(
         default=True,
-        metadata={
-            "help": "draw workers' matrices toward the crowd's: yes, by marginal likelihood, or so many pseudo-votes"
-        },
+        help="draw workers' matrices toward the crowd's: yes, by marginal likelihood, or so many pseudo-votes",
     )
-    cv: int = field(default=5, metadata={"help": "folds of cross-fitting"})
-    calibrate: bool = field(default=True, metadata={"help": "sharpen the classifier by the likelihood of the votes"})
-    max_iter: int = field(default=8, metadata={"help": "passes"})
-    tol: float = field(default=0.0, metadata={"help": "stop when the objective changes by less than this fraction"})
+    cv: int = parameter(default=5, help="folds of cross-fitting")
+    calibrate: bool = parameter(default=True, help="sharpen the classifier by the likelihood of the votes")
+    max_iter: int = parameter(default=8, help="passes")
+    tol: float = parameter(default=0.0, help="stop when the objective changes by less than this fraction")
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         self._check(crowd)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em import priors as matrices
 from wisecrowd.em.classifier import e_step
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LEAST = 0.1
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class CoupledView(TwinLearner):
     """Two networks look at features, an aggregator looks at votes, and each side learns from what the other says.
 
@@ -72,12 +72,8 @@ class CoupledView(TwinLearner):
 
     references: ClassVar[tuple[str, ...]] = ("li2020coupled",)
 
-    beta: float = field(
-        default=1.5, metadata={"help": "tasks left out, per task that is expected to be labelled wrongly"}
-    )
-    warmup: int | None = field(
-        default=None, metadata={"help": "epochs on the first labels; unless given, a fifth of all"}
-    )
+    beta: float = parameter(default=1.5, help="tasks left out, per task that is expected to be labelled wrongly")
+    warmup: int | None = parameter(default=None, help="epochs on the first labels; unless given, a fifth of all")
 
     def _check(self, crowd: Crowd) -> None:
         super()._check(crowd)

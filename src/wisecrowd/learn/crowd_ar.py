@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 from wisecrowd.nn.backend import need_torch
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DIFFICULTY_UNITS = 128
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class CrowdAR(DeepLearner):
     """`CrowdLayer`, with votes that count by how reliable each of them is: of that worker, on that task.
 
@@ -66,12 +66,12 @@ class CrowdAR(DeepLearner):
     references: ClassVar[tuple[str, ...]] = ("cao2023learning",)
     separable: ClassVar[bool] = True
 
-    weight: float = field(
-        default=0.9, metadata={"help": "λ: share of the loss that is about votes; the rest is about reliability"}
+    weight: float = parameter(
+        default=0.9, help="λ: share of the loss that is about votes; the rest is about reliability"
     )
-    warm_up: int = field(default=5, metadata={"help": "epochs at the start in which every vote is trusted"})
-    through_target: bool = field(
-        default=True, metadata={"help": "whether votes that are hard to explain lower their own reliability"}
+    warm_up: int = parameter(default=5, help="epochs at the start in which every vote is trusted")
+    through_target: bool = parameter(
+        default=True, help="whether votes that are hard to explain lower their own reliability"
     )
 
     def _check(self, crowd: Crowd) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.alignment import align_features
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.classifier_fields import ClassifierLearner, cross_fitted, taught_by
@@ -23,7 +23,7 @@ Codes = NDArray[np.intp]
 Numbers = NDArray[np.float64]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class CrowdLab(ClassifierLearner):
     """A weighted average of what a classifier expects and what the workers say, as cleanlab computes it.
 
@@ -63,10 +63,9 @@ class CrowdLab(ClassifierLearner):
         "task_names_do_not_matter": "the folds of cross-fitting are drawn in the order of the tasks",
     }
 
-    cv: int = field(default=5, metadata={"help": "folds of cross-fitting: no task is judged by who has seen it"})
-    pred_probs: Any = field(
-        default=None,
-        metadata={"help": "out-of-sample predictions to use instead: tasks x classes, a table by task or an array"},
+    cv: int = parameter(default=5, help="folds of cross-fitting: no task is judged by who has seen it")
+    pred_probs: Any = parameter(
+        default=None, help="out-of-sample predictions to use instead: tasks x classes, a table by task or an array"
     )
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:

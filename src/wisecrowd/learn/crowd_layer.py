@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError, one_of
 from wisecrowd.nn.backend import need_torch
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class CrowdLayer(DeepLearner):
     """A network, and a layer for every worker that turns its answer into what the worker says.
 
@@ -49,13 +49,13 @@ class CrowdLayer(DeepLearner):
     references: ClassVar[tuple[str, ...]] = ("rodrigues2018deep",)
     separable: ClassVar[bool] = True
 
-    variant: Literal["matrix", "scale", "affine"] = field(
-        default="matrix", metadata={"help": "'matrix' (MW), 'scale' (VW) or 'affine' (VW+B)"}
+    variant: Literal["matrix", "scale", "affine"] = parameter(
+        default="matrix", help="'matrix' (MW), 'scale' (VW) or 'affine' (VW+B)"
     )
-    worker_steps: Literal["own", "network"] = field(
-        default="own", metadata={"help": "of layers: 'own', Adam for those who voted; or 'network', as it learns"}
+    worker_steps: Literal["own", "network"] = parameter(
+        default="own", help="of layers: 'own', Adam for those who voted; or 'network', as it learns"
     )
-    worker_l2: float = field(default=0.0, metadata={"help": "ridge on layers, as l2; for worker_steps='network'"})
+    worker_l2: float = parameter(default=0.0, help="ridge on layers, as l2; for worker_steps='network'")
 
     def _check(self, crowd: Crowd) -> None:
         super()._check(crowd)

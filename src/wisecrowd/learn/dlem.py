@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.classifiers.soft import SoftClassifier, soft_classifier
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.classifier import ClassifierEM
@@ -17,7 +17,7 @@ from wisecrowd.nn.network_classifier import Network
 from wisecrowd.nn.resumption import own_place, resumable
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class DLEM(ClassifierEM):
     """A network and every worker's confusion matrix, learnt together by EM from the votes.
 
@@ -61,19 +61,19 @@ class DLEM(ClassifierEM):
         "class_names_do_not_matter": "first weights are drawn by position, and names decide on the order of classes",
     }
 
-    classifier: Any = field(
-        default="mlp", metadata={"help": "'mlp', 'cnn', 'linear', a torch module, or a function that makes one"}
+    classifier: Any = parameter(
+        default="mlp", help="'mlp', 'cnn', 'linear', a torch module, or a function that makes one"
     )
-    l2: float | None = field(default=1.0, metadata={"help": "ridge on the weights, against the sum over all tasks"})
-    pretraining: int = field(default=5, metadata={"help": "epochs on the shares of the votes, as the first M-step"})
-    epochs_per_step: int = field(default=1, metadata={"help": "epochs of every later M-step"})
-    hidden: int = field(default=128, metadata={"help": "width of the hidden layer"})
-    dropout: float = field(default=0.5, metadata={"help": "share of hidden units that an epoch leaves out"})
-    learning_rate: float = field(default=1e-3, metadata={"help": "step size of Adam"})
-    batch_size: int = field(default=64, metadata={"help": "tasks per step of Adam"})
-    max_iter: int = field(default=50, metadata={"help": "EM iterations"})
-    tol: float = field(default=0.0, metadata={"help": "stop when the objective changes by less than this fraction"})
-    checkpoint: str | None = field(default=None, metadata={"help": "folder in which a fit that is killed is kept"})
+    l2: float | None = parameter(default=1.0, help="ridge on the weights, against the sum over all tasks")
+    pretraining: int = parameter(default=5, help="epochs on the shares of the votes, as the first M-step")
+    epochs_per_step: int = parameter(default=1, help="epochs of every later M-step")
+    hidden: int = parameter(default=128, help="width of the hidden layer")
+    dropout: float = parameter(default=0.5, help="share of hidden units that an epoch leaves out")
+    learning_rate: float = parameter(default=1e-3, help="step size of Adam")
+    batch_size: int = parameter(default=64, help="tasks per step of Adam")
+    max_iter: int = parameter(default=50, help="EM iterations")
+    tol: float = parameter(default=0.0, help="stop when the objective changes by less than this fraction")
+    checkpoint: str | None = parameter(default=None, help="folder in which a fit that is killed is kept")
 
     def _check(self, crowd: Crowd) -> None:
         super()._check(crowd)

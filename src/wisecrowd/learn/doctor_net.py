@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError, one_of
 from wisecrowd.nn.backend import need_torch
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 BLOCK = 2**22
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class DoctorNet(DeepLearner):
     """One network of hidden units h(x), and a softmax on it for every worker; the answer is what they say on average.
 
@@ -77,22 +78,16 @@ class DoctorNet(DeepLearner):
     references: ClassVar[tuple[str, ...]] = ("guan2018who",)
     separable: ClassVar[bool] = True
 
-    variant: Literal["DN", "WDN", "IWDN"] = field(
-        default="DN",
-        metadata={"help": "'DN' (plain mean), 'WDN' (a weight per worker) or 'IWDN' (that depends on the task)"},
+    variant: Literal["DN", "WDN", "IWDN"] = parameter(
+        default="DN", help="'DN' (plain mean), 'WDN' (a weight per worker) or 'IWDN' (that depends on the task)"
     )
-    head_l2: float = field(
-        default=1.0, metadata={"help": "ridge on a worker's softmax, against the sum over their votes"}
+    head_l2: float = parameter(default=1.0, help="ridge on a worker's softmax, against the sum over their votes")
+    tied: bool = parameter(
+        default=False, help="whether a softmax of all workers is added to that of each, for crowds with few votes"
     )
-    tied: bool = field(
-        default=False,
-        metadata={"help": "whether a softmax of all workers is added to that of each, for crowds with few votes"},
-    )
-    committee: int = field(
-        default=2000, metadata={"help": "workers that are averaged at most: those with the most votes"}
-    )
-    weight_epochs: int = field(default=10, metadata={"help": "times through all tasks in which weights are learnt"})
-    weight_learning_rate: float = field(default=0.03, metadata={"help": "step size of the weights"})
+    committee: int = parameter(default=2000, help="workers that are averaged at most: those with the most votes")
+    weight_epochs: int = parameter(default=10, help="times through all tasks in which weights are learnt")
+    weight_learning_rate: float = parameter(default=0.03, help="step size of the weights")
 
     def _check(self, crowd: Crowd) -> None:
         super()._check(crowd)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError, one_of
 from wisecrowd.learn.ccem import CCEM
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RIDGE = 1e-6
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class GeoCrowdNet(CCEM):
     """`CCEM`, with a term that makes predictions, or workers' matrices, span a large volume.
 
@@ -59,13 +59,12 @@ class GeoCrowdNet(CCEM):
 
     separable: ClassVar[bool] = False
 
-    regulariser: Literal["F", "W"] = field(
-        default="F", metadata={"help": "what is to span a large volume: predictions 'F', or workers' matrices 'W'"}
+    regulariser: Literal["F", "W"] = parameter(
+        default="F", help="what is to span a large volume: predictions 'F', or workers' matrices 'W'"
     )
-    lam: float = field(default=0.01, metadata={"help": "weight of the log-determinant"})
-    start: Literal["identity", "votes"] = field(
-        default="votes",
-        metadata={"help": "confusion matrices at first: near the 'identity', or counted against the soft 'votes'"},
+    lam: float = parameter(default=0.01, help="weight of the log-determinant")
+    start: Literal["identity", "votes"] = parameter(
+        default="votes", help="confusion matrices at first: near the 'identity', or counted against the soft 'votes'"
     )
 
     def _check(self, crowd: Crowd) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import one_of
 from wisecrowd.nn.backend import need_torch
@@ -21,7 +21,7 @@ MEETING = 128
 SHAPE, RATE = 1.25, 0.25
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class MaDL(PerTaskConfusion):
     """A network, confusion matrices that depend on worker and task, and less weight for workers who are alike.
 
@@ -65,9 +65,8 @@ class MaDL(PerTaskConfusion):
 
     references: ClassVar[tuple[str, ...]] = ("herde2023madl",)
 
-    weigh: Literal["batch", "all", "none"] = field(
-        default="batch",
-        metadata={"help": "workers by those who are like them in the batch, or among all of them, or not at all"},
+    weigh: Literal["batch", "all", "none"] = parameter(
+        default="batch", help="workers by those who are like them in the batch, or among all of them, or not at all"
     )
 
     def _check(self, crowd: Crowd) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd, Pairs
 from wisecrowd.em.initialization import class_prior, vote_shares
 from wisecrowd.em.priors import Prior
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RAREST = 1e-6
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class MaxMIG(DeepLearner):
     """A network and a weighted vote, trained so that each tells as much as possible of the other.
 
@@ -64,9 +64,8 @@ class MaxMIG(DeepLearner):
     references: ClassVar[tuple[str, ...]] = ("cao2019maxmig",)
     foretells: ClassVar[bool] = False
 
-    prior: Any = field(
-        default="estimate",
-        metadata={"help": "class prior: 'estimate' from the soft vote, 'uniform', or one number per class"},
+    prior: Any = parameter(
+        default="estimate", help="class prior: 'estimate' from the soft vote, 'uniform', or one number per class"
     )
 
     def _check(self, crowd: Crowd) -> None:

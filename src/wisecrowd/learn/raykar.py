@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from wisecrowd.base.fields import method_class
 from wisecrowd.em.classifier import ClassifierEM
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class Raykar(ClassifierEM):
     """A classifier and every worker's confusion matrix, learnt together by EM from the votes.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 from wisecrowd.nn.stochastic_confusion import StochasticLearner
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class TraceReg(StochasticLearner):
     """A network, and for every worker a confusion matrix whose trace is held down.
 
@@ -49,8 +49,8 @@ class TraceReg(StochasticLearner):
 
     references: ClassVar[tuple[str, ...]] = ("tanno2019learning",)
 
-    lam: float = field(default=0.01, metadata={"help": "weight of the mean trace of the workers' matrices"})
-    warm_up: int = field(default=0, metadata={"help": "epochs at first in which the trace does not count"})
+    lam: float = parameter(default=0.01, help="weight of the mean trace of the workers' matrices")
+    warm_up: int = parameter(default=0, help="epochs at first in which the trace does not count")
 
     def _check(self, crowd: Crowd) -> None:
         super()._check(crowd)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.base.aggregator import Aggregator
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.base.registry import find
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.classifier_fields import ClassifierLearner, taught_by
 from wisecrowd.errors import UsageError
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class TwoStage(ClassifierLearner):
     """An aggregator's answer as the target of a classifier.
 
@@ -36,8 +36,8 @@ class TwoStage(ClassifierLearner):
     references: ClassVar[tuple[str, ...]] = ("raykar2010learning",)
     needs_workers: ClassVar[bool] = False
 
-    aggregator: Any = field(default="dawid-skene", metadata={"help": "an aggregator, or its name"})
-    hard: bool = field(default=False, metadata={"help": "train on the most probable class alone"})
+    aggregator: Any = parameter(default="dawid-skene", help="an aggregator, or its name")
+    hard: bool = parameter(default=False, help="train on the most probable class alone")
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         from sklearn.base import clone

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import one_of
 from wisecrowd.nn.backend import need_torch
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class UnionNet(StochasticLearner):
     """A network, and one layer in which all workers' labels are outcomes of a single draw.
 
@@ -54,15 +54,14 @@ class UnionNet(StochasticLearner):
     separable: ClassVar[bool] = True
     sparse: ClassVar[bool] = False
 
-    variant: Literal["A", "B"] = field(
-        default="B", metadata={"help": "'A': a softmax of mixed scores; 'B': a mixture of softmaxes"}
+    variant: Literal["A", "B"] = parameter(
+        default="B", help="'A': a softmax of mixed scores; 'B': a mixture of softmaxes"
     )
-    start: Literal["identity", "votes"] = field(
-        default="votes",
-        metadata={"help": "confusion matrices at first: near the 'identity', or counted against the soft 'votes'"},
+    start: Literal["identity", "votes"] = parameter(
+        default="votes", help="confusion matrices at first: near the 'identity', or counted against the soft 'votes'"
     )
-    sure: float = field(
-        default=1.0, metadata={"help": "log-odds of a right label against each wrong one in a start near the identity"}
+    sure: float = parameter(
+        default=1.0, help="log-odds of a right label against each wrong one in a start near the identity"
     )
 
     def _check(self, crowd: Crowd) -> None:

@@ -7,7 +7,6 @@ rest is here: batches of tasks with the votes on them, the training loop, held-o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -15,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd, Pairs
 from wisecrowd.em import priors as matrices
 from wisecrowd.em.classifier import CLIP, e_step
@@ -48,7 +48,7 @@ PASSES = 5
 ANSWERS = 2**16
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class DeepLearner(PoolingLearner):
     """A network f, and workers who see its classes through parameters of their own, trained together on the votes.
 
@@ -79,43 +79,36 @@ class DeepLearner(PoolingLearner):
         "class_names_do_not_matter": "first weights are drawn by position, and names decide on the order of classes",
     }
 
-    classifier: Any = field(
-        default="mlp", metadata={"help": "'mlp', 'cnn', 'linear', a torch module, or a function that makes one"}
+    classifier: Any = parameter(
+        default="mlp", help="'mlp', 'cnn', 'linear', a torch module, or a function that makes one"
     )
-    hidden: int = field(default=128, metadata={"help": "width of the hidden layer"})
-    dropout: float = field(default=0.5, metadata={"help": "share of hidden units that a step leaves out"})
-    l2: float = field(default=1.0, metadata={"help": "ridge on the network's weights, against the sum over all tasks"})
-    epochs: int | Literal["auto"] | None = field(
+    hidden: int = parameter(default=128, help="width of the hidden layer")
+    dropout: float = parameter(default=0.5, help="share of hidden units that a step leaves out")
+    l2: float = parameter(default=1.0, help="ridge on the network's weights, against the sum over all tasks")
+    epochs: int | Literal["auto"] | None = parameter(
         default=None,
-        metadata={
-            "help": "times through all tasks: a number; 'auto', by hidden votes; or 50, and more where tasks are few"
-        },
+        help="times through all tasks: a number; 'auto', by hidden votes; or 50, and more where tasks are few",
     )
-    batch_size: int = field(default=64, metadata={"help": "tasks per step"})
-    optimiser: OptimiserName = field(
-        default="adam", metadata={"help": "of the network: 'adam', 'adamw', 'radam' or 'sgd'"}
+    batch_size: int = parameter(default=64, help="tasks per step")
+    optimiser: OptimiserName = parameter(default="adam", help="of the network: 'adam', 'adamw', 'radam' or 'sgd'")
+    learning_rate: float = parameter(default=1e-3, help="step size")
+    worker_learning_rate: float | None = parameter(
+        default=None, help="step size of what is known of workers; unless given, as learning_rate"
     )
-    learning_rate: float = field(default=1e-3, metadata={"help": "step size"})
-    worker_learning_rate: float | None = field(
-        default=None, metadata={"help": "step size of what is known of workers; unless given, as learning_rate"}
+    schedule: ScheduleName = parameter(
+        default="constant", help="of the step size: 'constant', 'cosine', 'onecycle' or 'step'"
     )
-    schedule: ScheduleName = field(
-        default="constant", metadata={"help": "of the step size: 'constant', 'cosine', 'onecycle' or 'step'"}
+    validation: float = parameter(default=0.0, help="share of tasks whose votes are held out to compare epochs by")
+    keep: Literal["last", "selected"] = parameter(
+        default="last", help="weights of the last epoch, or of the one that held-out votes agree with most"
     )
-    validation: float = field(
-        default=0.0, metadata={"help": "share of tasks whose votes are held out to compare epochs by"}
+    precision: Literal["single", "double"] = parameter(
+        default="single", help="of the numbers that the network computes with"
     )
-    keep: Literal["last", "selected"] = field(
-        default="last",
-        metadata={"help": "weights of the last epoch, or of the one that held-out votes agree with most"},
-    )
-    precision: Literal["single", "double"] = field(
-        default="single", metadata={"help": "of the numbers that the network computes with"}
-    )
-    device: str = field(default="auto", metadata={"help": "'cpu', 'cuda', or the fastest there is"})
-    checkpoint: str | None = field(default=None, metadata={"help": "folder in which a fit that is killed is kept"})
-    random_state: int = field(default=0, metadata={"help": "seed of weights, batches, dropout and what is held out"})
-    verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
+    device: str = parameter(default="auto", help="'cpu', 'cuda', or the fastest there is")
+    checkpoint: str | None = parameter(default=None, help="folder in which a fit that is killed is kept")
+    random_state: int = parameter(default=0, help="seed of weights, batches, dropout and what is held out")
+    verbose: bool = parameter(default=False, help="draw a progress bar")
 
     if TYPE_CHECKING:  # left by _fit
 

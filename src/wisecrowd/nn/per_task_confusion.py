@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.initialization import apply_gold
 from wisecrowd.errors import UsageError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CELLS = 2**22
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class PerTaskConfusion(DeepLearner):
     """A network f, and a matrix π_ir of K x K for every worker r on every task i.
 
@@ -49,18 +49,16 @@ class PerTaskConfusion(DeepLearner):
 
     breaks: ClassVar[dict[str, str]] = DeepLearner.breaks
 
-    embedding: int = field(default=16, metadata={"help": "numbers by which a worker, and a task, is described"})
-    diagonal: float = field(default=0.8, metadata={"help": "how often a worker is right before anything was learnt"})
+    embedding: int = parameter(default=16, help="numbers by which a worker, and a task, is described")
+    diagonal: float = parameter(default=0.8, help="how often a worker is right before anything was learnt")
 
-    optimiser: OptimiserName = field(
-        default="radam", metadata={"help": "of the network: 'adam', 'adamw', 'radam' or 'sgd'"}
+    optimiser: OptimiserName = parameter(default="radam", help="of the network: 'adam', 'adamw', 'radam' or 'sgd'")
+    epochs: int | Literal["auto"] | None = parameter(
+        default=50, help="times through all tasks: a number, or 'auto', by hidden votes"
     )
-    epochs: int | Literal["auto"] | None = field(
-        default=50, metadata={"help": "times through all tasks: a number, or 'auto', by hidden votes"}
-    )
-    learning_rate: float = field(default=1e-2, metadata={"help": "step size"})
-    schedule: ScheduleName = field(
-        default="cosine", metadata={"help": "of the step size: 'constant', 'cosine', 'onecycle' or 'step'"}
+    learning_rate: float = parameter(default=1e-2, help="step size")
+    schedule: ScheduleName = parameter(
+        default="cosine", help="of the step size: 'constant', 'cosine', 'onecycle' or 'step'"
     )
 
     def _check(self, crowd: Crowd) -> None:

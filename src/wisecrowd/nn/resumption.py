@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import parameter_fields
 from wisecrowd.base.learner import Learner
 from wisecrowd.classifiers.soft import SoftClassifier
 from wisecrowd.data.crowd import Crowd
@@ -31,7 +31,7 @@ def own_place(
     """
     if Path(folder).is_file():
         raise UsageError(f"checkpoint names a folder to keep files in, and {folder} is a file; name another place")
-    settings = {each.name: getattr(method, each.name) for each in fields(method) if each.name not in LEFT_OUT}
+    settings = {each.name: getattr(method, each.name) for each in parameter_fields(method) if each.name not in LEFT_OUT}
     votes = (crowd.task, crowd.worker, crowd.label, crowd.weight, crowd.n_tasks, crowd.n_classes)
     name = fingerprint(X, *votes, gold, shown, settings)
     return Checkpoint(Path(folder) / f"{method.name}-{name}.safetensors", {"fit": name})

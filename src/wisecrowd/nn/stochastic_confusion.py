@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em import priors as matrices
 from wisecrowd.em.initialization import vote_shares
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class StochasticLearner(DeepLearner):
     """A network, and for every worker a confusion matrix whose rows are the softmax of free numbers.
 
@@ -37,12 +37,11 @@ class StochasticLearner(DeepLearner):
     True
     """
 
-    start: Literal["identity", "votes"] = field(
-        default="identity",
-        metadata={"help": "confusion matrices at first: near the 'identity', or counted against the soft 'votes'"},
+    start: Literal["identity", "votes"] = parameter(
+        default="identity", help="confusion matrices at first: near the 'identity', or counted against the soft 'votes'"
     )
-    sure: float = field(
-        default=6.0, metadata={"help": "log-odds of a right label against each wrong one in a start near the identity"}
+    sure: float = parameter(
+        default=6.0, help="log-odds of a right label against each wrong one in a start near the identity"
     )
 
     #: Whether a step touches only the matrices of workers who voted in its batch.

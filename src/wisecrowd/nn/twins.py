@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class
 from wisecrowd.nn.backend import need_torch
 from wisecrowd.nn.crowd_network import CrowdNetwork
 from wisecrowd.nn.deep_learner import DeepLearner
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Twins = tuple[CrowdNetwork, CrowdNetwork]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class TwinLearner(DeepLearner):
     """Two networks that differ by what they started from; the prediction is the mean of both.
 

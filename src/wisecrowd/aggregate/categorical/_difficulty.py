@@ -8,7 +8,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,8 @@ from numpy.typing import NDArray
 from wisecrowd.aggregate.categorical._abilities import Abilities, Line
 from wisecrowd.aggregate.categorical._spread_abilities import SpreadAbilities, TaskTables, answer, by_task, table
 from wisecrowd.base.checkpoints import standing_of
-from wisecrowd.base.on_engine import OnEngine, engine_field, jobs_field
+from wisecrowd.base.fields import ENGINE_HELP, N_JOBS_HELP, method_class, parameter
+from wisecrowd.base.on_engine import OnEngine
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.sharded import ShardedCrowd
 from wisecrowd.data.types import AnyCrowd
@@ -32,7 +32,7 @@ from wisecrowd.errors import UsageError
 STEEPEST = 20.0
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class DifficultyEM(OnEngine, ClimbingEM):
     """A worker is right the more probably the abler they are and the easier the task is.
 
@@ -45,12 +45,12 @@ class DifficultyEM(OnEngine, ClimbingEM):
     True
     """
 
-    ability_mean: float = field(default=1.0, metadata={"help": "what to think of a worker before any vote"})
-    ability_sd: float = field(default=1.0, metadata={"help": "how much workers differ in ability; 0 makes all alike"})
-    difficulty_mean: float = field(default=0.0, metadata={"help": "what to think of a task before any vote"})
-    difficulty_sd: float = field(default=1.0, metadata={"help": "how much tasks differ in difficulty; 0: not at all"})
-    n_jobs: int = jobs_field()
-    engine: str = engine_field()
+    ability_mean: float = parameter(default=1.0, help="what to think of a worker before any vote")
+    ability_sd: float = parameter(default=1.0, help="how much workers differ in ability; 0 makes all alike")
+    difficulty_mean: float = parameter(default=0.0, help="what to think of a task before any vote")
+    difficulty_sd: float = parameter(default=1.0, help="how much tasks differ in difficulty; 0: not at all")
+    n_jobs: int = parameter(default=1, help=N_JOBS_HELP)
+    engine: str = parameter(default="local", help=ENGINE_HELP)
 
     @abstractmethod
     def _line(self, tasks: Array) -> Line:

@@ -16,7 +16,6 @@ tasks are shared.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import islice, permutations
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.aggregate.categorical._agreement import Agreement, log_odds, within_reach
 from wisecrowd.aggregate.categorical._weighting import Poll
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.em.loop import Statistics
@@ -44,7 +44,7 @@ LEAST = 1e-3
 ENOUGH = 10
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class SpectralStart(ConfusionEM):
     """A model that can start from the spectral estimate of Zhang et al. (2016) instead of the votes.
 
@@ -54,8 +54,8 @@ class SpectralStart(ConfusionEM):
     True
     """
 
-    init: Literal["votes", "spectral"] = field(
-        default="votes", metadata={"help": "start from the 'votes', or from a 'spectral' estimate (dense crowds only)"}
+    init: Literal["votes", "spectral"] = parameter(
+        default="votes", help="start from the 'votes', or from a 'spectral' estimate (dense crowds only)"
     )
     #: What the spectral estimate is of.
     spectral_model: ClassVar[Literal["confusion", "one-coin"]] = "confusion"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.base.aggregator import Aggregator
+from wisecrowd.base.fields import method_class
 from wisecrowd.base.method import Method
 from wisecrowd.base.registry import find
 from wisecrowd.data.alignment import feature_rows
@@ -19,7 +19,7 @@ from wisecrowd.em.initialization import apply_gold, given_posterior
 from wisecrowd.errors import InputError, UsageError
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class FeatureAggregator(Aggregator):
     """An aggregator that is given a row of features for every task.
 

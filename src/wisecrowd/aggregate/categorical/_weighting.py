@@ -18,7 +18,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from wisecrowd.base.aggregator import Aggregator
-from wisecrowd.base.on_engine import OnEngine, engine_field, jobs_field
+from wisecrowd.base.fields import ENGINE_HELP, N_JOBS_HELP, method_class, parameter
+from wisecrowd.base.on_engine import OnEngine
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import AnyCrowd
 from wisecrowd.em.initialization import apply_gold, vote_shares
@@ -102,7 +103,7 @@ class Poll:
         return apply_gold(share / share.sum(axis=1, keepdims=True), self.gold)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class WorkerWeights(Aggregator):
     """A method that learns one weight per worker, ``weight_``, and shows it in ``workers_``.
 
@@ -115,7 +116,7 @@ class WorkerWeights(Aggregator):
         return super()._worker_columns() | {"weight": self._check_fitted("weight_")}
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class WeightedVote(WorkerWeights):
     """A vote in which workers weigh differently: a family member says how much, and what posterior follows from it.
 
@@ -213,7 +214,7 @@ def _winners(poll: Poll, weight: NDArray[np.float64] | None) -> NDArray[np.float
     return poll.winners(poll.crowd.votes if weight is None else poll.scores(weight))
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class AdditiveVote(OnEngine, WeightedVote):
     """A weighted vote that asks nothing of the votes but what adds up over tasks: it takes crowds in shards.
 
@@ -222,8 +223,8 @@ class AdditiveVote(OnEngine, WeightedVote):
     True
     """
 
-    n_jobs: int = jobs_field()
-    engine: str = engine_field()
+    n_jobs: int = parameter(default=1, help=N_JOBS_HELP)
+    engine: str = parameter(default="local", help=ENGINE_HELP)
 
     @abstractmethod
     def _weigh(self, poll: Polls) -> NDArray[np.float64]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.aggregate.categorical._spreading import FeatureAggregator
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.classifiers.neighbours import range_scaled
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.initialization import vote_shares
@@ -20,7 +20,7 @@ from wisecrowd.utils import progress
 LEAST_VARIANCE = 1e-2
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class AALI(FeatureAggregator):
     """Approximate: classifiers learn from the tasks with clear votes, and answer for all.
 
@@ -56,11 +56,9 @@ class AALI(FeatureAggregator):
 
     references: ClassVar[tuple[str, ...]] = ("zhang2023attribute",)
 
-    classifier: Any = field(
-        default="naive-bayes", metadata={"help": "'naive-bayes', 'tree', or a scikit-learn classifier"}
-    )
-    folds: int = field(default=10, metadata={"help": "component classifiers, each of which leaves one fold out"})
-    random_state: int = field(default=0, metadata={"help": "seed of the folds, and of trees"})
+    classifier: Any = parameter(default="naive-bayes", help="'naive-bayes', 'tree', or a scikit-learn classifier")
+    folds: int = parameter(default=10, help="component classifiers, each of which leaves one fold out")
+    random_state: int = parameter(default=0, help="seed of the folds, and of trees")
 
     def _infer(
         self,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.base.aggregator import Aggregator
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.initialization import apply_gold, given_posterior, vote_shares
 from wisecrowd.em.loop import Statistics, iterate
@@ -19,7 +19,7 @@ from wisecrowd.kernels import reference as kernels
 LEAST_VARIANCE = 1e-9
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class BWA(Aggregator):
     """Votes are averaged with weights by worker and class, as if they were noisy measurements of the truth.
 
@@ -47,16 +47,14 @@ class BWA(Aggregator):
 
     references: ClassVar[tuple[str, ...]] = ("li2019truth",)
 
-    votes: float = field(
-        default=15.0, metadata={"help": "a: how many votes the prior of a worker's precision is worth"}
+    votes: float = parameter(default=15.0, help="a: how many votes the prior of a worker's precision is worth")
+    shrinkage: float = parameter(default=1.0, help="λ: weight of the mean of all tasks in each of them")
+    prior_correction: bool = parameter(
+        default=True, help="expect 4 (1 - 1 / K) times the variance within tasks, as the paper does"
     )
-    shrinkage: float = field(default=1.0, metadata={"help": "λ: weight of the mean of all tasks in each of them"})
-    prior_correction: bool = field(
-        default=True, metadata={"help": "expect 4 (1 - 1 / K) times the variance within tasks, as the paper does"}
-    )
-    max_iter: int = field(default=500, metadata={"help": "passes over the votes at most"})
-    tol: float = field(default=1e-9, metadata={"help": "stop when the objective rises by less than this fraction"})
-    accelerate: bool = field(default=True, metadata={"help": "extrapolate every third pass (SQUAREM)"})
+    max_iter: int = parameter(default=500, help="passes over the votes at most")
+    tol: float = parameter(default=1e-9, help="stop when the objective rises by less than this fraction")
+    accelerate: bool = parameter(default=True, help="extrapolate every third pass (SQUAREM)")
 
     def _fit(self, crowd: Crowd, gold: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         if self.max_iter < 1 or not (self.votes > 0 and self.shrinkage > 0):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
 from wisecrowd.aggregate.categorical._spectral import SpectralStart
+from wisecrowd.base.fields import method_class
 from wisecrowd.data.crowd import Pairs
 from wisecrowd.em.priors import smoothed, smoothed_log_prior
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class DawidSkene(SpectralStart):
     """Every worker has a full confusion matrix, learnt by EM together with the truth.
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.aggregate.categorical._weighting import Poll, WeightedVote
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.em.priors import blocks
 from wisecrowd.errors import UsageError
 from wisecrowd.utils import progress
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class DEWSMV(WeightedVote):
     """Experimental: weights are searched that leave the weighted vote least uncertain.
 
@@ -46,10 +46,10 @@ class DEWSMV(WeightedVote):
         "worker_names_do_not_matter": "the search deals out random weights in the order of workers",
     }
 
-    floor: float = field(default=0.1, metadata={"help": "least weight of a worker, between 0 and 1"})
-    population: int = field(default=50, metadata={"help": "candidates in a generation"})
-    max_iter: int = field(default=100, metadata={"help": "generations"})
-    random_state: int = field(default=0, metadata={"help": "seed of the search"})
+    floor: float = parameter(default=0.1, help="least weight of a worker, between 0 and 1")
+    population: int = parameter(default=50, help="candidates in a generation")
+    max_iter: int = parameter(default=100, help="generations")
+    random_state: int = parameter(default=0, help="seed of the search")
 
     def _weigh(self, poll: Poll) -> NDArray[np.float64]:
         from scipy.optimize import differential_evolution

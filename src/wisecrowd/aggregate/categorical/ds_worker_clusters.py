@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import softmax, xlogy
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Pairs
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.em.loop import Statistics
@@ -32,7 +32,7 @@ class _Groups(NamedTuple):
         return np.log(np.maximum(self.confusion[group], LEAST)).T[pairs.label]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class DSWorkerClusters(ConfusionEM):
     """Workers fall into a few groups, and all of a group share one confusion matrix.
 
@@ -61,7 +61,7 @@ class DSWorkerClusters(ConfusionEM):
 
     references: ClassVar[tuple[str, ...]] = ("imamura2018analysis",)
 
-    n_clusters: int = field(default=3, metadata={"help": "groups of workers"})
+    n_clusters: int = parameter(default=3, help="groups of workers")
 
     def _check(self) -> None:
         super()._check()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
@@ -13,6 +12,7 @@ from scipy.special import digamma
 
 from wisecrowd.aggregate.categorical._subtypes import SubtypeEngine
 from wisecrowd.base.aggregator import Aggregator
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd, Pairs
 from wisecrowd.em import incremental as online
 from wisecrowd.em.confusion import ConfusionEM
@@ -25,7 +25,7 @@ from wisecrowd.errors import UsageError
 from wisecrowd.kernels import reference as kernels
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class EBCC(ConfusionEM):
     """Every class has subtypes on which workers err in their own ways, so that errors of different workers go together.
 
@@ -64,18 +64,14 @@ class EBCC(ConfusionEM):
 
     streams: ClassVar[bool] = False
 
-    n_subtypes: int = field(default=10, metadata={"help": "M: subtypes of each class at most"})
-    concentration: float = field(
-        default=0.1, metadata={"help": "a: how evenly tasks spread over subtypes; less, fewer"}
+    n_subtypes: int = parameter(default=10, help="M: subtypes of each class at most")
+    concentration: float = parameter(default=0.1, help="a: how evenly tasks spread over subtypes; less, fewer")
+    smoothing: float = parameter(default=1.0, help="β off the diagonal: votes for each error, seen beforehand")
+    diagonal: float = parameter(default=3.0, help="how much larger β is on the diagonal")
+    class_votes: float | None = parameter(
+        default=None, help="α: tasks of each class, seen beforehand; None takes the totals of vote shares"
     )
-    smoothing: float = field(
-        default=1.0, metadata={"help": "β off the diagonal: votes for each error, seen beforehand"}
-    )
-    diagonal: float = field(default=3.0, metadata={"help": "how much larger β is on the diagonal"})
-    class_votes: float | None = field(
-        default=None, metadata={"help": "α: tasks of each class, seen beforehand; None takes the totals of vote shares"}
-    )
-    n_init: int = field(default=40, metadata={"help": "starts, each with other random subtypes"})
+    n_init: int = parameter(default=40, help="starts, each with other random subtypes")
 
     def _check(self) -> None:
         super()._check()

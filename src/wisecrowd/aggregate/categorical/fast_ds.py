@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, ClassVar, Literal
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from wisecrowd.aggregate.categorical.dawid_skene import DawidSkene
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.em.loop import Statistics
 from wisecrowd.engines import base as work
 from wisecrowd.engines.base import Chunk, Engine
@@ -24,7 +24,7 @@ SOFT_UNTIL = 0.005
 TIED = 1e-9
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class FastDS(DawidSkene):
     """Dawid and Skene's model with hard decisions in between: every pass gives each task to its most probable class.
 
@@ -51,11 +51,9 @@ class FastDS(DawidSkene):
 
     references: ClassVar[tuple[str, ...]] = ("sinha2018fast",)
 
-    hybrid: bool = field(default=False, metadata={"help": "begin with soft passes"})
-    ties: Literal["split", "first"] = field(
-        default="split", metadata={"help": "who gets a tied task: 'split' or 'first'"}
-    )
-    accelerate: bool = field(default=False, metadata={"help": "extrapolate every third pass (SQUAREM)"})
+    hybrid: bool = parameter(default=False, help="begin with soft passes")
+    ties: Literal["split", "first"] = parameter(default="split", help="who gets a tied task: 'split' or 'first'")
+    accelerate: bool = parameter(default=False, help="extrapolate every third pass (SQUAREM)")
 
     def _check(self) -> None:
         super()._check()

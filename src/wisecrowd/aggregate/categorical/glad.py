@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
 from wisecrowd.aggregate.categorical._abilities import Line
 from wisecrowd.aggregate.categorical._difficulty import STEEPEST, DifficultyEM
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.em.gradient import Array
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class GLAD(DifficultyEM):
     """Workers differ in ability and tasks in difficulty, and an easy task multiplies what ability there is.
 
@@ -45,7 +45,7 @@ class GLAD(DifficultyEM):
 
     references: ClassVar[tuple[str, ...]] = ("whitehill2009whose",)
 
-    difficulty_mean: float = field(default=-1.0, metadata={"help": "what to think of a task before any vote"})
+    difficulty_mean: float = parameter(default=-1.0, help="what to think of a task before any vote")
 
     def _line(self, tasks: Array) -> Line:
         (difficulty,) = tasks

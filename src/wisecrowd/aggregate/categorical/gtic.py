@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.base.aggregator import Aggregator
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.initialization import vote_shares
 from wisecrowd.errors import UsageError
@@ -17,7 +17,7 @@ from wisecrowd.errors import UsageError
 TIE = 1e-9
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class GTIC(Aggregator):
     """Tasks are clustered by their shares of votes, and every cluster gets a class of its own.
 
@@ -49,9 +49,9 @@ class GTIC(Aggregator):
         "class_names_do_not_matter": "the slope between the first and the last class is part of the published method",
     }
 
-    smoothing: float = field(default=0.0, metadata={"help": "pseudo-votes for every class of a task"})
-    slope: bool = field(default=True, metadata={"help": "describe a task by the slope of its shares, too"})
-    max_iter: int = field(default=300, metadata={"help": "rounds of k-means at most"})
+    smoothing: float = parameter(default=0.0, help="pseudo-votes for every class of a task")
+    slope: bool = parameter(default=True, help="describe a task by the slope of its shares, too")
+    max_iter: int = parameter(default=300, help="rounds of k-means at most")
 
     def _fit(self, crowd: Crowd, gold: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         if self.max_iter < 1 or self.smoothing < 0:

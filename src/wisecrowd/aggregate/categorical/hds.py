@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
+from wisecrowd.base.fields import method_class
 from wisecrowd.data.crowd import Pairs
 from wisecrowd.em.confusion import ConfusionEM
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class HDS(ConfusionEM):
     """Every worker has one accuracy per class, and errs evenly over the other classes.
 

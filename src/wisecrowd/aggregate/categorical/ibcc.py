@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Pairs
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.em.dirichlet import DirichletRows, divergence, geometric_mean
 from wisecrowd.errors import UsageError
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class IBCC(ConfusionEM):
     """Dawid and Skene's model by variational Bayes: confusion matrices are beliefs that few votes leave open.
 
@@ -41,11 +41,9 @@ class IBCC(ConfusionEM):
 
     references: ClassVar[tuple[str, ...]] = ("kim2012bayesian", "liu2012variational")
 
-    smoothing: float = field(
-        default=1.0, metadata={"help": "β off the diagonal: votes for each error, seen beforehand"}
-    )
-    diagonal: float = field(default=3.0, metadata={"help": "how much larger β is on the diagonal"})
-    class_votes: float = field(default=1.0, metadata={"help": "α: votes for each class, seen beforehand"})
+    smoothing: float = parameter(default=1.0, help="β off the diagonal: votes for each error, seen beforehand")
+    diagonal: float = parameter(default=3.0, help="how much larger β is on the diagonal")
+    class_votes: float = parameter(default=1.0, help="α: votes for each class, seen beforehand")
 
     def _check(self) -> None:
         super()._check()

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.aggregate.categorical._weighting import AdditiveVote, Poll, Polls
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.errors import UsageError
 from wisecrowd.utils import progress
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class IWMV(AdditiveVote):
     """Vote, weigh every worker by how much better than chance they agree with the outcome, until nothing changes.
 
@@ -40,7 +40,7 @@ class IWMV(AdditiveVote):
     references: ClassVar[tuple[str, ...]] = ("li2014error",)
     if_unsettled: ClassVar[str] = "raise max_iter, or take the tasks whose answers still change for undecided"
 
-    max_iter: int = field(default=100, metadata={"help": "rounds of voting at most"})
+    max_iter: int = parameter(default=100, help="rounds of voting at most")
 
     def _weigh(self, poll: Polls) -> NDArray[np.float64]:
         if self.max_iter < 1:

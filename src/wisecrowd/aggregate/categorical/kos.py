@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.aggregate.categorical._weighting import Poll, WorkerWeights
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.initialization import vote_shares
 from wisecrowd.errors import UsageError
 from wisecrowd.utils import progress
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class KOS(WorkerWeights):
     """Tasks and workers tell each other what they make of everybody else's messages.
 
@@ -46,9 +46,9 @@ class KOS(WorkerWeights):
 
     references: ClassVar[tuple[str, ...]] = ("karger2014budget",)
 
-    max_iter: int = field(default=10, metadata={"help": "sweeps over all messages"})
-    noise: float = field(default=0.0, metadata={"help": "standard deviation of the first messages around one"})
-    random_state: int = field(default=0, metadata={"help": "seed of the first messages when they are noisy"})
+    max_iter: int = parameter(default=10, help="sweeps over all messages")
+    noise: float = parameter(default=0.0, help="standard deviation of the first messages around one")
+    random_state: int = parameter(default=0, help="seed of the first messages when they are noisy")
 
     def _fit(self, crowd: Crowd, gold: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         if self.max_iter < 1 or self.noise < 0:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
 from wisecrowd.aggregate.categorical._spreading import FeatureAggregator, first_answers
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.classifiers.neighbours import edges, nearest, propagate, range_scaled
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
@@ -18,7 +18,7 @@ from wisecrowd.errors import UsageError
 FAINTEST = -200.0
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class LabelPropagation(FeatureAggregator):
     """The answers of another method, smoothed over a graph of tasks that look alike.
 
@@ -56,16 +56,14 @@ class LabelPropagation(FeatureAggregator):
         "an_unlabelled_task_changes_nothing": "tasks without votes are part of the graph, and pass answers on",
     }
 
-    k: int = field(default=10, metadata={"help": "neighbours of a task"})
-    alpha: float = field(default=0.5, metadata={"help": "how much neighbours say, at least 0 and below 1"})
-    bandwidth: float | None = field(
-        default=None, metadata={"help": "σ, in features on the range 0 to 1; None: median distance of neighbours"}
+    k: int = parameter(default=10, help="neighbours of a task")
+    alpha: float = parameter(default=0.5, help="how much neighbours say, at least 0 and below 1")
+    bandwidth: float | None = parameter(
+        default=None, help="σ, in features on the range 0 to 1; None: median distance of neighbours"
     )
-    max_iter: int = field(default=2000, metadata={"help": "how often answers are passed on at most"})
-    tol: float = field(default=1e-6, metadata={"help": "stop when no answer changes by more"})
-    aggregator: Any = field(
-        default="dawid-skene", metadata={"help": "an aggregator, or its name, whose answers are smoothed"}
-    )
+    max_iter: int = parameter(default=2000, help="how often answers are passed on at most")
+    tol: float = parameter(default=1e-6, help="stop when no answer changes by more")
+    aggregator: Any = parameter(default="dawid-skene", help="an aggregator, or its name, whose answers are smoothed")
 
     def _infer(
         self,

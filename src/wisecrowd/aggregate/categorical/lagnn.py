@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.base.aggregator import Aggregator
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.initialization import apply_gold, vote_shares
 from wisecrowd.errors import UsageError
@@ -20,7 +20,7 @@ from wisecrowd.utils import progress
 N_FEATURES = 5
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class LAGNN(Aggregator):
     """A graph network over tasks, workers and labels, trained on the tasks that the crowd is sure of (experimental).
 
@@ -49,15 +49,13 @@ class LAGNN(Aggregator):
     references: ClassVar[tuple[str, ...]] = ("ying2024little",)
     monotone: ClassVar[bool] = False
 
-    rounds: int = field(default=2, metadata={"help": "graph convolutions, one after the other"})
-    hidden: int = field(default=16, metadata={"help": "width of the network that weighs votes"})
-    confident: float = field(
-        default=0.5, metadata={"help": "share of tasks to learn from: those with the clearest votes"}
-    )
-    max_iter: int = field(default=100, metadata={"help": "steps of training (Adam, all votes at once)"})
-    learning_rate: float = field(default=0.02, metadata={"help": "size of a step"})
-    decay: float = field(default=1e-3, metadata={"help": "ridge on the network's coefficients"})
-    random_state: int = field(default=0, metadata={"help": "seed of the network's first coefficients"})
+    rounds: int = parameter(default=2, help="graph convolutions, one after the other")
+    hidden: int = parameter(default=16, help="width of the network that weighs votes")
+    confident: float = parameter(default=0.5, help="share of tasks to learn from: those with the clearest votes")
+    max_iter: int = parameter(default=100, help="steps of training (Adam, all votes at once)")
+    learning_rate: float = parameter(default=0.02, help="size of a step")
+    decay: float = parameter(default=1e-3, help="ridge on the network's coefficients")
+    random_state: int = parameter(default=0, help="seed of the network's first coefficients")
 
     def _fit(self, crowd: Crowd, gold: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         self._check(start)

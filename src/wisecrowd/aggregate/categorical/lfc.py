@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,13 +9,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Pairs
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.em.dirichlet import DirichletRows
 from wisecrowd.errors import UsageError
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class LFC(ConfusionEM):
     """Confusion matrices and class prior by maximum a posteriori, with Dirichlet priors that say what you believe.
 
@@ -42,13 +42,11 @@ class LFC(ConfusionEM):
 
     references: ClassVar[tuple[str, ...]] = ("raykar2010learning",)
 
-    expected: Any = field(
-        default=None,
-        metadata={"help": "pseudo-votes (true x said) in place of smoothing and diagonal: a table by class, or rows"},
+    expected: Any = parameter(
+        default=None, help="pseudo-votes (true x said) in place of smoothing and diagonal: a table by class, or rows"
     )
-    class_votes: Any = field(
-        default=None,
-        metadata={"help": "pseudo-votes of the classes: a number, or one per class; one each if not given"},
+    class_votes: Any = parameter(
+        default=None, help="pseudo-votes of the classes: a number, or one per class; one each if not given"
     )
 
     def _check(self) -> None:

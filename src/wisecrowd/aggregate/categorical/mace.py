@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd, Pairs
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.em.dirichlet import DirichletRows, divergence, geometric_mean
@@ -28,7 +28,7 @@ class _Counts(NamedTuple):
     guesses: NDArray[np.float64]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class MACE(ConfusionEM):
     """Every worker knows the answer with a probability of their own (competence), and otherwise guesses by habit.
 
@@ -59,18 +59,16 @@ class MACE(ConfusionEM):
 
     references: ClassVar[tuple[str, ...]] = ("hovy2013learning",)
 
-    variational: bool = field(default=True, metadata={"help": "variational Bayes; False for EM"})
-    competence: float = field(
-        default=0.5, metadata={"help": "votes of each worker in knowledge, and as many guesses, seen beforehand"}
+    variational: bool = parameter(default=True, help="variational Bayes; False for EM")
+    competence: float = parameter(
+        default=0.5, help="votes of each worker in knowledge, and as many guesses, seen beforehand"
     )
-    smoothing: float = field(default=10.0, metadata={"help": "guesses of each label by each worker, seen beforehand"})
-    diagonal: float = field(default=0.0, metadata={"help": "further votes in knowledge, seen beforehand"})
-    prior: Literal["estimate", "uniform"] | Any = field(
-        default="uniform", metadata={"help": "class prior: 'estimate', 'uniform', or one number per class"}
+    smoothing: float = parameter(default=10.0, help="guesses of each label by each worker, seen beforehand")
+    diagonal: float = parameter(default=0.0, help="further votes in knowledge, seen beforehand")
+    prior: Literal["estimate", "uniform"] | Any = parameter(
+        default="uniform", help="class prior: 'estimate', 'uniform', or one number per class"
     )
-    n_init: int = field(
-        default=10, metadata={"help": "starts; the first from the votes, the others from random parameters"}
-    )
+    n_init: int = parameter(default=10, help="starts; the first from the votes, the others from random parameters")
 
     def _check(self) -> None:
         super()._check()

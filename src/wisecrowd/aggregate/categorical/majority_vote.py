@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.base.on_engine import OnEngine, engine_field, jobs_field
+from wisecrowd.base.fields import ENGINE_HELP, N_JOBS_HELP, method_class, parameter
+from wisecrowd.base.on_engine import OnEngine
 from wisecrowd.data.types import AnyCrowd
 from wisecrowd.em.initialization import apply_gold, vote_shares
 from wisecrowd.engines.base import Chunk
 from wisecrowd.errors import UsageError, one_of
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class MajorityVote(OnEngine):
     """The class that most workers chose.
 
@@ -38,14 +38,14 @@ class MajorityVote(OnEngine):
     references: ClassVar[tuple[str, ...]] = ("sheng2008get",)
     needs_workers: ClassVar[bool] = False
 
-    soft: bool = field(default=True, metadata={"help": "keep the shares of votes as posterior"})
-    ties: Literal["split", "first", "random"] = field(
-        default="split", metadata={"help": "what a tied task gets: 'split', 'first' or 'random'"}
+    soft: bool = parameter(default=True, help="keep the shares of votes as posterior")
+    ties: Literal["split", "first", "random"] = parameter(
+        default="split", help="what a tied task gets: 'split', 'first' or 'random'"
     )
-    random_state: int = field(default=0, metadata={"help": "seed of ties='random'"})
+    random_state: int = parameter(default=0, help="seed of ties='random'")
 
-    n_jobs: int = jobs_field()
-    engine: str = engine_field()
+    n_jobs: int = parameter(default=1, help=N_JOBS_HELP)
+    engine: str = parameter(default="local", help=ENGINE_HELP)
 
     def _fit(self, crowd: AnyCrowd, gold: Any, *, X: Any, start: Any) -> None:
         one_of("ties", self.ties, ("split", "first", "random"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.base.method import DENSE_CELLS
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.gradient import Array, ClimbingEM, Gaussians, Landscape
@@ -112,7 +112,7 @@ class _Scores(Landscape):
         task[block.tasks] += (block.of_task @ cells.reshape(len(cells), -1)).reshape(-1, *cells.shape[1:])
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class MinimaxEntropy(ClimbingEM):
     """Workers confuse classes in their own ways, and tasks mislead everybody in theirs.
 
@@ -145,15 +145,14 @@ class MinimaxEntropy(ClimbingEM):
         "unanimity_wins": "a ridge that grows with the square of the classes can outweigh all that few votes say"
     }
 
-    max_iter: int = field(default=100, metadata={"help": "EM iterations at most"})
-    tol: float = field(default=1e-6, metadata={"help": "stop when the objective rises by less than this fraction"})
-    gamma: float = field(default=0.25, metadata={"help": "ridge on a worker's matrix, in units of K²"})
-    task_gamma: float | None = field(
-        default=None,
-        metadata={"help": "ridge on a task's matrix, in units of K²; gamma x tasks per worker unless given"},
+    max_iter: int = parameter(default=100, help="EM iterations at most")
+    tol: float = parameter(default=1e-6, help="stop when the objective rises by less than this fraction")
+    gamma: float = parameter(default=0.25, help="ridge on a worker's matrix, in units of K²")
+    task_gamma: float | None = parameter(
+        default=None, help="ridge on a task's matrix, in units of K²; gamma x tasks per worker unless given"
     )
-    task_terms: Literal["matrix", "vector"] = field(
-        default="matrix", metadata={"help": "what a task has: 'matrix' (true x said), or 'vector' (said)"}
+    task_terms: Literal["matrix", "vector"] = parameter(
+        default="matrix", help="what a task has: 'matrix' (true x said), or 'vector' (said)"
     )
 
     def _check(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.aggregate.categorical._agreement import Agreement, log_odds, within_reach
 from wisecrowd.aggregate.categorical._weighting import Poll, WeightedVote
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.errors import UsageError
 from wisecrowd.utils import progress
 
@@ -17,7 +17,7 @@ from wisecrowd.utils import progress
 LEAST = 1e-3
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class MMSR(WeightedVote):
     """Skills are read off who agrees with whom, leaving out the extremes, and weigh the votes.
 
@@ -53,13 +53,11 @@ class MMSR(WeightedVote):
     references: ClassVar[tuple[str, ...]] = ("ma2020adversarial",)
     if_unsettled: ClassVar[str] = "raise max_iter, or set trim=0, which settles sooner"
 
-    trim: int | None = field(
-        default=None, metadata={"help": "partners left out at each end; chosen by the least linked worker unless given"}
+    trim: int | None = parameter(
+        default=None, help="partners left out at each end; chosen by the least linked worker unless given"
     )
-    max_iter: int = field(default=1000, metadata={"help": "rounds of completion at most"})
-    tol: float = field(
-        default=1e-8, metadata={"help": "stop when the completed matrix moves by less than this fraction"}
-    )
+    max_iter: int = parameter(default=1000, help="rounds of completion at most")
+    tol: float = parameter(default=1e-8, help="stop when the completed matrix moves by less than this fraction")
 
     def _weigh(self, poll: Poll) -> NDArray[np.float64]:
         if self.max_iter < 1 or (self.trim is not None and self.trim < 0):

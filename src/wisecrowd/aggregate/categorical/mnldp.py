@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.aggregate.categorical._spreading import FeatureAggregator, first_answers
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.classifiers.neighbours import propagate, range_scaled, reconstruction_weights
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class MNLDP(FeatureAggregator):
     """Every task keeps half of its votes' say and takes the other half from the tasks that are most like it.
 
@@ -52,15 +52,11 @@ class MNLDP(FeatureAggregator):
 
     references: ClassVar[tuple[str, ...]] = ("zhang2019multiple",)
 
-    k: int = field(default=5, metadata={"help": "neighbours of a task"})
-    keep: float = field(default=0.5, metadata={"help": "share of its own votes in a task's answer, above 0 up to 1"})
-    max_iter: int = field(default=5, metadata={"help": "how often answers are passed on at most"})
-    tol: float = field(
-        default=0.0, metadata={"help": "stop when no answer changes by more; 0 passes on max_iter times"}
-    )
-    aggregator: Any = field(
-        default="majority-vote", metadata={"help": "an aggregator, or its name, whose answers are passed on"}
-    )
+    k: int = parameter(default=5, help="neighbours of a task")
+    keep: float = parameter(default=0.5, help="share of its own votes in a task's answer, above 0 up to 1")
+    max_iter: int = parameter(default=5, help="how often answers are passed on at most")
+    tol: float = parameter(default=0.0, help="stop when no answer changes by more; 0 passes on max_iter times")
+    aggregator: Any = parameter(default="majority-vote", help="an aggregator, or its name, whose answers are passed on")
 
     def _infer(
         self,

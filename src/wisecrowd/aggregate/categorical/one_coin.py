@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -10,10 +9,11 @@ from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
 from wisecrowd.aggregate.categorical._spectral import SpectralStart
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Pairs
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class OneCoin(SpectralStart):
     """Every worker is right with one probability, and errs evenly over the other classes.
 
@@ -36,8 +36,8 @@ class OneCoin(SpectralStart):
     references: ClassVar[tuple[str, ...]] = ("li2014error", "demartini2012zencrowd")
     spectral_model: ClassVar[Literal["confusion", "one-coin"]] = "one-coin"
 
-    prior: Literal["estimate", "uniform"] | Any = field(
-        default="uniform", metadata={"help": "class prior: 'estimate', 'uniform', or one number per class"}
+    prior: Literal["estimate", "uniform"] | Any = parameter(
+        default="uniform", help="class prior: 'estimate', 'uniform', or one number per class"
     )
 
     def _accuracy(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[np.float64]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,6 +23,7 @@ from wisecrowd.aggregate.categorical._panel_members import (
 from wisecrowd.aggregate.categorical._panel_notes import warned
 from wisecrowd.aggregate.categorical._panel_opinions import OpinionEngine, Tables, evidence_of_votes, shares_by_group
 from wisecrowd.aggregate.categorical.dawid_skene import DawidSkene
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd, Pairs
 from wisecrowd.em import incremental as online
 from wisecrowd.em.initialization import class_prior
@@ -39,7 +39,7 @@ from wisecrowd.utils.binning import check_bins
 STARTS = (0.9, 0.1)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class Panel(DawidSkene):
     """People and machine judges together: the members of a group share errors, and together do not count as so many witnesses.
 
@@ -92,14 +92,10 @@ class Panel(DawidSkene):
     references: ClassVar[tuple[str, ...]] = ("dawid1979maximum", "kohli2026nine", "li2019exploiting")
     streams: ClassVar[bool] = False
 
-    groups: Any = field(default=None, metadata={"help": "group of each worker who has one: a dict or Series by worker"})
-    kinds: Any = field(default=None, metadata={"help": "'person' or 'machine' by worker: a dict or Series"})
-    sharing: float = field(
-        default=1.0, metadata={"help": "pseudo-votes for repeating a group's opinion, and as many against it"}
-    )
-    trust: float = field(
-        default=5.0, metadata={"help": "further pseudo-votes for being right, of workers who are persons"}
-    )
+    groups: Any = parameter(default=None, help="group of each worker who has one: a dict or Series by worker")
+    kinds: Any = parameter(default=None, help="'person' or 'machine' by worker: a dict or Series")
+    sharing: float = parameter(default=1.0, help="pseudo-votes for repeating a group's opinion, and as many against it")
+    trust: float = parameter(default=5.0, help="further pseudo-votes for being right, of workers who are persons")
 
     def __post_init__(self) -> None:
         self.groups, self.kinds = by_worker(self.groups, "groups"), by_worker(self.kinds, "kinds")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from wisecrowd.aggregate.categorical._abilities import Line
 from wisecrowd.aggregate.categorical._difficulty import DifficultyEM
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.em.gradient import Array
 from wisecrowd.errors import UsageError
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class Rasch(DifficultyEM):
     """Workers differ in ability and tasks in difficulty, and what counts is the difference.
 
@@ -38,8 +38,8 @@ class Rasch(DifficultyEM):
 
     references: ClassVar[tuple[str, ...]] = ("rasch1960probabilistic",)
 
-    guessing: float | Literal["chance"] = field(
-        default=0.0, metadata={"help": "probability to be right by luck alone; 'chance' is one over the classes"}
+    guessing: float | Literal["chance"] = parameter(
+        default=0.0, help="probability to be right by luck alone; 'chance' is one over the classes"
     )
 
     def _check(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,10 +10,11 @@ from numpy.typing import NDArray
 from wisecrowd.aggregate.categorical._abilities import Line
 from wisecrowd.aggregate.categorical._difficulty import STEEPEST
 from wisecrowd.aggregate.categorical.rasch import Rasch
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.em.gradient import Array
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class TwoPL(Rasch):
     """As the Rasch model, and every task tells able from unable workers more or less sharply.
 
@@ -38,8 +38,8 @@ class TwoPL(Rasch):
 
     references: ClassVar[tuple[str, ...]] = ("birnbaum1968some",)
 
-    discrimination_sd: float = field(
-        default=0.5, metadata={"help": "how much tasks differ in the logarithm of their discrimination; 0: not at all"}
+    discrimination_sd: float = parameter(
+        default=0.5, help="how much tasks differ in the logarithm of their discrimination; 0: not at all"
     )
 
     def _task_priors(self) -> list[tuple[float, float]]:

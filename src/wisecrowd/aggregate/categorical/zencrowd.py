@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -11,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.aggregate.categorical.one_coin import OneCoin
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.em.loop import Statistics
 from wisecrowd.engines.base import Engine
 from wisecrowd.errors import UsageError
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class ZenCrowd(OneCoin):
     """Every worker has one accuracy, by maximum likelihood from trust in everybody; all classes are equally likely.
 
@@ -45,11 +45,9 @@ class ZenCrowd(OneCoin):
 
     references: ClassVar[tuple[str, ...]] = ("demartini2012zencrowd", "zheng2017truth")
 
-    smoothing: float = field(
-        default=0.0, metadata={"help": "pseudo-votes for each way of being wrong, and for being right"}
-    )
-    diagonal: float = field(default=0.0, metadata={"help": "further pseudo-votes for being right"})
-    initial_accuracy: float = field(default=0.8, metadata={"help": "what every worker is trusted with at first"})
+    smoothing: float = parameter(default=0.0, help="pseudo-votes for each way of being wrong, and for being right")
+    diagonal: float = parameter(default=0.0, help="further pseudo-votes for being right")
+    initial_accuracy: float = parameter(default=0.8, help="what every worker is trusted with at first")
 
     def _check(self) -> None:
         super()._check()

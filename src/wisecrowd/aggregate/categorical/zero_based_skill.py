@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.aggregate.categorical._weighting import AdditiveVote, Polls
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.errors import UsageError
 from wisecrowd.utils import progress
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class ZeroBasedSkill(AdditiveVote):
     """Vote by skill, and move every skill towards agreement with the outcome, in steps that grow smaller.
 
@@ -35,12 +35,10 @@ class ZeroBasedSkill(AdditiveVote):
 
     references: ClassVar[tuple[str, ...]] = ("ustalov2024learning",)
 
-    max_iter: int = field(default=100, metadata={"help": "rounds of voting at most"})
-    learning_rate: float = field(
-        default=1.0, metadata={"help": "first step towards the agreement, 1 going all the way"}
-    )
-    halve_every: int = field(default=20, metadata={"help": "rounds after which the step is halved"})
-    tol: float = field(default=1e-5, metadata={"help": "stop when no skill is further than this from the agreement"})
+    max_iter: int = parameter(default=100, help="rounds of voting at most")
+    learning_rate: float = parameter(default=1.0, help="first step towards the agreement, 1 going all the way")
+    halve_every: int = parameter(default=20, help="rounds after which the step is halved")
+    tol: float = parameter(default=1e-5, help="stop when no skill is further than this from the agreement")
 
     def _weigh(self, poll: Polls) -> NDArray[np.float64]:
         if self.max_iter < 1 or self.halve_every < 1:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.aggregate.categorical._weighting import Poll
 from wisecrowd.aggregate.numeric._numeric import Numbers, NumericAggregator
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 from wisecrowd.utils import progress
@@ -19,7 +19,7 @@ from wisecrowd.utils import progress
 Array = NDArray[np.float64]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class TruthDiscovery(NumericAggregator):
     """Alternates between the weights of workers and the truth of tasks, be they numbers or classes.
 
@@ -33,9 +33,9 @@ class TruthDiscovery(NumericAggregator):
 
     numeric: ClassVar[bool | None] = None
 
-    max_iter: int = field(default=500, metadata={"help": "rounds at most"})
-    tol: float = field(
-        default=1e-6, metadata={"help": "stop when no estimate moves by more than this part of the labels' spread"}
+    max_iter: int = parameter(default=500, help="rounds at most")
+    tol: float = parameter(
+        default=1e-6, help="stop when no estimate moves by more than this part of the labels' spread"
     )
 
     @abstractmethod

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.base.aggregator import Aggregator
+from wisecrowd.base.fields import method_class
 from wisecrowd.data.alignment import truth_series
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import same_kind
@@ -152,7 +153,7 @@ class Numbers:
         return estimate
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class NumericAggregator(Aggregator):
     """Estimates a number for every task.
 

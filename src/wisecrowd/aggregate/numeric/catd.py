@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -10,10 +9,11 @@ from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
 from wisecrowd.aggregate.numeric._discovery import TruthDiscovery
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.errors import UsageError
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class CATD(TruthDiscovery):
     """Workers weigh by how precise they are for certain: few labels, little certainty, little weight.
 
@@ -42,7 +42,7 @@ class CATD(TruthDiscovery):
 
     references: ClassVar[tuple[str, ...]] = ("li2014confidence", "zheng2017truth")
 
-    alpha: float = field(default=0.05, metadata={"help": "one minus the confidence, between 0 and 1"})
+    alpha: float = parameter(default=0.05, help="one minus the confidence, between 0 and 1")
 
     def _weights(self, loss: NDArray[np.float64], cast: NDArray[np.float64], unit: float) -> NDArray[np.float64]:
         if not 0 < self.alpha < 1:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.aggregate.numeric._numeric import Numbers, NumericAggregator
+from wisecrowd.base.fields import method_class
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class Median(NumericAggregator):
     """The median of a task's labels.
 

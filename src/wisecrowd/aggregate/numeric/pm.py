@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -10,10 +9,11 @@ from numpy.typing import NDArray
 
 from wisecrowd.aggregate.numeric._discovery import TruthDiscovery
 from wisecrowd.aggregate.numeric._numeric import Numbers
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.errors import one_of
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class PM(TruthDiscovery):
     """Workers weigh by the logarithm of how little they lose, compared with the worst of them (also known as CRH).
 
@@ -40,11 +40,10 @@ class PM(TruthDiscovery):
 
     references: ClassVar[tuple[str, ...]] = ("li2014resolving", "aydin2014crowdsourcing", "zheng2017truth")
 
-    loss: Literal["absolute", "squared"] = field(
-        default="absolute",
-        metadata={"help": "loss of numbers: 'absolute' (weighted median) or 'squared' (weighted mean)"},
+    loss: Literal["absolute", "squared"] = parameter(
+        default="absolute", help="loss of numbers: 'absolute' (weighted median) or 'squared' (weighted mean)"
     )
-    per_label: bool = field(default=True, metadata={"help": "judge workers by their mean loss, not by its sum"})
+    per_label: bool = parameter(default=True, help="judge workers by their mean loss, not by its sum")
 
     def _lost(self, numbers: Numbers, estimate: NDArray[np.float64]) -> NDArray[np.float64]:
         error = np.abs(numbers.error(estimate))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.aggregate.numeric._numeric import Numbers, NumericAggregator
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.em.loop import Statistics, iterate
 from wisecrowd.errors import UsageError
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class WeightedMean(NumericAggregator):
     """Workers err with a variance of their own, learnt by EM; a task is the mean of its labels by precision.
 
@@ -42,13 +42,11 @@ class WeightedMean(NumericAggregator):
 
     references: ClassVar[tuple[str, ...]] = ("raykar2010learning", "zheng2017truth")
 
-    smoothing: float = field(default=1.0, metadata={"help": "pseudo-labels of average precision that every worker has"})
-    integrate: bool = field(
-        default=True, metadata={"help": "judge workers knowing that estimates are uncertain; False is LFC_N"}
-    )
-    max_iter: int = field(default=500, metadata={"help": "passes over the labels at most"})
-    tol: float = field(default=1e-9, metadata={"help": "stop when the objective rises by less than this fraction"})
-    accelerate: bool = field(default=True, metadata={"help": "extrapolate every third pass (SQUAREM)"})
+    smoothing: float = parameter(default=1.0, help="pseudo-labels of average precision that every worker has")
+    integrate: bool = parameter(default=True, help="judge workers knowing that estimates are uncertain; False is LFC_N")
+    max_iter: int = parameter(default=500, help="passes over the labels at most")
+    tol: float = parameter(default=1e-9, help="stop when the objective rises by less than this fraction")
+    accelerate: bool = parameter(default=True, help="extrapolate every third pass (SQUAREM)")
 
     def _estimate(self, numbers: Numbers) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         if self.max_iter < 1 or self.smoothing < 0:

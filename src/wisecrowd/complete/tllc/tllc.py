@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.base.completer import Answers, Completer
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.classifiers.soft import Standardiser
 from wisecrowd.complete.tllc._filtering import confident_tasks
 from wisecrowd.complete.tllc._sampling import keys_of_rows, keys_of_voters, uniform
@@ -29,7 +29,7 @@ RULES = ("nearest", "nearest_inside", "first", "all")
 SLACK = 1e-5
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class TLLC(Completer):
     """A network that knows which tasks are alike is tuned to every worker, and fills in what that worker is near to.
 
@@ -96,27 +96,23 @@ class TLLC(Completer):
     references: ClassVar[tuple[str, ...]] = ("zhang2025tllc",)
     uses_features: ClassVar[bool] = True
 
-    rule: Literal["nearest", "nearest_inside", "first", "all"] = field(
-        default="nearest", metadata={"help": "what is filled in: 'nearest', 'nearest_inside', 'first' or 'all'"}
+    rule: Literal["nearest", "nearest_inside", "first", "all"] = parameter(
+        default="nearest", help="what is filled in: 'nearest', 'nearest_inside', 'first' or 'all'"
     )
-    hidden: int = field(default=128, metadata={"help": "units of the hidden layer"})
-    embedding: int | Literal["auto"] = field(
-        default="auto", metadata={"help": "dimensions of the embedding: a number, or 'auto', one less than classes"}
+    hidden: int = parameter(default=128, help="units of the hidden layer")
+    embedding: int | Literal["auto"] = parameter(
+        default="auto", help="dimensions of the embedding: a number, or 'auto', one less than classes"
     )
-    pretrain_epochs: int = field(default=50, metadata={"help": "times through the tasks that most agree on; 0 is none"})
-    epochs: int = field(default=10, metadata={"help": "times through each worker's own tasks; 0 leaves workers alike"})
-    pretrain_rate: float = field(default=1e-3, metadata={"help": "size of a step before workers are told apart"})
-    learning_rate: float = field(default=3e-4, metadata={"help": "size of a step of each worker's network"})
-    batch_size: int = field(default=32, metadata={"help": "tasks in a step, of which all pairs are used"})
-    balance: bool = field(
-        default=False, metadata={"help": "whether pairs of equal and of unequal labels weigh the same"}
-    )
-    filtering: bool = field(default=True, metadata={"help": "whether the first network learns confident tasks only"})
-    sharpness: float = field(default=6.0, metadata={"help": "how fast probabilities fall with the squared distance"})
-    smoothing: float = field(default=16.0, metadata={"help": "labels' worth of any answer in a worker's probabilities"})
-    precision: Literal["single", "double"] = field(
-        default="single", metadata={"help": "of the networks: 'single' or 'double'"}
-    )
+    pretrain_epochs: int = parameter(default=50, help="times through the tasks that most agree on; 0 is none")
+    epochs: int = parameter(default=10, help="times through each worker's own tasks; 0 leaves workers alike")
+    pretrain_rate: float = parameter(default=1e-3, help="size of a step before workers are told apart")
+    learning_rate: float = parameter(default=3e-4, help="size of a step of each worker's network")
+    batch_size: int = parameter(default=32, help="tasks in a step, of which all pairs are used")
+    balance: bool = parameter(default=False, help="whether pairs of equal and of unequal labels weigh the same")
+    filtering: bool = parameter(default=True, help="whether the first network learns confident tasks only")
+    sharpness: float = parameter(default=6.0, help="how fast probabilities fall with the squared distance")
+    smoothing: float = parameter(default=16.0, help="labels' worth of any answer in a worker's probabilities")
+    precision: Literal["single", "double"] = parameter(default="single", help="of the networks: 'single' or 'double'")
 
     # ------------------------------------------------------------------ learning
 

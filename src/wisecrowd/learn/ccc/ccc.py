@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError, one_of
 from wisecrowd.learn.ccc._correction import (
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 TRUSTED, MOST = 0.2, 1000
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class CCC(TwinLearner, CrowdLayer):
     """Two networks with a crowd layer each, whose matrices are corrected by what the other network is sure of.
 
@@ -101,20 +101,17 @@ class CCC(TwinLearner, CrowdLayer):
 
     references: ClassVar[tuple[str, ...]] = ("zhang2024coupled",)
 
-    variant: Literal["matrix"] = field(
-        default="matrix", metadata={"help": "as in crowd-layer; corrections are of matrices"}
+    variant: Literal["matrix"] = parameter(default="matrix", help="as in crowd-layer; corrections are of matrices")
+    n_groups: int = parameter(default=25, help="groups of workers that are corrected alike")
+    gamma: float = parameter(default=0.5, help="size of a correction, relative to the largest entry of T")
+    warmup: int | None = parameter(
+        default=None, help="epochs of plain CrowdLayer before; unless given, a quarter of all"
     )
-    n_groups: int = field(default=25, metadata={"help": "groups of workers that are corrected alike"})
-    gamma: float = field(default=0.5, metadata={"help": "size of a correction, relative to the largest entry of T"})
-    warmup: int | None = field(
-        default=None, metadata={"help": "epochs of plain CrowdLayer before; unless given, a quarter of all"}
+    trusted: int | None = parameter(
+        default=None, help="labels that judge the other network; unless given, a fifth of the tasks, at most 1,000"
     )
-    trusted: int | None = field(
-        default=None,
-        metadata={"help": "labels that judge the other network; unless given, a fifth of the tasks, at most 1,000"},
-    )
-    meta: Literal["head", "full"] = field(
-        default="head", metadata={"help": "which layers look a step ahead: the last one, or all"}
+    meta: Literal["head", "full"] = parameter(
+        default="head", help="which layers look a step ahead: the last one, or all"
     )
 
     def _check(self, crowd: Crowd) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.base.method import DENSE_CELLS
 from wisecrowd.classifiers.soft import SoftClassifier
 from wisecrowd.data.alignment import align_features
@@ -39,7 +40,7 @@ WORTH = 1e-3
 SWITCHED = 0.1
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class CMM(ClassifierLearner):
     """The Crowd Mixture Model: a classifier, and a few confusion matrices for all votes instead of one for each worker.
 
@@ -96,20 +97,20 @@ class CMM(ClassifierLearner):
     references: ClassVar[tuple[str, ...]] = ("mena2019revisiting",)
     needs_workers: ClassVar[bool] = False
 
-    n_groups: int | Literal["auto"] = field(
-        default=3, metadata={"help": "groups; 'auto' compares 1 to 6 by the likelihood of hidden votes"}
+    n_groups: int | Literal["auto"] = parameter(
+        default=3, help="groups; 'auto' compares 1 to 6 by the likelihood of hidden votes"
     )
-    tied: Literal["no", "worker"] = field(
-        default="no", metadata={"help": "'worker': all votes of a worker come from one group, and a task has one class"}
+    tied: Literal["no", "worker"] = parameter(
+        default="no", help="'worker': all votes of a worker come from one group, and a task has one class"
     )
-    smoothing: float = field(
-        default=1.0, metadata={"help": "pseudo-counts of every group's weight and in every cell of its matrix"}
+    smoothing: float = parameter(
+        default=1.0, help="pseudo-counts of every group's weight and in every cell of its matrix"
     )
-    n_init: int = field(default=1, metadata={"help": "starts; the first from the votes, the others at random"})
-    max_iter: int = field(default=1000, metadata={"help": "passes at most"})
-    tol: float = field(default=1e-5, metadata={"help": "stop when the objective rises by less than this fraction"})
-    random_state: int = field(default=0, metadata={"help": "seed of further starts, hidden votes and networks"})
-    verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
+    n_init: int = parameter(default=1, help="starts; the first from the votes, the others at random")
+    max_iter: int = parameter(default=1000, help="passes at most")
+    tol: float = parameter(default=1e-5, help="stop when the objective rises by less than this fraction")
+    random_state: int = parameter(default=0, help="seed of further starts, hidden votes and networks")
+    verbose: bool = parameter(default=False, help="draw a progress bar")
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         self._check(crowd)

@@ -9,13 +9,13 @@ M:  a_rk by Newton's method;  f by what the method believes of easiness
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.classifiers.soft import SoftClassifier
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.classifier import CLIP, posterior_of
@@ -31,7 +31,7 @@ from wisecrowd.utils import progress
 SMOOTHING, DIAGONAL = 0.1, 1.0
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class DifficultyEM(ClassifierLearner):
     """Every model in which a task's easiness scales what a worker's ability makes of it.
 
@@ -43,14 +43,13 @@ class DifficultyEM(ClassifierLearner):
     True
     """
 
-    ability_update: Literal["map", "ml", "frozen"] = field(
-        default="map",
-        metadata={"help": "'map': abilities near those of the soft vote, 'ml': anywhere, 'frozen': there"},
+    ability_update: Literal["map", "ml", "frozen"] = parameter(
+        default="map", help="'map': abilities near those of the soft vote, 'ml': anywhere, 'frozen': there"
     )
-    allow_adversarial: bool = field(default=False, metadata={"help": "let abilities be negative: worse than guessing"})
-    max_iter: int = field(default=200, metadata={"help": "passes at most"})
-    tol: float = field(default=1e-6, metadata={"help": "stop when the objective changes by less than this fraction"})
-    verbose: bool = field(default=False, metadata={"help": "draw a progress bar"})
+    allow_adversarial: bool = parameter(default=False, help="let abilities be negative: worse than guessing")
+    max_iter: int = parameter(default=200, help="passes at most")
+    tol: float = parameter(default=1e-6, help="stop when the objective changes by less than this fraction")
+    verbose: bool = parameter(default=False, help="draw a progress bar")
 
     # ------------------------------------------------------------------ what a member of the family says
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.classifiers.soft import SoftClassifier
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError, one_of
@@ -15,7 +15,7 @@ from wisecrowd.learn.difficulty._full_step import teach
 from wisecrowd.learn.difficulty._responses import Array, Responses
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class AdaptiveDifficulty(DifficultyEM):
     """A classifier, the difficulty of every task and the abilities of every worker, learnt together by EM.
 
@@ -56,15 +56,13 @@ class AdaptiveDifficulty(DifficultyEM):
 
     references: ClassVar[tuple[str, ...]] = ("xu2019difficulty",)
 
-    precision: float = field(default=1.0, metadata={"help": "how near 'map' keeps abilities to those of the soft vote"})
-    difficulty_source: Literal["classifier", "posterior", "constant"] = field(
-        default="classifier", metadata={"help": "whose doubt makes a task hard; 'constant': all tasks are alike"}
+    precision: float = parameter(default=1.0, help="how near 'map' keeps abilities to those of the soft vote")
+    difficulty_source: Literal["classifier", "posterior", "constant"] = parameter(
+        default="classifier", help="whose doubt makes a task hard; 'constant': all tasks are alike"
     )
-    m_step: Literal["auto", "full", "plugin"] = field(
+    m_step: Literal["auto", "full", "plugin"] = parameter(
         default="auto",
-        metadata={
-            "help": "the classifier also explains the votes ('full'), fits the posterior ('plugin'), or as suits it"
-        },
+        help="the classifier also explains the votes ('full'), fits the posterior ('plugin'), or as suits it",
     )
 
     def _check(self) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.classifiers.soft import SoftClassifier
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.classifier import CLIP
@@ -15,7 +15,7 @@ from wisecrowd.learn.difficulty._family import DifficultyEM
 from wisecrowd.learn.difficulty._responses import Array
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class FixedDifficulty(DifficultyEM):
     """A classifier and the abilities of every worker, learnt together by EM; what workers disagree about is hard.
 
@@ -50,15 +50,12 @@ class FixedDifficulty(DifficultyEM):
 
     references: ClassVar[tuple[str, ...]] = ("xu2019difficulty",)
 
-    anchor: float = field(
-        default=0.1,
-        metadata={"help": "precision per label with which 'map' keeps abilities near those of the soft vote"},
+    anchor: float = parameter(
+        default=0.1, help="precision per label with which 'map' keeps abilities near those of the soft vote"
     )
-    kappa: float = field(
-        default=1.0, metadata={"help": "pseudo-votes, spread over the classes, in a task's vote shares"}
-    )
-    prior: Literal["classifier", "votes"] = field(
-        default="classifier", metadata={"help": "what the E-step starts from: the classifier, or the vote shares again"}
+    kappa: float = parameter(default=1.0, help="pseudo-votes, spread over the classes, in a task's vote shares")
+    prior: Literal["classifier", "votes"] = parameter(
+        default="classifier", help="what the E-step starts from: the classifier, or the vote shares again"
     )
 
     def _check(self) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError, one_of
 from wisecrowd.learn.mmlc._centers import Centre, weights_of
@@ -47,7 +47,7 @@ SIZES = {
 }
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@method_class
 class MMLC(DeepLearner):
     """What would each worker say? Experts that all share, mixed by every worker in their own way; the truth is in the middle.
 
@@ -89,26 +89,26 @@ class MMLC(DeepLearner):
 
     references: ClassVar[tuple[str, ...]] = ("han2025mmlc",)
 
-    classifier: Literal["auto", "labelme", "text", "music"] = field(
-        default="auto", metadata={"help": "size of the experts: by the data, or that of a dataset of the paper"}
+    classifier: Literal["auto", "labelme", "text", "music"] = parameter(
+        default="auto", help="size of the experts: by the data, or that of a dataset of the paper"
     )
-    n_experts: int | None = field(default=None, metadata={"help": "experts; unless given, by the size"})
-    gate_hidden: int = field(default=32, metadata={"help": "numbers that a worker's mixture is made of"})
-    centre: Literal["kde", "joint", "mean", "median", "truth"] = field(
-        default="kde", metadata={"help": "how the oracle is found: 'kde', 'joint', 'mean', 'median', or 'truth'"}
+    n_experts: int | None = parameter(default=None, help="experts; unless given, by the size")
+    gate_hidden: int = parameter(default=32, help="numbers that a worker's mixture is made of")
+    centre: Literal["kde", "joint", "mean", "median", "truth"] = parameter(
+        default="kde", help="how the oracle is found: 'kde', 'joint', 'mean', 'median', or 'truth'"
     )
-    weights: Literal["none", "labels"] = field(
-        default="none", metadata={"help": "whether workers count in the centre by their labels"}
+    weights: Literal["none", "labels"] = parameter(
+        default="none", help="whether workers count in the centre by their labels"
     )
-    bandwidth: float | None = field(default=None, metadata={"help": "of densities; unless given, by Silverman's rule"})
-    weighting: Literal["annotation", "worker"] = field(
-        default="annotation", metadata={"help": "whether every vote counts alike in training, or every worker"}
+    bandwidth: float | None = parameter(default=None, help="of densities; unless given, by Silverman's rule")
+    weighting: Literal["annotation", "worker"] = parameter(
+        default="annotation", help="whether every vote counts alike in training, or every worker"
     )
-    epochs: int | Literal["auto"] | None = field(
-        default="auto", metadata={"help": "times through all tasks: a number, or 'auto', by hidden votes"}
+    epochs: int | Literal["auto"] | None = parameter(
+        default="auto", help="times through all tasks: a number, or 'auto', by hidden votes"
     )
-    dropout: float = field(default=0.5, metadata={"help": "share of an expert's units that a step leaves out"})
-    l2: float = field(default=0.0, metadata={"help": "ridge on the experts' weights, against the sum over all tasks"})
+    dropout: float = parameter(default=0.5, help="share of an expert's units that a step leaves out")
+    l2: float = parameter(default=0.0, help="ridge on the experts' weights, against the sum over all tasks")
 
     def _check(self, crowd: Crowd) -> None:
         super()._check(crowd)

@@ -1,0 +1,118 @@
+"""Parameters and fitted attributes of methods, written once and rendered into every page of documentation.
+
+A method is a dataclass. Its parameters are fields made by `parameter`, the attributes that ``fit`` sets are fields made by `fitted`.
+`method_class` turns the class into a dataclass and adds both lists to its docstring, from which ``help()``, the website and
+``wisecrowd methods NAME`` read them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import textwrap
+from typing import Any, TypeVar, dataclass_transform
+
+Class = TypeVar("Class", bound=type)
+
+#: Width at which the text of a parameter wraps inside a docstring.
+DOCSTRING_WIDTH = 112
+
+# Parameters that several families share.
+N_JOBS_HELP = "Number of threads; -1 uses all cores."
+ENGINE_HELP = "Where sums over votes are computed: 'local', 'ray', or 'ray:ADDRESS' of a cluster."
+CHECKPOINT_HELP = "File that keeps the state of a long fit; an interrupted fit resumes from it."
+
+
+def parameter(*, default: Any, help: str) -> Any:
+    """Return a dataclass field for a parameter of a method.
+
+    Parameters
+    ----------
+    default : object
+        Value when the user gives none.
+    help : str
+        Meaning of the parameter, in one or two sentences.
+
+    Returns
+    -------
+    dataclasses.Field
+    """
+    return dataclasses.field(default=default, metadata={"help": help})
+
+
+def fitted(*, help: str) -> Any:
+    """Return a dataclass field for an attribute that ``fit`` sets.
+
+    Parameters
+    ----------
+    help : str
+        Content of the attribute, with its shape.
+
+    Returns
+    -------
+    dataclasses.Field
+        A field without a value, so that ``hasattr`` is False until the method is fitted.
+    """
+    return dataclasses.field(init=False, metadata={"help": help})
+
+
+def parameter_fields(method: Any) -> tuple[dataclasses.Field[Any], ...]:
+    """Return the parameters of a method or method class, without its fitted attributes.
+
+    Examples
+    --------
+    >>> from wisecrowd import MajorityVote
+    >>> [field.name for field in parameter_fields(MajorityVote)][:2]
+    ['soft', 'ties']
+    """
+    return tuple(field for field in dataclasses.fields(method) if field.init)
+
+
+def fitted_fields(method: Any) -> tuple[dataclasses.Field[Any], ...]:
+    """Return the attributes that ``fit`` sets, of a method or method class."""
+    return tuple(field for field in dataclasses.fields(method) if not field.init)
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(dataclasses.field, parameter, fitted))
+def method_class(cls: Class) -> Class:
+    """Turn a class into a method: a dataclass whose docstring lists its parameters and fitted attributes.
+
+    Parameters
+    ----------
+    cls : type
+        Class with fields made by `parameter` and `fitted`.
+
+    Returns
+    -------
+    type
+        The same class.
+    """
+    made: Any = dataclasses.dataclass(kw_only=True, eq=False, repr=False)(cls)
+    made.__doc__ = _with_sections(made)
+    return made  # type: ignore[no-any-return]  # dataclass returns the class it is given
+
+
+def _with_sections(cls: type) -> str:
+    """Return the docstring of a class with sections for parameters and fitted attributes before its examples."""
+    text = inspect.cleandoc(cls.__dict__.get("__doc__") or "")
+    sections = []
+    for title, fields in (("Parameters", parameter_fields(cls)), ("Attributes", fitted_fields(cls))):
+        if fields:
+            sections.append(f"{title}\n{'-' * len(title)}\n" + "\n".join(map(_entry, fields)))
+    first_example = min(
+        (place for mark in ("\nExamples\n", "\n>>> ") if (place := text.find(mark)) >= 0), default=len(text)
+    )
+    prose, examples = text[:first_example].rstrip(), text[first_example:].strip("\n")
+    if examples.startswith(">>> "):
+        examples = f"Examples\n--------\n{examples}"
+    return "\n\n".join(part for part in (prose, *sections, examples) if part) + "\n"
+
+
+def _entry(field: dataclasses.Field[Any]) -> str:
+    """Return one parameter as numpydoc writes it."""
+    kind = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))
+    default = "" if field.default is dataclasses.MISSING else f", default {field.default!r}"
+    text = textwrap.fill(
+        field.metadata.get("help", ""), DOCSTRING_WIDTH, initial_indent="    ", subsequent_indent="    "
+    )
+    return f"{field.name} : {kind}{default}\n{text}"
