@@ -89,7 +89,7 @@ def method_class(cls: Class) -> Class:
     """
     made: Any = dataclasses.dataclass(kw_only=True, eq=False, repr=False)(cls)
     made.__doc__ = _with_sections(made)
-    return made  # type: ignore[no-any-return]  # dataclass returns the class it is given
+    return made
 
 
 def _with_sections(cls: type) -> str:
