@@ -9,7 +9,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import report
-from wisecrowd.report import wording as _words
+from wisecrowd.utils.text import format_percent
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_the_table_and_the_map_tell_who_is_in_which(made: Any, page: Any) -> Non
     for place, row in enumerate(page.rows("worker-table")):
         mine = of_worker.loc[row["Worker"].text]
         number = int(mine["group"]) + 1
-        assert row["Group"].text == f"{number} {_words.percent(mine['probability'])}"
+        assert row["Group"].text == f"{number} {format_percent(mine['probability'])}"
         assert f"g{number}" in marks[str(place)]
         assert f"{row['Worker'].text}: " in titles
     assert titles.count(", group ") == made.crowd.n_workers

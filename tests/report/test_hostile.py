@@ -13,7 +13,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import report
-from wisecrowd.report import wording as _words
+from wisecrowd.utils.text import MAX_TEXT_CHARS, display_name, quote_name
 
 GROUPS = json.loads((Path(__file__).parents[1] / "hostile.json").read_text(encoding="utf-8"))
 LONG = "x" * 10_000
@@ -63,10 +63,10 @@ def test_every_name_is_shown(hostile: report.Report, page_of: Any) -> None:
     page = page_of(hostile.html)
     for table, column in (("worker-table", 0), ("task-table", 0)):
         shown = [row[column].text for row in page.tables[table][1:]]
-        assert sorted(shown) == sorted(_words.called(text) for text in HOSTILE)
+        assert sorted(shown) == sorted(display_name(text) for text in HOSTILE)
         assert all(text.strip() for text in shown)
     data = page.data
-    assert sorted(worker["name"] for worker in data["workers"]) == sorted(_words.called(text) for text in HOSTILE)
+    assert sorted(worker["name"] for worker in data["workers"]) == sorted(display_name(text) for text in HOSTILE)
     assert len(data["classes"]) == len(CLASSES)
 
 
@@ -88,19 +88,19 @@ def test_nothing_on_it_is_obeyed(hostile: report.Report) -> None:
 
 
 def test_endless_names_are_cut(hostile: report.Report) -> None:
-    assert LONG[: _words.TEXT] not in hostile.html
+    assert LONG[:MAX_TEXT_CHARS] not in hostile.html
     endless = {text: f"{(text * 10_000 or ' ' * 10_000)[:9_996]}{place:04d}" for place, text in enumerate(HOSTILE)}
     page = build(endless)
     told = sum(map(len, endless.values()))
     # Each name stands in the rows of a task, of a worker and of what others voted; a text of a task is longer.
     assert len(page.html) - len(hostile.html) < told
     assert page.html.count("(10,000 characters)") > 3 * len(HOSTILE)
-    assert max(map(len, re.findall(r"<bdi[^>]*>(.*?)</bdi>", page.html, re.DOTALL))) < 10 * _words.TEXT
+    assert max(map(len, re.findall(r"<bdi[^>]*>(.*?)</bdi>", page.html, re.DOTALL))) < 10 * MAX_TEXT_CHARS
 
 
 def test_what_nobody_could_see_has_quotes() -> None:
-    assert [_words.called(text) for text in ("", " ", "\u200d", "a", "\n")] == ["‘’", "‘ ’", r"‘\u200d’", "a", r"\n"]
-    assert _words.name("") == "“\u2068‘’\u2069”"
+    assert [display_name(text) for text in ("", " ", "\u200d", "a", "\n")] == ["‘’", "‘ ’", r"‘\u200d’", "a", r"\n"]
+    assert quote_name("") == "“\u2068‘’\u2069”"
 
 
 def test_a_browser_sees_names_and_runs_none(hostile: report.Report, browser: Any, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_browser_sees_names_and_runs_none(hostile: report.Report, browser: Any
     names = browser.execute_script(
         "return Array.from(document.querySelectorAll('#worker-table tbody th'), th => th.textContent)"
     )
-    assert sorted(names) == sorted(_words.called(text) for text in HOSTILE)
+    assert sorted(names) == sorted(display_name(text) for text in HOSTILE)
     count = "return document.querySelectorAll(arguments[0]).length"
     assert browser.execute_script(count, "script") == 2
     assert browser.execute_script(count, "img, iframe, object, embed, link, form, base, textarea") == 0

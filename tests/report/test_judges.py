@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from wisecrowd import Panel, krippendorff_alpha, report
-from wisecrowd.report import wording as _words
 from wisecrowd.simulate.panels import PanelSimulation, simulate_panel
+from wisecrowd.utils.text import format_number, format_percent
 
 
 @pytest.fixture(scope="module")
@@ -43,15 +43,15 @@ def test_judges_are_those_of_the_panel(page: Any, fitted: Panel, panel_made: Pan
     for name, judge in fitted.judges_.iterrows():
         row = rows[str(name)]
         assert row["Group"].text == judge["group"]
-        assert row["Worth"].text == _words.number(judge["worth"])
-        assert row["Alone"].text == _words.number(judge["alone"])
-        assert row["Shared"].text == _words.percent(judge["shared"])
-        assert row["Right"].text == _words.percent(judge["accuracy"])
-        assert row["Agrees with people"].text == _words.percent(judge["agreement"])
+        assert row["Worth"].text == format_number(judge["worth"])
+        assert row["Alone"].text == format_number(judge["alone"])
+        assert row["Shared"].text == format_percent(judge["shared"])
+        assert row["Right"].text == format_percent(judge["accuracy"])
+        assert row["Agrees with people"].text == format_percent(judge["agreement"])
     wanted = fitted.calibration(scores, truth=panel_made.truth).loc["judge0"]
     assert rows["judge0"]["Score"].text == "0.95"
-    assert rows["judge0"]["Right of scored"].text == f"{_words.percent(wanted['accuracy'])} of 200"
-    assert rows["judge0"]["Calibration error"].text == _words.number(wanted["calibration_error"])
+    assert rows["judge0"]["Right of scored"].text == f"{format_percent(wanted['accuracy'])} of 200"
+    assert rows["judge0"]["Calibration error"].text == format_number(wanted["calibration_error"])
     assert rows["judge1"]["Score"].text == "–"
     assert "by the known truth" in page.captions["judge-table"]
 
@@ -62,12 +62,12 @@ def test_groups_and_what_judges_say_where_people_say_a_class(
     groups = {row["Group"].text: row for row in page.rows("judge-group-table")}
     for name, group in fitted.opinions_.iterrows():
         assert groups[str(name)]["Members"].text == str(int(group["n_workers"]))
-        assert groups[str(name)]["Worth together"].text == _words.number(group["worth"])
-        assert f"members of “{name}” together are worth {_words.number(group['worth'])} votes" in page.said("judges")
+        assert groups[str(name)]["Worth together"].text == format_number(group["worth"])
+        assert f"members of “{name}” together are worth {format_number(group['worth'])} votes" in page.said("judges")
     counts = fitted.judge_confusion_.sum(axis=0)
     said = page.said("judges")
     for row in counts / counts.sum(axis=1, keepdims=True):
-        assert "".join(_words.percent(share) for share in row) in said
+        assert "".join(format_percent(share) for share in row) in said
     assert "5 of 8 workers are judges" in said
     people = panel_made.crowd.select_workers(["person0", "person1", "person2"])
     assert f"Among people alone, Krippendorff’s alpha is {float(krippendorff_alpha(people)):.2f}" in said

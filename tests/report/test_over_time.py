@@ -13,7 +13,7 @@ import pytest
 import wisecrowd as wc
 from wisecrowd import report
 from wisecrowd.report import over_time as over_time
-from wisecrowd.report import wording as _words
+from wisecrowd.utils.text import format_percent
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +47,14 @@ def test_votes_by_week_are_a_recount(made: Any, page: Any) -> None:
     shown = [[cell.text.strip() for cell in row] for row in page.tables[name][1:]]
     assert [(row[0], int(row[1])) for row in shown] == [(f"{day:%Y-%m-%d}", size) for day, size in n.items()]
     share = counts["same"] / counts["others"]
-    assert [row[2] for row in shown] == [f"{_words.percent(part)} agree" for part in share]
+    assert [row[2] for row in shown] == [f"{format_percent(part)} agree" for part in share]
 
 
 def test_the_sentence_is_a_recount(made: Any, page: Any) -> None:
     votes = made.crowd.to_frame()
     late = votes["time"] > votes["time"].median()
     counts = agreed(votes).groupby(late).sum()
-    early, later = (_words.percent(part) for part in counts["same"] / counts["others"])
+    early, later = (format_percent(part) for part in counts["same"] / counts["others"])
     said = page.said("overview")
     assert f"cast from {votes['time'].min():%Y-%m-%d} to {votes['time'].max():%Y-%m-%d} (UTC)" in said
     assert f"earlier half agrees with {early} of the others on its task, one of the later half with {later}" in said

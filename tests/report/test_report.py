@@ -15,7 +15,7 @@ import wisecrowd as wc
 from wisecrowd import report
 from wisecrowd.report import overview as _overview
 from wisecrowd.report import tasks as _tasks
-from wisecrowd.report import wording as _words
+from wisecrowd.utils.text import describe_selection, escape_control_characters, format_number, format_percent, shorten
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -68,12 +68,12 @@ def test_the_overview_is_a_recount(page: Any, votes: pd.DataFrame, truth: pd.Ser
     assert found["workers more"] == f"{len(flagged)} to look at"
     labels = wc.DawidSkene().fit(made.crowd).labels_
     right = (labels[truth.index] == truth).mean()
-    assert found["right"] == _words.percent(right)
+    assert found["right"] == format_percent(right)
     said = page.said("overview")
     assert f"the labels of {(labels[truth.index] == truth).sum()} are right" in said
     assert f"half of the workers gave {votes['worker'].value_counts().median():,.0f} or more" in said
     share = votes["worker"].isin(flagged.index).mean()
-    assert f"{len(flagged)} workers are worth a look; {_words.percent(share)} of all votes come from them" in said
+    assert f"{len(flagged)} workers are worth a look; {format_percent(share)} of all votes come from them" in said
 
 
 def test_the_histograms_are_a_recount(votes: pd.DataFrame) -> None:
@@ -102,12 +102,12 @@ def test_workers_are_a_recount(page: Any, votes: pd.DataFrame, truth: pd.Series,
         mine = votes[votes["worker"] == who]
         assert row["Votes"].text == str(len(mine))
         assert float(row["Agreement"].value) == pytest.approx(agreement[who])
-        assert row["Agreement"].text == _words.percent(agreement[who])
+        assert row["Agreement"].text == format_percent(agreement[who])
         told = right[known["worker"] == who]
-        assert row["Right of known"].text == f"{_words.percent(told.mean())} {told.sum()} of {len(told)}"
+        assert row["Right of known"].text == f"{format_percent(told.mean())} {told.sum()} of {len(told)}"
         top = mine["label"].value_counts()
         assert row["Most given label"].text.split()[0] in top[top == top.max()].index
-        assert row["Most given label"].text.endswith(_words.percent(top.max() / len(mine)))
+        assert row["Most given label"].text.endswith(format_percent(top.max() / len(mine)))
         expected = table.loc[who]
         assert row["Accuracy"].text == (f"{expected['accuracy']:.2f} {expected['low']:.2f}–{expected['high']:.2f}")
         assert row["Spammer score"].text == f"{expected['spammer_score']:.2f}"
@@ -162,13 +162,13 @@ def test_classes_are_a_recount(page: Any, votes: pd.DataFrame, made: Any) -> Non
     counts = votes["label"].value_counts()
     for row in page.rows("class-table"):
         assert int(row["Votes for it"].text) == counts[row["Class"].text]
-        assert row["Share of votes"].text == _words.percent(counts[row["Class"].text] / len(votes))
+        assert row["Share of votes"].text == format_percent(counts[row["Class"].text] / len(votes))
         assert float(row["Recognised"].value) == pytest.approx(
             found.confusion.loc[row["Class"].text, row["Class"].text]
         )
     heat = page.tables["table 5"]
     for true, row in zip(found.confusion.index, heat[1:], strict=True):
-        assert [cell.text for cell in row[1:]] == [_words.percent(share) for share in found.confusion.loc[true]]
+        assert [cell.text for cell in row[1:]] == [format_percent(share) for share in found.confusion.loc[true]]
 
 
 def test_methods_are_those_of_the_comparison(page: Any, made: Any, truth: pd.Series) -> None:
@@ -308,17 +308,18 @@ def test_it_is_saved_whole_and_known_again(tmp_path: Path, made: Any) -> None:
 
 
 def test_words() -> None:
-    assert _words.percent(0.999) == "99.9%"
-    assert _words.percent(0.004) == "0.4%"
-    assert (_words.percent(0.99997), _words.percent(3e-5), _words.percent(0.25)) == (">99.9%", "<0.1%", "25%")
-    assert (_words.percent(1.0), _words.percent(0.0), _words.percent(float("nan"))) == ("100%", "0%", "–")
-    assert (_words.number(-0.001), _words.number(-0.01), _words.number(-1234.5, 1)) == ("0.00", "-0.01", "-1,234.5")
-    assert _words.shortened("a" * 100, 20) == f"{'a' * 15}…aaaaa (100 characters)"
-    assert _words.shortened("a" * 30, 20) == "a" * 30, "a cut would save nothing"
-    assert _words.spelled("a\u200db\x00") == "a\u200db\\x00"
-    assert _words.spelled("a\nb", lines=True) == "a\nb"
+    assert format_percent(0.999) == "99.9%"
+    assert format_percent(0.004) == "0.4%"
+    assert (format_percent(0.99997), format_percent(3e-5), format_percent(0.25)) == (">99.9%", "<0.1%", "25%")
+    assert (format_percent(1.0), format_percent(0.0), format_percent(float("nan"))) == ("100%", "0%", "–")
+    assert (format_number(-0.001), format_number(-0.01), format_number(-1234.5, 1)) == ("0.00", "-0.01", "-1,234.5")
+    assert shorten("a" * 100, 20) == f"{'a' * 15}…aaaaa (100 characters)"
+    assert shorten("a" * 30, 20) == "a" * 30, "a cut would save nothing"
+    assert escape_control_characters("a\u200db\x00") == "a\u200db\\x00"
+    assert escape_control_characters("a\nb", lines=True) == "a\nb"
     assert (
-        _words.some_of(5, 12_345, "workers", "those with most votes") == "5 of 12,345 workers: those with most votes."
+        describe_selection(5, 12_345, "workers", "those with most votes")
+        == "5 of 12,345 workers: those with most votes."
     )
 
 

@@ -72,7 +72,7 @@ class Found:
             files[fitting.SCORED] = rounded(self.scored)
         return files
 
-    def counted(self, chunks: Iterable[Crowd]) -> Iterator[Crowd]:
+    def count_noun(self, chunks: Iterable[Crowd]) -> Iterator[Crowd]:
         """The chunks, counted while they go by."""
         from wisecrowd.evaluate.completion import count_cells
 
@@ -86,15 +86,15 @@ class Found:
     def lines(self, crowd: Crowd) -> list[tuple[str, str]]:
         """How much was filled in, in words."""
         from wisecrowd.evaluate.completion import count_cells
-        from wisecrowd.io.validation.findings import counted
+        from wisecrowd.utils.text import count_noun
 
         filled, room = self.summary["filled"], crowd.n_tasks * crowd.n_workers
         if filled["cells"] == 0:
             return [("Filled in", "nothing: no cell is empty, or none that the method would fill")]
-        text = f"{counted(filled['cells'], 'vote')}: {filled['cells'] / crowd.n_tasks:.1f} on each task, which weigh as much as "
+        text = f"{count_noun(filled['cells'], 'vote')}: {filled['cells'] / crowd.n_tasks:.1f} on each task, which weigh as much as "
         told = [("Filled in", text + f"{filled['weight'] / crowd.n_tasks:.1f} real ones")]
         left = room - count_cells(crowd.only_observed()) - filled["cells"]
-        return told + ([("Left open", f"{counted(left, 'cell')} of {room:,}")] if left else [])
+        return told + ([("Left open", f"{count_noun(left, 'cell')} of {room:,}")] if left else [])
 
     def show_tables(self) -> None:
         """Print what was judged and scored."""

@@ -72,8 +72,8 @@ def beside(given: Features | None, crowd: Crowd) -> tuple[Any, Crowd]:
 
 def size(given: Features, crowd: Crowd) -> str:
     """How many features there are, in a line."""
-    from wisecrowd.io.validation.findings import counted
+    from wisecrowd.utils.text import count_noun
 
     further = len(given.tasks) - crowd.n_tasks
     text = " x ".join(f"{n:,}" for n in given.rows.shape[1:]) + " for each task"
-    return text + (f"; {counted(further, 'further task')} not labelled" if further else "")
+    return text + (f"; {count_noun(further, 'further task')} not labelled" if further else "")

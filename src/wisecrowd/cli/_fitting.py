@@ -205,11 +205,11 @@ def _unknown(true: pd.Index, classes: pd.Index) -> dict[str, int]:
 def _nobody_chose(unknown: dict[str, int], score: Path | None, classes: pd.Index) -> str:
     """What to say of classes that are true and that nobody chose."""
     from wisecrowd.errors import did_you_mean, some
-    from wisecrowd.io.validation.findings import counted
+    from wisecrowd.utils.text import count_noun
 
     tasks = sum(unknown.values())
     return (
-        f"{score}: no label of the crowd is {some(unknown)}, so {counted(tasks, 'task')} of known truth "
+        f"{score}: no label of the crowd is {some(unknown)}, so {count_noun(tasks, 'task')} of known truth "
         f"{'counts' if tasks == 1 else 'count'} as wrong.{did_you_mean(next(iter(unknown)), map(str, classes))}"
     )
 
@@ -285,14 +285,14 @@ def counted_whole(table: pd.DataFrame) -> pd.DataFrame:
 
 def how(fitted: Method) -> str:
     """Which method it was, and how long it took."""
-    from wisecrowd.io.validation.findings import counted
+    from wisecrowd.utils.text import count_noun
 
     passes, seconds = getattr(fitted, "n_iter_", None), f"{getattr(fitted, 'fit_seconds_', 0):.2f} s"
     if passes is None:
         return f"{fitted.name}, {seconds}"
     if hasattr(fitted, "history_"):  # it does not converge: it is trained for as long as it is told
-        return f"{fitted.name}, trained for {counted(passes, 'epoch')}, {seconds}"
+        return f"{fitted.name}, trained for {count_noun(passes, 'epoch')}, {seconds}"
     ended = "converged after" if getattr(fitted, "converged_", True) else "stopped before it converged, after"
     if getattr(fitted, "tol", 1) == 0:  # so many passes were asked for
         ended = "after"
-    return f"{fitted.name}, {ended} {counted(passes, 'iteration')}, {seconds}"
+    return f"{fitted.name}, {ended} {count_noun(passes, 'iteration')}, {seconds}"

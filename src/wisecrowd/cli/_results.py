@@ -122,7 +122,7 @@ def reading_of(
 def check_votes(results: Path, run: dict[str, Any], table: pd.DataFrame, votes: Path, crowd: Crowd, form: str) -> None:
     """Refuse votes that the answers were not made from, and say if there are tasks without an answer."""
     from wisecrowd.errors import InputError, some
-    from wisecrowd.io.validation.findings import counted
+    from wisecrowd.utils.text import count_noun
 
     advice = f"give the votes that {results} were made from, read in the same way, or aggregate these"
     command, made_from = _command(run), run.get("input") or {}
@@ -131,9 +131,9 @@ def check_votes(results: Path, run: dict[str, Any], table: pd.DataFrame, votes: 
     told = {name: made_from.get(name, n) for name, n in sizes.items() if not (by_features and name == "tasks")}
     if told != {name: sizes[name] for name in told}:
         raise InputError(
-            f"{results} and {votes} do not belong together: the answers are to {counted(told['labels'], 'vote')} of "
-            f"{counted(told['workers'] or 0, 'worker')}, and {counted(crowd.n_votes, 'vote')} of "
-            f"{counted(crowd.n_workers, 'worker')} were read; {advice}"
+            f"{results} and {votes} do not belong together: the answers are to {count_noun(told['labels'], 'vote')} of "
+            f"{count_noun(told['workers'] or 0, 'worker')}, and {count_noun(crowd.n_votes, 'vote')} of "
+            f"{count_noun(crowd.n_workers, 'worker')} were read; {advice}"
         )
     # In another form, ids may be text here and numbers there, so that the digest of the same votes is another.
     if form == command.get("format") and not by_features and made_from.get("sha256", crowd.digest) != crowd.digest:
@@ -145,11 +145,11 @@ def check_votes(results: Path, run: dict[str, Any], table: pd.DataFrame, votes: 
     if not by_features and there - known:
         strange = sorted(there - known)
         raise InputError(
-            f"{results} and {votes} do not belong together: {counted(len(strange), 'answer')} "
+            f"{results} and {votes} do not belong together: {count_noun(len(strange), 'answer')} "
             f"to tasks that have no votes ({some(strange)}); {advice}"
         )
     if without := len(known - there):
-        warn(f"{counted(without, 'task')} of {votes} {'has' if without == 1 else 'have'} no answer in {results}")
+        warn(f"{count_noun(without, 'task')} of {votes} {'has' if without == 1 else 'have'} no answer in {results}")
 
 
 # ---------------------------------------------------------------------- inside

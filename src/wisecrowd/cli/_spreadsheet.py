@@ -56,11 +56,11 @@ class Guard:
     def warn(self) -> None:
         """Say once what a spreadsheet would run, if there is anything."""
         from wisecrowd.errors import some
-        from wisecrowd.io.validation.findings import counted
+        from wisecrowd.utils.text import count_noun
 
         if self._found:
             warn(
-                f"{counted(sum(self._found.values()), 'text')} in {', '.join(sorted(self._found))} "
+                f"{count_noun(sum(self._found.values()), 'text')} in {', '.join(sorted(self._found))} "
                 f"may be run as formulas by a spreadsheet ({some(self._examples)}); for files that are safe to open in one, "
                 "add --spreadsheet, which puts an apostrophe before each"
             )

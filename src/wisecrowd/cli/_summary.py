@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from wisecrowd.cli._console import shortened
-from wisecrowd.io.validation.findings import counted
+from wisecrowd.utils.text import count_noun
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,14 +128,14 @@ def lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     told = _numbers(summary) if "numbers" in summary else _classes(summary)
     if summary["without_votes"]:
         known = "answered for by features" if "features" in summary else "of which nothing is known"
-        told.append(("Unlabelled", f"{counted(summary['without_votes'], 'task')} without a vote, {known}"))
+        told.append(("Unlabelled", f"{count_noun(summary['without_votes'], 'task')} without a vote, {known}"))
     told += _workers(summary.get("workers", {}))
     if "gold" in summary:
         n = summary["gold"]["tasks"]
         told.append(
             (
                 "Gold",
-                f"{counted(n, 'task')} kept {'its' if n == 1 else 'their'} known truth and taught what workers are worth",
+                f"{count_noun(n, 'task')} kept {'its' if n == 1 else 'their'} known truth and taught what workers are worth",
             )
         )
     if "score" in summary:
@@ -147,7 +147,7 @@ def _classes(summary: dict[str, Any]) -> list[tuple[str, str]]:
     shares, confidence = summary["classes"], summary["confidence"]
     shown = [f"{shortened(name)} {share:.1%}" for name, share in list(shares.items())[:_SHOWN_CLASSES]]
     hidden = len(shares) - len(shown)
-    unsure = f"{counted(confidence[f'under_{UNSURE}'], 'task')} under {UNSURE}, {confidence['tied']:,} tied"
+    unsure = f"{count_noun(confidence[f'under_{UNSURE}'], 'task')} under {UNSURE}, {confidence['tied']:,} tied"
     return [
         ("Classes", ", ".join(shown) + (f", and {hidden:,} more" if hidden else "")),
         ("Certainty", f"mean confidence {confidence['mean']:.3f}; {unsure}"),
@@ -158,7 +158,7 @@ def _numbers(summary: dict[str, Any]) -> list[tuple[str, str]]:
     numbers, error = summary["numbers"], summary["standard_error"]
     certainty = [] if error["mean"] is None else [f"mean standard error {error['mean']:.3g}"]
     if error["unknown"]:
-        certainty.append(f"{counted(error['unknown'], 'task')} with too few labels to tell")
+        certainty.append(f"{count_noun(error['unknown'], 'task')} with too few labels to tell")
     return [
         ("Numbers", f"mean {numbers['mean']:.4g}, from {numbers['lowest']:.4g} to {numbers['highest']:.4g}"),
         ("Certainty", "; ".join(certainty)),
@@ -176,7 +176,7 @@ def _workers(ranked: dict[str, Any]) -> list[tuple[str, str]]:
         told.append(
             (
                 "Left out",
-                f"{counted(left_out, 'worker')} who {have} fewer than {_FEWEST_LABELS} labels, too few to rank",
+                f"{count_noun(left_out, 'worker')} who {have} fewer than {_FEWEST_LABELS} labels, too few to rank",
             )
         )
     return told
@@ -195,9 +195,9 @@ def scored(score: dict[str, Any]) -> str:
         figures += f"calibration error {score['calibration_error']:.3f}"
     else:
         figures = f"mean absolute error {score['mae']:.4g}, root mean square error {score['rmse']:.4g}"
-    text = f"{figures}, on {counted(score['n_tasks'], 'task')}"
+    text = f"{figures}, on {count_noun(score['n_tasks'], 'task')}"
     if score["n_without_prediction"]:
-        text += f"; {counted(score['n_without_prediction'], 'task')} of known truth nobody voted on"
+        text += f"; {count_noun(score['n_without_prediction'], 'task')} of known truth nobody voted on"
     if score.get("gold_left_out"):
-        text += f"; {counted(score['gold_left_out'], 'task')} of --truth left out"
+        text += f"; {count_noun(score['gold_left_out'], 'task')} of --truth left out"
     return text

@@ -62,7 +62,7 @@ def show_one(name: Name) -> None:
     from wisecrowd.cli._reading import located
     from wisecrowd.cli._summary import size
     from wisecrowd.io.datasets import load_dataset
-    from wisecrowd.io.validation.findings import counted
+    from wisecrowd.utils.text import count_noun
 
     where = located(Path(name))
     if not where.exists():
@@ -72,18 +72,18 @@ def show_one(name: Name) -> None:
     if found.crowd.classes is not None:
         rows.append(("Classes", ", ".join(map(shortened, found.meta.get("class_names", found.crowd.classes)))))
     if found.truth is not None:
-        rows.append(("Truth", counted(len(found.truth), "task")))
+        rows.append(("Truth", count_noun(len(found.truth), "task")))
     if found.splits is not None:
         rows.append(("Splits", ", ".join(f"{split} {n:,}" for split, n in found.splits.value_counts().items())))
     if found.features is not None:
         rows.append(
             (
                 "Features",
-                f"{counted(found.features.shape[1], 'number')} for each of {counted(len(found.features), 'task')}",
+                f"{count_noun(found.features.shape[1], 'number')} for each of {count_noun(len(found.features), 'task')}",
             )
         )
     if found.texts is not None:
-        rows.append(("Texts", counted(len(found.texts), "task")))
+        rows.append(("Texts", count_noun(len(found.texts), "task")))
     for key in ("source", "citation", "licence"):
         if found.meta.get(key):
             rows.append((key.capitalize(), _plain(found.meta[key])))

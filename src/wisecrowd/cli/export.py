@@ -111,7 +111,7 @@ def _back(
     from wisecrowd.errors import UsageError
     from wisecrowd.io.tools.projects import read_project
     from wisecrowd.io.tools.write_back import TOOLS, doubts, write_answers, write_queue
-    from wisecrowd.io.validation.findings import counted
+    from wisecrowd.utils.text import count_noun
 
     if to is not None and to not in TOOLS:
         raise UsageError(f"nothing is written for {to!r}; there are {', '.join([*TOOLS, HUGGING_FACE])}")
@@ -124,12 +124,16 @@ def _back(
         tasks = tasks_in(results)
         write_queue(tasks, held, output)
         n = len(set(tasks))
-        return {"tool": held.format, "queue": n, "sentence": f"{counted(n, 'task')} to label again, for {held.format}"}
+        return {
+            "tool": held.format,
+            "queue": n,
+            "sentence": f"{count_noun(n, 'task')} to label again, for {held.format}",
+        }
     table, run = answers_in(results)
     chosen = answered(results, run, question)
     write_answers(table, held, output, question=chosen, model=str(run.get("method", "")))
     asked = held.question(chosen)
-    sentence = f"{counted(len(table), 'answer')} to {asked.name!r}, for {held.format}"
+    sentence = f"{count_noun(len(table), 'answer')} to {asked.name!r}, for {held.format}"
     return {"tool": held.format, "question": asked.name, "answers": len(table), "sentence": sentence}
 
 
@@ -150,7 +154,7 @@ def _release(
     from wisecrowd.io.problems import MissingColumn
     from wisecrowd.io.research.release import release_key, write_release
     from wisecrowd.io.tools.projects import read_project
-    from wisecrowd.io.validation.findings import counted
+    from wisecrowd.utils.text import count_noun
 
     key = release_key(key_file)
     table, run = answers_in(results)
@@ -178,9 +182,7 @@ def _release(
         sets = read_project(project, form.name, duplicates="keep").question(chosen).kind == "multiple"
     posterior = posterior_in(results, run)
     write_release(crowd, output, key=key, answers=table, posterior=posterior, sets=sets)
-    sentence = (
-        f"{counted(crowd.n_votes, 'vote')} on {counted(crowd.n_tasks, 'task')}, {counted(crowd.n_workers, 'worker')} "
-    )
+    sentence = f"{count_noun(crowd.n_votes, 'vote')} on {count_noun(crowd.n_tasks, 'task')}, {count_noun(crowd.n_workers, 'worker')} "
     return {
         "tool": HUGGING_FACE,
         "votes": crowd.n_votes,

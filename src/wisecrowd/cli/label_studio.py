@@ -73,7 +73,7 @@ def pull(
     """
     from wisecrowd.cli.export import check_file
     from wisecrowd.io.tools.label_studio_sync import pull as pulled
-    from wisecrowd.io.validation.findings import counted
+    from wisecrowd.utils.text import count_noun
 
     check_file(output, [], force=force)
     with _connected(url, token_file, insecure=insecure) as (server, version), watched(quiet=quiet):
@@ -82,13 +82,13 @@ def pull(
     if as_json:
         show_json({"url": server.url, "version": version, "project": project, **counts, "questions": questions})
     elif not quiet:
-        what = f"{counted(counts['tasks'], 'task')}, {counted(counts['annotations'], 'annotation')}, "
+        what = f"{count_noun(counts['tasks'], 'task')}, {count_noun(counts['annotations'], 'annotation')}, "
         rows = [
             ("Read", f"project {project} of {server.url} (Label Studio {version})"),
-            ("Wrote", f"{output}: {what}{counted(counts['predictions'], 'prediction')}"),
+            ("Wrote", f"{output}: {what}{count_noun(counts['predictions'], 'prediction')}"),
             (
                 "Questions",
-                ", ".join(f"{name} ({counted(n, 'vote')})" for name, n in questions.items()) or "no votes yet",
+                ", ".join(f"{name} ({count_noun(n, 'vote')})" for name, n in questions.items()) or "no votes yet",
             ),
         ]
         show_facts(rows)
@@ -131,7 +131,7 @@ def push(
 
     from wisecrowd.cli._results import answered, answers_in
     from wisecrowd.io.tools.label_studio_sync import push as pushed
-    from wisecrowd.io.validation.findings import counted
+    from wisecrowd.utils.text import count_noun
 
     _refuse_plan(results)
     table, run = answers_in(results)
@@ -153,12 +153,12 @@ def push(
             ("Read", str(results)),
             (
                 "Would put" if dry_run else "Put",
-                f"{counted(len(table), 'answer')} to {done.question!r} by {model!r}: {what}",
+                f"{count_noun(len(table), 'answer')} to {done.question!r} by {model!r}: {what}",
             ),
             ("Where", f"project {project} of {server.url} (Label Studio {version})"),
         ]
         if done.stale:
-            tasks = counted(done.stale, "prediction")
+            tasks = count_noun(done.stale, "prediction")
             rows.append(("Older", f"{tasks} of wisecrowd on tasks that have no answer now; they stay"))
         show_facts(rows)
 

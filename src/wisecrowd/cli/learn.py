@@ -175,12 +175,12 @@ def _table(predicted: pd.DataFrame) -> pd.DataFrame:
 
 def _predictions(summary: dict[str, Any]) -> list[tuple[str, str]]:
     from wisecrowd.cli._summary import scored
-    from wisecrowd.io.validation.findings import counted
+    from wisecrowd.utils.text import count_noun
 
     if "predicted" not in summary:
         return []
     found = summary["predicted"]
-    told = [("Predicted", f"{counted(found['tasks'], 'task')}, mean confidence {found['mean_confidence']:.3f}")]
+    told = [("Predicted", f"{count_noun(found['tasks'], 'task')}, mean confidence {found['mean_confidence']:.3f}")]
     if "score" in found:
         told.append(("", scored(found["score"])))
     return told

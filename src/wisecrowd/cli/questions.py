@@ -79,11 +79,15 @@ def _figures(question: Question) -> dict[str, Any]:
 def _show(export: Path, project: Project, figures: dict[str, Any], format: str | None) -> None:
     from wisecrowd.io.formats import formats
     from wisecrowd.io.tools.answers import counts
-    from wisecrowd.io.validation.findings import counted
+    from wisecrowd.utils.text import count_noun
 
     told = figures["questions"]
     show_facts(
-        [("Read", str(export)), ("What", formats()[project.format].about), ("Tasks", counted(figures["tasks"], "task"))]
+        [
+            ("Read", str(export)),
+            ("What", formats()[project.format].about),
+            ("Tasks", count_noun(figures["tasks"], "task")),
+        ]
     )
     show()
     rows = [

@@ -142,14 +142,17 @@ def _figures(crowd: ShardedCrowd, seconds: float) -> dict[str, Any]:
 
 
 def _lines(figures: dict[str, Any]) -> list[tuple[str, str]]:
-    from wisecrowd.io.validation.findings import counted
+    from wisecrowd.utils.text import count_noun
 
-    who = "no worker ids" if figures["workers"] is None else counted(figures["workers"], "worker")
+    who = "no worker ids" if figures["workers"] is None else count_noun(figures["workers"], "worker")
     classes = f"{figures['classes']:,} {'class' if figures['classes'] == 1 else 'classes'}"
     folder = figures["folder"]
     return [
-        ("Votes", f"{counted(figures['votes'], 'vote')} on {counted(figures['tasks'], 'task')}, {who}, {classes}"),
-        ("Wrote", f"{folder}: {counted(figures['shards'], 'shard')}, {_size(figures['bytes'])}"),
+        (
+            "Votes",
+            f"{count_noun(figures['votes'], 'vote')} on {count_noun(figures['tasks'], 'task')}, {who}, {classes}",
+        ),
+        ("Wrote", f"{folder}: {count_noun(figures['shards'], 'shard')}, {_size(figures['bytes'])}"),
         ("Took", f"{figures['seconds']:,.1f} seconds"),
         ("Next", f"wisecrowd aggregate {shlex.quote(folder)} -o results"),
     ]

@@ -271,9 +271,9 @@ def _result(
 
 def _sentence(size: int, matrix: Numbers, seen: Numbers, prior: Numbers, names: list[str]) -> str:
     """What a group is like; ``seen`` is how many of its votes are about each true class."""
-    from wisecrowd.io.validation.findings import counted
+    from wisecrowd.utils.text import count_noun
 
-    who = f"{counted(size, 'worker')}: right {prior @ np.diagonal(matrix):.0%} of the time"
+    who = f"{count_noun(size, 'worker')}: right {prior @ np.diagonal(matrix):.0%} of the time"
     n_classes = len(prior)
     if n_classes == 1:
         return who

@@ -372,14 +372,14 @@ def _sentence(
     target: float, *, has_price: bool,
 ) -> str:  # fmt: skip
     """What to buy and what it is worth, for people."""
-    from wisecrowd.io.validation.findings import counted
+    from wisecrowd.utils.text import count_noun
 
     now, then = curve["expected_accuracy"].iloc[[0, -1]]
     if len(asks):
         price = f" for {curve['money'].iloc[-1]:,.2f}" if has_price else ""
         told = (
-            f"Buy {counted(len(asks), 'vote')}{price} on {counted(asks['task'].nunique(), 'task')} from "
-            f"{counted(asks['worker'].nunique(), 'worker')}: the labels, of which {now:.1%} should be right now, should then be "
+            f"Buy {count_noun(len(asks), 'vote')}{price} on {count_noun(asks['task'].nunique(), 'task')} from "
+            f"{count_noun(asks['worker'].nunique(), 'worker')}: the labels, of which {now:.1%} should be right now, should then be "
             f"right on {then:.1%} of all tasks."
         )
         if saved:
@@ -387,14 +387,14 @@ def _sentence(
     else:
         left = crowd.n_tasks - n_finished
         why = (
-            f": who can be asked has voted on the {counted(left, 'task')} that {'is' if left == 1 else 'are'} open"
+            f": who can be asked has voted on the {count_noun(left, 'task')} that {'is' if left == 1 else 'are'} open"
             if left
             else ""
         )
         told = f"There is nothing to ask{why}; the labels should be right on {now:.1%} of the tasks."
         told += " Invite other workers." if left else ""
     if n_finished:
-        told += f" {counted(n_finished, 'task')} of {crowd.n_tasks:,} may stop, with {target:.0%} or more."
+        told += f" {count_noun(n_finished, 'task')} of {crowd.n_tasks:,} may stop, with {target:.0%} or more."
     if len(left_out):
         them = "is" if len(left_out) == 1 else "are"
         told += (

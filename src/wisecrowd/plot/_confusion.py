@@ -16,8 +16,8 @@ from wisecrowd.diagnose import Diagnosis
 from wisecrowd.em import priors as matrices
 from wisecrowd.errors import InputError, UsageError, some
 from wisecrowd.plot import _style
-from wisecrowd.report import wording as words
 from wisecrowd.simulate import Simulation
+from wisecrowd.utils.text import format_percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -291,7 +291,7 @@ def _draw(ax: Axes, matrix: NDArray[np.float64], names: list[object], with_figur
     ax.set_ylabel("true class")
     if n_classes <= with_figures:
         for row, column in np.ndindex(matrix.shape):
-            text = words.percent(float(matrix[row, column]))
+            text = format_percent(float(matrix[row, column]))
             ax.text(column, row, text, ha="center", va="center", fontsize="small", color=now.ink)
 
 

@@ -15,8 +15,8 @@ from wisecrowd.diagnose.map import plane
 from wisecrowd.em.priors import blocks
 from wisecrowd.errors import InputError, UsageError, some
 from wisecrowd.plot import _given, _style
-from wisecrowd.report import wording as words
 from wisecrowd.report.workers import common_classes
+from wisecrowd.utils.text import format_percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -125,7 +125,7 @@ def _of_diagnosis(found: Diagnosis) -> _Points:
         )
     x, y = places.workers.T
     table = pd.DataFrame({"x": x, "y": y, "n_votes": crowd.votes_per_worker.astype(np.float64)}, index=crowd.workers)
-    held = f"workers who err alike stand near each other\n(the plane holds {words.percent(places.held)} of how they differ)"
+    held = f"workers who err alike stand near each other\n(the plane holds {format_percent(places.held)} of how they differ)"
     return _Points(table, {"always right": places.right, "guesses": places.guess}, found.workers, held)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wisecrowd.errors import MissingExtra, UsageError, one_of
-from wisecrowd.report import wording as words
+from wisecrowd.utils.text import display_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -180,7 +180,7 @@ def check_axes(ax: object) -> None:
 
 def said(value: object, room: int = ROOM) -> str:
     """An id, a label or a name as a plot can show it: short, on one line, without control characters, and never unseen."""
-    return words.called(value, room)
+    return display_name(value, room)
 
 
 def title(ax: Axes, text: object, room: int = 2 * ROOM, **options: Any) -> None:

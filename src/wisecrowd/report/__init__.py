@@ -89,43 +89,21 @@ def build(
     True
     """
     from wisecrowd.diagnose import diagnosis
-    from wisecrowd.report import (
-        classes as _classes,
-    )
-    from wisecrowd.report import (
-        groups as _groups,
-    )
-    from wisecrowd.report import (
-        judges as _judges,
-    )
-    from wisecrowd.report import (
-        map as _map,
-    )
-    from wisecrowd.report import (
-        methods as _methods,
-    )
-    from wisecrowd.report import (
-        overview as _overview,
-    )
-    from wisecrowd.report import (
-        page as _page,
-    )
-    from wisecrowd.report import (
-        provenance as _made,
-    )
-    from wisecrowd.report import (
-        tasks as _tasks,
-    )
-    from wisecrowd.report import (
-        wording as _words,
-    )
-    from wisecrowd.report import (
-        workers as _workers,
-    )
+    from wisecrowd.report import classes as _classes
+    from wisecrowd.report import groups as _groups
+    from wisecrowd.report import judges as _judges
+    from wisecrowd.report import map as _map
+    from wisecrowd.report import methods as _methods
+    from wisecrowd.report import overview as _overview
+    from wisecrowd.report import page as _page
+    from wisecrowd.report import provenance as _made
+    from wisecrowd.report import tasks as _tasks
+    from wisecrowd.report import workers as _workers
     from wisecrowd.report.gold import known_truth
     from wisecrowd.report.images import read_images
     from wisecrowd.report.notes import heard
     from wisecrowd.report.task_media import by_task
+    from wisecrowd.utils.text import MAX_REASON_CHARS, shorten
 
     _page.check_extra()
     pictures = by_task(read_images(images) if isinstance(images, str | os.PathLike) else images, "image")
@@ -150,9 +128,9 @@ def build(
     classes = _classes.section(found, shown)
     facts = _overview.Facts(found, known, comparison, classes["confusions"])
     content = {
-        "title": _words.shortened(title or "What the crowd says", 200),
+        "title": shorten(title or "What the crowd says", 200),
         "tiles": facts.tiles(),
-        "notes": [_words.shortened(note, _words.REASON) for note in dict.fromkeys([*notes, *_notes_of(found.model)])],
+        "notes": [shorten(note, MAX_REASON_CHARS) for note in dict.fromkeys([*notes, *_notes_of(found.model)])],
         "sentences": facts.sentences(),
         "counts": facts.counts(),
         "advice": facts.advice(),

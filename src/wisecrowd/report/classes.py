@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from wisecrowd.diagnose import Diagnosis
-from wisecrowd.report import wording as words
 from wisecrowd.report.workers import Shown
+from wisecrowd.utils.text import describe_selection, display_name
 
 #: Confusions that are listed, workers that are named for each, and votes that a worker must have to be named.
 CONFUSIONS, NAMED, ENOUGH = 10, 3, 10
@@ -28,7 +28,7 @@ def section(found: Diagnosis, shown: Shown) -> dict[str, Any]:
     return {
         "rows": [
             {
-                "name": words.called(names[k], 40),
+                "name": display_name(names[k], 40),
                 "votes": int(votes[k]),
                 "votes_share": votes[k] / max(crowd.n_votes, 1),
                 "share": float(share[k]),
@@ -36,9 +36,9 @@ def section(found: Diagnosis, shown: Shown) -> dict[str, Any]:
             }
             for k in few
         ],
-        "names": [words.called(names[k], 24) for k in few],
+        "names": [display_name(names[k], 24) for k in few],
         "heat": [[{"p": float(p), "step": step(float(p))} for p in row] for row in part],
-        "caption": words.some_of(len(few), crowd.n_classes, "classes", "the most frequent"),
+        "caption": describe_selection(len(few), crowd.n_classes, "classes", "the most frequent"),
         "confusions": confusions(found, shown),
     }
 
@@ -64,8 +64,8 @@ def confusions(found: Diagnosis, shown: Shown) -> list[dict[str, Any]]:
             break
         listed.append(
             {
-                "true": words.called(names[true], 40),
-                "said": words.called(names[said], 40),
+                "true": display_name(names[true], 40),
+                "said": display_name(names[said], 40),
                 "share": float(matrix[true, said]),
                 "votes": round(float(expected[true, said])),
                 "who": _who(shown, crowd, column.get(int(true)), column.get(int(said)), float(matrix[true, said])),
@@ -84,7 +84,7 @@ def _who(shown: Shown, crowd: Any, true: int | None, said: int | None, usual: fl
     return [
         {
             "worker": int(place),
-            "name": words.called(crowd.workers[shown.place[place]], 40),
+            "name": display_name(crowd.workers[shown.place[place]], 40),
             "share": float(rate[place]),
         }
         for place in first

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from wisecrowd.diagnose import Diagnosis
-from wisecrowd.report import wording as words
 from wisecrowd.report.workers import Shown
+from wisecrowd.utils.text import MAX_REASON_CHARS, shorten
 
 #: Groups with a colour of their own on the map.
 COLOURS = 8
@@ -24,7 +24,7 @@ def section(found: Diagnosis, shown: Shown) -> dict[str, Any] | None:
     mine = groups.of_worker.iloc[shown.place]
     return {
         "rows": [
-            {"number": number, "colour": min(number, COLOURS), "about": words.shortened(about, words.REASON)}
+            {"number": number, "colour": min(number, COLOURS), "about": shorten(about, MAX_REASON_CHARS)}
             for number, about in enumerate(groups.described, start=1)
         ],
         "of_worker": [

@@ -11,11 +11,19 @@ from wisecrowd.data.vocabulary import same_kind
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.diagnose.agreement import krippendorff_alpha
 from wisecrowd.errors import InputError
-from wisecrowd.io.validation.findings import counted
-from wisecrowd.report import wording as words
 from wisecrowd.report.classes import step
 from wisecrowd.report.gold import Known
 from wisecrowd.report.workers import Shown
+from wisecrowd.utils.text import (
+    MAX_REASON_CHARS,
+    count_noun,
+    describe_selection,
+    display_name,
+    format_number,
+    format_percent,
+    quote_name,
+    shorten,
+)
 
 #: Judges that are shown at most, matrices of them, and groups that are named in a sentence.
 JUDGES, MATRICES, NAMED = 100, 12, 5
@@ -39,8 +47,8 @@ def section(found: Diagnosis, shown: Shown, scores: Any, known: Known | None) ->
         row, who = judges.iloc[place], judges.index[place]
         rows.append(
             {
-                "name": words.called(who),
-                "group": words.called(row["group"], 40) if row["group"] else "",
+                "name": display_name(who),
+                "group": display_name(row["group"], 40) if row["group"] else "",
                 "n_votes": round(float(row["n_votes"])),
                 **{column: float(row[column]) for column in ("accuracy", "agreement", "shared", "alone", "worth")},
                 "differs": _differs(panel.judge_confusion_[place], names),
@@ -53,30 +61,34 @@ def section(found: Diagnosis, shown: Shown, scores: Any, known: Known | None) ->
     few = shown.classes
     met = panel.judge_confusion_.sum(axis=(1, 2)) > 0
     matrices = [
-        {"name": words.called(judges.index[place], 40), "heat": _heat(panel.judge_confusion_[place], few)}
+        {"name": display_name(judges.index[place], 40), "heat": _heat(panel.judge_confusion_[place], few)}
         for place in map(int, order[:MATRICES])
         if met[place]
     ]
     return {
         "rows": rows,
-        "caption": words.some_of(len(rows), len(judges), "judges", "those whose votes are worth most"),
+        "caption": describe_selection(len(rows), len(judges), "judges", "those whose votes are worth most"),
         "sentences": _sentences(found, judges, groups),
         "groups": groups,
         "with_people": bool(judges["worth"].notna().any()),
         "with_scores": calibration is not None,
         "scored_by": "the panel" if truth is None else "the known truth",
         "refused": refused,
-        "names": [words.called(names[k], 24) for k in few],
+        "names": [display_name(names[k], 24) for k in few],
         "heat": _heat(panel.judge_confusion_.sum(axis=0), few) if met.any() else None,
         "matrices": matrices,
-        "matrices_caption": words.some_of(len(matrices), len(judges), "judges", "those whose votes are worth most"),
+        "matrices_caption": describe_selection(
+            len(matrices), len(judges), "judges", "those whose votes are worth most"
+        ),
     }
 
 
 def _sentences(found: Diagnosis, judges: pd.DataFrame, groups: list[dict[str, Any]]) -> list[str]:
-    share = words.percent(float(judges["n_votes"].sum()) / max(float(found.crowd.weight.sum()), 1.0))
+    share = format_percent(float(judges["n_votes"].sum()) / max(float(found.crowd.weight.sum()), 1.0))
     verb = "is a judge" if len(judges) == 1 else "are judges"
-    told = [f"{len(judges):,} of {counted(found.crowd.n_workers, 'worker')} {verb}; {share} of all votes are theirs."]
+    told = [
+        f"{len(judges):,} of {count_noun(found.crowd.n_workers, 'worker')} {verb}; {share} of all votes are theirs."
+    ]
     if judges["worth"].isna().all():
         return [
             *told,
@@ -93,8 +105,8 @@ def _sentences(found: Diagnosis, judges: pd.DataFrame, groups: list[dict[str, An
             )
     for group in [one for one in groups if one["worth"] == one["worth"]][:NAMED]:
         told.append(
-            f"The {counted(group['members'], 'member')} of {words.name(group['name'])} together are worth "
-            f"{words.number(group['worth'])} votes of a person on a task."
+            f"The {count_noun(group['members'], 'member')} of {quote_name(group['name'])} together are worth "
+            f"{format_number(group['worth'])} votes of a person on a task."
         )
     return told
 
@@ -107,7 +119,7 @@ def _groups(opinions: pd.DataFrame | None) -> list[dict[str, Any]]:
     rows = zip(*(ordered[name].tolist() for name in ("n_workers", "n_tasks", "accuracy", "worth")), strict=True)
     return [
         {
-            "name": words.called(name, 40),
+            "name": display_name(name, 40),
             "members": int(members),
             "tasks": int(tasks),
             "accuracy": right,
@@ -125,8 +137,8 @@ def _differs(counts: Any, names: pd.Index) -> dict[str, Any] | None:
     if off[people, said] < ENOUGH:
         return None
     return {
-        "people": words.called(names[people], 30),
-        "said": words.called(names[said], 30),
+        "people": display_name(names[people], 30),
+        "said": display_name(names[said], 30),
         "share": float(off[people, said] / counts[people].sum()),
     }
 
@@ -161,4 +173,4 @@ def _calibration(panel: Any, scores: Any, truth: pd.Series | None) -> tuple[pd.D
         return panel.calibration(scores, truth=truth), ""
     except InputError as error:  # tools take any number for a score
         told = f"How sure judges were is not held against how often they are right: {error}"
-        return None, words.shortened(told, words.REASON)
+        return None, shorten(told, MAX_REASON_CHARS)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.diagnose.map import plane
-from wisecrowd.report import wording as words
 from wisecrowd.report.workers import Shown
+from wisecrowd.utils.text import format_number, format_percent
 
 WIDTH, HEIGHT, EDGE = 720, 440, 40
 #: Radius of the smallest and of the largest point.
@@ -34,7 +34,7 @@ def drawn(found: Diagnosis, shown: Shown, rows: list[dict[str, Any]]) -> dict[st
             "y": round(float(y[number]), 1),
             "r": round(float(radius[number]), 1),
             "shape": (row["flags"] or ["none"])[0],
-            "title": f"{row['name']}: {int(row['n_votes']):,} votes, accuracy {words.number(row['accuracy'])}"
+            "title": f"{row['name']}: {int(row['n_votes']):,} votes, accuracy {format_number(row['accuracy'])}"
             + (f", {', '.join(row['flags'])}" if row["flags"] else ""),
         }
         for number, row in enumerate(rows)
@@ -49,7 +49,7 @@ def drawn(found: Diagnosis, shown: Shown, rows: list[dict[str, Any]]) -> dict[st
             {"x": round(float(x[place]), 1), "y": round(float(y[place]), 1), "name": name}
             for place, name in ((-2, "always right"), (-1, "guesses"))
         ],
-        "held": words.percent(places.held),
+        "held": format_percent(places.held),
     }
 
 

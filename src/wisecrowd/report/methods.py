@@ -13,9 +13,9 @@ from wisecrowd.diagnose import Diagnosis
 from wisecrowd.diagnose.preparation import groups_of
 from wisecrowd.errors import InputError
 from wisecrowd.evaluate.model_selection import LEVEL, Comparison, compare
-from wisecrowd.report import wording as words
 from wisecrowd.report.classes import STEPS
 from wisecrowd.report.gold import Known
+from wisecrowd.utils.text import describe_selection, display_name
 
 #: Votes that methods are compared on at most: with more, the slowest of them take longer than all the rest of the report.
 VOTES = 25_000
@@ -90,10 +90,10 @@ def section(found: Comparison | None, told: str) -> dict[str, Any]:
         "names": [str(name) for name in agreement.columns],
         "agreement": [[{"p": float(p), "step": round(STEPS * float(p))} for p in row] for row in agreement.to_numpy()],
         "disputed": [
-            {"name": words.called(task), "answers": [words.called(answer, 30) for answer in row]}
+            {"name": display_name(task), "answers": [display_name(answer, 30) for answer in row]}
             for task, row in zip(found.disputed.index[:DISPUTED], found.disputed.head(DISPUTED).to_numpy(), strict=True)
         ],
-        "caption": words.some_of(
+        "caption": describe_selection(
             min(len(found.disputed), DISPUTED),
             len(found.disputed),
             "disputed tasks",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.diagnose.drift import ENOUGH, SPANS, in_spans
 from wisecrowd.diagnose.preparation import alike
-from wisecrowd.report import wording as words
+from wisecrowd.utils.text import format_percent
 
 #: Bars that can be read at most; the spans of time that they can stand for, of which the finest that fits is taken; and how
 #: many characters of a time tell them apart.
@@ -53,7 +53,7 @@ def picture(found: Diagnosis) -> dict[str, Any] | None:
                 "label": str(period.start_time)[: UNITS[name][1]],
                 "n": int(n),
                 "share": float(n / votes.max()),
-                "also": f"{words.percent(float(share))} agree",
+                "also": f"{format_percent(float(share))} agree",
             }
             for period, n, share in zip(periods, votes, agreement, strict=True)
         ],
@@ -73,8 +73,8 @@ def sentence(found: Diagnosis) -> str:
     halves = (
         ""
         if np.isnan([early, late]).any()
-        else f" A vote of the earlier half agrees with {words.percent(early)} of the others on its task, one of the later half "
-        f"with {words.percent(late)}."
+        else f" A vote of the earlier half agrees with {format_percent(early)} of the others on its task, one of the later half "
+        f"with {format_percent(late)}."
     )
     return f"The votes were cast from {first:{shown}} to {last:{shown}} (UTC).{halves}{known}"
 

@@ -12,10 +12,9 @@ from wisecrowd.base.registry import find, kind_of
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.diagnose.preparation import groups_of
 from wisecrowd.evaluate.model_selection import Comparison
-from wisecrowd.io.validation.findings import counted
 from wisecrowd.report import over_time as over_time
-from wisecrowd.report import wording as words
 from wisecrowd.report.gold import Known
+from wisecrowd.utils.text import count_noun, format_percent, join_words, quote_name
 
 #: Krippendorff's own limits: below the first, not even tentative conclusions; from the second, reliable.
 TENTATIVE, RELIABLE = 0.667, 0.8
@@ -68,11 +67,11 @@ class Facts:
             ("workers", f"{figures['workers']:,}", f"{figures['flagged_workers']:,} to look at"),
             ("classes", f"{self.found.crowd.n_classes:,}", "to choose from"),
             ("agreement", "–" if alpha is None else f"{alpha:.2f}", "Krippendorff’s alpha; 1 is perfect, 0 is chance"),
-            ("expected right", words.percent(figures["expected_accuracy"]), "of the labels, as the model sees it"),
+            ("expected right", format_percent(figures["expected_accuracy"]), "of the labels, as the model sees it"),
         ]
         judged = self.right()
         if judged is not None:
-            shown.append(("right", words.percent(judged[0] / judged[1]), f"of {judged[1]:,} labels of known truth"))
+            shown.append(("right", format_percent(judged[0] / judged[1]), f"of {judged[1]:,} labels of known truth"))
         return [{"what": what, "value": value, "more": more} for what, value, more in shown]
 
     def sentences(self) -> list[str]:
@@ -92,8 +91,8 @@ class Facts:
     def _size(self) -> str:
         figures = self._figures
         return (
-            f"{counted(figures['workers'], 'worker')} gave {counted(figures['labels'], 'vote')} on "
-            f"{counted(figures['tasks'], 'task')}; half of the workers gave {figures['labels_per_worker_median']:,.0f} or more."
+            f"{count_noun(figures['workers'], 'worker')} gave {count_noun(figures['labels'], 'vote')} on "
+            f"{count_noun(figures['tasks'], 'task')}; half of the workers gave {figures['labels_per_worker_median']:,.0f} or more."
         )
 
     def _agreement(self) -> str:
@@ -118,31 +117,31 @@ class Facts:
         kinds = [f"{n:,} {'is' if n == 1 else 'are'} {kind}" for kind, n in figures["tasks_by_kind"].items() if n]
         judged = self.right()
         told = (
-            f"{words.percent(figures['expected_accuracy'])} of the labels should be right, says a model that may be too sure"
+            f"{format_percent(figures['expected_accuracy'])} of the labels should be right, says a model that may be too sure"
             if judged is None
-            else f"Of {counted(judged[1], 'task')} of known truth, the labels of {judged[0]:,} are right "
-            f"({words.percent(judged[0] / judged[1])}); the model expects {words.percent(figures['expected_accuracy'])} of all"
+            else f"Of {count_noun(judged[1], 'task')} of known truth, the labels of {judged[0]:,} are right "
+            f"({format_percent(judged[0] / judged[1])}); the model expects {format_percent(figures['expected_accuracy'])} of all"
         )
-        return f"{told}. Of the tasks, {words.joined(kinds)}."
+        return f"{told}. Of the tasks, {join_words(kinds)}."
 
     def _of_workers(self) -> str:
         figures = self._figures
         flagged, few = figures["flagged_workers"], figures["workers_with_fewer_than_10_labels"]
-        rest = f" {counted(few, 'worker')} gave fewer than 10 votes, too few to judge them by." if few else ""
+        rest = f" {count_noun(few, 'worker')} gave fewer than 10 votes, too few to judge them by." if few else ""
         if not flagged:
             changed = ", contrary, copying or changed" if self.found.crowd.has_times else ", contrary or copying"
             return f"No worker stands out as careless{changed}.{rest}"
         verb = "is" if flagged == 1 else "are"
-        share = words.percent(self._flagged_votes)
-        return f"{counted(flagged, 'worker')} {verb} worth a look; {share} of all votes come from them.{rest}"
+        share = format_percent(self._flagged_votes)
+        return f"{count_noun(flagged, 'worker')} {verb} worth a look; {share} of all votes come from them.{rest}"
 
     def _of_classes(self) -> str:
         if not self.confusions:
             return ""
         first = self.confusions[0]
         return (
-            f"The most frequent confusion is {words.name(first['said'])} where {words.name(first['true'])} is true: "
-            f"{words.percent(first['share'])} of what is said of {words.name(first['true'])}."
+            f"The most frequent confusion is {quote_name(first['said'])} where {quote_name(first['true'])} is true: "
+            f"{format_percent(first['share'])} of what is said of {quote_name(first['true'])}."
         )
 
     # ------------------------------------------------------------------ pictures
@@ -194,7 +193,7 @@ class Facts:
             return None
         names = self._first(["undecided", "unlabelled"], "confidence")
         return {
-            "do": f"Get another vote on {counted(n, 'task')}.",
+            "do": f"Get another vote on {count_noun(n, 'task')}.",
             "why": f"Not enough is known of it yet: {names}."
             if n == 1
             else f"Not enough is known of them yet; the least sure are {names}.",
@@ -205,7 +204,7 @@ class Facts:
         if not n:
             return None
         return {
-            "do": f"Look at {'some of ' if n > FEW else ''}{counted(n, 'ambiguous task')} yourself, before buying more votes on "
+            "do": f"Look at {'some of ' if n > FEW else ''}{count_noun(n, 'ambiguous task')} yourself, before buying more votes on "
             f"{'it' if n == 1 else 'them'}.",
             "why": "Good workers differ, so the task or the guideline is at fault; begin with "
             f"{self._first(['ambiguous'], 'misfit')}.",
@@ -214,16 +213,16 @@ class Facts:
     def _first(self, kinds: list[str], column: str) -> str:
         tasks = self.found.tasks
         few = tasks[tasks["kind"].isin(kinds)].nsmallest(NAMED, column)
-        return words.joined([words.name(task) for task in few.index])
+        return join_words([quote_name(task) for task in few.index])
 
     def _look_at_workers(self) -> dict[str, str] | None:
         flagged = self._flagged[self._flagged["flags"] != "drifts"]
         if flagged.empty:
             return None
-        names = words.joined([words.name(worker) for worker in flagged.index[:NAMED]])
-        share = words.percent(flagged["n_votes"].sum() / self.found.crowd.n_votes)
+        names = join_words([quote_name(worker) for worker in flagged.index[:NAMED]])
+        share = format_percent(flagged["n_votes"].sum() / self.found.crowd.n_votes)
         return {
-            "do": f"Talk to {counted(len(flagged), 'worker')}, or stop inviting {'them' if len(flagged) > 1 else 'this one'}.",
+            "do": f"Talk to {count_noun(len(flagged), 'worker')}, or stop inviting {'them' if len(flagged) > 1 else 'this one'}.",
             "why": f"{share} of all votes are theirs, and most votes those of {names}. The reasons "
             "are in the table. A model of workers gives careless votes little weight, but they were paid for; copied ones it "
             "takes for votes of somebody else."
@@ -238,9 +237,9 @@ class Facts:
         changed = self._flagged[["drifts" in flags.split(", ") for flags in self._flagged["flags"]]]
         if changed.empty:
             return None
-        names = words.joined([words.name(worker) for worker in changed.index[:NAMED]])
+        names = join_words([quote_name(worker) for worker in changed.index[:NAMED]])
         return {
-            "do": f"See whether {counted(len(changed), 'worker')} changed, or what they were given to do.",
+            "do": f"See whether {count_noun(len(changed), 'worker')} changed, or what they were given to do.",
             "why": f"They are right more or less often than they were: {names}. The table says since when; a click on a worker "
             "shows the course of their votes.",
         }
@@ -259,10 +258,10 @@ class Facts:
         n = round(float(votes[said, true]))
         if n < 1 or share[said, true] < 0.1:
             return None
-        this, that = words.name(classes[true]), words.name(classes[said])
+        this, that = quote_name(classes[true]), quote_name(classes[said])
         return {
             "do": f"Say in the guideline what tells {this} from {that}.",
-            "why": f"About {counted(n, 'vote')} of workers who are not flagged say {that} where {this} is the likelier truth.",
+            "why": f"About {count_noun(n, 'vote')} of workers who are not flagged say {that} where {this} is the likelier truth.",
         }
 
     def _gold(self) -> dict[str, str] | None:
@@ -271,7 +270,7 @@ class Facts:
         n = min(100, self.found.crowd.n_tasks)
         width = 1.645 * float(np.sqrt(0.25 / n))
         return {
-            "do": f"Have an expert label {counted(n, 'task')} drawn at random, and make this report again with them.",
+            "do": f"Have an expert label {count_noun(n, 'task')} drawn at random, and make this report again with them.",
             "why": "Without truth, all figures rest on the votes themselves; with it, the share of right labels is known to "
             f"about {width:.0%} either way.",
         }

@@ -9,8 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from wisecrowd.errors import MissingExtra
-from wisecrowd.report import wording as words
 from wisecrowd.report.classes import STEPS
+from wisecrowd.utils.text import format_number, format_percent
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -29,7 +29,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"number": words.number, "percent": words.percent}
+    made.filters |= {"number": format_number, "percent": format_percent}
     made.globals["steps"] = STEPS
     return made
 

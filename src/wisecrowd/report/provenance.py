@@ -9,7 +9,7 @@ from wisecrowd.base.provenance import record
 from wisecrowd.base.registry import find
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.evaluate.model_selection import Comparison
-from wisecrowd.report import wording as words
+from wisecrowd.utils.text import escape_control_characters, shorten
 
 #: Papers behind how well votes go with features.
 MARGINS = ("lefort2024identify", "pleiss2020identifying")
@@ -28,15 +28,13 @@ def section(found: Diagnosis, comparison: Comparison | None, command: str | None
         bibtex += [entry(key) for key in MARGINS]
     return {
         "method": run["method"],
-        "parameters": [
-            {"name": name, "value": words.shortened(repr(value), 200)} for name, value in run["parameters"].items()
-        ],
+        "parameters": [{"name": name, "value": shorten(repr(value), 200)} for name, value in run["parameters"].items()],
         "iterations": run["iterations"],
         "converged": run["converged"],
         "versions": run["versions"],
         "digest": run["input"]["sha256"],
         "finished": run["finished"],
-        "command": None if command is None else words.spelled(command),
+        "command": None if command is None else escape_control_characters(command),
         "papers": [paper for paper in papers if paper["papers"]],
         "bibtex": "\n\n".join(bibtex),
     }

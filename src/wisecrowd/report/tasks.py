@@ -9,10 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.diagnose import KINDS, Diagnosis
-from wisecrowd.report import wording as words
 from wisecrowd.report.gold import Known
 from wisecrowd.report.task_media import matched
 from wisecrowd.report.thumbnails import thumbnails
+from wisecrowd.utils.text import MAX_TEXT_CHARS, describe_selection, display_name, join_words, shorten
 
 #: Tasks that are shown at most, and labels that are told of each.
 TASKS, LABELS = 500, 6
@@ -34,8 +34,8 @@ def section(found: Diagnosis, texts: pd.Series | None, known: Known | None) -> d
     rows = []
     for number, row in enumerate(found.tasks.iloc[place].reset_index().itertuples()):
         values = {
-            "name": words.called(row.task),
-            "label": words.called(row.label, 40),
+            "name": display_name(row.task),
+            "label": display_name(row.label, 40),
             "votes": _tally(votes[number], found.crowd.classes),
             **{
                 field: getattr(row, field)
@@ -53,18 +53,18 @@ def section(found: Diagnosis, texts: pd.Series | None, known: Known | None) -> d
         }
         if told is not None:
             text = told[number]
-            values["text"] = None if text is None else words.shortened(text, words.TEXT, lines=True)
+            values["text"] = None if text is None else shorten(text, MAX_TEXT_CHARS, lines=True)
         if known is not None:
             values |= _truth_of(known, place[number], row, found)
         rows.append(values)
     return {
         "rows": rows,
         "names": names,
-        "caption": words.some_of(
+        "caption": describe_selection(
             len(rows),
             found.crowd.n_tasks,
             "tasks",
-            f"the first by each of {'three' if len(rankings) == 3 else 'four'} rankings ({words.joined(list(rankings))})",
+            f"the first by each of {'three' if len(rankings) == 3 else 'four'} rankings ({join_words(list(rankings))})",
         ),
         "kinds": [
             {"name": kind, "n": n, "about": KINDS[kind]} for kind, n in found.overview["tasks_by_kind"].items() if n
@@ -101,7 +101,7 @@ def _tally(votes: NDArray[np.float64], classes: pd.Index | None) -> str:
     """What was said of a task, the most frequent first."""
     assert classes is not None
     order = np.argsort(-votes, kind="stable")[: int((votes > 0).sum())]
-    parts = [f"\u2068{words.called(classes[label], 30)}\u2069\u00a0×{votes[label]:,.10g}" for label in order[:LABELS]]
+    parts = [f"\u2068{display_name(classes[label], 30)}\u2069\u00a0×{votes[label]:,.10g}" for label in order[:LABELS]]
     more = len(order) - LABELS
     return ", ".join(parts) + (f" and {more:,} more labels" if more > 0 else "")
 
@@ -119,4 +119,4 @@ def _truth_of(known: Known, place: int, row: Any, found: Diagnosis) -> dict[str,
         return {"truth": None, "wrong": None}
     assert found.crowd.classes is not None
     true = known.series.loc[row.task]
-    return {"truth": words.called(true, 40), "wrong": bool(true != row.label)}
+    return {"truth": display_name(true, 40), "wrong": bool(true != row.label)}

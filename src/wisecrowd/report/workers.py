@@ -13,8 +13,8 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.em.priors import blocks
 from wisecrowd.report import over_time as over_time
-from wisecrowd.report import wording as words
 from wisecrowd.report.gold import Known
+from wisecrowd.utils.text import MAX_REASON_CHARS, describe_selection, display_name, format_number, shorten
 
 #: Workers that are shown at most, and classes of their matrices.
 WORKERS, CLASSES = 500, 20
@@ -78,16 +78,16 @@ def section(found: Diagnosis, shown: Shown, known: Known | None) -> dict[str, An
         flags = [flag for flag in str(row.flags).split(", ") if flag]
         rows.append(
             {
-                "name": words.called(row.worker),
-                **{field: words.called(getattr(row, field), 40) if getattr(row, field) else "" for field in told},
+                "name": display_name(row.worker),
+                **{field: display_name(getattr(row, field), 40) if getattr(row, field) else "" for field in told},
                 **{
                     field: getattr(row, field)
                     for field in ("n_votes", "accuracy", "low", "high", "agreement", "spammer_score", "information")
                 },
-                "top_label": words.called(row.top_label, 30),
+                "top_label": display_name(row.top_label, 30),
                 "top_share": row.top_share,
                 "flags": flags,
-                "why": words.shortened(row.why, words.REASON),
+                "why": shorten(row.why, MAX_REASON_CHARS),
             }
         )
     if right is not None and judged is not None:
@@ -96,7 +96,7 @@ def section(found: Diagnosis, shown: Shown, known: Known | None) -> dict[str, An
     names = pd.Series([flag for row in rows for flag in row["flags"]], dtype=object)
     return {
         "rows": rows,
-        "caption": words.some_of(len(rows), crowd.n_workers, "workers", shown.rule),
+        "caption": describe_selection(len(rows), crowd.n_workers, "workers", shown.rule),
         "flags": sorted(names.unique()),
         "with_truth": known is not None,
         "told": told,
@@ -111,13 +111,13 @@ def cards(found: Diagnosis, shown: Shown, rows: list[dict[str, Any]]) -> dict[st
     hundredths = np.rint(100 * shown.matrices).astype(int)
     courses = over_time.courses(found, shown.place) if found.crowd.has_times else [None] * len(rows)
     return {
-        "classes": [words.called(name, 40) for name in found.crowd.classes[shown.classes]],
+        "classes": [display_name(name, 40) for name in found.crowd.classes[shown.classes]],
         "of_classes": found.crowd.n_classes,
         "workers": [
             {
                 "name": row["name"],
                 "votes": int(row["n_votes"]),
-                "accuracy": f"{words.number(row['accuracy'])} ({words.number(row['low'])} to {words.number(row['high'])})",
+                "accuracy": f"{format_number(row['accuracy'])} ({format_number(row['low'])} to {format_number(row['high'])})",
                 "why": row["why"],
                 "matrix": matrix.ravel().tolist(),
                 "said": said.tolist(),

@@ -10,11 +10,10 @@ from fastapi.responses import HTMLResponse
 
 from wisecrowd import __version__
 from wisecrowd.diagnose.workers import SURE, SUSPECT
-from wisecrowd.io.validation.findings import counted
 from wisecrowd.report import page as pages
-from wisecrowd.report import wording as words
 from wisecrowd.service.coordinator import Coordinator
 from wisecrowd.service.question_state import QuestionState
+from wisecrowd.utils.text import count_noun, describe_selection, display_name, format_percent
 
 #: Rows of a table.
 SHOWN = 20
@@ -62,7 +61,7 @@ def _topic(topic: QuestionState) -> dict[str, Any]:
             {"what": "classes", "value": f"{len(figures['classes']):,}", "more": "to choose from"},
             {
                 "what": "expected right",
-                "value": "–" if figures["expected_accuracy"] is None else words.percent(figures["expected_accuracy"]),
+                "value": "–" if figures["expected_accuracy"] is None else format_percent(figures["expected_accuracy"]),
                 "more": "of the labels, as far as votes can tell",
             },
         ],
@@ -82,9 +81,9 @@ def _fit(figures: dict[str, Any]) -> str:
         return "No fit to all votes yet."
     took = f"{fit['seconds']:.1f} seconds" if fit["seconds"] >= 0.05 else "no time"
     when = f"{_duration(fit['seconds_ago'])} ago, in {took}"
-    told = f"Fitted by {figures['method']} to {counted(fit['votes'], 'vote')} {when}"
+    told = f"Fitted by {figures['method']} to {count_noun(fit['votes'], 'vote')} {when}"
     if fit["changed"] is not None:
-        told += f", which changed {words.percent(fit['changed'])} of the labels"
+        told += f", which changed {format_percent(fit['changed'])} of the labels"
     return f"{told}." if figures["is_current"] else f"{told}; newer votes are taken in one by one until the next fit."
 
 
@@ -112,22 +111,22 @@ def _sureness(topic: QuestionState) -> list[dict[str, Any]]:
 def _workers(topic: QuestionState) -> dict[str, Any]:
     rows = [
         {
-            "name": words.called(row["worker"]),
+            "name": display_name(row["worker"]),
             "votes": f"{row['votes']:,}",
             "accuracy": row["accuracy"],
             "flag": _flag(row),
         }
         for row in topic.workers(topic.busiest(SHOWN))
     ]
-    return {"rows": rows, "caption": words.some_of(len(rows), topic.n_workers, "workers", "those with most votes")}
+    return {"rows": rows, "caption": describe_selection(len(rows), topic.n_workers, "workers", "those with most votes")}
 
 
 def _tasks(topic: QuestionState) -> dict[str, Any]:
     asks, why = topic.next(None, SHOWN)
     rows = [
         {
-            "name": words.called(row["task"]),
-            "label": "–" if row["label"] is None else words.called(row["label"]),
+            "name": display_name(row["task"]),
+            "label": "–" if row["label"] is None else display_name(row["label"]),
             "belief": row["belief"],
             "votes": f"{row['votes']:,}",
             "gain": row["gain"],

@@ -23,7 +23,8 @@ from wisecrowd.io.formats import Options, Votes, find_format
 from wisecrowd.io.problems import EmptyInput, MissingColumn, MixedTypes
 from wisecrowd.io.tables.votes_table import Columns
 from wisecrowd.io.validation.checks import check_crowd, numbers_as_classes
-from wisecrowd.io.validation.findings import Examination, Finding, counted
+from wisecrowd.io.validation.findings import Examination, Finding
+from wisecrowd.utils.text import count_noun
 
 __all__ = ["Examination", "Finding", "examine"]
 
@@ -107,7 +108,7 @@ def _complete(votes: Votes, options: Options, findings: list[Finding]) -> Votes:
                     severity="note" if options.missing == "drop" else "error",
                     count=rows.size,
                     examples=tuple(votes.places(rows[:3].tolist())[1]),
-                    message=f"{rows.size:,} of {counted(table.num_rows, 'row')} without a {column} "
+                    message=f"{rows.size:,} of {count_noun(table.num_rows, 'row')} without a {column} "
                     f"({votes.where(rows.tolist())})",
                     fix="" if options.missing == "drop" else 'Drop such rows: missing="drop" (--missing drop).',
                 )
@@ -122,7 +123,7 @@ def _complete(votes: Votes, options: Options, findings: list[Finding]) -> Votes:
                     severity="error",
                     count=rows.size,
                     examples=tuple(votes.places(rows[:3].tolist())[1]),
-                    message=f"{counted(rows.size, 'weight')} not finite and positive ({votes.where(rows.tolist())})",
+                    message=f"{count_noun(rows.size, 'weight')} not finite and positive ({votes.where(rows.tolist())})",
                     fix="Leave out votes that should not count.",
                 )
             )

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import some
 from wisecrowd.io.tables.numerals import suspect_numbers
-from wisecrowd.io.validation.findings import Finding, Severity, counted
+from wisecrowd.io.validation.findings import Finding, Severity
+from wisecrowd.utils.text import count_noun
 
 #: A worker's habit shows after this many votes, and a class can be learnt from as many.
 ENOUGH_VOTES = 5
@@ -83,7 +84,7 @@ def _repeats(crowd: Crowd, worker: NDArray[np.int32], workers: pd.Index, settled
                 severity="note" if settled else "error",
                 count=found.size,
                 examples=tuple(examples),
-                message=f"{counted(found.size, noun)}, {what} ({shown})",
+                message=f"{count_noun(found.size, noun)}, {what} ({shown})",
                 fix="" if settled else f"Say what to do: {fix}",
             )
 
@@ -105,7 +106,7 @@ def _about_workers(crowd: Crowd, worker: NDArray[np.int32], workers: pd.Index) -
             severity="warning" if len(once) > used.size / 2 else "note",
             count=len(once),
             examples=tuple(once[:3]),
-            message=f"{len(once):,} of {counted(used.size, 'worker')} voted once, which does not show how good they are "
+            message=f"{len(once):,} of {count_noun(used.size, 'worker')} voted once, which does not show how good they are "
             f"({some(once)})",
         )
     stuck = workers[_one_answer(crowd, worker)]
@@ -115,7 +116,7 @@ def _about_workers(crowd: Crowd, worker: NDArray[np.int32], workers: pd.Index) -
             severity="warning",
             count=len(stuck),
             examples=tuple(stuck[:3]),
-            message=f"{counted(len(stuck), 'worker')} always gave one answer, to tasks on which others gave several "
+            message=f"{count_noun(len(stuck), 'worker')} always gave one answer, to tasks on which others gave several "
             f"({some(stuck)})",
             fix="Look at them, or use a method that models workers, such as dawid-skene: it gives them little weight.",
         )
@@ -128,7 +129,7 @@ def _about_workers(crowd: Crowd, worker: NDArray[np.int32], workers: pd.Index) -
             severity="warning",
             count=twins.size,
             examples=tuple(workers[twins[:3]]),
-            message=f"{counted(twins.size, 'worker')} gave the very same answers to the very same tasks as another, where others "
+            message=f"{count_noun(twins.size, 'worker')} gave the very same answers to the very same tasks as another, where others "
             f"gave different ones ({shown})",
             fix="Look whether they are one person, or prompts of one model; wisecrowd diagnose tells more, and the method panel "
             "counts who belongs together as one.",
@@ -189,7 +190,7 @@ def _groups(crowd: Crowd, worker: NDArray[np.int32]) -> Iterator[Finding]:
             count=int(np.count_nonzero(sizes)),
             examples=tuple(outside[:3]),
             message=f"workers and tasks fall into {np.count_nonzero(sizes):,} groups that no vote links, with "
-            f"{counted(len(outside), 'task')} outside the largest ({some(outside)}); workers of different groups "
+            f"{count_noun(len(outside), 'task')} outside the largest ({some(outside)}); workers of different groups "
             "cannot be compared",
             fix="Have some tasks labelled by workers of several groups.",
         )
@@ -205,7 +206,7 @@ def _about_tasks(crowd: Crowd) -> Iterator[Finding]:
             severity="note",
             count=len(none),
             examples=tuple(none[:3]),
-            message=f"{len(none):,} of {counted(len(votes), 'task')} have no vote ({some(none)})",
+            message=f"{len(none):,} of {count_noun(len(votes), 'task')} have no vote ({some(none)})",
         )
     if len(once) and crowd.has_workers:  # without worker ids, a row may stand for many votes
         yield Finding(
@@ -213,7 +214,7 @@ def _about_tasks(crowd: Crowd) -> Iterator[Finding]:
             severity="warning" if len(once) > voted / 2 else "note",
             count=len(once),
             examples=tuple(once[:3]),
-            message=f"{len(once):,} of {counted(voted, 'task')} have one vote, which no other confirms ({some(once)})",
+            message=f"{len(once):,} of {count_noun(voted, 'task')} have one vote, which no other confirms ({some(once)})",
         )
 
 
@@ -225,7 +226,7 @@ def _alike(name: str, noun: str, indexes: list[pd.Index | None]) -> Iterator[Fin
             severity="warning",
             count=len(alike),
             examples=tuple(alike[:3]),
-            message=f"{counted(len(alike), noun)} differ only by case or space, and count as different ({some(alike)})",
+            message=f"{count_noun(len(alike), noun)} differ only by case or space, and count as different ({some(alike)})",
             fix="If they are the same, make them so, for example by df[column].str.strip().str.lower().",
         )
 
@@ -252,7 +253,7 @@ def _line_breaks(indexes: list[pd.Index | None]) -> Iterator[Finding]:
             severity="warning",
             count=len(broken),
             examples=tuple(broken[:3]),
-            message=f"{counted(len(broken), 'text')} with a line break in it ({some(broken)}), which may be several rows",
+            message=f"{count_noun(len(broken), 'text')} with a line break in it ({some(broken)}), which may be several rows",
             fix="Look for a quotation mark that is closed too late.",
         )
 
@@ -296,6 +297,6 @@ def _about_classes(crowd: Crowd, classes: pd.Index, named: bool) -> Iterator[Fin
             severity="warning",
             count=len(empty),
             examples=tuple(empty[:3]),
-            message=f"{counted(len(empty), 'label')} read like no answer, but count as a class like any other ({some(empty)})",
+            message=f"{count_noun(len(empty), 'label')} read like no answer, but count as a class like any other ({some(empty)})",
             fix="If that is what they mean, leave those rows out.",
         )

@@ -7,6 +7,8 @@ from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 
+from wisecrowd.utils.text import count_noun
+
 Severity: TypeAlias = Literal["error", "warning", "note"]
 _WORST_FIRST: tuple[Severity, ...] = ("error", "warning", "note")
 
@@ -86,15 +88,6 @@ class Examination:
 
     def __str__(self) -> str:
         counts = {word: len(self._of(word)) for word in _WORST_FIRST}
-        told = ", ".join(counted(n, word) for word, n in counts.items() if n) or "nothing to report"
+        told = ", ".join(count_noun(n, word) for word, n in counts.items() if n) or "nothing to report"
         about = f"{self.source}: {self.summary}" if self.summary else self.source
         return "\n".join([about, told, *map(str, self.findings)])
-
-
-def counted(n: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "vote"), counted(1200, "vote")
-    ('1 vote', '1,200 votes')
-    """
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
