@@ -15,6 +15,9 @@ PYTHONS := $(or $(PYTHON),python3.13 python3.12 python3.11 python3 python)
 ifneq ($(wildcard ../shared/data/.),)
 export WISECROWD_DATA ?= $(CURDIR)/../shared/data
 endif
+ifneq ($(wildcard ../shared/answer_types/.),)
+export WISECROWD_ANSWER_TYPES ?= $(CURDIR)/../shared/answer_types
+endif
 ifneq ($(wildcard ../shared/raw/.),)
 export WISECROWD_RAW ?= $(CURDIR)/../shared/raw
 endif
