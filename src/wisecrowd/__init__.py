@@ -26,6 +26,7 @@ _HOME = {
     "CCEM": "learn.ccem",
     "CMM": "learn.cmm.cmm",
     "CoNAL": "learn.conal",
+    "CompleterScore": "evaluate.completion",
     "Concord": "learn.concord",
     "CoupledView": "learn.coupled_view",
     "Crowd": "data.crowd",
@@ -49,7 +50,6 @@ _HOME = {
     "HDS": "aggregate.categorical.hds",
     "IBCC": "aggregate.categorical.ibcc",
     "IWMV": "aggregate.categorical.iwmv",
-    "Judgement": "evaluate.completion",
     "KOS": "aggregate.categorical.kos",
     "LAGNN": "aggregate.categorical.lagnn",
     "LDPLC": "complete.ldplc",
@@ -83,32 +83,32 @@ _HOME = {
     "WeightedMean": "aggregate.numeric.weighted_mean",
     "ZenCrowd": "aggregate.categorical.zencrowd",
     "ZeroBasedSkill": "aggregate.categorical.zero_based_skill",
-    "after_filling": "evaluate.completion",
+    "accuracy_after_completion": "evaluate.completion",
     "aum": "diagnose.margins",
-    "choose": "evaluate.model_selection",
+    "choose_method": "evaluate.model_selection",
     "cite": "base.citations",
-    "compare": "evaluate.model_selection",
+    "compare_methods": "evaluate.model_selection",
     "density_curve": "evaluate.completion",
-    "diagnosis": "diagnose",
+    "diagnose_crowd": "diagnose.diagnosis",
     "examine": "io.validation",
     "fetch_dataset": "io.datasets",
     "find": "base.registry",
-    "judge": "evaluate.completion",
+    "find_finished_tasks": "plan.stopping",
+    "group_workers": "diagnose.groups",
     "krippendorff_alpha": "diagnose.agreement",
     "list_datasets": "io.datasets",
     "load": "base.persistence",
     "load_dataset": "io.datasets",
-    "may_stop": "plan.acquisition",
     "methods": "base.registry",
-    "plan": "plan.acquisition",
+    "plan_votes": "plan.acquisition",
     "read": "io",
     "read_features": "io.features",
     "read_truth": "io",
     "redundancy_curve": "evaluate.completion",
+    "score_completer": "evaluate.completion",
     "shard_files": "io.sharding",
     "simulate_crowd": "simulate",
     "waum": "diagnose.margins",
-    "worker_groups": "diagnose.groups",
     "write": "io",
 }
 
@@ -162,18 +162,18 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.complete.wslc import WSLC as WSLC
     from wisecrowd.data.crowd import Crowd as Crowd
     from wisecrowd.data.sharded import ShardedCrowd as ShardedCrowd
-    from wisecrowd.diagnose import diagnosis as diagnosis
     from wisecrowd.diagnose.agreement import krippendorff_alpha as krippendorff_alpha
-    from wisecrowd.diagnose.groups import worker_groups as worker_groups
+    from wisecrowd.diagnose.diagnosis import diagnose_crowd as diagnose_crowd
+    from wisecrowd.diagnose.groups import group_workers as group_workers
     from wisecrowd.diagnose.margins import aum as aum
     from wisecrowd.diagnose.margins import waum as waum
-    from wisecrowd.evaluate.completion import Judgement as Judgement
-    from wisecrowd.evaluate.completion import after_filling as after_filling
+    from wisecrowd.evaluate.completion import CompleterScore as CompleterScore
+    from wisecrowd.evaluate.completion import accuracy_after_completion as accuracy_after_completion
     from wisecrowd.evaluate.completion import density_curve as density_curve
-    from wisecrowd.evaluate.completion import judge as judge
     from wisecrowd.evaluate.completion import redundancy_curve as redundancy_curve
-    from wisecrowd.evaluate.model_selection import choose as choose
-    from wisecrowd.evaluate.model_selection import compare as compare
+    from wisecrowd.evaluate.completion import score_completer as score_completer
+    from wisecrowd.evaluate.model_selection import choose_method as choose_method
+    from wisecrowd.evaluate.model_selection import compare_methods as compare_methods
     from wisecrowd.io import read as read
     from wisecrowd.io import read_truth as read_truth
     from wisecrowd.io import write as write
@@ -205,8 +205,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.learn.trace_reg import TraceReg as TraceReg
     from wisecrowd.learn.two_stage import TwoStage as TwoStage
     from wisecrowd.learn.union_net import UnionNet as UnionNet
-    from wisecrowd.plan.acquisition import may_stop as may_stop
-    from wisecrowd.plan.acquisition import plan as plan
+    from wisecrowd.plan.acquisition import plan_votes as plan_votes
+    from wisecrowd.plan.stopping import find_finished_tasks as find_finished_tasks
     from wisecrowd.simulate import simulate_crowd as simulate_crowd
 
 

@@ -20,7 +20,7 @@ def crowd_of(seed: int, n_tasks: int = 60, n_workers: int = 7, n_classes: int = 
         rng.random((n_tasks, n_workers)) < 0.6, truth[:, None], rng.integers(n_classes, size=(n_tasks, n_workers))
     )
     task, worker = np.nonzero(rng.random((n_tasks, n_workers)) < density)
-    return Crowd(
+    return Crowd.from_codes(
         task, worker, said[task, worker], tasks=range(n_tasks), workers=range(n_workers), classes=range(n_classes)
     )
 
@@ -59,7 +59,7 @@ def test_alpha_is_that_of_all_pairs(seed: int, n_classes: int, density: float) -
 
 def test_numbers_have_an_alpha_too() -> None:
     crowd = crowd_of(3)
-    numeric = Crowd(
+    numeric = Crowd.from_codes(
         crowd.task, crowd.worker, 7.0 + 1e4 * crowd.label, tasks=crowd.tasks, workers=crowd.workers, classes=None
     )
     wanted = krippendorff_alpha(crowd, "interval", interval=0.9)
@@ -87,7 +87,7 @@ def test_the_order_of_classes_is_given_or_known() -> None:
 def test_fleiss_is_that_of_statsmodels() -> None:
     theirs = pytest.importorskip("statsmodels.stats.inter_rater", reason="statsmodels is not installed")
     crowd = crowd_of(5, density=1.1)
-    assert float(fleiss_kappa(crowd)) == pytest.approx(theirs.fleiss_kappa(crowd.votes), abs=1e-12)
+    assert float(fleiss_kappa(crowd)) == pytest.approx(theirs.fleiss_kappa(crowd.vote_counts), abs=1e-12)
     with pytest.raises(WisecrowdError, match="krippendorff_alpha takes any crowd"):
         fleiss_kappa(crowd_of(5, density=0.5))
 
@@ -139,8 +139,8 @@ def test_pieces_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_counts_without_workers_and_filled_votes() -> None:
     crowd = crowd_of(4)
-    assert float(krippendorff_alpha(crowd.without_workers())) == pytest.approx(float(krippendorff_alpha(crowd)))
-    filled = Crowd(
+    assert float(krippendorff_alpha(crowd.drop_workers())) == pytest.approx(float(krippendorff_alpha(crowd)))
+    filled = Crowd.from_codes(
         [*crowd.task, 0], [*crowd.worker, 0], [*crowd.label, 0], observed=[True] * crowd.n_votes + [False],
         tasks=crowd.tasks, workers=crowd.workers, classes=crowd.classes, duplicates="keep",
     )  # fmt: skip

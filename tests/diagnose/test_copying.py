@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import Crowd, DawidSkene, diagnosis, simulate_crowd
+from wisecrowd import Crowd, DawidSkene, diagnose_crowd, simulate_crowd
 from wisecrowd.diagnose import copying
-from wisecrowd.diagnose.worker_pairs import pairs_of, twins_of
+from wisecrowd.diagnose.worker_pairs import find_near_duplicates, find_worker_pairs
 from wisecrowd.simulate.panels import simulate_panel
 
 
@@ -49,7 +49,7 @@ def test_ten_who_say_the_same_are_found_and_people_are_not(strength: float) -> N
     found = copying.copies(crowd, DawidSkene().fit(crowd)).found
     names = set(found["first"]) | set(found["second"])
     assert names == {f"judge{number}" for number in range(10)}
-    workers = diagnosis(crowd).workers
+    workers = diagnose_crowd(crowd).workers
     assert (workers["flags"] == "copies").to_dict() == {name: name.startswith("judge") for name in workers.index}
     assert "more answer alike)" in workers.loc["judge4", "why"]
     assert len(workers.loc["judge4", "why"]) < 200
@@ -61,7 +61,7 @@ def test_experts_answer_alike_because_they_are_right(others: str, n_classes: int
     kinds = ["noisy(0.97)"] * 8 + [others] * 4
     crowd = simulate_crowd(400, workers=kinds, n_classes=n_classes, votes_per_task=len(kinds)).crowd
     fitted = DawidSkene().fit(crowd)
-    assert len(twins_of(crowd, pairs_of(crowd, fitted, 10))) == 28  # they are looked at
+    assert len(find_near_duplicates(crowd, find_worker_pairs(crowd, fitted, 10))) == 28  # they are looked at
     assert not len(copying.copies(crowd, fitted).found)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wisecrowd import Crowd, simulate_crowd
-from wisecrowd.diagnose import WorkerDiagnosis, diagnosis
+from wisecrowd.diagnose import WorkerDiagnosis, diagnose_crowd
 from wisecrowd.diagnose import drift as module
 
 KINDS = ["expert"] * 5 + ["noisy(0.7, 0.85)"] * 20 + ["drifter(0.9, 0.3)"] * 5
@@ -33,12 +33,12 @@ def test_the_order_of_rows_does_not_matter_but_that_of_times_does() -> None:
     shuffled = crowd.to_frame().sample(frac=1, random_state=0)
     again = WorkerDiagnosis(Crowd.from_frame(shuffled, time="time"))
     np.testing.assert_allclose(again.table["p_drift"], WorkerDiagnosis(crowd).table["p_drift"], atol=1e-12)
-    mixed = crowd._replace(np.arange(crowd.n_votes), time=rng.permutation(crowd.time))
+    mixed = crowd.replace_fields(time=rng.permutation(crowd.time))
     assert WorkerDiagnosis(mixed).table["flags"].str.contains("drifts").sum() <= 2
 
 
 def test_without_times_nothing_is_said() -> None:
-    crowd = MADE.crowd._replace(np.arange(MADE.crowd.n_votes), time=None)
+    crowd = MADE.crowd.replace_fields(time=None)
     people = WorkerDiagnosis(crowd)
     assert people.drift is None
     assert "p_drift" not in people.table
@@ -49,8 +49,8 @@ def test_votes_without_a_time_and_workers_with_few_are_left_out() -> None:
     crowd = MADE.crowd
     time = crowd.time.copy()
     mine = np.flatnonzero(crowd.worker == 29)
-    time[mine[: len(mine) - module.ENOUGH + 1]] = np.nan
-    found = WorkerDiagnosis(crowd._replace(np.arange(crowd.n_votes), time=time)).drift
+    time[mine[: len(mine) - module.MIN_VOTES + 1]] = np.nan
+    found = WorkerDiagnosis(crowd.replace_fields(time=time)).drift
     assert found is not None
     assert found.loc["w29"].isna().all()
     assert found.drop("w29")["p_drift"].notna().all()
@@ -58,8 +58,8 @@ def test_votes_without_a_time_and_workers_with_few_are_left_out() -> None:
 
 def test_equal_times_and_one_class_do_no_harm() -> None:
     crowd = MADE.crowd
-    still = crowd._replace(np.arange(crowd.n_votes), time=np.full(crowd.n_votes, 1.0))
-    found = diagnosis(still).workers
+    still = crowd.replace_fields(time=np.full(crowd.n_votes, 1.0))
+    found = diagnose_crowd(still).workers
     assert found["p_drift"].between(0, 1).all()
     one = Crowd.from_frame(crowd.to_frame().assign(label="yes"), time="time")
     assert WorkerDiagnosis(one).table["p_drift"].isna().all()
@@ -69,12 +69,12 @@ def test_bayes_factor_by_brute_force(monkeypatch: pytest.MonkeyPatch) -> None:
     """log P(votes | one change) − log P(votes | none), summed over every pair of accuracies and every moment."""
     rng = np.random.default_rng(3)
     right = rng.uniform(0.1, 0.9, 40)
-    n_classes, spans, grid = 3, module.SPANS, (np.arange(module._GRID) + 0.5) / module._GRID
+    n_classes, spans, grid = 3, module.N_SPANS, (np.arange(module._GRID) + 0.5) / module._GRID
     seen: list[np.ndarray] = []
     monkeypatch.setattr(module, "_shared", lambda odds: seen.append(odds) or np.zeros_like(odds))
 
     class People:
-        crowd = Crowd(
+        crowd = Crowd.from_codes(
             np.arange(40), np.zeros(40, dtype=int), np.zeros(40, dtype=int), tasks=range(40), workers=["ann"],
             classes=range(n_classes), time=np.arange(40.0),
         )  # fmt: skip

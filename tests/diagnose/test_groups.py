@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 from wisecrowd import Crowd, simulate_crowd
 from wisecrowd.diagnose import group_mixture as _group_mixture
 from wisecrowd.diagnose import groups
-from wisecrowd.diagnose.group_mixture import Groups, Tally, fitted, matrices_of
-from wisecrowd.diagnose.groups import worker_groups
+from wisecrowd.diagnose.group_mixture import ConfusionTally, GroupMixture, fitted, matrices_of
+from wisecrowd.diagnose.groups import group_workers
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.errors import WisecrowdError
 from wisecrowd.simulate.mixtures import simulate_gaussian_groups
@@ -31,7 +31,7 @@ def rand(first: Any, second: Any) -> float:
 
 def test_the_tally_is_that_of_the_diagnosis() -> None:
     people = WorkerDiagnosis(MADE.crowd)
-    said = groups._Ballots.of(people).tally().said.toarray().reshape(-1, 4, 4)
+    said = groups._WorkerVotes.of(people).tally().said.toarray().reshape(-1, 4, 4)
     wanted = np.zeros_like(said)
     pairs = people.crowd.pairs
     wanted[pairs.worker, :, pairs.label] = people.tally
@@ -41,10 +41,10 @@ def test_the_tally_is_that_of_the_diagnosis() -> None:
 def test_evidence_and_worth_are_those_of_their_formulas() -> None:
     rng = np.random.default_rng(0)
     said = rng.poisson(2.0, size=(4, 3, 3)).astype(float)
-    tally = Tally(csr_array(said.reshape(4, 9)), 3)
+    tally = ConfusionTally(csr_array(said.reshape(4, 9)), 3)
     matrices, share = rng.dirichlet(np.ones(3), size=(2, 3)), np.array([0.3, 0.7])
     worth = tally.worth(5.0).toarray().reshape(4, 3, 3)
-    evidence = Groups(matrices, share).evidence(tally.worth(5.0))
+    evidence = GroupMixture(matrices, share).evidence(tally.worth(5.0))
     for worker in range(4):
         for true in range(3):
             total = said[worker, true].sum()
@@ -56,7 +56,7 @@ def test_evidence_and_worth_are_those_of_their_formulas() -> None:
 
 
 def test_em_never_lowers_its_objective() -> None:
-    tally = groups._Ballots.of(WorkerDiagnosis(MADE.crowd)).tally()
+    tally = groups._WorkerVotes.of(WorkerDiagnosis(MADE.crowd)).tally()
     said, toward = tally.worth(10.0), WorkerDiagnosis(MADE.crowd).confusion
     start = _group_mixture._starts(said, toward, 3, 1, np.random.default_rng(0))[0]
     trace = [_group_mixture._stepped(start, said, toward, steps).objective for steps in range(1, 15)]
@@ -69,7 +69,7 @@ def test_how_alike_workers_are_is_found() -> None:
     rng = np.random.default_rng(0)
     matrix = np.array([[0.8, 0.1, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])
     rows = [[rng.multinomial(40, rng.dirichlet(12 * row)) for row in matrix] for _ in range(300)]
-    tally = Tally(csr_array(np.array(rows, dtype=float).reshape(300, 9)), 3)
+    tally = ConfusionTally(csr_array(np.array(rows, dtype=float).reshape(300, 9)), 3)
     assert tally.strength(matrix[None], np.zeros(300, dtype=np.intp)) == pytest.approx(12, rel=0.25)
     found = fitted(tally, np.full((3, 3), 1 / 3), 1, 1, rng)
     assert np.allclose(found.matrices[0], matrix, atol=0.03)
@@ -77,7 +77,7 @@ def test_how_alike_workers_are_is_found() -> None:
 
 
 def test_a_crowd_of_kinds() -> None:
-    found = worker_groups(MADE.crowd)
+    found = group_workers(MADE.crowd)
     assert found.of_worker.columns.tolist() == ["group", "probability", "n_votes"]
     assert rand(found.of_worker["group"], KINDS) > 0.9
     assert len(found.size) == 4
@@ -95,7 +95,7 @@ def test_a_crowd_of_kinds() -> None:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_one_group_is_possible(seed: int) -> None:
     made = simulate_crowd(1000, workers=["noisy(0.7)"] * 40, n_classes=4, votes_per_task=5, random_state=seed)
-    found = worker_groups(made.crowd)
+    found = group_workers(made.crowd)
     assert found.size.tolist() == [40]
     assert (found.of_worker["probability"] == 1).all()
     assert found.accuracy[0] == pytest.approx(0.7, abs=0.03)
@@ -113,7 +113,7 @@ def test_planted_patterns(name: str, index: float, by_k_means: float) -> None:
     made = simulate_patterns(name, n_tasks=5000)
     people = WorkerDiagnosis(made.crowd)
     busy = made.crowd.votes_per_worker > 0
-    found = worker_groups(people, 5).of_worker["group"].to_numpy()
+    found = group_workers(people, 5).of_worker["group"].to_numpy()
     assert rand(made.pattern[busy], found[busy]) == pytest.approx(index, abs=0.02)
     points = people.confusion_of(np.flatnonzero(busy)).reshape(busy.sum(), -1)
     clusters = KMeans(5, n_init=10, random_state=0).fit_predict(points)
@@ -122,7 +122,7 @@ def test_planted_patterns(name: str, index: float, by_k_means: float) -> None:
 
 def test_few_votes_mean_an_uncertain_place() -> None:
     made = simulate_gaussian_groups(600, n_tasks=1500, random_state=0)
-    found = worker_groups(made.crowd, 3)
+    found = group_workers(made.crowd, 3)
     table = found.of_worker
     few, many = table["n_votes"] <= 5, table["n_votes"] >= 15
     assert table.loc[few, "probability"].mean() < table.loc[many, "probability"].mean() - 0.1
@@ -137,17 +137,17 @@ def test_few_votes_mean_an_uncertain_place() -> None:
 
 def test_everybody_is_placed_though_some_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups, "MOST_WORKERS", 30)
-    found = worker_groups(MADE.crowd, 4)
+    found = group_workers(MADE.crowd, 4)
     assert len(found.of_worker) == len(KINDS)
     assert rand(found.of_worker["group"], KINDS) > 0.7
 
 
 def test_same_seed_same_groups() -> None:
     people = WorkerDiagnosis(MADE.crowd)
-    first, again = worker_groups(people, 4), worker_groups(people, 4)
+    first, again = group_workers(people, 4), group_workers(people, 4)
     assert first.of_worker.equals(again.of_worker)
     assert np.array_equal(first.matrices, again.matrices)
-    assert first.of_worker["group"].equals(worker_groups(MADE.crowd.to_frame(), 4).of_worker["group"])
+    assert first.of_worker["group"].equals(group_workers(MADE.crowd.to_frame(), 4).of_worker["group"])
 
 
 def test_sentences() -> None:
@@ -169,36 +169,36 @@ def test_odd_crowds_and_bad_input() -> None:
     single = Crowd.from_triples(
         [(task, "ann", task % 2) for task in range(4)] + [(0, "bob", 0)], workers=["ann", "bob", "cy"]
     )
-    found = worker_groups(single)
+    found = group_workers(single)
     assert found.size.sum() == 2  # who never voted is in no group's count, and still has a row
     assert len(found.of_worker) == 3
     assert not found.of_worker.isna().any().any()
     one_class = Crowd.from_triples([(task, worker, "x") for task in range(4) for worker in "ab"])
-    assert worker_groups(one_class).described == ("2 workers: right 100% of the time",)
-    alike = Crowd.from_triples([(task, worker, task % 2) for task in range(6) for worker in "abc"])
-    assert worker_groups(alike, 3).size.sum() == 3  # groups that nobody is in are left out
+    assert group_workers(one_class).described == ("2 workers: right 100% of the time",)
+    identical = Crowd.from_triples([(task, worker, task % 2) for task in range(6) for worker in "abc"])
+    assert group_workers(identical, 3).size.sum() == 3  # groups that nobody is in are left out
     with pytest.raises(WisecrowdError, match="from 1 to"):
-        worker_groups(single, 3)
+        group_workers(single, 3)
     with pytest.raises(WisecrowdError, match="max_groups"):
-        worker_groups(single, max_groups=0)
+        group_workers(single, max_groups=0)
     with pytest.raises(WisecrowdError, match="worker ids"):
-        worker_groups(single.without_workers())
+        group_workers(single.drop_workers())
     with pytest.raises(WisecrowdError, match="no votes"):
-        worker_groups(single.take(np.zeros(5, dtype=bool)))
+        group_workers(single.take(np.zeros(5, dtype=bool)))
 
 
 @pytest.mark.parametrize("seed", [5, 6, 11, 19])
 def test_groups_that_votes_do_not_tell_apart_are_one(seed: int) -> None:
     kinds = ["noisy(0.8)"] * 4 + ["noisy(0.7)"]
-    found = worker_groups(simulate_crowd(40, workers=kinds, n_classes=2, votes_per_task=5, random_state=seed).crowd)
+    found = group_workers(simulate_crowd(40, workers=kinds, n_classes=2, votes_per_task=5, random_state=seed).crowd)
     assert found.size.tolist() == [5]
     assert found.tried["behind"].iloc[0] > found.tried["standard_error"].iloc[0]  # of next to nothing
 
 
 def test_members_are_named_and_counted() -> None:
-    found = worker_groups(MADE.crowd, 2)
-    names = found.members(0, most=3)
+    found = group_workers(MADE.crowd, 2)
+    names = found.members(0, max_names=3)
     assert len(names) == 4
     assert names[-1] == f"and {found.size[0] - 3:,} more"
     assert found.of_worker.loc[names[0], "group"] == 0
-    assert len(found.members(1, most=10_000)) == found.size[1]
+    assert len(found.members(1, max_names=10_000)) == found.size[1]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from wisecrowd.diagnose.map import Plane, plane
+from wisecrowd.diagnose.map import WorkerMap, plane
 
 
 def crowd(n_workers: int, n_classes: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -17,7 +17,7 @@ def crowd(n_workers: int, n_classes: int, seed: int) -> tuple[NDArray[np.float64
     return rng.dirichlet(np.ones(n_classes), size=(n_workers, n_classes)), rng.dirichlet(np.ones(n_classes))
 
 
-def apart(found: Plane) -> NDArray[np.float64]:
+def apart(found: WorkerMap) -> NDArray[np.float64]:
     return np.linalg.norm(found.workers[:, None] - found.workers, axis=-1)
 
 

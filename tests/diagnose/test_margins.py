@@ -14,7 +14,16 @@ from scipy.special import softmax
 
 from wisecrowd import Crowd, DawidSkene, MajorityVote, simulate_crowd
 from wisecrowd.diagnose import margins
-from wisecrowd.diagnose.margins import Margin, Training, areas, aum, prune, scores_by_epoch, vote_margins, waum
+from wisecrowd.diagnose.margins import (
+    Margin,
+    MarginTraining,
+    areas_under_margin,
+    aum,
+    logits_by_epoch,
+    prune_tasks,
+    vote_margins,
+    waum,
+)
 from wisecrowd.diagnose.tasks import TaskDiagnosis
 from wisecrowd.errors import WisecrowdError
 
@@ -41,7 +50,7 @@ def by_task(X: Any, truth: pd.Series) -> pd.DataFrame:
 @given(st.integers(0, 10_000), st.sampled_from(["pleiss", "yang"]), st.integers(2, 5), st.integers(1, 4))
 def test_areas_are_means_of_margins(seed: int, margin: Margin, n_classes: int, epochs: int) -> None:
     scores = np.random.default_rng(seed).integers(-3, 4, size=(epochs, 4, n_classes)).astype(float)  # with ties
-    found, last = areas(scores, margin)
+    found, last = areas_under_margin(scores, margin)
     for task in range(4):
         for label in range(n_classes):
             each = []
@@ -58,7 +67,7 @@ def test_waum_and_aum_are_those_of_their_formulas(monkeypatch: pytest.MonkeyPatc
     rng = np.random.default_rng(1)
     votes = [(t, w, int(rng.integers(3))) for t in range(6) for w in range(5) if (t + w) % 3 and t != 4]
     weight = rng.uniform(0.5, 2, size=len(votes))
-    crowd = Crowd(*np.array(votes).T, tasks=range(6), workers=range(5), classes=range(3), weight=weight)
+    crowd = Crowd.from_codes(*np.array(votes).T, tasks=range(6), workers=range(5), classes=range(3), weight=weight)
     model = DawidSkene().fit(crowd)
     logits = rng.normal(size=(7, 5, 3))  # the fifth task has no votes, and is not trained on
     monkeypatch.setattr(margins, "scores_by_epoch", lambda *_: iter(logits))
@@ -91,9 +100,9 @@ def test_training_on_counts_is_training_on_every_vote() -> None:
     rng = np.random.default_rng(0)
     rows, labels = rng.normal(size=(30, 4)), rng.integers(3, size=(30, 5))
     counts = np.stack([(labels == label).sum(axis=1) for label in range(3)], axis=1).astype(float)
-    together = Training(epochs=20, batch_size=1000, ridge=0.0)
-    of_tasks = list(scores_by_epoch(rows, counts, together))
-    of_votes = list(scores_by_epoch(np.repeat(rows, 5, axis=0), np.eye(3)[labels.ravel()], together))
+    together = MarginTraining(epochs=20, batch_size=1000, ridge=0.0)
+    of_tasks = list(logits_by_epoch(rows, counts, together))
+    of_votes = list(logits_by_epoch(np.repeat(rows, 5, axis=0), np.eye(3)[labels.ravel()], together))
     assert np.allclose(of_tasks[-1], of_votes[-1][::5])
     assert np.abs(of_tasks[-1]).max() > 0.1
 
@@ -102,7 +111,7 @@ def test_training_on_counts_is_training_on_every_vote() -> None:
 def test_the_slope_is_that_of_the_loss(hidden: int) -> None:
     rng = np.random.default_rng(3)
     inputs, targets = rng.normal(size=(8, 4)), rng.integers(3, size=(8, 3)).astype(float)
-    network = margins._Network(4, 3, 8, Training(hidden=hidden, ridge=2.0), rng)
+    network = margins._MarginClassifier(4, 3, 8, MarginTraining(hidden=hidden, ridge=2.0), rng)
     parts = [*network.weights, *network.intercepts]
     for part in parts:
         part += rng.normal(size=part.shape)
@@ -140,7 +149,7 @@ def test_tasks_that_all_take_for_something_else_are_found() -> None:
     assert roc(wrong, aum(made.crowd, features, answers=labels)) > 0.95
     assert roc(wrong, waum(made.crowd, features)) > 0.93
     assert 0.3 < roc(wrong, -TaskDiagnosis(made.crowd).table["entropy"]) < 0.7
-    kept = prune(made.crowd, aum(made.crowd, features, answers=labels), share=0.05)
+    kept = prune_tasks(made.crowd, aum(made.crowd, features, answers=labels), share=0.05)
     gone = kept.votes_per_task == 0
     assert gone.sum() == 30
     assert wrong[gone].mean() > 0.6
@@ -157,7 +166,7 @@ def test_tasks_between_classes_are_found() -> None:
     torn = between[votes.task] & (rng.random(votes.n_votes) < 0.5)
     label = np.where(torn, other[votes.task], votes.label)
     names: dict[str, Any] = {"tasks": votes.tasks, "workers": votes.workers, "classes": votes.classes}
-    crowd = Crowd(votes.task, votes.worker, label, **names)
+    crowd = Crowd.from_codes(votes.task, votes.worker, label, **names)
     found = roc(between, waum(crowd, by_task(X, made.truth)))
     assert found == pytest.approx(0.937, abs=0.02)
     assert roc(between, waum(crowd, by_task(X, made.truth), margin="pleiss")) == pytest.approx(0.877, abs=0.02)
@@ -170,10 +179,12 @@ def test_hidden_units_see_what_a_plane_cannot() -> None:
     X = rng.uniform(-1, 1, size=(600, 2))
     truth = (X[:, 0] * X[:, 1] > 0).astype(int)
     wrong = rng.random(600) < 0.05
-    crowd = Crowd(range(600), np.zeros(600, dtype=int), truth, tasks=range(600), workers=["a"], classes=[0, 1])
+    crowd = Crowd.from_codes(
+        range(600), np.zeros(600, dtype=int), truth, tasks=range(600), workers=["a"], classes=[0, 1]
+    )
     answers = np.where(wrong, 1 - truth, truth)
     plain = roc(wrong, aum(crowd, X, answers=answers))
-    deep = roc(wrong, aum(crowd, X, answers=answers, training=Training(hidden=32, learning_rate=0.01)))
+    deep = roc(wrong, aum(crowd, X, answers=answers, training=MarginTraining(hidden=32, learning_rate=0.01)))
     assert plain < 0.7
     assert deep > 0.9
 
@@ -189,7 +200,7 @@ def test_same_seed_same_bits_and_nothing_else_is_touched() -> None:
     assert features.equals(before)
     shuffled = features.sample(frac=1, random_state=0)  # features meet tasks by id
     assert first.equals(waum(made.crowd, shuffled))
-    doubled = Crowd(
+    doubled = Crowd.from_codes(
         made.crowd.task, made.crowd.worker, made.crowd.label, weight=np.full(made.crowd.n_votes, 2.0),
         tasks=made.crowd.tasks, workers=made.crowd.workers, classes=made.crowd.classes,
     )  # fmt: skip
@@ -200,13 +211,13 @@ def test_prune_leaves_the_lowest_out() -> None:
     made = simulate_crowd(n_tasks=100, n_workers=5, votes_per_task=2)
     scores = pd.Series(np.arange(100.0), index=made.truth.index)
     scores.iloc[50:60] = np.nan  # nothing is known of these
-    kept = prune(made.crowd, scores, share=0.1)
+    kept = prune_tasks(made.crowd, scores, share=0.1)
     assert np.flatnonzero(kept.votes_per_task == 0).tolist() == list(range(9))
-    assert prune(made.crowd, scores, share=0.0) == made.crowd
+    assert prune_tasks(made.crowd, scores, share=0.0) == made.crowd
     with pytest.raises(WisecrowdError, match="does not have"):
-        prune(made.crowd, pd.Series({"stranger": 0.0, "other": 1.0}), share=0.5)
+        prune_tasks(made.crowd, pd.Series({"stranger": 0.0, "other": 1.0}), share=0.5)
     with pytest.raises(WisecrowdError, match="share"):
-        prune(made.crowd, scores, share=1.0)
+        prune_tasks(made.crowd, scores, share=1.0)
 
 
 def test_bad_input() -> None:
@@ -216,7 +227,7 @@ def test_bad_input() -> None:
     with pytest.raises(WisecrowdError, match="two classes"):
         aum(one_class, X[:1])
     with pytest.raises(WisecrowdError, match="worker ids"):
-        waum(crowd.without_workers(), X)
+        waum(crowd.drop_workers(), X)
     with pytest.raises(WisecrowdError, match="margin"):
         waum(crowd, X, margin="widest")  # type: ignore[arg-type]  # on purpose
     with pytest.raises(WisecrowdError, match="row of features"):
@@ -228,12 +239,12 @@ def test_bad_input() -> None:
     with pytest.raises(WisecrowdError, match="answers"):
         aum(Crowd.from_triples([(0, "ann", "x"), (0, "bob", "y")], tasks=[0, 1]), X, answers={1: "x"})
     with pytest.raises(WisecrowdError, match="no scores"):
-        areas([])
+        areas_under_margin([])
     with pytest.raises(WisecrowdError, match="shape"):
-        areas([np.zeros((3, 1))])
+        areas_under_margin([np.zeros((3, 1))])
     for wrong in ({"epochs": 0}, {"learning_rate": 0.0}, {"hidden": -1}, {"ridge": -1.0}):
         with pytest.raises(WisecrowdError, match="got"):
-            Training(**wrong)  # type: ignore[arg-type]
+            MarginTraining(**wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.data

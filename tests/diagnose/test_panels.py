@@ -10,7 +10,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import Crowd, Panel
-from wisecrowd.diagnose.preparation import alike, others_of
+from wisecrowd.diagnose.preparation import compute_peer_posterior, count_agreeing_votes
 from wisecrowd.errors import DataWarning, UsageError
 from wisecrowd.simulate.panels import PanelSimulation, simulate_panel
 
@@ -32,7 +32,7 @@ def right_of(made: PanelSimulation) -> pd.Series:
 
 
 def test_workers_are_judged_by_those_outside_their_group(made: PanelSimulation, panel: Panel) -> None:
-    found = wc.diagnosis(made.crowd, model=panel)
+    found = wc.diagnose_crowd(made.crowd, model=panel)
     table = found.workers
     assert (table["flags"] == "").all()
     assert np.abs(table["accuracy"] - right_of(made)).max() < 0.06
@@ -40,13 +40,13 @@ def test_workers_are_judged_by_those_outside_their_group(made: PanelSimulation, 
     assert table["belongs_to"].tolist() == ["model0"] * 10 + [""] * 3
     share = (found.tasks["label"] == made.truth).mean()
     assert found.overview["expected_accuracy"] == pytest.approx(share, abs=0.03)
-    alone = wc.diagnosis(made.crowd)  # what all this is for
+    alone = wc.diagnose_crowd(made.crowd)  # what all this is for
     assert "kind" not in alone.workers
     assert alone.overview["expected_accuracy"] > (alone.tasks["label"] == made.truth).mean() + 0.1
 
 
 def test_others_are_the_posterior_without_the_group(made: PanelSimulation, panel: Panel) -> None:
-    told = others_of(panel, made.crowd)
+    told = compute_peer_posterior(panel, made.crowd)
     people = made.crowd.select_workers(["person0", "person1", "person2"])
     wanted = panel.predict_proba(people).loc[made.crowd.tasks].to_numpy()
     judges = np.flatnonzero(made.crowd.worker_codes < 10)
@@ -59,7 +59,7 @@ def test_others_are_the_posterior_without_the_group(made: PanelSimulation, panel
         panel.evidence(made.crowd[np.arange(10)])
     for other in (made.crowd[np.arange(10)], made.crowd.take(np.arange(made.crowd.n_votes) > 0)):
         with pytest.raises(UsageError, match="or fit the model to these votes"):
-            print(wc.diagnosis(other, model=panel).workers)
+            print(wc.diagnose_crowd(other, model=panel).workers)
 
 
 def test_agreement_is_with_others_outside_the_group(made: PanelSimulation, panel: Panel) -> None:
@@ -67,8 +67,8 @@ def test_agreement_is_with_others_outside_the_group(made: PanelSimulation, panel
     people = votes[votes["worker"].str.startswith("person")]
     met = votes.query("worker == 'judge0'").merge(people, on="task")
     wanted = (met["label_x"] == met["label_y"]).mean()
-    assert wc.diagnosis(made.crowd, model=panel).workers.loc["judge0", "agreement"] == pytest.approx(wanted)
-    same, others = alike(made.crowd, panel.group_)
+    assert wc.diagnose_crowd(made.crowd, model=panel).workers.loc["judge0", "agreement"] == pytest.approx(wanted)
+    same, others = count_agreeing_votes(made.crowd, panel.group_)
     assert others.tolist() == np.where(made.crowd.worker_codes < 10, 3, 12).tolist()
     assert (same <= others).all()
 
@@ -78,14 +78,14 @@ def test_members_are_no_copies_of_each_other_but_others_are(made: PanelSimulatio
     cheat = votes.query("worker == 'person2'").assign(worker="person3")
     crowd = Crowd.from_frame(pd.concat([votes, cheat]))
     kinds = {**made.kinds, "person3": "person"}
-    found = wc.diagnosis(crowd, model=Panel(groups=made.groups, kinds=kinds).fit(crowd)).of_workers.copies
+    found = wc.diagnose_crowd(crowd, model=Panel(groups=made.groups, kinds=kinds).fit(crowd)).worker_diagnosis.copies
     assert {tuple(pair) for pair in found.found[["first", "second"]].to_numpy()} == {("person2", "person3")}
     stranger = votes.query("worker == 'judge3'").assign(worker="other:judge")  # the same model by another name
     crowd = Crowd.from_frame(pd.concat([votes, stranger]))
     kinds = {**made.kinds, "other:judge": "machine"}
     with pytest.warns(DataWarning, match="these 11 machines agree with each other"):
         other = Panel(groups=made.groups, kinds=kinds).fit(crowd)
-    found = wc.diagnosis(crowd, model=other).of_workers.copies
+    found = wc.diagnose_crowd(crowd, model=other).worker_diagnosis.copies
     assert len(found.found)
     assert set(found.found["second"]) | set(found.found["first"]) >= {"other:judge", "judge3"}
     assert not any(
@@ -94,8 +94,8 @@ def test_members_are_no_copies_of_each_other_but_others_are(made: PanelSimulatio
 
 
 def test_a_task_counts_voices_and_not_members(made: PanelSimulation, panel: Panel) -> None:
-    found = wc.diagnosis(made.crowd, model=panel)
-    assert np.allclose(found.of_tasks._voices, 4)
+    found = wc.diagnose_crowd(made.crowd, model=panel)
+    assert np.allclose(found.task_diagnosis._voices, 4)
     kinds = found.tasks["kind"].value_counts()
     assert kinds.get("ambiguous", 0) < 0.1 * len(found.tasks)
     # Difficulty is by the truth that the panel found: where people outvote the group, the task is hard.
@@ -108,7 +108,7 @@ def test_whom_nobody_can_judge_is_accused_of_nothing() -> None:
     votes = made.crowd.to_frame()
     apart = votes["worker"].str.startswith("judge") == (votes["task"].map(lambda task: int(task[1:]) % 2) == 0)
     crowd = Crowd.from_frame(votes[apart])  # judges and people share no task
-    found = wc.diagnosis(crowd, model=Panel(groups=made.groups, kinds=made.kinds).fit(crowd)).workers
+    found = wc.diagnose_crowd(crowd, model=Panel(groups=made.groups, kinds=made.kinds).fit(crowd)).workers
     judges = found[found["kind"] == "machine"]
     assert (judges["flags"] == "").all()
     assert judges["agreement"].isna().all()
@@ -116,7 +116,7 @@ def test_whom_nobody_can_judge_is_accused_of_nothing() -> None:
 
 
 def test_drift_and_groups_who_err_alike_work_beside_a_panel(made: PanelSimulation, panel: Panel) -> None:
-    found: Any = wc.diagnosis(made.crowd, model=panel)
+    found: Any = wc.diagnose_crowd(made.crowd, model=panel)
     assert found.groups.size.sum() == 13
     assert repr(found)
     assert found.confusion.shape == (3, 3)

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from wisecrowd import Crowd, DawidSkene, simulate_crowd
-from wisecrowd.diagnose import diagnosis
+from wisecrowd.diagnose import diagnose_crowd
 from wisecrowd.diagnose.margins import aum, waum
-from wisecrowd.diagnose.tasks import KINDS, TaskDiagnosis
+from wisecrowd.diagnose.tasks import TASK_KINDS, TaskDiagnosis
 from wisecrowd.errors import WisecrowdError
 
 
@@ -26,8 +26,10 @@ def test_entropy_is_less_biased_than_plain() -> None:
     """Five votes of one half each: the plain entropy of the votes is too small on average, and this one less so."""
     rng = np.random.default_rng(0)
     task, worker = np.divmod(np.arange(5 * 4000), 5)
-    crowd = Crowd(task, worker, rng.integers(4, size=len(task)), tasks=range(4000), workers=range(5), classes=range(4))
-    shares = crowd.votes / 5
+    crowd = Crowd.from_codes(
+        task, worker, rng.integers(4, size=len(task)), tasks=range(4000), workers=range(5), classes=range(4)
+    )
+    shares = crowd.vote_counts / 5
     plain = -(shares * np.log(np.maximum(shares, 1e-9))).sum(axis=1).mean() / np.log(4)
     found = TaskDiagnosis(crowd, DawidSkene(max_iter=1, tol=0).fit(crowd)).entropy.mean()
     assert plain < found < 1
@@ -53,12 +55,12 @@ def test_ambiguous_tasks_are_told_from_mislabelled_ones() -> None:
     wrong = rng.random((n_tasks, 8)) < noise
     said = np.where(wrong, rng.integers(3, size=said.shape), said)
     task, worker = np.divmod(np.arange(said.size), 8)
-    crowd = Crowd(task, worker, said.ravel(), tasks=range(n_tasks), workers=range(8), classes=range(3))
+    crowd = Crowd.from_codes(task, worker, said.ravel(), tasks=range(n_tasks), workers=range(8), classes=range(3))
     kind = TaskDiagnosis(crowd).kind
     assert (kind[:ambiguous] == "ambiguous").mean() > 0.8
     assert (kind[ambiguous:] == "ambiguous").mean() < 0.03
     assert (kind[ambiguous:] == "settled").mean() > 0.9
-    assert set(kind) <= set(KINDS)
+    assert set(kind) <= set(TASK_KINDS)
 
 
 def test_those_who_know_outvote_the_rest() -> None:
@@ -84,7 +86,7 @@ def test_difficulty_comes_with_its_error() -> None:
 
 def test_bad_input() -> None:
     with pytest.raises(WisecrowdError, match="worker ids"):
-        TaskDiagnosis(Crowd.from_triples([(1, 1, "x")]).without_workers())
+        TaskDiagnosis(Crowd.from_triples([(1, 1, "x")]).drop_workers())
 
 
 def test_with_features_tasks_have_margins() -> None:
@@ -95,4 +97,4 @@ def test_with_features_tasks_have_margins() -> None:
     np.testing.assert_array_equal(table["aum"], aum(made.crowd, X, answers=model.labels_))
     np.testing.assert_array_equal(table["waum"], waum(made.crowd, X, model=model))
     assert {"aum", "waum"}.isdisjoint(TaskDiagnosis(made.crowd, model).table)
-    assert diagnosis(made.crowd, X).tasks.columns.equals(table.columns)
+    assert diagnose_crowd(made.crowd, X).tasks.columns.equals(table.columns)

@@ -9,7 +9,7 @@ from wisecrowd import Crowd, DawidSkene, MajorityVote, simulate_crowd
 from wisecrowd.diagnose.copying import copies
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.errors import DataWarning, WisecrowdError
-from wisecrowd.evaluate.uncertainty import leave_one_out
+from wisecrowd.evaluate.calibration import leave_one_out_posterior
 
 MADE = simulate_crowd(n_tasks=200, n_workers=12, n_classes=3, votes_per_task=4, random_state=3)
 
@@ -18,7 +18,7 @@ def test_matrices_and_scores_are_those_of_their_formulas() -> None:
     crowd = MADE.crowd
     fitted = DawidSkene().fit(crowd)
     found = WorkerDiagnosis(crowd, fitted)
-    others = leave_one_out(fitted, crowd)
+    others = leave_one_out_posterior(fitted, crowd)
     tally = np.zeros((crowd.n_workers, 3, 3))
     for vote in range(crowd.n_votes):
         tally[crowd.worker[vote], :, crowd.label[vote]] += others[vote]
@@ -104,7 +104,7 @@ def test_copiers_are_found_and_the_good_are_not_taken_for_them() -> None:
 
 def test_filled_votes_do_not_count() -> None:
     crowd = MADE.crowd
-    filled = Crowd(
+    filled = Crowd.from_codes(
         [*crowd.task, 0], [*crowd.worker, 11], [*crowd.label, 0], observed=[True] * crowd.n_votes + [False],
         tasks=crowd.tasks, workers=crowd.workers, classes=crowd.classes, duplicates="keep",
     )  # fmt: skip
@@ -118,6 +118,6 @@ def test_odd_crowds_and_bad_input() -> None:
     with pytest.warns(DataWarning, match="no task has two votes"):
         assert len(WorkerDiagnosis(single).table) == 1
     with pytest.raises(WisecrowdError, match="worker ids"):
-        WorkerDiagnosis(one_class.without_workers())
+        WorkerDiagnosis(one_class.drop_workers())
     with pytest.raises(WisecrowdError, match="MajorityVote"):
         WorkerDiagnosis(one_class, MajorityVote().fit(one_class))  # type: ignore[arg-type]  # on purpose

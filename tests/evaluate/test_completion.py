@@ -16,10 +16,10 @@ from wisecrowd import (
     DawidSkene,
     DSFill,
     MajorityVote,
-    after_filling,
+    accuracy_after_completion,
     density_curve,
-    judge,
     redundancy_curve,
+    score_completer,
     simulate_crowd,
 )
 from wisecrowd.base.completer import Answers, Completer
@@ -70,7 +70,7 @@ def standard_error(values: list[float], tasks: list[int]) -> float:
 
 def test_every_figure_by_brute_force(made: Simulation, X: pd.DataFrame) -> None:
     crowd = made.crowd
-    judged = judge(ByFeature(), crowd, X, random_state=5)
+    judged = score_completer(ByFeature(), crowd, X, random_state=5)
     kept, hidden = crowd.hide(0.2, random_state=5)
     ds = DawidSkene().fit(kept)
     k = crowd.n_classes
@@ -109,7 +109,7 @@ def test_every_figure_by_brute_force(made: Simulation, X: pd.DataFrame) -> None:
 
 
 def test_who_knows_the_truth_foretells_best(made: Simulation, X: pd.DataFrame) -> None:
-    table = judge(ByFeature(), made.crowd, X, repeats=3).table
+    table = score_completer(ByFeature(), made.crowd, X, repeats=3).table
     assert table["log_loss"].idxmin() == table.index[0]
     assert (table["gain"].iloc[1:] > 2 * table["gain_se"].iloc[1:]).all()
 
@@ -117,7 +117,7 @@ def test_who_knows_the_truth_foretells_best(made: Simulation, X: pd.DataFrame) -
 def test_the_standard_error_is_the_spread_over_crowds() -> None:
     """Over many crowds of one kind, figures spread as their standard error says."""
     found = [
-        judge("gmv", simulate_crowd(n_tasks=60, n_workers=6, votes_per_task=4, random_state=seed).crowd).table
+        score_completer("gmv", simulate_crowd(n_tasks=60, n_workers=6, votes_per_task=4, random_state=seed).crowd).table
         for seed in range(40)
     ]
     for column in ("accuracy", "log_loss"):
@@ -126,18 +126,18 @@ def test_the_standard_error_is_the_spread_over_crowds() -> None:
 
 
 def test_repeats_hide_other_votes_and_are_taken_together(made: Simulation) -> None:
-    twice = judge("gmv", made.crowd, repeats=2, random_state=7)
-    parts = [judge("gmv", made.crowd, random_state=seed) for seed in (7, 8)]
+    twice = score_completer("gmv", made.crowd, repeats=2, random_state=7)
+    parts = [score_completer("gmv", made.crowd, random_state=seed) for seed in (7, 8)]
     assert twice.n_votes == sum(part.n_votes for part in parts)
     mean = np.mean([part.table["log_loss"].to_numpy() for part in parts], axis=0)
     np.testing.assert_allclose(twice.table["log_loss"], mean)
     assert not parts[0].table.equals(parts[1].table)
-    pd.testing.assert_frame_equal(judge("gmv", made.crowd, random_state=7).table, parts[0].table)
+    pd.testing.assert_frame_equal(score_completer("gmv", made.crowd, random_state=7).table, parts[0].table)
 
 
 def test_what_is_impossible_costs_much_and_not_infinitely_much() -> None:
     crowd = Crowd.from_triples([(task, worker, (task + worker) % 2) for task in range(6) for worker in range(5)])
-    table = judge("gmv", crowd, fraction=0.5).table
+    table = score_completer("gmv", crowd, fraction=0.5).table
     assert np.isfinite(table["log_loss"]).all()
     assert table["log_loss"].max() <= -np.log(judging.MIXED / 2)
 
@@ -170,12 +170,12 @@ def test_weights_count(made: Simulation) -> None:
 
 
 def test_workers_who_are_not_filled_in_for_are_not_covered(made: Simulation) -> None:
-    some = judge(GMV(min_labels=45), made.crowd)
+    some = score_completer(GMV(min_labels=45), made.crowd)
     kept, hidden = made.crowd.hide(0.2, random_state=0)
     eligible = kept.votes_per_worker > 45
     assert 0 < eligible.sum() < 8
     assert some.coverage == pytest.approx(eligible[hidden.worker_codes].mean())
-    none = judge(GMV(min_labels=1000), made.crowd)
+    none = score_completer(GMV(min_labels=1000), made.crowd)
     assert none.coverage == 0
     assert none.table["filled_log_loss"].isna().all()
     assert none.table["log_loss"].notna().all()
@@ -183,14 +183,14 @@ def test_workers_who_are_not_filled_in_for_are_not_covered(made: Simulation) -> 
 
 def test_votes_that_were_filled_in_are_not_hidden_and_not_learnt(made: Simulation) -> None:
     pd.testing.assert_frame_equal(
-        judge("ds-fill", GMV().complete(made.crowd)).table, judge("ds-fill", made.crowd).table
+        score_completer("ds-fill", GMV().complete(made.crowd)).table, score_completer("ds-fill", made.crowd).table
     )
 
 
 def test_the_completer_that_is_given_stays_as_it_is(made: Simulation, X: pd.DataFrame) -> None:
     mine = ByFeature(fill_weight=0.5)
-    judge(mine, made.crowd, X)
-    after_filling(mine, made.crowd, X, made.truth)
+    score_completer(mine, made.crowd, X)
+    accuracy_after_completion(mine, made.crowd, X, made.truth)
     density_curve(mine, made.crowd, X, made.truth, min_labels=[3])
     assert (mine.fill_weight, mine.min_labels) == (0.5, 0)
     assert not hasattr(mine, "named_")
@@ -200,7 +200,7 @@ def test_the_completer_that_is_given_stays_as_it_is(made: Simulation, X: pd.Data
 
 
 def test_before_and_after_are_what_aggregators_say(made: Simulation, X: pd.DataFrame) -> None:
-    table = after_filling(ByFeature(fill_weight=0.25), made.crowd, X, made.truth)
+    table = accuracy_after_completion(ByFeature(fill_weight=0.25), made.crowd, X, made.truth)
     assert table.loc["majority-vote"].index.tolist() == [
         "before", "after, shared weight", "after, weight 1", "after, weight 0.25",
     ]  # fmt: skip
@@ -220,7 +220,9 @@ def test_before_and_after_are_what_aggregators_say(made: Simulation, X: pd.DataF
 def test_votes_of_nobody_make_a_model_of_workers_too_sure() -> None:
     """What papers do to probabilities; shared weight does less of it."""
     crowd = simulate_crowd(n_tasks=400, n_workers=40, votes_per_task=3, workers={"noisy(0.6)": 1.0})
-    table = after_filling("gmv", crowd.crowd, None, crowd.truth, aggregators=["dawid-skene"]).loc["dawid-skene"]
+    table = accuracy_after_completion("gmv", crowd.crowd, None, crowd.truth, aggregators=["dawid-skene"]).loc[
+        "dawid-skene"
+    ]
     assert table["confidence"].is_monotonic_increasing
     assert table.loc["after, weight 1", "confidence"] > 0.99 > table.loc["after, weight 1", "accuracy"] + 0.2
     assert table.loc["after, shared weight", "log_loss"] < table.loc["after, weight 1", "log_loss"]
@@ -233,7 +235,7 @@ def test_redundancy(made: Simulation, X: pd.DataFrame) -> None:
     assert curve.index.tolist() == [(2, "majority-vote"), (3, "majority-vote")]
     gains = []
     for seed in range(2):
-        few = made.crowd.at_most(2, random_state=seed)
+        few = made.crowd.limit_votes_per_task(2, random_state=seed)
         filled = ByFeature().complete(few, X)
         gains.append([metrics.accuracy(made.truth, MajorityVote().fit(one)) for one in (few, filled)])
     before, after = np.mean(gains, axis=0)
@@ -274,22 +276,22 @@ def test_density(made: Simulation) -> None:
 )
 def test_options_that_make_no_sense(made: Simulation, options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        judge("gmv", made.crowd, **options)
+        score_completer("gmv", made.crowd, **options)
 
 
 def test_what_is_not_a_completer(made: Simulation) -> None:
     with pytest.raises(UsageError, match="a completer was wanted"):
-        judge("majority-vote", made.crowd)
+        score_completer("majority-vote", made.crowd)
     with pytest.raises(UsageError, match="a completer was wanted"):
-        judge(DawidSkene(), made.crowd)  # type: ignore[arg-type]
+        score_completer(DawidSkene(), made.crowd)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="imitates workers by the features"):
-        judge(ByFeature(), made.crowd)
+        score_completer(ByFeature(), made.crowd)
 
 
 def test_what_is_not_an_aggregator(made: Simulation) -> None:
     for wrong in ("majority-vote", [], ["gmv"], ["median"]):
         with pytest.raises(UsageError, match="aggregators"):
-            after_filling("gmv", made.crowd, None, made.truth, aggregators=wrong)
+            accuracy_after_completion("gmv", made.crowd, None, made.truth, aggregators=wrong)
     with pytest.raises(UsageError, match="repeats must be 1 or more"):
         redundancy_curve("gmv", made.crowd, None, made.truth, repeats=0)
 
@@ -298,21 +300,21 @@ def test_truth_of_other_tasks_is_refused_before_anything_is_fitted(
     made: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(GMV, "_fit", lambda *_: pytest.fail("too late"))
-    for look in (after_filling, redundancy_curve, density_curve):
+    for look in (accuracy_after_completion, redundancy_curve, density_curve):
         with pytest.raises(InputError, match="no task in common"):
             look("gmv", made.crowd, None, {"elsewhere": "c1"})
 
 
 def test_crowds_that_cannot_be_judged() -> None:
     with pytest.raises(InputError, match="at least two votes"):
-        judge("gmv", Crowd.from_triples([("t", "w", "a")]))
+        score_completer("gmv", Crowd.from_triples([("t", "w", "a")]))
     with pytest.raises(InputError, match="numbers"):
-        judge("gmv", Crowd.from_triples([("t", "w", 1.0)], numeric=True))
+        score_completer("gmv", Crowd.from_triples([("t", "w", 1.0)], numeric=True))
     with pytest.raises(InputError, match="who cast each vote"):
-        judge("gmv", Crowd.from_counts([[2, 1]]))
+        score_completer("gmv", Crowd.from_counts([[2, 1]]))
 
 
 def test_two_votes_are_enough() -> None:
-    judged = judge("gmv", Crowd.from_triples([("t", "v", "a"), ("t", "w", "b"), ("s", "w", "b")]))
+    judged = score_completer("gmv", Crowd.from_triples([("t", "v", "a"), ("t", "w", "b"), ("s", "w", "b")]))
     assert judged.n_votes == 1
     assert judged.table["log_loss_se"].isna().all(), "one task tells nothing of the spread"

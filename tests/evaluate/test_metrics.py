@@ -217,7 +217,7 @@ def test_a_fitted_method_is_a_prediction() -> None:
     made = simulate_crowd(300, 20, 3, votes_per_task=4)
     fitted = MajorityVote().fit(made.crowd)
     figures = metrics.summary(made.truth, fitted)
-    by_hand = (made.crowd.votes == made.crowd.votes.max(axis=1, keepdims=True)).astype(float)
+    by_hand = (made.crowd.vote_counts == made.crowd.vote_counts.max(axis=1, keepdims=True)).astype(float)
     by_hand /= by_hand.sum(axis=1, keepdims=True)
     assert figures["accuracy"] == pytest.approx(by_hand[np.arange(300), made.truth_codes].mean())
     assert figures == metrics.summary(made.truth, fitted.proba_)

@@ -16,9 +16,9 @@ from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.errors import InputError, UsageError, WisecrowdError
 from wisecrowd.plan import acquisition as planning
 from wisecrowd.plan import greedy as _asking
-from wisecrowd.plan.acquisition import may_stop, plan
-from wisecrowd.plan.belief import belief_of
-from wisecrowd.plan.greedy import Asking, Futures, gains, gains_of_pairs
+from wisecrowd.plan.acquisition import find_finished_tasks, plan_votes
+from wisecrowd.plan.belief import compute_belief
+from wisecrowd.plan.greedy import GreedySelector, OutcomeDistribution, information_gains, pair_information_gains
 from wisecrowd.simulate import Simulation
 
 SOME = simulate_crowd(
@@ -52,7 +52,7 @@ def everything(crowd: Crowd) -> pd.DataFrame:
     return pd.DataFrame({"task": crowd.tasks[task], "worker": crowd.workers[worker]})
 
 
-def pairs_of(frame: pd.DataFrame) -> set[tuple[Any, Any]]:
+def find_worker_pairs(frame: pd.DataFrame) -> set[tuple[Any, Any]]:
     return set(zip(frame["task"], frame["worker"], strict=True))
 
 
@@ -64,20 +64,20 @@ def test_the_gain_is_the_expected_drop_of_entropy(seed: int, n_classes: int) -> 
     rng = np.random.default_rng(seed)
     belief, confusion = rng.dirichlet(np.full(n_classes, 0.5), size=3), random_matrices(rng, 4, n_classes)
     wanted = [[brute_gain(q, matrix) for matrix in confusion] for q in belief]
-    assert gains(belief, confusion) == pytest.approx(np.array(wanted), abs=1e-9)
+    assert information_gains(belief, confusion) == pytest.approx(np.array(wanted), abs=1e-9)
     task, worker = np.divmod(np.arange(12), 4)
-    assert gains_of_pairs(belief, confusion, task, worker) == pytest.approx(np.ravel(wanted), abs=1e-9)
-    assert _asking.most(belief, confusion) == pytest.approx(np.max(wanted, axis=1), abs=1e-9)
+    assert pair_information_gains(belief, confusion, task, worker) == pytest.approx(np.ravel(wanted), abs=1e-9)
+    assert _asking.best_information_gains(belief, confusion) == pytest.approx(np.max(wanted, axis=1), abs=1e-9)
 
 
 def test_the_plan_of_a_small_crowd_is_the_best_of_all_pairs() -> None:
     """Every pair, by brute force; then every pair again, given the first answer in each of its ways."""
     crowd = SOME.crowd[:15]
     people = WorkerDiagnosis(crowd)
-    belief, _ = belief_of(people)
+    belief, _ = compute_belief(people)
     confusion = people.confusion_of(np.arange(crowd.n_workers))
-    found = plan(crowd, 40, target=1.0, model=people.fitted)
-    voted = pairs_of(crowd.to_frame())
+    found = plan_votes(crowd, 40, target=1.0, model=people.fitted)
+    voted = find_worker_pairs(crowd.to_frame())
     spammers = set(found.left_out)
     drops = {
         (crowd.tasks[i], crowd.workers[r]): brute_gain(belief[i], confusion[r])  # type: ignore[index]
@@ -106,18 +106,18 @@ def test_drawn_futures_are_those_that_are_followed_up() -> None:
     """Three answers of four classes leave 64 futures; a fourth must be drawn, and stays near what it stands for."""
     rng = np.random.default_rng(0)
     matrices = random_matrices(rng, 5, 4)
-    exact = drawn = Futures(np.array([[0.4, 0.3, 0.2, 0.1]]), np.ones(1))
+    exact = drawn = OutcomeDistribution(np.array([[0.4, 0.3, 0.2, 0.1]]), np.ones(1))
     for matrix in matrices[:4]:
         drawn = drawn.after(matrix, rng)
     joint = exact.belief[0]
     for matrix in matrices[:4]:
         joint = joint[..., None, :] * matrix.T  # (said, …, true)
     joint = joint.reshape(-1, 4)
-    exact = Futures(joint / joint.sum(axis=1, keepdims=True), joint.sum(axis=1))
+    exact = OutcomeDistribution(joint / joint.sum(axis=1, keepdims=True), joint.sum(axis=1))
     assert len(drawn.weight) == _asking.FUTURES < len(exact.weight) == 256
     assert drawn.weight.sum() == pytest.approx(1)
     assert drawn.weight @ drawn.belief == pytest.approx(exact.weight @ exact.belief, abs=0.05)
-    mine, theirs = (future.weight @ gains(future.belief, matrices[4:]) for future in (drawn, exact))
+    mine, theirs = (future.weight @ information_gains(future.belief, matrices[4:]) for future in (drawn, exact))
     assert mine == pytest.approx(theirs, abs=0.05)
 
 
@@ -125,12 +125,12 @@ def test_a_batch_does_not_pile_up_on_one_task() -> None:
     """One task is a little more open than the others; without futures, all would be asked about it."""
     belief = np.array([[0.5, 0.5], *[[0.6, 0.4]] * 9])
     confusion = np.repeat([[[0.9, 0.1], [0.1, 0.9]]], 10, axis=0)
-    asking = Asking(belief, confusion, lambda task: np.arange(10), per_task=10)
-    chosen = asking.choose(np.arange(10), _asking.most(belief, confusion), 10)
+    asking = GreedySelector(belief, confusion, lambda task: np.arange(10), per_task=10)
+    chosen = asking.choose(np.arange(10), _asking.best_information_gains(belief, confusion), 10)
     assert sorted(ask.task for ask in chosen) == list(range(10))
     assert len({ask.worker for ask in chosen}) == 10  # of equals, who was asked least
-    more = Asking(belief, confusion, lambda task: np.arange(10), per_task=10)
-    gained = [ask.gain for ask in more.choose(np.arange(10), _asking.most(belief, confusion), 40)]
+    more = GreedySelector(belief, confusion, lambda task: np.arange(10), per_task=10)
+    gained = [ask.gain for ask in more.choose(np.arange(10), _asking.best_information_gains(belief, confusion), 40)]
     assert gained == sorted(gained, reverse=True)
 
 
@@ -140,10 +140,10 @@ def test_a_batch_does_not_pile_up_on_one_task() -> None:
 @settings(max_examples=12)
 @given(st.integers(1, 150), st.integers(1, 4), st.one_of(st.none(), st.integers(1, 9)), st.floats(0.5, 1.0))
 def test_limits_are_kept(budget: int, per_task: int, per_worker: int | None, target: float) -> None:
-    found = plan(SOME.crowd, budget, model=FITTED, per_task=per_task, per_worker=per_worker, target=target)
+    found = plan_votes(SOME.crowd, budget, model=FITTED, per_task=per_task, per_worker=per_worker, target=target)
     asks = found.asks
     assert len(asks) <= budget
-    assert not pairs_of(asks) & pairs_of(SOME.crowd.to_frame())
+    assert not find_worker_pairs(asks) & find_worker_pairs(SOME.crowd.to_frame())
     assert not asks.duplicated(["task", "worker"]).any()
     assert asks["task"].value_counts().max() <= per_task
     assert per_worker is None or asks["worker"].value_counts().max() <= per_worker
@@ -156,13 +156,13 @@ def test_limits_are_kept(budget: int, per_task: int, per_worker: int | None, tar
 
 
 def test_spammers_are_not_asked_and_it_is_said() -> None:
-    found = plan(SOME.crowd, 10)
+    found = plan_votes(SOME.crowd, 10)
     assert set(found.left_out) == {"w8", "w9"}
     assert "'w8', 'w9', who are flagged as spammers" in found.sentence
 
 
 def test_money_is_labels_times_cost() -> None:
-    found = plan(SOME.crowd, 3, cost=0.3)
+    found = plan_votes(SOME.crowd, 3, cost=0.3)
     assert len(found.asks) == 10  # which 3 / 0.3 is, and not quite in floating point
     assert found.curve["money"].iloc[-1] == pytest.approx(3)
     assert "10 votes for 3.00" in found.sentence
@@ -171,41 +171,41 @@ def test_money_is_labels_times_cost() -> None:
 def test_the_same_votes_in_another_order_make_the_same_plan() -> None:
     frame = SOME.crowd.to_frame().sample(frac=1, random_state=0)
     again = Crowd.from_frame(frame, tasks=SOME.crowd.tasks, workers=SOME.crowd.workers, classes=SOME.crowd.classes)
-    pd.testing.assert_frame_equal(plan(SOME.crowd, 30).asks, plan(again, 30).asks)
+    pd.testing.assert_frame_equal(plan_votes(SOME.crowd, 30).asks, plan_votes(again, 30).asks)
 
 
 def test_only_those_who_can_be_asked_are() -> None:
-    found = plan(SOME.crowd, 20, workers=["w0", "w5", "newcomer"])
+    found = plan_votes(SOME.crowd, 20, workers=["w0", "w5", "newcomer"])
     assert set(found.asks["worker"]) <= {"w0", "w5", "newcomer"}
-    alone = plan(SOME.crowd, 5, workers=["newcomer"])
+    alone = plan_votes(SOME.crowd, 5, workers=["newcomer"])
     assert set(alone.asks["worker"]) == {"newcomer"}  # by the matrix of the crowd
     assert (alone.asks["gain"] > 0).all()
 
 
 def test_only_pairs_on_offer_are_asked() -> None:
     offers = pd.DataFrame({"task": SOME.crowd.tasks[:30].repeat(2), "worker": ["w0", "w7"] * 30})
-    found = plan(SOME.crowd, 100, among=offers, per_task=5, target=1.0)
-    voted = pairs_of(SOME.crowd.to_frame())
-    assert pairs_of(found.asks) == pairs_of(offers) - voted
-    assert plan(SOME.crowd, 9, among=offers.assign(worker="w9")).asks.empty  # a spammer
-    assert plan(SOME.crowd, 9, among=offers.iloc[:0]).asks.empty
-    both = plan(SOME.crowd, 100, among=offers, workers=["w0", "elsewhere"], target=1.0)
+    found = plan_votes(SOME.crowd, 100, among=offers, per_task=5, target=1.0)
+    voted = find_worker_pairs(SOME.crowd.to_frame())
+    assert find_worker_pairs(found.asks) == find_worker_pairs(offers) - voted
+    assert plan_votes(SOME.crowd, 9, among=offers.assign(worker="w9")).asks.empty  # a spammer
+    assert plan_votes(SOME.crowd, 9, among=offers.iloc[:0]).asks.empty
+    both = plan_votes(SOME.crowd, 100, among=offers, workers=["w0", "elsewhere"], target=1.0)
     assert set(both.asks["worker"]) == {"w0"}
-    strange = plan(SOME.crowd, 9, among=[{"task": SOME.crowd.tasks[0], "worker": "newcomer"}], target=1.0)
+    strange = plan_votes(SOME.crowd, 9, among=[{"task": SOME.crowd.tasks[0], "worker": "newcomer"}], target=1.0)
     assert strange.asks["worker"].tolist() == ["newcomer"]
 
 
 def test_no_worker_is_asked_everything_unless_it_is_said() -> None:
-    limited = plan(SOME.crowd, 40, model=FITTED).asks["worker"].value_counts()
+    limited = plan_votes(SOME.crowd, 40, model=FITTED).asks["worker"].value_counts()
     assert limited.sum() == 40
     assert limited.max() <= 10  # twice an equal share of the eight who are no spammers
-    anyhow = plan(SOME.crowd, 40, model=FITTED, per_worker=40).asks["worker"].value_counts()
+    anyhow = plan_votes(SOME.crowd, 40, model=FITTED, per_worker=40).asks["worker"].value_counts()
     assert anyhow.max() > limited.max()
 
 
 def test_offers_of_everything_are_no_restriction() -> None:
-    some = plan(SOME.crowd, 40, among=everything(SOME.crowd), per_worker=40).asks
-    anything = plan(SOME.crowd, 40, per_worker=40).asks
+    some = plan_votes(SOME.crowd, 40, among=everything(SOME.crowd), per_worker=40).asks
+    anything = plan_votes(SOME.crowd, 40, per_worker=40).asks
     order = ["task", "gain"]  # questions that are worth nearly the same may come in any order
     pd.testing.assert_frame_equal(
         some.sort_values(order, ignore_index=True), anything.sort_values(order, ignore_index=True)
@@ -215,32 +215,32 @@ def test_offers_of_everything_are_no_restriction() -> None:
 def test_a_short_list_of_many_workers_holds_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     made = simulate_crowd(n_tasks=300, n_workers=150, n_classes=2, votes_per_task=4, random_state=0)
     model = DawidSkene().fit(made.crowd)
-    short = plan(made.crowd, 60, model=model)
+    short = plan_votes(made.crowd, 60, model=model)
     monkeypatch.setattr(planning, "MORE_WORKERS", 1000)
-    whole = plan(made.crowd, 60, model=model)
+    whole = plan_votes(made.crowd, 60, model=model)
     pd.testing.assert_frame_equal(short.asks, whole.asks)
-    each = plan(made.crowd, 140, model=model, per_worker=1)  # a short list that must not run out
+    each = plan_votes(made.crowd, 140, model=model, per_worker=1)  # a short list that must not run out
     assert len(each.asks) == 140 - max(0, len(each.left_out) - 10)
 
 
 def test_tasks_without_votes_are_asked_about() -> None:
     known = SOME.crowd
     crowd = Crowd.from_frame(known.to_frame(), tasks=[*known.tasks, "new", "newer"], classes=known.classes)
-    found = plan(crowd, 8, per_task=4)
+    found = plan_votes(crowd, 8, per_task=4)
     assert {"new", "newer"} <= set(found.asks["task"])
-    belief, _ = belief_of(WorkerDiagnosis(crowd))
+    belief, _ = compute_belief(WorkerDiagnosis(crowd))
     assert belief[-1] == pytest.approx(belief[-2])
-    assert not may_stop(crowd, 0.3)[["new", "newer"]].any()
+    assert not find_finished_tasks(crowd, 0.3)[["new", "newer"]].any()
 
 
 def test_a_task_may_stop_with_two_votes_and_confidence() -> None:
-    stops = may_stop(SOME.crowd, 0.8)
-    found = plan(SOME.crowd, 1, target=0.8)
+    stops = find_finished_tasks(SOME.crowd, 0.8)
+    found = plan_votes(SOME.crowd, 1, target=0.8)
     assert stops.index.equals(SOME.crowd.tasks)
     assert set(stops.index[stops]) == set(found.finished.index)
     assert 0 < stops.sum() < len(stops)
     one = simulate_crowd(n_tasks=30, workers=["expert"] * 5, votes_per_task=(1, 3), random_state=0).crowd
-    assert not may_stop(one, 0.5)[one.votes_per_task < 2].any()
+    assert not find_finished_tasks(one, 0.5)[one.votes_per_task < 2].any()
 
 
 # ---------------------------------------------------------------------- whether it is any good
@@ -271,9 +271,9 @@ def test_votes_bought_by_plan_are_worth_more_than_votes_at_random() -> None:
         planned = anyhow = made.crowd
         rng = np.random.default_rng(seed)
         for number in range(2):
-            asks = plan(planned, 150, per_worker=30).asks
-            planned = bought(made, planned, sorted(pairs_of(asks)), 10 * seed + number)
-            free = sorted(pairs_of(everything(anyhow)) - pairs_of(anyhow.to_frame()))
+            asks = plan_votes(planned, 150, per_worker=30).asks
+            planned = bought(made, planned, sorted(find_worker_pairs(asks)), 10 * seed + number)
+            free = sorted(find_worker_pairs(everything(anyhow)) - find_worker_pairs(anyhow.to_frame()))
             some = [free[place] for place in rng.permutation(len(free))[:150]]
             anyhow = bought(made, anyhow, some, 10 * seed + number)
         right = [(DawidSkene().fit(crowd).labels_ == made.truth).mean() for crowd in (planned, anyhow)]
@@ -288,7 +288,7 @@ def test_confidence_is_nearer_to_the_truth_than_that_of_em() -> None:
     for seed in range(5):
         made = simulate_crowd(n_tasks=120, n_workers=12, n_classes=3, votes_per_task=3, random_state=seed)
         model = DawidSkene().fit(made.crowd)
-        belief, exponent = belief_of(WorkerDiagnosis(made.crowd, model))
+        belief, exponent = compute_belief(WorkerDiagnosis(made.crowd, model))
         assert made.crowd.classes is not None
         assert 0 < exponent <= 1
         right = made.crowd.classes[belief.argmax(axis=1)] == made.truth.to_numpy()
@@ -313,7 +313,7 @@ def test_confidence_is_nearer_to_the_truth_than_that_of_em() -> None:
     ],
 )
 def test_odd_crowds_get_an_answer(rows: list[tuple[object, object, str]]) -> None:
-    found = plan(Crowd.from_triples(rows), 5)
+    found = plan_votes(Crowd.from_triples(rows), 5)
     assert np.isfinite(found.curve.to_numpy()).all()
     assert found.sentence
     assert len(found.asks) <= 5
@@ -321,8 +321,8 @@ def test_odd_crowds_get_an_answer(rows: list[tuple[object, object, str]]) -> Non
 
 def test_where_nothing_is_left_to_ask_it_is_said() -> None:
     full = Crowd.from_triples([(t, w, int(t % 2)) for t in range(9) for w in range(9)])
-    assert "nothing to ask" in plan(full, 5, target=1.0).sentence
-    found = plan(SOME.crowd, 5000)
+    assert "nothing to ask" in plan_votes(full, 5, target=1.0).sentence
+    found = plan_votes(SOME.crowd, 5000)
     assert len(found.asks) < 5000
     assert "votes are saved" in found.sentence
 
@@ -348,13 +348,13 @@ def test_where_nothing_is_left_to_ask_it_is_said() -> None:
 )
 def test_mistakes_get_a_message(given: dict[str, object], message: str) -> None:
     with pytest.raises(WisecrowdError, match=message):
-        plan(SOME.crowd, **{"budget": 10, **given})  # type: ignore[arg-type]
+        plan_votes(SOME.crowd, **{"budget": 10, **given})  # type: ignore[arg-type]
 
 
 def test_crowds_that_cannot_be_planned_for_are_refused() -> None:
     with pytest.raises(UsageError, match="classes and worker ids"):
-        plan(SOME.crowd.without_workers(), 10)
+        plan_votes(SOME.crowd.drop_workers(), 10)
     with pytest.raises(InputError, match="no votes yet"):
-        plan(SOME.crowd.take([]), 10)
+        plan_votes(SOME.crowd.take([]), 10)
     with pytest.raises(UsageError, match="target"):
-        may_stop(SOME.crowd, 2)
+        find_finished_tasks(SOME.crowd, 2)

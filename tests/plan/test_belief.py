@@ -6,7 +6,7 @@ import numpy as np
 
 import wisecrowd as wc
 from wisecrowd.diagnose.workers import WorkerDiagnosis
-from wisecrowd.plan.belief import belief_of
+from wisecrowd.plan.belief import compute_belief
 
 
 def judged(n_lonely: int, n_others: int = 60) -> tuple[WorkerDiagnosis, float]:
@@ -33,5 +33,5 @@ def test_where_hidden_votes_do_not_care_it_is_as_sure_as_the_model() -> None:
     first = crowd.offset[crowd.task] == np.arange(crowd.n_votes)
     kept = crowd.take((crowd.task < 15) | first)
     people = WorkerDiagnosis(kept, wc.OneCoin().fit(kept))
-    found = {belief_of(people, random_state=seed)[1] for seed in range(4)}
+    found = {compute_belief(people, random_state=seed)[1] for seed in range(4)}
     assert found == {1.0}

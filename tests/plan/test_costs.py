@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.special import entr
 
-from wisecrowd import Crowd, Panel, may_stop, plan, simulate_crowd
+from wisecrowd import Crowd, Panel, find_finished_tasks, plan_votes, simulate_crowd
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate import PanelSimulation, simulate_panel
 
@@ -77,7 +77,7 @@ def test_a_judge_of_a_group_that_answered_adds_little(panel: Panel, unfinished: 
 
 
 def test_money_buys_judges_where_they_tell_something_and_people_elsewhere(panel: Panel, unfinished: Crowd) -> None:
-    found = plan(unfinished, budget=30, model=panel, costs=PRICES, per_worker=1000)
+    found = plan_votes(unfinished, budget=30, model=panel, costs=PRICES, per_worker=1000)
     asks = found.asks.assign(late=found.asks["task"] >= unfinished.tasks[150])
     is_judge = asks["worker"].str.startswith("judge")
     assert asks["cost"].tolist() == is_judge.map({True: 0.1, False: 1.0}).tolist()
@@ -88,46 +88,48 @@ def test_money_buys_judges_where_they_tell_something_and_people_elsewhere(panel:
     assert (~is_judge).any()
     assert (asks[is_judge].groupby("task").size() == 1).all()
     assert "for 30.00" in found.sentence or "for 29." in found.sentence
-    dear = plan(unfinished, budget=30, model=panel, costs={"person": 1.0, "machine": 1.0}, per_worker=1000)
+    dear = plan_votes(unfinished, budget=30, model=panel, costs={"person": 1.0, "machine": 1.0}, per_worker=1000)
     assert dear.asks["worker"].str.startswith("judge").mean() < is_judge.mean()
     assert found.curve["expected_accuracy"].iloc[-1] > dear.curve["expected_accuracy"].iloc[-1]
 
 
 def test_the_order_is_by_gain_for_the_price(panel: Panel, unfinished: Crowd) -> None:
-    asks = plan(unfinished, budget=20, model=panel, costs=PRICES, per_worker=1000, per_task=1).asks
+    asks = plan_votes(unfinished, budget=20, model=panel, costs=PRICES, per_worker=1000, per_task=1).asks
     value = (asks["gain"] / asks["cost"]).to_numpy()
     assert (value[1:] <= value[:-1] * 1.011).all()  # within what is near enough where workers have limits
 
 
 def test_among_restricts_a_panel_too(panel: Panel, unfinished: Crowd) -> None:
     offers = pd.DataFrame({"task": unfinished.tasks[200:210].repeat(2), "worker": ["judge0", "judge1"] * 10})
-    asks = plan(unfinished, budget=5, model=panel, costs={**PRICES, "judge1": 0.05, "judge4": 9.0}, among=offers).asks
+    asks = plan_votes(
+        unfinished, budget=5, model=panel, costs={**PRICES, "judge1": 0.05, "judge4": 9.0}, among=offers
+    ).asks
     assert 0 < len(asks) <= 10
     assert asks["task"].is_unique  # one judge of a group
     assert set(asks["cost"][asks["worker"] == "judge1"]) == {0.05}  # a worker's own price, and judge4 is not asked
-    stranger = plan(unfinished, budget=5, model=panel, cost=1.0, workers=["judge0", "somebody else"]).asks
+    stranger = plan_votes(unfinished, budget=5, model=panel, cost=1.0, workers=["judge0", "somebody else"]).asks
     assert set(stranger["worker"]) <= {"judge0", "somebody else"}
 
 
 def test_equal_prices_change_nothing() -> None:
     crowd = simulate_crowd(n_tasks=80, n_workers=10, n_classes=3, votes_per_task=3, random_state=2).crowd
-    plain = plan(crowd, budget=10, cost=0.5)
-    priced = plan(crowd, budget=10, cost=0.5, costs={"w0": 0.5})
+    plain = plan_votes(crowd, budget=10, cost=0.5)
+    priced = plan_votes(crowd, budget=10, cost=0.5, costs={"w0": 0.5})
     pd.testing.assert_frame_equal(plain.asks, priced.asks.drop(columns="cost"))
     assert np.allclose(plain.curve, priced.curve)
 
 
 def test_who_is_dear_is_asked_less() -> None:
     crowd = simulate_crowd(n_tasks=80, workers=["noisy(0.8)"] * 6, n_classes=2, votes_per_task=2, random_state=2).crowd
-    dear = plan(crowd, budget=20, costs={"w0": 5.0, "w1": 5.0}, per_worker=100).asks
+    dear = plan_votes(crowd, budget=20, costs={"w0": 5.0, "w1": 5.0}, per_worker=100).asks
     assert not dear["worker"].isin(["w0", "w1"]).any()
     assert len(dear) == 20
-    left = plan(crowd, budget=21.5, costs=dict.fromkeys([f"w{n}" for n in range(6)], 2.0), per_worker=100)
+    left = plan_votes(crowd, budget=21.5, costs=dict.fromkeys([f"w{n}" for n in range(6)], 2.0), per_worker=100)
     assert len(left.asks) == 10  # the rest buys nothing
 
 
 def test_a_panel_says_what_may_stop(panel: Panel, unfinished: Crowd) -> None:
-    stops = may_stop(unfinished, 0.95, model=panel)
+    stops = find_finished_tasks(unfinished, 0.95, model=panel)
     enough = unfinished.votes_per_task >= 2
     assert stops.tolist() == ((panel.posterior_.max(axis=1) >= 0.95) & enough).tolist()
 
@@ -145,9 +147,9 @@ def test_a_panel_says_what_may_stop(panel: Panel, unfinished: Crowd) -> None:
 )
 def test_prices_that_do_not_fit_are_refused(panel: Panel, unfinished: Crowd, costs: Any, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        plan(unfinished, budget=10, model=panel, costs=costs)
+        plan_votes(unfinished, budget=10, model=panel, costs=costs)
 
 
 def test_a_panel_plans_for_its_own_votes(panel: Panel, unfinished: Crowd) -> None:
     with pytest.raises(UsageError, match="fitted on"):
-        plan(unfinished[:50], budget=10, model=panel)
+        plan_votes(unfinished[:50], budget=10, model=panel)

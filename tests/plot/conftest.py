@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib as mpl
 import pytest
 
-from wisecrowd import diagnosis, simulate_crowd
+from wisecrowd import diagnose_crowd, simulate_crowd
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.simulate import Simulation
 
@@ -59,4 +59,4 @@ def made() -> Simulation:
 
 @pytest.fixture(scope="session")
 def found(made: Simulation) -> Diagnosis:
-    return diagnosis(made.crowd)
+    return diagnose_crowd(made.crowd)

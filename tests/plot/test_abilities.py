@@ -12,7 +12,7 @@ from matplotlib import pyplot
 from wisecrowd import GLAD, DawidSkene, plot
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.simulate import Simulation, gaussian_difficulty
+from wisecrowd.simulate import Simulation, simulate_gaussian_difficulty
 
 
 def test_points_are_true_and_estimated_and_bars_the_intervals(found: Diagnosis, made: Simulation, drawn: Any) -> None:
@@ -101,7 +101,7 @@ def test_expertise_leads_from_true_places_to_estimates(drawn: Any) -> None:
 
 
 def test_expertise_of_a_method_is_the_diagonal_of_its_matrices(drawn: Any) -> None:
-    made = gaussian_difficulty(300)
+    made = simulate_gaussian_difficulty(300)
     fitted = DawidSkene(max_iter=5, tol=0).fit(made.crowd)
     ax = plot.expertise(fitted)
     assert np.allclose(np.transpose(drawn.line(ax, 0)), np.diagonal(fitted.confusion_, axis1=1, axis2=2))

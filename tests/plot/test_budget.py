@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot
 
-from wisecrowd import plan, plot
+from wisecrowd import plan_votes, plot
 from wisecrowd.bench.data import Simulated
 from wisecrowd.bench.papers.replay import Replay
 from wisecrowd.errors import InputError, UsageError
@@ -17,7 +17,7 @@ from wisecrowd.simulate import Simulation
 
 
 def test_a_plan_is_drawn_by_labels_or_money(made: Simulation, drawn: Any) -> None:
-    bought = plan(made.crowd.at_most(2), budget=10, cost=0.25)
+    bought = plan_votes(made.crowd.limit_votes_per_task(2), budget=10, cost=0.25)
     ax = plot.budget(bought)
     assert drawn.line(ax, 0) == [bought.curve["labels"].tolist(), bought.curve["expected_accuracy"].tolist()]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("labels bought", "labels expected to be right")
@@ -66,4 +66,4 @@ def test_what_cannot_be_drawn_is_refused(given: Any, more: dict[str, Any], messa
 def test_promises_and_measurements_have_axes_of_their_own(made: Simulation) -> None:
     curve = pd.DataFrame({"votes": [1], "accuracy": [1.0]})
     with pytest.raises(UsageError, match="draw each kind on axes of its own"):
-        plot.budget({"plan": plan(made.crowd, budget=3), "replay": curve})
+        plot.budget({"plan": plan_votes(made.crowd, budget=3), "replay": curve})

@@ -13,7 +13,7 @@ from matplotlib import pyplot
 from wisecrowd import plot
 from wisecrowd.errors import UsageError
 from wisecrowd.evaluate import metrics
-from wisecrowd.evaluate.aligned import align
+from wisecrowd.evaluate.truth_alignment import align_prediction
 from wisecrowd.plot._calibration import _binned
 
 
@@ -27,7 +27,7 @@ def answers(seed: int, n_tasks: int = 60, digits: int = 2) -> tuple[np.ndarray, 
 @given(st.integers(0, 200), st.integers(1, 20), st.sampled_from(["width", "mass"]))
 def test_bins_are_those_of_the_expected_calibration_error(seed: int, n_bins: int, bins: Any) -> None:
     truth, posterior = answers(seed, digits=1)
-    table = _binned(align(truth, posterior), n_bins, bins)
+    table = _binned(align_prediction(truth, posterior), n_bins, bins)
     assert table["n_tasks"].sum() == len(truth)
     error = (table["n_tasks"] * (table["right"] - table["confidence"]).abs()).sum() / len(truth)
     assert error == pytest.approx(metrics.calibration_error(truth, posterior, n_bins=n_bins, bins=bins))
@@ -39,7 +39,7 @@ def test_bins_are_those_of_the_expected_calibration_error(seed: int, n_bins: int
 def test_signs_and_bars_are_drawn_where_the_bins_are(drawn: Any) -> None:
     truth, posterior = answers(1)
     ax = plot.calibration(truth, posterior, n_bins=5)
-    table = _binned(align(truth, posterior), 5, "mass")
+    table = _binned(align_prediction(truth, posterior), 5, "mass")
     bars, signs = ax.collections
     assert np.allclose(signs.get_offsets(), table[["confidence", "right"]])
     assert np.allclose([segment[:, 1] for segment in bars.get_segments()], table[["low", "high"]])
@@ -50,7 +50,7 @@ def test_signs_and_bars_are_drawn_where_the_bins_are(drawn: Any) -> None:
 def test_wilson_as_in_a_textbook() -> None:
     """8 of 10 right: 49% to 94%."""
     truth = np.array([0] * 8 + [1] * 2)
-    table = _binned(align(truth, np.array([[0.7, 0.3]] * 10)), 1, "width")
+    table = _binned(align_prediction(truth, np.array([[0.7, 0.3]] * 10)), 1, "width")
     assert table[["low", "high"]].round(3).to_numpy().tolist() == [[0.49, 0.943]]
 
 

@@ -57,7 +57,7 @@ def test_a_diagnosis_has_the_matrix_of_the_crowd_and_those_of_workers(found: Dia
     figure: Any = plot.confusion(found, made, workers=["w16", "w02"])
     above, below = figure.axes[:2], figure.axes[2:]
     assert np.array_equal([cells(panel) for panel in above], made.expected_confusion[[16, 2]])
-    assert np.array_equal([cells(panel) for panel in below], found.of_workers.confusion_of([16, 2]))
+    assert np.array_equal([cells(panel) for panel in below], found.worker_diagnosis.confusion_of([16, 2]))
     assert above[0].get_position().y0 > below[0].get_position().y1
 
 
@@ -75,7 +75,7 @@ def test_a_fitted_method_has_both_too(method: Any, made: Simulation) -> None:
     assert np.array_equal([cells(panel) for panel in figure.axes], fitted.confusion_of([1, 17]))
     crowd = cells(plot.confusion(fitted))
     assert np.allclose(crowd.sum(axis=1), 1)
-    said = fitted.posterior_.T @ made.crowd.votes
+    said = fitted.posterior_.T @ made.crowd.vote_counts
     assert np.allclose(crowd, said / said.sum(axis=1, keepdims=True), atol=0.01)  # it is smoothed a little
 
 

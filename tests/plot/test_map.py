@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot
 
-from wisecrowd import MMLC, Crowd, diagnosis, plot
+from wisecrowd import MMLC, Crowd, diagnose_crowd, plot
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.diagnose.map import plane
 from wisecrowd.errors import InputError, UsageError
@@ -37,7 +37,7 @@ def points(ax: Any) -> dict[tuple[float, float], float]:
 
 def test_workers_stand_where_the_projection_puts_them(found: Diagnosis, drawn: Any) -> None:
     ax = plot.worker_map(found)
-    everybody = found.of_workers.confusion_of(range(found.crowd.n_workers))
+    everybody = found.worker_diagnosis.confusion_of(range(found.crowd.n_workers))
     places = plane(everybody, found.model.posterior_.mean(axis=0))
     assert places is not None
     at, where = points(ax), [tuple(place) for place in places.workers.round(9).tolist()]
@@ -58,7 +58,9 @@ def test_it_is_the_map_of_the_report(found: Diagnosis) -> None:
     theirs = _map.drawn(found, shown, _workers.section(found, shown, None)["rows"])
     assert theirs is not None
     report = np.array([[point["x"], -point["y"]] for point in theirs["points"]])[np.argsort(shown.place)]
-    places = plane(found.of_workers.confusion_of(range(found.crowd.n_workers)), found.model.posterior_.mean(axis=0))
+    places = plane(
+        found.worker_diagnosis.confusion_of(range(found.crowd.n_workers)), found.model.posterior_.mean(axis=0)
+    )
     assert places is not None
     at = points(plot.worker_map(found))
     ours = np.array([place for place in places.workers.round(9).tolist() if tuple(place) in at])
@@ -140,5 +142,5 @@ def test_too_many_groups_and_too_few_workers_are_refused(found: Diagnosis) -> No
     with pytest.raises(UsageError, match="12 groups can be told apart"):
         plot.worker_map(found, by=pd.Series(found.crowd.workers, index=found.crowd.workers))
     with pytest.raises(InputError, match="three workers or more"):
-        plot.worker_map(diagnosis(Crowd.from_triples([("t", "a", 0), ("t", "b", 1), ("u", "a", 0)])))
+        plot.worker_map(diagnose_crowd(Crowd.from_triples([("t", "a", 0), ("t", "b", 1), ("u", "a", 0)])))
     assert pyplot.get_fignums() == []

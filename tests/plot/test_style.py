@@ -119,7 +119,7 @@ def test_colours_are_those_of_the_report(theme: str) -> None:
     assert {name: sheet[name] for name in ("paper", "sheet", "ink", "soft", "line", "heat", "warm")} == {
         name: getattr(ours, name) for name in ("paper", "sheet", "ink", "soft", "line", "heat", "warm")
     }
-    assert (sheet["good-paper"], sheet["most"]) == (ours.good, f"{ours.most:.0%}")
+    assert (sheet["good-paper"], sheet["most"]) == (ours.good, f"{ours.max_opacity:.0%}")
 
 
 def test_an_unknown_theme_is_refused() -> None:

@@ -9,84 +9,89 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.diagnose.preparation import ONE_BUTTON, favourites, groups_of
+from wisecrowd.diagnose.preparation import SINGLE_LABEL_SHARE, get_worker_groups, most_frequent_labels
 from wisecrowd.em.confusion import ConfusionEM
 
 #: Who says the same of nearly all of many tasks, a twin, is judged by those who do not; at most so many pairs are.
-MANY_TASKS, NEARLY_ALL, MOST_TWINS = 50, 0.9, 1000
+MIN_DUPLICATE_TASKS, MIN_DUPLICATE_SHARE, MAX_DUPLICATE_PAIRS = 50, 0.9, 1000
 #: By what share of their meetings strangers agree more than twins' being right explains, and by how many standard errors.
-FURTHER, SURELY = 0.05, 4.0
+MIN_EXCESS_SHARE, MIN_STANDARD_ERRORS = 0.05, 4.0
 
 
-class Pairs(NamedTuple):
+class WorkerPairs(NamedTuple):
     """Pairs of workers, by position, with the tasks that they share and those of which they say the same.
 
-    >>> len(Pairs(np.array([0]), np.array([1]), np.array([10.0]), np.array([9.0])))
+    >>> len(WorkerPairs(np.array([0]), np.array([1]), np.array([10.0]), np.array([9.0])))
     1
     """
 
     first: NDArray[np.int64]
     second: NDArray[np.int64]
-    common: NDArray[np.float64]
-    same: NDArray[np.float64]
+    n_common: NDArray[np.float64]
+    n_same: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.first)
 
-    def chosen(self, rows: NDArray[Any]) -> Pairs:
+    def select(self, rows: NDArray[Any]) -> WorkerPairs:
         """Some of them."""
-        return Pairs(*(part[rows] for part in self[:4]))
+        return WorkerPairs(*(part[rows] for part in self[:4]))
 
 
-def pairs_of(crowd: Crowd, fitted: ConfusionEM, min_common: int) -> Pairs:
+def find_worker_pairs(crowd: Crowd, fitted: ConfusionEM, min_common: int) -> WorkerPairs:
     """All pairs who share enough tasks and are not of one group: its members are no copies of each other.
 
     >>> from wisecrowd import DawidSkene
     >>> crowd = Crowd.from_triples([(task, worker, task % 2) for task in range(4) for worker in "abc"])
-    >>> pairs_of(crowd, DawidSkene().fit(crowd), 4).same.tolist()
+    >>> find_worker_pairs(crowd, DawidSkene().fit(crowd), 4).n_same.tolist()
     [4.0, 4.0, 4.0]
     """
     from scipy import sparse
 
     workers, n_workers = crowd.worker_codes, crowd.n_workers
-    one = np.ones(crowd.n_votes)
+    ones = np.ones(crowd.n_votes)
     cell = crowd.task.astype(np.int64) * crowd.n_classes + crowd.label
-    seen = sparse.csr_array((one, (workers, crowd.task)), shape=(n_workers, crowd.n_tasks))
-    chose = sparse.csr_array((one, (workers, cell)), shape=(n_workers, crowd.n_tasks * crowd.n_classes))
-    met = sparse.triu(seen @ seen.T, k=1).tocoo()
-    unit = units_of(fitted, crowd)
-    enough = (met.data >= min_common) & (unit[met.row] != unit[met.col])
-    first, second, common = met.row[enough].astype(np.int64), met.col[enough].astype(np.int64), met.data[enough]
-    return Pairs(first, second, common, np.asarray((chose @ chose.T).tocsr()[first, second]).ravel())
+    voted = sparse.csr_array((ones, (workers, crowd.task)), shape=(n_workers, crowd.n_tasks))
+    chose = sparse.csr_array((ones, (workers, cell)), shape=(n_workers, crowd.n_tasks * crowd.n_classes))
+    shared = sparse.triu(voted @ voted.T, k=1).tocoo()
+    unit = independent_units(fitted, crowd)
+    is_pair = (shared.data >= min_common) & (unit[shared.row] != unit[shared.col])
+    first, second, n_common = (
+        shared.row[is_pair].astype(np.int64),
+        shared.col[is_pair].astype(np.int64),
+        shared.data[is_pair],
+    )
+    return WorkerPairs(first, second, n_common, np.asarray((chose @ chose.T).tocsr()[first, second]).ravel())
 
 
-def press_one_button(crowd: Crowd, pairs: Pairs) -> NDArray[np.bool_]:
+def share_single_label(crowd: Crowd, pairs: WorkerPairs) -> NDArray[np.bool_]:
     """Two who always press the same button answer alike, and need not know of each other.
 
     >>> crowd = Crowd.from_triples([(task, worker, 0) for task in range(4) for worker in "ab"])
-    >>> press_one_button(crowd, Pairs(np.array([0]), np.array([1]), np.array([4.0]), np.array([4.0]))).tolist()
+    >>> share_single_label(crowd, WorkerPairs(np.array([0]), np.array([1]), np.array([4.0]), np.array([4.0]))).tolist()
     [True]
     """
-    top, share = favourites(crowd)
+    top, share = most_frequent_labels(crowd)
     return np.asarray(
-        (top[pairs.first] == top[pairs.second]) & (np.minimum(share[pairs.first], share[pairs.second]) >= ONE_BUTTON)
+        (top[pairs.first] == top[pairs.second])
+        & (np.minimum(share[pairs.first], share[pairs.second]) >= SINGLE_LABEL_SHARE)
     )
 
 
-def twins_of(crowd: Crowd, pairs: Pairs) -> Pairs:
+def find_near_duplicates(crowd: Crowd, pairs: WorkerPairs) -> WorkerPairs:
     """Pairs who say the same of nearly all of many tasks.
 
     >>> crowd = Crowd.from_triples([(task, worker, task % 2) for task in range(60) for worker in "ab"])
-    >>> len(twins_of(crowd, Pairs(np.array([0]), np.array([1]), np.array([60.0]), np.array([60.0]))))
+    >>> len(find_near_duplicates(crowd, WorkerPairs(np.array([0]), np.array([1]), np.array([60.0]), np.array([60.0]))))
     1
     """
-    alike = (pairs.common >= MANY_TASKS) & (pairs.same >= NEARLY_ALL * pairs.common)
-    chosen = np.flatnonzero(alike & ~press_one_button(crowd, pairs))
-    order = np.lexsort((-pairs.common[chosen], -pairs.same[chosen] / pairs.common[chosen]))
-    return pairs.chosen(chosen[order[:MOST_TWINS]])
+    is_duplicate = (pairs.n_common >= MIN_DUPLICATE_TASKS) & (pairs.n_same >= MIN_DUPLICATE_SHARE * pairs.n_common)
+    chosen = np.flatnonzero(is_duplicate & ~share_single_label(crowd, pairs))
+    order = np.lexsort((-pairs.n_common[chosen], -pairs.n_same[chosen] / pairs.n_common[chosen]))
+    return pairs.select(chosen[order[:MAX_DUPLICATE_PAIRS]])
 
 
-def gainsaid(twins: Crowd, strangers: Crowd) -> bool:
+def is_contradicted(duplicates: Crowd, independent_votes: Crowd) -> bool:
     """Whether strangers agree with each other far more than they would if what twins say were the truth.
 
     Good workers answer alike, too, because they are right. Then what two others say where twins say k is independent, by what
@@ -98,50 +103,54 @@ def gainsaid(twins: Crowd, strangers: Crowd) -> bool:
     >>> wrong = [(task, who, (task + (task < 80)) % 2) for task in range(200) for who in "ab"]
     >>> crowd = Crowd.from_triples(votes + wrong)
     >>> twin = crowd.worker_codes < 2
-    >>> gainsaid(crowd.take(twin), crowd.take(~twin))
+    >>> is_contradicted(crowd.take(twin), crowd.take(~twin))
     True
     """
-    rows = np.flatnonzero(twins.votes_per_task[strangers.task] > 0)
-    task, label, n_classes = strangers.task[rows].astype(np.int64), strangers.label[rows], strangers.n_classes
+    rows = np.flatnonzero(duplicates.votes_per_task[independent_votes.task] > 0)
+    task, label, n_classes = (
+        independent_votes.task[rows].astype(np.int64),
+        independent_votes.label[rows],
+        independent_votes.n_classes,
+    )
     # What each of them says where the twins say something: (worker, said by twins), and how often which label.
-    habit = strangers.worker_codes[rows] * np.int64(n_classes) + twins.votes.argmax(axis=1)[task]
+    habit = independent_votes.worker_codes[rows] * np.int64(n_classes) + duplicates.vote_counts.argmax(axis=1)[task]
     _, habit = np.unique(habit, return_inverse=True)
     total = np.bincount(habit)
 
-    def in_pairs(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def sum_pair_products(values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Products of the values of every two votes on a task, added up by task."""
-        sums = (np.bincount(task, part, strangers.n_tasks) for part in (values, values**2))
+        sums = (np.bincount(task, part, independent_votes.n_tasks) for part in (values, values**2))
         return np.asarray((next(sums) ** 2 - next(sums)) / 2)
 
-    same, expected = np.zeros(strangers.n_tasks), np.zeros(strangers.n_tasks)
-    for each in range(n_classes):
-        said = (label == each).astype(np.float64)
-        same += in_pairs(said)
-        expected += in_pairs((np.bincount(habit, said) / total)[habit])
-    excess, n_pairs = same - expected, in_pairs(np.ones(len(task))).sum()
-    spread = float(np.sqrt((excess**2).sum()))
-    return bool(excess.sum() >= max(FURTHER * n_pairs, SURELY * spread) > 0)
+    n_same, expected = np.zeros(independent_votes.n_tasks), np.zeros(independent_votes.n_tasks)
+    for code in range(n_classes):
+        gave_label = (label == code).astype(np.float64)
+        n_same += sum_pair_products(gave_label)
+        expected += sum_pair_products((np.bincount(habit, gave_label) / total)[habit])
+    excess, n_pairs = n_same - expected, sum_pair_products(np.ones(len(task))).sum()
+    standard_error = float(np.sqrt((excess**2).sum()))
+    return bool(excess.sum() >= max(MIN_EXCESS_SHARE * n_pairs, MIN_STANDARD_ERRORS * standard_error) > 0)
 
 
-def more_than_two(found: pd.DataFrame) -> pd.Index:
+def find_redundant_copiers(copying: pd.DataFrame) -> pd.Index:
     """Who is second of a pair and copies more than one: of several who answer alike, all but the first.
 
-    >>> more_than_two(pd.DataFrame({"first": ["a", "a", "b", "x"], "second": ["b", "c", "c", "y"]})).tolist()
+    >>> find_redundant_copiers(pd.DataFrame({"first": ["a", "a", "b", "x"], "second": ["b", "c", "c", "y"]})).tolist()
     ['b', 'c']
     """
-    partners = pd.concat([found["first"], found["second"]]).value_counts()
-    seconds = pd.Index(found["second"].unique())
-    return seconds[partners.reindex(seconds).to_numpy() > 1]
+    n_partners = pd.concat([copying["first"], copying["second"]]).value_counts()
+    seconds = pd.Index(copying["second"].unique())
+    return seconds[n_partners.reindex(seconds).to_numpy() > 1]
 
 
-def units_of(fitted: ConfusionEM, crowd: Crowd) -> NDArray[np.int64]:
+def independent_units(fitted: ConfusionEM, crowd: Crowd) -> NDArray[np.int64]:
     """Who counts as one: the same number for all of a group, and one of their own for all others.
 
     >>> from wisecrowd import DawidSkene
     >>> crowd = Crowd.from_triples([("t1", "a", 0), ("t1", "b", 1)])
-    >>> units_of(DawidSkene().fit(crowd), crowd).tolist()
+    >>> independent_units(DawidSkene().fit(crowd), crowd).tolist()
     [0, 1]
     """
-    alone = np.arange(crowd.n_workers, dtype=np.int64)
-    group = groups_of(fitted)
-    return alone if group is None else np.where(group >= 0, crowd.n_workers + group, alone)
+    own_unit = np.arange(crowd.n_workers, dtype=np.int64)
+    group = get_worker_groups(fitted)
+    return own_unit if group is None else np.where(group >= 0, crowd.n_workers + group, own_unit)

@@ -1,7 +1,7 @@
 """How good completers are: whether they foretell votes that were hidden from them, and what their votes are worth after.
 
 `judge` needs no truth. It hides some of the votes that workers really cast, and scores what a completer says of them beside
-forecasts so simple that a completer that does not beat them has understood nothing of workers. `after_filling` and the two
+forecasts so simple that a completer that does not beat them has understood nothing of workers. `accuracy_after_completion` and the two
 curves need truth, and follow the papers: aggregate the crowd before and after it was filled in, and compare.
 """
 
@@ -18,30 +18,30 @@ from numpy.typing import NDArray
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.completer import Completer
 from wisecrowd.base.registry import find
-from wisecrowd.data.alignment import truth_series
+from wisecrowd.data.alignment import as_truth_series
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import as_index
-from wisecrowd.errors import InputError, UsageError, unwarned
+from wisecrowd.errors import InputError, UsageError, ignore_fit_warnings
 from wisecrowd.evaluate import metrics
-from wisecrowd.evaluate.aligned import align
+from wisecrowd.evaluate.truth_alignment import align_prediction
 from wisecrowd.utils.progress import report
 
 #: Every forecast is mixed with this much of a uniform one before its log-loss is taken, so that it is finite.
-MIXED = 1e-3
+UNIFORM_SHARE = 1e-3
 #: Votes that everybody's shares are worth where the shares of a task or a worker are the forecast.
 PSEUDO_VOTES = 1.0
 
-TASK_SHARES, WORKER_SHARES, MODEL = "votes of the task", "labels of the worker", "ds-fill"
-BEFORE, SHARED, AS_VOTES = "before", "after, shared weight", "after, weight 1"
+TASK_FORECAST, WORKER_FORECAST, MODEL_FORECAST = "votes of the task", "labels of the worker", "ds-fill"
+BEFORE, AFTER_SHARED, AFTER_FULL = "before", "after, shared weight", "after, weight 1"
 AGGREGATORS = ("majority-vote", "dawid-skene")
 
 
 @dataclass(frozen=True, eq=False)
-class Judgement:
+class CompleterScore:
     """How well hidden votes were foretold, by the completer (the first row of ``table``) and by simple forecasts.
 
-    >>> from wisecrowd import DSFill, judge, simulate_crowd
-    >>> judged = judge(DSFill(), simulate_crowd(n_tasks=200).crowd)
+    >>> from wisecrowd import DSFill, score_completer, simulate_crowd
+    >>> judged = score_completer(DSFill(), simulate_crowd(n_tasks=200).crowd)
     >>> judged.coverage, judged.n_votes
     (1.0, 120)
     """
@@ -56,7 +56,7 @@ class Judgement:
     """How many hidden votes were scored, over all repeats."""
 
 
-class _Scored(NamedTuple):
+class _HeldoutScores(NamedTuple):
     """Hidden votes of one or more repeats: by forecast, the credit and the loss of each."""
 
     task: NDArray[Any]
@@ -66,7 +66,7 @@ class _Scored(NamedTuple):
     loss: dict[str, NDArray[np.float64]]
 
 
-def judge(
+def score_completer(
     completer: Completer | str,
     crowd: Any,
     X: Any = None,
@@ -74,7 +74,7 @@ def judge(
     fraction: float = 0.2,
     repeats: int = 1,
     random_state: int = 0,
-) -> Judgement:
+) -> CompleterScore:
     """Hide some of the real votes, fit a completer to the others, and score what it says of the hidden ones.
 
     It stands beside three forecasts that any completer should beat: the vote shares of the task, the label shares of the
@@ -84,28 +84,28 @@ def judge(
 
     All votes of a worker on a task are hidden together. No truth is needed, so this is the figure to choose by.
 
-    >>> from wisecrowd import GMV, judge, simulate_crowd
+    >>> from wisecrowd import GMV, score_completer, simulate_crowd
     >>> crowd = simulate_crowd(n_tasks=300, n_workers=20, votes_per_task=5).crowd
-    >>> table = judge(GMV(), crowd).table
+    >>> table = score_completer(GMV(), crowd).table
     >>> table.index.tolist()
     ['gmv', 'votes of the task', 'labels of the worker', 'ds-fill']
     >>> bool(table.loc["ds-fill", "log_loss"] < table.loc["gmv", "log_loss"])  # it knows the workers
     True
     """
-    chosen = _completer(completer)
-    votes = chosen._admit(chosen._as_crowd(crowd).only_observed())
+    model = _resolve_completer(completer)
+    votes = model.validate_votes(model.as_crowd(crowd).select_observed())
     if not 0 < fraction < 1:
         raise UsageError(f"fraction must lie between 0 and 1; got {fraction}")
     if repeats < 1:
         raise UsageError(f"repeats must be 1 or more; got {repeats}")
-    scored = []
+    scores = []
     for repeat in range(repeats):
-        scored.append(_score(chosen, *_hide(votes, fraction, random_state + repeat), X))
-        report(f"Judging {chosen.name}", repeat + 1, repeats)
-    return _judgement(chosen.name, _joined(scored))
+        scores.append(_score_heldout(model, *_hide_votes(votes, fraction, random_state + repeat), X))
+        report(f"Judging {model.name}", repeat + 1, repeats)
+    return _summarize_scores(model.name, _concatenate_scores(scores))
 
 
-def after_filling(
+def accuracy_after_completion(
     completer: Completer | str, crowd: Any, X: Any, truth: Any, *, aggregators: Sequence[Any] = AGGREGATORS
 ) -> pd.DataFrame:
     """What aggregators make of a crowd before and after it was filled in, by known truth: the protocol of the papers.
@@ -115,25 +115,27 @@ def after_filling(
     completers), with filled votes that count as much as real ones (1, as in papers), and with the completer's own weight if
     that is another. ``aggregators`` are names or aggregators. The filled crowd is held in memory.
 
-    >>> from wisecrowd import GMV, after_filling, simulate_crowd
+    >>> from wisecrowd import GMV, accuracy_after_completion, simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, n_workers=20, workers={"noisy(0.6)": 1.0}, votes_per_task=3)
-    >>> table = after_filling(GMV(), made.crowd, None, made.truth, aggregators=["majority-vote"])
+    >>> table = accuracy_after_completion(GMV(), made.crowd, None, made.truth, aggregators=["majority-vote"])
     >>> table.loc["majority-vote", "confidence"].index.tolist()
     ['before', 'after, shared weight', 'after, weight 1']
     """
-    chosen = _completer(completer)
-    votes = chosen._admit(chosen._as_crowd(crowd).only_observed())
-    judges = _aggregators(aggregators)
-    known = _known(truth, votes)
-    fitted = _fitted(chosen, votes, X)
-    weights: dict[str, Any] = {SHARED: "shared", AS_VOTES: 1.0}
-    if chosen.fill_weight not in weights.values():
-        weights[f"after, weight {chosen.fill_weight}"] = chosen.fill_weight
-    rows = {(name, BEFORE): _figures(judge, votes, X, known) for name, judge in judges.items()}
+    model = _resolve_completer(completer)
+    votes = model.validate_votes(model.as_crowd(crowd).select_observed())
+    methods = _resolve_aggregators(aggregators)
+    truth_by_task = _align_truth(truth, votes)
+    fitted = _fit_completer(model, votes, X)
+    weights: dict[str, Any] = {AFTER_SHARED: "shared", AFTER_FULL: 1.0}
+    if model.fill_weight not in weights.values():
+        weights[f"after, weight {model.fill_weight}"] = model.fill_weight
+    rows = {(name, BEFORE): _aggregate_and_score(method, votes, X, truth_by_task) for name, method in methods.items()}
     for title, weight in weights.items():
         filled = fitted.set_params(fill_weight=weight).fill()
-        rows |= {(name, title): _figures(judge, filled, X, known) for name, judge in judges.items()}
-    order = [(name, title) for name in judges for title in (BEFORE, *weights)]
+        rows |= {
+            (name, title): _aggregate_and_score(method, filled, X, truth_by_task) for name, method in methods.items()
+        }
+    order = [(name, title) for name in methods for title in (BEFORE, *weights)]
     table = pd.DataFrame([rows[key] for key in order])
     return table.set_index(pd.MultiIndex.from_tuples(order, names=["aggregator", "votes"]))
 
@@ -160,24 +162,32 @@ def redundancy_curve(
     >>> curve["votes_per_task"].tolist()
     [2.0, 3.0]
     """
-    chosen = _completer(completer)
-    votes = chosen._admit(chosen._as_crowd(crowd).only_observed())
-    judges = _aggregators(aggregators)
-    known = _known(truth, votes)
-    wanted = list(at_most)
+    model = _resolve_completer(completer)
+    votes = model.validate_votes(model.as_crowd(crowd).select_observed())
+    methods = _resolve_aggregators(aggregators)
+    truth_by_task = _align_truth(truth, votes)
+    limits = list(at_most)
     if repeats < 1:
         raise UsageError(f"repeats must be 1 or more; got {repeats}")
     rows = []
-    for step, n in enumerate(wanted):
+    for step, limit in enumerate(limits):
         for repeat in range(repeats):
-            few = votes.at_most(n, random_state=random_state + repeat)
-            filled = _fitted(chosen, few, X).fill()
-            density = few.n_votes / few.n_tasks
+            thinned = votes.limit_votes_per_task(limit, random_state=random_state + repeat)
+            filled = _fit_completer(model, thinned, X).fill()
+            density = thinned.n_votes / thinned.n_tasks
             rows += [
-                (n, name, density, *(_figures(judge, some, X, known)["accuracy"] for some in (few, filled)))
-                for name, judge in judges.items()
+                (
+                    limit,
+                    name,
+                    density,
+                    *(
+                        _aggregate_and_score(method, subset, X, truth_by_task)["accuracy"]
+                        for subset in (thinned, filled)
+                    ),
+                )
+                for name, method in methods.items()
             ]
-            report(f"Filling in with {chosen.name}", step * repeats + repeat + 1, len(wanted) * repeats)
+            report(f"Filling in with {model.name}", step * repeats + repeat + 1, len(limits) * repeats)
     runs = pd.DataFrame(rows, columns=["at_most", "aggregator", "votes_per_task", "before", "after"])
     runs["gain"] = runs["after"] - runs["before"]
     means = {name: (name, "mean") for name in ("votes_per_task", "before", "after", "gain")}
@@ -204,19 +214,27 @@ def density_curve(
     >>> curve["density"].tolist()
     [1.0, 0.2]
     """
-    chosen = _completer(completer)
-    votes = chosen._admit(chosen._as_crowd(crowd).only_observed())
-    judges = _aggregators(aggregators)
-    known = _known(truth, votes)
-    fitted = _fitted(chosen, votes, X)
-    before = {name: _figures(judge, votes, X, known)["accuracy"] for name, judge in judges.items()}
+    model = _resolve_completer(completer)
+    votes = model.validate_votes(model.as_crowd(crowd).select_observed())
+    methods = _resolve_aggregators(aggregators)
+    truth_by_task = _align_truth(truth, votes)
+    fitted = _fit_completer(model, votes, X)
+    before = {
+        name: _aggregate_and_score(method, votes, X, truth_by_task)["accuracy"] for name, method in methods.items()
+    }
     rows = []
     for threshold in min_labels:
         filled = fitted.set_params(min_labels=threshold).fill()
-        place = (len(fitted._eligible), count_cells(filled) / (votes.n_tasks * votes.n_workers))
+        size_columns = (len(fitted._eligible), count_cells(filled) / (votes.n_tasks * votes.n_workers))
         rows += [
-            (threshold, name, *place, before[name], _figures(judge, filled, X, known)["accuracy"])
-            for name, judge in judges.items()
+            (
+                threshold,
+                name,
+                *size_columns,
+                before[name],
+                _aggregate_and_score(method, filled, X, truth_by_task)["accuracy"],
+            )
+            for name, method in methods.items()
         ]
     columns = ["min_labels", "aggregator", "workers", "density", "before", "after"]
     return pd.DataFrame(rows, columns=columns).set_index(["min_labels", "aggregator"])
@@ -228,63 +246,68 @@ def count_cells(crowd: Crowd) -> int:
     >>> count_cells(Crowd.from_triples([("t1", "ann", "cat"), ("t1", "ann", "dog")], duplicates="keep"))
     1
     """
-    return len(_first_of_cells(crowd))
+    return len(_first_rows(crowd))
 
 
 # ---------------------------------------------------------------------- hidden votes
 
 
-def _hide(votes: Crowd, fraction: float, seed: int) -> tuple[Crowd, Crowd]:
+def _hide_votes(votes: Crowd, fraction: float, seed: int) -> tuple[Crowd, Crowd]:
     """Votes kept and hidden; a worker's votes on a task go together, or one of two would give the other away."""
-    first = _first_of_cells(votes)
-    if len(first) < 2:
+    first_rows = _first_rows(votes)
+    if len(first_rows) < 2:
         raise InputError("at least two votes were wanted, one to hide and one to keep; there is only one")
-    count = min(max(round(fraction * len(first)), 1), len(first) - 1)
-    hidden = np.zeros(len(first), dtype=bool)
-    hidden[np.random.default_rng(seed).permutation(len(first))[:count]] = True
-    by_vote = np.repeat(hidden, np.diff(first, append=votes.n_votes))
+    count = min(max(round(fraction * len(first_rows)), 1), len(first_rows) - 1)
+    hidden = np.zeros(len(first_rows), dtype=bool)
+    hidden[np.random.default_rng(seed).permutation(len(first_rows))[:count]] = True
+    by_vote = np.repeat(hidden, np.diff(first_rows, append=votes.n_votes))
     return votes.take(~by_vote), votes.take(by_vote)
 
 
-def _first_of_cells(crowd: Crowd) -> NDArray[np.intp]:
+def _first_rows(crowd: Crowd) -> NDArray[np.intp]:
     """The first row of each (task, worker); rows are sorted by them."""
     changes = np.diff(crowd.task, prepend=-1) != 0
     return np.flatnonzero(changes | (np.diff(crowd.worker_codes, prepend=-1) != 0))
 
 
-def _score(completer: Completer, kept: Crowd, hidden: Crowd, X: Any) -> _Scored:
-    fitted = _fitted(completer, kept, X)
-    proba, filled = fitted._cells(hidden)
-    filled = filled & (kept.votes_per_worker > completer.min_labels)[hidden.worker_codes]
-    forecasts = {completer.name: proba, **_shares(kept, hidden)}
-    if completer.name != MODEL:
-        with unwarned():  # nobody asked for this method; its figures tell how it does
-            forecasts[MODEL] = _fitted(_completer(MODEL), kept, None)._cells(hidden)[0]
-    rows = np.arange(hidden.n_votes)
+def _score_heldout(completer: Completer, training_votes: Crowd, heldout: Crowd, X: Any) -> _HeldoutScores:
+    fitted = _fit_completer(completer, training_votes, X)
+    proba, filled = fitted._cells(heldout)
+    filled = filled & (training_votes.votes_per_worker > completer.min_labels)[heldout.worker_codes]
+    forecasts = {completer.name: proba, **_simple_forecasts(training_votes, heldout)}
+    if completer.name != MODEL_FORECAST:
+        with ignore_fit_warnings():  # nobody asked for this method; its figures tell how it does
+            forecasts[MODEL_FORECAST] = _fit_completer(_resolve_completer(MODEL_FORECAST), training_votes, None)._cells(
+                heldout
+            )[0]
+    rows = np.arange(heldout.n_votes)
     credit, loss = {}, {}
-    for name, said in forecasts.items():
-        best = said >= said.max(axis=1, keepdims=True) - metrics.TIE
-        credit[name] = best[rows, hidden.label] / best.sum(axis=1)
-        loss[name] = -np.log((1 - MIXED) * said[rows, hidden.label] + MIXED / hidden.n_classes)
-    return _Scored(hidden.task, hidden.weight, filled, credit, loss)
+    for name, label_probs in forecasts.items():
+        is_best = label_probs >= label_probs.max(axis=1, keepdims=True) - metrics.TIE_TOLERANCE
+        credit[name] = is_best[rows, heldout.label] / is_best.sum(axis=1)
+        loss[name] = -np.log((1 - UNIFORM_SHARE) * label_probs[rows, heldout.label] + UNIFORM_SHARE / heldout.n_classes)
+    return _HeldoutScores(heldout.task, heldout.weight, filled, credit, loss)
 
 
-def _shares(kept: Crowd, hidden: Crowd) -> dict[str, NDArray[np.float64]]:
+def _simple_forecasts(training_votes: Crowd, heldout: Crowd) -> dict[str, NDArray[np.float64]]:
     """What the votes of each hidden vote's task, and the labels of its worker, say of it."""
-    total = kept.votes.sum(axis=0)
+    total = training_votes.vote_counts.sum(axis=0)
     overall = PSEUDO_VOTES * total / total.sum()
-    cell = kept.worker_codes.astype(np.int64) * kept.n_classes + kept.label
-    of_worker = np.bincount(cell, weights=kept.weight, minlength=kept.n_workers * kept.n_classes)
-    said = {
-        TASK_SHARES: kept.votes[hidden.task] + overall,
-        WORKER_SHARES: of_worker.reshape(kept.n_workers, kept.n_classes)[hidden.worker_codes] + overall,
+    cell = training_votes.worker_codes.astype(np.int64) * training_votes.n_classes + training_votes.label
+    worker_counts = np.bincount(
+        cell, weights=training_votes.weight, minlength=training_votes.n_workers * training_votes.n_classes
+    )
+    counts = {
+        TASK_FORECAST: training_votes.vote_counts[heldout.task] + overall,
+        WORKER_FORECAST: worker_counts.reshape(training_votes.n_workers, training_votes.n_classes)[heldout.worker_codes]
+        + overall,
     }
-    return {name: votes / votes.sum(axis=1, keepdims=True) for name, votes in said.items()}
+    return {name: votes / votes.sum(axis=1, keepdims=True) for name, votes in counts.items()}
 
 
-def _joined(parts: list[_Scored]) -> _Scored:
+def _concatenate_scores(parts: list[_HeldoutScores]) -> _HeldoutScores:
     names = list(parts[0].credit)
-    return _Scored(
+    return _HeldoutScores(
         np.concatenate([part.task for part in parts]),
         np.concatenate([part.weight for part in parts]),
         np.concatenate([part.filled for part in parts]),
@@ -293,70 +316,72 @@ def _joined(parts: list[_Scored]) -> _Scored:
     )
 
 
-def _judgement(completer: str, scored: _Scored) -> Judgement:
+def _summarize_scores(completer: str, scores: _HeldoutScores) -> CompleterScore:
     rows = {}
-    filled = scored.filled
-    for name, loss in scored.loss.items():
-        accuracy, accuracy_se = _mean(scored.credit[name], scored)
-        log_loss, log_loss_se = _mean(loss, scored)
-        gain, gain_se = _mean(loss - scored.loss[completer], scored)
-        some = scored.weight[filled]
+    filled = scores.filled
+    for name, loss in scores.loss.items():
+        accuracy, accuracy_se = _clustered_mean(scores.credit[name], scores)
+        log_loss, log_loss_se = _clustered_mean(loss, scores)
+        gain, gain_se = _clustered_mean(loss - scores.loss[completer], scores)
+        filled_weight = scores.weight[filled]
         rows[name] = {
             "accuracy": accuracy, "accuracy_se": accuracy_se, "log_loss": log_loss, "log_loss_se": log_loss_se,
             "gain": gain, "gain_se": gain_se,
-            "filled_accuracy": np.average(scored.credit[name][filled], weights=some) if filled.any() else np.nan,
-            "filled_log_loss": np.average(loss[filled], weights=some) if filled.any() else np.nan,
+            "filled_accuracy": np.average(scores.credit[name][filled], weights=filled_weight) if filled.any() else np.nan,
+            "filled_log_loss": np.average(loss[filled], weights=filled_weight) if filled.any() else np.nan,
         }  # fmt: skip
     table = pd.DataFrame.from_dict(rows, orient="index").rename_axis("forecast")
-    return Judgement(table, float(np.average(filled, weights=scored.weight)), len(filled))
+    return CompleterScore(table, float(np.average(filled, weights=scores.weight)), len(filled))
 
 
-def _mean(values: NDArray[np.float64], scored: _Scored) -> tuple[float, float]:
+def _clustered_mean(values: NDArray[np.float64], scores: _HeldoutScores) -> tuple[float, float]:
     """A weighted mean and its standard error, votes on one task being one observation."""
-    mean = float(np.average(values, weights=scored.weight))
-    by_task = np.bincount(scored.task, weights=scored.weight * (values - mean))
-    n_tasks = len(np.unique(scored.task))
+    mean = float(np.average(values, weights=scores.weight))
+    task_sums = np.bincount(scores.task, weights=scores.weight * (values - mean))
+    n_tasks = len(np.unique(scores.task))
     if n_tasks < 2:
         return mean, float("nan")
-    error = np.sqrt((by_task**2).sum() * n_tasks / (n_tasks - 1)) / scored.weight.sum()
+    error = np.sqrt((task_sums**2).sum() * n_tasks / (n_tasks - 1)) / scores.weight.sum()
     return mean, float(error)
 
 
 # ---------------------------------------------------------------------- what is judged, and by whom
 
 
-def _completer(given: Any) -> Completer:
-    found = find(given)() if isinstance(given, str) else given
-    if not isinstance(found, Completer):
-        raise UsageError(f"a completer was wanted, such as DSFill(), or the name of one; got {given!r}")
-    return found
+def _resolve_completer(completer: Any) -> Completer:
+    resolved = find(completer)() if isinstance(completer, str) else completer
+    if not isinstance(resolved, Completer):
+        raise UsageError(f"a completer was wanted, such as DSFill(), or the name of one; got {completer!r}")
+    return resolved
 
 
-def _fitted(completer: Completer, votes: Crowd, X: Any) -> Completer:
-    return completer.unfitted().fit(votes, X if completer.uses_features else None)
+def _fit_completer(completer: Completer, votes: Crowd, X: Any) -> Completer:
+    return completer.clone_unfitted().fit(votes, X if completer.uses_features else None)
 
 
-def _aggregators(given: Sequence[Any]) -> dict[str, Aggregator]:
-    if isinstance(given, str) or not given:
-        raise UsageError(f"a list of aggregators was wanted, such as ['majority-vote']; got {given!r}")
-    found: dict[str, Aggregator] = {}
-    for one in given:
-        chosen: Any = find(one)() if isinstance(one, str) else one
-        if not isinstance(chosen, Aggregator) or chosen.numeric:
-            raise UsageError(f"aggregators of classes were wanted, such as 'dawid-skene'; got {one!r}")
-        found[chosen.name] = chosen
-    return found
+def _resolve_aggregators(aggregators: Sequence[Any]) -> dict[str, Aggregator]:
+    if isinstance(aggregators, str) or not aggregators:
+        raise UsageError(f"a list of aggregators was wanted, such as ['majority-vote']; got {aggregators!r}")
+    resolved: dict[str, Aggregator] = {}
+    for aggregator in aggregators:
+        method: Any = find(aggregator)() if isinstance(aggregator, str) else aggregator
+        if not isinstance(method, Aggregator) or method.numeric:
+            raise UsageError(f"aggregators of classes were wanted, such as 'dawid-skene'; got {aggregator!r}")
+        resolved[method.name] = method
+    return resolved
 
 
-def _known(truth: Any, crowd: Crowd) -> pd.Series:
+def _align_truth(truth: Any, crowd: Crowd) -> pd.Series:
     """The truth by task, or why it does not go with the crowd: before anything is fitted."""
-    known = truth_series(truth, crowd)
-    align(known, pd.DataFrame(1 / crowd.n_classes, index=crowd.tasks, columns=as_index(crowd.classes)))
-    return known
+    truth_by_task = as_truth_series(truth, crowd)
+    align_prediction(
+        truth_by_task, pd.DataFrame(1 / crowd.n_classes, index=crowd.tasks, columns=as_index(crowd.classes))
+    )
+    return truth_by_task
 
 
-def _figures(aggregator: Aggregator, crowd: Crowd, X: Any, truth: pd.Series) -> dict[str, float]:
-    fitted = aggregator.unfitted().fit(crowd, X if aggregator.uses_features else None)
+def _aggregate_and_score(aggregator: Aggregator, crowd: Crowd, X: Any, truth: pd.Series) -> dict[str, float]:
+    fitted = aggregator.clone_unfitted().fit(crowd, X if aggregator.uses_features else None)
     return {
         "accuracy": metrics.accuracy(truth, fitted),
         "log_loss": metrics.log_loss(truth, fitted),

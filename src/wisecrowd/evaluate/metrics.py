@@ -23,10 +23,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.em.divergence import confusion_divergence as confusion_divergence
-from wisecrowd.errors import InputError, UsageError, one_of, some
-from wisecrowd.evaluate.aligned import TIE as TIE  # others count ties too, and must count the same
-from wisecrowd.evaluate.aligned import Aligned, Numbers, align, is_numeric, pair_numbers
-from wisecrowd.utils.binning import check_bins, of_bins
+from wisecrowd.errors import InputError, UsageError, check_choice, preview
+from wisecrowd.evaluate.truth_alignment import (
+    TIE_TOLERANCE as TIE_TOLERANCE,  # others count ties too, and must count the same
+)
+from wisecrowd.evaluate.truth_alignment import (
+    AlignedNumbers,
+    AlignedPrediction,
+    align_numbers,
+    align_prediction,
+    is_numeric,
+)
+from wisecrowd.utils.binning import assign_bins, check_bins
 
 # ---------------------------------------------------------------------- of the chosen class
 
@@ -39,8 +47,8 @@ def accuracy(truth: Any, prediction: Any) -> float:
     >>> accuracy([0, 1], [[0.8, 0.2], [0.5, 0.5]])
     0.75
     """
-    pair = align(truth, prediction)
-    return float(pair.credit.mean())
+    aligned = align_prediction(truth, prediction)
+    return float(aligned.credit.mean())
 
 
 def confusion_table(truth: Any, prediction: Any, *, normalize: bool = False) -> pd.DataFrame:
@@ -52,13 +60,15 @@ def confusion_table(truth: Any, prediction: Any, *, normalize: bool = False) -> 
     cat     1.0  0.0
     dog     1.0  0.0
     """
-    pair = align(truth, prediction)
-    k = len(pair.classes)
-    table = np.stack([np.bincount(pair.truth, weights=part, minlength=k) for part in pair.choice.T], axis=1)
+    aligned = align_prediction(truth, prediction)
+    n_classes = len(aligned.classes)
+    table = np.stack(
+        [np.bincount(aligned.truth, weights=share, minlength=n_classes) for share in aligned.choice.T], axis=1
+    )
     if normalize:
-        total = table.sum(axis=1, keepdims=True)
-        table = np.divide(table, total, out=np.full_like(table, np.nan), where=total > 0)
-    return pd.DataFrame(table, index=pair.classes.rename("truth"), columns=pair.classes.rename("chosen"))
+        row_sums = table.sum(axis=1, keepdims=True)
+        table = np.divide(table, row_sums, out=np.full_like(table, np.nan), where=row_sums > 0)
+    return pd.DataFrame(table, index=aligned.classes.rename("truth"), columns=aligned.classes.rename("chosen"))
 
 
 def per_class(truth: Any, prediction: Any) -> pd.DataFrame:
@@ -73,15 +83,15 @@ def per_class(truth: Any, prediction: Any) -> pd.DataFrame:
     dog          2     0.5        1.0  0.666667
     """
     table = confusion_table(truth, prediction)
-    right, true, chosen = np.diag(table), table.to_numpy().sum(axis=1), table.to_numpy().sum(axis=0)
+    n_right, n_true, n_chosen = np.diag(table), table.to_numpy().sum(axis=1), table.to_numpy().sum(axis=0)
     with np.errstate(invalid="ignore"):
         columns = {
-            "n_tasks": true.round().astype(np.int64),
-            "recall": right / true,
-            "precision": right / chosen,
-            "f1": 2 * right / (true + chosen),
+            "n_tasks": n_true.round().astype(np.int64),
+            "recall": n_right / n_true,
+            "precision": n_right / n_chosen,
+            "f1": 2 * n_right / (n_true + n_chosen),
         }
-    return pd.DataFrame(columns, index=table.index.rename("class"))[(true > 0) | (chosen > 0)]
+    return pd.DataFrame(columns, index=table.index.rename("class"))[(n_true > 0) | (n_chosen > 0)]
 
 
 def f1(truth: Any, prediction: Any, *, average: Literal["macro", "binary"] = "macro", positive: object = None) -> float:
@@ -90,14 +100,14 @@ def f1(truth: Any, prediction: Any, *, average: Literal["macro", "binary"] = "ma
     >>> f1({"t1": "no", "t2": "yes", "t3": "yes"}, pd.Series({"t1": "yes", "t2": "yes", "t3": "no"}), average="binary")
     0.5
     """
-    one_of("average", average, ("macro", "binary"))
+    check_choice("average", average, ("macro", "binary"))
     if average == "macro":
         return float(per_class(truth, prediction)["f1"].mean())
     table = confusion_table(truth, prediction)
-    which = _positive(table.index, positive)
+    code = positive_class_code(table.index, positive)
     cells = table.to_numpy()
-    total = cells[which].sum() + cells[:, which].sum()
-    return float(2 * cells[which, which] / total) if total else 0.0
+    total = cells[code].sum() + cells[:, code].sum()
+    return float(2 * cells[code, code] / total) if total else 0.0
 
 
 # ---------------------------------------------------------------------- of the probabilities
@@ -111,8 +121,8 @@ def log_loss(truth: Any, prediction: Any, *, clip: float = 1e-6) -> float:
     """
     if not 0 < clip < 1:
         raise UsageError(f"clip must lie between 0 and 1, for example 1e-6; got {clip}")
-    pair = align(truth, prediction, probabilities=True)
-    return float(-np.log(np.maximum(pair.of_truth, clip)).mean())
+    aligned = align_prediction(truth, prediction, probabilities=True)
+    return float(-np.log(np.maximum(aligned.true_class_posterior, clip)).mean())
 
 
 def brier(truth: Any, prediction: Any) -> float:
@@ -121,8 +131,8 @@ def brier(truth: Any, prediction: Any) -> float:
     >>> brier([0, 1], [[1.0, 0.0], [0.5, 0.5]])
     0.25
     """
-    pair = align(truth, prediction, probabilities=True)
-    return float(((pair.posterior**2).sum(axis=1) - 2 * pair.of_truth + 1).mean())
+    aligned = align_prediction(truth, prediction, probabilities=True)
+    return float(((aligned.posterior**2).sum(axis=1) - 2 * aligned.true_class_posterior + 1).mean())
 
 
 def calibration_error(
@@ -139,9 +149,9 @@ def calibration_error(
     0.4
     """
     check_bins(n_bins, bins)
-    pair = align(truth, prediction, probabilities=True)
-    confidence = pair.posterior.max(axis=1)
-    gap = np.bincount(of_bins(confidence, n_bins, bins), weights=pair.credit - confidence)
+    aligned = align_prediction(truth, prediction, probabilities=True)
+    confidence = aligned.posterior.max(axis=1)
+    gap = np.bincount(assign_bins(confidence, n_bins, bins), weights=aligned.credit - confidence)
     return float(np.abs(gap).sum() / len(confidence))
 
 
@@ -155,17 +165,17 @@ def auc(truth: Any, prediction: Any, *, positive: object = None) -> float:
     """
     from sklearn.metrics import roc_auc_score
 
-    pair = align(truth, prediction, probabilities=True)
-    if len(pair.classes) == 2 or positive is not None:
-        which = [_positive(pair.classes, positive)]
+    aligned = align_prediction(truth, prediction, probabilities=True)
+    if len(aligned.classes) == 2 or positive is not None:
+        codes = [positive_class_code(aligned.classes, positive)]
     else:
-        which = np.unique(pair.truth).tolist()
-    is_true = [pair.truth == code for code in which]
-    if not all(0 < mask.sum() < len(mask) for mask in is_true):
+        codes = np.unique(aligned.truth).tolist()
+    masks = [aligned.truth == code for code in codes]
+    if not all(0 < mask.sum() < len(mask) for mask in masks):
         raise InputError(
             "the area under the ROC curve needs tasks of the positive class and of another; got one kind only"
         )
-    scores = [roc_auc_score(mask, pair.posterior[:, code]) for mask, code in zip(is_true, which, strict=True)]
+    scores = [roc_auc_score(mask, aligned.posterior[:, code]) for mask, code in zip(masks, codes, strict=True)]
     return float(np.mean(scores))
 
 
@@ -199,8 +209,8 @@ def worker_error(true: pd.Series, estimated: pd.Series) -> float:
     >>> worker_error(pd.Series({"ann": 0.9, "bob": 0.5}), pd.Series({"bob": 0.7, "ann": 0.9})).__round__(3)
     0.1
     """
-    known, found = _workers(true, estimated)
-    return float(np.abs(known - found).mean())
+    true_values, estimates = _match_workers(true, estimated)
+    return float(np.abs(true_values - estimates).mean())
 
 
 def worker_correlation(true: pd.Series, estimated: pd.Series) -> float:
@@ -209,9 +219,9 @@ def worker_correlation(true: pd.Series, estimated: pd.Series) -> float:
     >>> worker_correlation(pd.Series({"ann": 0.9, "bob": 0.5}), pd.Series({"ann": 0.8, "bob": 0.6})).__round__(3)
     1.0
     """
-    known, found = (values - values.mean() for values in _workers(true, estimated))
-    scale = np.sqrt((known**2).sum() * (found**2).sum())
-    return float((known * found).sum() / scale) if scale > 0 else float("nan")
+    true_values, estimates = (values - values.mean() for values in _match_workers(true, estimated))
+    scale = np.sqrt((true_values**2).sum() * (estimates**2).sum())
+    return float((true_values * estimates).sum() / scale) if scale > 0 else float("nan")
 
 
 # ---------------------------------------------------------------------- all at once
@@ -226,51 +236,53 @@ def summary(truth: Any, prediction: Any) -> dict[str, float]:
     >>> figures["n_tasks"], figures["n_without_prediction"], figures["accuracy"], figures["brier"]
     (1, 1, 1.0, 0.125)
     """
-    both: Aligned | Numbers
+    aligned: AlignedPrediction | AlignedNumbers
     if is_numeric(prediction):
-        both = pair_numbers(truth, prediction)
-        figures = {"mae": mae(both.truth, both.said), "rmse": rmse(both.truth, both.said)}
+        aligned = align_numbers(truth, prediction)
+        figures = {"mae": mae(aligned.truth, aligned.prediction), "rmse": rmse(aligned.truth, aligned.prediction)}
     else:
-        both = align(truth, prediction)
-        given = both.truth, both.posterior
+        aligned = align_prediction(truth, prediction)
+        pair = aligned.truth, aligned.posterior
         figures = {
-            "accuracy": accuracy(*given),
-            "balanced_accuracy": float(per_class(*given)["recall"].mean()),
-            "f1": f1(*given),
+            "accuracy": accuracy(*pair),
+            "balanced_accuracy": float(per_class(*pair)["recall"].mean()),
+            "f1": f1(*pair),
         }
-        if not both.hard:
+        if not aligned.is_labels_only:
             figures |= {
-                "log_loss": log_loss(*given),
-                "brier": brier(*given),
-                "calibration_error": calibration_error(*given),
-                "calibration_error_mass": calibration_error(*given, bins="mass"),
+                "log_loss": log_loss(*pair),
+                "brier": brier(*pair),
+                "calibration_error": calibration_error(*pair),
+                "calibration_error_mass": calibration_error(*pair, bins="mass"),
             }
     counts = {
-        "n_tasks": len(both.truth),
-        "n_without_truth": both.n_without_truth,
-        "n_without_prediction": both.n_without_prediction,
+        "n_tasks": len(aligned.truth),
+        "n_without_truth": aligned.n_without_truth,
+        "n_without_prediction": aligned.n_without_prediction,
     }
     return counts | figures
 
 
 def _errors(truth: Any, prediction: Any) -> NDArray[np.float64]:
-    both = pair_numbers(truth, prediction)
-    return both.said - both.truth
+    aligned = align_numbers(truth, prediction)
+    return aligned.prediction - aligned.truth
 
 
-def _positive(classes: pd.Index, positive: object) -> int:
+def positive_class_code(classes: pd.Index, positive: object) -> int:
     if positive is None:
         if len(classes) != 2:
-            raise UsageError(f"there are {len(classes)} classes; name the one to look at: positive={some(classes[:1])}")
+            raise UsageError(
+                f"there are {len(classes)} classes; name the one to look at: positive={preview(classes[:1])}"
+            )
         return 1
-    one_of("positive", positive, classes.tolist())
+    check_choice("positive", positive, classes.tolist())
     return classes.tolist().index(positive)
 
 
-def _workers(true: pd.Series, estimated: pd.Series) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    both = pd.concat([true.rename("true"), estimated.rename("estimated")], axis=1, join="inner").dropna()
-    if both.empty:
+def _match_workers(true: pd.Series, estimated: pd.Series) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    matched = pd.concat([true.rename("true"), estimated.rename("estimated")], axis=1, join="inner").dropna()
+    if matched.empty:
         raise InputError(
-            f"no worker is known to both; the true ones are {some(true.index)}, the estimated {some(estimated.index)}"
+            f"no worker is known to both; the true ones are {preview(true.index)}, the estimated {preview(estimated.index)}"
         )
-    return both["true"].to_numpy(dtype=np.float64), both["estimated"].to_numpy(dtype=np.float64)
+    return matched["true"].to_numpy(dtype=np.float64), matched["estimated"].to_numpy(dtype=np.float64)

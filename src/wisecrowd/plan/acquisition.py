@@ -11,22 +11,26 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.diagnose.preparation import admitted
-from wisecrowd.diagnose.workers import SURE, WorkerDiagnosis
+from wisecrowd.diagnose.workers import FLAG_PROBABILITY, WorkerDiagnosis
 from wisecrowd.em.confusion import ConfusionEM
-from wisecrowd.em.priors import blocks
-from wisecrowd.errors import InputError, UsageError, some
-from wisecrowd.plan.belief import belief_of
-from wisecrowd.plan.costs import Together, has_groups, prices
-from wisecrowd.plan.greedy import Ask, Asking, gains, gains_of_pairs, most
+from wisecrowd.errors import InputError, UsageError, preview
+from wisecrowd.plan.belief import GroupedWorkers, assess_crowd, require_votes
+from wisecrowd.plan.costs import vote_costs
+from wisecrowd.plan.greedy import (
+    GreedySelector,
+    VoteRequest,
+    best_information_gains,
+    information_gains,
+    pair_information_gains,
+)
+from wisecrowd.plan.stopping import check_target, is_finished
+from wisecrowd.utils.slices import slice_rows
 
-#: A task is done with no fewer votes than this, however sure the model is.
-FEWEST = 2
 #: Tasks that are looked at beyond twice those that can be asked about, the least certain first.
-MORE_TASKS = 1000
+EXTRA_TASKS = 1000
 #: Workers that are weighed for a question, the most informative first; and how many who voted on a task are looked past to find
 #: as many.
-MORE_WORKERS, LOOKED_PAST = 64, 1000
+MAX_WORKERS, MAX_SKIPPED = 64, 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,28 +38,28 @@ class Plan:
     """Which votes to buy, best first, and what they are expected to be worth.
 
     >>> from wisecrowd import simulate_crowd
-    >>> found = plan(simulate_crowd(n_tasks=100, n_workers=10, votes_per_task=2).crowd, budget=20)
-    >>> found.asks.columns.tolist(), len(found.asks), len(found.curve)
+    >>> found = plan_votes(simulate_crowd(n_tasks=100, n_workers=10, votes_per_task=2).crowd, budget=20)
+    >>> found.requests.columns.tolist(), len(found.requests), len(found.curve)
     (['task', 'worker', 'gain', 'confidence', 'expected_confidence'], 20, 21)
     """
 
-    asks: pd.DataFrame
+    requests: pd.DataFrame
     """The questions, best first: ``task``, ``worker``, ``gain`` (entropy that the answer is expected to take away, in nats, after
     the questions on the same task that stand above), ``confidence`` before the answer and ``expected_confidence`` after it."""
     curve: pd.DataFrame
     """After so many ``labels``, for so much ``money``: ``expected_accuracy``, the mean confidence over all tasks."""
-    finished: pd.DataFrame
+    finished_tasks: pd.DataFrame
     """Tasks that may stop, by task: ``label``, ``confidence`` and ``n_votes``."""
-    left_out: pd.Index
+    excluded_workers: pd.Index
     """Workers who are not asked, because their answers have nothing to do with the truth."""
-    sentence: str
+    summary: str
     """What to buy and what it is worth."""
 
     def __repr__(self) -> str:
-        return f"Plan: {self.sentence}"
+        return f"Plan: {self.summary}"
 
 
-def plan(
+def plan_votes(
     crowd: Any,
     budget: float,
     *,
@@ -97,197 +101,186 @@ def plan(
 
     >>> from wisecrowd import simulate_crowd
     >>> made = simulate_crowd(n_tasks=400, workers=["noisy(0.8)"] * 9 + ["spammer"], n_classes=2, votes_per_task=3)
-    >>> found = plan(made.crowd, budget=50, per_worker=20)
-    >>> len(found.asks), int(found.asks["worker"].value_counts().max()), found.left_out.tolist()
+    >>> found = plan_votes(made.crowd, budget=50, per_worker=20)
+    >>> len(found.requests), int(found.requests["worker"].value_counts().max()), found.excluded_workers.tolist()
     (50, 20, ['w9'])
     """
-    votes = _admitted(crowd)
+    votes = require_votes(crowd)
     if costs is None:  # who asks for too much is told before the work begins
-        _questions(budget, cost, target, per_task, per_worker)
-    people, belief = _looked_at(votes, model, random_state)
-    done = settled(votes.votes_per_task, belief, target)
-    offers = None if among is None else _offers(among)
-    names, place = _candidates(votes, workers, offers)
-    spammers = np.zeros(len(names), dtype=bool)
-    spammers[place >= 0] = people.kinds[place[place >= 0], 1] > SURE
-    price = None if costs is None else prices(costs, names, cost, votes, people.model)[~spammers]
-    cheapest = cost if price is None else float(price.min(initial=np.inf))
-    at_most = _questions(budget, cheapest, target, per_task, per_worker)
+        _count_affordable_votes(budget, cost, target, per_task, per_worker)
+    assessment, belief = assess_crowd(votes, model, random_state)
+    is_done = is_finished(votes.votes_per_task, belief, target)
+    offers = None if among is None else _as_offers(among)
+    worker_ids, worker_position = _resolve_workers(votes, workers, offers)
+    spammers = np.zeros(len(worker_ids), dtype=bool)
+    spammers[worker_position >= 0] = assessment.type_probs[worker_position[worker_position >= 0], 1] > FLAG_PROBABILITY
+    worker_costs = None if costs is None else vote_costs(costs, worker_ids, cost, votes, assessment.model)[~spammers]
+    min_cost = cost if worker_costs is None else float(worker_costs.min(initial=np.inf))
+    max_votes = _count_affordable_votes(budget, min_cost, target, per_task, per_worker)
     if per_worker is None and offers is None:
-        per_worker = _not_too_many(at_most, int((~spammers).sum()))
-    options = _Options(people, belief, names[~spammers], place[~spammers], at_most, per_task, per_worker, price)
-    asking, tasks, bound = options.of_all(~done) if offers is None else options.of_some(~done, offers)
-    asking.random_state = random_state
-    chosen = asking.choose(tasks, bound, at_most if costs is None else budget)
-    asks = _table(chosen, votes, options.names)
-    money = np.asarray(np.arange(len(chosen) + 1) * cost, dtype=np.float64)
-    if options.price is not None:
-        asks["cost"] = options.price[[ask.worker for ask in chosen]]
-        money = np.cumsum([0.0, *asks["cost"]])
-    curve = _curve(chosen, belief, money)
-    finished = _finished(people, belief, done)
-    left_out = names[spammers]
-    saved = f"{at_most - len(asks):,} of {at_most:,} votes are" if len(asks) < at_most else ""
-    if price is not None:
-        rest = budget - money[-1]
-        saved = f"{rest:,.2f} of the budget is" if rest >= cheapest else ""
-    has_price = cost != 1 or price is not None
-    sentence = _sentence(asks, curve, votes, len(finished), left_out, saved, target, has_price=has_price)
-    return Plan(asks, curve, finished, left_out, sentence)
-
-
-def may_stop(crowd: Any, target: float = 0.95, *, model: ConfusionEM | str | None = None) -> pd.Series:
-    """For each task, whether it needs no more votes: two or more are there, and its label is as probable as wanted.
-
-    >>> from wisecrowd import simulate_crowd
-    >>> easy = simulate_crowd(n_tasks=50, workers=["expert"] * 5, votes_per_task=4).crowd
-    >>> float(may_stop(easy, 0.9).mean()) > 0.8
-    True
-    """
-    votes = _admitted(crowd)
-    _check_target(target)
-    done = settled(votes.votes_per_task, _looked_at(votes, model)[1], target)
-    return pd.Series(done, index=votes.tasks.rename("task"), name="may_stop")
+        per_worker = _default_per_worker(max_votes, int((~spammers).sum()))
+    pool = _CandidatePool(
+        assessment,
+        belief,
+        worker_ids[~spammers],
+        worker_position[~spammers],
+        max_votes,
+        per_task,
+        per_worker,
+        worker_costs,
+    )
+    selector, tasks, bound = (
+        pool.select_from_all(~is_done) if offers is None else pool.select_from_offers(~is_done, offers)
+    )
+    selector.random_state = random_state
+    requests = selector.choose(tasks, bound, max_votes if costs is None else budget)
+    request_table = _tabulate_requests(requests, votes, pool.worker_ids)
+    money = np.asarray(np.arange(len(requests) + 1) * cost, dtype=np.float64)
+    if pool.costs is not None:
+        request_table["cost"] = pool.costs[[ask.worker for ask in requests]]
+        money = np.cumsum([0.0, *request_table["cost"]])
+    curve = _expected_curve(requests, belief, money)
+    finished_tasks = _tabulate_finished(assessment, belief, is_done)
+    excluded_workers = worker_ids[spammers]
+    unspent = f"{max_votes - len(request_table):,} of {max_votes:,} votes are" if len(request_table) < max_votes else ""
+    if worker_costs is not None:
+        money_left = budget - money[-1]
+        unspent = f"{money_left:,.2f} of the budget is" if money_left >= min_cost else ""
+    has_costs = cost != 1 or worker_costs is not None
+    summary = _write_summary(
+        request_table, curve, votes, len(finished_tasks), excluded_workers, unspent, target, has_costs=has_costs
+    )
+    return Plan(request_table, curve, finished_tasks, excluded_workers, summary)
 
 
 # ---------------------------------------------------------------------- inside
 
 
 @dataclass
-class _Options:
+class _CandidatePool:
     """Who may be asked about what, few enough to be weighed against each other."""
 
-    people: WorkerDiagnosis | Together
+    workers: WorkerDiagnosis | GroupedWorkers
     belief: NDArray[np.float64]
-    names: pd.Index
-    place: NDArray[np.intp]
+    worker_ids: pd.Index
+    worker_position: NDArray[np.intp]
     """Of each name among the crowd's workers; −1 for strangers."""
-    at_most: int
+    max_votes: int
     per_task: int
     per_worker: int | None
-    price: NDArray[np.float64] | None = None
+    costs: NDArray[np.float64] | None = None
     """Of each name; None where all cost the same."""
 
-    def of_all(self, is_open: NDArray[np.bool_]) -> tuple[Asking, NDArray[np.intp], NDArray[np.float64]]:
+    def select_from_all(
+        self, is_open: NDArray[np.bool_]
+    ) -> tuple[GreedySelector, NDArray[np.intp], NDArray[np.float64]]:
         """Everybody about everything that they did not vote on: the least certain tasks, the most informative workers."""
         from scipy.special import entr
 
-        crowd = self.people.crowd
+        crowd = self.workers.crowd
         tasks = np.flatnonzero(is_open)
-        doubt = entr(self.belief[tasks]).sum(axis=1)
-        tasks = tasks[np.argsort(-doubt, kind="stable")[: 2 * self.at_most + MORE_TASKS]]
-        self._keep(self._most_informative(tasks))
-        here = np.full(crowd.n_workers, -1)
-        known = self.place >= 0
-        here[self.place[known]] = np.flatnonzero(known)
-        everybody = np.arange(len(self.names))
+        entropy = entr(self.belief[tasks]).sum(axis=1)
+        tasks = tasks[np.argsort(-entropy, kind="stable")[: 2 * self.max_votes + EXTRA_TASKS]]
+        self._restrict(self._most_informative(tasks))
+        pool_position = np.full(crowd.n_workers, -1)
+        in_crowd = self.worker_position >= 0
+        pool_position[self.worker_position[in_crowd]] = np.flatnonzero(in_crowd)
+        all_workers = np.arange(len(self.worker_ids))
 
-        def who(task: int) -> NDArray[np.intp]:
-            free = np.ones(len(everybody), dtype=bool)
-            voted = here[crowd.worker_codes[crowd.offset[task] : crowd.offset[task + 1]]]
-            free[voted[voted >= 0]] = False
-            return everybody[free]
+        def free_workers(task: int) -> NDArray[np.intp]:
+            is_free = np.ones(len(all_workers), dtype=bool)
+            voters = pool_position[crowd.worker_codes[crowd.offset[task] : crowd.offset[task + 1]]]
+            is_free[voters[voters >= 0]] = False
+            return all_workers[is_free]
 
-        asking = self._asking(who)
-        asking.at_once = MORE_WORKERS
-        if len(self.names) == 0:
-            return asking, tasks, np.zeros(len(tasks))
-        if asking.matrices is not None:  # what the groups said is looked up task by task
-            return asking, tasks, np.full(len(tasks), np.inf)
-        return asking, tasks, most(self.belief[tasks], asking.confusion, 1.0 if self.price is None else self.price)
+        selector = self._make_selector(free_workers)
+        selector.max_candidates = MAX_WORKERS
+        if len(self.worker_ids) == 0:
+            return selector, tasks, np.zeros(len(tasks))
+        if selector.task_confusion is not None:  # what the groups said is looked up task by task
+            return selector, tasks, np.full(len(tasks), np.inf)
+        return (
+            selector,
+            tasks,
+            best_information_gains(self.belief[tasks], selector.confusion, 1.0 if self.costs is None else self.costs),
+        )
 
-    def of_some(
-        self, is_open: NDArray[np.bool_], among: pd.DataFrame
-    ) -> tuple[Asking, NDArray[np.intp], NDArray[np.float64]]:
+    def select_from_offers(
+        self, is_open: NDArray[np.bool_], offers: pd.DataFrame
+    ) -> tuple[GreedySelector, NDArray[np.intp], NDArray[np.float64]]:
         """Only certain workers about certain tasks."""
-        crowd = self.people.crowd
-        task, worker = self._pairs(among)
-        cast = pd.MultiIndex.from_arrays([crowd.task, crowd.worker_codes])
-        fresh = is_open[task] & ~pd.MultiIndex.from_arrays([task, self.place[worker]]).isin(cast)
-        order = np.flatnonzero(fresh)[np.argsort(task[fresh], kind="stable")]
+        crowd = self.workers.crowd
+        task, worker = self._encode_offers(offers)
+        existing = pd.MultiIndex.from_arrays([crowd.task, crowd.worker_codes])
+        is_new = is_open[task] & ~pd.MultiIndex.from_arrays([task, self.worker_position[worker]]).isin(existing)
+        order = np.flatnonzero(is_new)[np.argsort(task[is_new], kind="stable")]
         task, worker = task[order], worker[order]
-        begins = np.searchsorted(task, np.arange(crowd.n_tasks + 1))
-        asking = self._asking(lambda task: worker[begins[task] : begins[task + 1]])
+        starts = np.searchsorted(task, np.arange(crowd.n_tasks + 1))
+        selector = self._make_selector(lambda task: worker[starts[task] : starts[task + 1]])
         tasks = np.unique(task)
-        if asking.matrices is not None:
-            return asking, tasks, np.full(len(tasks), np.inf)
-        gain = gains_of_pairs(self.belief, asking.confusion, task, worker)
-        if self.price is not None:
-            gain /= self.price[worker]
-        bound = np.maximum.reduceat(gain, begins[tasks]) if len(tasks) else np.empty(0)
-        return asking, tasks, bound
+        if selector.task_confusion is not None:
+            return selector, tasks, np.full(len(tasks), np.inf)
+        gain = pair_information_gains(self.belief, selector.confusion, task, worker)
+        if self.costs is not None:
+            gain /= self.costs[worker]
+        bound = np.maximum.reduceat(gain, starts[tasks]) if len(tasks) else np.empty(0)
+        return selector, tasks, bound
 
-    def _pairs(self, among: pd.DataFrame) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        crowd = self.people.crowd
-        task = crowd.tasks.get_indexer(pd.Index(among["task"]))
+    def _encode_offers(self, offers: pd.DataFrame) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        crowd = self.workers.crowd
+        task = crowd.tasks.get_indexer(pd.Index(offers["task"]))
         if (task < 0).any():
-            unknown = pd.unique(among["task"].to_numpy()[task < 0])
-            raise InputError(f"among names tasks that the crowd does not know: {some(unknown)}")
-        worker = self.names.get_indexer(pd.Index(among["worker"]))
-        can = worker >= 0  # others are spammers, or not among those who can be asked
-        return task[can], worker[can]
+            unknown = pd.unique(offers["task"].to_numpy()[task < 0])
+            raise InputError(f"among names tasks that the crowd does not know: {preview(unknown)}")
+        worker = self.worker_ids.get_indexer(pd.Index(offers["worker"]))
+        is_available = worker >= 0  # others are spammers, or not among those who can be asked
+        return task[is_available], worker[is_available]
 
     def _most_informative(self, tasks: NDArray[np.intp]) -> NDArray[np.intp]:
         """Positions of the workers whose answers tell most about some of the tasks, the best first."""
-        crowd = self.people.crowd
-        wanted = MORE_WORKERS + (0 if self.per_worker is None else -(-self.at_most // self.per_worker))
-        wanted += min(int(crowd.votes_per_task[tasks].max(initial=0)), LOOKED_PAST)
-        if len(self.names) <= MORE_WORKERS or not len(tasks):
-            return np.arange(len(self.names))
-        probe = self.belief[tasks[np.linspace(0, len(tasks) - 1, MORE_WORKERS).astype(int)]]
-        parts = blocks(len(self.names), crowd.n_classes * max(crowd.n_classes, len(probe)))
-        told = np.concatenate([gains(probe, self._confusion(part)).mean(axis=0) for part in parts])
-        if self.price is not None:
-            told /= self.price
-        return np.argsort(-told, kind="stable")[:wanted]
+        crowd = self.workers.crowd
+        n_workers = MAX_WORKERS + (0 if self.per_worker is None else -(-self.max_votes // self.per_worker))
+        n_workers += min(int(crowd.votes_per_task[tasks].max(initial=0)), MAX_SKIPPED)
+        if len(self.worker_ids) <= MAX_WORKERS or not len(tasks):
+            return np.arange(len(self.worker_ids))
+        probe = self.belief[tasks[np.linspace(0, len(tasks) - 1, MAX_WORKERS).astype(int)]]
+        parts = slice_rows(len(self.worker_ids), crowd.n_classes * max(crowd.n_classes, len(probe)))
+        gain = np.concatenate([information_gains(probe, self._confusion(part)).mean(axis=0) for part in parts])
+        if self.costs is not None:
+            gain /= self.costs
+        return np.argsort(-gain, kind="stable")[:n_workers]
 
-    def _keep(self, chosen: NDArray[np.intp]) -> None:
-        self.names, self.place = self.names[chosen], self.place[chosen]
-        self.price = None if self.price is None else self.price[chosen]
+    def _restrict(self, positions: NDArray[np.intp]) -> None:
+        self.worker_ids, self.worker_position = self.worker_ids[positions], self.worker_position[positions]
+        self.costs = None if self.costs is None else self.costs[positions]
 
     def _confusion(self, part: slice) -> NDArray[np.float64]:
-        place = self.place[part]
-        found = np.repeat(self.people.confusion[None], len(place), axis=0)
-        found[place >= 0] = self.people.confusion_of(place[place >= 0])
-        return found
+        worker_position = self.worker_position[part]
+        confusion = np.repeat(self.workers.confusion[None], len(worker_position), axis=0)
+        confusion[worker_position >= 0] = self.workers.confusion_of(worker_position[worker_position >= 0])
+        return confusion
 
-    def _asking(self, who: Any) -> Asking:
+    def _make_selector(self, candidates: Any) -> GreedySelector:
         confusion = self._confusion(slice(None))
-        asking = Asking(self.belief, confusion, who, self.per_task, self.per_worker, price=self.price)
-        if isinstance(self.people, Together):
-            place, known = self.place, self.place >= 0
-            told = self.people.model.expected_answers(self.people.crowd)
+        selector = GreedySelector(self.belief, confusion, candidates, self.per_task, self.per_worker, costs=self.costs)
+        if isinstance(self.workers, GroupedWorkers):
+            position, in_crowd = self.worker_position, self.worker_position >= 0
+            expected = self.workers.model.expected_answers(self.workers.crowd)
 
-            def said(task: int, who: NDArray[np.intp]) -> NDArray[np.float64]:
-                found = confusion[who]
-                found[known[who]] = told.matrices(task, place[who[known[who]]])
-                return found
+            def task_confusion(task: int, candidates: NDArray[np.intp]) -> NDArray[np.float64]:
+                label_probs = confusion[candidates]
+                label_probs[in_crowd[candidates]] = expected.task_confusion(
+                    task, position[candidates[in_crowd[candidates]]]
+                )
+                return label_probs
 
-            asking.matrices, asking.group = said, np.where(known, told.group[place], -1)
-        return asking
-
-
-def _looked_at(
-    votes: Crowd, model: ConfusionEM | str | None, random_state: int = 0
-) -> tuple[WorkerDiagnosis | Together, NDArray[np.float64]]:
-    """The workers, and what may be believed of each task."""
-    if has_groups(model):
-        together = Together(votes, model)
-        return together, np.asarray(together.model.posterior_)
-    people = WorkerDiagnosis(votes, model)
-    return people, belief_of(people, random_state)[0]
+            selector.task_confusion, selector.group = task_confusion, np.where(in_crowd, expected.group[position], -1)
+        return selector
 
 
-def _admitted(crowd: Any) -> Crowd:
-    votes = admitted(crowd, "votes are planned")
-    if votes.n_votes == 0:
-        raise InputError("there are no votes yet, so that nothing is known of anybody; begin with two on each task")
-    return votes
-
-
-def _questions(budget: float, cost: float, target: float, per_task: int, per_worker: int | None) -> int:
+def _count_affordable_votes(budget: float, cost: float, target: float, per_task: int, per_worker: int | None) -> int:
     """How many votes the budget buys."""
-    _check_target(target)
+    check_target(target)
     if not (np.isfinite(cost) and cost > 0):
         raise UsageError(f"cost must be a positive number, the price of a vote; got {cost}")
     if not np.isfinite(budget) or budget < cost:
@@ -297,107 +290,95 @@ def _questions(budget: float, cost: float, target: float, per_task: int, per_wor
     return int(budget / cost * (1 + 1e-12))
 
 
-def _not_too_many(n_questions: int, n_workers: int) -> int:
+def _default_per_worker(n_questions: int, n_workers: int) -> int:
     """How much is asked of one worker where nobody says: a tenth, or twice an equal share."""
     return int(np.ceil(n_questions * max(0.1, 2 / max(n_workers, 1))))
 
 
-def _check_target(target: float) -> None:
-    if not 0 < target <= 1:
-        raise UsageError(f"target is the probability at which a task is done, for example 0.95; got {target}")
-
-
-def settled(n_votes: NDArray[np.int64], belief: NDArray[np.float64], target: float) -> NDArray[np.bool_]:
-    """Which tasks need no more votes, by how many they have and what may be believed of them.
-
-    >>> settled(np.array([1, 2, 2]), np.array([[1.0, 0.0], [0.99, 0.01], [0.5, 0.5]]), 0.95).tolist()
-    [False, True, False]
-    """
-    return np.asarray((n_votes >= FEWEST) & (belief.max(axis=1) >= target))
-
-
-def _offers(among: Any) -> pd.DataFrame:
-    table = among if isinstance(among, pd.DataFrame) else pd.DataFrame(among)
+def _as_offers(offers: Any) -> pd.DataFrame:
+    table = offers if isinstance(offers, pd.DataFrame) else pd.DataFrame(offers)
     if not {"task", "worker"} <= set(table.columns):
-        raise InputError(f"among needs the columns task and worker; it has {some(map(str, table.columns), 8)}")
+        raise InputError(f"among needs the columns task and worker; it has {preview(map(str, table.columns), 8)}")
     return table
 
 
-def _candidates(
+def _resolve_workers(
     crowd: Crowd, workers: Iterable[Any] | None, offers: pd.DataFrame | None
 ) -> tuple[pd.Index, NDArray[np.intp]]:
     """Who can be asked, and where each stands among the crowd's workers."""
     assert crowd.workers is not None
     if isinstance(workers, str):
         raise UsageError(f"a list of workers was wanted; got {workers!r}")
-    names = None if workers is None else pd.Index(list(workers)).unique()
-    if names is not None and not len(names):
+    worker_ids = None if workers is None else pd.Index(list(workers)).unique()
+    if worker_ids is not None and not len(worker_ids):
         raise UsageError("the list of workers who can be asked is empty; leave it out to ask any of the crowd")
     if offers is not None:
-        offered = pd.Index(offers["worker"].unique())
-        names = offered if names is None else offered[offered.isin(names)]
-    if names is None:
+        offered_ids = pd.Index(offers["worker"].unique())
+        worker_ids = offered_ids if worker_ids is None else offered_ids[offered_ids.isin(worker_ids)]
+    if worker_ids is None:
         return crowd.workers, np.arange(crowd.n_workers)
-    return names, crowd.workers.get_indexer(names)
+    return worker_ids, crowd.workers.get_indexer(worker_ids)
 
 
-def _table(chosen: list[Ask], crowd: Crowd, names: pd.Index) -> pd.DataFrame:
-    table = pd.DataFrame(chosen, columns=list(Ask._fields))
+def _tabulate_requests(requests: list[VoteRequest], crowd: Crowd, worker_ids: pd.Index) -> pd.DataFrame:
+    table = pd.DataFrame(requests, columns=list(VoteRequest._fields))
     return table.assign(
         task=crowd.tasks.take(table["task"].to_numpy(dtype=np.intp)),
-        worker=names.take(table["worker"].to_numpy(dtype=np.intp)),
-        **{name: table[name].astype(np.float64) for name in Ask._fields[2:]},
+        worker=worker_ids.take(table["worker"].to_numpy(dtype=np.intp)),
+        **{name: table[name].astype(np.float64) for name in VoteRequest._fields[2:]},
     )
 
 
-def _curve(chosen: list[Ask], belief: NDArray[np.float64], money: NDArray[np.float64]) -> pd.DataFrame:
-    rises = np.cumsum([0.0, *(ask.expected_confidence - ask.confidence for ask in chosen)])
-    labels = np.arange(len(chosen) + 1)
-    expected = belief.max(axis=1).mean() + rises / len(belief)
+def _expected_curve(
+    requests: list[VoteRequest], belief: NDArray[np.float64], money: NDArray[np.float64]
+) -> pd.DataFrame:
+    increases = np.cumsum([0.0, *(ask.expected_confidence - ask.confidence for ask in requests)])
+    labels = np.arange(len(requests) + 1)
+    expected = belief.max(axis=1).mean() + increases / len(belief)
     return pd.DataFrame({"labels": labels, "money": money, "expected_accuracy": expected})
 
 
-def _finished(people: WorkerDiagnosis | Together, belief: NDArray[np.float64], done: NDArray[np.bool_]) -> pd.DataFrame:
-    crowd = people.crowd
+def _tabulate_finished(
+    workers: WorkerDiagnosis | GroupedWorkers, belief: NDArray[np.float64], is_done: NDArray[np.bool_]
+) -> pd.DataFrame:
+    crowd = workers.crowd
     table = {
-        "label": people.model.classes_[belief.argmax(axis=1)],
+        "label": workers.model.classes_[belief.argmax(axis=1)],
         "confidence": belief.max(axis=1),
         "n_votes": crowd.votes_per_task,
     }
-    return pd.DataFrame(table, index=crowd.tasks.rename("task"))[done]
+    return pd.DataFrame(table, index=crowd.tasks.rename("task"))[is_done]
 
 
-def _sentence(
-    asks: pd.DataFrame, curve: pd.DataFrame, crowd: Crowd, n_finished: int, left_out: pd.Index, saved: str,
-    target: float, *, has_price: bool,
+def _write_summary(
+    request_table: pd.DataFrame, curve: pd.DataFrame, crowd: Crowd, n_finished: int, excluded_workers: pd.Index, unspent: str,
+    target: float, *, has_costs: bool,
 ) -> str:  # fmt: skip
     """What to buy and what it is worth, for people."""
     from wisecrowd.utils.text import count_noun
 
     now, then = curve["expected_accuracy"].iloc[[0, -1]]
-    if len(asks):
-        price = f" for {curve['money'].iloc[-1]:,.2f}" if has_price else ""
-        told = (
-            f"Buy {count_noun(len(asks), 'vote')}{price} on {count_noun(asks['task'].nunique(), 'task')} from "
-            f"{count_noun(asks['worker'].nunique(), 'worker')}: the labels, of which {now:.1%} should be right now, should then be "
+    if len(request_table):
+        price = f" for {curve['money'].iloc[-1]:,.2f}" if has_costs else ""
+        text = (
+            f"Buy {count_noun(len(request_table), 'vote')}{price} on {count_noun(request_table['task'].nunique(), 'task')} from "
+            f"{count_noun(request_table['worker'].nunique(), 'worker')}: the labels, of which {now:.1%} should be right now, should then be "
             f"right on {then:.1%} of all tasks."
         )
-        if saved:
-            told += f" The limits allow nothing else that tells anything: {saved} saved."
+        if unspent:
+            text += f" The limits allow nothing else that tells anything: {unspent} saved."
     else:
-        left = crowd.n_tasks - n_finished
-        why = (
-            f": who can be asked has voted on the {count_noun(left, 'task')} that {'is' if left == 1 else 'are'} open"
-            if left
+        n_open = crowd.n_tasks - n_finished
+        reason = (
+            f": who can be asked has voted on the {count_noun(n_open, 'task')} that {'is' if n_open == 1 else 'are'} open"
+            if n_open
             else ""
         )
-        told = f"There is nothing to ask{why}; the labels should be right on {now:.1%} of the tasks."
-        told += " Invite other workers." if left else ""
+        text = f"There is nothing to ask{reason}; the labels should be right on {now:.1%} of the tasks."
+        text += " Invite other workers." if n_open else ""
     if n_finished:
-        told += f" {count_noun(n_finished, 'task')} of {crowd.n_tasks:,} may stop, with {target:.0%} or more."
-    if len(left_out):
-        them = "is" if len(left_out) == 1 else "are"
-        told += (
-            f" Nothing is asked of {some(left_out)}, who {them} flagged as spammer{'s' if len(left_out) > 1 else ''}."
-        )
-    return told
+        text += f" {count_noun(n_finished, 'task')} of {crowd.n_tasks:,} may stop, with {target:.0%} or more."
+    if len(excluded_workers):
+        verb = "is" if len(excluded_workers) == 1 else "are"
+        text += f" Nothing is asked of {preview(excluded_workers)}, who {verb} flagged as spammer{'s' if len(excluded_workers) > 1 else ''}."
+    return text

@@ -10,99 +10,101 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.em.priors import blocks
+from wisecrowd.utils.slices import slice_rows
 
 #: Ways in which earlier answers on a task may turn out that are followed up; where there are more, as many are drawn.
-FUTURES = 64
+MAX_OUTCOMES = 64
 #: Two gains that differ by less are the same, and a smaller one is none (nats).
-SAME = 1e-9
+GAIN_TOLERANCE = 1e-9
 #: Where workers have limits, a question is taken that is this near to the best: whenever one of them has done their share, what
 #: was known of every task is out of date, and to bring all of it up to date each time would take most of the time.
-NEAR = 0.01
+LAZY_TOLERANCE = 0.01
 
-Numbers = NDArray[np.float64]
-Codes = NDArray[np.intp]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
 
 
-def gains(belief: Numbers, confusion: Numbers) -> Numbers:
+def information_gains(belief: FloatArray, confusion: FloatArray) -> FloatArray:
     """How much entropy an answer takes away, in nats: (beliefs, workers).
 
     H(q) − Σ_l P(y = l) H(q | y = l) is the information that truth and answer share, and the other side of it is cheaper:
     H(y) − Σ_k q(k) H(y | k).
 
-    >>> gains(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([[[1.0, 0.0], [0.0, 1.0]]])).round(3).tolist()
+    >>> information_gains(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([[[1.0, 0.0], [0.0, 1.0]]])).round(3).tolist()
     [[0.693], [0.0]]
     """
     from scipy.special import entr
 
     n_workers, n_classes, _ = confusion.shape
-    said = belief @ confusion.transpose(1, 0, 2).reshape(n_classes, n_workers * n_classes)
-    known: Numbers = entr(said).reshape(len(belief), n_workers, n_classes).sum(axis=2)
-    return np.maximum(known - belief @ entr(confusion).sum(axis=2).T, 0.0)
+    label_probs = belief @ confusion.transpose(1, 0, 2).reshape(n_classes, n_workers * n_classes)
+    label_entropy: FloatArray = entr(label_probs).reshape(len(belief), n_workers, n_classes).sum(axis=2)
+    return np.maximum(label_entropy - belief @ entr(confusion).sum(axis=2).T, 0.0)
 
 
-def most(belief: Numbers, confusion: Numbers, price: Numbers | float = 1.0) -> Numbers:
+def best_information_gains(belief: FloatArray, confusion: FloatArray, costs: FloatArray | float = 1.0) -> FloatArray:
     """The largest gain that any of some workers offers, for each belief; for the money, where workers have prices.
 
-    >>> most(np.array([[0.5, 0.5]]), np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]])).round(3).tolist()
+    >>> best_information_gains(np.array([[0.5, 0.5]]), np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]])).round(3).tolist()
     [0.693]
     """
-    parts = blocks(len(belief), confusion[..., 0].size)
-    return np.concatenate([np.empty(0), *((gains(belief[part], confusion) / price).max(axis=1) for part in parts)])
+    parts = slice_rows(len(belief), confusion[..., 0].size)
+    return np.concatenate(
+        [np.empty(0), *((information_gains(belief[part], confusion) / costs).max(axis=1) for part in parts)]
+    )
 
 
-def gains_of_pairs(belief: Numbers, confusion: Numbers, task: Codes, worker: Codes) -> Numbers:
-    """As `gains`, for pairs of a belief and a worker, by position.
+def pair_information_gains(belief: FloatArray, confusion: FloatArray, task: IntArray, worker: IntArray) -> FloatArray:
+    """As `information_gains`, for pairs of a belief and a worker, by position.
 
-    >>> gains_of_pairs(np.array([[0.5, 0.5]]), np.array([[[1.0, 0.0], [0.0, 1.0]]]), np.array([0]), np.array([0])).round(3)
+    >>> pair_information_gains(np.array([[0.5, 0.5]]), np.array([[[1.0, 0.0], [0.0, 1.0]]]), np.array([0]), np.array([0])).round(3)
     array([0.693])
     """
     from scipy.special import entr
 
-    blur = entr(confusion).sum(axis=2)
-    found = np.empty(len(task))
-    for part in blocks(len(task), confusion.shape[1] ** 2):
+    conditional_entropy = entr(confusion).sum(axis=2)
+    gain = np.empty(len(task))
+    for part in slice_rows(len(task), confusion.shape[1] ** 2):
         beliefs = belief[task[part]]
-        said = np.einsum("nk,nkl->nl", beliefs, confusion[worker[part]])
-        found[part] = entr(said).sum(axis=1) - (beliefs * blur[worker[part]]).sum(axis=1)
-    return np.maximum(found, 0.0)
+        label_probs = np.einsum("nk,nkl->nl", beliefs, confusion[worker[part]])
+        gain[part] = entr(label_probs).sum(axis=1) - (beliefs * conditional_entropy[worker[part]]).sum(axis=1)
+    return np.maximum(gain, 0.0)
 
 
-class Futures(NamedTuple):
+class OutcomeDistribution(NamedTuple):
     """What may be believed of a task once the questions chosen so far are answered, and how likely each belief is.
 
-    >>> sure = Futures(np.array([[0.5, 0.5]]), np.ones(1)).after(np.eye(2), np.random.default_rng(0))
+    >>> sure = OutcomeDistribution(np.array([[0.5, 0.5]]), np.ones(1)).update(np.eye(2), np.random.default_rng(0))
     >>> sure.belief.tolist(), sure.weight.tolist()
     ([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5])
     """
 
-    belief: Numbers
-    weight: Numbers
+    belief: FloatArray
+    weight: FloatArray
 
-    def after(self, matrix: Numbers, rng: np.random.Generator) -> Futures:
+    def update(self, matrix: FloatArray, rng: np.random.Generator) -> OutcomeDistribution:
         """One more answer, of a worker with this matrix: all that it may be, or a fair draw where that is too much."""
         joint = self.weight[:, None, None] * self.belief[:, None, :] * matrix.T[None]  # (belief, said, true)
         joint = joint.reshape(-1, joint.shape[2])
         weight = joint.sum(axis=1)
         joint, weight = joint[weight > 0], weight[weight > 0]
         belief = joint / weight[:, None]
-        if len(weight) <= FUTURES:
-            return Futures(belief, weight / weight.sum())
+        if len(weight) <= MAX_OUTCOMES:
+            return OutcomeDistribution(belief, weight / weight.sum())
         # Systematic: a future with twice the weight is drawn twice as often, up to rounding.
-        at = (rng.random() + np.arange(FUTURES)) / FUTURES
-        chosen = np.minimum(np.searchsorted(np.cumsum(weight) / weight.sum(), at), len(weight) - 1)
-        return Futures(belief[chosen], np.full(FUTURES, 1 / FUTURES))
+        positions = (rng.random() + np.arange(MAX_OUTCOMES)) / MAX_OUTCOMES
+        chosen = np.minimum(np.searchsorted(np.cumsum(weight) / weight.sum(), positions), len(weight) - 1)
+        return OutcomeDistribution(belief[chosen], np.full(MAX_OUTCOMES, 1 / MAX_OUTCOMES))
 
-    def surer_by(self, matrix: Numbers) -> float:
+    def confidence_gain(self, matrix: FloatArray) -> float:
         """By how much an answer raises the confidence that is to be expected."""
-        after = (self.belief[:, :, None] * matrix).max(axis=1).sum(axis=1)
-        return float(np.maximum(after - self.belief.max(axis=1), 0) @ self.weight)
+        update = (self.belief[:, :, None] * matrix).max(axis=1).sum(axis=1)
+        return float(np.maximum(update - self.belief.max(axis=1), 0) @ self.weight)
 
 
-class Ask(NamedTuple):
+class VoteRequest(NamedTuple):
     """A question, by position.
 
-    >>> Ask(task=3, worker=0, gain=0.2, confidence=0.6, expected_confidence=0.8).gain
+    >>> VoteRequest(task=3, worker=0, gain=0.2, confidence=0.6, expected_confidence=0.8).gain
     0.2
     """
 
@@ -114,96 +116,98 @@ class Ask(NamedTuple):
 
 
 @dataclass
-class Asking:
-    """Chooses questions one after the other, always one that takes away most entropy for its price (or nearly, see `NEAR`).
+class GreedySelector:
+    """Chooses questions one after the other, always one that takes away most entropy for its price (or nearly, see `LAZY_TOLERANCE`).
 
     As answers are independent given the truth, a question never gains by other questions on its task: gains from before are
     bounds, and only tasks whose bound is the largest are looked at again.
 
     >>> knows, guesses = np.array([[0.9, 0.1], [0.1, 0.9]]), np.full((2, 2), 0.5)
-    >>> asking = Asking(np.array([[0.5, 0.5], [0.9, 0.1]]), np.stack([knows, guesses]), lambda task: np.arange(2), per_task=1)
+    >>> asking = GreedySelector(np.array([[0.5, 0.5], [0.9, 0.1]]), np.stack([knows, guesses]), lambda task: np.arange(2), per_task=1)
     >>> [(ask.task, ask.worker) for ask in asking.choose(np.array([0, 1]), np.array([1.0, 1.0]), 5)]
     [(0, 0), (1, 0)]
     """
 
-    belief: Numbers
-    confusion: Numbers
-    who: Callable[[int], Codes]
+    belief: FloatArray
+    confusion: FloatArray
+    candidates: Callable[[int], IntArray]
     """Who may be asked about a task; those who tell more come first, if not all are to be weighed."""
     per_task: int = 2
     per_worker: int | None = None
-    at_once: int | None = None
+    max_candidates: int | None = None
     """How many of those who are free are weighed for a question; all unless given."""
     random_state: int = 0
-    futures: dict[int, Futures] = field(default_factory=dict)
+    outcomes: dict[int, OutcomeDistribution] = field(default_factory=dict)
     """Of tasks that something was asked about."""
-    price: Numbers | None = None
+    costs: FloatArray | None = None
     """What an answer of each worker costs; one unless given."""
-    matrices: Callable[[int, Codes], Numbers] | None = None
+    task_confusion: Callable[[int, IntArray], FloatArray] | None = None
     """What some workers would say of a task, where that depends on what was said before; as ``confusion``, which it replaces."""
-    group: Codes | None = None
+    group: IntArray | None = None
     """Workers of one group (−1: none) are not asked about the same task: what a second adds depends on what the first will say."""
 
-    def choose(self, tasks: Codes, bound: Numbers, at_most: float) -> list[Ask]:
-        """The questions, best first, for ``at_most`` of money; ``bound`` is no less than any gain for its price on a task."""
+    def choose(self, tasks: IntArray, bound: FloatArray, budget: float) -> list[VoteRequest]:
+        """The questions, best first, for ``budget`` of money; ``bound`` is no less than any gain for its price on a task."""
         rng = np.random.default_rng(self.random_state)
-        times = np.zeros(len(self.confusion), dtype=np.int64)
-        asked: dict[int, list[int]] = {}
-        sure: dict[int, float] = {}
-        slack = 1.0 if self.per_worker is None else 1 + NEAR
+        n_requests = np.zeros(len(self.confusion), dtype=np.int64)
+        assigned: dict[int, list[int]] = {}
+        confidence: dict[int, float] = {}
+        tolerance_factor = 1.0 if self.per_worker is None else 1 + LAZY_TOLERANCE
         queue = list(zip((-bound).tolist(), tasks.tolist(), strict=True))
         heapq.heapify(queue)
-        chosen: list[Ask] = []
-        left = at_most * (1 + SAME)  # sums of prices are rounded
-        while queue and left >= self._cheapest:
+        requests: list[VoteRequest] = []
+        budget_left = budget * (1 + GAIN_TOLERANCE)  # sums of prices are rounded
+        while queue and budget_left >= self._min_cost:
             _, task = heapq.heappop(queue)
-            worker, gain = self._best(task, asked.get(task, []), times, left)
-            if gain <= SAME:
+            worker, gain = self._best_worker(task, assigned.get(task, []), n_requests, budget_left)
+            if gain <= GAIN_TOLERANCE:
                 continue
-            price = 1.0 if self.price is None else float(self.price[worker])
-            if queue and -queue[0][0] > slack * gain / price + SAME:
-                heapq.heappush(queue, (-gain / price, task))
+            cost = 1.0 if self.costs is None else float(self.costs[worker])
+            if queue and -queue[0][0] > tolerance_factor * gain / cost + GAIN_TOLERANCE:
+                heapq.heappush(queue, (-gain / cost, task))
                 continue
-            left -= price
-            futures, matrix = self._futures(task), self._said(task, np.array([worker]))[0]
-            before = sure.get(task, float(futures.belief[0].max()))
-            sure[task] = min(before + futures.surer_by(matrix), 1.0)
-            chosen.append(Ask(task, worker, gain, before, sure[task]))
-            times[worker] += 1
-            asked.setdefault(task, []).append(worker)
-            if len(asked[task]) < self.per_task:
-                self.futures[task] = futures.after(matrix, rng)
-                heapq.heappush(queue, (-gain / price, task))
-        return chosen
+            budget_left -= cost
+            outcomes, matrix = self._get_outcomes(task), self._label_probs(task, np.array([worker]))[0]
+            confidence_before = confidence.get(task, float(outcomes.belief[0].max()))
+            confidence[task] = min(confidence_before + outcomes.confidence_gain(matrix), 1.0)
+            requests.append(VoteRequest(task, worker, gain, confidence_before, confidence[task]))
+            n_requests[worker] += 1
+            assigned.setdefault(task, []).append(worker)
+            if len(assigned[task]) < self.per_task:
+                self.outcomes[task] = outcomes.update(matrix, rng)
+                heapq.heappush(queue, (-gain / cost, task))
+        return requests
 
     @property
-    def _cheapest(self) -> float:
-        return 1.0 if self.price is None else float(self.price.min(initial=np.inf))
+    def _min_cost(self) -> float:
+        return 1.0 if self.costs is None else float(self.costs.min(initial=np.inf))
 
-    def _said(self, task: int, who: Codes) -> Numbers:
+    def _label_probs(self, task: int, workers: IntArray) -> FloatArray:
         """Matrices of some workers on a task."""
-        return self.confusion[who] if self.matrices is None else self.matrices(task, who)
+        return self.confusion[workers] if self.task_confusion is None else self.task_confusion(task, workers)
 
-    def _best(self, task: int, asked: list[int], times: NDArray[np.int64], left: float) -> tuple[int, float]:
+    def _best_worker(
+        self, task: int, assigned: list[int], n_requests: NDArray[np.int64], budget_left: float
+    ) -> tuple[int, float]:
         """Whom to ask about a task with the money that is left, and what it gains; of equals, who was asked least."""
-        who = self.who(task)
-        for worker in asked:
-            who = who[who != worker]
+        candidates = self.candidates(task)
+        for worker in assigned:
+            candidates = candidates[candidates != worker]
             if self.group is not None and self.group[worker] >= 0:
-                who = who[self.group[who] != self.group[worker]]
-        if self.price is not None:
-            who = who[self.price[who] <= left]
+                candidates = candidates[self.group[candidates] != self.group[worker]]
+        if self.costs is not None:
+            candidates = candidates[self.costs[candidates] <= budget_left]
         if self.per_worker is not None:
-            who = who[times[who] < self.per_worker]
-        if not len(who):
+            candidates = candidates[n_requests[candidates] < self.per_worker]
+        if not len(candidates):
             return -1, 0.0
-        who = who[: self.at_once]
-        futures = self._futures(task)
-        gain = futures.weight @ gains(futures.belief, self._said(task, who))
-        value = gain if self.price is None else gain / self.price[who]
-        near = np.flatnonzero(value >= value.max() - SAME)
-        best = near[times[who[near]].argmin()]
-        return int(who[best]), float(gain[best])
+        candidates = candidates[: self.max_candidates]
+        outcomes = self._get_outcomes(task)
+        gain = outcomes.weight @ information_gains(outcomes.belief, self._label_probs(task, candidates))
+        value = gain if self.costs is None else gain / self.costs[candidates]
+        ties = np.flatnonzero(value >= value.max() - GAIN_TOLERANCE)
+        best = ties[n_requests[candidates[ties]].argmin()]
+        return int(candidates[best]), float(gain[best])
 
-    def _futures(self, task: int) -> Futures:
-        return self.futures.get(task) or Futures(self.belief[task][None], np.ones(1))
+    def _get_outcomes(self, task: int) -> OutcomeDistribution:
+        return self.outcomes.get(task) or OutcomeDistribution(self.belief[task][None], np.ones(1))

@@ -3,9 +3,9 @@
 Each function takes what wisecrowd gives, draws it with matplotlib on ``ax`` (or on a new figure) and gives the Axes back, or the
 Figure where there are several panels. Nothing is shown or saved, and no setting of matplotlib is changed for other plots:
 
->>> from wisecrowd import diagnosis, plot, simulate_crowd
+>>> from wisecrowd import diagnose_crowd, plot, simulate_crowd
 >>> made = simulate_crowd(n_tasks=200, n_workers=12, votes_per_task=5)
->>> ax = plot.worker_map(diagnosis(made.crowd))
+>>> ax = plot.worker_map(diagnose_crowd(made.crowd))
 >>> ax.set_title("Our workers")
 Text(0.5, 1.0, 'Our workers')
 >>> path = plot.save(ax, "workers.pdf")
@@ -19,12 +19,12 @@ from wisecrowd.plot._budget import budget
 from wisecrowd.plot._calibration import calibration
 from wisecrowd.plot._confusion import confusion
 from wisecrowd.plot._curves import density, redundancy
-from wisecrowd.plot._labels import votes_per_worker
 from wisecrowd.plot._map import worker_map
+from wisecrowd.plot._output import save
 from wisecrowd.plot._roc import roc
-from wisecrowd.plot._saving import save
 from wisecrowd.plot._style import style
 from wisecrowd.plot._training import training
+from wisecrowd.plot._votes_per_worker import votes_per_worker
 
 __all__ = [
     "abilities",

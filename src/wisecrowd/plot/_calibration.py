@@ -8,17 +8,17 @@ import numpy as np
 import pandas as pd
 
 from wisecrowd.evaluate import metrics
-from wisecrowd.evaluate.aligned import Aligned, align
-from wisecrowd.plot import _given, _style
-from wisecrowd.utils.binning import check_bins, of_bins
+from wisecrowd.evaluate.truth_alignment import AlignedPrediction, align_prediction
+from wisecrowd.plot import _inputs, _style
+from wisecrowd.utils.binning import assign_bins, check_bins
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: Area of the points with fewest and with most tasks, in square points.
-AREAS = (14.0, 150.0)
+MARKER_AREAS = (14.0, 150.0)
 #: Half the width of a 95% interval, in standard errors.
-Z = 1.96
+NORMAL_QUANTILE = 1.96
 
 
 def calibration(
@@ -44,44 +44,56 @@ def calibration(
     _style.check_axes(ax)
     check_bins(n_bins, bins)
     tables = {}
-    for name, prediction in _given.named(predictions, "prediction").items():
-        both = align(truth, prediction, probabilities=True)
+    for name, prediction in _inputs.name_series(predictions, "prediction").items():
+        aligned = align_prediction(truth, prediction, probabilities=True)
         error = metrics.calibration_error(truth, prediction, n_bins=n_bins, bins=bins)
-        tables[f"{_style.said(name)} (error {error:.1%})"] = _binned(both, n_bins, bins)
-    with _style.drawing(ax, (5.0, 4.6)) as drawn:
-        most = max(table["n_tasks"].max() for table in tables.values())
-        handles = [_points(drawn, table, number, most) for number, table in enumerate(tables.values())]
+        tables[f"{_style.format_name(name)} (error {error:.1%})"] = _bin_tasks(aligned, n_bins, bins)
+    with _style.styled_axes(ax, (5.0, 4.6)) as drawn:
+        max_tasks = max(table["n_tasks"].max() for table in tables.values())
+        handles = [_draw_bins(drawn, table, number, max_tasks) for number, table in enumerate(tables.values())]
         low = min(float(table[["confidence", "low"]].min().min()) for table in tables.values())
-        handles.append(_style.diagonal(drawn, low, 1))
+        handles.append(_style.draw_diagonal(drawn, low, 1))
         drawn.set_xlabel("confidence in the answer")
         drawn.set_ylabel("answers that are right")
         for axis in (drawn.xaxis, drawn.yaxis):
-            _style.as_percent(axis)
-        _style.legend(drawn, handles, [*tables, "as sure as it may be"])
+            _style.format_percent_axis(axis)
+        _style.add_legend(drawn, handles, [*tables, "as sure as it may be"])
     return drawn
 
 
-def _binned(both: Aligned, n_bins: int, bins: str) -> pd.DataFrame:
+def _bin_tasks(aligned: AlignedPrediction, n_bins: int, bins: str) -> pd.DataFrame:
     """Number of tasks, mean confidence, share that is right and its interval, for each bin that has tasks."""
-    confidence, credit = both.posterior.max(axis=1), both.credit
-    of_bin = of_bins(confidence, n_bins, bins)
-    n = np.bincount(of_bin)
-    n, here = n[n > 0], np.flatnonzero(n)
-    sure, right = (np.bincount(of_bin, values)[here] / n for values in (confidence, credit))
+    confidence, credit = aligned.posterior.max(axis=1), aligned.credit
+    bin_of_task = assign_bins(confidence, n_bins, bins)
+    n_tasks = np.bincount(bin_of_task)
+    n_tasks, occupied = n_tasks[n_tasks > 0], np.flatnonzero(n_tasks)
+    mean_confidence, share_right = (
+        np.bincount(bin_of_task, values)[occupied] / n_tasks for values in (confidence, credit)
+    )
     # Wilson (1927): an interval that stays within 0 and 1, and has a width where all answers are right.
-    middle = (right + Z**2 / (2 * n)) / (1 + Z**2 / n)
-    reach = Z * np.sqrt(right * (1 - right) / n + Z**2 / (4 * n**2)) / (1 + Z**2 / n)
+    middle = (share_right + NORMAL_QUANTILE**2 / (2 * n_tasks)) / (1 + NORMAL_QUANTILE**2 / n_tasks)
+    half_width = (
+        NORMAL_QUANTILE
+        * np.sqrt(share_right * (1 - share_right) / n_tasks + NORMAL_QUANTILE**2 / (4 * n_tasks**2))
+        / (1 + NORMAL_QUANTILE**2 / n_tasks)
+    )
     return pd.DataFrame(
-        {"n_tasks": n, "confidence": sure, "right": right, "low": middle - reach, "high": middle + reach}
+        {
+            "n_tasks": n_tasks,
+            "confidence": mean_confidence,
+            "right": share_right,
+            "low": middle - half_width,
+            "high": middle + half_width,
+        }
     )
 
 
-def _points(ax: Axes, table: pd.DataFrame, number: int, most: float) -> Any:
-    look = _style.look(number)
-    ax.vlines(table["confidence"], table["low"], table["high"], color=look["color"], linewidth=0.9, alpha=0.8)
-    ax.plot(table["confidence"], table["right"], color=look["color"], linestyle=look["linestyle"], linewidth=1.1)
-    small, large = AREAS
-    area = small + (large - small) * table["n_tasks"] / most
+def _draw_bins(ax: Axes, table: pd.DataFrame, number: int, max_tasks: float) -> Any:
+    style = _style.series_style(number)
+    ax.vlines(table["confidence"], table["low"], table["high"], color=style["color"], linewidth=0.9, alpha=0.8)
+    ax.plot(table["confidence"], table["right"], color=style["color"], linestyle=style["linestyle"], linewidth=1.1)
+    small, large = MARKER_AREAS
+    area = small + (large - small) * table["n_tasks"] / max_tasks
     return ax.scatter(
-        table["confidence"], table["right"], s=area.to_numpy(), color=look["color"], marker=look["marker"], zorder=3
+        table["confidence"], table["right"], s=area.to_numpy(), color=style["color"], marker=style["marker"], zorder=3
     )

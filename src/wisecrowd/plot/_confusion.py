@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from wisecrowd.base.method import Method
 from wisecrowd.data.vocabulary import as_index
 from wisecrowd.diagnose import Diagnosis
-from wisecrowd.em import priors as matrices
-from wisecrowd.errors import InputError, UsageError, some
+from wisecrowd.em.priors import estimate_crowd_confusion
+from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.plot import _style
 from wisecrowd.simulate import Simulation
 from wisecrowd.utils.text import format_percent
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Workers that a figure has room for, and workers side by side.
-WORKERS, ACROSS = 24, 4
+MAX_WORKERS, MAX_COLUMNS = 24, 4
 #: Classes up to which cells have figures (alone, among others), and names that an axis has room for.
-FIGURES, FEWER_FIGURES, NAMES = 10, 6, 25
+MAX_ANNOTATED_CLASSES, MAX_ANNOTATED_CLASSES_IN_GRID, MAX_CLASS_NAMES = 10, 6, 25
 
 
 @dataclass(frozen=True, eq=False)
-class _Stack:
+class _MatrixStack:
     """Matrices, whose they are, and what their classes are called."""
 
     names: list[object]
-    cells: NDArray[np.float64]
+    matrices: NDArray[np.float64]
     """(matrices, true, said)"""
     classes: pd.Index | None = None
 
@@ -57,9 +57,9 @@ def confusion(
     above what is estimated as in figure 2 of Mena and Ñanculef (2019). The right answers are in one colour and errors in
     another, both the darker the more frequent.
 
-    >>> from wisecrowd import diagnosis, plot, simulate_crowd
+    >>> from wisecrowd import diagnose_crowd, plot, simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, workers=["expert"] * 4 + ["spammer"], n_classes=3, votes_per_task=4)
-    >>> found = diagnosis(made.crowd)
+    >>> found = diagnose_crowd(made.crowd)
     >>> ax = plot.confusion(found)
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('label given', 'true class')
@@ -68,72 +68,78 @@ def confusion(
     ['w0: true', 'w4: true', 'w0: estimated', 'w4: estimated']
     """
     _style.check_axes(ax)
-    shown = _read(estimated, workers)
-    beside = None if true is None else _read(true, shown.names if workers is not None else None)
-    names = _class_names(shown, beside, classes)
-    if beside is None and len(shown.names) == 1:
-        with _style.drawing(ax, _size(1, 1, len(names))) as single:
-            _draw(single, shown.cells[0], names, FIGURES)
-            if shown.names != [None]:
-                _style.title(single, shown.names[0])
-            if len(names) > FIGURES:
-                _scale(single.figure, [single])
+    estimated_stack = _read_matrices(estimated, workers)
+    true_stack = None if true is None else _read_matrices(true, estimated_stack.names if workers is not None else None)
+    names = _resolve_class_names(estimated_stack, true_stack, classes)
+    if true_stack is None and len(estimated_stack.names) == 1:
+        with _style.styled_axes(ax, _figure_size(1, 1, len(names))) as single:
+            _draw_matrix(single, estimated_stack.matrices[0], names, MAX_ANNOTATED_CLASSES)
+            if estimated_stack.names != [None]:
+                _style.set_title(single, estimated_stack.names[0])
+            if len(names) > MAX_ANNOTATED_CLASSES:
+                _add_colorbars(single.figure, [single])
         return single
     if ax is not None:
         raise UsageError("several matrices make a figure of their own; leave ax out, or give one matrix")
-    return _panels(shown, beside, names)
+    return _draw_panels(estimated_stack, true_stack, names)
 
 
 # ---------------------------------------------------------------------- what was given
 
 
-def _read(given: Any, workers: Sequence[Any] | int | None) -> _Stack:
+def _read_matrices(source: Any, workers: Sequence[Any] | int | None) -> _MatrixStack:
     if isinstance(workers, str):
         raise UsageError(f"a list of worker ids was wanted; got {workers!r}. For one worker: [{workers!r}]")
-    if isinstance(given, Diagnosis):
-        people = given.of_workers
-        counts = pd.Series(given.crowd.votes_per_worker, index=given.crowd.workers)
-        return _of(counts, workers, given.model.classes_, lambda: people.confusion, people.confusion_of)
-    if isinstance(given, Method):
-        return _of_method(given, workers)
-    if isinstance(given, Simulation):
-        return _of_simulation(given, workers)
-    if isinstance(given, Mapping):
-        return _by_name(given, workers)
-    if workers is not None and np.ndim(given) != 3:
+    if isinstance(source, Diagnosis):
+        workers_ = source.worker_diagnosis
+        counts = pd.Series(source.crowd.votes_per_worker, index=source.crowd.workers)
+        return _select_workers(
+            counts, workers, source.model.classes_, lambda: workers_.confusion, workers_.confusion_of
+        )
+    if isinstance(source, Method):
+        return _read_method(source, workers)
+    if isinstance(source, Simulation):
+        return _read_simulation(source, workers)
+    if isinstance(source, Mapping):
+        return _read_mapping(source, workers)
+    if workers is not None and np.ndim(source) != 3:
         raise UsageError(
             "workers choose among those of a diagnosis, a fitted method or an array (workers, true, said); "
-            f"got {type(given).__name__}"
+            f"got {type(source).__name__}"
         )
-    stack = _checked(given)
-    found = given.columns if isinstance(given, pd.DataFrame) else None
+    stack = _check_matrices(source)
+    classes = source.columns if isinstance(source, pd.DataFrame) else None
     if stack.ndim == 2:
-        return _Stack([None], stack[None], found)
+        return _MatrixStack([None], stack[None], classes)
     ids = [f"worker {number}" for number in range(len(stack))] if workers is None else workers
     if isinstance(ids, int) or len(ids) != len(stack):
         raise UsageError(f"there are {len(stack):,} matrices in the array; name as many workers, or leave workers out")
-    _few_enough(len(stack))
-    return _Stack(list(ids), stack)
+    _check_worker_count(len(stack))
+    return _MatrixStack(list(ids), stack)
 
 
-def _of(counts: pd.Series, workers: Any, classes: pd.Index, crowd: Any, of_some: Any) -> _Stack:
+def _select_workers(
+    counts: pd.Series, workers: Any, classes: pd.Index, crowd_matrix: Any, worker_matrices: Any
+) -> _MatrixStack:
     """The crowd's matrix, or those of some workers, by positions in an index with numbers of labels."""
     if workers is None:
-        return _Stack(["the crowd"], np.asarray(crowd())[None], classes)
+        return _MatrixStack(["the crowd"], np.asarray(crowd_matrix())[None], classes)
     if isinstance(workers, int):
         if workers < 1:
             raise UsageError(f"one worker or more was wanted; got workers={workers}")
-        place = np.argsort(-counts.to_numpy(), kind="stable")[:workers]
+        position = np.argsort(-counts.to_numpy(), kind="stable")[:workers]
     else:
-        place = np.asarray(counts.index.get_indexer(pd.Index(list(workers))))
-        if (place < 0).any() or not len(place):
-            unknown = [name for name, where in zip(workers, place, strict=True) if where < 0]
-            raise InputError(f"unknown workers: {some(unknown) or 'none were named'}; there are {some(counts.index)}")
-    _few_enough(len(place))
-    return _Stack(counts.index[place].tolist(), np.asarray(of_some(place)), classes)
+        position = np.asarray(counts.index.get_indexer(pd.Index(list(workers))))
+        if (position < 0).any() or not len(position):
+            unknown = [name for name, code in zip(workers, position, strict=True) if code < 0]
+            raise InputError(
+                f"unknown workers: {preview(unknown) or 'none were named'}; there are {preview(counts.index)}"
+            )
+    _check_worker_count(len(position))
+    return _MatrixStack(counts.index[position].tolist(), np.asarray(worker_matrices(position)), classes)
 
 
-def _of_method(fitted: Method, workers: Any) -> _Stack:
+def _read_method(fitted: Method, workers: Any) -> _MatrixStack:
     tally = fitted._check_fitted("tally_")
     if fitted.worker_index_ is None:
         if workers is not None:
@@ -142,115 +148,129 @@ def _of_method(fitted: Method, workers: Any) -> _Stack:
     else:
         counts = fitted.workers_["n_votes"]
 
-    def crowd() -> NDArray[np.float64]:
-        own = getattr(fitted, "crowd_confusion_", None)
-        return matrices.pooled(tally, fitted._pairs) if own is None else own
+    def crowd_matrix() -> NDArray[np.float64]:
+        crowd_confusion = getattr(fitted, "crowd_confusion_", None)
+        return estimate_crowd_confusion(tally, fitted._pairs) if crowd_confusion is None else crowd_confusion
 
-    return _of(counts, workers, fitted.classes_, crowd, fitted.confusion_of)
+    return _select_workers(counts, workers, fitted.classes_, crowd_matrix, fitted.confusion_of)
 
 
-def _of_simulation(made: Simulation, workers: Any) -> _Stack:
+def _read_simulation(simulation: Simulation, workers: Any) -> _MatrixStack:
     """What is true of a simulated crowd; the crowd's matrix is that of its workers by how much they labelled."""
-    everybody = made.expected_confusion
-    labels = made.crowd.votes_per_worker
-    counts = pd.Series(labels, index=made.crowd.workers)
+    worker_confusion = simulation.expected_confusion
+    votes_per_worker = simulation.crowd.votes_per_worker
+    counts = pd.Series(votes_per_worker, index=simulation.crowd.workers)
 
-    def crowd() -> NDArray[np.float64]:
-        return np.average(everybody, axis=0, weights=labels)
+    def crowd_matrix() -> NDArray[np.float64]:
+        return np.average(worker_confusion, axis=0, weights=votes_per_worker)
 
-    return _of(counts, workers, as_index(made.crowd.classes), crowd, lambda place: everybody[place])
+    return _select_workers(
+        counts, workers, as_index(simulation.crowd.classes), crowd_matrix, lambda position: worker_confusion[position]
+    )
 
 
-def _by_name(given: Mapping[Any, Any], workers: Any) -> _Stack:
-    chosen = list(given) if workers is None or isinstance(workers, int) else list(workers)
-    if not chosen or (lacking := [name for name in chosen if name not in given]):
-        raise InputError(f"unknown workers: {some(lacking) if chosen else 'none'}; there are {some(given) or 'none'}")
-    chosen = chosen[: workers if isinstance(workers, int) else None]
-    _few_enough(len(chosen))
-    found = [_checked(given[name]) for name in chosen]
-    if any(one.ndim != 2 or one.shape != found[0].shape for one in found):
+def _read_mapping(matrices_by_name: Mapping[Any, Any], workers: Any) -> _MatrixStack:
+    chosen = list(matrices_by_name) if workers is None or isinstance(workers, int) else list(workers)
+    if not chosen or (missing := [name for name in chosen if name not in matrices_by_name]):
         raise InputError(
-            f"matrices of one size were wanted, (true, said); got shapes {some(one.shape for one in found)}"
+            f"unknown workers: {preview(missing) if chosen else 'none'}; there are {preview(matrices_by_name) or 'none'}"
         )
-    first = given[chosen[0]]
-    return _Stack(chosen, np.stack(found), first.columns if isinstance(first, pd.DataFrame) else None)
+    chosen = chosen[: workers if isinstance(workers, int) else None]
+    _check_worker_count(len(chosen))
+    stack = [_check_matrices(matrices_by_name[name]) for name in chosen]
+    if any(matrix.ndim != 2 or matrix.shape != stack[0].shape for matrix in stack):
+        raise InputError(
+            f"matrices of one size were wanted, (true, said); got shapes {preview(matrix.shape for matrix in stack)}"
+        )
+    first = matrices_by_name[chosen[0]]
+    return _MatrixStack(chosen, np.stack(stack), first.columns if isinstance(first, pd.DataFrame) else None)
 
 
-def _checked(given: Any) -> NDArray[np.float64]:
+def _check_matrices(source: Any) -> NDArray[np.float64]:
     try:
-        found = np.asarray(given, dtype=np.float64)
+        matrices_ = np.asarray(source, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise UsageError(
             "a diagnosis, a fitted method, a confusion matrix or several by name were wanted; "
-            f"got {type(given).__name__}"
+            f"got {type(source).__name__}"
         ) from error
-    if found.ndim not in (2, 3) or found.shape[-1] != found.shape[-2] or found.size == 0:
-        raise InputError(f"a matrix (true, said) or a stack of them was wanted; got shape {found.shape}")
-    unknown = np.isnan(found).all(axis=-1)  # of classes that were never true
-    if not (((found >= 0).all(axis=-1) & np.isclose(found.sum(axis=-1), 1, atol=1e-3)) | unknown).all():
+    if matrices_.ndim not in (2, 3) or matrices_.shape[-1] != matrices_.shape[-2] or matrices_.size == 0:
+        raise InputError(f"a matrix (true, said) or a stack of them was wanted; got shape {matrices_.shape}")
+    is_empty_row = np.isnan(matrices_).all(axis=-1)  # of classes that were never true
+    if not (((matrices_ >= 0).all(axis=-1) & np.isclose(matrices_.sum(axis=-1), 1, atol=1e-3)) | is_empty_row).all():
         raise InputError(
             "each row of a confusion matrix must hold shares that sum to one; divide counts by their row sums, or use "
             "confusion_table(truth, prediction, normalize=True)"
         )
-    return found
+    return matrices_
 
 
-def _few_enough(number: int) -> None:
-    if number > WORKERS:
-        raise UsageError(f"a figure has room for {WORKERS} workers, and {number:,} were asked for; choose some of them")
+def _check_worker_count(n_workers: int) -> None:
+    if n_workers > MAX_WORKERS:
+        raise UsageError(
+            f"a figure has room for {MAX_WORKERS} workers, and {n_workers:,} were asked for; choose some of them"
+        )
 
 
-def _class_names(shown: _Stack, beside: _Stack | None, classes: Sequence[Any] | None) -> list[object]:
-    n_classes = shown.cells.shape[-1]
-    if beside is not None:
-        if beside.cells.shape != shown.cells.shape:
+def _resolve_class_names(
+    estimated_stack: _MatrixStack, true_stack: _MatrixStack | None, classes: Sequence[Any] | None
+) -> list[object]:
+    n_classes = estimated_stack.matrices.shape[-1]
+    if true_stack is not None:
+        if true_stack.matrices.shape != estimated_stack.matrices.shape:
             raise InputError(
-                f"as many true matrices as estimated ones were wanted, of one size; got shapes {beside.cells.shape} and "
-                f"{shown.cells.shape}"
+                f"as many true matrices as estimated ones were wanted, of one size; got shapes {true_stack.matrices.shape} and "
+                f"{estimated_stack.matrices.shape}"
             )
-        both = [stack.classes for stack in (shown, beside) if stack.classes is not None]
-        if len(both) == 2 and both[0].tolist() != both[1].tolist():
+        class_indexes = [stack.classes for stack in (estimated_stack, true_stack) if stack.classes is not None]
+        if len(class_indexes) == 2 and class_indexes[0].tolist() != class_indexes[1].tolist():
             raise InputError(
-                f"true and estimated matrices have other classes, or another order of them: {some(both[1])} and {some(both[0])}"
+                f"true and estimated matrices have other classes, or another order of them: {preview(class_indexes[1])} and {preview(class_indexes[0])}"
             )
-    found = [stack.classes for stack in (shown, beside) if stack is not None and stack.classes is not None]
+    class_indexes_ = [
+        stack.classes for stack in (estimated_stack, true_stack) if stack is not None and stack.classes is not None
+    ]
     if classes is not None:
         if isinstance(classes, str) or len(classes) != n_classes:
             raise UsageError(f"a list of {n_classes} class names was wanted; got {classes!r}")
         return list(classes)
-    return found[0].tolist() if found else list(range(n_classes))
+    return class_indexes_[0].tolist() if class_indexes_ else list(range(n_classes))
 
 
 # ---------------------------------------------------------------------- drawing
 
 
-def _panels(shown: _Stack, beside: _Stack | None, names: list[object]) -> Figure:
-    number = len(shown.names)
-    kinds = [("", shown)] if beside is None else [("true", beside), ("estimated", shown)]
+def _draw_panels(estimated_stack: _MatrixStack, true_stack: _MatrixStack | None, names: list[object]) -> Figure:
+    n_workers = len(estimated_stack.names)
+    kinds = [("", estimated_stack)] if true_stack is None else [("true", true_stack), ("estimated", estimated_stack)]
     # One worker's two matrices stand side by side; of several, the true ones stand above.
-    across = 2 if number == 1 else min(number, ACROSS)
-    bands = -(-number // across)
-    n_rows = 1 if number == 1 else bands * len(kinds)
-    with _style.grid(n_rows, across, _size(n_rows, across, len(names))) as (figure, axes):
+    n_columns = 2 if n_workers == 1 else min(n_workers, MAX_COLUMNS)
+    n_bands = -(-n_workers // n_columns)
+    n_rows = 1 if n_workers == 1 else n_bands * len(kinds)
+    with _style.styled_grid(n_rows, n_columns, _figure_size(n_rows, n_columns, len(names))) as (figure, axes):
         drawn = np.zeros(axes.shape, dtype=bool)
-        for place in range(number):
+        for position in range(n_workers):
             for row, (kind, stack) in enumerate(kinds):
-                where = (0, row) if number == 1 else (place // across * len(kinds) + row, place % across)
-                panel, drawn[where] = axes[where], True
-                _draw(panel, stack.cells[place], names, FEWER_FIGURES)
-                name = None if shown.names[place] is None else _style.said(shown.names[place])
-                _style.title(panel, ": ".join(part for part in (name, kind) if part))
+                cell = (0, row) if n_workers == 1 else (position // n_columns * len(kinds) + row, position % n_columns)
+                panel, drawn[cell] = axes[cell], True
+                _draw_matrix(panel, stack.matrices[position], names, MAX_ANNOTATED_CLASSES_IN_GRID)
+                name = (
+                    None
+                    if estimated_stack.names[position] is None
+                    else _style.format_name(estimated_stack.names[position])
+                )
+                _style.set_title(panel, ": ".join(part for part in (name, kind) if part))
         _label_outer(axes, drawn)
-        if len(names) > FEWER_FIGURES:
-            _scale(figure, axes[drawn].tolist())
+        if len(names) > MAX_ANNOTATED_CLASSES_IN_GRID:
+            _add_colorbars(figure, axes[drawn].tolist())
     return figure
 
 
-def _label_outer(axes: NDArray[Any], drawn: NDArray[np.bool_]) -> None:
+def _label_outer(axes: NDArray[Any], is_drawn: NDArray[np.bool_]) -> None:
     """Names and labels at the left and below the lowest panel of each column; panels without a matrix go."""
-    lowest = len(drawn) - 1 - drawn[::-1].argmax(axis=0)
+    lowest = len(is_drawn) - 1 - is_drawn[::-1].argmax(axis=0)
     for (row, column), panel in np.ndenumerate(axes):
-        if not drawn[row, column]:
+        if not is_drawn[row, column]:
             panel.remove()
             continue
         if column > 0:
@@ -261,46 +281,46 @@ def _label_outer(axes: NDArray[Any], drawn: NDArray[np.bool_]) -> None:
             panel.set_xlabel("")
 
 
-def _size(n_rows: int, n_columns: int, n_classes: int) -> tuple[float, float]:
+def _figure_size(n_rows: int, n_columns: int, n_classes: int) -> tuple[float, float]:
     """Of the figure, in inches."""
     side = min(1.2 + 0.55 * n_classes, 5.0) if n_rows * n_columns == 1 else min(1.4 + 0.2 * n_classes, 2.8)
     return side * n_columns + 1.2, side * n_rows + 0.9
 
 
-def _draw(ax: Axes, matrix: NDArray[np.float64], names: list[object], with_figures: int) -> None:
-    now, n_classes = _style.theme(), len(names)
-    right = np.eye(n_classes, dtype=bool)
-    for colour, hidden in ((now.heat, ~right), (now.warm, right)):
+def _draw_matrix(ax: Axes, matrix: NDArray[np.float64], names: list[object], max_annotated: int) -> None:
+    theme, n_classes = _style.get_theme(), len(names)
+    is_right = np.eye(n_classes, dtype=bool)
+    for colour, hidden in ((theme.heat, ~is_right), (theme.warm, is_right)):
         part = np.ma.masked_array(matrix, hidden | np.isnan(matrix))
-        ax.imshow(part, cmap=_style.ramp(colour), vmin=0, vmax=1, interpolation="nearest")
+        ax.imshow(part, cmap=_style.cell_colormap(colour), vmin=0, vmax=1, interpolation="nearest")
     ax.grid(visible=False)
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    step = -(-n_classes // NAMES)
-    shown = [_style.said(name, 12) for name in names[::step]]
-    turned: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+    step = -(-n_classes // MAX_CLASS_NAMES)
+    tick_names = [_style.format_name(name, 12) for name in names[::step]]
+    rotation: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
     for axis in (ax.xaxis, ax.yaxis):
-        turn = turned if axis is ax.xaxis and max(map(len, shown)) > 2 else {}
-        axis.set_ticks(range(0, n_classes, step), labels=shown, **_style.LITERAL, **turn, fontsize="small")
-        if n_classes <= NAMES:
+        options = rotation if axis is ax.xaxis and max(map(len, tick_names)) > 2 else {}
+        axis.set_ticks(range(0, n_classes, step), labels=tick_names, **_style.LITERAL_TEXT, **options, fontsize="small")
+        if n_classes <= MAX_CLASS_NAMES:
             axis.set_ticks(np.arange(n_classes - 1) + 0.5, minor=True)
-    ax.grid(which="minor", color=now.paper, linewidth=1)
+    ax.grid(which="minor", color=theme.paper, linewidth=1)
     ax.tick_params(which="minor", length=0)
     ax.set_xlabel("label given")
     ax.set_ylabel("true class")
-    if n_classes <= with_figures:
+    if n_classes <= max_annotated:
         for row, column in np.ndindex(matrix.shape):
             text = format_percent(float(matrix[row, column]))
-            ax.text(column, row, text, ha="center", va="center", fontsize="small", color=now.ink)
+            ax.text(column, row, text, ha="center", va="center", fontsize="small", color=theme.ink)
 
 
-def _scale(figure: Any, panels: list[Any]) -> None:
+def _add_colorbars(figure: Any, panels: list[Any]) -> None:
     """How dark is how often, where cells have no figures."""
     right, wrong = panels[0].images
     for image, name in ((wrong, "wrong"), (right, "right")):  # the first is the outermost
-        apart = 0.05 if name == "wrong" else 0.02
-        bar = figure.colorbar(image, ax=panels, shrink=0.6, pad=apart, aspect=20, format="{x:.0%}")
+        padding = 0.05 if name == "wrong" else 0.02
+        bar = figure.colorbar(image, ax=panels, shrink=0.6, pad=padding, aspect=20, format="{x:.0%}")
         bar.outline.set_visible(False)
         bar.ax.set_title(name, fontsize="small", fontweight="normal")
         if name == "right":

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
-from wisecrowd.errors import InputError, UsageError, one_of, some
-from wisecrowd.plot import _given, _style
+from wisecrowd.errors import InputError, UsageError, check_choice, preview
+from wisecrowd.plot import _inputs, _style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,31 +36,33 @@ def redundancy(
     >>> ax = plot.redundancy(accuracies, spread=0 * accuracies + 0.01)
     """
     _style.check_axes(ax)
-    one_of("show", show, ("accuracy", "gain"))
+    check_choice("show", show, ("accuracy", "gain"))
     if isinstance(curve, pd.DataFrame) and not {"before", "after"} & set(curve.columns):
-        return _methods(curve, spread, show, ax)
+        return _draw_methods(curve, spread, show, ax)
     if spread is not None:
         raise UsageError("spread goes with a table of methods; what redundancy_curve gives has its own")
-    wanted = ("votes_per_task", "before", "after", "gain", "gain_sd")
-    table = _given.columns_of(curve, wanted, "redundancy_curve")
-    with _style.drawing(ax) as drawn:
+    columns = ("votes_per_task", "before", "after", "gain", "gain_sd")
+    table = _inputs.require_columns(curve, columns, "redundancy_curve")
+    with _style.styled_axes(ax) as drawn:
         handles: list[Any] = []
         names: list[str] = []
-        for number, (name, part) in enumerate(_by_aggregator(table, "votes_per_task", "redundancy_curve")):
-            look, across = _style.look(number), part["votes_per_task"]
+        for number, (name, part) in enumerate(_split_by_aggregator(table, "votes_per_task", "redundancy_curve")):
+            style, x = _style.series_style(number), part["votes_per_task"]
             if show == "gain":
-                reach = part["gain_sd"].fillna(0)
-                handles.append(drawn.errorbar(across, part["gain"], reach, capsize=3, **look))
+                errors = part["gain_sd"].fillna(0)
+                handles.append(drawn.errorbar(x, part["gain"], errors, capsize=3, **style))
                 names.append(name)
                 continue
-            sign = {"color": look["color"], "marker": look["marker"]}
-            handles += drawn.plot(across, part["before"], linestyle="--", markerfacecolor=_style.theme().paper, **sign)
-            handles += drawn.plot(across, part["after"], linestyle="-", **sign)
+            marker_style = {"color": style["color"], "marker": style["marker"]}
+            handles += drawn.plot(
+                x, part["before"], linestyle="--", markerfacecolor=_style.get_theme().paper, **marker_style
+            )
+            handles += drawn.plot(x, part["after"], linestyle="-", **marker_style)
             names += [f"{name}, before", f"{name}, filled in"]
         if show == "gain":
-            drawn.axhline(0, color=_style.theme().soft, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-        _dress(drawn, "labels per task", "more labels right after filling in" if show == "gain" else None)
-        _style.legend(drawn, handles, names)
+            drawn.axhline(0, color=_style.get_theme().soft, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+        _label_axes(drawn, "labels per task", "more labels right after filling in" if show == "gain" else None)
+        _style.add_legend(drawn, handles, names)
     return drawn
 
 
@@ -77,67 +79,69 @@ def density(curve: Any, *, ax: Axes | None = None) -> Axes:
     ['dawid-skene, filled in', 'dawid-skene, before']
     """
     _style.check_axes(ax)
-    table = _given.columns_of(curve, ("density", "before", "after"), "density_curve")
-    with _style.drawing(ax) as drawn:
+    table = _inputs.require_columns(curve, ("density", "before", "after"), "density_curve")
+    with _style.styled_axes(ax) as drawn:
         handles: list[Any] = []
         names: list[str] = []
-        for number, (name, part) in enumerate(_by_aggregator(table, "density", "density_curve")):
-            look = _style.look(number)
-            handles += drawn.plot(part["density"], part["after"], color=look["color"], marker=look["marker"])
-            handles.append(drawn.axhline(part["before"].iloc[0], color=look["color"], linestyle="--", linewidth=1.1))
+        for number, (name, part) in enumerate(_split_by_aggregator(table, "density", "density_curve")):
+            style = _style.series_style(number)
+            handles += drawn.plot(part["density"], part["after"], color=style["color"], marker=style["marker"])
+            handles.append(drawn.axhline(part["before"].iloc[0], color=style["color"], linestyle="--", linewidth=1.1))
             names += [f"{name}, filled in", f"{name}, before"]
-        _dress(drawn, "pairs of task and worker that have a label, real or filled in")
-        _style.as_percent(drawn.xaxis)
-        _style.legend(drawn, handles, names)
+        _label_axes(drawn, "pairs of task and worker that have a label, real or filled in")
+        _style.format_percent_axis(drawn.xaxis)
+        _style.add_legend(drawn, handles, names)
     return drawn
 
 
-def _methods(curve: pd.DataFrame, spread: pd.DataFrame | None, show: str, ax: Axes | None) -> Axes:
+def _draw_methods(curve: pd.DataFrame, spread: pd.DataFrame | None, show: str, ax: Axes | None) -> Axes:
     if show == "gain":
         raise UsageError('show="gain" needs accuracies before and after, as redundancy_curve gives them')
-    numbers = [
-        _numbers(table, "curve" if table is curve else "spread") for table in (curve, spread) if table is not None
+    tables = [
+        _as_number_table(table, "curve" if table is curve else "spread")
+        for table in (curve, spread)
+        if table is not None
     ]
-    if len(numbers) == 2 and not (numbers[0].index.equals(numbers[1].index) and set(curve) == set(numbers[1])):
+    if len(tables) == 2 and not (tables[0].index.equals(tables[1].index) and set(curve) == set(tables[1])):
         raise InputError("spread must have the rows and columns of the curve")
-    _given.named(dict(curve.items()), "")  # not too many
-    table = numbers[0].sort_index()
-    with _style.drawing(ax) as drawn:
+    _inputs.name_series(dict(curve.items()), "")  # not too many
+    table = tables[0].sort_index()
+    with _style.styled_axes(ax) as drawn:
         handles = []
         for number, name in enumerate(table.columns):
-            reach = None if spread is None else numbers[1].sort_index()[name]
-            handles.append(drawn.errorbar(table.index, table[name], reach, capsize=3, **_style.look(number)))
-        _dress(drawn, "labels per task")
-        _style.legend(drawn, handles, table.columns.tolist())
+            errors = None if spread is None else tables[1].sort_index()[name]
+            handles.append(drawn.errorbar(table.index, table[name], errors, capsize=3, **_style.series_style(number)))
+        _label_axes(drawn, "labels per task")
+        _style.add_legend(drawn, handles, table.columns.tolist())
     return drawn
 
 
-def _numbers(table: Any, what: str) -> pd.DataFrame:
+def _as_number_table(table: Any, source: str) -> pd.DataFrame:
     if not isinstance(table, pd.DataFrame) or not table.size:
-        raise UsageError(f"{what} must be a table, of labels per task by methods; got {type(table).__name__}")
+        raise UsageError(f"{source} must be a table, of labels per task by methods; got {type(table).__name__}")
     try:
-        found = table.astype(np.float64).set_axis(pd.Index(table.index, dtype=np.float64))
+        numbers = table.astype(np.float64).set_axis(pd.Index(table.index, dtype=np.float64))
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{what} must be what redundancy_curve gives, or accuracies by labels per task (rows) and methods (columns); "
-            f"got columns {some(map(str, table.columns), 8)} and rows {some(table.index)}"
+            f"{source} must be what redundancy_curve gives, or accuracies by labels per task (rows) and methods (columns); "
+            f"got columns {preview(map(str, table.columns), 8)} and rows {preview(table.index)}"
         ) from error
-    if not (found.index.is_unique and found.columns.is_unique):
-        raise InputError(f"{what} names rows or columns twice; keep one each")
-    return found
+    if not (numbers.index.is_unique and numbers.columns.is_unique):
+        raise InputError(f"{source} names rows or columns twice; keep one each")
+    return numbers
 
 
-def _by_aggregator(table: pd.DataFrame, across: str, maker: str) -> list[tuple[str, pd.DataFrame]]:
+def _split_by_aggregator(table: pd.DataFrame, across: str, maker: str) -> list[tuple[str, pd.DataFrame]]:
     if "aggregator" not in table.index.names:
         raise InputError(f"the table that {maker} gives was wanted, with aggregators in its index")
     parts = table.groupby(level="aggregator", sort=False)
-    return [(_style.said(name), part.sort_values(across, kind="stable")) for name, part in parts]
+    return [(_style.format_name(name), part.sort_values(across, kind="stable")) for name, part in parts]
 
 
-def _dress(ax: Axes, across: str, up: str | None = None) -> None:
+def _label_axes(ax: Axes, across: str, up: str | None = None) -> None:
     ax.set_xlabel(across)
     ax.set_ylabel(up or "labels that are right")
-    _style.as_percent(ax.yaxis)
+    _style.format_percent_axis(ax.yaxis)
     low, high = ax.get_xlim()
     if across == "labels per task" and high - low >= 2:
-        _style.with_commas(ax.xaxis)
+        _style.format_counts(ax.xaxis)

@@ -11,18 +11,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.diagnose import Diagnosis
-from wisecrowd.diagnose.map import plane
-from wisecrowd.em.priors import blocks
-from wisecrowd.errors import InputError, UsageError, some
-from wisecrowd.plot import _given, _style
-from wisecrowd.report.workers import common_classes
+from wisecrowd.diagnose.map import map_workers
+from wisecrowd.errors import InputError, UsageError, preview
+from wisecrowd.plot import _inputs, _style
+from wisecrowd.utils.slices import slice_rows
 from wisecrowd.utils.text import format_percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: Signs of flags, as in the report; a worker with several is drawn by the first.
-FLAGS: dict[str, Any] = {
+FLAG_MARKERS: dict[str, Any] = {
     "no flag": "o",
     "one-button": "s",
     "spammer": "^",
@@ -31,23 +30,23 @@ FLAGS: dict[str, Any] = {
     "copies": "D",
 }
 #: Area of the smallest and of the largest point, in square points.
-AREAS = (12.0, 160.0)
+POINT_AREAS = (12.0, 160.0)
 #: Workers up to which points are as large as that.
-ROOMY = 150
+MAX_LARGE_POINTS = 150
 #: Groups that colours and signs can tell apart.
-GROUPS = 12
+MAX_GROUPS = 12
 #: Where `MMLC.worker_map` puts the centre of its workers.
-ORACLE = "(oracle)"
+ORACLE_ID = "(oracle)"
 
 
 @dataclass(frozen=True, eq=False)
-class _Points:
+class _MapPoints:
     """Workers in the plane (x, y, n_votes), what else is marked there, and whose table to colour them by."""
 
     table: pd.DataFrame
     marks: dict[str, NDArray[np.float64]]
-    known: pd.DataFrame
-    axes: str
+    worker_table: pd.DataFrame
+    x_label: str
 
 
 def worker_map(workers: Any, *, by: Any = None, ax: Axes | None = None) -> Axes:
@@ -58,32 +57,32 @@ def worker_map(workers: Any, *, by: Any = None, ax: Axes | None = None) -> Axes:
     diagnosis ("flags" unless given), or a Series by worker. Numbers with a fraction, such as accuracies, get a scale of colours;
     anything else is taken for groups, each with a colour and a sign of its own.
 
-    >>> from wisecrowd import diagnosis, plot, simulate_crowd
+    >>> from wisecrowd import diagnose_crowd, plot, simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, workers=["expert"] * 8 + ["spammer"] * 2, votes_per_task=5)
-    >>> ax = plot.worker_map(diagnosis(made.crowd))
+    >>> ax = plot.worker_map(diagnose_crowd(made.crowd))
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['no flag (8)', 'spammer (2)']
-    >>> ax = plot.worker_map(diagnosis(made.crowd), by=made.kind)
+    >>> ax = plot.worker_map(diagnose_crowd(made.crowd), by=made.kind)
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['expert (8)', 'spammer (2)']
     """
     _style.check_axes(ax)
-    points = _read(workers)
-    values = _checked(_values(points, by))
+    points = _read_workers(workers)
+    values = _check_values(_resolve_values(points, by))
     table = points.table.assign(value=values) if values is not None else points.table
-    with _style.drawing(ax, (6.5, 4.6)) as drawn:
+    with _style.styled_axes(ax, (6.5, 4.6)) as drawn:
         drawn.set_aspect("equal", adjustable="datalim")  # or distances would lie
         if values is None:
-            _scatter(drawn, table, table, color=_style.theme().heat)
+            _scatter(drawn, table, table, color=_style.get_theme().heat)
         elif values.dtype.kind == "f":
-            _by_number(drawn, table, by if isinstance(by, str) else getattr(by, "name", None) or "value")
+            _draw_values(drawn, table, by if isinstance(by, str) else getattr(by, "name", None) or "value")
         else:
-            _by_group(drawn, table, flags=by is None or (isinstance(by, str) and by == "flags"))
-        _marks(drawn, points.marks)
-        drawn.set_xlabel(points.axes)
+            _draw_groups(drawn, table, flags=by is None or (isinstance(by, str) and by == "flags"))
+        _draw_marks(drawn, points.marks)
+        drawn.set_xlabel(points.x_label)
         drawn.tick_params(labelbottom=False, labelleft=False, length=0)  # the plane has no units
         drawn.grid(visible=False)
-        drawn.set_facecolor(_style.theme().sheet)
+        drawn.set_facecolor(_style.get_theme().sheet)
         for spine in drawn.spines.values():
             spine.set_visible(False)
     return drawn
@@ -92,56 +91,61 @@ def worker_map(workers: Any, *, by: Any = None, ax: Axes | None = None) -> Axes:
 # ---------------------------------------------------------------------- what was given
 
 
-def _read(given: Any) -> _Points:
-    if isinstance(given, Diagnosis):
-        return _of_diagnosis(given)
-    table = given.worker_map() if hasattr(given, "worker_map") else given
+def _read_workers(source: Any) -> _MapPoints:
+    if isinstance(source, Diagnosis):
+        return _map_diagnosis(source)
+    table = source.worker_map() if hasattr(source, "worker_map") else source
     if not isinstance(table, pd.DataFrame):
         raise UsageError(
-            f"a diagnosis, a fitted MMLC or a table by worker with x and y was wanted; got {type(given).__name__}"
+            f"a diagnosis, a fitted MMLC or a table by worker with x and y was wanted; got {type(source).__name__}"
         )
-    _given.columns_of(table, ("x", "y"), "MMLC.worker_map()")
-    known = table.drop(index=ORACLE, errors="ignore")
-    placed = known.assign(n_votes=known.get("n_votes", 1.0))[["x", "y", "n_votes"]].astype(np.float64)
-    if not np.isfinite(placed.to_numpy()).all():
+    _inputs.require_columns(table, ("x", "y"), "MMLC.worker_map()")
+    workers = table.drop(index=ORACLE_ID, errors="ignore")
+    points = workers.assign(n_votes=workers.get("n_votes", 1.0))[["x", "y", "n_votes"]].astype(np.float64)
+    if not np.isfinite(points.to_numpy()).all():
         raise InputError("x, y and n_votes of a map must be finite numbers; drop the workers that have none")
-    marks = {"oracle": table.loc[ORACLE, ["x", "y"]].to_numpy(dtype=np.float64)} if ORACLE in table.index else {}
-    return _Points(placed, marks, known, "workers who are alike stand near each other")
+    marks = {"oracle": table.loc[ORACLE_ID, ["x", "y"]].to_numpy(dtype=np.float64)} if ORACLE_ID in table.index else {}
+    return _MapPoints(points, marks, workers, "workers who are alike stand near each other")
 
 
-def _of_diagnosis(found: Diagnosis) -> _Points:
-    crowd, people, classes = found.crowd, found.of_workers, common_classes(found)
-    everybody = np.arange(crowd.n_workers)
+def _map_diagnosis(diagnosis: Diagnosis) -> _MapPoints:
+    crowd, workers, classes = diagnosis.crowd, diagnosis.worker_diagnosis, diagnosis.frequent_classes()
+    all_workers = np.arange(crowd.n_workers)
 
     def matrices() -> Iterator[NDArray[np.float64]]:
-        for part in blocks(crowd.n_workers, crowd.n_classes**2):
-            yield people.confusion_of(everybody[part])[:, classes[:, None], classes]
+        for part in slice_rows(crowd.n_workers, crowd.n_classes**2):
+            yield workers.confusion_of(all_workers[part])[:, classes[:, None], classes]
 
-    places = plane(matrices, found.model.posterior_.mean(axis=0)[classes])
-    if places is None:
+    worker_map = map_workers(matrices, diagnosis.model.posterior_.mean(axis=0)[classes])
+    if worker_map is None:
         raise InputError(
             f"a map compares three workers or more who differ, and two classes or more; here are {crowd.n_workers:,} workers and "
             f"{crowd.n_classes:,} classes, or all workers are the same"
         )
-    x, y = places.workers.T
+    x, y = worker_map.workers.T
     table = pd.DataFrame({"x": x, "y": y, "n_votes": crowd.votes_per_worker.astype(np.float64)}, index=crowd.workers)
-    held = f"workers who err alike stand near each other\n(the plane holds {format_percent(places.held)} of how they differ)"
-    return _Points(table, {"always right": places.right, "guesses": places.guess}, found.workers, held)
+    x_label = f"workers who err alike stand near each other\n(the plane holds {format_percent(worker_map.explained_share)} of how they differ)"
+    return _MapPoints(
+        table,
+        {"always right": worker_map.perfect_worker, "guesses": worker_map.guessing_worker},
+        diagnosis.workers,
+        x_label,
+    )
 
 
-def _values(points: _Points, by: Any) -> pd.Series | None:
+def _resolve_values(points: _MapPoints, by: Any) -> pd.Series | None:
     """What to colour workers by, in their order; None for all alike."""
     if by is None:
-        if "flags" not in points.known:
+        if "flags" not in points.worker_table:
             return None
         by = "flags"
     if isinstance(by, str):
-        if by not in points.known:
+        if by not in points.worker_table:
             raise UsageError(
                 f"by must be a column of the workers' table, or a Series by worker; {by!r} is none of "
-                f"{some(map(str, points.known.columns), 15)}"
+                f"{preview(map(str, points.worker_table.columns), 15)}"
             )
-        column = points.known[by]
+        column = points.worker_table[by]
         # The first flag is what the report draws, too.
         return column.str.split(", ").str[0].replace("", "no flag") if by == "flags" else column
     series = pd.Series(by) if isinstance(by, Mapping) else by
@@ -149,21 +153,21 @@ def _values(points: _Points, by: Any) -> pd.Series | None:
         raise UsageError(
             f"by must be a column of the workers' table, or a Series with one value by worker; got {type(by).__name__}"
         )
-    found, place = _given.same_ids(series.to_frame("value"), points.table.index, "by and the workers of the map")
-    values = found["value"].set_axis(points.table.index[place])
+    matched, position = _inputs.match_ids(series.to_frame("value"), points.table.index, "by and the workers of the map")
+    values = matched["value"].set_axis(points.table.index[position])
     if series.dtype.kind != "f":
         values = values.astype(object).where(values.notna(), "(none)")
     return values.reindex(points.table.index, fill_value=np.nan if series.dtype.kind == "f" else "(none)")
 
 
-def _checked(values: pd.Series | None) -> pd.Series | None:
+def _check_values(values: pd.Series | None) -> pd.Series | None:
     if values is None:
         return None
     if not values.notna().any():
         raise InputError("none of the workers has a value to be coloured by")
-    if values.dtype.kind != "f" and values.nunique() > GROUPS:
+    if values.dtype.kind != "f" and values.nunique() > MAX_GROUPS:
         raise UsageError(
-            f"by has {values.nunique():,} different values, and {GROUPS} groups can be told apart; give fewer, or numbers "
+            f"by has {values.nunique():,} different values, and {MAX_GROUPS} groups can be told apart; give fewer, or numbers "
             "with a fraction"
         )
     return values
@@ -172,58 +176,58 @@ def _checked(values: pd.Series | None) -> pd.Series | None:
 # ---------------------------------------------------------------------- drawing
 
 
-def _scatter(ax: Axes, table: pd.DataFrame, everybody: pd.DataFrame, **options: Any) -> Any:
+def _scatter(ax: Axes, table: pd.DataFrame, all_points: pd.DataFrame, **options: Any) -> Any:
     """Points, the large ones first, so that they do not hide the small ones."""
     table = table.sort_values("n_votes", ascending=False, kind="stable")
     if "c" in options:
         options["c"] = table["value"].to_numpy(dtype=np.float64)
     # Of many workers each has less room, and no edge.
-    (small, large), room = AREAS, min(1.0, ROOMY / len(everybody)) ** 0.75
-    area = room * (small + (large - small) * table["n_votes"] / max(everybody["n_votes"].max(), 1.0))
-    edge = 0.5 if room > 0.3 else 0.0
-    look: dict[str, Any] = {"alpha": 0.75, "edgecolors": _style.theme().ink, "linewidths": edge}
-    many = len(everybody) > _style.MANY
-    return ax.scatter(table["x"], table["y"], s=area.to_numpy(), rasterized=many, **look | options)
+    (small, large), scale = POINT_AREAS, min(1.0, MAX_LARGE_POINTS / len(all_points)) ** 0.75
+    area = scale * (small + (large - small) * table["n_votes"] / max(all_points["n_votes"].max(), 1.0))
+    edge_width = 0.5 if scale > 0.3 else 0.0
+    style: dict[str, Any] = {"alpha": 0.75, "edgecolors": _style.get_theme().ink, "linewidths": edge_width}
+    is_many = len(all_points) > _style.MAX_VECTOR_POINTS
+    return ax.scatter(table["x"], table["y"], s=area.to_numpy(), rasterized=is_many, **style | options)
 
 
-def _by_number(ax: Axes, table: pd.DataFrame, name: object) -> None:
-    known = table["value"].notna()
-    if not known.all():
-        _scatter(ax, table[~known], table, color=_style.theme().sheet)
-    drawn = _scatter(ax, table[known], table, c=None, cmap=_style.scale())
-    bar = ax.get_figure().colorbar(drawn, ax=ax, shrink=0.75, pad=0.02)  # type: ignore[union-attr]
-    bar.set_label(_style.said(name), **_style.LITERAL)
+def _draw_values(ax: Axes, table: pd.DataFrame, name: object) -> None:
+    has_value = table["value"].notna()
+    if not has_value.all():
+        _scatter(ax, table[~has_value], table, color=_style.get_theme().sheet)
+    scatter = _scatter(ax, table[has_value], table, c=None, cmap=_style.value_colormap())
+    bar = ax.get_figure().colorbar(scatter, ax=ax, shrink=0.75, pad=0.02)  # type: ignore[union-attr]
+    bar.set_label(_style.format_name(name), **_style.LITERAL_TEXT)
     bar.solids.set_alpha(1)  # type: ignore[union-attr]
 
 
-def _by_group(ax: Axes, table: pd.DataFrame, *, flags: bool) -> None:
+def _draw_groups(ax: Axes, table: pd.DataFrame, *, flags: bool) -> None:
     from matplotlib.lines import Line2D
 
     counts = table["value"].value_counts()
-    now = _style.theme()
+    theme = _style.get_theme()
     names = sorted(counts.index, key=str)
     if flags:
-        names = [name for name in FLAGS if name in names] + [name for name in names if name not in FLAGS]
+        names = [name for name in FLAG_MARKERS if name in names] + [name for name in names if name not in FLAG_MARKERS]
     handles = []
     for number, name in enumerate(names):
-        look = _style.look(number)
-        options = {"color": look["color"], "marker": look["marker"]}
+        style = _style.series_style(number)
+        options = {"color": style["color"], "marker": style["marker"]}
         if flags:
-            options = {"color": now.heat if name == "no flag" else now.warm, "marker": FLAGS.get(name, "D")}
+            options = {"color": theme.heat if name == "no flag" else theme.warm, "marker": FLAG_MARKERS.get(name, "D")}
         _scatter(ax, table[table["value"] == name], table, **options)
         # Of one size, whoever has most labels.
-        handles.append(Line2D([], [], linestyle="none", markersize=7, markeredgecolor=now.ink, alpha=0.75, **options))
-    _style.legend(ax, handles, [f"{_style.said(name)} ({counts[name]:,})" for name in names], loc="best")
+        handles.append(Line2D([], [], linestyle="none", markersize=7, markeredgecolor=theme.ink, alpha=0.75, **options))
+    _style.add_legend(ax, handles, [f"{_style.format_name(name)} ({counts[name]:,})" for name in names], loc="best")
 
 
-def _marks(ax: Axes, marks: dict[str, NDArray[np.float64]]) -> None:
+def _draw_marks(ax: Axes, marks: dict[str, NDArray[np.float64]]) -> None:
     from matplotlib.patheffects import withStroke
 
-    now = _style.theme()
+    theme = _style.get_theme()
     for name, (x, y) in marks.items():
-        sign: dict[str, Any] = {"marker": "+", "s": 90, "linewidths": 1.6}
+        marker_style: dict[str, Any] = {"marker": "+", "s": 90, "linewidths": 1.6}
         if name == "oracle":
-            sign = {"marker": "*", "s": 160, "linewidths": 0.8, "edgecolors": now.paper}
-        ax.scatter([x], [y], color=now.ink, zorder=4, **sign)
+            marker_style = {"marker": "*", "s": 160, "linewidths": 0.8, "edgecolors": theme.paper}
+        ax.scatter([x], [y], color=theme.ink, zorder=4, **marker_style)
         text = ax.annotate(name, (x, y), (0, 9), textcoords="offset points", ha="center", fontsize="small", zorder=5)
-        text.set_path_effects([withStroke(linewidth=2, foreground=now.sheet, alpha=0.7)])
+        text.set_path_effects([withStroke(linewidth=2, foreground=theme.sheet, alpha=0.7)])

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wisecrowd.evaluate import metrics
-from wisecrowd.evaluate.aligned import align
-from wisecrowd.plot import _given, _style
+from wisecrowd.evaluate.truth_alignment import align_prediction
+from wisecrowd.plot import _inputs, _style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,31 +32,33 @@ def roc(truth: Any, predictions: Any, *, positive: Any = None, ax: Axes | None =
 
     _style.check_axes(ax)
     curves = {}
-    for name, prediction in _given.named(predictions, "prediction").items():
-        both = align(truth, prediction, probabilities=True)
-        which = metrics._positive(both.classes, positive)
-        positive = both.classes[which]
+    for name, prediction in _inputs.name_series(predictions, "prediction").items():
+        aligned = align_prediction(truth, prediction, probabilities=True)
+        code = metrics.positive_class_code(aligned.classes, positive)
+        positive = aligned.classes[code]
         area = metrics.auc(truth, prediction, positive=positive)
-        false, found, _ = roc_curve(both.truth == which, both.posterior[:, which])
-        curves[name] = _thinned(false), _thinned(found), area
-    with _style.drawing(ax, (5.0, 4.6)) as drawn:
+        false_positive_rate, true_positive_rate, _ = roc_curve(aligned.truth == code, aligned.posterior[:, code])
+        curves[name] = _thin_points(false_positive_rate), _thin_points(true_positive_rate), area
+    with _style.styled_axes(ax, (5.0, 4.6)) as drawn:
         handles, names = [], []
-        for number, (name, (false, found, area)) in enumerate(curves.items()):
-            look = _style.look(number)
-            handles += drawn.plot(false, found, color=look["color"], linestyle=look["linestyle"])
-            names.append(f"{_style.said(name)} (area {area:.3f})")
-        handles.append(_style.diagonal(drawn, 0, 1))
+        for number, (name, (false_positive_rate, true_positive_rate, area)) in enumerate(curves.items()):
+            style = _style.series_style(number)
+            handles += drawn.plot(
+                false_positive_rate, true_positive_rate, color=style["color"], linestyle=style["linestyle"]
+            )
+            names.append(f"{_style.format_name(name)} (area {area:.3f})")
+        handles.append(_style.draw_diagonal(drawn, 0, 1))
         names.append("guesses")
         drawn.set_xlabel("false alarms, of the other tasks")
-        drawn.set_ylabel(f"found, of the tasks that are {_style.said(positive)!r}", **_style.LITERAL)
+        drawn.set_ylabel(f"found, of the tasks that are {_style.format_name(positive)!r}", **_style.LITERAL_TEXT)
         for axis in (drawn.xaxis, drawn.yaxis):
-            _style.as_percent(axis)
-        _style.legend(drawn, handles, names, loc="lower right")
+            _style.format_percent_axis(axis)
+        _style.add_legend(drawn, handles, names, loc="lower right")
     return drawn
 
 
-def _thinned(values: Any) -> Any:
+def _thin_points(values: Any) -> Any:
     """No more points than can be seen; both ends stay."""
-    if len(values) <= _style.MANY:
+    if len(values) <= _style.MAX_VECTOR_POINTS:
         return values
-    return values[np.linspace(0, len(values) - 1, _style.MANY).astype(int)]
+    return values[np.linspace(0, len(values) - 1, _style.MAX_VECTOR_POINTS).astype(int)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wisecrowd.errors import MissingExtra, UsageError, one_of
+from wisecrowd.errors import MissingExtra, UsageError, check_choice
 from wisecrowd.utils.text import display_name
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
 
 #: For text of the data: a dollar in an id is a dollar, and begins no formula.
-LITERAL: dict[str, Any] = {"parse_math": False, "usetex": False}
+LITERAL_TEXT: dict[str, Any] = {"parse_math": False, "usetex": False}
 #: Characters of an id or a label on a plot, which has less room than a page.
-ROOM = 24
+MAX_NAME_CHARS = 24
 #: More points than this go into a PDF or SVG as an image, or the file would be slow to open.
-MANY = 2000
+MAX_VECTOR_POINTS = 2000
 #: Signs and dashes of the series; with five colours the combination repeats after 35.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", ":")
@@ -42,7 +42,7 @@ class Theme:
     heat: str
     warm: str
     good: str
-    most: float
+    max_opacity: float
     """How much of its colour the fullest cell of a matrix gets; the rest is paper, so that figures stay legible on it."""
     others: tuple[str, ...]
     """Further series, chosen to be told apart with any kind of colour vision."""
@@ -56,11 +56,11 @@ class Theme:
 THEMES = {
     "light": Theme(
         paper="#ffffff", sheet="#f4f7f8", ink="#16222c", soft="#4d5d69", line="#d3dce1", heat="#12808f", warm="#d2511f",
-        good="#d9f2ec", most=0.62, others=("#1b2a49", "#9a4fe8", "#cfa000"),
+        good="#d9f2ec", max_opacity=0.62, others=("#1b2a49", "#9a4fe8", "#cfa000"),
     ),
     "dark": Theme(
         paper="#10181e", sheet="#18232b", ink="#e6edf1", soft="#a5b4bf", line="#33434e", heat="#35bccd", warm="#ff8a5c",
-        good="#123d35", most=0.45, others=("#f2f4f5", "#9a6bff", "#f0d040"),
+        good="#123d35", max_opacity=0.45, others=("#f2f4f5", "#9a6bff", "#f0d040"),
     ),
 }  # fmt: skip
 
@@ -78,7 +78,7 @@ def style(theme: str = "light") -> Iterator[None]:
     >>> to_hex(ax.get_facecolor())
     '#10181e'
     """
-    one_of("theme", theme, THEMES)
+    check_choice("theme", theme, THEMES)
     token = _theme.set(THEMES[theme])
     try:
         yield
@@ -86,12 +86,12 @@ def style(theme: str = "light") -> Iterator[None]:
         _theme.reset(token)
 
 
-def theme() -> Theme:
+def get_theme() -> Theme:
     """The colours to draw with."""
     return _theme.get()
 
 
-def need_matplotlib() -> Any:
+def require_matplotlib() -> Any:
     """matplotlib, or the line that installs it."""
     try:
         import matplotlib
@@ -100,30 +100,33 @@ def need_matplotlib() -> Any:
     return matplotlib
 
 
-def settings() -> dict[str, Any]:
+def rc_settings() -> dict[str, Any]:
     """What a figure of ours is made with; the font stays the user's, who may need one with other letters."""
-    now = theme()
+    theme = get_theme()
     return {
-        "figure.facecolor": now.paper, "axes.facecolor": now.paper, "axes.edgecolor": now.soft,
-        "text.color": now.ink, "axes.labelcolor": now.ink, "axes.titlecolor": now.ink,
-        "xtick.color": now.soft, "ytick.color": now.soft, "xtick.labelcolor": now.ink, "ytick.labelcolor": now.ink,
-        "axes.grid": True, "grid.color": now.line, "grid.linewidth": 0.6, "axes.axisbelow": True,
+        "figure.facecolor": theme.paper, "axes.facecolor": theme.paper, "axes.edgecolor": theme.soft,
+        "text.color": theme.ink, "axes.labelcolor": theme.ink, "axes.titlecolor": theme.ink,
+        "xtick.color": theme.soft, "ytick.color": theme.soft, "xtick.labelcolor": theme.ink, "ytick.labelcolor": theme.ink,
+        "axes.grid": True, "grid.color": theme.line, "grid.linewidth": 0.6, "axes.axisbelow": True,
         "axes.spines.top": False, "axes.spines.right": False, "axes.titleweight": "bold",
         "axes.titlesize": "medium", "lines.linewidth": 1.7, "lines.markersize": 5.5, "legend.frameon": True,
-        "legend.facecolor": now.paper, "legend.edgecolor": "none", "legend.framealpha": 0.85,
+        "legend.facecolor": theme.paper, "legend.edgecolor": "none", "legend.framealpha": 0.85,
         "figure.constrained_layout.h_pad": 0.08, "figure.constrained_layout.w_pad": 0.08,
-        "legend.fontsize": "small", "legend.labelcolor": now.ink, "patch.edgecolor": now.paper, "text.usetex": False,
+        "legend.fontsize": "small", "legend.labelcolor": theme.ink, "patch.edgecolor": theme.paper, "text.usetex": False,
     }  # fmt: skip
 
 
 @contextlib.contextmanager
-def drawing(ax: Axes | None = None, size: tuple[float, float] = (6.0, 4.0)) -> Iterator[Axes]:
+def styled_axes(ax: Axes | None = None, size: tuple[float, float] = (6.0, 4.0)) -> Iterator[Axes]:
     """The axes that were given, or those of a new figure; what is drawn inside has our look.
 
     Whoever gives axes has chosen their paper, and colours follow it.
     """
     check_axes(ax)
-    with contextlib.nullcontext() if ax is None else style(_shade(ax)), need_matplotlib().rc_context(settings()):
+    with (
+        contextlib.nullcontext() if ax is None else style(_choose_theme(ax)),
+        require_matplotlib().rc_context(rc_settings()),
+    ):
         if ax is not None:
             yield ax
             return
@@ -132,9 +135,9 @@ def drawing(ax: Axes | None = None, size: tuple[float, float] = (6.0, 4.0)) -> I
 
 
 @contextlib.contextmanager
-def grid(n_rows: int, n_columns: int, size: tuple[float, float]) -> Iterator[tuple[Figure, Any]]:
+def styled_grid(n_rows: int, n_columns: int, size: tuple[float, float]) -> Iterator[tuple[Figure, Any]]:
     """A new figure with so many panels, (rows, columns); what is drawn inside has our look."""
-    with need_matplotlib().rc_context(settings()), _new_figure(size) as figure:
+    with require_matplotlib().rc_context(rc_settings()), _new_figure(size) as figure:
         yield figure, figure.subplots(n_rows, n_columns, squeeze=False)
 
 
@@ -151,21 +154,21 @@ def _new_figure(size: tuple[float, float]) -> Iterator[Figure]:
         raise
 
 
-def _shade(ax: Axes) -> str:
+def _choose_theme(ax: Axes) -> str:
     """Whether axes are light or dark, behind which there may be a figure to be seen through them."""
     from matplotlib.colors import to_rgba
 
-    behind = ax.get_figure(root=True)
-    seen = np.ones(3)  # what is saved without a colour is shown on white
-    for colour in (behind.get_facecolor() if behind is not None else "none", ax.get_facecolor()):
-        *rgb, alpha = to_rgba(colour)
-        seen = alpha * np.array(rgb) + (1 - alpha) * seen
-    return "light" if seen @ [0.2126, 0.7152, 0.0722] > 0.4 else "dark"
+    figure = ax.get_figure(root=True)
+    colour = np.ones(3)  # what is saved without a colour is shown on white
+    for layer in (figure.get_facecolor() if figure is not None else "none", ax.get_facecolor()):
+        *rgb, alpha = to_rgba(layer)
+        colour = alpha * np.array(rgb) + (1 - alpha) * colour
+    return "light" if colour @ [0.2126, 0.7152, 0.0722] > 0.4 else "dark"
 
 
 def check_axes(ax: object) -> None:
     """Refuse what cannot be drawn on."""
-    need_matplotlib()
+    require_matplotlib()
     from matplotlib.axes import Axes
 
     if ax is not None and not isinstance(ax, Axes):
@@ -178,25 +181,25 @@ def check_axes(ax: object) -> None:
 # ---------------------------------------------------------------------- text of the data
 
 
-def said(value: object, room: int = ROOM) -> str:
+def format_name(value: object, room: int = MAX_NAME_CHARS) -> str:
     """An id, a label or a name as a plot can show it: short, on one line, without control characters, and never unseen."""
     return display_name(value, room)
 
 
-def title(ax: Axes, text: object, room: int = 2 * ROOM, **options: Any) -> None:
+def set_title(ax: Axes, text: object, room: int = 2 * MAX_NAME_CHARS, **options: Any) -> None:
     """A title that may hold text of the data."""
-    ax.set_title(said(text, room), **LITERAL, **options)
+    ax.set_title(format_name(text, room), **LITERAL_TEXT, **options)
 
 
-def legend(ax: Axes, handles: Sequence[Any], names: Sequence[object], **options: Any) -> None:
+def add_legend(ax: Axes, handles: Sequence[Any], names: Sequence[object], **options: Any) -> None:
     """A legend of names that may be text of the data."""
     # matplotlib leaves out a name that begins with an underscore, so that names come after the legend is made.
-    made = ax.legend(list(handles), [" "] * len(names), **options)
-    for text, name in zip(made.get_texts(), names, strict=True):
-        literally(text, said(name, 2 * ROOM))
+    legend = ax.legend(list(handles), [" "] * len(names), **options)
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        set_literal_text(text, format_name(name, 2 * MAX_NAME_CHARS))
 
 
-def literally(text: Text, words: str) -> None:
+def set_literal_text(text: Text, words: str) -> None:
     """Let a text show these words, whatever they look like."""
     text.set_parse_math(False)
     text.set_usetex(False)
@@ -206,9 +209,9 @@ def literally(text: Text, words: str) -> None:
 # ---------------------------------------------------------------------- series and shares
 
 
-def look(number: int) -> dict[str, Any]:
+def series_style(number: int) -> dict[str, Any]:
     """Colour, sign and dashes of a series."""
-    cycle = theme().cycle
+    cycle = get_theme().cycle
     return {
         "color": cycle[number % len(cycle)],
         "marker": MARKERS[number % len(MARKERS)],
@@ -216,14 +219,14 @@ def look(number: int) -> dict[str, Any]:
     }
 
 
-def as_percent(axis: Any) -> None:
+def format_percent_axis(axis: Any) -> None:
     """Shares in percent."""
     from matplotlib.ticker import PercentFormatter
 
     axis.set_major_formatter(PercentFormatter(1.0, symbol="%"))
 
 
-def with_commas(axis: Any) -> None:
+def format_counts(axis: Any) -> None:
     """Whole numbers, thousands apart."""
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
@@ -231,25 +234,27 @@ def with_commas(axis: Any) -> None:
     axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
-def ramp(colour: str) -> Colormap:
+def cell_colormap(colour: str) -> Colormap:
     """From paper to as much of a colour as leaves black figures legible on it."""
     from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
-    now = theme()
-    paper, full = np.array(to_rgb(now.paper)), np.array(to_rgb(colour))
-    return LinearSegmentedColormap.from_list("wisecrowd", np.stack([paper, now.most * full + (1 - now.most) * paper]))
+    theme = get_theme()
+    paper, full = np.array(to_rgb(theme.paper)), np.array(to_rgb(colour))
+    return LinearSegmentedColormap.from_list(
+        "wisecrowd", np.stack([paper, theme.max_opacity * full + (1 - theme.max_opacity) * paper])
+    )
 
 
-def scale() -> Colormap:
+def value_colormap() -> Colormap:
     """From little to much, in one order for every kind of colour vision and on grey paper."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 
     # Its darkest blues cannot be seen on dark paper.
-    begin = 0.25 if theme() is THEMES["dark"] else 0.0
+    begin = 0.25 if get_theme() is THEMES["dark"] else 0.0
     return ListedColormap(colormaps["cividis"](np.linspace(begin, 1, 256)), "wisecrowd-scale")
 
 
-def diagonal(ax: Axes, low: float, high: float) -> Any:
+def draw_diagonal(ax: Axes, low: float, high: float) -> Any:
     """The line on which both axes say the same."""
-    return ax.plot([low, high], [low, high], color=theme().soft, linewidth=1, linestyle=(0, (4, 3)), zorder=1)[0]
+    return ax.plot([low, high], [low, high], color=get_theme().soft, linewidth=1, linestyle=(0, (4, 3)), zorder=1)[0]

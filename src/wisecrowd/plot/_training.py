@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.plot import _given, _style
+from wisecrowd.plot import _inputs, _style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,42 +30,42 @@ def training(fitted: Any, *, ax: Axes | None = None) -> Axes:
     _style.check_axes(ax)
     history = getattr(fitted, "history_", fitted)
     if isinstance(history, pd.DataFrame):
-        return _epochs(_given.columns_of(history, ("loss",), "history_ of a network"), ax)
+        return _draw_epochs(_inputs.require_columns(history, ("loss",), "history_ of a network"), ax)
     trace = getattr(fitted, "trace_", fitted)
     if not isinstance(trace, np.ndarray | list | tuple):
         raise UsageError(
             f"a fitted method that iterates was wanted, or its history_ or trace_; got {type(fitted).__name__}, which has neither"
         )
-    heights = np.asarray(trace, dtype=np.float64)
-    if heights.ndim != 1 or not len(heights):
-        raise InputError(f"a trace has one number for each iteration; got shape {heights.shape}")
-    with _style.drawing(ax) as drawn:
-        look: dict[str, Any] = {"marker": "o", "markersize": 3} if len(heights) <= 50 else {}
-        drawn.plot(np.arange(1, len(heights) + 1), heights, color=_style.theme().heat, **look)
+    objective = np.asarray(trace, dtype=np.float64)
+    if objective.ndim != 1 or not len(objective):
+        raise InputError(f"a trace has one number for each iteration; got shape {objective.shape}")
+    with _style.styled_axes(ax) as drawn:
+        style: dict[str, Any] = {"marker": "o", "markersize": 3} if len(objective) <= 50 else {}
+        drawn.plot(np.arange(1, len(objective) + 1), objective, color=_style.get_theme().heat, **style)
         drawn.set_xlabel("iteration")
         drawn.set_ylabel("objective")
-        _style.with_commas(drawn.xaxis)
+        _style.format_counts(drawn.xaxis)
     return drawn
 
 
-def _epochs(history: pd.DataFrame, ax: Axes | None) -> Axes:
+def _draw_epochs(history: pd.DataFrame, ax: Axes | None) -> Axes:
     epoch = history.index.to_numpy()
-    with _style.drawing(ax) as drawn:
-        now = _style.theme()
-        handles = drawn.plot(epoch, history["loss"], color=now.heat)
+    with _style.styled_axes(ax) as drawn:
+        theme = _style.get_theme()
+        handles = drawn.plot(epoch, history["loss"], color=theme.heat)
         names = ["loss (left)"]
         drawn.set_xlabel("epoch")
         drawn.set_ylabel("loss")
-        _style.with_commas(drawn.xaxis)
+        _style.format_counts(drawn.xaxis)
         if "validation" in history and history["validation"].notna().any():
-            right = drawn.twinx()
-            right.grid(visible=False)
-            right.spines["right"].set_visible(True)
-            handles += right.plot(epoch, history["validation"], color=now.warm, linestyle="--")
-            right.set_ylabel("held-out votes that say what is predicted")
-            _style.as_percent(right.yaxis)
+            right_axes = drawn.twinx()
+            right_axes.grid(visible=False)
+            right_axes.spines["right"].set_visible(True)
+            handles += right_axes.plot(epoch, history["validation"], color=theme.warm, linestyle="--")
+            right_axes.set_ylabel("held-out votes that say what is predicted")
+            _style.format_percent_axis(right_axes.yaxis)
             best: Any = history["validation"].idxmax()
-            handles.append(drawn.axvline(best, color=now.soft, linewidth=1, linestyle=":"))
+            handles.append(drawn.axvline(best, color=theme.soft, linewidth=1, linestyle=":"))
             names += ["held-out votes (right)", f"best epoch: {best}"]
-            _style.legend(right, handles, names, loc="center right")
+            _style.add_legend(right_axes, handles, names, loc="center right")
     return drawn

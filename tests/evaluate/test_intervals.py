@@ -8,8 +8,9 @@ import pytest
 from wisecrowd import DawidSkene, OneCoin, simulate_crowd
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
+from wisecrowd.evaluate.calibration import calibrate_posterior, leave_one_out_posterior
+from wisecrowd.evaluate.intervals import prevalence_intervals, worker_intervals
 from wisecrowd.evaluate.metrics import log_loss
-from wisecrowd.evaluate.uncertainty import calibrated, leave_one_out, prevalence_intervals, worker_intervals
 
 SIZES = {"small": (100, 10, 3, 5), "middle": (300, 20, 3, 4), "large": (1000, 40, 4, 5)}
 
@@ -61,7 +62,7 @@ def test_a_worker_without_votes_has_a_wide_interval() -> None:
 def test_leaving_a_vote_out_equals_refitting_the_task_without_it() -> None:
     made = simulated("small", 1)
     fitted = DawidSkene().fit(made.crowd)
-    others = leave_one_out(fitted, made.crowd)
+    others = leave_one_out_posterior(fitted, made.crowd)
     for row in (0, 17, 301):
         keep = np.arange(made.crowd.n_votes) != row
         wanted = fitted.predict_proba(made.crowd.take(keep)).to_numpy()[made.crowd.task[row]]
@@ -81,7 +82,7 @@ def test_calibration_flattens_the_posterior_of_workers_who_copy() -> None:
             rows += [(task, f"w{leader}{copy}", int(votes[task])) for task in range(400)]
     crowd = Crowd.from_triples(rows)
     fitted = DawidSkene().fit(crowd)
-    table, exponent = calibrated(fitted, crowd)
+    table, exponent = calibrate_posterior(fitted, crowd)
     gold = dict(enumerate(truth.tolist()))
     assert exponent < 0.9
     assert log_loss(gold, table) < log_loss(gold, fitted.proba_)
@@ -93,4 +94,4 @@ def test_bad_calls_get_advice() -> None:
     with pytest.raises(UsageError, match="level"):
         worker_intervals(fitted, made.crowd, level=90)
     with pytest.raises(UsageError, match="fitted on"):
-        leave_one_out(fitted, made.crowd[:10])
+        leave_one_out_posterior(fitted, made.crowd[:10])

@@ -1,0 +1,83 @@
+"""Calibration of posteriors by the votes themselves, without ground truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.em.confusion import ConfusionEM
+from wisecrowd.em.incremental import estimate_crowd_label_probs
+from wisecrowd.errors import UsageError
+
+
+def leave_one_out_posterior(fitted: ConfusionEM, crowd: Crowd) -> NDArray[np.float64]:
+    """For every vote, the posterior of its task by all the other votes: (n_votes, n_classes).
+
+    >>> from wisecrowd import Crowd, DawidSkene
+    >>> crowd = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0), ("t2", "ann", 1)])
+    >>> leave_one_out_posterior(DawidSkene(prior="uniform").fit(crowd), crowd)[2].round(6).tolist()
+    [0.5, 0.5]
+    """
+    if not crowd.tasks.equals(fitted.task_index_):
+        raise UsageError("give the crowd that the method was fitted on")
+    if len(fitted.e_step_prior_) != crowd.n_classes:
+        raise UsageError(
+            f"{fitted.name} splits classes, and a vote cannot be taken out of that; use dawid-skene or ibcc"
+        )
+    # Dividing out a vote of a nearly impossible answer needs more digits than the posterior keeps: work in logarithms. They are
+    # taken of pairs and of tasks, which are fewer than votes, and the largest array is changed in place.
+    label_log_probs = np.log(np.maximum(estimate_crowd_label_probs(fitted, crowd), np.finfo(np.float64).tiny))[
+        crowd.pairs.vote_pairs
+    ]
+    if crowd.is_weighted:
+        label_log_probs *= crowd.weight[:, None]
+    posterior = np.log(np.maximum(fitted.posterior_, np.finfo(np.float64).tiny))[crowd.task]
+    posterior -= label_log_probs
+    posterior -= posterior.max(axis=1, keepdims=True)
+    np.exp(posterior, out=posterior)
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    return posterior
+
+
+def calibrate_posterior(fitted: ConfusionEM, crowd: Crowd) -> tuple[pd.DataFrame, float]:
+    """The posterior, flattened or sharpened so that votes are predicted best: (table, exponent).
+
+    Models that take workers to err independently are too sure of themselves when they do not. The exponent τ of
+    q_i(k)^τ is chosen to maximise the likelihood of every vote given the other votes on its task,
+    Σ_k q_i^{−r}(k)^τ π_r[k, y_ir], which needs no gold. τ < 1 says that the posterior was overconfident.
+
+    >>> from wisecrowd import DawidSkene, simulate_crowd
+    >>> made = simulate_crowd(n_tasks=300, n_workers=10, n_classes=3, votes_per_task=4, random_state=0)
+    >>> table, exponent = calibrate_posterior(DawidSkene().fit(made.crowd), made.crowd)
+    >>> table.shape, 0 < exponent < 2
+    ((300, 3), True)
+    """
+    from scipy.optimize import minimize_scalar
+
+    has_peers = (
+        crowd.votes_per_task[crowd.task] > 1
+    )  # a task's only vote is predicted by the prior alone, whatever τ is
+    peer_log_posterior = np.log(np.maximum(leave_one_out_posterior(fitted, crowd)[has_peers], 1e-300))
+    label_probs = estimate_crowd_label_probs(fitted, crowd)[crowd.pairs.vote_pairs[has_peers]]
+    weight = crowd.weight[has_peers]
+
+    def loss(exponent: float) -> float:
+        return -float(
+            (
+                weight * np.log(np.maximum((_temper(peer_log_posterior, exponent) * label_probs).sum(axis=1), 1e-300))
+            ).sum()
+        )
+
+    exponent = float(minimize_scalar(loss, bounds=(0.05, 2.0), method="bounded").x) if has_peers.any() else 1.0
+    table = _temper(np.log(np.maximum(fitted.posterior_, 1e-300)), exponent)
+    return pd.DataFrame(table, index=fitted.proba_.index, columns=fitted.proba_.columns), exponent
+
+
+def _temper(log_posterior: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
+    scaled = exponent * log_posterior
+    table: NDArray[Any] = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+    return table / table.sum(axis=1, keepdims=True)

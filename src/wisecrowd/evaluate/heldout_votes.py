@@ -1,0 +1,75 @@
+"""Cross-validated log-probabilities of votes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.base.learner import Learner
+from wisecrowd.base.method import Method
+from wisecrowd.data import rows as _rows
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.em.priors import estimate_crowd_confusion, estimate_prior_strength
+from wisecrowd.errors import ignore_fit_warnings
+
+#: Exponents that a posterior may be tempered with: some methods are right and far too sure of it.
+EXPONENTS = np.array([0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0])
+
+
+def fit_method(method: Method, crowd: Crowd, X: Any) -> Method:
+    clone: Any = method.clone_unfitted()
+    with ignore_fit_warnings():  # what is wrong with a crowd is for `examine` to say, once
+        if isinstance(clone, Learner):
+            fitted: Method = clone.fit(X, crowd)
+            return fitted
+        return clone.fit(crowd, X) if clone.uses_features else clone.fit(crowd)
+
+
+def assign_vote_folds(crowd: Crowd, folds: int, seed: int) -> NDArray[np.intp]:
+    """The fold of each vote: votes of a task go to different ones, so that each task keeps some.
+
+    >>> sorted(assign_vote_folds(Crowd.from_triples([("t1", worker, 0) for worker in "abc"]), 3, 0).tolist())
+    [0, 1, 2]
+    """
+    return _rows.assign_folds(crowd.task, crowd.n_tasks, folds, np.random.default_rng(seed))
+
+
+def heldout_log_probs(method: Method, crowd: Crowd, X: Any, fold: NDArray[np.intp], folds: int) -> NDArray[np.float64]:
+    """log P of every vote by a fit that did not see it, for each exponent: (votes, exponents).
+
+    >>> crowd = Crowd.from_triples([(task, worker, task % 2) for task in range(4) for worker in "abc"])
+    >>> heldout_log_probs(find("majority-vote")(), crowd, None, assign_vote_folds(crowd, 3, 0), 3).shape
+    (12, 7)
+    """
+    log_probs = np.empty((crowd.n_votes, len(EXPONENTS)))
+    for number in range(folds):
+        rows = np.flatnonzero(fold == number)
+        training_votes = crowd.take(fold != number)
+        posterior = fit_method(method, training_votes, X).posterior_
+        label_probs = _estimate_label_probs(posterior, training_votes, crowd, rows)
+        log_posterior = np.log(np.maximum(posterior, 1e-300))
+        for column, exponent in enumerate(EXPONENTS):
+            tempered = np.exp(exponent * (log_posterior - log_posterior.max(axis=1, keepdims=True)))
+            tempered /= tempered.sum(axis=1, keepdims=True)
+            log_probs[rows, column] = np.log(np.maximum((tempered[crowd.task[rows]] * label_probs).sum(axis=1), 1e-12))
+    return log_probs
+
+
+def _estimate_label_probs(
+    posterior: NDArray[Any], training_votes: Crowd, crowd: Crowd, rows: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """π_r[·, y] of some votes, (rows, classes), from a posterior and the votes that were kept."""
+    from wisecrowd import kernels
+
+    pairs, n_classes = training_votes.pairs, training_votes.n_classes
+    tally = kernels.tally(training_votes.layout, np.asarray(posterior, dtype=np.float64))
+    crowd_confusion = estimate_crowd_confusion(tally, pairs)
+    strength = estimate_prior_strength(tally, pairs, crowd_confusion)
+    key = pairs.worker.astype(np.int64) * n_classes + pairs.label
+    heldout_key = crowd.worker_codes[rows].astype(np.int64) * n_classes + crowd.label[rows]
+    position = np.minimum(np.searchsorted(key, heldout_key), len(key) - 1)
+    heldout_tally = np.where((key[position] == heldout_key)[:, None], tally[position], 0.0)
+    total = pairs.sum_by_worker(tally)[crowd.worker_codes[rows]]
+    return np.asarray((heldout_tally + strength * crowd_confusion.T[crowd.label[rows]]) / (total + strength))
