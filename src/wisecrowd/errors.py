@@ -78,10 +78,10 @@ class DiskFull(WisecrowdError, OSError):
         return type(self), (self.filename,)
 
 
-def is_full(error: BaseException) -> bool:
+def is_disk_full(error: BaseException) -> bool:
     """Whether an error says, in whoever's words, that there is no room left.
 
-    >>> is_full(OSError(errno.ENOSPC, "No space left on device")), is_full(OSError("No space left on device"))
+    >>> is_disk_full(OSError(errno.ENOSPC, "No space left on device")), is_disk_full(OSError("No space left on device"))
     (True, True)
     """
     if not isinstance(error, OSError):
@@ -105,10 +105,10 @@ class NotConverged(UserWarning):
     """
 
 
-def some(values: Iterable[object], limit: int = 3) -> str:
+def preview(values: Iterable[object], limit: int = 3) -> str:
     """Show the first few values of a possibly long list, for a message.
 
-    >>> some(["a", "b", "c", "d", "e"])
+    >>> preview(["a", "b", "c", "d", "e"])
     "'a', 'b', 'c', …"
     """
     shown: list[str] = []
@@ -122,10 +122,10 @@ def some(values: Iterable[object], limit: int = 3) -> str:
 
 
 @contextlib.contextmanager
-def unwarned() -> Iterator[None]:
+def ignore_fit_warnings() -> Iterator[None]:
     """A block in which a fit is a means: nobody is told that it was cut short, or that the votes are odd.
 
-    >>> with unwarned():
+    >>> with ignore_fit_warnings():
     ...     warnings.warn("stopped early", NotConverged)
     """
     with warnings.catch_warnings():
@@ -134,12 +134,12 @@ def unwarned() -> Iterator[None]:
         yield
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def suggest_name(word: str, known: Iterable[str]) -> str:
     """Advice for a misspelt name or the initials of one, or nothing when nothing is near.
 
-    >>> did_you_mean("dawid-skeene", ["dawid-skene", "one-coin"])
+    >>> suggest_name("dawid-skeene", ["dawid-skene", "one-coin"])
     " Did you mean 'dawid-skene'?"
-    >>> did_you_mean("DS", ["dawid-skene", "hds"])
+    >>> suggest_name("DS", ["dawid-skene", "hds"])
     " Did you mean 'dawid-skene'?"
     """
     names = list(known)
@@ -149,12 +149,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
-def one_of(name: str, value: object, allowed: Iterable[object]) -> None:
+def check_choice(name: str, value: object, allowed: Iterable[object]) -> None:
     """Refuse a value that is not in a closed list.
 
-    >>> one_of("ties", "split", ["first", "split"])
+    >>> check_choice("ties", "split", ["first", "split"])
     """
     choices = list(allowed)
     if value not in choices:
-        advice = did_you_mean(str(value), [str(choice) for choice in choices])
+        advice = suggest_name(str(value), [str(choice) for choice in choices])
         raise UsageError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.{advice}")

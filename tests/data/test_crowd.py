@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wisecrowd.data.crowd import Crowd, counting_order
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.rows import argsort_codes
 from wisecrowd.errors import InputError, UsageError
 
 TRIPLES = [("t2", "bob", "dog"), ("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t3", "cy", "cat")]
@@ -62,8 +63,8 @@ class TestBuilding:
 
     def test_arrays_are_read_only_and_the_callers_stay_writeable(self) -> None:
         task, worker, label = np.array([0, 1]), np.array([0, 0]), np.array([1, 0])
-        crowd = Crowd(task, worker, label, tasks=["a", "b"], workers=["w"], classes=["x", "y"])
-        for array in (crowd.task, crowd.worker, crowd.label, crowd.votes, crowd.offset):
+        crowd = Crowd.from_codes(task, worker, label, tasks=["a", "b"], workers=["w"], classes=["x", "y"])
+        for array in (crowd.task, crowd.worker, crowd.label, crowd.vote_counts, crowd.offset):
             with pytest.raises(ValueError, match="read-only"):
                 array[0] = 0
         task[0] = 1
@@ -72,7 +73,7 @@ class TestBuilding:
     def test_vocabularies_fix_order_and_may_name_what_nobody_used(self) -> None:
         crowd = Crowd.from_frame(FRAME, tasks=["t9", "t3", "t2", "t1"], classes=["dog", "cat", "owl"])
         assert crowd.shape == (4, 3)
-        assert crowd.votes.tolist() == [[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0]]
+        assert crowd.vote_counts.tolist() == [[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0]]
 
     def test_ids_outside_a_vocabulary_are_refused_by_name(self) -> None:
         with pytest.raises(InputError, match=r"1 label ids are not in the given vocabulary.*'dog'"):
@@ -82,7 +83,7 @@ class TestBuilding:
 
     def test_text_and_number_are_the_same_id_when_a_vocabulary_says_so(self) -> None:
         frame = pd.DataFrame({"task": ["7", "8"], "worker": ["a", "a"], "label": ["x", "y"]})
-        assert Crowd.from_frame(frame, tasks=[7, 8, 9]).votes.tolist() == [[1, 0], [0, 1], [0, 0]]
+        assert Crowd.from_frame(frame, tasks=[7, 8, 9]).vote_counts.tolist() == [[1, 0], [0, 1], [0, 0]]
 
     def test_integers_that_pandas_turned_into_floats_stay_integers(self) -> None:
         frame = pd.DataFrame({"task": [1.0, 2.0], "worker": [1, 1], "label": [0.0, 1.0]})
@@ -101,7 +102,7 @@ class TestBuilding:
     def test_counts_make_a_crowd_without_worker_ids(self) -> None:
         crowd = Crowd.from_counts([[2, 0, 1], [0, 0, 0]])
         assert not crowd.has_workers
-        assert crowd.votes.tolist() == [[2, 0, 1], [0, 0, 0]]
+        assert crowd.vote_counts.tolist() == [[2, 0, 1], [0, 0, 0]]
         with pytest.raises(UsageError, match="no worker ids"):
             _ = crowd.n_workers
 
@@ -111,7 +112,7 @@ class TestBuilding:
         assert crowd.label.tolist() == [1.5, 2.5]
         assert "numeric" in repr(crowd)
         with pytest.raises(UsageError, match="numbers, not classes"):
-            _ = crowd.votes
+            _ = crowd.vote_counts
 
 
 class TestRefusals:
@@ -121,7 +122,7 @@ class TestRefusals:
             ({"task": ["a"], "worker": ["b"]}, r"no column 'label' among 'task', 'worker'"),
             ({"task": ["a", None], "worker": ["b", "c"], "label": [1, 2]}, r"1 of 2 rows has no task \(row 1\)"),
             ({"task": ["a"], "worker": ["b"], "label": [0.5]}, r"fractional numbers.*numeric=True"),
-            ([("a", "b", 1)], "a dataframe was wanted"),
+            ([("a", "b", 1)], "expected a dataframe"),
         ],
     )
     def test_bad_tables(self, frame: object, message: str) -> None:
@@ -132,7 +133,7 @@ class TestRefusals:
         frame = pd.DataFrame({"task": ["a"], "rater": ["b"], "label": [1]})
         with pytest.raises(InputError, match=r"no column 'worker' among 'task', 'rater', 'label'"):
             Crowd.from_frame(frame)
-        with pytest.raises(InputError, match="one length"):
+        with pytest.raises(InputError, match="equal length"):
             Crowd.from_matrix([[0, 1], [1]])
 
     def test_mixed_types(self) -> None:
@@ -154,13 +155,13 @@ class TestRefusals:
 
     def test_codes_must_lie_in_their_vocabulary(self) -> None:
         with pytest.raises(InputError, match=r"task codes must lie in 0…0; got 0…3"):
-            Crowd([0, 3], [0, 0], [0, 0], tasks=["a"], workers=["w"], classes=["x"])
+            Crowd.from_codes([0, 3], [0, 0], [0, 0], tasks=["a"], workers=["w"], classes=["x"])
         with pytest.raises(UsageError, match="integer array"):
-            Crowd([0.5], [0], [0], tasks=["a"], workers=["w"], classes=["x"])
+            Crowd.from_codes([0.5], [0], [0], tasks=["a"], workers=["w"], classes=["x"])
 
     def test_columns_must_have_one_length(self) -> None:
-        with pytest.raises(InputError, match="one length"):
-            Crowd([0, 0], [0], [0], tasks=["a"], workers=["w"], classes=["x"])
+        with pytest.raises(InputError, match="equal length"):
+            Crowd.from_codes([0, 0], [0], [0], tasks=["a"], workers=["w"], classes=["x"])
 
 
 class TestDuplicates:
@@ -193,23 +194,25 @@ class TestDerived:
     def test_everything_derived_agrees_with_pandas(self, frame: pd.DataFrame) -> None:
         crowd = Crowd.from_frame(frame)
         wanted = frame.groupby(["task", "label"]).size().unstack(fill_value=0).reindex(crowd.tasks)
-        assert np.array_equal(crowd.votes, wanted.to_numpy())
+        assert np.array_equal(crowd.vote_counts, wanted.to_numpy())
         assert crowd.votes_per_task.tolist() == frame.groupby("task").size().tolist()
         assert crowd.votes_per_worker.tolist() == frame.groupby("worker").size().tolist()
         rows = crowd.worker_order
         assert (np.diff(crowd.worker[rows]) >= 0).all()
         pairs = crowd.pairs
-        assert np.array_equal(pairs.worker[pairs.of_vote], crowd.worker)
-        assert np.array_equal(pairs.label[pairs.of_vote], crowd.label)
+        assert np.array_equal(pairs.worker[pairs.vote_pairs], crowd.worker)
+        assert np.array_equal(pairs.label[pairs.vote_pairs], crowd.label)
         assert len(pairs) == len(frame.drop_duplicates(["worker", "label"]))
 
     def test_pairs_of_a_huge_vocabulary_are_as_many_as_votes(self) -> None:
-        crowd = Crowd([0, 1], [5, 99_999], [7, 99], tasks=range(2), workers=range(100_000), classes=range(100))
+        crowd = Crowd.from_codes(
+            [0, 1], [5, 99_999], [7, 99], tasks=range(2), workers=range(100_000), classes=range(100)
+        )
         assert len(crowd.pairs) == 2
 
     def test_counting_order_is_stable(self) -> None:
         codes = np.random.default_rng(0).integers(5, size=100).astype(np.int32)
-        assert np.array_equal(counting_order(codes, 5), np.argsort(codes, kind="stable"))
+        assert np.array_equal(argsort_codes(codes, 5), np.argsort(codes, kind="stable"))
 
     def test_equal_crowds_have_equal_digests(self) -> None:
         crowd = Crowd.from_frame(FRAME)
@@ -225,7 +228,7 @@ class TestSubCrowds:
     def test_slicing_by_task_keeps_the_order_of_the_index(self) -> None:
         part = self.CROWD[[7, 2]]
         assert part.tasks.tolist() == [7, 2]
-        assert np.array_equal(part.votes, self.CROWD.votes[[7, 2]])
+        assert np.array_equal(part.vote_counts, self.CROWD.vote_counts[[7, 2]])
         assert self.CROWD[2:4].tasks.tolist() == [2, 3]
         assert self.CROWD[np.arange(10) > 7].tasks.tolist() == [8, 9]
 
@@ -259,7 +262,7 @@ class TestSubCrowds:
 
     @pytest.mark.parametrize("n", [1, 3, 25])
     def test_shards_hold_every_vote_once(self, n: int) -> None:
-        shards = self.CROWD.shards(n)
+        shards = self.CROWD.split_tasks(n)
         assert len(shards) == n
         assert sum(shard.n_votes for shard in shards) == self.CROWD.n_votes
         assert Crowd.concat(shards) == self.CROWD
@@ -271,23 +274,23 @@ class TestSubCrowds:
         with pytest.raises(InputError, match="repeat"):
             Crowd.concat([self.CROWD, self.CROWD])
         with pytest.raises(UsageError, match="one form"):
-            Crowd.concat([self.CROWD, self.CROWD.without_workers()])
+            Crowd.concat([self.CROWD, self.CROWD.drop_workers()])
 
     def test_forgetting_workers_keeps_the_counts(self) -> None:
-        assert np.array_equal(self.CROWD.without_workers().votes, self.CROWD.votes)
+        assert np.array_equal(self.CROWD.drop_workers().vote_counts, self.CROWD.vote_counts)
 
     def test_filled_votes_are_marked_and_can_be_dropped(self) -> None:
-        crowd = Crowd([0, 0], [0, 1], [0, 1], tasks=["t"], workers=["a", "b"], classes=["x", "y"],
+        crowd = Crowd.from_codes([0, 0], [0, 1], [0, 1], tasks=["t"], workers=["a", "b"], classes=["x", "y"],
                       weight=[1, 0.5], observed=[True, False])  # fmt: skip
         assert "1 filled in" in repr(crowd)
-        assert crowd.only_observed().to_frame()["worker"].tolist() == ["a"]
-        assert crowd.votes.tolist() == [[1, 0.5]]
+        assert crowd.select_observed().to_frame()["worker"].tolist() == ["a"]
+        assert crowd.vote_counts.tolist() == [[1, 0.5]]
         assert crowd.to_frame()["observed"].tolist() == [True, False]
 
     def test_an_empty_crowd_is_a_crowd(self) -> None:
         empty = self.CROWD.take(np.zeros(40, dtype=bool))
         assert empty.n_votes == 0
-        assert empty.votes.sum() == 0
+        assert empty.vote_counts.sum() == 0
         assert len(empty.pairs) == 0
 
 
@@ -295,13 +298,15 @@ def test_pieces_of_any_kind_are_joined() -> None:
     rng = np.random.default_rng(0)
     names = {"tasks": range(30), "workers": ["ann", "bob"], "classes": ["x", "y", "z"]}
     votes = np.repeat(np.arange(30), 2), np.tile([0, 1], 30), rng.integers(3, size=60)
-    crowd = Crowd(*votes, **names)
-    half = Crowd(*votes, **names, weight=np.where(np.arange(60) < 40, 1.0, rng.random(60)), observed=np.arange(60) < 50)
+    crowd = Crowd.from_codes(*votes, **names)
+    half = Crowd.from_codes(
+        *votes, **names, weight=np.where(np.arange(60) < 40, 1.0, rng.random(60)), observed=np.arange(60) < 50
+    )
     for whole in (crowd, half):  # the first chunks of the second say nothing of weights, or of what was observed
         for cuts in ([], [7], [3, 3, 20], [1, 2, 4, 8, 16]):
             edges = [0, *cuts, 30]
-            joined = Crowd.joined(whole[start:stop] for start, stop in pairwise(edges))
+            joined = Crowd.join_chunks(whole[start:stop] for start, stop in pairwise(edges))
             assert joined == whole
             assert joined.digest == whole.digest
     with pytest.raises(UsageError, match="at least one chunk"):
-        Crowd.joined([])
+        Crowd.join_chunks([])

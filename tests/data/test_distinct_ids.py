@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wisecrowd.data.distinct_ids import PACKED_BYTES, distinct
+from wisecrowd.data.distinct_ids import PACKED_BYTES, factorize_ids
 from wisecrowd.errors import InputError
 
 short = st.text(max_size=5)
@@ -18,7 +18,7 @@ ids = st.one_of(short, st.text(alphabet="ab\0é", max_size=9), st.text(min_size=
 
 
 def check(column: pa.ChunkedArray) -> None:
-    codes, found = distinct(column, "task")
+    codes, found = factorize_ids(column, "task")
     values = column.to_pylist()
     # Texts sort by their bytes, as UTF-8 does by code points.
     assert found.to_pylist() == sorted(set(values))
@@ -61,4 +61,4 @@ def test_other_types(values: list[Any]) -> None:
 
 def test_what_cannot_be_an_id_is_named() -> None:
     with pytest.raises(InputError, match=r"the label column holds list<.*> values; ids must be"):
-        distinct(pa.chunked_array([[["a"], ["b"]]]), "label")
+        factorize_ids(pa.chunked_array([[["a"], ["b"]]]), "label")

@@ -11,7 +11,7 @@ from scipy import stats
 
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate import assign
-from wisecrowd.simulate.assignment import _by_race, _by_turns, labels_per_task_of
+from wisecrowd.simulate.assignment import _by_race, _by_turns, resolve_votes_per_task
 
 
 def set_probabilities(share: np.ndarray, k: int) -> dict[tuple[int, ...], float]:
@@ -103,7 +103,7 @@ def test_too_few_workers() -> None:
 
 
 def test_labels_per_task_draws_from_the_whole_range() -> None:
-    counts = labels_per_task_of((2, 5), 4000)
+    counts = resolve_votes_per_task((2, 5), 4000)
     assert stats.chisquare(np.bincount(counts)[2:]).pvalue > 1e-3
     assert set(counts.tolist()) == {2, 3, 4, 5}
 
@@ -111,4 +111,4 @@ def test_labels_per_task_draws_from_the_whole_range() -> None:
 @pytest.mark.parametrize("bad", [2.5, -1, (3, 2), (1, 2, 3), [1, 2], [[1]], "three"])
 def test_bad_labels_per_task(bad: object) -> None:
     with pytest.raises(UsageError, match="votes_per_task"):
-        labels_per_task_of(bad, 3)  # type: ignore[arg-type]  # that is the test
+        resolve_votes_per_task(bad, 3)  # type: ignore[arg-type]  # that is the test

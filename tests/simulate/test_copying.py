@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wisecrowd.errors import UsageError
-from wisecrowd.simulate import shadow
+from wisecrowd.simulate import assign_with_copiers
 from wisecrowd.simulate.copying import choose_sources, repeat_sources
 
 
@@ -29,7 +29,7 @@ def test_tasks_keep_their_number_and_copiers_their_source(
     crew: tuple[np.ndarray, np.ndarray, np.ndarray], seed: int
 ) -> None:
     counts, activity, source = crew
-    task, worker = shadow(counts, activity, source, seed)
+    task, worker = assign_with_copiers(counts, activity, source, seed)
     assert (np.bincount(task, minlength=len(counts)) == counts).all()
     pairs = list(zip(task.tolist(), worker.tolist(), strict=True))
     assert pairs == sorted(set(pairs))
@@ -40,7 +40,7 @@ def test_tasks_keep_their_number_and_copiers_their_source(
 def test_a_copier_follows_as_often_as_he_works() -> None:
     source = np.array([-1, -1, -1, -1, -1, -1, 0, 1])
     activity = np.array([1, 1, 1, 1, 1, 1, 1, 0.25])
-    task, worker = shadow(np.full(20_000, 3), activity, source)
+    task, worker = assign_with_copiers(np.full(20_000, 3), activity, source)
     number = np.bincount(worker, minlength=8)
     # Both copiers on one task of three labels do not fit beside their sources, so a few visits are lost.
     assert 0.95 < number[6] / number[0] <= 1
@@ -50,25 +50,25 @@ def test_a_copier_follows_as_often_as_he_works() -> None:
 
 def test_those_who_do_not_copy_are_displaced_evenly() -> None:
     source = np.array([-1] * 6 + [0])
-    _, worker = shadow(np.full(30_000, 3), np.ones(7), source)
+    _, worker = assign_with_copiers(np.full(30_000, 3), np.ones(7), source)
     others = np.bincount(worker, minlength=7)[1:6]
     assert np.ptp(others) / others.mean() < 0.05
 
 
 def test_one_label_leaves_no_place_for_a_copier() -> None:
-    _, worker = shadow(np.ones(100, dtype=int), np.ones(3), np.array([-1, -1, 0]))
+    _, worker = assign_with_copiers(np.ones(100, dtype=int), np.ones(3), np.array([-1, -1, 0]))
     assert set(worker.tolist()) == {0, 1}
 
 
 def test_nobody_follows_a_source_who_never_works() -> None:
-    _, worker = shadow(np.full(50, 2), np.array([0.0, 1, 1, 1]), np.array([-1, -1, -1, 0]))
+    _, worker = assign_with_copiers(np.full(50, 2), np.array([0.0, 1, 1, 1]), np.array([-1, -1, -1, 0]))
     assert set(worker.tolist()) == {1, 2}
     with pytest.raises(UsageError, match="only 2 work"):
-        shadow([3], np.array([0.0, 1, 1, 1]), np.array([-1, -1, -1, 0]))
+        assign_with_copiers([3], np.array([0.0, 1, 1, 1]), np.array([-1, -1, -1, 0]))
 
 
 def test_everybody_on_every_task() -> None:
-    task, worker = shadow(np.full(10, 4), np.ones(4), np.array([-1, 0, 0, -1]))
+    task, worker = assign_with_copiers(np.full(10, 4), np.ones(4), np.array([-1, 0, 0, -1]))
     assert (worker.reshape(10, 4) == np.arange(4)).all()
     assert (task.reshape(10, 4) == np.arange(10)[:, None]).all()
 

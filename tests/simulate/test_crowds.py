@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.simulate import KINDS, MIX, Simulation, simulate_crowd
+from wisecrowd.simulate import DEFAULT_WORKER_MIX, KINDS, Simulation, simulate_crowd
 
 
 def tally(made: Simulation) -> np.ndarray:
@@ -27,7 +27,7 @@ def test_defaults() -> None:
     assert made.crowd.n_votes == 3000
     assert made.crowd.n_classes == 4
     assert made.kind.value_counts().to_dict() == {"noisy": 25, "expert": 10, "spammer": 10, "adversary": 3, "copier": 2}
-    assert sum(MIX.values()) == pytest.approx(1)
+    assert sum(DEFAULT_WORKER_MIX.values()) == pytest.approx(1)
     assert made.truth.index.equals(made.crowd.tasks)
     assert made.kind.index.equals(made.crowd.workers)
 

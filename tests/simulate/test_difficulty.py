@@ -9,17 +9,17 @@ import pytest
 
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate import (
-    gaussian_difficulty,
-    gaussian_difficulty_2019,
     simulate_by_difficulty,
+    simulate_gaussian_difficulty,
     simulate_unstructured,
+    simulate_xu2019,
 )
 
 
 def test_the_published_data_to_the_bit() -> None:
-    made = gaussian_difficulty_2019()
+    made = simulate_xu2019()
     true = made.truth.to_numpy()
-    majority = (made.crowd.votes[:, 1] > made.crowd.votes[:, 0]).astype(np.uint8)
+    majority = (made.crowd.vote_counts[:, 1] > made.crowd.vote_counts[:, 0]).astype(np.uint8)
     assert (majority == true).mean() == pytest.approx(0.647, abs=1e-9)
     # Pins the draw: the accuracies alone could survive a shuffled one.
     digest = "22ad95052f7b98147632fcc149260622a7bbc6cff64b219c5ffe2b1a84d226aa"
@@ -33,7 +33,7 @@ def test_the_published_data_to_the_bit() -> None:
 
 def test_it_leaves_the_old_generator_alone() -> None:
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    gaussian_difficulty_2019()
+    simulate_xu2019()
     np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
@@ -55,18 +55,18 @@ def test_workers_are_right_as_often_as_the_model_says(n_classes: int) -> None:
 
 def test_any_number_of_workers_and_labels() -> None:
     accuracy = np.random.default_rng(0).uniform(0.6, 0.9, size=(30, 3))
-    made = gaussian_difficulty(500, 40, accuracy=accuracy, votes_per_task=(1, 4), random_state=2)
+    made = simulate_gaussian_difficulty(500, 40, accuracy=accuracy, votes_per_task=(1, 4), random_state=2)
     assert made.crowd.shape == (500, 30)
     assert set(made.crowd.votes_per_task) == {1, 2, 3, 4}
     assert made.test_features.shape == (40, 2)
     assert set(made.truth) == {0, 1, 2}
     np.testing.assert_allclose(1 / (1 + 2 * np.exp(-made.ability)), accuracy)
-    again = gaussian_difficulty(500, 40, accuracy=accuracy, votes_per_task=(1, 4), random_state=2)
+    again = simulate_gaussian_difficulty(500, 40, accuracy=accuracy, votes_per_task=(1, 4), random_state=2)
     assert again.crowd == made.crowd
 
 
 def test_two_classes_have_the_difficulty_of_the_paper() -> None:
-    made = gaussian_difficulty(200, random_state=3)
+    made = simulate_gaussian_difficulty(200, random_state=3)
     p = 1 / (1 + np.exp(-made.features.sum(axis=1)))
     np.testing.assert_allclose(made.easiness, 4 * (p - 0.5) ** 2, atol=1e-12)
     assert made.features[made.truth == 1].mean().gt(0).all()
@@ -84,7 +84,7 @@ def test_unstructured_votes_err_alike_everywhere(levels: int, error: float) -> N
 
 def test_bad_descriptions_are_refused() -> None:
     with pytest.raises(UsageError, match="accuracy must be"):
-        gaussian_difficulty(10, accuracy=[[0.5, 1.0]])
+        simulate_gaussian_difficulty(10, accuracy=[[0.5, 1.0]])
     with pytest.raises(UsageError, match="easiness must be"):
         simulate_by_difficulty([0, 1], [0.5, 2.0], [[0.6, 0.7]])
     with pytest.raises(UsageError, match="class codes from 0 to 1"):

@@ -5,11 +5,11 @@ import pytest
 
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate import KINDS
-from wisecrowd.simulate.spec import call
+from wisecrowd.simulate.spec import call_spec
 
 
 def confusion_of(kind: str, n: int = 20, n_classes: int = 4) -> np.ndarray:
-    return call(KINDS, "worker kind", kind, np.random.default_rng(0), n, n_classes).confusion
+    return call_spec(KINDS, "worker kind", kind, np.random.default_rng(0), n, n_classes).confusion
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 from wisecrowd import Crowd, MajorityVote
-from wisecrowd.classifiers.soft import Logistic
+from wisecrowd.classifiers.logistic import Logistic
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate import (
     GroupedSimulation,
-    one_worker_per_label,
+    assign_worker_per_vote,
     simulate_gaussian_groups,
     simulate_image_groups,
 )
@@ -79,12 +79,12 @@ def test_image_groups() -> None:
 
 def test_every_label_its_own_worker() -> None:
     crowd = simulate_gaussian_groups(n_workers=30, n_tasks=50).crowd
-    alone = one_worker_per_label(crowd)
+    alone = assign_worker_per_vote(crowd)
     assert alone.n_workers == alone.n_votes == crowd.n_votes
     assert (alone.votes_per_worker == 1).all()
-    np.testing.assert_array_equal(alone.votes, crowd.votes)
-    weighted = one_worker_per_label(crowd.without_workers())
-    np.testing.assert_array_equal(weighted.votes, crowd.votes)
+    np.testing.assert_array_equal(alone.vote_counts, crowd.vote_counts)
+    weighted = assign_worker_per_vote(crowd.drop_workers())
+    np.testing.assert_array_equal(weighted.vote_counts, crowd.vote_counts)
 
 
 def test_same_seed_same_crowd_and_other_seed_another() -> None:

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from wisecrowd import Crowd
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io.datasets import Dataset
-from wisecrowd.simulate import LOOKS, PATTERN_SETS, PATTERNS, PatternSimulation, noise_rates, simulate_patterns
+from wisecrowd.simulate import (
+    PATTERN_SETS,
+    PATTERNS,
+    PEER_PATTERNS,
+    PatternSimulation,
+    compute_noise_rates,
+    simulate_patterns,
+)
 
 #: N.R.1 and N.R.2 in per cent of the crowds on Fashion-MNIST, table 3 of Zhang et al. (2024).
 PUBLISHED = {
@@ -76,23 +83,23 @@ def test_matrices_are_exact() -> None:
     assert (PATTERNS["dummy"](5) == 0.2).all()
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", PEER_PATTERNS)
 def test_what_is_expected_of_who_looks_is_the_sum_over_others_and_guesses(look: str) -> None:
     mean = np.random.default_rng(0).dirichlet(np.ones(3), size=3)
     brute = np.zeros((3, 3))
     for true in range(3):
         for other in range(3):
             for guess in range(3):
-                said = LOOKS[look].says(*(np.array([code]) for code in (other, true, guess)))[0]
+                said = PEER_PATTERNS[look].says(*(np.array([code]) for code in (other, true, guess)))[0]
                 brute[true, said] += mean[true, other] / 3
-    np.testing.assert_allclose(LOOKS[look].expects(mean), brute)
+    np.testing.assert_allclose(PEER_PATTERNS[look].expects(mean), brute)
 
 
 def test_who_looks_sees_what_was_voted() -> None:
     """With one worker to look at, who votes on every task, nothing is left to chance but guesses."""
     together: dict[str, Any] = {"workers_per_pattern": 1, "votes_per_task": 2, "n_tasks": 2000}
     said = {
-        look: simulate_patterns(["symmetric(0.5)", look], random_state=3, **together) for look in LOOKS
+        look: simulate_patterns(["symmetric(0.5)", look], random_state=3, **together) for look in PEER_PATTERNS
     }  # fmt: skip
     for look, made in said.items():
         first = int(np.flatnonzero(made.pattern == "symmetric(0.5)")[0])
@@ -170,10 +177,10 @@ def test_noise_rates_by_hand() -> None:
         [("a", "x", "1"), ("a", "y", "2"), ("b", "x", "1"), ("b", "y", "1"), ("c", "x", "2"), ("d", "x", "2")]
     )
     # Nobody said of b what is true, and d has no truth.
-    found = noise_rates(crowd, pd.Series({"b": "3", "a": "1", "c": "2", "never seen": "1"}))
+    found = compute_noise_rates(crowd, pd.Series({"b": "3", "a": "1", "c": "2", "never seen": "1"}))
     assert found == (pytest.approx(1 / 3), pytest.approx(3 / 5))
     with pytest.raises(InputError, match="no task with votes has a truth"):
-        noise_rates(crowd, pd.Series({"z": "1"}))
+        compute_noise_rates(crowd, pd.Series({"z": "1"}))
 
 
 @pytest.mark.data
@@ -183,7 +190,7 @@ def test_noise_of_real_crowds_is_the_published(
 ) -> None:
     found = dataset(name)
     assert found.truth is not None
-    assert noise_rates(found.crowd, found.truth) == pytest.approx(rates, abs=5e-5)
+    assert compute_noise_rates(found.crowd, found.truth) == pytest.approx(rates, abs=5e-5)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from scipy import stats
 
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate import draw_labels, simulate_votes
-from wisecrowd.simulate.votes import _first_above, ids
+from wisecrowd.simulate.votes import _first_above, make_ids
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 9, 33])
@@ -58,9 +58,9 @@ def test_difficulty_hides_the_truth_from_those_who_look() -> None:
 
 
 def test_ids_sort_as_their_numbers() -> None:
-    assert ids("t", 1000).tolist() == sorted(ids("t", 1000)) == [f"t{number:03d}" for number in range(1000)]
-    assert ids("w", 1).tolist() == ["w0"]
-    assert len(ids("w", 0)) == 0
+    assert make_ids("t", 1000).tolist() == sorted(make_ids("t", 1000)) == [f"t{number:03d}" for number in range(1000)]
+    assert make_ids("w", 1).tolist() == ["w0"]
+    assert len(make_ids("w", 0)) == 0
 
 
 def test_given_names_are_used() -> None:

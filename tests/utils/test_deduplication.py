@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 import wisecrowd as wc
 from wisecrowd.diagnose import copying
-from wisecrowd.evaluate import uncertainty
-from wisecrowd.utils.deduplication import once
+from wisecrowd.evaluate import intervals
+from wisecrowd.utils.deduplication import merge_equal_rows
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0.1, 0.5, 0.9]), st.floats(0.1, 10)), max_size=40))
 def test_it_is_a_group_by(rows: list[tuple[int, float, float]]) -> None:
     who, right, weight = (np.array([row[column] for row in rows], dtype=float) for column in range(3))
-    where, total = once(right, who, weight=weight)
+    where, total = merge_equal_rows(right, who, weight=weight)
     frame = pd.DataFrame({"who": who, "right": right, "weight": weight})
     expected = frame.groupby(["who", "right"])["weight"].sum()
     assert list(zip(who[where], right[where], strict=True)) == expected.index.tolist()
@@ -39,17 +39,17 @@ def test_intervals_of_workers_are_the_same(made: Any, weighted: bool, monkeypatc
         votes = crowd.to_frame().assign(weight=1 + np.arange(crowd.n_votes) % 3)
         crowd = wc.Crowd.from_frame(votes, weight="weight")
     fitted = wc.DawidSkene().fit(crowd)
-    plain = uncertainty.worker_intervals(fitted, crowd)
-    monkeypatch.setattr(uncertainty, "MANY", 0)
-    merged = uncertainty.worker_intervals(fitted, crowd)
+    plain = intervals.worker_intervals(fitted, crowd)
+    monkeypatch.setattr(intervals, "MANY", 0)
+    merged = intervals.worker_intervals(fitted, crowd)
     np.testing.assert_allclose(merged, plain, rtol=1e-11)
 
 
 def test_copies_are_the_same(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     fitted = wc.DawidSkene().fit(made.crowd)
-    plain = copying.copies(made.crowd, fitted)
-    assert len(plain.found) == 1
+    plain = copying.find_copying_pairs(made.crowd, fitted)
+    assert len(plain.flagged) == 1
     monkeypatch.setattr(copying, "MANY", 0)
-    merged = copying.copies(made.crowd, fitted)
+    merged = copying.find_copying_pairs(made.crowd, fitted)
     pd.testing.assert_frame_equal(merged.pairs, plain.pairs, rtol=1e-9)
-    pd.testing.assert_frame_equal(merged.found, plain.found, rtol=1e-9)
+    pd.testing.assert_frame_equal(merged.flagged, plain.flagged, rtol=1e-9)

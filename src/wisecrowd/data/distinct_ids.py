@@ -18,10 +18,10 @@ Codes: TypeAlias = NDArray[np.int32]
 PACKED_BYTES = 16
 
 
-def distinct(column: pa.ChunkedArray, what: str) -> tuple[Codes, pa.Array]:
+def factorize_ids(column: pa.ChunkedArray, what: str) -> tuple[Codes, pa.Array]:
     """Which id each row holds, and the ids that occur, ascending; the column must have no holes.
 
-    >>> codes, ids = distinct(pa.chunked_array([["b", "a"], ["b"]]), "worker")
+    >>> codes, ids = factorize_ids(pa.chunked_array([["b", "a"], ["b"]]), "worker")
     >>> codes.tolist(), ids.to_pylist()
     ([1, 0, 1], ['a', 'b'])
     """
@@ -46,10 +46,10 @@ def distinct(column: pa.ChunkedArray, what: str) -> tuple[Codes, pa.Array]:
         ) from None
 
 
-def strictly_ascending(ids: pa.Array) -> bool:
+def is_strictly_ascending(ids: pa.Array) -> bool:
     """Whether ids are sorted and none comes twice; cheaper to see than to sort or to hash.
 
-    >>> strictly_ascending(pa.array(["a", "b"])), strictly_ascending(pa.array(["a", "a"]))
+    >>> is_strictly_ascending(pa.array(["a", "b"])), is_strictly_ascending(pa.array(["a", "a"]))
     (True, False)
     """
     return bool(pc.all(pc.less(ids[:-1], ids[1:]), min_count=0).as_py())
@@ -61,7 +61,7 @@ def _used(encoded: pa.DictionaryArray) -> tuple[Codes, pa.Array]:
         encoded = pa.DictionaryArray.from_arrays(encoded.indices, encoded.dictionary.cast(pa.large_string()))
     local = encoded.indices.to_numpy(zero_copy_only=False)
     used = np.bincount(local, minlength=len(encoded.dictionary)) > 0
-    if used.all() and strictly_ascending(encoded.dictionary):
+    if used.all() and is_strictly_ascending(encoded.dictionary):
         return local.astype(np.int32, copy=False), encoded.dictionary
     order = pc.sort_indices(encoded.dictionary).to_numpy()
     order = order[used[order]]

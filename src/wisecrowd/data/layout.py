@@ -18,7 +18,7 @@ class Layout:
     >>> layout = Layout(offset=np.array([0, 2, 3]), pair=np.array([0, 1, 1], dtype=np.int32), weight=None, n_pairs=2)
     >>> layout.n_tasks, layout.n_votes
     (2, 3)
-    >>> layout.matrix.toarray()
+    >>> layout.vote_matrix.toarray()
     array([[1., 1.],
            [0., 1.]])
     """
@@ -42,28 +42,28 @@ class Layout:
         return int(self.offset[-1] - self.offset[0])
 
     @property
-    def total(self) -> float:
+    def total_weight(self) -> float:
         """How much all votes weigh together."""
         return self.n_votes if self.weight is None else float(self.weight[self.offset[0] : self.offset[-1]].sum())
 
     @cached_property
-    def voted(self) -> NDArray[np.bool_]:
+    def has_votes(self) -> NDArray[np.bool_]:
         """Which tasks have votes."""
         return np.diff(self.offset) > 0
 
     @cached_property
-    def matrix(self) -> Any:
+    def vote_matrix(self) -> Any:
         """Tasks x pairs, sparse, with the weights of the votes: what the reference form multiplies with."""
         votes = slice(self.offset[0], self.offset[-1])
         weight = np.ones(self.n_votes) if self.weight is None else self.weight[votes]
         shape = (self.n_tasks, self.n_pairs)
         return sp.csr_array((weight, self.pair[votes], self.offset - self.offset[0]), shape=shape)
 
-    def block(self, start: int, stop: int) -> Layout:
+    def slice_tasks(self, start: int, stop: int) -> Layout:
         """The tasks ``start:stop`` over the same pairs, without copying.
 
         >>> layout = Layout(np.array([0, 2, 3]), np.array([0, 1, 1], dtype=np.int32), None, 2)
-        >>> layout.block(1, 2).matrix.toarray()
+        >>> layout.slice_tasks(1, 2).vote_matrix.toarray()
         array([[0., 1.]])
         """
         return Layout(self.offset[start : stop + 1], self.pair, self.weight, self.n_pairs)

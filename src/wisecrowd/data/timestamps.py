@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from wisecrowd.errors import DataWarning, InputError, some
+from wisecrowd.errors import DataWarning, InputError, preview
 
 #: Numbers from here on are milliseconds, microseconds and nanoseconds since 1970: in seconds they would be thousands of years.
 _UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 #: In seconds, spring 1973: smaller numbers count something, such as how long an answer took.
-NOT_BEFORE = 1e8
+MIN_TIMESTAMP_SECONDS = 1e8
 
 
 def as_times(values: ArrayLike | None) -> NDArray[np.float64] | None:
@@ -29,14 +29,14 @@ def as_times(values: ArrayLike | None) -> NDArray[np.float64] | None:
     return None if np.isnan(seconds).all() else seconds
 
 
-def read_times(
+def parse_times(
     column: pa.ChunkedArray, where: Callable[[Sequence[int]], str] = lambda rows: f"row {rows[0]}"
 ) -> NDArray[np.float64]:
     """Times in a column of dates, text or numbers, as seconds since 1970 in UTC; NaN where there is none.
 
-    >>> read_times(pa.chunked_array([["2024-05-31 14:00", None]])).tolist()
+    >>> parse_times(pa.chunked_array([["2024-05-31 14:00", None]])).tolist()
     [1717164000.0, nan]
-    >>> read_times(pa.chunked_array([[1717164000123]])).tolist()
+    >>> parse_times(pa.chunked_array([[1717164000123]])).tolist()
     [1717164000.123]
     """
     if pa.types.is_dictionary(column.type):
@@ -64,14 +64,14 @@ def read_times(
         return _dates(text, where)
 
 
-def counts_something(column: pa.ChunkedArray, seconds: NDArray[np.float64]) -> bool:
+def holds_durations(column: pa.ChunkedArray, seconds: NDArray[np.float64]) -> bool:
     """Whether a column rather holds counts or durations: numbers that are too small for times.
 
     >>> taken = pa.chunked_array([["12.5", "8"]])
-    >>> counts_something(taken, read_times(taken))
+    >>> holds_durations(taken, parse_times(taken))
     True
     """
-    if np.nanmin(seconds, initial=np.inf) >= NOT_BEFORE or pa.types.is_temporal(column.type):
+    if np.nanmin(seconds, initial=np.inf) >= MIN_TIMESTAMP_SECONDS or pa.types.is_temporal(column.type):
         return False
     try:
         column.cast(pa.string()).cast(pa.float64())
@@ -80,10 +80,10 @@ def counts_something(column: pa.ChunkedArray, seconds: NDArray[np.float64]) -> b
     return True
 
 
-def as_stamps(seconds: NDArray[np.float64]) -> pa.Array:
+def to_timestamps(seconds: NDArray[np.float64]) -> pa.Array:
     """The other way round: an Arrow array of timestamps in UTC.
 
-    >>> str(as_stamps(np.array([0.5]))[0].as_py())
+    >>> str(to_timestamps(np.array([0.5]))[0].as_py())
     '1970-01-01 00:00:00.500000+00:00'
     """
     known = ~np.isnan(seconds)
@@ -118,13 +118,13 @@ def _dates(text: pa.ChunkedArray, where: Callable[[Sequence[int]], str]) -> NDAr
     if not whole:
         row = int(min(bad, key=len)[0])
         raise InputError(
-            f"times were wanted in the time column; got {some([series.iloc[row]])} ({where([row])}). Write all of them "
+            f"times were wanted in the time column; got {preview([series.iloc[row]])} ({where([row])}). Write all of them "
             "in one way, for example 2024-05-31 14:00:00, or as seconds since 1970"
         )
     stamps = whole[0]
     if len(whole) > 1 and not whole[0].equals(whole[1]):
         warnings.warn(
-            f"dates such as {some([first])} may begin with the month or the day, and were read with the month first; "
+            f"dates such as {preview([first])} may begin with the month or the day, and were read with the month first; "
             "write them as 2024-05-31 if that is wrong",
             DataWarning,
             stacklevel=2,

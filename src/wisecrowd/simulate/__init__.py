@@ -3,54 +3,54 @@
 >>> from wisecrowd.simulate import simulate_crowd
 >>> made = simulate_crowd(n_tasks=200, n_workers=20, n_classes=3, workers={"expert": 0.5, "spammer": 0.5})
 >>> made.crowd
-Crowd(600 labels: 200 tasks x 20 workers, 3 classes, 3.0 labels/task)
+Crowd(600 votes: 200 tasks x 20 workers, 3 classes, 3.0 votes/task)
 >>> made.accuracy.groupby(made.kind).mean().round(2).to_dict()
 {'expert': 0.94, 'spammer': 0.33}
 
 A generator is made of three steps that others can share: `assign` decides who labels what, `draw_labels` lets workers
-speak by their confusion matrices, and `shadow` sends copiers to where their sources have been.
+speak by their confusion matrices, and `assign_with_copiers` sends copiers to where their sources have been.
 """
 
 from wisecrowd.simulate.activity import ACTIVITIES
 from wisecrowd.simulate.assignment import assign
-from wisecrowd.simulate.copying import shadow
-from wisecrowd.simulate.crowds import MIX, Simulation, simulate_crowd
+from wisecrowd.simulate.copying import assign_with_copiers
+from wisecrowd.simulate.crowds import DEFAULT_WORKER_MIX, Simulation, simulate_crowd
 from wisecrowd.simulate.difficulty import (
-    FIVE_WORKERS,
+    XU2019_ACCURACIES,
     DifficultyCrowd,
-    easiness_of,
-    gaussian_difficulty,
-    gaussian_difficulty_2019,
+    compute_easiness,
     simulate_by_difficulty,
+    simulate_gaussian_difficulty,
     simulate_unstructured,
+    simulate_xu2019,
 )
 from wisecrowd.simulate.kinds import KINDS, Behaviour
 from wisecrowd.simulate.mixtures import (
     GroupedSimulation,
-    one_worker_per_label,
+    assign_worker_per_vote,
     simulate_gaussian_groups,
     simulate_image_groups,
 )
 from wisecrowd.simulate.panels import PanelSimulation, simulate_panel
 from wisecrowd.simulate.patterns import (
-    LOOKS,
     PATTERN_SETS,
     PATTERNS,
+    PEER_PATTERNS,
     NoiseRates,
     PatternSimulation,
-    noise_rates,
+    compute_noise_rates,
     simulate_patterns,
 )
 from wisecrowd.simulate.votes import draw_labels, simulate_votes
 
 __all__ = [
     "ACTIVITIES",
-    "FIVE_WORKERS",
+    "DEFAULT_WORKER_MIX",
     "KINDS",
-    "LOOKS",
-    "MIX",
     "PATTERNS",
     "PATTERN_SETS",
+    "PEER_PATTERNS",
+    "XU2019_ACCURACIES",
     "Behaviour",
     "DifficultyCrowd",
     "GroupedSimulation",
@@ -59,19 +59,19 @@ __all__ = [
     "PatternSimulation",
     "Simulation",
     "assign",
+    "assign_with_copiers",
+    "assign_worker_per_vote",
+    "compute_easiness",
+    "compute_noise_rates",
     "draw_labels",
-    "easiness_of",
-    "gaussian_difficulty",
-    "gaussian_difficulty_2019",
-    "noise_rates",
-    "one_worker_per_label",
-    "shadow",
     "simulate_by_difficulty",
     "simulate_crowd",
+    "simulate_gaussian_difficulty",
     "simulate_gaussian_groups",
     "simulate_image_groups",
     "simulate_panel",
     "simulate_patterns",
     "simulate_unstructured",
     "simulate_votes",
+    "simulate_xu2019",
 ]

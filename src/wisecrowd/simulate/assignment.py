@@ -9,20 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.errors import UsageError
-from wisecrowd.simulate.activity import LEAST, activity_of
+from wisecrowd.simulate.activity import MIN_SHARE, resolve_activity
 
 #: Cells of a temporary array: large enough to amortise Python, small enough for a processor's cache.
-BLOCK = 2**18
+BLOCK_SIZE = 2**18
 
 
-def labels_per_task_of(
+def resolve_votes_per_task(
     votes_per_task: int | tuple[int, int] | ArrayLike, n_tasks: int, random_state: Any = 0
 ) -> NDArray[np.int64]:
     """How many labels each task gets: one number for all, a tuple (low, high) to draw from, or an array.
 
-    >>> labels_per_task_of(3, 4).tolist(), labels_per_task_of([1, 0, 2], 3).tolist()
+    >>> resolve_votes_per_task(3, 4).tolist(), resolve_votes_per_task([1, 0, 2], 3).tolist()
     ([3, 3, 3, 3], [1, 0, 2])
-    >>> labels_per_task_of((2, 5), 8).tolist()
+    >>> resolve_votes_per_task((2, 5), 8).tolist()
     [5, 4, 4, 3, 3, 2, 2, 2]
     """
     given = np.asarray(votes_per_task)
@@ -61,23 +61,23 @@ def assign(
     """
     counts = np.asarray(votes_per_task, dtype=np.int64)
     weights = np.asarray(activity, dtype=np.float64)
-    share = activity_of(weights, len(weights))
-    refuse_too_few(counts, share)
+    share = resolve_activity(weights, len(weights))
+    check_enough_workers(counts, share)
     rng = np.random.default_rng(random_state)
     able = np.flatnonzero(share).astype(np.int32)
     first = np.cumsum(counts) - counts
     worker = np.empty(int(counts.sum()), dtype=np.int32)
     for k in np.unique(counts[counts > 0]).tolist():  # tasks of one size form a rectangle
-        for tasks in _blocks(np.flatnonzero(counts == k), max(1, BLOCK // k)):
+        for tasks in _blocks(np.flatnonzero(counts == k), max(1, BLOCK_SIZE // k)):
             rows = first[tasks][:, None] + np.arange(k)
             worker[rows] = able[_distinct(rng, len(tasks), k, share[able])]
     return np.repeat(np.arange(len(counts), dtype=np.int32), counts), worker
 
 
-def refuse_too_few(votes_per_task: NDArray[np.int64], activity: NDArray[np.float64]) -> None:
+def check_enough_workers(votes_per_task: NDArray[np.int64], activity: NDArray[np.float64]) -> None:
     """Raise when a task wants more labels than there are workers to give one each.
 
-    >>> refuse_too_few(np.array([3, 4]), np.array([1.0, 1.0, 0.0]))
+    >>> check_enough_workers(np.array([3, 4]), np.array([1.0, 1.0, 0.0]))
     Traceback (most recent call last):
         ...
     wisecrowd.errors.UsageError: 4 labels per task need as many different workers; only 2 work. Add workers, or ask for ...
@@ -101,7 +101,7 @@ def _distinct(rng: np.random.Generator, n_tasks: int, k: int, share: NDArray[np.
         return np.broadcast_to(np.arange(k, dtype=np.int32), (n_tasks, k))
     # Measured: a race costs every worker a key, turns cost every label a look at the workers drawn before it.
     if n_workers < k * (k + 10) / 5:
-        size = max(1, BLOCK // n_workers)
+        size = max(1, BLOCK_SIZE // n_workers)
         sizes = (min(size, n_tasks - start) for start in range(0, n_tasks, size))
         return np.concatenate([_by_race(rng, block, k, share) for block in sizes])
     return _by_turns(rng, n_tasks, k, share)
@@ -118,7 +118,7 @@ def _by_turns(rng: np.random.Generator, n_tasks: int, k: int, share: NDArray[np.
 
     Widths on the line are whole numbers, so that no rounding can ever make a point fall into a cut.
     """
-    width = np.rint(share / LEAST).astype(np.int64)
+    width = np.rint(share / MIN_SHARE).astype(np.int64)
     end = np.cumsum(width)
     start = end - width
     left = np.full(n_tasks, end[-1])

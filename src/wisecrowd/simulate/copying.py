@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.errors import UsageError
-from wisecrowd.simulate.assignment import assign, refuse_too_few
+from wisecrowd.simulate.assignment import assign, check_enough_workers
 
 
 def choose_sources(copies: NDArray[np.bool_], random_state: Any = 0) -> NDArray[np.int32]:
@@ -24,7 +24,7 @@ def choose_sources(copies: NDArray[np.bool_], random_state: Any = 0) -> NDArray[
     return source
 
 
-def shadow(
+def assign_with_copiers(
     votes_per_task: ArrayLike, activity: ArrayLike, source: ArrayLike, random_state: Any = 0
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Draw the workers of every task like `assign`, with copiers only where their source is; gives rows, sorted.
@@ -34,14 +34,14 @@ def shadow(
     place of somebody whom no copier of the task needs; where there is no such place, he stays away. So each task keeps
     its number of labels, and a copier is never seen where his source is not.
 
-    >>> task, worker = shadow([2, 2], activity=[1, 1, 1], source=[-1, -1, 0])
+    >>> task, worker = assign_with_copiers([2, 2], activity=[1, 1, 1], source=[-1, -1, 0])
     >>> list(zip(task.tolist(), worker.tolist()))
     [(0, 0), (0, 2), (1, 0), (1, 2)]
     """
     counts, origin = np.asarray(votes_per_task, dtype=np.int64), np.asarray(source, dtype=np.int64)
     weight = np.asarray(activity, dtype=np.float64)
     weight = np.where((origin < 0) | (weight[origin] > 0), weight, 0.0)  # nobody follows a source who never works
-    refuse_too_few(counts, weight)
+    check_enough_workers(counts, weight)
     assigning, following = np.random.default_rng(random_state).spawn(2)
 
     independent = np.where(origin < 0, weight, 0.0)

@@ -13,22 +13,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import as_index, as_vocabulary
-from wisecrowd.errors import UsageError, some
+from wisecrowd.errors import UsageError, preview
 from wisecrowd.simulate import spec
-from wisecrowd.simulate.activity import activity_of, beta
-from wisecrowd.simulate.assignment import labels_per_task_of
+from wisecrowd.simulate.activity import draw_beta, resolve_activity
+from wisecrowd.simulate.assignment import resolve_votes_per_task
 from wisecrowd.simulate.copying import choose_sources
 from wisecrowd.simulate.kinds import KINDS
-from wisecrowd.simulate.votes import ids, simulate_votes
+from wisecrowd.simulate.votes import make_ids, simulate_votes
 
 #: The workers of a crowd about which nothing is said: shares by kind.
-MIX: dict[str, float] = {"expert": 0.2, "noisy": 0.5, "spammer": 0.2, "adversary": 0.05, "copier": 0.05}
+DEFAULT_WORKER_MIX: dict[str, float] = {"expert": 0.2, "noisy": 0.5, "spammer": 0.2, "adversary": 0.05, "copier": 0.05}
 
 #: Tasks of a crowd that is made in memory; their names alone take several gigabytes.
-MOST_TASKS = 100_000_000
+MAX_TASKS = 100_000_000
 
 #: Confusion matrices of all workers together may have this many cells (1 GB).
-LARGEST = 2**27
+MAX_CONFUSION_CELLS = 2**27
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,7 +42,7 @@ class Simulation:
 
     >>> made = simulate_crowd(n_tasks=100, workers=["expert(0.9)", "noisy(0.6)", "copier(1)"])
     >>> made
-    Simulation(1 expert(0.9), 1 noisy(0.6), 1 copier(1); Crowd(300 labels: 100 tasks x 3 workers, 4 classes, 3.0 labels/task))
+    Simulation(1 expert(0.9), 1 noisy(0.6), 1 copier(1); Crowd(300 votes: 100 tasks x 3 workers, 4 classes, 3.0 votes/task))
     >>> made.accuracy.round(2).to_dict(), made.copies.to_dict()
     ({'w0': 0.9, 'w1': 0.6, 'w2': 0.6}, {'w2': 'w1'})
     """
@@ -115,7 +115,7 @@ def simulate_crowd(
 ) -> Simulation:
     """Make a crowd of known workers and known truth; 1,000 tasks, 50 workers and 4 classes unless something else is said.
 
-    ``workers`` says who votes: shares by kind that sum to one (`MIX` unless given), whole numbers by kind, a list with
+    ``workers`` says who votes: shares by kind that sum to one (`DEFAULT_WORKER_MIX` unless given), whole numbers by kind, a list with
     a kind or a confusion matrix for each worker, or all matrices (workers, true, said). Kinds are the names in `KINDS`,
     with numbers where wanted: ``noisy``, ``noisy(0.7)``, ``copier(0.95)``.
 
@@ -127,7 +127,7 @@ def simulate_crowd(
 
     >>> made = simulate_crowd(300, 12, 3, workers={"expert": 4, "noisy(0.6)": 8}, activity="zipf", random_state=1)
     >>> made.crowd
-    Crowd(900 labels: 300 tasks x 12 workers, 3 classes, 3.0 labels/task)
+    Crowd(900 votes: 300 tasks x 12 workers, 3 classes, 3.0 votes/task)
     >>> made.truth.head(2).to_dict()
     {'t000': 'c0', 't001': 'c2'}
     >>> truth = pd.Series({"photo-1": "cat", "photo-2": "dog"})
@@ -135,17 +135,17 @@ def simulate_crowd(
     ['cat', 'dog']
     """
     truths, kinds, sources, activities, difficulties, sizes, votes = np.random.default_rng(random_state).spawn(7)
-    known = truth_of(truth, n_tasks, n_classes, prior, truths)
+    known = make_truth(truth, n_tasks, n_classes, prior, truths)
     size = len(known.codes)
-    given = _given_workers(MIX if workers is None else workers, n_workers, kinds)
+    given = _given_workers(DEFAULT_WORKER_MIX if workers is None else workers, n_workers, kinds)
     own, fidelity, later = _behaviours(given, len(known.classes), kinds)
-    counts = labels_per_task_of(votes_per_task, size, sizes)
+    counts = resolve_votes_per_task(votes_per_task, size, sizes)
     source = choose_sources(fidelity > 0, sources)
     if (source >= 0).any() and counts.max(initial=0) < 2:
         raise UsageError("a copier votes beside the worker whom he copies; give some tasks two labels or more")
-    share = activity_of(activity, len(given), activities)
+    share = resolve_activity(activity, len(given), activities)
     hard = _difficulty(difficulty, known.tasks, difficulties)
-    names = ids("w", len(given))
+    names = make_ids("w", len(given))
     crowd = simulate_votes(
         known.codes, own, votes_per_task=counts, activity=share, difficulty=hard, source=source, fidelity=fidelity,
         later=later, tasks=known.tasks, workers=names, classes=known.classes, random_state=votes,
@@ -166,10 +166,10 @@ def simulate_crowd(
     )
 
 
-class Truth(NamedTuple):
+class SimulatedTruth(NamedTuple):
     """Tasks and classes by name, and the class of each task.
 
-    >>> Truth(np.array([1]), pd.Index(["t0"]), pd.Index(["cat", "dog"])).codes.tolist()
+    >>> SimulatedTruth(np.array([1]), pd.Index(["t0"]), pd.Index(["cat", "dog"])).codes.tolist()
     [1]
     """
 
@@ -178,33 +178,33 @@ class Truth(NamedTuple):
     classes: pd.Index
 
 
-def truth_of(
+def make_truth(
     truth: ArrayLike | pd.Series | None,
     n_tasks: int | None,
     n_classes: int | None,
     prior: ArrayLike | None,
     rng: np.random.Generator,
-) -> Truth:
+) -> SimulatedTruth:
     """The truth as it was given, or drawn from the prior.
 
-    >>> truth_of([1, 0], None, 3, None, np.random.default_rng(0)).classes.tolist()
+    >>> make_truth([1, 0], None, 3, None, np.random.default_rng(0)).classes.tolist()
     ['c0', 'c1', 'c2']
     """
     if truth is None:
-        shares = None if prior is None else spec.distributions(prior, "prior", (n_classes,))
+        shares = None if prior is None else spec.check_distributions(prior, "prior", (n_classes,))
         k = n_classes if n_classes is not None else 4 if shares is None else len(shares)
         n = 1000 if n_tasks is None else n_tasks
-        if n > MOST_TASKS:
-            raise UsageError(f"a simulated crowd is made in memory, of at most {MOST_TASKS:,} tasks; got {n:,}")
+        if n > MAX_TASKS:
+            raise UsageError(f"a simulated crowd is made in memory, of at most {MAX_TASKS:,} tasks; got {n:,}")
         if n < 1 or k < 2:
             raise UsageError(f"a simulated crowd needs a task and two classes at least; got {n} tasks, {k} classes")
-        return Truth(rng.choice(k, size=n, p=shares), ids("t", n), ids("c", k))
+        return SimulatedTruth(rng.choice(k, size=n, p=shares), make_ids("t", n), make_ids("c", k))
     if prior is not None:
         raise UsageError("truth is given, so there is nothing to draw from the prior; leave one of them out")
     if isinstance(truth, pd.Series):
         if truth.isna().any():
             raise UsageError(
-                f"truth is missing for {some(truth.index[truth.isna()])}; drop those tasks: truth.dropna()"
+                f"truth is missing for {preview(truth.index[truth.isna()])}; drop those tasks: truth.dropna()"
             )
         named = truth.astype("category")
         codes, classes = named.cat.codes.to_numpy(dtype=np.int64), named.cat.categories
@@ -213,14 +213,14 @@ def truth_of(
         codes = np.asarray(truth)
         if codes.ndim != 1 or codes.dtype.kind not in "iu" or (codes.size and codes.min() < 0):
             raise UsageError("truth must hold class codes from 0, one per task; give a Series for classes by name")
-        classes = ids("c", max(int(codes.max(initial=-1)) + 1, n_classes or 2))
-        tasks = ids("t", len(codes))
+        classes = make_ids("c", max(int(codes.max(initial=-1)) + 1, n_classes or 2))
+        tasks = make_ids("t", len(codes))
     for what, wanted, found in (("n_tasks", n_tasks, len(tasks)), ("n_classes", n_classes, len(classes))):
         if wanted not in (None, found):
             raise UsageError(f"{what} is {wanted}, but the given truth has {found}; leave {what} out")
     if len(tasks) == 0 or len(classes) < 2:
         raise UsageError(f"truth must have a task and two classes at least; got {len(tasks)} and {len(classes)}")
-    return Truth(codes.astype(np.int64), tasks, classes)
+    return SimulatedTruth(codes.astype(np.int64), tasks, classes)
 
 
 def _given_workers(
@@ -263,7 +263,7 @@ def _behaviours(
     workers: list[str | NDArray[np.float64]], n_classes: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
     """Confusion matrix and fidelity of each worker, and the later matrices if somebody has others; one call per kind."""
-    if len(workers) * n_classes**2 > LARGEST:
+    if len(workers) * n_classes**2 > MAX_CONFUSION_CELLS:
         raise UsageError(
             f"{len(workers):,} confusion matrices of {n_classes:,} x {n_classes:,} would not fit in memory; "
             "simulate fewer workers or classes"
@@ -276,9 +276,11 @@ def _behaviours(
         if isinstance(one, str):
             positions.setdefault(one, []).append(position)
         else:
-            confusion[position] = spec.distributions(one, f"confusion of worker {position}", (n_classes, n_classes))
+            confusion[position] = spec.check_distributions(
+                one, f"confusion of worker {position}", (n_classes, n_classes)
+            )
     for kind, who in positions.items():
-        found = spec.call(KINDS, "worker kind", kind, rng, len(who), n_classes)
+        found = spec.call_spec(KINDS, "worker kind", kind, rng, len(who), n_classes)
         confusion[who], fidelity[who] = found.confusion, found.fidelity
         if found.later is not None:
             changed[kind] = found.later
@@ -296,10 +298,10 @@ def _difficulty(
     if difficulty is None:
         return np.zeros(len(tasks))
     if isinstance(difficulty, str):
-        return spec.call({"beta": beta}, "difficulty", difficulty, rng, len(tasks))
+        return spec.call_spec({"beta": draw_beta}, "difficulty", difficulty, rng, len(tasks))
     if isinstance(difficulty, pd.Series):
         absent = tasks.difference(difficulty.index)
         if len(absent):
-            raise UsageError(f"no difficulty for {len(absent):,} tasks, for example {some(absent)}")
+            raise UsageError(f"no difficulty for {len(absent):,} tasks, for example {preview(absent)}")
         return difficulty.loc[tasks].to_numpy(dtype=np.float64)
-    return spec.fractions("difficulty", difficulty, len(tasks), "task")
+    return spec.broadcast_fractions("difficulty", difficulty, len(tasks), "task")

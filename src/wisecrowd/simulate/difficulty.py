@@ -20,12 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
-from wisecrowd.simulate.assignment import assign, labels_per_task_of
-from wisecrowd.simulate.votes import ids
+from wisecrowd.simulate.assignment import assign, resolve_votes_per_task
+from wisecrowd.simulate.votes import make_ids
 
 #: Probability of being right on the easiest task when class 0 (specificity) and class 1 (sensitivity) is true: the five
 #: workers of Xu et al. (2019).
-FIVE_WORKERS = ((0.6, 0.8), (0.7, 0.6), (0.6, 0.6), (0.7, 0.7), (0.7, 0.6))
+XU2019_ACCURACIES = ((0.6, 0.8), (0.7, 0.6), (0.6, 0.6), (0.7, 0.7), (0.7, 0.6))
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class DifficultyCrowd:
     ``features`` and ``test_features`` are tables by task, ``truth`` and ``test_truth`` Series by task, ``easiness`` a
     Series by task (0: everybody guesses), ``accuracy`` a table workers x true classes: how often right on the easiest task.
 
-    >>> gaussian_difficulty(100, random_state=1).easiness.between(0, 1).all()
+    >>> simulate_gaussian_difficulty(100, random_state=1).easiness.between(0, 1).all()
     np.True_
     """
 
@@ -51,19 +51,19 @@ class DifficultyCrowd:
     def ability(self) -> pd.DataFrame:
         """The same as log-odds against any one other class.
 
-        >>> gaussian_difficulty(100, accuracy=[[0.5, 0.75]]).ability.round(3).to_numpy().tolist()
+        >>> simulate_gaussian_difficulty(100, accuracy=[[0.5, 0.75]]).ability.round(3).to_numpy().tolist()
         [[0.0, 1.099]]
         """
         odds = self.accuracy * (self.accuracy.shape[1] - 1) / (1 - self.accuracy)
         return pd.DataFrame(np.log(odds), index=self.accuracy.index, columns=self.accuracy.columns)
 
 
-def easiness_of(belief: ArrayLike) -> NDArray[np.float64]:
+def compute_easiness(belief: ArrayLike) -> NDArray[np.float64]:
     """How far a distribution over K classes is from uniform: K/(K−1) Σ_k (c_k − 1/K)², from 0 to 1.
 
     With two classes it is 4 (c − 1/2)².
 
-    >>> easiness_of([[0.5, 0.5], [0.75, 0.25], [0.0, 1.0]]).tolist()
+    >>> compute_easiness([[0.5, 0.5], [0.75, 0.25], [0.0, 1.0]]).tolist()
     [0.0, 0.25, 1.0]
     """
     share = np.asarray(belief, dtype=np.float64)
@@ -86,7 +86,7 @@ def simulate_by_difficulty(
     ``truth`` holds class codes. Without ``votes_per_task`` every worker labels every task.
 
     >>> simulate_by_difficulty([0, 1, 1, 0], [1.0, 0.5, 0.0, 1.0], [[0.9, 0.9], [0.8, 0.7]])
-    Crowd(8 labels: 4 tasks x 2 workers, 2 classes, 2.0 labels/task)
+    Crowd(8 votes: 4 tasks x 2 workers, 2 classes, 2.0 votes/task)
     """
     right_at_best = _accuracies(accuracy)
     n_workers, n_classes = right_at_best.shape
@@ -131,11 +131,11 @@ def simulate_unstructured(
     return _speak(task, worker, true[task], right, len(true), n_workers, n_classes, tasks, speaking)
 
 
-def gaussian_difficulty(
+def simulate_gaussian_difficulty(
     n_tasks: int = 1000,
     n_test: int = 1000,
     *,
-    accuracy: ArrayLike = FIVE_WORKERS,
+    accuracy: ArrayLike = XU2019_ACCURACIES,
     sharpness: float = 0.5,
     votes_per_task: int | tuple[int, int] | ArrayLike | None = None,
     random_state: Any = 0,
@@ -145,9 +145,9 @@ def gaussian_difficulty(
     The K centres, as many as ``accuracy`` has columns, lie on a circle through (1, 1), all with variance 1. Easiness is
     that of softmax(``sharpness`` · x'c_k), at the default the σ(x₁ + x₂) of Xu et al. (2019) where K = 2.
 
-    >>> made = gaussian_difficulty(300, votes_per_task=3)
+    >>> made = simulate_gaussian_difficulty(300, votes_per_task=3)
     >>> made.crowd
-    Crowd(900 labels: 300 tasks x 5 workers, 2 classes, 3.0 labels/task)
+    Crowd(900 votes: 300 tasks x 5 workers, 2 classes, 3.0 votes/task)
     >>> made.features.shape, made.test_features.shape
     ((300, 2), (1000, 2))
     """
@@ -162,18 +162,18 @@ def gaussian_difficulty(
     X = centre[true] + placing.normal(size=(n_tasks, 2))
     test_X = centre[test_true] + placing.normal(size=(n_test, 2))
     pull = np.exp(sharpness * X @ centre.T)
-    ease = easiness_of(pull / pull.sum(axis=1, keepdims=True))
+    ease = compute_easiness(pull / pull.sum(axis=1, keepdims=True))
     crowd = simulate_by_difficulty(true, ease, right_at_best, votes_per_task=votes_per_task, random_state=voting)
     return _described(crowd, X, true, ease, right_at_best, test_X, test_true)
 
 
-def gaussian_difficulty_2019() -> DifficultyCrowd:
+def simulate_xu2019() -> DifficultyCrowd:
     """The very data of Xu et al. (2019): 1,000 points, five workers who label all of them, and 1,000 points to test on.
 
     Their program draws with numpy's old generator from the seeds 1228 (points) and 1234 (votes). Difficulty is their
     program's σ(x₁ + x₂); the 1/(1 + w'x) of their text has no bounds.
 
-    >>> made = gaussian_difficulty_2019()
+    >>> made = simulate_xu2019()
     >>> right = made.crowd.label == made.truth.to_numpy()[made.crowd.task]
     >>> [round(float(right[made.crowd.worker == worker].mean()), 3) for worker in range(5)]
     [0.617, 0.589, 0.538, 0.606, 0.58]
@@ -183,7 +183,7 @@ def gaussian_difficulty_2019() -> DifficultyCrowd:
     drawn = points.randn(2, 2, 2, 500) + np.array([1, -1])[None, :, None, None]
     X, test_X = drawn.transpose(0, 1, 3, 2).reshape(2, 1000, 2)
     true = np.repeat([1, 0], 500)
-    right_at_best = _accuracies(FIVE_WORKERS)
+    right_at_best = _accuracies(XU2019_ACCURACIES)
     ease = 4 * (1 / (1 + np.exp(-X.sum(axis=1))) - 0.5) ** 2
     ability = np.log(right_at_best / (1 - right_at_best))
     right = 1 / (1 + np.exp(-ability[:, true].T * ease[:, None]))
@@ -198,7 +198,7 @@ def _described(
     crowd: Crowd, X: NDArray[np.float64], true: NDArray[Any], ease: NDArray[np.float64], accuracy: NDArray[np.float64],
     test_X: NDArray[np.float64], test_true: NDArray[Any],
 ) -> DifficultyCrowd:  # fmt: skip
-    names, test_names = crowd.tasks, ids("test", len(test_true))
+    names, test_names = crowd.tasks, make_ids("test", len(test_true))
     return DifficultyCrowd(
         crowd=crowd,
         features=pd.DataFrame(X, index=names, columns=["x1", "x2"]),
@@ -225,7 +225,7 @@ def _who_labels_what(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     if votes_per_task is None:
         return np.divmod(np.arange(n_tasks * n_workers), n_workers)
-    counts = labels_per_task_of(votes_per_task, n_tasks, sizing)
+    counts = resolve_votes_per_task(votes_per_task, n_tasks, sizing)
     return assign(counts, np.ones(n_workers) if activity is None else activity, assigning)
 
 
@@ -248,5 +248,7 @@ def _crowd(
     n_classes: int,
     tasks: Any,
 ) -> Crowd:
-    names = ids("t", n_tasks) if tasks is None else tasks
-    return Crowd(task, worker, label, tasks=names, workers=ids("w", n_workers), classes=range(n_classes))
+    names = make_ids("t", n_tasks) if tasks is None else tasks
+    return Crowd.from_codes(
+        task, worker, label, tasks=names, workers=make_ids("w", n_workers), classes=range(n_classes)
+    )

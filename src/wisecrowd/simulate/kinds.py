@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.errors import UsageError
-from wisecrowd.simulate.spec import fraction
+from wisecrowd.simulate.spec import check_fraction
 
 
 class Behaviour(NamedTuple):
@@ -26,10 +26,10 @@ class Behaviour(NamedTuple):
     later: NDArray[np.float64] | None = None
 
 
-def symmetric(accuracy: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
+def build_symmetric_confusion(accuracy: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
     """Matrices of workers who are right with one probability whatever is true, and err on all other classes alike.
 
-    >>> symmetric(np.array([0.8]), 3).round(3).tolist()
+    >>> build_symmetric_confusion(np.array([0.8]), 3).round(3).tolist()
     [[[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]]
     """
     right = np.eye(n_classes)
@@ -37,121 +37,121 @@ def symmetric(accuracy: NDArray[np.float64], n_classes: int) -> NDArray[np.float
     return np.asarray(accuracy[:, None, None] * right + (1 - accuracy)[:, None, None] * wrong)
 
 
-def expert(
+def make_expert(
     rng: np.random.Generator, n: int, n_classes: int, accuracy: float | None = None, up_to: float | None = None
 ) -> Behaviour:
     """Nearly always right: ``expert`` between 0.9 and 0.98, ``expert(0.95)`` exactly, ``expert(0.9, 1)`` between.
 
-    >>> expert(np.random.default_rng(0), 1, 2, 0.95).confusion.round(2).tolist()
+    >>> make_expert(np.random.default_rng(0), 1, 2, 0.95).confusion.round(2).tolist()
     [[[0.95, 0.05], [0.05, 0.95]]]
     """
-    return Behaviour(symmetric(_between(rng, n, (0.9, 0.98), accuracy, up_to), n_classes))
+    return Behaviour(build_symmetric_confusion(_between(rng, n, (0.9, 0.98), accuracy, up_to), n_classes))
 
 
-def noisy(
+def make_noisy(
     rng: np.random.Generator, n: int, n_classes: int, accuracy: float | None = None, up_to: float | None = None
 ) -> Behaviour:
     """Often right: ``noisy`` between 0.55 and 0.8, ``noisy(0.7)`` exactly, ``noisy(0.6, 0.9)`` between.
 
-    >>> noisy(np.random.default_rng(0), 1, 2, 0.75).confusion.tolist()
+    >>> make_noisy(np.random.default_rng(0), 1, 2, 0.75).confusion.tolist()
     [[[0.75, 0.25], [0.25, 0.75]]]
     """
-    return Behaviour(symmetric(_between(rng, n, (0.55, 0.8), accuracy, up_to), n_classes))
+    return Behaviour(build_symmetric_confusion(_between(rng, n, (0.55, 0.8), accuracy, up_to), n_classes))
 
 
-def spammer(rng: np.random.Generator, n: int, n_classes: int) -> Behaviour:  # noqa: ARG001  # one signature for all
+def make_spammer(rng: np.random.Generator, n: int, n_classes: int) -> Behaviour:  # noqa: ARG001  # one signature for all
     """Answers at random, without looking.
 
-    >>> spammer(np.random.default_rng(0), 1, 2).confusion.tolist()
+    >>> make_spammer(np.random.default_rng(0), 1, 2).confusion.tolist()
     [[[0.5, 0.5], [0.5, 0.5]]]
     """
     return Behaviour(np.full((n, n_classes, n_classes), 1 / n_classes))
 
 
-def one_button(rng: np.random.Generator, n: int, n_classes: int, button: float | None = None) -> Behaviour:
+def make_one_button(rng: np.random.Generator, n: int, n_classes: int, button: float | None = None) -> Behaviour:
     """Always gives the same answer: ``one-button`` a class drawn for each worker, ``one-button(0)`` the class of code 0.
 
-    >>> one_button(np.random.default_rng(0), 1, 2, 0).confusion.tolist()
+    >>> make_one_button(np.random.default_rng(0), 1, 2, 0).confusion.tolist()
     [[[1.0, 0.0], [1.0, 0.0]]]
     """
     favourite = _favourites(rng, n, n_classes, button)
     return Behaviour(np.repeat(np.eye(n_classes)[favourite][:, None, :], n_classes, axis=1))
 
 
-def biased(
+def make_biased(
     rng: np.random.Generator, n: int, n_classes: int, pull: float = 0.4, button: float | None = None
 ) -> Behaviour:
     """A noisy worker who gives one favourite class instead with probability ``pull``.
 
-    >>> biased(np.random.default_rng(0), 1, 2, 1, 1).confusion.tolist()
+    >>> make_biased(np.random.default_rng(0), 1, 2, 1, 1).confusion.tolist()
     [[[0.0, 1.0], [0.0, 1.0]]]
     """
-    fraction("the pull of a biased worker", pull)
-    seen = noisy(rng, n, n_classes).confusion
-    return Behaviour((1 - pull) * seen + pull * one_button(rng, n, n_classes, button).confusion)
+    check_fraction("the pull of a biased worker", pull)
+    seen = make_noisy(rng, n, n_classes).confusion
+    return Behaviour((1 - pull) * seen + pull * make_one_button(rng, n, n_classes, button).confusion)
 
 
-def mixer(
+def make_mixer(
     rng: np.random.Generator, n: int, n_classes: int, accuracy: float | None = None, up_to: float | None = None
 ) -> Behaviour:
     """Takes each class for the next one when wrong (the last for the first), as accurate as a noisy worker.
 
-    >>> mixer(np.random.default_rng(0), 1, 3, 0.75).confusion.tolist()
+    >>> make_mixer(np.random.default_rng(0), 1, 3, 0.75).confusion.tolist()
     [[[0.75, 0.25, 0.0], [0.0, 0.75, 0.25], [0.25, 0.0, 0.75]]]
     """
     right = _between(rng, n, (0.55, 0.8), accuracy, up_to)[:, None, None]
     return Behaviour(right * np.eye(n_classes) + (1 - right) * _shift(n_classes))
 
 
-def adversary(rng: np.random.Generator, n: int, n_classes: int, malice: float = 0.8) -> Behaviour:  # noqa: ARG001
+def make_adversary(rng: np.random.Generator, n: int, n_classes: int, malice: float = 0.8) -> Behaviour:  # noqa: ARG001
     """Knows the truth and says the next class instead with probability ``malice``.
 
-    >>> adversary(np.random.default_rng(0), 1, 2, 0.75).confusion.tolist()
+    >>> make_adversary(np.random.default_rng(0), 1, 2, 0.75).confusion.tolist()
     [[[0.25, 0.75], [0.75, 0.25]]]
     """
-    fraction("the malice of an adversary", malice)
+    check_fraction("the malice of an adversary", malice)
     one = (1 - malice) * np.eye(n_classes) + malice * _shift(n_classes)
     return Behaviour(np.repeat(one[None], n, axis=0))
 
 
-def copier(rng: np.random.Generator, n: int, n_classes: int, fidelity: float = 0.9) -> Behaviour:
+def make_copier(rng: np.random.Generator, n: int, n_classes: int, fidelity: float = 0.9) -> Behaviour:
     """Goes where another worker has been and repeats his answer with probability ``fidelity``; else votes as if noisy.
 
-    >>> copier(np.random.default_rng(0), 1, 2, 0.9).fidelity
+    >>> make_copier(np.random.default_rng(0), 1, 2, 0.9).fidelity
     0.9
     """
     if not 0 < fidelity <= 1:
         raise UsageError(f"the fidelity of a copier must be above 0 and at most 1; got {fidelity}")
-    return Behaviour(noisy(rng, n, n_classes).confusion, fidelity)
+    return Behaviour(make_noisy(rng, n, n_classes).confusion, fidelity)
 
 
-def drifter(
+def make_drifter(
     rng: np.random.Generator, n: int, n_classes: int, before: float | None = None, after: float | None = None
 ) -> Behaviour:
     """Begins well and tires: right between 0.8 and 0.95 of the time at first, then between chance and halfway there.
 
     ``drifter(0.9, 0.4)`` says how often. The votes of a crowd with drifters have times, and all change in the middle of them.
 
-    >>> drifter(np.random.default_rng(0), 1, 2, 0.9, 0.5).later.tolist()
+    >>> make_drifter(np.random.default_rng(0), 1, 2, 0.9, 0.5).later.tolist()
     [[[0.5, 0.5], [0.5, 0.5]]]
     """
     first = _between(rng, n, (0.8, 0.95), before, before)
     chance = 1 / n_classes
     then = _between(rng, n, (chance, (chance + 0.8) / 2), after, after)
-    return Behaviour(symmetric(first, n_classes), later=symmetric(then, n_classes))
+    return Behaviour(build_symmetric_confusion(first, n_classes), later=build_symmetric_confusion(then, n_classes))
 
 
 #: Kinds by name; a new one is a function (rng, how many, n_classes, numbers…) and an entry here.
 KINDS: dict[str, Callable[..., Behaviour]] = {
-    "expert": expert,
-    "noisy": noisy,
-    "spammer": spammer,
-    "one-button": one_button,
-    "biased": biased,
-    "mixer": mixer,
-    "adversary": adversary,
-    "copier": copier,
-    "drifter": drifter,
+    "expert": make_expert,
+    "noisy": make_noisy,
+    "spammer": make_spammer,
+    "one-button": make_one_button,
+    "biased": make_biased,
+    "mixer": make_mixer,
+    "adversary": make_adversary,
+    "copier": make_copier,
+    "drifter": make_drifter,
 }
 
 
@@ -159,8 +159,8 @@ def _between(
     rng: np.random.Generator, n: int, usual: tuple[float, float], accuracy: float | None, up_to: float | None
 ) -> NDArray[np.float64]:
     low, high = usual if accuracy is None else (accuracy, accuracy if up_to is None else up_to)
-    fraction("the accuracy of a worker", low)
-    fraction("the accuracy of a worker", high)
+    check_fraction("the accuracy of a worker", low)
+    check_fraction("the accuracy of a worker", high)
     if low > high:
         raise UsageError(
             f"the accuracy of a worker lies between a low and a high number, in this order; got {low}, {high}"

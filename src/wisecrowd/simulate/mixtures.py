@@ -15,10 +15,10 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.errors import UsageError, one_of
+from wisecrowd.errors import UsageError, check_choice
 from wisecrowd.simulate import spec
 from wisecrowd.simulate.assignment import assign
-from wisecrowd.simulate.votes import draw_labels, ids
+from wisecrowd.simulate.votes import draw_labels, make_ids
 
 #: Set-up (1): what experts, inexpert workers and spammers say, [group, true, said], measured on perturbed networks.
 GAUSSIAN_GROUPS = (
@@ -51,7 +51,7 @@ class GroupedSimulation:
 
     >>> made = simulate_gaussian_groups(n_workers=50, n_tasks=100)
     >>> made
-    GroupedSimulation(3 groups; Crowd(522 labels: 100 tasks x 50 workers, 3 classes, 5.2 labels/task); 33 test tasks)
+    GroupedSimulation(3 groups; Crowd(522 votes: 100 tasks x 50 workers, 3 classes, 5.2 votes/task); 33 test tasks)
     """
 
     crowd: Crowd
@@ -101,7 +101,7 @@ def simulate_gaussian_groups(
     True
     """
     if isinstance(centres, str):
-        one_of("centres", centres, CENTRES)
+        check_choice("centres", centres, CENTRES)
         middle = np.array(CENTRES[centres])
     else:
         middle = np.asarray(centres, dtype=np.float64)
@@ -112,7 +112,7 @@ def simulate_gaussian_groups(
     z = points.integers(len(middle), size=n_all, dtype=np.int32)
     X = middle[z] + spread * points.standard_normal((n_all, middle.shape[1]))
     crowd, group = _labelled(z[:n_tasks], n_workers, votes_per_task, weights, confusion, votes)
-    classes, tests = _names(crowd.classes), ids("test", n_all - n_tasks).rename("task")
+    classes, tests = _names(crowd.classes), make_ids("test", n_all - n_tasks).rename("task")
     columns = [f"x{number}" for number in range(middle.shape[1])]
     index = crowd.tasks.rename("task")
     return GroupedSimulation(
@@ -146,7 +146,7 @@ def simulate_image_groups(
     (10, (4, 10, 10))
     """
     if isinstance(weights, str):
-        one_of("weights", weights, IMAGE_WEIGHTS)
+        check_choice("weights", weights, IMAGE_WEIGHTS)
         weights = IMAGE_WEIGHTS[weights]
     drawing, votes = np.random.default_rng(random_state).spawn(2)
     z = drawing.integers(10, size=n_tasks, dtype=np.int32) if truth is None else np.asarray(truth)
@@ -189,16 +189,16 @@ def image_confusion() -> NDArray[np.float64]:
     return found
 
 
-def one_worker_per_label(crowd: Crowd) -> Crowd:
+def assign_worker_per_vote(crowd: Crowd) -> Crowd:
     """The *global setting* of Mena and Ñanculef: nobody knows who cast which vote, so that each has a worker of its own.
 
     For methods that insist on worker ids; `Crowd.without_workers` is the plain way to forget them.
 
-    >>> one_worker_per_label(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")]))
-    Crowd(2 labels: 2 tasks x 2 workers, 2 classes, 1.0 labels/task)
+    >>> assign_worker_per_vote(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")]))
+    Crowd(2 votes: 2 tasks x 2 workers, 2 classes, 1.0 votes/task)
     """
     everyone = np.arange(crowd.n_votes, dtype=np.int32)
-    return crowd._replace(everyone, worker=everyone, workers=ids("w", crowd.n_votes))
+    return crowd.replace_fields(worker=everyone, workers=make_ids("w", crowd.n_votes))
 
 
 def _labelled(
@@ -211,7 +211,7 @@ def _labelled(
 ) -> tuple[Crowd, pd.Series]:
     """Votes of workers who draw groups, and their groups; workers without votes are left out."""
     stack = _stack(confusion)
-    share = spec.distributions(weights, "weights", (len(stack),))
+    share = spec.check_distributions(weights, "weights", (len(stack),))
     if n_workers < 1 or not 0 < votes_per_task <= n_workers:
         raise UsageError(
             f"votes_per_task must be positive, and at most the number of workers; got {votes_per_task} of {n_workers}"
@@ -226,10 +226,10 @@ def _labelled(
     label = draw_labels(stack, group[worker], z[task], speaking)
     busy = np.zeros(n_workers, dtype=bool)
     busy[worker] = True
-    names = ids("w", n_workers)[busy]
-    crowd = Crowd(
+    names = make_ids("w", n_workers)[busy]
+    crowd = Crowd.from_codes(
         task, (np.cumsum(busy, dtype=np.int32) - 1)[worker], label,
-        tasks=ids("t", len(z)), workers=names, classes=ids("c", stack.shape[1]),
+        tasks=make_ids("t", len(z)), workers=names, classes=make_ids("c", stack.shape[1]),
     )  # fmt: skip
     return crowd, pd.Series(group[busy], index=names.rename("worker"), name="group")
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
-from wisecrowd.simulate.kinds import symmetric
-from wisecrowd.simulate.spec import fraction, fractions
-from wisecrowd.simulate.votes import draw_labels, ids
+from wisecrowd.simulate.kinds import build_symmetric_confusion
+from wisecrowd.simulate.spec import broadcast_fractions, check_fraction
+from wisecrowd.simulate.votes import draw_labels, make_ids
 
 MACHINE, PERSON = "machine", "person"
 
@@ -29,7 +29,7 @@ class PanelSimulation:
 
     >>> made = simulate_panel(n_tasks=50, n_judges=4, n_people=2)
     >>> made
-    PanelSimulation(4 judges of 1 model, 2 people; Crowd(300 labels: 50 tasks x 6 workers, 3 classes, 6.0 labels/task))
+    PanelSimulation(4 judges of 1 model, 2 people; Crowd(300 votes: 50 tasks x 6 workers, 3 classes, 6.0 votes/task))
     """
 
     crowd: Crowd
@@ -81,13 +81,13 @@ def simulate_panel(
     """
     _check(n_tasks, n_judges, n_people, n_classes, n_models)
     for name, value in (("strength", strength), ("hard", hard), ("model_accuracy", model_accuracy)):
-        fraction(name, value)
-    fraction("people_density", people_density)
+        check_fraction(name, value)
+    check_fraction("people_density", people_density)
     truths, models, judges, people, attending = np.random.default_rng(random_state).spawn(5)
     truth = truths.integers(n_classes, size=n_tasks)
 
     misled = models.random((n_models, n_tasks)) < hard
-    thinks = symmetric(np.array([model_accuracy]), n_classes)[0]
+    thinks = build_symmetric_confusion(np.array([model_accuracy]), n_classes)[0]
     next_one = np.roll(np.eye(n_classes), 1, axis=1)
     every = np.tile(truth, n_models)
     opinion = draw_labels(np.stack([thinks, next_one]), misled.ravel().astype(int), every, models)
@@ -96,7 +96,7 @@ def simulate_panel(
     model = np.arange(n_judges) % max(n_models, 1)
     right = np.concatenate([_drawn("judge_accuracy", judge_accuracy, n_judges, judges),
                             _drawn("people_accuracy", people_accuracy, n_people, people)])  # fmt: skip
-    confusion = symmetric(right, n_classes)
+    confusion = build_symmetric_confusion(right, n_classes)
     own = draw_labels(confusion[:n_judges], np.repeat(np.arange(n_judges), n_tasks), np.tile(truth, n_judges), judges)
     repeats = judges.random((n_judges, n_tasks)) < strength
     said = np.where(repeats, opinion[model], own.reshape(n_judges, n_tasks))
@@ -110,10 +110,10 @@ def simulate_panel(
         )
     )
 
-    names = ids("judge", n_judges).append(ids("person", n_people))
-    tasks, classes, called = ids("t", n_tasks), ids("c", n_classes), ids("model", n_models)
+    names = make_ids("judge", n_judges).append(make_ids("person", n_people))
+    tasks, classes, called = make_ids("t", n_tasks), make_ids("c", n_classes), make_ids("model", n_models)
     return PanelSimulation(
-        crowd=Crowd(task, worker, label[worker, task], tasks=tasks, workers=names, classes=classes),
+        crowd=Crowd.from_codes(task, worker, label[worker, task], tasks=tasks, workers=names, classes=classes),
         truth=pd.Series(classes[truth], index=tasks, name="truth"),
         hard=pd.DataFrame(misled.T, index=tasks, columns=called).any(axis=1).rename("hard"),
         groups=pd.Series(called[model], index=names[:n_judges], name="group"),
@@ -140,7 +140,7 @@ def _drawn(
     name: str, accuracy: float | tuple[float, float], n: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:  # fmt: skip
     low, high = accuracy if isinstance(accuracy, tuple) else (accuracy, accuracy)
-    fractions(name, [low, high], 2, "end")
+    broadcast_fractions(name, [low, high], 2, "end")
     if low > high:
         raise UsageError(f"{name} lies between a low and a high number, in this order; got {low}, {high}")
     return np.asarray(low + (high - low) * rng.random(n))

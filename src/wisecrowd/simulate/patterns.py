@@ -18,12 +18,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import as_index
-from wisecrowd.errors import InputError, UsageError, one_of, some
+from wisecrowd.errors import InputError, UsageError, check_choice, preview
 from wisecrowd.simulate import kinds, spec
-from wisecrowd.simulate.activity import activity_of
-from wisecrowd.simulate.assignment import assign, labels_per_task_of
-from wisecrowd.simulate.crowds import truth_of
-from wisecrowd.simulate.votes import draw_labels, ids
+from wisecrowd.simulate.activity import resolve_activity
+from wisecrowd.simulate.assignment import assign, resolve_votes_per_task
+from wisecrowd.simulate.crowds import make_truth
+from wisecrowd.simulate.votes import draw_labels, make_ids
 
 Codes = NDArray[np.int32]
 Matrix = NDArray[np.float64]
@@ -31,32 +31,32 @@ Matrix = NDArray[np.float64]
 # ---------------------------------------------------------------------- patterns
 
 
-def symmetric(n_classes: int, error: float) -> Matrix:
+def build_symmetric_pattern(n_classes: int, error: float) -> Matrix:
     """Wrong with probability ``error``, whatever is true, and then any other class alike.
 
-    >>> symmetric(3, 0.4).round(2).tolist()
+    >>> build_symmetric_pattern(3, 0.4).round(2).tolist()
     [[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]]
     """
-    right = 1 - spec.fraction("the error of a symmetric worker", error)
-    return kinds.symmetric(np.array([right]), n_classes)[0]
+    right = 1 - spec.check_fraction("the error of a symmetric worker", error)
+    return kinds.build_symmetric_confusion(np.array([right]), n_classes)[0]
 
 
-def pair(n_classes: int, error: float) -> Matrix:
+def build_pair_pattern(n_classes: int, error: float) -> Matrix:
     """Takes each class for the next one (the last for the first) with probability ``error``.
 
     The paper does not say which classes are pairs; the next one is usual.
 
-    >>> pair(3, 0.25).tolist()
+    >>> build_pair_pattern(3, 0.25).tolist()
     [[0.75, 0.25, 0.0], [0.0, 0.75, 0.25], [0.25, 0.0, 0.75]]
     """
-    right = 1 - spec.fraction("the error of a pair worker", error)
+    right = 1 - spec.check_fraction("the error of a pair worker", error)
     return right * np.eye(n_classes) + (1 - right) * np.roll(np.eye(n_classes), 1, axis=1)
 
 
-def class_wise(n_classes: int, *known: float) -> Matrix:
+def build_class_wise_pattern(n_classes: int, *known: float) -> Matrix:
     """Always right about the classes of these codes, and guesses about the others.
 
-    >>> class_wise(2, 1).tolist()
+    >>> build_class_wise_pattern(2, 1).tolist()
     [[0.5, 0.5], [0.0, 1.0]]
     """
     unknown = [code for code in known if code not in range(n_classes)]
@@ -69,19 +69,19 @@ def class_wise(n_classes: int, *known: float) -> Matrix:
     return matrix
 
 
-def dummy(n_classes: int) -> Matrix:
+def build_dummy_pattern(n_classes: int) -> Matrix:
     """Guesses.
 
-    >>> dummy(2).tolist()
+    >>> build_dummy_pattern(2).tolist()
     [[0.5, 0.5], [0.5, 0.5]]
     """
     return np.full((n_classes, n_classes), 1 / n_classes)
 
 
-class Look(NamedTuple):
+class PeerPattern(NamedTuple):
     """How a worker answers who looks at another: on one task, and on average.
 
-    >>> LOOKS["opposite"].says(other=np.array([1, 2]), true=np.array([1, 1]), guess=np.array([0, 0])).tolist()
+    >>> PEER_PATTERNS["opposite"].says(other=np.array([1, 2]), true=np.array([1, 1]), guess=np.array([0, 0])).tolist()
     [0, 1]
     """
 
@@ -93,19 +93,19 @@ class Look(NamedTuple):
 
 #: Patterns of workers who vote by themselves: functions (n_classes, numbers…) that give what is said, (true, said).
 PATTERNS: dict[str, Callable[..., Matrix]] = {
-    "symmetric": symmetric,
-    "pair": pair,
-    "class-wise": class_wise,
-    "dummy": dummy,
+    "symmetric": build_symmetric_pattern,
+    "pair": build_pair_pattern,
+    "class-wise": build_class_wise_pattern,
+    "dummy": build_dummy_pattern,
 }
 #: Patterns of workers who look, on every task anew, at somebody of those: "copy" repeats his label; "supportive" is right
 #: where he is right and guesses where he is wrong; "opposite" is right where he is wrong and guesses where he is right.
-LOOKS: dict[str, Look] = {
-    "copy": Look(lambda other, true, guess: other, lambda mean: mean),
-    "supportive": Look(
+PEER_PATTERNS: dict[str, PeerPattern] = {
+    "copy": PeerPattern(lambda other, true, guess: other, lambda mean: mean),
+    "supportive": PeerPattern(
         lambda other, true, guess: np.where(other == true, true, guess), lambda mean: _knows(np.diagonal(mean))
     ),
-    "opposite": Look(
+    "opposite": PeerPattern(
         lambda other, true, guess: np.where(other == true, guess, true), lambda mean: _knows(1 - np.diagonal(mean))
     ),
 }
@@ -144,11 +144,11 @@ class NoiseRates(NamedTuple):
     """Share of labels that are wrong (their N.R.2)."""
 
 
-def noise_rates(crowd: Crowd, truth: pd.Series) -> NoiseRates:
+def compute_noise_rates(crowd: Crowd, truth: pd.Series) -> NoiseRates:
     """How many tasks have no right label, and how many labels are wrong, on tasks whose truth is known.
 
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t2", "ann", "cat")])
-    >>> noise_rates(crowd, pd.Series({"t1": "cat", "t2": "dog"}))
+    >>> compute_noise_rates(crowd, pd.Series({"t1": "cat", "t2": "dog"}))
     NoiseRates(no_right_label=0.5, wrong_labels=0.666...)
     """
     if crowd.is_numeric:
@@ -158,7 +158,7 @@ def noise_rates(crowd: Crowd, truth: pd.Series) -> NoiseRates:
     rows = place[crowd.task] >= 0
     if not rows.any():
         raise InputError(
-            f"no task with votes has a truth; tasks are like {some(crowd.tasks)}, those of the truth like {some(truth.index)}"
+            f"no task with votes has a truth; tasks are like {preview(crowd.tasks)}, those of the truth like {preview(truth.index)}"
         )
     task = crowd.task[rows]
     right = crowd.label[rows] == codes[place[task]]
@@ -178,7 +178,7 @@ class PatternSimulation:
 
     >>> made = simulate_patterns("COR-II", n_tasks=500)
     >>> made
-    PatternSimulation(50 pair(0.5), 50 class-wise(0, 6, 8), 50 supportive, 50 opposite, 50 copy; Crowd(1,500 labels: ...))
+    PatternSimulation(50 pair(0.5), 50 class-wise(0, 6, 8), 50 supportive, 50 opposite, 50 copy; Crowd(1,500 votes: ...))
     >>> made.confusion["copy"][0, :2].tolist()  # half of those who are copied know class 0, the others half of it
     [0.75, 0.25]
     """
@@ -196,7 +196,7 @@ class PatternSimulation:
         >>> round(simulate_patterns("IND-IV", n_tasks=5000).noise_rates.wrong_labels, 2)
         0.47
         """
-        return noise_rates(self.crowd, self.truth)
+        return compute_noise_rates(self.crowd, self.truth)
 
     def __repr__(self) -> str:
         numbers = Counter(self.pattern)
@@ -217,33 +217,33 @@ def simulate_patterns(
     """Votes of workers by pattern; ``patterns`` is a set of Zhang et al. (a name in `PATTERN_SETS`), or a list of patterns.
 
     Patterns read like ``symmetric(0.3)``, ``pair(0.6)``, ``class-wise(0, 6, 8)``, ``dummy``, ``copy``, ``supportive`` and
-    ``opposite`` (see `PATTERNS` and `LOOKS`). ``truth`` holds class codes, or is a Series of classes by task; without it,
+    ``opposite`` (see `PATTERNS` and `PEER_PATTERNS`). ``truth`` holds class codes, or is a Series of classes by task; without it,
     ``n_tasks`` (1,000) of ``n_classes`` (10) are drawn. Each task keeps ``votes_per_task`` distinct workers, drawn
     successively by ``activity`` as Gumbel top-k would, and a worker who looks at another looks, on each task, at
     anyone of those who vote by themselves, on the task or not; who looks where somebody votes sees that vote.
 
     >>> simulate_patterns("COR-I", n_tasks=2000, votes_per_task=5).crowd
-    Crowd(10,000 labels: 2,000 tasks x 250 workers, 10 classes, 5.0 labels/task)
+    Crowd(10,000 votes: 2,000 tasks x 250 workers, 10 classes, 5.0 votes/task)
     >>> pets = pd.Series({"photo-1": "cat", "photo-2": "dog"})
     >>> made = simulate_patterns(["pair(0.1)", "supportive"], truth=pets, workers_per_pattern=3)
     >>> made.pattern.value_counts().sort_index().to_dict()
     {'pair(0.1)': 3, 'supportive': 3}
     """
     truths, mixing, activities, sizes, assigning, looking, speaking = np.random.default_rng(random_state).spawn(7)
-    known = truth_of(truth, n_tasks, 10 if truth is None and n_classes is None else n_classes, None, truths)
+    known = make_truth(truth, n_tasks, 10 if truth is None and n_classes is None else n_classes, None, truths)
     titles = _titles(patterns)
     confusion, looks = _behaviours(titles, len(known.classes))
     if workers_per_pattern < 1:
         raise UsageError(f"workers_per_pattern must be 1 or more; got {workers_per_pattern}")
     # Mixed, so that a worker's number says nothing about the worker.
     pattern = mixing.permutation(np.repeat(np.arange(len(titles), dtype=np.int32), workers_per_pattern))
-    share = activity_of(activity, len(pattern), activities)
-    task, worker = assign(labels_per_task_of(votes_per_task, len(known.codes), sizes), share, assigning)
+    share = resolve_activity(activity, len(pattern), activities)
+    task, worker = assign(resolve_votes_per_task(votes_per_task, len(known.codes), sizes), share, assigning)
     label = _labels(task, worker, pattern, known.codes.astype(np.int32), confusion, looks, looking, speaking)
-    names = ids("w", len(pattern))
+    names = make_ids("w", len(pattern))
     index = names.rename("worker")
     return PatternSimulation(
-        crowd=Crowd(task, worker, label, tasks=known.tasks, workers=names, classes=known.classes),
+        crowd=Crowd.from_codes(task, worker, label, tasks=known.tasks, workers=names, classes=known.classes),
         truth=pd.Series(known.classes[known.codes], index=known.tasks.rename("task"), name="truth"),
         pattern=pd.Series(np.array(titles)[pattern], index=index, name="pattern"),
         activity=pd.Series(share, index=index, name="activity"),
@@ -253,7 +253,7 @@ def simulate_patterns(
 
 def _titles(patterns: str | Sequence[str]) -> tuple[str, ...]:
     if isinstance(patterns, str):
-        one_of("patterns", patterns, PATTERN_SETS)
+        check_choice("patterns", patterns, PATTERN_SETS)
         return PATTERN_SETS[patterns]
     titles = tuple(patterns)
     if not titles or len(set(titles)) < len(titles):
@@ -261,21 +261,21 @@ def _titles(patterns: str | Sequence[str]) -> tuple[str, ...]:
     return titles
 
 
-def _behaviours(titles: Sequence[str], n_classes: int) -> tuple[Matrix, dict[int, Look]]:
+def _behaviours(titles: Sequence[str], n_classes: int) -> tuple[Matrix, dict[int, PeerPattern]]:
     """What every pattern says, (patterns, true, said), and which of them look at others, by place."""
     confusion = np.empty((len(titles), n_classes, n_classes))
-    looks: dict[int, Look] = {}
+    looks: dict[int, PeerPattern] = {}
     for place, title in enumerate(titles):
-        name, numbers = spec.parse(title, "pattern")
-        one_of("pattern", name, [*PATTERNS, *LOOKS])
+        name, numbers = spec.parse_spec(title, "pattern")
+        check_choice("pattern", name, [*PATTERNS, *PEER_PATTERNS])
         if name in PATTERNS:
-            confusion[place] = spec.call(PATTERNS, "pattern", title, n_classes)
+            confusion[place] = spec.call_spec(PATTERNS, "pattern", title, n_classes)
         elif numbers:
             raise UsageError(f"pattern {title!r} gives {len(numbers)} numbers, but {name!r} takes none")
         else:
-            looks[place] = LOOKS[name]
+            looks[place] = PEER_PATTERNS[name]
     if len(looks) == len(titles):
-        raise UsageError(f"{some(titles)} look at others; add a pattern that votes by itself: {', '.join(PATTERNS)}")
+        raise UsageError(f"{preview(titles)} look at others; add a pattern that votes by itself: {', '.join(PATTERNS)}")
     mean = np.delete(confusion, list(looks), axis=0).mean(axis=0)
     for place, look in looks.items():
         confusion[place] = look.expects(mean)
@@ -288,7 +288,7 @@ def _labels(
     pattern: Codes,
     true: Codes,
     confusion: Matrix,
-    looks: dict[int, Look],
+    looks: dict[int, PeerPattern],
     looking: np.random.Generator,
     speaking: np.random.Generator,
 ) -> Codes:

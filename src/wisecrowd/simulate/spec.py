@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wisecrowd.errors import UsageError, one_of
+from wisecrowd.errors import UsageError, check_choice
 
 T = TypeVar("T")
 
 
-def parse(text: str, what: str) -> tuple[str, tuple[float, ...]]:
+def parse_spec(text: str, what: str) -> tuple[str, tuple[float, ...]]:
     """Split ``name(number, …)`` into the name and its numbers.
 
-    >>> parse("beta(1.5, 3)", "activity"), parse("uniform", "activity")
+    >>> parse_spec("beta(1.5, 3)", "activity"), parse_spec("uniform", "activity")
     (('beta', (1.5, 3.0)), ('uniform', ()))
     """
     match = re.fullmatch(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*", text)
@@ -31,14 +31,14 @@ def parse(text: str, what: str) -> tuple[str, tuple[float, ...]]:
         raise UsageError(f"{what} must read like 'name' or 'name(0.7)'; got {text!r}") from None
 
 
-def call(choices: Mapping[str, Callable[..., T]], what: str, text: str, *given: Any) -> T:
+def call_spec(choices: Mapping[str, Callable[..., T]], what: str, text: str, *given: Any) -> T:
     """Call the function that a text names, with what is given first and the text's numbers after it.
 
-    >>> call({"plus": lambda x, by=1.0: x + by}, "step", "plus(2)", 40)
+    >>> call_spec({"plus": lambda x, by=1.0: x + by}, "step", "plus(2)", 40)
     42.0
     """
-    name, numbers = parse(text, what)
-    one_of(what, name, choices)
+    name, numbers = parse_spec(text, what)
+    check_choice(what, name, choices)
     function = choices[name]
     parameters = inspect.signature(function).parameters
     taken = list(parameters)[len(given) :]
@@ -49,10 +49,10 @@ def call(choices: Mapping[str, Callable[..., T]], what: str, text: str, *given: 
     return function(*given, *numbers)
 
 
-def fraction(name: str, value: float) -> float:
+def check_fraction(name: str, value: float) -> float:
     """A number that must be a share or a probability.
 
-    >>> fraction("accuracy", 70)
+    >>> check_fraction("accuracy", 70)
     Traceback (most recent call last):
         ...
     wisecrowd.errors.UsageError: accuracy must lie between 0 and 1; got 70
@@ -62,10 +62,10 @@ def fraction(name: str, value: float) -> float:
     return value
 
 
-def fractions(name: str, values: float | ArrayLike, n: int, what: str) -> NDArray[np.float64]:
+def broadcast_fractions(name: str, values: float | ArrayLike, n: int, what: str) -> NDArray[np.float64]:
     """One share for each of ``n`` tasks or workers; a single number is meant for all.
 
-    >>> fractions("difficulty", 0.5, 3, "task").tolist()
+    >>> broadcast_fractions("difficulty", 0.5, 3, "task").tolist()
     [0.5, 0.5, 0.5]
     """
     array = np.asarray(values, dtype=np.float64)
@@ -76,10 +76,10 @@ def fractions(name: str, values: float | ArrayLike, n: int, what: str) -> NDArra
     return np.broadcast_to(array, n)
 
 
-def distributions(values: ArrayLike, name: str, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
+def check_distributions(values: ArrayLike, name: str, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
     """An array of a shape (None: any length) whose last axis holds probabilities that sum to one.
 
-    >>> distributions([0.25, 0.75], "prior", (2,)).tolist()
+    >>> check_distributions([0.25, 0.75], "prior", (2,)).tolist()
     [0.25, 0.75]
     """
     array = np.array(values, dtype=np.float64)

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate import spec
-from wisecrowd.simulate.activity import activity_of
-from wisecrowd.simulate.assignment import BLOCK, labels_per_task_of
-from wisecrowd.simulate.copying import repeat_sources, shadow
+from wisecrowd.simulate.activity import resolve_activity
+from wisecrowd.simulate.assignment import BLOCK_SIZE, resolve_votes_per_task
+from wisecrowd.simulate.copying import assign_with_copiers, repeat_sources
 
 #: When votes with times begin, 2024-01-01, and for how long they go on, thirty days: in seconds.
 _BEGIN, _PERIOD = 1_704_067_200, 30 * 86_400
@@ -36,8 +36,8 @@ def draw_labels(confusion: ArrayLike, worker: ArrayLike, seen: ArrayLike, random
     reached = reached.ravel()
     rng = np.random.default_rng(random_state)
     label = np.zeros(len(row), dtype=np.int32)
-    for start in range(0, len(row), BLOCK):
-        part = slice(start, start + BLOCK)
+    for start in range(0, len(row), BLOCK_SIZE):
+        part = slice(start, start + BLOCK_SIZE)
         label[part] = _first_above(reached, row[part] * n_classes, rng.random(len(row[part])), n_classes)
     return label
 
@@ -66,18 +66,18 @@ def simulate_votes(
     With ``later`` matrices votes have times, spread over thirty days, and in the second half of them workers vote by these.
 
     >>> simulate_votes([0, 1, 1], [[[0.9, 0.1], [0.2, 0.8]]] * 5, votes_per_task=4)
-    Crowd(12 labels: 3 tasks x 5 workers, 2 classes, 4.0 labels/task)
+    Crowd(12 votes: 3 tasks x 5 workers, 2 classes, 4.0 votes/task)
     """
     table = _confusion(confusion)
     n_workers, n_classes = table.shape[:2]
     z = _truth_codes(truth, n_classes)
     n_tasks = len(z)
-    d = spec.fractions("difficulty", difficulty, n_tasks, "task")
+    d = spec.broadcast_fractions("difficulty", difficulty, n_tasks, "task")
     copied = np.full(n_workers, -1, dtype=np.int32) if source is None else _sources(source, n_workers)
     sizing, working, assigning, looking, speaking, copying, passing = np.random.default_rng(random_state).spawn(7)
 
-    counts = labels_per_task_of(votes_per_task, n_tasks, sizing)
-    task, worker = shadow(counts, activity_of(activity, n_workers, working), copied, assigning)
+    counts = resolve_votes_per_task(votes_per_task, n_tasks, sizing)
+    task, worker = assign_with_copiers(counts, resolve_activity(activity, n_workers, working), copied, assigning)
     seen = z[task]
     if d.any():
         guesses = looking.random(len(task)) < d[task]
@@ -89,23 +89,23 @@ def simulate_votes(
         table = np.concatenate([table, _confusion(later)])
     label = draw_labels(table, speaker, seen, speaking)
     label = repeat_sources(
-        task, worker, label, copied, spec.fractions("fidelity", fidelity, n_workers, "worker"), copying
+        task, worker, label, copied, spec.broadcast_fractions("fidelity", fidelity, n_workers, "worker"), copying
     )
-    return Crowd(
+    return Crowd.from_codes(
         task,
         worker,
         label,
-        tasks=ids("t", n_tasks) if tasks is None else tasks,
-        workers=ids("w", n_workers) if workers is None else workers,
-        classes=ids("c", n_classes) if classes is None else classes,
+        tasks=make_ids("t", n_tasks) if tasks is None else tasks,
+        workers=make_ids("w", n_workers) if workers is None else workers,
+        classes=make_ids("c", n_classes) if classes is None else classes,
         time=time,
     )
 
 
-def ids(prefix: str, n: int) -> pd.Index:
+def make_ids(prefix: str, n: int) -> pd.Index:
     """Names that sort as their numbers do.
 
-    >>> ids("w", 11).tolist()[-2:]
+    >>> make_ids("w", 11).tolist()[-2:]
     ['w09', 'w10']
     """
     digits = pc.utf8_lpad(pc.cast(pa.array(np.arange(n)), pa.string()), len(str(max(n - 1, 0))), "0")
@@ -132,7 +132,7 @@ def _confusion(confusion: ArrayLike) -> NDArray[np.float64]:
         raise UsageError(
             f"confusion must be (workers, classes, classes), with two classes or more; got shape {array.shape}"
         )
-    return spec.distributions(array, "confusion", array.shape)
+    return spec.check_distributions(array, "confusion", array.shape)
 
 
 def _truth_codes(truth: ArrayLike, n_classes: int) -> NDArray[np.int32]:

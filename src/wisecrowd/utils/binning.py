@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.errors import UsageError, one_of
+from wisecrowd.errors import UsageError, check_choice
 
 
 def check_bins(n_bins: int, bins: str) -> None:
@@ -13,15 +13,15 @@ def check_bins(n_bins: int, bins: str) -> None:
 
     >>> check_bins(10, "mass")
     """
-    one_of("bins", bins, ("width", "mass"))
+    check_choice("bins", bins, ("width", "mass"))
     if n_bins < 1:
         raise UsageError(f"n_bins must be one or more; got {n_bins}")
 
 
-def of_bins(confidence: NDArray[np.float64], n_bins: int, bins: str) -> NDArray[np.intp]:
+def assign_bins(confidence: NDArray[np.float64], n_bins: int, bins: str) -> NDArray[np.intp]:
     """The bin of each confidence; see `calibration_error`.
 
-    >>> of_bins(np.array([0.2, 0.9, 0.9]), 2, "width").tolist()
+    >>> assign_bins(np.array([0.2, 0.9, 0.9]), 2, "width").tolist()
     [0, 1, 1]
     """
     shares = np.linspace(0, 1, n_bins + 1)[1:-1]

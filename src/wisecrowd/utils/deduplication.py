@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 
 #: From so many rows on it pays to look for those that are alike. Of the nine million votes of pico_tokens, one in fifty is unlike
 #: all others of its worker, by how probably it is right.
-MANY = 500_000
+MIN_ROWS_TO_MERGE = 500_000
 
 
-def once(*columns: NDArray[Any], weight: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+def merge_equal_rows(
+    *columns: NDArray[Any], weight: NDArray[np.float64]
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Where one row of each kind stands, and the weight of all rows of that kind.
 
-    >>> where, weight = once(np.array([1, 0, 1]), np.array([0.5, 0.5, 0.5]), weight=np.ones(3))
+    >>> where, weight = merge_equal_rows(np.array([1, 0, 1]), np.array([0.5, 0.5, 0.5]), weight=np.ones(3))
     >>> where.tolist(), weight.tolist()
     ([1, 0], [1.0, 2.0])
     """

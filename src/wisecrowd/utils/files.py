@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from wisecrowd.errors import DiskFull, is_full
+from wisecrowd.errors import DiskFull, is_disk_full
 
 
 @contextlib.contextmanager
@@ -40,7 +40,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(file.fileno())
         partial.replace(target)
     except OSError as error:
-        if is_full(error) and not isinstance(error, DiskFull):  # of another file, which knows its name
+        if is_disk_full(error) and not isinstance(error, DiskFull):  # of another file, which knows its name
             raise DiskFull(target) from error
         raise
     finally:

@@ -7,26 +7,26 @@ from numpy.typing import NDArray
 
 Keys = NDArray[np.uint64]
 
-STEP = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 
-def mixed(state: Keys) -> Keys:
+def mix_bits(state: Keys) -> Keys:
     """Numbers that look unrelated, one for each number (the mixer of SplitMix64).
 
-    >>> mixed(np.arange(2, dtype=np.uint64)).tolist()
+    >>> mix_bits(np.arange(2, dtype=np.uint64)).tolist()
     [16294208416658607535, 10451216379200822465]
     """
     with np.errstate(over="ignore"):
-        state = state + STEP
+        state = state + GOLDEN_GAMMA
         state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return state ^ (state >> np.uint64(31))
 
 
-def within_one(state: Keys) -> NDArray[np.float64]:
+def to_unit_interval(state: Keys) -> NDArray[np.float64]:
     """A number in [0, 1) for each, by its upper bits.
 
-    >>> within_one(np.array([0, 2**63], dtype=np.uint64)).tolist()
+    >>> to_unit_interval(np.array([0, 2**63], dtype=np.uint64)).tolist()
     [0.0, 0.5]
     """
     return (state >> np.uint64(11)).astype(np.float64) * 2.0**-53

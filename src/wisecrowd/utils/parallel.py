@@ -7,10 +7,10 @@ import os
 from wisecrowd.errors import UsageError
 
 
-def threads(n_jobs: int) -> int:
+def thread_count(n_jobs: int) -> int:
     """How many threads a number of jobs means; −1 is all cores.
 
-    >>> threads(2), threads(-1) >= 1
+    >>> thread_count(2), thread_count(-1) >= 1
     (2, True)
     """
     if n_jobs == 0:

@@ -27,23 +27,23 @@ def report(what: str, step: int, total: int, detail: str = "") -> None:
         listener(what, step, total, detail)
 
 
-def launched() -> tuple[int, int] | None:
+def read_launcher_rank() -> tuple[int, int] | None:
     """The number of this process and how many there are, if a launcher such as ``torchrun`` started several together.
 
-    >>> launched() is None
+    >>> read_launcher_rank() is None
     True
     """
     told = [os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")]
     return (int(told[0]), int(told[1])) if all(told) else None
 
 
-def speaks() -> bool:
+def is_main_process() -> bool:
     """Whether this process prints and writes: of several that were started together, the first.
 
-    >>> speaks()
+    >>> is_main_process()
     True
     """
-    return (launched() or (0, 1))[0] == 0
+    return (read_launcher_rank() or (0, 1))[0] == 0
 
 
 @contextlib.contextmanager
@@ -61,10 +61,10 @@ def listen(listener: Listener) -> Iterator[None]:
         _listener.reset(token)
 
 
-def shown(verbose: bool) -> contextlib.AbstractContextManager[None]:
+def show_if(verbose: bool) -> contextlib.AbstractContextManager[None]:
     """A progress bar from the start for a method that is asked for one; otherwise whatever there was.
 
-    >>> with shown(verbose=False):
+    >>> with show_if(verbose=False):
     ...     report("nobody looks", 1, 1)
     """
     return show(after=0) if verbose else contextlib.nullcontext()
@@ -91,7 +91,7 @@ def show(after: float = 2.0) -> Iterator[None]:
     begun = time.monotonic()
 
     def draw(what: str, step: int, total: int, detail: str) -> None:
-        if time.monotonic() - begun < after or not speaks():
+        if time.monotonic() - begun < after or not is_main_process():
             return
         if not bar.live.is_started:
             bar.start()
