@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from wisecrowd.cli import app
+from wisecrowd.cli import build_app
 
 Run = Callable[..., Result]
 
@@ -20,7 +20,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
     def command(*words: object) -> Result:
         return CliRunner(env={"COLUMNS": "80"}).invoke(
-            app, [str(word) for word in words], prog_name="wisecrowd", catch_exceptions=False
+            build_app(), [str(word) for word in words], prog_name="wisecrowd", catch_exceptions=False
         )
 
     return command

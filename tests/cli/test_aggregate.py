@@ -48,7 +48,7 @@ def test_says_the_handful_of_things_a_person_wants(run: Any, votes: Path) -> Non
     text = run("aggregate", votes.name, "-m", "majority-vote", "-o", "out").stdout
     lines = {line.split()[0]: line for line in text.splitlines()}
     assert list(lines) == ["Read", "Votes", "Method", "Classes", "Certainty", "Best", "Worst", "Wrote"]
-    assert "48 labels: 12 tasks x 4 workers, 2 classes, 4.0 labels/task" in lines["Votes"]
+    assert "48 labels: 12 tasks x 4 workers, 2 classes, 4.0 votes/task" in lines["Votes"]
     assert "2 tied" in lines["Certainty"]  # two slips fall on dogs, where zed votes against them too
     assert "zed" in lines["Worst"]
     assert "(12 labels)" in lines["Best"]

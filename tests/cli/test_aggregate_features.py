@@ -56,7 +56,7 @@ def test_a_dataset_folder_has_everything_and_tasks_without_votes_are_answered_fo
     assert result.exit_code == 0, result.stderr
     labels = pd.read_csv("out/labels.csv", index_col="task")["label"]
     assert labels["t12"] == "dog"
-    assert "1 task without a vote, answered for by features" in result.stdout
+    assert "1 task without a vote, check_question for by features" in result.stdout
     plain = run("aggregate", "pets", "-o", "plain")  # features that lie beside the votes disturb nobody
     assert plain.exit_code == 0, plain.stderr
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from wisecrowd import simulate_crowd
-from wisecrowd.base.checkpoints import Standing
+from wisecrowd.base import checkpoints
 
 
 @pytest.fixture
@@ -63,10 +63,10 @@ def test_without_a_folder_nothing_is_written(run: Callable[..., Any], place: Pat
 
 
 def test_an_interrupted_run_goes_on(run: Callable[..., Any], place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wisecrowd.em import loop as iteration
+    from wisecrowd.em import loop
 
-    monkeypatch.setattr(Standing, "due", lambda self: self.path is not None)
-    passes, report = 0, iteration.progress.report
+    monkeypatch.setattr(checkpoints, "TIME_SHARE", 1e9)  # write after every pass
+    passes, report = 0, loop.progress.report
 
     def stop(*news: Any) -> None:
         nonlocal passes
@@ -75,7 +75,7 @@ def test_an_interrupted_run_goes_on(run: Callable[..., Any], place: Path, monkey
             raise KeyboardInterrupt
         report(*news)
 
-    monkeypatch.setattr(iteration.progress, "report", stop)
+    monkeypatch.setattr(loop.progress, "report", stop)
     assert run("aggregate", place / "crowd", "-o", place / "results").exit_code != 0
     assert [path.name for path in (place / "results").iterdir()] == [".fit.npz"]
     assert run("aggregate", place / "crowd", "-o", place / "results").exit_code == 0

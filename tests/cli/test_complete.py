@@ -17,7 +17,7 @@ import wisecrowd as wc
 from wisecrowd.base import completer as completion
 from wisecrowd.cli._completion import verdict
 from wisecrowd.evaluate import metrics
-from wisecrowd.evaluate.completion import Judgement
+from wisecrowd.evaluate.completion import CompleterScore
 
 DS = ("-m", "ds-fill")
 
@@ -153,7 +153,7 @@ def test_json_quiet_and_save(run: Any, sparse: Path) -> None:
 def test_evaluate(run: Any, sparse: Path) -> None:
     result = run("complete", sparse, "-m", "gmv", "--evaluate", "-o", "out")
     assert result.exit_code == 0, result.output
-    judged = wc.judge(wc.GMV(), wc.read(sparse))
+    judged = wc.score_completer(wc.GMV(), wc.read(sparse))
     table = pd.read_csv("out/judged.csv", index_col="forecast")
     pd.testing.assert_frame_equal(table, judged.table.round(6), check_index_type=False, check_dtype=False)
     recorded = json.loads(Path("out/run.json").read_text(encoding="utf-8"))["summary"]["judged"]
@@ -184,7 +184,7 @@ def test_what_is_not_filled_in_is_told(run: Any, sparse: Path) -> None:
 )
 def test_the_verdict(gain: float, words: str) -> None:
     table = pd.DataFrame({"log_loss": [1.0, 2.0, 1.0 + gain], "gain": [0, 1, gain], "gain_se": [0, 0.1, 0.1]})
-    assert words in verdict(Judgement(table.set_axis(["mine", "a", "b"]), 1.0, 10))
+    assert words in verdict(CompleterScore(table.set_axis(["mine", "a", "b"]), 1.0, 10))
 
 
 @pytest.mark.parametrize("option", ["--score", "--truth"])
@@ -192,7 +192,7 @@ def test_score(run: Any, sparse: Path, gold: Path, option: str) -> None:
     result = run("complete", sparse, *DS, option, gold, "-o", "out")
     assert result.exit_code == 0, result.output
     crowd, truth = wc.read(sparse), wc.read_truth(gold)
-    wanted = wc.after_filling(wc.DSFill(), crowd, None, truth)
+    wanted = wc.accuracy_after_completion(wc.DSFill(), crowd, None, truth)
     table = pd.read_csv("out/scored.csv", index_col=["aggregator", "votes"])
     np.testing.assert_allclose(table, wanted, atol=1e-6)
     recorded = json.loads(Path("out/run.json").read_text(encoding="utf-8"))["summary"]["scored"]
@@ -324,6 +324,6 @@ def test_every_completer_runs_from_the_command_line(run: Any, sparse: Path, feat
         pytest.skip(result.stderr)
     assert result.exit_code == 0, result.output
     filled = wc.read("out/completed.csv")
-    assert filled.only_observed() == wc.read(sparse)
+    assert filled.select_observed() == wc.read(sparse)
     assert wc.load("out/model").name == name
     assert run("cite", name).stdout.startswith("@")

@@ -11,9 +11,9 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ids_are_shown_on_one_line_and_never_obeyed() -> None:
-    assert _console.visible("plain [red] ünï") == "plain [red] ünï"
-    assert _console.visible("a\nb\x1b[31m") == "a\\nb\\x1b[31m"
-    assert _console.visible(7) == "7"
+    assert _console.escape_controls("plain [red] ünï") == "plain [red] ünï"
+    assert _console.escape_controls("a\nb\x1b[31m") == "a\\nb\\x1b[31m"
+    assert _console.escape_controls(7) == "7"
 
 
 def test_tables_cut_what_does_not_fit_and_show_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,7 +28,7 @@ def test_tables_cut_what_does_not_fit_and_show_it(capsys: pytest.CaptureFixture[
 
 def test_one_column_may_be_continued_below(capsys: pytest.CaptureFixture[str]) -> None:
     words = "one two three four five six seven eight nine"
-    _console.show(_console.table(["name", "what"], [("x", words)], left=2, fold="what"))
+    _console.show(_console.table(["name", "what"], [("x", words)], n_text_columns=2, fold="what"))
     out = capsys.readouterr().out
     assert "…" not in out
     assert out.split() == ["name", "what", "x", *words.split()]
@@ -44,7 +44,7 @@ def test_facts_wrap_between_words_only(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_remarks_stay_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    _console.remark("Error: " + "x " * 60, style="red")
+    _console.print_note("Error: " + "x " * 60, style="red")
     out, err = capsys.readouterr()
     assert out == ""
     assert len(err.splitlines()) == 1

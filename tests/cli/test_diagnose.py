@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from wisecrowd import diagnosis, simulate_crowd
+from wisecrowd import diagnose_crowd, simulate_crowd
 
 Run = Callable[..., Any]
 
@@ -39,7 +39,7 @@ def test_tables_are_those_of_the_library(run: Run, planted: Path, tmp_path: Path
     assert run("diagnose", planted, "-o", out, "-q").exit_code == 0
     names = sorted(path.name for path in out.iterdir())
     assert names == ["confusion.csv", "copies.csv", "run.json", "tasks.csv", "workers.csv"]
-    found = diagnosis(pd.read_csv(planted))
+    found = diagnose_crowd(pd.read_csv(planted))
     workers = pd.read_csv(out / "workers.csv", index_col="worker")
     assert workers["n_votes"].tolist() == found.workers["n_votes"].tolist()
     assert workers["accuracy"].to_numpy() == pytest.approx(found.workers["accuracy"].to_numpy())
@@ -73,10 +73,10 @@ def test_results_of_another_command_are_told_apart(run: Any, planted: Path) -> N
 
 def test_another_method_can_judge(run: Run, planted: Path, tmp_path: Path) -> None:
     assert run("diagnose", planted, "-m", "one-coin", "-o", tmp_path / "out", "-q").exit_code == 0
-    found = diagnosis(pd.read_csv(planted), model="one-coin")
+    found = diagnose_crowd(pd.read_csv(planted), model="one-coin")
     tasks = pd.read_csv(tmp_path / "out" / "tasks.csv")
     assert tasks["confidence"].to_numpy() == pytest.approx(found.tasks["confidence"].to_numpy(), abs=1e-6)
-    assert tasks["confidence"].tolist() != pytest.approx(diagnosis(pd.read_csv(planted)).tasks["confidence"].tolist())
+    assert tasks["confidence"].tolist() != pytest.approx(diagnose_crowd(pd.read_csv(planted)).tasks["confidence"].tolist())
     assert json.loads((tmp_path / "out" / "run.json").read_text())["method"] == "one-coin"
     said = run("diagnose", planted, "-m", "majority-vote")
     assert said.exit_code == 2
@@ -88,8 +88,8 @@ def test_groups_have_figures_and_names_of_their_own(run: Run, tmp_path: Path) ->
     made = simulate_crowd(n_tasks=500, workers=kinds, n_classes=3, votes_per_task=5)
     made.crowd.to_frame().to_csv(tmp_path / "votes.csv", index=False)
     said = " ".join(run("diagnose", tmp_path / "votes.csv").stdout.split())
-    groups = diagnosis(made.crowd).groups
-    first, second = groups.described
+    groups = diagnose_crowd(made.crowd).groups
+    first, second = groups.descriptions
     assert f"1 {first} (" in said
     assert f"2 {second} ({', '.join(groups.members(1, 5))})" in said
     assert first.split("right")[1][:4] != second.split("right")[1][:4]

@@ -143,19 +143,19 @@ def test_markup_is_text(few: list[str]) -> None:
         plain = re.sub(r"\x1b\[[0-9;]*m", "", result.stdout)
         assert ("\x1b[1m" in result.stdout) == bool(env), "headings are bold where somebody sees it"
         for name in few:
-            assert _console.visible(name) in plain
+            assert _console.escape_controls(name) in plain
         assert "\x1b[31m" not in result.stdout
         assert not OBEYED.search(plain)
 
 
 def test_ids_are_shortened_by_what_is_seen() -> None:
-    assert _console.shortened("") == "''"
-    assert _console.shortened("  ") == "'  '"
-    assert _console.shortened("\x1b" * 30, 20) == r"\x1b" * 4 + r"\x1" + "…"
-    assert cell_len(_console.shortened("\u65e5" * 30, 20)) <= 20
-    assert len(_console.shortened("\u0301" * 10_000, 20)) <= 21
+    assert _console.shorten_id("") == "''"
+    assert _console.shorten_id("  ") == "'  '"
+    assert _console.shorten_id("\x1b" * 30, 20) == r"\x1b" * 4 + r"\x1" + "…"
+    assert cell_len(_console.shorten_id("\u65e5" * 30, 20)) <= 20
+    assert len(_console.shorten_id("\u0301" * 10_000, 20)) <= 21
     for text in HOSTILE:
-        shown = _console.shortened(text, 20)
+        shown = _console.shorten_id(text, 20)
         assert cell_len(shown) <= 20
         assert shown.isprintable()
         assert shown.strip(" ")
@@ -212,7 +212,7 @@ def test_what_names_the_rows_steps_aside_for_a_class(tmp_path: Path, monkeypatch
 
 def test_completed_votes_can_be_read_again(done: Done) -> None:
     completed = wc.read(done.folder / "complete/completed.csv", classes=CLASSES)
-    real = completed.only_observed().to_frame()[["task", "worker", "label"]]
+    real = completed.select_observed().to_frame()[["task", "worker", "label"]]
     assert set(real.itertuples(index=False, name=None)) == set(hostile_votes())
     assert set(completed.tasks) == set(completed.workers) == set(HOSTILE)
 

@@ -18,7 +18,7 @@ import pytest
 import typer
 
 import wisecrowd as wc
-from wisecrowd.cli import COMMANDS, app
+from wisecrowd.cli import COMMANDS, build_app
 from wisecrowd.cli._failures import plain_failures
 from wisecrowd.errors import DataWarning, InputError, MissingExtra, UsageError
 
@@ -55,7 +55,7 @@ def leaves(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[st
         yield from leaves(part, (*words, name))
 
 
-LEAVES = dict(leaves(typer.main.get_command(app)))
+LEAVES = dict(leaves(typer.main.get_command(build_app())))
 
 
 @pytest.mark.parametrize("words", [(), *LEAVES])

@@ -10,7 +10,7 @@ import wisecrowd as wc
 
 
 def test_writes_votes_truth_and_workers(run: Any) -> None:
-    options = ["--tasks", 200, "--workers", 20, "--classes", 3, "--labels-per-task", 4, "--seed", 5]
+    options = ["--tasks", 200, "--workers", 20, "--classes", 3, "--votes-per-task", 4, "--seed", 5]
     result = run("simulate", "-o", "votes.csv", *options)
     assert result.exit_code == 0, result.stderr
     assert "800 labels: 200 tasks x 20 workers, 3 classes" in result.stdout
@@ -38,7 +38,7 @@ def test_the_whole_mix(run: Any) -> None:
 
 def test_range_of_labels_activity_and_difficulty(run: Any) -> None:
     result = run(
-        "simulate", "-o", "v.csv", "--labels-per-task", "2-5", "--activity", "zipf(1.5)", "--difficulty", "beta(1, 3)"
+        "simulate", "-o", "v.csv", "--votes-per-task", "2-5", "--activity", "zipf(1.5)", "--difficulty", "beta(1, 3)"
     )
     assert result.exit_code == 0, result.stderr
     crowd = wc.read("v.csv")
@@ -54,8 +54,8 @@ def test_range_of_labels_activity_and_difficulty(run: Any) -> None:
         (["--mix", "noisy=1", "--spammers", "0.2"], "leave the options"),
         (["--mix", "noisy"], "--mix reads like"),
         (["--mix", "nosy=1"], "Did you mean 'noisy'?"),
-        (["--labels-per-task", "many"], "3 or 2-5"),
-        (["--labels-per-task", "99"], "workers"),
+        (["--votes-per-task", "many"], "3 or 2-5"),
+        (["--votes-per-task", "99"], "workers"),
         (["--activity", "lazy"], "activity"),
         (["--spammers", "1.5"], "less than or equal to 1"),
         (["--tasks", "0"], "greater than or equal to 1"),

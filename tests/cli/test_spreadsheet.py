@@ -149,4 +149,4 @@ def test_parquet_needs_no_apostrophes(run: Any, votes: Path) -> None:
     assert WARNING not in result.stderr
     result = run("complete", votes, "-m", "gmv", "--parquet", "--spreadsheet", "-o", "out")
     assert result.exit_code == 0
-    assert wc.read("out/completed.parquet").only_observed() == wc.read(votes)
+    assert wc.read("out/completed.parquet").select_observed() == wc.read(votes)

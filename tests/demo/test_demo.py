@@ -12,12 +12,12 @@ from wisecrowd import EBCC, DawidSkene, MajorityVote, find, methods, simulate_cr
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.demo import Demo, run_demo
-from wisecrowd.demo.completing import Completion, Completions, hold_completions, settings_of
-from wisecrowd.demo.contest import REASONS, SETTINGS, Contest, Entry, hold_contest
-from wisecrowd.demo.copying import agreement_of_pairs, find_copies
-from wisecrowd.demo.crowd import WORKERS, DigitsCrowd, described, digits_crowd
-from wisecrowd.demo.run import ACCUSATIONS, DESERVED
-from wisecrowd.demo.verdicts import Verdict, in_words, judge
+from wisecrowd.demo.completions import Completion, Completions, run_completions, quick_settings
+from wisecrowd.demo.contest import REASONS, SETTINGS, Contest, Entry, run_contest
+from wisecrowd.demo.copying import agreement_of_pairs, find_copiers
+from wisecrowd.demo.crowd import WORKERS, DigitsCrowd, count_kinds, make_digits_crowd
+from wisecrowd.demo.run import HARMFUL_FINDINGS, EXPECTED_FINDINGS
+from wisecrowd.demo.verdicts import Verdict, describe, rate_workers
 from wisecrowd.errors import UsageError
 from wisecrowd.evaluate import metrics
 
@@ -34,14 +34,14 @@ def demo() -> Demo:
 
 
 def test_the_crowd_is_sparse_and_motley() -> None:
-    made = digits_crowd()
-    crowd = made.simulation.crowd
+    simulation = make_digits_crowd()
+    crowd = simulation.simulation.crowd
     assert crowd.shape == (1797, 40)
     assert set(crowd.votes_per_task) == {3, 4, 5}
-    assert made.simulation.kind.value_counts().to_dict() == WORKERS
-    assert made.features.index.equals(made.simulation.truth.index)
-    assert digits_crowd().simulation.crowd == crowd
-    assert digits_crowd(1).simulation.crowd != crowd
+    assert simulation.simulation.kind.value_counts().to_dict() == WORKERS
+    assert simulation.features.index.equals(simulation.simulation.truth.index)
+    assert make_digits_crowd().simulation.crowd == crowd
+    assert make_digits_crowd(1).simulation.crowd != crowd
 
 
 def test_who_enters(demo: Demo) -> None:
@@ -77,50 +77,50 @@ def test_a_method_that_declines_is_told_with_its_reason(monkeypatch: pytest.Monk
         return contest._aggregate(method, demo)
 
     monkeypatch.setitem(contest.RUNNERS, "aggregate", decline)
-    held = hold_contest(digits_crowd(), only=["majority-vote", "one-coin"])
-    assert held.declined == {"one-coin": "not today"}
-    assert [entry.method for entry in held.entries] == ["majority-vote"]
+    completions = run_contest(make_digits_crowd(), only=["majority-vote", "one-coin"])
+    assert completions.declined == {"one-coin": "not today"}
+    assert [entry.method for entry in completions.entries] == ["majority-vote"]
 
 
 def test_learners_see_the_pixels() -> None:
-    held = hold_contest(digits_crowd(), only=["dawid-skene", "majority-vote", "raykar"])
-    table = held.table()
+    completions = run_contest(make_digits_crowd(), only=["dawid-skene", "majority-vote", "raykar"])
+    table = completions.table()
     assert table["kind"].to_dict() == {"raykar": "learn", "dawid-skene": "aggregate", "majority-vote": "aggregate"}
     assert table.loc["raykar", "accuracy"] > table.loc["dawid-skene", "accuracy"] + 0.1
     gain = round((table.loc["raykar", "accuracy"] - table.loc["dawid-skene", "accuracy"]) * 1797)
-    assert held.in_words(1797).endswith(f"Looking at the pictures, too, raykar gets {gain} more tasks right than that.")
+    assert completions.describe(1797).endswith(f"Looking at the pictures, too, raykar gets {gain} more tasks right than that.")
 
 
 def test_an_aggregator_that_looks_at_pictures_is_not_said_to_have_seen_votes_alone() -> None:
-    held = hold_contest(digits_crowd(), only=["majority-vote", "dawid-skene", "mnldp"])
-    assert [entry.looks for entry in held.entries] == [True, False, False]
-    assert held.in_words(1797).startswith("From the same votes, dawid-skene gets")
-    assert " Looking at the pictures, too, mnldp gets" in held.in_words(1797)
+    completions = run_contest(make_digits_crowd(), only=["majority-vote", "dawid-skene", "mnldp"])
+    assert [entry.uses_features for entry in completions.entries] == [True, False, False]
+    assert completions.describe(1797).startswith("From the same votes, dawid-skene gets")
+    assert " Looking at the pictures, too, mnldp gets" in completions.describe(1797)
 
 
 def test_completions_are_what_aggregators_make_of_them() -> None:
-    digits = digits_crowd()
+    digits = make_digits_crowd()
     crowd, truth = digits.simulation.crowd, digits.simulation.truth
-    held = hold_completions(digits, only=["gmv", "ds-fill", "ldplc"])
-    assert held.before["dawid-skene"] == metrics.accuracy(truth, DawidSkene().fit(crowd))
-    assert held.declined == {}
-    table = held.table()
+    completions = run_completions(digits, only=["gmv", "ds-fill", "ldplc"])
+    assert completions.before["dawid-skene"] == metrics.accuracy(truth, DawidSkene().fit(crowd))
+    assert completions.declined == {}
+    table = completions.table()
     assert table.index[0] == "nothing"
     assert table["majority-vote"].iloc[1:].is_monotonic_decreasing
-    for entry in held.entries:
+    for entry in completions.entries:
         kind: Any = find(entry.method)
         filled = kind().complete(crowd, digits.features if kind.uses_features else None)
         assert entry.accuracy["majority-vote"] == metrics.accuracy(truth, MajorityVote().fit(filled))
-    words = held.in_words(1797)
+    words = completions.describe(1797)
     assert words.startswith("From votes alone, filling in gains dawid-skene nothing. Looking at the pictures, too, ")
     assert words.endswith("with ldplc.")
 
 
 def test_completers_that_do_not_run_out_of_the_box_are_told() -> None:
     for name in methods("complete"):
-        given = settings_of(name)
-        entry = Completion(find(name)(**given), {}, 0.0)  # type: ignore[arg-type]
-        assert bool(Completions({}, [entry], {}).footnotes()) == bool(given)
+        settings = quick_settings(name)
+        entry = Completion(find(name)(**settings), {}, 0.0)  # type: ignore[arg-type]
+        assert bool(Completions({}, [entry], {}).footnotes()) == bool(settings)
 
 
 def test_a_completer_that_declines_is_told_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ def test_a_completer_that_declines_is_told_with_its_reason(monkeypatch: pytest.M
         raise UsageError("not today")
 
     monkeypatch.setattr(find("gmv"), "_fit", decline)
-    assert hold_completions(digits_crowd(), only=["gmv"]).declined == {"gmv": "not today"}
+    assert run_completions(make_digits_crowd(), only=["gmv"]).declined == {"gmv": "not today"}
 
 
 # ---------------------------------------------------------------------- verdicts
@@ -137,10 +137,10 @@ def test_a_completer_that_declines_is_told_with_its_reason(monkeypatch: pytest.M
 @pytest.mark.parametrize("seed", range(3))
 def test_verdicts_hold_for_other_crowds(seed: int) -> None:
     """Not for one lucky crowd only: nearly all who harm are named, and nobody else is."""
-    made = digits_crowd(seed + 10).simulation
-    found = pd.Series({one.worker: one.finding for one in judge(made.crowd, DawidSkene().fit(made.crowd))})
-    harmful = made.kind.map(lambda kind: DESERVED[kind] <= ACCUSATIONS)
-    accused = found.isin(ACCUSATIONS)
+    simulation = make_digits_crowd(seed + 10).simulation
+    found = pd.Series({one.worker: one.finding for one in rate_workers(simulation.crowd, DawidSkene().fit(simulation.crowd))})
+    harmful = simulation.kind.map(lambda kind: EXPECTED_FINDINGS[kind] <= HARMFUL_FINDINGS)
+    accused = found.isin(HARMFUL_FINDINGS)
     # A copier may be told from his source by nothing at all, and who copies an expert does little harm.
     assert accused[harmful].sum() >= harmful.sum() - 2
     assert accused[~harmful].sum() <= 1
@@ -151,18 +151,18 @@ def test_no_truth_enters_the_verdicts(demo: Demo) -> None:
     frame = demo.crowd.to_frame()
     frame["label"] = frame["label"].map({str(digit): "abcdefghij"[digit] for digit in range(10)})
     crowd = Crowd.from_frame(frame)
-    again = judge(crowd, DawidSkene().fit(crowd))
+    again = rate_workers(crowd, DawidSkene().fit(crowd))
     assert [(one.worker, one.finding) for one in again] == [(one.worker, one.finding) for one in demo.verdicts]
 
 
 def test_honest_twins_are_no_copiers() -> None:
-    made = simulate_crowd(400, workers=["expert"] * 6 + ["noisy"] * 6, votes_per_task=6)
-    assert find_copies(made.crowd, DawidSkene().fit(made.crowd)) == []
+    simulation = simulate_crowd(400, workers=["expert"] * 6 + ["noisy"] * 6, votes_per_task=6)
+    assert find_copiers(simulation.crowd, DawidSkene().fit(simulation.crowd)) == []
 
 
 def test_pairs_by_brute_force() -> None:
-    made = simulate_crowd(40, workers=["noisy"] * 5, votes_per_task=3)
-    crowd = made.crowd
+    simulation = simulate_crowd(40, workers=["noisy"] * 5, votes_per_task=3)
+    crowd = simulation.crowd
     fitted = DawidSkene().fit(crowd)
     confusion, posterior = fitted.confusion_, fitted.posterior_
     votes: dict[tuple[int, int], int] = {
@@ -190,7 +190,7 @@ def test_few_votes_make_no_reputation() -> None:
         (1, "new", 0),
     ]
     crowd = Crowd.from_triples(votes)
-    found = {one.worker: one.finding for one in judge(crowd, DawidSkene().fit(crowd))}
+    found = {one.worker: one.finding for one in rate_workers(crowd, DawidSkene().fit(crowd))}
     assert found["new"] == "unknown"
     assert "random" not in found.values()
 
@@ -202,15 +202,15 @@ def test_one_class_that_is_nearly_always_true_is_no_button() -> None:
         (task, worker, "rare" if truth[task] else "usual") for task in range(400) for worker in ("ann", "bob", "cy")
     ]
     crowd = Crowd.from_triples(votes)
-    assert {one.finding for one in judge(crowd, DawidSkene().fit(crowd))} == {"reliable"}
+    assert {one.finding for one in rate_workers(crowd, DawidSkene().fit(crowd))} == {"reliable"}
 
 
 def test_without_workers_there_is_nobody_to_judge() -> None:
     crowd = Crowd.from_counts([[2, 1]])
     with pytest.raises(UsageError):
-        judge(crowd, MajorityVote().fit(crowd))
+        rate_workers(crowd, MajorityVote().fit(crowd))
     with pytest.raises(UsageError):
-        find_copies(crowd, MajorityVote().fit(crowd))
+        find_copiers(crowd, MajorityVote().fit(crowd))
 
 
 def test_every_finding_has_its_sentence() -> None:
@@ -224,13 +224,13 @@ def test_every_finding_has_its_sentence() -> None:
         Verdict("w8", "fallible", 50, 0.6),
         Verdict("w9", "unknown", 3, 0.6),
     ]
-    lines = in_words(verdicts, 10)
+    lines = describe(verdicts, 10)
     assert len(lines) == len(verdicts)
     assert lines[0] == "w1 repeats w2."
     assert "w6 answers at random: right in 10%, where guessing gives 10%." in lines
     assert "w3 does not look: w3 always says 3." in lines
     assert lines[-1] == "w9: fewer than 20 votes, too few to tell."
-    assert in_words([], 10) == []
+    assert describe([], 10) == []
 
 
 # ---------------------------------------------------------------------- the check
@@ -250,7 +250,7 @@ def test_the_check_counts_against_the_known_kinds(demo: Demo) -> None:
 
 def test_workers_in_words() -> None:
     assert (
-        described(pd.Series(["copier", "noisy", "noisy", "expert", "expert", "expert"]))
+        count_kinds(pd.Series(["copier", "noisy", "noisy", "expert", "expert", "expert"]))
         == "3 experts, 2 noisy, 1 copier"
     )
 
@@ -275,7 +275,7 @@ def test_what_is_not_out_of_the_box_is_told() -> None:
 
 
 def test_settings_and_reasons_are_of_methods_that_exist() -> None:
-    for name, given in SETTINGS.items():
-        find(name)(**given)
+    for name, settings in SETTINGS.items():
+        find(name)(**settings)
     for name in REASONS:
         find(name)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import pytest
 from typer.testing import CliRunner
 
-from wisecrowd.cli import app
+from wisecrowd.cli import build_app
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -78,7 +78,7 @@ def ran(step: Step, folder: Path, names: dict[str, Any]) -> str:
     if words[0] != "wisecrowd":
         done = subprocess.run(step.code, shell=True, cwd=folder, capture_output=True, text=True, check=True)
         return done.stdout
-    result = CliRunner(env={"COLUMNS": "80"}).invoke(app, words[1:], prog_name="wisecrowd", catch_exceptions=False)
+    result = CliRunner(env={"COLUMNS": "80"}).invoke(build_app(), words[1:], prog_name="wisecrowd", catch_exceptions=False)
     assert result.exit_code == 0, f"$ {step.code}\n{result.stderr}"
     assert result.stderr == "", f"$ {step.code}\n{result.stderr}"
     return result.stdout

@@ -1,14 +1,14 @@
-"""The command line. One file of this folder is one command, listed in `COMMANDS`.
+"""Command line. One file of this folder is one command, listed in `COMMANDS`.
 
-A command's file defines a function of the file's name, whose docstring is its help, or a ``typer.Typer`` called ``app``
-when it has commands of its own. It imports what it works with inside the function: ``wisecrowd --help`` loads every
-file, and must stay quick.
+A command's file defines a function of the file's name, whose docstring is its help, or a ``typer.Typer`` called ``app`` when it has
+subcommands. Files import what they work with inside the function. `main` loads only the file of the command that is run.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -21,14 +21,14 @@ from wisecrowd.cli._options import flag
 #: Every command in the order of ``wisecrowd --help``, by the heading that it stands under.
 COMMANDS = {
     "Your votes": ("check", "diagnose", "compare", "plan", "aggregate", "learn", "complete", "report", "shard"),
-    "Tools people label in": ("serve", "questions", "export", "label_studio"),
+    "Labelling tools": ("serve", "questions", "export", "label_studio"),
     "Methods and data": ("methods", "cite", "datasets", "bench"),
-    "To try things out": ("demo", "simulate"),
+    "Examples": ("demo", "simulate"),
 }
 
 
-class PlainGroup(TyperGroup):
-    """The whole program: whatever goes wrong in a command ends in one message and an exit code."""
+class ErrorHandlingGroup(TyperGroup):
+    """Group of all commands, in which an error ends in one message and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -36,65 +36,82 @@ class PlainGroup(TyperGroup):
             return super().invoke(ctx)
 
 
-app = typer.Typer(
-    cls=PlainGroup,
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"wisecrowd {__version__}")
         raise typer.Exit
 
 
-@app.callback()
 def wisecrowd(
     version: Annotated[
         bool, typer.Option("--version", metavar="", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
     debug: Annotated[bool, flag("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Many people labelled your data, and they disagree. What is true, and whom do you trust?
+    """Infer the truth from the votes of many annotators, and rate the annotators.
 
-    A first look, with nothing but this program:
+    Try it without data of your own:
 
       wisecrowd demo
 
-    Your own votes, in a table with the columns task, worker and label:
+    With your votes, in a table with the columns task, worker and label:
 
       wisecrowd check votes.csv
       wisecrowd aggregate votes.csv -o results
 
-    Every command explains itself: wisecrowd aggregate --help
+    Help on a command: wisecrowd aggregate --help
     """
 
 
-def _add_commands() -> None:
-    for heading, names in COMMANDS.items():
-        for name in names:
+def build_app(names: Sequence[str] | None = None) -> typer.Typer:
+    """Return the command-line program with some of its commands.
+
+    Parameters
+    ----------
+    names : sequence of str, optional
+        File names of the commands to load. All by default.
+
+    Returns
+    -------
+    typer.Typer
+    """
+    app = typer.Typer(
+        cls=ErrorHandlingGroup,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(wisecrowd)
+    for heading, commands in COMMANDS.items():
+        for name in commands:
+            if names is not None and name not in names:
+                continue
             module = importlib.import_module(f"wisecrowd.cli.{name}")
             command = name.replace("_", "-")
             if isinstance(getattr(module, "app", None), typer.Typer):
                 app.add_typer(module.app, name=command, rich_help_panel=heading)
             else:
                 app.command(command, rich_help_panel=heading)(getattr(module, name))
+    return app
 
 
-_add_commands()
+def _requested_command(arguments: Sequence[str]) -> str | None:
+    """Return the file name of the command that the arguments run, or None for help and misspelt commands."""
+    first = next((word for word in arguments if word != "--debug"), "")
+    name = first.replace("-", "_")
+    return name if any(name in commands for commands in COMMANDS.values()) else None
 
 
 def main() -> None:
     """Run the command line; the entry point of the ``wisecrowd`` program."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            # An id that the terminal cannot show is no reason to lose the rest of the answer.
+            # Print ids that the terminal cannot show as escapes instead of failing.
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(prog_name="wisecrowd")
-    except KeyboardInterrupt:  # outside of a command, while something is still being imported
+        command = _requested_command(sys.argv[1:])
+        build_app(None if command is None else [command])(prog_name="wisecrowd")
+    except KeyboardInterrupt:  # outside of a command, while modules are being imported
         raise SystemExit(130) from None

@@ -1,4 +1,4 @@
-"""What a person sees when something goes wrong: one message that says what to do, and an exit code."""
+"""Errors, warnings and notes as single lines on standard error, with exit codes."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from typing import TextIO
 
 import typer
 
-from wisecrowd.cli._console import remark, warn
+from wisecrowd.cli._console import print_note, warn
 from wisecrowd.errors import DataWarning, NotConverged, UsageError, WisecrowdError
 
 #: Exit codes: bad input, bad usage, Ctrl-C.
 BAD_INPUT, BAD_USAGE, INTERRUPTED = 1, 2, 130
-#: Characters of a message at most; the longest of ours, a list of all methods, has a third of them.
+#: Maximum characters of a message. The longest regular one, a list of all methods, has a third of them.
 LONGEST = 2000
 
 
 @contextlib.contextmanager
 def plain_failures(*, debug: bool = False) -> Iterator[None]:
-    """Turn what is raised inside into a red line and an exit code, warnings into yellow lines, and notes into lines.
+    """Print expected errors as a red line and exit; print warnings as yellow lines and log messages as notes.
 
-    What is not foreseen keeps its traceback: it is a bug, and the traceback is what a report of it needs.
+    Unexpected exceptions keep their traceback, which a bug report needs.
     """
     try:
         with _plain_warnings(), _plain_notes():
             yield
-    except KeyboardInterrupt as stop:  # a command that can go on says so
-        remark(f"Interrupted; {str(stop) or 'nothing is left half-written.'}", style="red")
+    except KeyboardInterrupt as stop:  # a command that can resume says so in the exception
+        print_note(f"Interrupted; {str(stop) or 'nothing is left half-written.'}", style="red")
         raise typer.Exit(INTERRUPTED) from None
-    except BrokenPipeError:  # whoever read the output has seen enough; typer ends the program quietly
+    except BrokenPipeError:  # the reader closed the pipe; typer ends the program quietly
         raise
     except (WisecrowdError, OSError, MemoryError) as error:
         if debug:
-            remark(traceback.format_exc())
-        remark(f"Error: {_readable(_message(error))}", style="red")
+            print_note(traceback.format_exc())
+        print_note(f"Error: {_readable(_message(error))}", style="red")
         raise typer.Exit(BAD_USAGE if isinstance(error, UsageError) else BAD_INPUT) from None
 
 
@@ -47,18 +47,18 @@ def _message(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, MemoryError):
-        return "the memory of this machine does not suffice for these votes and this method"
+        return "not enough memory for these votes and this method; use wisecrowd shard, or a machine with more memory"
     return str(error)
 
 
 def _readable(text: str) -> str:
-    """A message of bearable length, whatever ids and names it quotes."""
+    """Return a message cut in the middle if quoted ids make it very long."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
 
 
 @contextlib.contextmanager
 def _plain_warnings() -> Iterator[None]:
-    said: set[str] = set()
+    printed: set[str] = set()
 
     def show(
         message: Warning | str,
@@ -69,8 +69,8 @@ def _plain_warnings() -> Iterator[None]:
         line: str | None = None,  # noqa: ARG001
     ) -> None:
         text = str(message)
-        if text not in said:
-            said.add(text)
+        if text not in printed:
+            printed.add(text)
             warn(_readable(text))
 
     with warnings.catch_warnings():
@@ -82,12 +82,12 @@ def _plain_warnings() -> Iterator[None]:
 
 class _Remarks(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        remark(f"Note: {record.getMessage()}", style="dim")
+        print_note(f"Note: {record.getMessage()}", style="dim")
 
 
 @contextlib.contextmanager
 def _plain_notes() -> Iterator[None]:
-    """Show what the readers log, such as which column they took for which."""
+    """Print log messages of the readers, such as which column was read as which role."""
     logger, handler = logging.getLogger("wisecrowd"), _Remarks()
     before = logger.level
     logger.addHandler(handler)

@@ -1,4 +1,4 @@
-"""Features of tasks on the command line: the option, and what it leads to."""
+"""Option ``--features`` and the functions that read and match features."""
 
 from __future__ import annotations
 
@@ -27,53 +27,53 @@ FeaturesFile = Annotated[
 ]
 
 
-def where(features: Path | None, votes: Path, who: str) -> Path:
-    """Where the features are that somebody needs: in the file that is named, or beside the votes."""
-    from wisecrowd.cli._reading import located
+def require_features(features: Path | None, votes: Path, who: str) -> Path:
+    """Return the path of the features: the given file, or the dataset folder of the votes."""
+    from wisecrowd.cli._reading import resolve_path
     from wisecrowd.errors import UsageError
 
     if features is not None:
         return features
-    if located(votes).is_dir():
+    if resolve_path(votes).is_dir():
         return votes
     raise UsageError(f"{who} needs features of the tasks in {votes}; name their file with --features X.npz")
 
 
-def source_of(method: Aggregator | Completer, features: Path | None, votes: Path) -> Path | None:
-    """Where the features are of a method that looks at them; None if it does not."""
+def find_features(method: Aggregator | Completer, features: Path | None, votes: Path) -> Path | None:
+    """Return the path of the features for a method that uses them, or None for one that does not."""
     from wisecrowd.errors import UsageError
 
     if method.uses_features:
-        return where(features, votes, method.name)
+        return require_features(features, votes, method.name)
     if features is not None:
         raise UsageError(
-            f"{method.name} looks at votes alone; leave --features out, or choose a method that uses them: "
-            "see wisecrowd methods"
+            f"{method.name} does not use features. Leave --features out, or choose a method that uses them: "
+            "wisecrowd methods"
         )
     return None
 
 
-def read(path: Path, reading: Reading) -> Features:
-    """Features in a file; its task column may be called as that of the votes is."""
-    from wisecrowd.cli._reading import located
+def read_features_file(path: Path, reading: Reading) -> Features:
+    """Read features from a file; its task column may have the name given by ``--task``."""
+    from wisecrowd.cli._reading import resolve_path
     from wisecrowd.io.features import read_features
     from wisecrowd.io.problems import MissingColumn
 
     try:
-        return read_features(located(path), task=reading.task)
+        return read_features(resolve_path(path), task=reading.task)
     except MissingColumn:
-        return read_features(located(path))
+        return read_features(resolve_path(path))
 
 
-def beside(given: Features | None, crowd: Crowd) -> tuple[Any, Crowd]:
-    """Features, if there are any, and the crowd, as methods take both."""
-    return (None, crowd) if given is None else given.beside(crowd)
+def match_features(features: Features | None, crowd: Crowd) -> tuple[Any, Crowd]:
+    """Return the features (or None) and the crowd in the form that ``fit`` takes."""
+    return (None, crowd) if features is None else features.beside(crowd)
 
 
-def size(given: Features, crowd: Crowd) -> str:
-    """How many features there are, in a line."""
+def describe_features(features: Features, crowd: Crowd) -> str:
+    """Return the number of features and of further tasks as text."""
     from wisecrowd.utils.text import count_noun
 
-    further = len(given.tasks) - crowd.n_tasks
-    text = " x ".join(f"{n:,}" for n in given.rows.shape[1:]) + " for each task"
+    further = len(features.tasks) - crowd.n_tasks
+    text = " x ".join(f"{n:,}" for n in features.rows.shape[1:]) + " for each task"
     return text + (f"; {count_noun(further, 'further task')} not labelled" if further else "")

@@ -1,4 +1,4 @@
-"""What commands that fit a method have in common: their options, the score, and the files they leave."""
+"""Options, scores and output files shared by the commands that fit a method."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from wisecrowd.base.fields import parameter_fields
 from wisecrowd.cli._console import show_facts, show_json, warn
 from wisecrowd.cli._members import CALIBRATION, CONFUSION, GROUPS, JUDGES
-from wisecrowd.cli._options import flag, place
+from wisecrowd.cli._options import flag, parse_output_path
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,7 @@ LABELS, LABELS_PARQUET, POSTERIOR = "labels.csv", "labels.parquet", "posterior.c
 WORKERS, TASKS = "workers.csv", "tasks.csv"
 PREDICTIONS, MODEL = "predictions.csv", "model"
 COMPLETED, COMPLETED_PARQUET, JUDGED, SCORED = "completed.csv", "completed.parquet", "judged.csv", "scored.csv"
-#: What some run may have left in a folder, and another does not write.
+#: All files that commands write into a results folder; the stale ones of an earlier run are named in a warning.
 KNOWN = (
     LABELS,
     LABELS_PARQUET,
@@ -58,7 +58,12 @@ Parameter = Annotated[
 Output = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", parser=place, metavar="FOLDER", show_default=False, help="Where to write the results."
+        "--output",
+        "-o",
+        parser=parse_output_path,
+        metavar="FOLDER",
+        show_default=False,
+        help="Where to write the results.",
     ),
 ]
 Gold = Annotated[
@@ -66,35 +71,32 @@ Gold = Annotated[
     typer.Option(
         metavar="FILE",
         show_default=False,
-        help="Gold questions: tasks of known truth, used for fitting. They keep it, and teach what workers are worth.",
+        help="Gold: known truth of some tasks, used in fitting to rate the workers. Table with task and label.",
     ),
 ]
 Model = Annotated[
     str | None,
     typer.Option(
         "--method", "-m", metavar="NAME", show_default=False,
-        help="By which workers and tasks are judged, such as ibcc or one-coin; dawid-skene unless given.",
+        help="Method that rates workers and tasks, such as ibcc or one-coin. Default: dawid-skene.",
     ),
 ]  # fmt: skip
-Jobs = Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Threads at most.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Maximum number of threads.")]
 Spreadsheet = Annotated[
-    bool, flag("--spreadsheet", help="Make CSV files safe to open in one: an apostrophe before what it would run.")
+    bool, flag("--spreadsheet", help="Prefix cells that a spreadsheet would run as formulas with an apostrophe.")
 ]
 AsJson = Annotated[bool, flag("--json", help="Print the record of the run as JSON instead.")]
 
 
-def chosen(kind: str, name: str, assignments: list[str], jobs: int, engine: str = "local") -> Any:
-    """The method with its parameters, not yet fitted; it must be of the kind that the command is for."""
-
+def make_method(kind: str, name: str, assignments: list[str], jobs: int, engine: str = "local") -> Any:
+    """Return an unfitted method with its parameters; its kind must be that of the command."""
     from wisecrowd.base.registry import find, kind_of
     from wisecrowd.cli._parameters import parse_parameters
     from wisecrowd.errors import UsageError
 
     method = find(name)
     if kind_of(method) != kind:
-        raise UsageError(
-            f"{method.name} is no method to {kind}; use it with wisecrowd {kind_of(method)} -m {method.name}"
-        )
+        raise UsageError(f"{method.name} belongs to another command: wisecrowd {kind_of(method)} -m {method.name}")
     parameters = parse_parameters(method, assignments)
     names = {field.name for field in parameter_fields(method)}
     if "n_jobs" in names:
@@ -106,125 +108,123 @@ def chosen(kind: str, name: str, assignments: list[str], jobs: int, engine: str 
     return method(**parameters)
 
 
-def warn_of_look_alikes(crowd: Crowd, votes: Path) -> None:
-    """The one complaint of ``wisecrowd check`` that costs nothing to find and changes answers without a word."""
-    from wisecrowd.errors import some
+def warn_similar_labels(crowd: Crowd, votes: Path) -> None:
+    """Warn about labels that differ only by case or space; the check is cheap and such labels change the result."""
+    from wisecrowd.errors import preview
     from wisecrowd.io.validation.checks import same_but_for_case_or_space
 
     alike = [] if crowd.classes is None else same_but_for_case_or_space(crowd.classes)
     if alike:
         warn(
-            f"{len(alike):,} labels differ only by case or space, and count as different ({some(alike)}); "
+            f"{len(alike):,} labels differ only by case or space, and count as different ({preview(alike)}); "
             f"see wisecrowd check {shlex.quote(str(votes))}"
         )
 
 
-def warn_of_filled_votes(crowd: Crowd) -> None:
-    """Say that votes which a completer filled in do not count where real ones are looked at."""
+def warn_filled_votes(crowd: Crowd) -> None:
+    """Warn that votes filled in by a completer are ignored."""
     if not crowd.observed.all():
-        warn(
-            "votes that were filled in (observed is false) do not count here: only what workers really said is looked at"
-        )
+        warn("votes filled in by a completer (observed is false) are ignored; only real votes are used")
 
 
-def summary_of(
-    fitted: Method, crowd: Crowd, gold: pd.Series | None, known: pd.Series | None, score: Path | None
+def summarise_fit(
+    fitted: Method, crowd: Crowd, gold: pd.Series | None, truth: pd.Series | None, score: Path | None
 ) -> dict[str, Any]:
-    """The figures of a result, ready for JSON: at a glance, and by the truth in the file ``score``."""
+    """Return the figures of a fit for JSON, with scores against the truth in the file ``score``."""
     from wisecrowd.cli._summary import summarise
 
     summary = summarise(fitted, crowd)
     if gold is not None:
-        summary["gold"] = {"tasks": int(tasks_of(gold, crowd.tasks).isin(crowd.tasks).sum())}
-    if known is not None:
-        summary["score"] = _score(known, gold, fitted, crowd)
+        summary["gold"] = {"tasks": int(match_task_ids(gold, crowd.tasks).isin(crowd.tasks).sum())}
+    if truth is not None:
+        summary["score"] = _score(truth, gold, fitted, crowd)
         if unknown := summary["score"].get("unknown_classes"):
             warn(_nobody_chose(unknown, score, fitted.classes_))
     return summary
 
 
-def text(path: Path | None) -> str | None:
-    """A path for JSON."""
+def path_text(path: Path | None) -> str | None:
+    """Return a path as text for JSON, or None."""
     return None if path is None else str(path)
 
 
-def tasks_of(truth: pd.Series, tasks: pd.Index) -> pd.Index:
-    """The tasks of known truth, as others write them: a number in one file may be a text in another."""
-    from wisecrowd.data.vocabulary import same_kind
+def match_task_ids(truth: pd.Series, tasks: pd.Index) -> pd.Index:
+    """Return the task ids of a truth table in the type of other ids: a number in one file may be text in another."""
+    from wisecrowd.data.vocabulary import match_id_type
 
-    return same_kind(truth.index, tasks)
+    return match_id_type(truth.index, tasks)
 
 
-def _score(known: pd.Series, gold: pd.Series | None, fitted: Method, crowd: Crowd) -> dict[str, Any]:
-    """How good the labels are on tasks that the method was not told the truth of."""
+def _score(truth: pd.Series, gold: pd.Series | None, fitted: Method, crowd: Crowd) -> dict[str, Any]:
+    """Score labels on tasks that were not given as gold."""
     from wisecrowd.errors import InputError
 
     if gold is None:
-        return _figures(known, fitted)
-    told = tasks_of(known, crowd.tasks).isin(tasks_of(gold, crowd.tasks))
-    if told.all():
+        return _figures(truth, fitted)
+    facts = match_task_ids(truth, crowd.tasks).isin(match_task_ids(gold, crowd.tasks))
+    if facts.all():
         raise InputError(
-            "every task of --score is among those of --truth, where the method was told; score other tasks"
+            "every task of --score is also in --truth, which the method was fitted with; score other tasks"
         )
-    return _figures(known[~told], fitted) | {"gold_left_out": int(told.sum())}
+    return _figures(truth[~facts], fitted) | {"gold_left_out": int(facts.sum())}
 
 
-def _figures(known: pd.Series, fitted: Method) -> dict[str, Any]:
-    """The usual figures, and how many tasks are of which classes that the crowd never had."""
-    from wisecrowd.evaluate.aligned import align
+def _figures(truth: pd.Series, fitted: Method) -> dict[str, Any]:
+    """Return accuracy and related figures, and counts of tasks whose true class nobody voted for."""
     from wisecrowd.evaluate.metrics import summary
+    from wisecrowd.evaluate.truth_alignment import align_prediction
 
-    figures: dict[str, Any] = summary(known, fitted)
+    figures: dict[str, Any] = summary(truth, fitted)
     if hasattr(fitted, "posterior_"):
-        both = align(known, fitted)
+        both = align_prediction(truth, fitted)
         true = both.classes[both.truth]
         if unknown := _unknown(true, fitted.classes_):
             figures["unknown_classes"] = unknown
     return figures
 
 
-def warn_of_strange_truth(known: pd.Series | None, crowd: Crowd, path: Path | None) -> None:
-    """Say if there is truth that names classes which no vote does, for it will count against every method."""
+def warn_unknown_classes(truth: pd.Series | None, crowd: Crowd, path: Path | None) -> None:
+    """Warn about true classes that no vote names; such tasks count as errors of every method."""
     import pandas as pd
 
-    from wisecrowd.data.vocabulary import same_kind
+    from wisecrowd.data.vocabulary import match_id_type
 
-    if known is None or crowd.classes is None:
+    if truth is None or crowd.classes is None:
         return
-    true = known[tasks_of(known, crowd.tasks).isin(crowd.tasks)]
-    if unknown := _unknown(same_kind(pd.Index(true), crowd.classes), crowd.classes):
+    true = truth[match_task_ids(truth, crowd.tasks).isin(crowd.tasks)]
+    if unknown := _unknown(match_id_type(pd.Index(true), crowd.classes), crowd.classes):
         warn(_nobody_chose(unknown, path, crowd.classes))
 
 
 def _unknown(true: pd.Index, classes: pd.Index) -> dict[str, int]:
-    """How many tasks are of which classes that the crowd never had."""
+    """Count tasks by true class, for classes that no vote names."""
     counts = true[~true.isin(classes)].value_counts(sort=False)
     return {str(name): int(n) for name, n in counts.items()}
 
 
 def _nobody_chose(unknown: dict[str, int], score: Path | None, classes: pd.Index) -> str:
-    """What to say of classes that are true and that nobody chose."""
-    from wisecrowd.errors import did_you_mean, some
+    """Return a warning about true classes that nobody voted for."""
+    from wisecrowd.errors import preview, suggest_name
     from wisecrowd.utils.text import count_noun
 
     tasks = sum(unknown.values())
     return (
-        f"{score}: no label of the crowd is {some(unknown)}, so {count_noun(tasks, 'task')} of known truth "
-        f"{'counts' if tasks == 1 else 'count'} as wrong.{did_you_mean(next(iter(unknown)), map(str, classes))}"
+        f"{score}: no label of the crowd is {preview(unknown)}, so {count_noun(tasks, 'task')} of known truth "
+        f"{'counts' if tasks == 1 else 'count'} as wrong.{suggest_name(next(iter(unknown)), map(str, classes))}"
     )
 
 
-def needs_folder(output: Path | None, **options: bool) -> None:
-    """Refuse options about files that nobody wants."""
+def check_output_options(output: Path | None, **options: bool) -> None:
+    """Raise an error if options about output files are given without an output folder."""
     from wisecrowd.errors import UsageError
 
-    given = [f"--{name}" for name, chosen in options.items() if chosen]
-    if output is None and given:
-        verb = "is" if len(given) == 1 else "are"
-        raise UsageError(f"{' and '.join(given)} {verb} about files to write; say where with -o FOLDER")
+    named_options = [f"--{name}" for name, make_method in options.items() if make_method]
+    if output is None and named_options:
+        verb = "is" if len(named_options) == 1 else "are"
+        raise UsageError(f"{' and '.join(named_options)} {verb} about output files; name a folder with -o FOLDER")
 
 
-def keep(
+def write_run(
     output: Path | None,
     tables: Mapping[str, pd.DataFrame | Writer],
     run: dict[str, Any],
@@ -234,65 +234,65 @@ def keep(
     inputs: Iterable[Path] = (),
     what: str = "results",
 ) -> str:
-    """Write what was found if somebody wants it, enter the names of the files into the record, and say what was kept."""
+    """Write tables, record and model to the output folder, and return a line about the files written."""
     from wisecrowd.cli._outputs import RECORD, check_folder, write_results
 
     if output is None:
-        return f"nothing; -o FOLDER keeps the {what}"
-    check_folder(output, tables, inputs)  # some are known only now
+        return f"nothing; write the {what} with -o FOLDER"
+    check_folder(output, tables, inputs)  # some file names are known only now
     run["files"] = [*tables, *([] if model is None else [MODEL]), RECORD]
     if guard.on:
         run["spreadsheet"] = True
     stale = [name for name in KNOWN if name not in run["files"] and (output / name).exists()]
     if stale:
-        warn(f"{', '.join(stale)} in {output}: left there by an earlier run, not part of this one")
+        warn(f"{', '.join(stale)} in {output} belong to an earlier run, not to this one")
     if model is not None:
         model.save(output / MODEL)
     write_results(output, tables, run, guard)
     return f"{', '.join(run['files'])} in {output}"
 
 
-def tell(run: dict[str, Any], facts: list[tuple[str, str]], *, as_json: bool, quiet: bool) -> None:
-    """The record for programs, or the handful of lines that a person wants."""
+def print_run(run: dict[str, Any], facts: list[tuple[str, str]], *, as_json: bool, quiet: bool) -> None:
+    """Print the record as JSON, or the summary lines."""
     if as_json:
         show_json(run)
     elif not quiet:
         show_facts(facts)
 
 
-def tables_of(fitted: Method, *, proba: bool) -> dict[str, pd.DataFrame]:
-    """What was learnt of tasks and workers, by the name of the file."""
+def make_tables(fitted: Method, *, proba: bool) -> dict[str, pd.DataFrame]:
+    """Return the tables of tasks and workers by file name."""
     from wisecrowd.cli._outputs import labels_table, rounded
 
     tables = {LABELS: labels_table(fitted)}
     if fitted.worker_index_ is not None:
-        tables[WORKERS] = counted_whole(fitted.workers_)
-    if hasattr(fitted, "posterior_") and hasattr(fitted, "tasks_"):  # of numbers, the labels tell all
-        tables[TASKS] = counted_whole(fitted.tasks_)
+        tables[WORKERS] = with_integer_counts(fitted.workers_)
+    if hasattr(fitted, "posterior_") and hasattr(fitted, "tasks_"):  # numeric methods have all of it in labels.csv
+        tables[TASKS] = with_integer_counts(fitted.tasks_)
     if proba:
         tables[POSTERIOR] = rounded(fitted.proba_)
     return tables
 
 
-def counted_whole(table: pd.DataFrame) -> pd.DataFrame:
-    """A table for a file; its numbers of labels have no decimals unless votes were weighted."""
+def with_integer_counts(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table for a file, with integer vote counts unless votes are weighted."""
     from wisecrowd.cli._outputs import rounded
 
-    made = rounded(table)
-    whole = (made["n_votes"] == made["n_votes"].round()).all()
-    return made.astype({"n_votes": "int64"}) if whole else made
+    rich_table = rounded(table)
+    whole = (rich_table["n_votes"] == rich_table["n_votes"].round()).all()
+    return rich_table.astype({"n_votes": "int64"}) if whole else rich_table
 
 
-def how(fitted: Method) -> str:
-    """Which method it was, and how long it took."""
+def describe_fit(fitted: Method) -> str:
+    """Return the method, its iterations and its time as text."""
     from wisecrowd.utils.text import count_noun
 
     passes, seconds = getattr(fitted, "n_iter_", None), f"{getattr(fitted, 'fit_seconds_', 0):.2f} s"
     if passes is None:
         return f"{fitted.name}, {seconds}"
-    if hasattr(fitted, "history_"):  # it does not converge: it is trained for as long as it is told
+    if hasattr(fitted, "history_"):  # networks are trained for a number of epochs and do not converge
         return f"{fitted.name}, trained for {count_noun(passes, 'epoch')}, {seconds}"
     ended = "converged after" if getattr(fitted, "converged_", True) else "stopped before it converged, after"
-    if getattr(fitted, "tol", 1) == 0:  # so many passes were asked for
+    if getattr(fitted, "tol", 1) == 0:  # the user asked for a fixed number of iterations
         ended = "after"
     return f"{fitted.name}, {ended} {count_noun(passes, 'iteration')}, {seconds}"

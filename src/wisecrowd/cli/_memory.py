@@ -1,19 +1,18 @@
-"""Memory that a program keeps between one array and the next."""
+"""Setting of the C library's memory allocator."""
 
 from __future__ import annotations
 
 import ctypes
 
-#: Of glibc's malloc.h: how much free memory may stay at the end of the heap, and how many arrays live outside of it.
+#: Options in glibc's malloc.h: free memory kept at the top of the heap, and number of arrays mapped outside of it.
 TRIM_THRESHOLD, MMAP_MAX = -1, -4
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep what is freed for the next array, rather than hand it back and ask for it again.
+    """Keep freed memory in the process instead of returning it to the system.
 
-    Arrays of a large crowd come and go by the hundred, and the system clears every page of a new one: with nine million votes,
-    that is a third of the time that a report takes. It is for a command that ends soon; a library must not decide it for the
-    program that it is part of. Where the C library is none of GNU, nothing happens.
+    The system zeroes every new page, which takes a third of the time of a report on nine million votes. Only for commands that end
+    soon: a library must not change the allocator of its program. Does nothing without glibc.
     """
     try:
         setting = ctypes.CDLL(None).mallopt

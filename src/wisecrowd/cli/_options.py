@@ -1,4 +1,4 @@
-"""Options of commands: flags, and groups of options that several commands share."""
+"""Command-line options: flags, and groups of options that several commands share."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def flag(*names: str, help: str, panel: str | None = None) -> Any:
-    """An option that is there or not; its kind of value need not be told."""
+    """Return a Boolean option without a metavar."""
     return typer.Option(*names, metavar="", help=help, rich_help_panel=panel)
 
 
-def place(text: str | Path) -> Path:
-    """Where to write; nothing at all, as an unset variable of a script leaves it, is not taken for this folder."""
+def parse_output_path(text: str | Path) -> Path:
+    """Return an output path; an empty text, as an unset shell variable gives, is an error."""
     if not str(text):
-        raise typer.BadParameter("it is empty; name a place, or . for this folder")
+        raise typer.BadParameter("the path is empty; name a file or folder, or . for this folder")
     try:
         str(text).encode()
-    except UnicodeEncodeError:  # bytes of another encoding, which no writer of tables takes
-        raise typer.BadParameter("its name is not in UTF-8; choose another") from None
+    except UnicodeEncodeError:  # pyarrow cannot write to such a path
+        raise typer.BadParameter("the path is not valid UTF-8; choose another") from None
     return Path(text)
 
 
@@ -34,7 +34,7 @@ Quiet = Annotated[bool, flag("--quiet", "-q", help="Print nothing but errors and
 
 
 def with_options(group: type[Any]) -> Callable[[F], F]:
-    """Give a command the options of a dataclass; it receives them as one argument, the last, named like the class.
+    """Add the fields of a dataclass to a command as options; the command receives them as one argument named like the class.
 
     ``@with_options(Reading)`` on ``def check(votes, *, reading: Reading)`` makes every field of ``Reading`` an option.
     """
@@ -52,13 +52,13 @@ def with_options(group: type[Any]) -> Callable[[F], F]:
         names = {option.name for option in options}
 
         @functools.wraps(command)
-        def wrapped(*args: Any, **given: Any) -> Any:
-            chosen = {name: given.pop(name) for name in names & set(given)}
-            return command(*args, **given, **{argument: group(**chosen)})
+        def wrapped(*args: Any, **values: Any) -> Any:
+            chosen = {name: values.pop(name) for name in names & set(values)}
+            return command(*args, **values, **{argument: group(**chosen)})
 
-        kept = [parameter for name, parameter in own.parameters.items() if name != argument]
-        wrapped.__signature__ = own.replace(parameters=[*kept, *options])  # type: ignore[attr-defined]
-        wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in [*kept, *options]}
+        own_parameters = [parameter for name, parameter in own.parameters.items() if name != argument]
+        wrapped.__signature__ = own.replace(parameters=[*own_parameters, *options])  # type: ignore[attr-defined]
+        wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own_parameters, *options]}
         return wrapped  # type: ignore[return-value]
 
     return decorate

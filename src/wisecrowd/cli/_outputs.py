@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wisecrowd.cli._spreadsheet import Guard
 from wisecrowd.cli._summary import numeric_tasks
-from wisecrowd.errors import DiskFull, UsageError, is_full
+from wisecrowd.errors import DiskFull, UsageError, is_disk_full
 from wisecrowd.utils.files import atomic_path, write_json
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from wisecrowd.base.method import Method
 
-#: What marks a folder as one that wisecrowd wrote, and may write again.
+#: Record of a run. A folder that contains it was written by wisecrowd and may be overwritten.
 RECORD = "run.json"
-#: Digits after the point of shares, probabilities and seconds.
+#: Decimal places of shares, probabilities and seconds in files.
 DECIMALS = 6
 
 Writer: TypeAlias = Callable[[Path], object]
@@ -30,7 +30,7 @@ Spelling: TypeAlias = "Callable[[pa.Table], pa.Table]"
 
 
 def check_folder(folder: Path, names: Iterable[str], inputs: Iterable[Path] = ()) -> None:
-    """Refuse a folder for results before the work begins rather than after it."""
+    """Raise an error if the results cannot be written to a folder, before any work is done."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; -o takes a folder for the results")
     check_writable(folder / RECORD)
@@ -38,16 +38,15 @@ def check_folder(folder: Path, names: Iterable[str], inputs: Iterable[Path] = ()
     read = {path.resolve() for path in inputs}
     for path in there:
         if path.resolve() in read:
-            raise UsageError(f"the results would overwrite {path}, which is read; choose another folder with -o")
+            raise UsageError(f"{path} is an input file and would be overwritten; choose another folder with -o")
     if there and not (folder / RECORD).exists():
         raise UsageError(
-            f"{there[0]} exists, and nothing shows that wisecrowd wrote it (there is no {RECORD} beside it); "
-            "choose another folder with -o"
+            f"{there[0]} exists and was not written by wisecrowd (no {RECORD} beside it); choose another folder with -o"
         )
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a path that could not be written; folders on the way to it need not exist yet."""
+    """Raise an error if a path cannot be written; missing parent folders are fine."""
     place = path.absolute().parent
     while not place.exists():
         place = place.parent
@@ -58,28 +57,28 @@ def check_writable(path: Path) -> None:
 
 
 def write_all(files: dict[Path, Writer]) -> None:
-    """Write every file under another name, the first file last, then give them their names, the first file last again."""
+    """Write every file under a temporary name, then rename all; the first file comes last in both steps."""
     with contextlib.ExitStack() as stack:
         unfinished = [(path, stack.enter_context(atomic_path(path)), write) for path, write in files.items()]
         for path, half, write in reversed(unfinished):
             try:
                 write(half)
             except OSError as error:
-                raise (DiskFull(path) if is_full(error) else error) from None
+                raise (DiskFull(path) if is_disk_full(error) else error) from None
 
 
 def labels_table(fitted: Method) -> pd.DataFrame:
-    """The answer: task, label, and how sure it is: the probability of a class, or the standard error of a number."""
-    labels = fitted.labels_.reset_index()  # labels that are numbers have a unit of their own, and all their digits
+    """Return task, label and confidence (or standard error for numbers)."""
+    labels = fitted.labels_.reset_index()  # numeric labels keep all digits: their unit is unknown
     if hasattr(fitted, "posterior_"):
         return labels.assign(confidence=fitted.posterior_.max(axis=1).round(DECIMALS))
     return labels.assign(standard_error=numeric_tasks(fitted)["standard_error"].to_numpy())
 
 
 def rounded(frame: pd.DataFrame) -> pd.DataFrame:
-    """A table as files have it: few digits, whose index has become columns.
+    """Return a table for a file: rounded, with the index as columns.
 
-    Where columns go by the names of classes, one may be called as the index is, which is called something_id then.
+    If a class is named like the index, the index column gets the suffix "_id".
     """
     frame = frame.round({name: DECIMALS for name, kind in frame.dtypes.items() if kind.kind == "f"})
     if frame.index.name is None and frame.index.nlevels == 1:
@@ -93,22 +92,22 @@ def rounded(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_results(folder: Path, tables: Mapping[str, pd.DataFrame | Writer], run: dict[str, Any], guard: Guard) -> None:
-    """Write the tables of a run and its record, all or none; a guard sees every text on its way into CSV."""
+    """Write the tables of a run and its record, all or none; the guard checks every text that goes into a CSV file."""
     files: dict[Path, Writer] = {folder / RECORD: lambda path: write_json(path, run)}
     for name, table in tables.items():
         files[folder / name] = table if callable(table) else table_of(table, partial(guard.table, name=name))
-    # The record comes first to get its name last: where it is, the rest is.
+    # The record is renamed last, so that it exists only if all other files do.
     write_all(files)
     guard.warn()
 
 
 def table_of(frame: pd.DataFrame, spell: Spelling | None = None) -> Writer:
-    """Writes a table in the format that the file's name asks for."""
+    """Return a function that writes a table in the format of a file's suffix."""
     return partial(write_table, frame, spell=spell)
 
 
 def write_table(frame: pd.DataFrame, path: Path, spell: Spelling | None = None) -> None:
-    """Write a table as CSV, TSV or Parquet; what is read back is what was there, but for what ``spell`` makes of text."""
+    """Write a table as CSV, TSV or Parquet; ``spell`` changes texts in CSV and TSV files."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -118,7 +117,7 @@ def write_table(frame: pd.DataFrame, path: Path, spell: Spelling | None = None) 
     elif path.suffix in (".csv", ".tsv"):
         _write_text(table if spell is None else spell(table), path, "," if path.suffix == ".csv" else "\t")
     else:
-        raise UsageError(f"cannot tell from the name {path.name} what to write; end it in .csv, .tsv or .parquet")
+        raise UsageError(f"unknown suffix of {path.name}; use .csv, .tsv or .parquet")
 
 
 def _write_text(table: pa.Table, path: Path, separator: str) -> None:
@@ -129,7 +128,7 @@ def _write_text(table: pa.Table, path: Path, separator: str) -> None:
     def write(quoting: str) -> None:
         options = csv.WriteOptions(include_header=False, delimiter=separator, quoting_style=quoting)
         with path.open("wb") as file:
-            # Arrow would put quotes around every column name, needed or not.
+            # Arrow quotes every column name.
             header = separator.join(
                 _quoted(name) if set(name) & {separator, *'"\r\n'} else name for name in table.column_names
             )
@@ -139,13 +138,13 @@ def _write_text(table: pa.Table, path: Path, separator: str) -> None:
     texts = [
         column for column in table.columns if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     ]
-    # Without quotes, an empty text could not be told from a hole.
+    # Without quotes, an empty text is read back as a missing value.
     if any(pc.any(pc.equal(column, "")).as_py() for column in texts):
         write("needed")
         return
     try:
         write("none")
-    except pa.ArrowInvalid:  # some text holds a separator, a quote or a line end
+    except pa.ArrowInvalid:  # a text contains a separator, a quote or a line end
         write("needed")
 
 

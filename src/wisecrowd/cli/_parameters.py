@@ -1,4 +1,4 @@
-"""A method's parameters on the command line: ``-p name=value``, understood by the type of the method's field."""
+"""Parameters of methods on the command line: ``-p name=value``, parsed by the type of the method's field."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from wisecrowd.base.fields import parameter_fields
 from wisecrowd.base.method import Method
-from wisecrowd.errors import UsageError, did_you_mean
+from wisecrowd.errors import UsageError, suggest_name
 
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
 def parse_parameters(method: type[Method], assignments: Iterable[str]) -> dict[str, Any]:
-    """The parameters that ``name=value`` texts give to a method."""
-    known = {field.name for field in parameter_fields(method)}
+    """Return the parameters of a method that ``name=value`` texts describe."""
+    parameter_names = {field.name for field in parameter_fields(method)}
     kinds = get_type_hints(method)
     parameters: dict[str, Any] = {}
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         name = name.strip().replace("-", "_")
         if not equals:
-            raise UsageError(f"-p takes name=value, for example -p max_iter=50; got {assignment!r}")
-        if name not in known:
-            there = f"it has {', '.join(sorted(known))}" if known else "it has none"
-            raise UsageError(f"{method.name} has no parameter {name!r}; {there}.{did_you_mean(name, known)}")
+            raise UsageError(f"-p takes name=value, such as -p max_iter=50; got {assignment!r}")
+        if name not in parameter_names:
+            there = f"it has {', '.join(sorted(parameter_names))}" if parameter_names else "it has none"
+            raise UsageError(f"{method.name} has no parameter {name!r}; {there}.{suggest_name(name, parameter_names)}")
         if name in parameters:
             raise UsageError(f"-p {name} is given twice; leave one of them out")
         try:
@@ -38,7 +38,7 @@ def parse_parameters(method: type[Method], assignments: Iterable[str]) -> dict[s
 
 
 def parse_value(text: str, kind: Any) -> Any:
-    """A text as a value of a type; ValueError if it is none."""
+    """Return a text as a value of a type, or raise ValueError."""
     if kind is bool:
         if text.lower() not in _BOOLEANS:
             raise ValueError
@@ -55,14 +55,16 @@ def parse_value(text: str, kind: Any) -> Any:
     if origin is Literal:
         return {str(choice): choice for choice in inner}[text] if text in map(str, inner) else _refuse()
     if origin in (Union, UnionType):
-        return _first_that_fits(text, sorted(inner, key=lambda kind: kind is str))  # any text fits str: it comes last
+        return _first_that_fits(
+            text, sorted(inner, key=lambda kind: kind is str)
+        )  # str accepts any text, so it is tried last
     if origin in (tuple, list) and inner:
         return origin(parse_value(part.strip(), inner[0]) for part in text.split(","))
     return _anything(text)
 
 
 def in_words(kind: Any) -> str:
-    """A type as a person would say it."""
+    """Return the name of a type in words."""
     plain = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a text", NoneType: "none"}
     if kind in plain:
         return plain[kind]
@@ -86,7 +88,7 @@ def _first_that_fits(text: str, kinds: Iterable[Any]) -> Any:
 
 
 def _anything(text: str) -> Any:
-    """None, JSON, numbers separated by commas, or the text itself, whichever fits first; the method judges it."""
+    """Return None, JSON, numbers separated by commas, or the text itself, whichever fits first."""
     if text.lower() == "none":
         return None
     for reading in (json.loads, lambda text: [float(part) for part in text.split(",")]):

@@ -1,4 +1,4 @@
-"""How commands read votes and truth: the options, and what they lead to."""
+"""Options for reading votes and truth, and the functions behind them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
     from wisecrowd.data.crowd import Crowd
 
-PANEL = "How to read the votes"
+PANEL = "Reading the votes"
 
 Votes = Annotated[
     Path,
     typer.Argument(
         metavar="VOTES",
         show_default=False,
-        help="The votes: CSV, TSV, Parquet or JSON lines with a row per vote, a dataset folder, or a labelling tool's export.",
+        help="Votes: CSV, TSV, Parquet or JSON lines with one vote per row, a dataset folder, or an export of a labelling tool.",
     ),
 ]
 
@@ -37,19 +37,22 @@ def _column(name: str, what: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Which column is which, and what to do with repeats and holes."""
+    """Columns of the votes, and rules for repeated votes and missing values."""
 
     task: Annotated[str | None, _column("task", "Column of the task ids.")] = None
     worker: Annotated[str | None, _column("worker", "Column of the worker ids.")] = None
     label: Annotated[str | None, _column("label", "Column of the labels.")] = None
-    weight: Annotated[str | None, _column("weight", "Column of how much a vote counts.")] = None
-    time: Annotated[str | None, _column("time", "Column of when a vote was cast.")] = None
-    no_workers: Annotated[bool, flag("--no-workers", panel=PANEL, help="Nobody knows who said what.")] = False
+    weight: Annotated[str | None, _column("weight", "Column of the weights of votes.")] = None
+    time: Annotated[str | None, _column("time", "Column of the times of votes.")] = None
+    no_workers: Annotated[bool, flag("--no-workers", panel=PANEL, help="Votes have no worker ids.")] = False
     numeric: Annotated[bool, flag("--numeric", panel=PANEL, help="Labels are numbers.")] = False
     classes: Annotated[
         str | None,
         typer.Option(
-            metavar="A,B,…", show_default=False, rich_help_panel=PANEL, help="All classes, also those nobody chose."
+            metavar="A,B,…",
+            show_default=False,
+            rich_help_panel=PANEL,
+            help="All classes, including those without votes.",
         ),
     ] = None
     duplicates: Annotated[
@@ -57,29 +60,30 @@ class Reading:
         typer.Option(
             metavar="RULE",
             rich_help_panel=PANEL,
-            help="When a worker labelled a task twice: error, first, last, distinct or keep.",
+            help="Rule for several votes of a worker on a task: error, first, last, distinct or keep.",
         ),
     ] = "error"
     missing: Annotated[
-        str, typer.Option(metavar="RULE", rich_help_panel=PANEL, help="Rows with an empty cell: error or drop.")
+        str,
+        typer.Option(metavar="RULE", rich_help_panel=PANEL, help="Rule for rows with a missing value: error or drop."),
     ] = "error"
     format: Annotated[
         str | None,
         typer.Option(
             "--format", "--input-format", metavar="NAME", show_default=False, rich_help_panel=PANEL,
-            help="The file format, when its name does not tell.",
+            help="File format, if it is not recognised.",
         ),
     ] = None  # fmt: skip
     question: Annotated[
         str | None,
         typer.Option(
             metavar="NAME", show_default=False, rich_help_panel=PANEL,
-            help="Which question of a labelling tool's export; NAME=OPTION for one option of several: see wisecrowd questions.",
+            help="Question of a labelling tool's export; NAME=OPTION for one option of a multiple choice. See wisecrowd questions.",
         ),
     ] = None  # fmt: skip
 
-    def arguments(self) -> dict[str, Any]:
-        """The same as arguments of `wisecrowd.read` and `wisecrowd.examine`."""
+    def read_arguments(self) -> dict[str, Any]:
+        """Return the options as arguments of `wisecrowd.read` and `wisecrowd.examine`."""
         from wisecrowd.errors import UsageError
 
         if self.no_workers and self.worker is not None:
@@ -99,68 +103,68 @@ class Reading:
         }
 
     def read(self, path: Path) -> Crowd:
-        """The votes in a file or folder."""
+        """Read the votes in a file or folder."""
         from wisecrowd import io
 
-        return io.read(located(path), **self.arguments())
+        return io.read(resolve_path(path), **self.read_arguments())
 
-    def recorded(self, path: Path) -> dict[str, Any]:
-        """All that is needed to read the same votes in the same way again, ready for JSON."""
+    def to_record(self, path: Path) -> dict[str, Any]:
+        """Return the options that read the same votes again, for JSON."""
         from wisecrowd.io.formats import find_format
 
-        return dataclasses.asdict(self) | {"format": find_format(located(path), self.format).name}
+        return dataclasses.asdict(self) | {"format": find_format(resolve_path(path), self.format).name}
 
     @contextlib.contextmanager
-    def hushed(self, *, quiet: bool) -> Iterator[None]:
-        """Read without notes on columns that the user named, for he knows; with no notes at all if it is to be quiet."""
+    def silence_notes(self, *, quiet: bool) -> Iterator[None]:
+        """Silence notes about columns that the user named explicitly, or all notes if ``quiet`` is true."""
         named = tuple(
             f"read {getattr(self, role)!r} as the {role} column"
             for role in ("task", "worker", "label", "weight", "time")
         )
 
-        def worth_saying(note: logging.LogRecord) -> bool:
+        def is_wanted(note: logging.LogRecord) -> bool:
             return not quiet and not note.getMessage().endswith(named)
 
         logger = logging.getLogger("wisecrowd.io")
-        logger.addFilter(worth_saying)
+        logger.addFilter(is_wanted)
         try:
             yield
         finally:
-            logger.removeFilter(worth_saying)
+            logger.removeFilter(is_wanted)
 
 
-def located(path: Path) -> Path:
-    """The path itself, or the folder of the dataset that has this name; never a folder of shards."""
+def resolve_path(path: Path) -> Path:
+    """Return the path, or the folder of the dataset with this name; a folder of shards is an error."""
     from wisecrowd.cli._shards import are_shards
 
     if are_shards(path):
         from wisecrowd.errors import InputError
 
         raise InputError(
-            f"{path} is a folder of shards, and only wisecrowd aggregate works on those; give this command files of votes, "
-            "or load them in Python: Crowd.open(folder).load()"
+            f"{path} is a folder of shards, which only wisecrowd aggregate reads. Give this command files of votes, "
+            "or load the shards in Python: Crowd.open(folder).load()"
         )
     if path.exists() or len(path.parts) != 1:
         return path
     from wisecrowd.errors import InputError
     from wisecrowd.io.datasets import list_datasets
 
-    known = list_datasets()
-    if path.name not in known.index:
+    datasets = list_datasets()
+    if path.name not in datasets.index:
         return path
-    where = known.at[path.name, "where"]
-    if not known.at[path.name, "downloaded"]:
-        raise InputError(f"the dataset {path} is not here yet; get it with: wisecrowd datasets fetch {path}")
+    where = datasets.at[path.name, "where"]
+    if not datasets.at[path.name, "downloaded"]:
+        raise InputError(f"the dataset {path} is not downloaded; download it with: wisecrowd datasets fetch {path}")
     return Path(str(where))
 
 
 def read_truth(path: Path, reading: Reading, crowd: Crowd | None = None) -> pd.Series:
-    """The truth in a file or dataset folder; its task column may be called as that of the votes is."""
+    """Read the truth in a file or dataset folder; its task column may have the name given by ``--task``."""
     from wisecrowd import io
     from wisecrowd.io.formats import find_format
     from wisecrowd.io.problems import MissingColumn
 
-    path, numeric = located(path), crowd is not None and crowd.is_numeric
+    path, numeric = resolve_path(path), crowd is not None and crowd.is_numeric
     if reading.question is not None and find_format(path).project is not None:
         return io.read_truth(path, numeric=numeric, question=reading.question)
     if reading.task is not None:

@@ -1,4 +1,4 @@
-"""What other commands left in a folder, as far as its record tells of it: answers, probabilities, tasks to ask about again."""
+"""Results that other commands wrote to a folder: labels, probabilities, tasks to label next."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
     from wisecrowd.data.crowd import Crowd
 
-#: The files in which answers may be, and tasks to ask about again.
+#: Files with labels, and files with tasks to label next.
 ANSWERS, QUEUE = (LABELS, LABELS_PARQUET), (ASKS,)
 
 
-def answers_in(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Labels and confidence by task, and the record of the run that made them, as far as it is there."""
+def read_answers(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Return labels and confidence by task, and the record of the run (empty if there is none)."""
     import pandas as pd
 
     from wisecrowd import io
     from wisecrowd.io.problems import MissingColumn
 
-    path = _found(results, ANSWERS)
+    path = _find_table(results, ANSWERS)
     run = _record(path)
     try:
         table = pd.DataFrame({"label": io.read_truth(path, truth="label")})
     except MissingColumn as error:
         if path.name in QUEUE:
-            error.args = (f"{error}. {path} is a plan of what to ask next; did you mean --queue?",)
+            error.args = (f"{error}. {path} was written by wisecrowd plan; did you mean --queue?",)
         raise
-    with contextlib.suppress(MissingColumn):  # numbers have none
+    with contextlib.suppress(MissingColumn):  # numeric labels have no confidence
         table["confidence"] = io.read_truth(path, truth="confidence", numeric=True)
     if _is_guarded(path, run):
         table["label"] = _unguarded(table["label"])
@@ -45,39 +45,39 @@ def answers_in(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     return table, run
 
 
-def posterior_in(results: Path, run: dict[str, Any]) -> pd.DataFrame | None:
-    """Probabilities of classes by task, if the run that made the answers wrote some."""
+def read_posterior(results: Path, run: dict[str, Any]) -> pd.DataFrame | None:
+    """Return class probabilities by task, or None if the run did not write them."""
     import pandas as pd
 
     from wisecrowd.io.formats import about
-    from wisecrowd.io.tools.exports import cells
+    from wisecrowd.io.tools.export_files import cells
 
     path = (results if results.is_dir() else results.parent) / POSTERIOR
     if not path.is_file():
         return None
     if POSTERIOR not in (run.get("files") or ()):
         if results.is_dir():
-            warn(f"{path} is left out: {RECORD} does not say that these answers came with it; see aggregate --proba")
+            warn(f"{path} is ignored: {RECORD} does not list it among the files of this run; see aggregate --proba")
         return None
     with about(path):
         frame = pd.DataFrame([row for _, row in cells(path, ",")])
-        first = str(frame.columns[0])  # "task", or something_id when a class is called so
+        first = str(frame.columns[0])  # "task", or "task_id" if a class is named "task"
         frame = frame.set_index(first)
         if _is_guarded(path, run):
             frame.index, frame.columns = pd.Index(_unguarded(frame.index)), pd.Index(_unguarded(frame.columns))
         return frame.astype(float)
 
 
-def tasks_in(results: Path) -> list[str]:
-    """The tasks of a queue in its order."""
+def read_queue(results: Path) -> list[str]:
+    """Return the tasks of a queue in order."""
     import pyarrow as pa
 
     from wisecrowd.io.formats import about
     from wisecrowd.io.problems import EmptyInput
     from wisecrowd.io.tables.columns import find_column
-    from wisecrowd.io.tools.exports import cells
+    from wisecrowd.io.tools.export_files import cells
 
-    path = _found(results, QUEUE)
+    path = _find_table(results, QUEUE)
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
 
@@ -85,78 +85,78 @@ def tasks_in(results: Path) -> list[str]:
     with about(path):
         rows = [row for _, row in cells(path, "\t" if path.suffix == ".tsv" else ",")]
         if not rows:
-            raise EmptyInput("there are no tasks in it")
+            raise EmptyInput("the file contains no tasks")
         column = find_column(list(rows[0]), "task")
     tasks = [row[column] for row in rows]
     return _unguarded(tasks) if _is_guarded(path, _record(path)) else tasks
 
 
-def answered(results: Path, run: dict[str, Any], question: str | None) -> str | None:
-    """The question that was answered, as far as it is told; another than what is asked for is refused."""
+def check_question(results: Path, run: dict[str, Any], question: str | None) -> str | None:
+    """Return the question that the results answer; raise an error if the user asks for another."""
     from wisecrowd.errors import UsageError
 
-    told = _command(run).get("question")
-    if question is None or told is None or question == told:
-        return question or told
-    if str(told).startswith(f"{question}="):
+    facts = _command(run).get("question")
+    if question is None or facts is None or question == facts:
+        return question or facts
+    if str(facts).startswith(f"{question}="):
         raise UsageError(
-            f"{results} has answers to {told!r}, one option of {question!r}; for answers to the whole question, sets of "
+            f"{results} has answers to {facts!r}, one option of {question!r}; for answers to the whole question, sets of "
             f"options, aggregate with --question {question} first"
         )
-    raise UsageError(f"{results} has answers to {told!r}, not to {question!r}; aggregate that question first")
+    raise UsageError(f"{results} has answers to {facts!r}, not to {question!r}; aggregate that question first")
 
 
-def reading_of(
+def restore_reading(
     run: dict[str, Any], votes: Path, *, question: str | None, format: str | None, duplicates: str | None
 ) -> Reading:
-    """How to read the votes of a run again: as it did, but for what somebody says now."""
+    """Return the reading options of a run, with the options that are given now on top."""
     command = _command(run)
     names = {field.name for field in dataclasses.fields(Reading)}
-    told = {name: value for name, value in command.items() if name in names and value is not None}
+    facts = {name: value for name, value in command.items() if name in names and value is not None}
     if votes.suffix != Path(str(command.get("votes", ""))).suffix:
-        told.pop("format", None)  # the same votes, but in another form
-    given = {"question": question, "format": format, "duplicates": duplicates}
-    return Reading(**told | {name: value for name, value in given.items() if value is not None})
+        facts.pop("format", None)  # the same votes in another file format
+    overrides = {"question": question, "format": format, "duplicates": duplicates}
+    return Reading(**facts | {name: value for name, value in overrides.items() if value is not None})
 
 
 def check_votes(results: Path, run: dict[str, Any], table: pd.DataFrame, votes: Path, crowd: Crowd, form: str) -> None:
-    """Refuse votes that the answers were not made from, and say if there are tasks without an answer."""
-    from wisecrowd.errors import InputError, some
+    """Raise an error if results and votes do not belong together; warn about tasks without a label."""
+    from wisecrowd.errors import InputError, preview
     from wisecrowd.utils.text import count_noun
 
     advice = f"give the votes that {results} were made from, read in the same way, or aggregate these"
     command, made_from = _command(run), run.get("input") or {}
-    by_features = command.get("features") is not None  # then tasks without votes have answers, too
+    by_features = command.get("features") is not None  # then tasks without votes have labels, too
     sizes = {"labels": crowd.n_votes, "workers": crowd.n_workers, "tasks": crowd.n_tasks}
-    told = {name: made_from.get(name, n) for name, n in sizes.items() if not (by_features and name == "tasks")}
-    if told != {name: sizes[name] for name in told}:
+    facts = {name: made_from.get(name, n) for name, n in sizes.items() if not (by_features and name == "tasks")}
+    if facts != {name: sizes[name] for name in facts}:
         raise InputError(
-            f"{results} and {votes} do not belong together: the answers are to {count_noun(told['labels'], 'vote')} of "
-            f"{count_noun(told['workers'] or 0, 'worker')}, and {count_noun(crowd.n_votes, 'vote')} of "
+            f"{results} and {votes} do not belong together: the answers are to {count_noun(facts['labels'], 'vote')} of "
+            f"{count_noun(facts['workers'] or 0, 'worker')}, and {count_noun(crowd.n_votes, 'vote')} of "
             f"{count_noun(crowd.n_workers, 'worker')} were read; {advice}"
         )
-    # In another form, ids may be text here and numbers there, so that the digest of the same votes is another.
+    # In another file format ids may be text instead of numbers, which changes the digest.
     if form == command.get("format") and not by_features and made_from.get("sha256", crowd.digest) != crowd.digest:
         raise InputError(
             f"{results} and {votes} do not belong together: there are as many votes as the answers were made from, but they "
             f"are not the same; {advice}"
         )
-    known, there = set(map(str, crowd.tasks)), set(map(str, table.index))
-    if not by_features and there - known:
-        strange = sorted(there - known)
+    crowd_tasks, there = set(map(str, crowd.tasks)), set(map(str, table.index))
+    if not by_features and there - crowd_tasks:
+        strange = sorted(there - crowd_tasks)
         raise InputError(
             f"{results} and {votes} do not belong together: {count_noun(len(strange), 'answer')} "
-            f"to tasks that have no votes ({some(strange)}); {advice}"
+            f"to tasks that have no votes ({preview(strange)}); {advice}"
         )
-    if without := len(known - there):
+    if without := len(crowd_tasks - there):
         warn(f"{count_noun(without, 'task')} of {votes} {'has' if without == 1 else 'have'} no answer in {results}")
 
 
-# ---------------------------------------------------------------------- inside
+# ---------------------------------------------------------------------- helpers
 
 
-def _found(results: Path, names: tuple[str, ...]) -> Path:
-    """The table with that in it: the file itself, or the one in the folder of a run."""
+def _find_table(results: Path, names: tuple[str, ...]) -> Path:
+    """Return the path of a table: the given file, or the first of some names in a folder of results."""
     from wisecrowd.errors import InputError
 
     if not results.exists():
@@ -165,37 +165,37 @@ def _found(results: Path, names: tuple[str, ...]) -> Path:
         return results
     there = [results / name for name in names if (results / name).is_file()]
     if not there:
-        wanted = "wisecrowd plan" if names is QUEUE else "wisecrowd aggregate"
+        command_name = "wisecrowd plan" if names is QUEUE else "wisecrowd aggregate"
         raise InputError(
-            f"there is no {' or '.join(names)} in {results}, as {wanted} -o writes it{_other(results, names)}"
+            f"there is no {' or '.join(names)} in {results}, as {command_name} -o writes it{_other(results, names)}"
         )
-    told = [path for path in there if _record(path)]
-    if not told and _run(results):
+    facts = [path for path in there if _record(path)]
+    if not facts and _run(results):
         raise InputError(
             f"{there[0]} was left by an earlier run: {RECORD} tells of another, which did not write it"
             f"{_other(results, names)} To use it all the same, give the file itself"
         )
-    return (told or there)[0]
+    return (facts or there)[0]
 
 
 def _other(results: Path, names: tuple[str, ...]) -> str:
-    """What to say when a folder holds the other thing."""
+    """Return a hint if a folder contains the other kind of table."""
     if names is ANSWERS and (results / ASKS).is_file():
-        return f". There is {ASKS}, a plan of what to ask next: did you mean --queue?"
+        return f". There is {ASKS}, written by wisecrowd plan; did you mean --queue?"
     if names is QUEUE and any((results / name).is_file() for name in ANSWERS):
-        return ". There are answers: did you mean to leave --queue out?"
+        return ". There are labels; leave --queue out to export them"
     return ""
 
 
 def _record(path: Path) -> dict[str, Any]:
-    """The record of the run that wrote a file; nothing where it is not there, or tells of other files."""
+    """Return the record of the run that wrote a file; empty if there is none or it does not list the file."""
     run = _run(path.parent)
     files = run.get("files")
     return run if not isinstance(files, list) or path.name in files else {}
 
 
 def _run(folder: Path) -> dict[str, Any]:
-    """The record of the last run that wrote into a folder, as far as it can be read."""
+    """Return the record of the last run in a folder; empty if it cannot be read."""
     from wisecrowd.utils.files import read_json
 
     try:
@@ -206,8 +206,8 @@ def _run(folder: Path) -> dict[str, Any]:
 
 
 def _command(run: dict[str, Any]) -> dict[str, Any]:
-    told = run.get("command")
-    return told if isinstance(told, dict) else {}
+    facts = run.get("command")
+    return facts if isinstance(facts, dict) else {}
 
 
 def _is_guarded(path: Path, run: dict[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Aggregating a crowd in shards: the answers are written as they come, for they may not fit in memory."""
+"""Aggregation of a crowd in shards; labels are written shard by shard because they may not fit in memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wisecrowd.cli import _fitting as fitting
-from wisecrowd.cli._console import watched
+from wisecrowd.cli._console import show_progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,91 +16,100 @@ if TYPE_CHECKING:
     from wisecrowd.base.aggregator import Aggregator
     from wisecrowd.data.sharded import ShardedCrowd
 
-#: Where a fit stands while it runs, beside its results: the same command goes on from it.
-STANDING = ".fit.npz"
+#: Checkpoint of a running fit in the results folder; the same command resumes from it.
+CHECKPOINT = ".fit.npz"
 
 
 def are_shards(votes: Path) -> bool:
-    """Whether votes are in a folder that ``wisecrowd shard`` wrote, or began to write."""
-    from wisecrowd.data.sharded import is_begun, is_whole
+    """Return whether a path is a folder that ``wisecrowd shard`` wrote or began to write."""
+    from wisecrowd.data.sharded import is_shard_folder, is_unfinished_shard_folder
 
-    return is_whole(votes) or is_begun(votes)
+    return is_shard_folder(votes) or is_unfinished_shard_folder(votes)
 
 
 def aggregate_shards(
-    votes: Path, unfitted: Aggregator, *, output: Path | None, gold: pd.Series | None, known: pd.Series | None,
+    votes: Path, unfitted: Aggregator, *, output: Path | None, gold: pd.Series | None, score_truth: pd.Series | None,
     proba: bool, save: bool, spreadsheet: bool, quiet: bool, as_json: bool, command: dict[str, Any], inputs: list[Path],
 ) -> None:  # fmt: skip
-    """Fit, write labels.parquet shard by shard, and tell what came of it."""
+    """Fit a method, write labels.parquet shard by shard, and print a summary."""
     from wisecrowd.base.provenance import record
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._spreadsheet import Guard
-    from wisecrowd.cli._summary import lines, size
+    from wisecrowd.cli._summary import describe_crowd, summary_lines
     from wisecrowd.data.sharded import open_shards
     from wisecrowd.errors import UsageError
 
     crowd = open_shards(votes)
     if not unfitted.streams:
         raise UsageError(
-            f"{unfitted.name} wants all votes in memory, and {votes} is a folder of shards; choose a method that streams, "
-            "such as dawid-skene or one-coin (wisecrowd methods tells which)"
+            f"{unfitted.name} needs all votes in memory, and {votes} is a folder of shards. Choose a method that streams, "
+            "such as dawid-skene or one-coin (wisecrowd methods lists them)"
         )
-    standing = None
+    checkpoint = None
     if output is not None:
         check_folder(output, [fitting.LABELS_PARQUET, fitting.WORKERS, RECORD], inputs)
         if getattr(unfitted, "checkpoint", "has none") is None:
-            standing = output / STANDING
-            unfitted.set_params(checkpoint=str(standing))
-    with watched(quiet=quiet), _going_on(standing):
+            checkpoint = output / CHECKPOINT
+            unfitted.set_params(checkpoint=str(checkpoint))
+    with show_progress(quiet=quiet), _explain_interruption(checkpoint):
         fitted = unfitted.fit(crowd, truth=gold)
-        if standing is not None:  # of which the record and the saved method need not tell
+        if checkpoint is not None:  # a detail of this run that does not belong into the record
             unfitted.set_params(checkpoint=None)
         run = record(fitted, crowd, source=str(votes), command=command)
-        answers = _Answers(fitted, crowd, known)
+        labels = LabelStream(fitted, crowd, score_truth)
         tables: dict[str, Any] = {}
         if fitted.worker_index_ is not None:
-            tables[fitting.WORKERS] = fitting.counted_whole(fitted.workers_)
+            tables[fitting.WORKERS] = fitting.with_integer_counts(fitted.workers_)
 
         def write(path: Path) -> None:
             from wisecrowd.base.posterior_stream import write_answers
 
-            write_answers(answers, path, proba=proba)
-            run["summary"] = answers.summary(gold)
+            write_answers(labels, path, proba=proba)
+            run["summary"] = labels.summary(gold)
 
         tables[fitting.LABELS_PARQUET] = write
         if output is None:
-            for _ in answers:
+            for _ in labels:
                 pass
-            run["summary"] = answers.summary(gold)
-        # The record is written last, and so has what the answers looked like.
-        kept = fitting.keep(output, tables, run, Guard(on=spreadsheet), model=fitted if save else None, inputs=inputs)
-    if standing is not None:
-        standing.unlink(missing_ok=True)
-    told = [("Read", str(votes)), ("Votes", size(crowd)), ("Method", fitting.how(fitted)), *lines(run["summary"])]
-    fitting.tell(run, [*told, ("Wrote", kept)], as_json=as_json, quiet=quiet)
+            run["summary"] = labels.summary(gold)
+        # The record is written last, when the summary of the labels is complete.
+        written = fitting.write_run(
+            output, tables, run, Guard(on=spreadsheet), model=fitted if save else None, inputs=inputs
+        )
+    if checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)
+    facts = [
+        ("Read", str(votes)),
+        ("Votes", describe_crowd(crowd)),
+        ("Method", fitting.describe_fit(fitted)),
+        *summary_lines(run["summary"]),
+    ]
+    fitting.print_run(run, [*facts, ("Wrote", written)], as_json=as_json, quiet=quiet)
 
 
 @contextlib.contextmanager
-def _going_on(standing: Path | None) -> Iterator[None]:
-    """Say of an interrupted fit whether the same command goes on with it."""
+def _explain_interruption(checkpoint: Path | None) -> Iterator[None]:
+    """Add to an interruption whether the same command resumes the fit."""
     try:
         yield
     except KeyboardInterrupt:
-        if standing is None or not standing.exists():
-            raise KeyboardInterrupt("nothing is left of it, and the same command begins anew.") from None
+        if checkpoint is None or not checkpoint.exists():
+            raise KeyboardInterrupt(
+                "no checkpoint was written yet; the same command starts from the beginning."
+            ) from None
         raise KeyboardInterrupt(
-            f"the fit is kept in {standing}: the same command goes on from there, and without that file begins anew."
+            f"the fit is kept in {checkpoint}; the same command resumes it. Delete that file to start from the beginning."
         ) from None
 
 
-class _Answers:
-    """The answers of a fit, shard by shard, at which one glances as they pass."""
+class LabelStream:
+    """Posterior tables of a fit, shard by shard, summarised while they pass."""
 
-    def __init__(self, fitted: Aggregator, crowd: ShardedCrowd, known: pd.Series | None) -> None:
-        from wisecrowd.cli._summary import Glance
+    def __init__(self, fitted: Aggregator, crowd: ShardedCrowd, score_truth: pd.Series | None) -> None:
+        from wisecrowd.cli._summary import PosteriorSummary
 
-        self.fitted, self.crowd, self.known = fitted, crowd, known
-        self.glance = Glance()
+        self.fitted, self.crowd, self.score_truth = fitted, crowd, score_truth
+        self.glance = PosteriorSummary()
         self.scored: list[pd.DataFrame] = []
 
     def __iter__(self) -> Iterator[pd.DataFrame]:
@@ -108,26 +117,28 @@ class _Answers:
 
         for number, table in enumerate(self.fitted.posterior_tables(), 1):
             self.glance.add(table.to_numpy())
-            if self.known is not None:
-                here = table.index.isin(fitting.tasks_of(self.known, table.index))
+            if self.score_truth is not None:
+                here = table.index.isin(fitting.match_task_ids(self.score_truth, table.index))
                 self.scored.append(table[here])
             yield table
-            progress.report("writing labels", number, len(self.crowd.parts), f"{self.glance.tasks:,} tasks")
+            progress.report("writing labels", number, self.crowd.n_shards, f"{self.glance.tasks:,} tasks")
 
     def summary(self, gold: pd.Series | None) -> dict[str, Any]:
-        """What `lines` tells."""
-        from wisecrowd.cli._summary import ranked
+        """Return the figures that `summary_lines` prints."""
+        from wisecrowd.cli._summary import rank_workers
         from wisecrowd.evaluate.metrics import summary
 
-        told = self.glance.figures(self.fitted.classes_) | {"without_votes": 0}
+        facts = self.glance.figures(self.fitted.classes_) | {"without_votes": 0}
         if self.crowd.has_workers:
-            told["workers"] = ranked(self.fitted.workers_)
+            facts["workers"] = rank_workers(self.fitted.workers_)
         if gold is not None:
-            told["gold"] = {"tasks": len(gold)}
-        if self.known is not None:
+            facts["gold"] = {"tasks": len(gold)}
+        if self.score_truth is not None:
             import pandas as pd
 
-            known = self.known if gold is None else self.known[~self.known.index.isin(gold.index)]
-            score = summary(known, pd.concat(self.scored))
-            told["score"] = score | {"n_without_truth": self.glance.tasks - int(score["n_tasks"])}
-        return told
+            score_truth = (
+                self.score_truth if gold is None else self.score_truth[~self.score_truth.index.isin(gold.index)]
+            )
+            score = summary(score_truth, pd.concat(self.scored))
+            facts["score"] = score | {"n_without_truth": self.glance.tasks - int(score["n_tasks"])}
+        return facts

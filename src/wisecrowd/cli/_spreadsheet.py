@@ -1,4 +1,4 @@
-"""Texts that a spreadsheet would take for formulas, and run: kept exact unless somebody asks for harmless ones."""
+"""Protection against texts that a spreadsheet would run as formulas."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from wisecrowd.cli._console import warn
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: How a formula begins: also after a tab or a line end, and in the wide letters of East Asian keyboards. A sign that nothing
-#: follows is a label like any other.
+#: Beginning of a formula, including full-width signs and a leading tab or line end. A sign alone is an ordinary label.
 _BEGINS = r"[=+\-@\t\r\n＝＋－＠](?s:.)"
-#: What begins like a formula but is a number, which a spreadsheet shows as it is.
+#: Numbers begin like a formula but are harmless.
 _NUMBER = r"\A[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
 
 
 class Guard:
-    """Looks at every text that goes into a file of separated values; ``on`` puts an apostrophe before the dangerous ones.
+    """Filter for texts in CSV and TSV files that counts formulas or, if ``on``, prefixes them with an apostrophe.
 
-    One that stands behind an apostrophe already gets another, so that taking one away from each gives back what was there.
+    A formula that already has apostrophes gets one more, so that removing one restores every text.
     """
 
     def __init__(self, *, on: bool) -> None:
@@ -29,7 +28,7 @@ class Guard:
         self._examples: dict[str, None] = {}
 
     def table(self, table: pa.Table, name: str) -> pa.Table:
-        """The table as it is to be written to the file ``name``, with its column names."""
+        """Return a table, with its column names, as it is written to the file ``name``."""
         import pyarrow as pa
 
         columns = [self.texts(column, name) for column in table.columns]
@@ -37,7 +36,7 @@ class Guard:
         return pa.table(columns, names=names)
 
     def texts(self, column: Any, name: str) -> Any:
-        """An Arrow array as it is to be written to the file ``name``; what is no text is what it is."""
+        """Return an Arrow array as it is written to the file ``name``; only texts change."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -54,20 +53,20 @@ class Guard:
         return column
 
     def warn(self) -> None:
-        """Say once what a spreadsheet would run, if there is anything."""
-        from wisecrowd.errors import some
+        """Warn once about texts that a spreadsheet would run as formulas."""
+        from wisecrowd.errors import preview
         from wisecrowd.utils.text import count_noun
 
         if self._found:
             warn(
                 f"{count_noun(sum(self._found.values()), 'text')} in {', '.join(sorted(self._found))} "
-                f"may be run as formulas by a spreadsheet ({some(self._examples)}); for files that are safe to open in one, "
-                "add --spreadsheet, which puts an apostrophe before each"
+                f"look like spreadsheet formulas ({preview(self._examples)}); add --spreadsheet to write files that are safe to open "
+                "in a spreadsheet"
             )
 
 
 def unguarded(text: Any) -> Any:
-    """What was there before a guard that is on saw it; see `Guard`."""
+    """Return the original of a text that a `Guard` changed."""
     return text[1:] if isinstance(text, str) and re.match(rf"'+{_BEGINS}", text) else text
 
 

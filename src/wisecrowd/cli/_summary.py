@@ -1,11 +1,11 @@
-"""What a person wants to know of a result at a glance."""
+"""Summary of a result in a few lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from wisecrowd.cli._console import shortened
+from wisecrowd.cli._console import shorten_id
 from wisecrowd.utils.text import count_noun
 
 if TYPE_CHECKING:
@@ -16,50 +16,50 @@ if TYPE_CHECKING:
     from wisecrowd.data.crowd import Crowd
     from wisecrowd.data.sharded import ShardedCrowd
 
-#: A task whose most probable class is less probable than this deserves another look.
+#: Confidence below which a task counts as uncertain.
 UNSURE = 0.6
 _SHOWN_CLASSES = 6
 _SHOWN_WORKERS = 3
-#: Fewer workers than this are all shown, without a best and a worst.
+#: Up to this many workers, all are shown instead of the best and the worst.
 _FEW_WORKERS = 4
-#: Workers with fewer labels than this are neither the best nor the worst: it may be luck.
+#: Votes a worker needs to be ranked; with fewer, the rank would be mostly chance.
 _FEWEST_LABELS = 5
 
 
-def size(crowd: Crowd | ShardedCrowd) -> str:
-    """How large a crowd is: its repr without the name of the class."""
+def describe_crowd(crowd: Crowd | ShardedCrowd) -> str:
+    """Return the size of a crowd as text: its repr without the class name."""
     return repr(crowd).partition("(")[2].removesuffix(")")
 
 
 def summarise(fitted: Method, crowd: Crowd) -> dict[str, Any]:
-    """The figures behind the lines, ready for JSON."""
+    """Return the figures behind the summary lines, for JSON."""
     summary = _of_numbers(fitted, crowd) if crowd.is_numeric else _of_classes(fitted, crowd)
     summary["without_votes"] = int((crowd.votes_per_task == 0).sum())
     if crowd.has_workers:
-        summary["workers"] = ranked(fitted.workers_)
+        summary["workers"] = rank_workers(fitted.workers_)
     return summary
 
 
-class Glance:
-    """What posteriors look like at a glance, gathered from as many parts as they come in."""
+class PosteriorSummary:
+    """Class shares and confidence of a posterior that comes in parts."""
 
     def __init__(self) -> None:
         self.tasks, self.under, self.tied, self.certainty = 0, 0, 0, 0.0
         self.classes: NDArray[Any] | float = 0.0
 
     def add(self, posterior: NDArray[Any]) -> None:
-        """Some more tasks."""
-        from wisecrowd.evaluate.metrics import TIE
+        """Add the posterior of further tasks."""
+        from wisecrowd.evaluate.truth_alignment import TIE_TOLERANCE
 
         confidence = posterior.max(axis=1)
         self.classes = self.classes + posterior.sum(axis=0, dtype=float)
         self.certainty += float(confidence.sum(dtype=float))
         self.tasks += len(confidence)
         self.under += int((confidence < UNSURE).sum())
-        self.tied += int(((posterior >= confidence[:, None] - TIE).sum(axis=1) > 1).sum())
+        self.tied += int(((posterior >= confidence[:, None] - TIE_TOLERANCE).sum(axis=1) > 1).sum())
 
     def figures(self, classes: pd.Index) -> dict[str, Any]:
-        """Shares of classes, the most frequent first, and how certain the labels are; ready for JSON."""
+        """Return class shares, most frequent first, and confidence figures, for JSON."""
         import numpy as np
 
         shares = np.asarray(self.classes) / self.tasks
@@ -76,7 +76,7 @@ class Glance:
 
 
 def _of_classes(fitted: Method, crowd: Crowd) -> dict[str, Any]:
-    glance = Glance()
+    glance = PosteriorSummary()
     glance.add(fitted.posterior_[crowd.votes_per_task > 0])
     return glance.figures(fitted.classes_)
 
@@ -85,28 +85,31 @@ def _of_numbers(fitted: Method, crowd: Crowd) -> dict[str, Any]:
     voted = crowd.votes_per_task > 0
     label = fitted.labels_.to_numpy(dtype=float)[voted]
     error = numeric_tasks(fitted)["standard_error"].to_numpy()[voted]
-    known = error[error == error]  # a single label does not tell how far off it may be
+    labelled = error[error == error]  # a task with one vote has no standard error
     return {
         "numbers": {"mean": float(label.mean()), "lowest": float(label.min()), "highest": float(label.max())},
-        "standard_error": {"mean": float(known.mean()) if len(known) else None, "unknown": len(error) - len(known)},
+        "standard_error": {
+            "mean": float(labelled.mean()) if len(labelled) else None,
+            "unknown": len(error) - len(labelled),
+        },
     }
 
 
 def numeric_tasks(fitted: Method) -> pd.DataFrame:
-    """What a numeric method learnt of each task."""
+    """Return the task table of a numeric method."""
     tasks: pd.DataFrame = fitted.tasks_  # type: ignore[attr-defined]  # numeric methods have it
     return tasks
 
 
-def ranked(workers: pd.DataFrame) -> dict[str, Any]:
-    """The best and the worst workers by what is shown of them, or all of a few; few labels make no reputation."""
+def rank_workers(workers: pd.DataFrame) -> dict[str, Any]:
+    """Return the best and the worst workers with enough votes, or all workers if there are few."""
     import numpy as np
 
-    known = workers[workers["n_votes"] > 0]
-    measure, sign = ("accuracy", -1) if "accuracy" in known else ("rmse", 1)
-    listed = known if len(known) < _FEW_WORKERS else known[known["n_votes"] >= _FEWEST_LABELS]
+    labelled = workers[workers["n_votes"] > 0]
+    measure, sign = ("accuracy", -1) if "accuracy" in labelled else ("rmse", 1)
+    listed = labelled if len(labelled) < _FEW_WORKERS else labelled[labelled["n_votes"] >= _FEWEST_LABELS]
     n, value = (listed[column].to_numpy(dtype=float) for column in ("n_votes", measure))
-    # Of workers equally good or bad, who did more comes first.
+    # Ties are broken by the number of votes.
     best = np.lexsort((-n, sign * value)).tolist()
 
     def rows(chosen: Iterable[int]) -> list[dict[str, Any]]:
@@ -115,41 +118,41 @@ def ranked(workers: pd.DataFrame) -> dict[str, Any]:
             for one in chosen
         ]
 
-    found: dict[str, Any] = {"with_too_few_labels": len(known) - len(listed)}
+    ranking: dict[str, Any] = {"with_too_few_labels": len(labelled) - len(listed)}
     if len(listed) < _FEW_WORKERS:
-        return found | {"all": rows(best)}
-    shown = min(_SHOWN_WORKERS, len(listed) // 2)
-    worst = [one for one in np.lexsort((-n, -sign * value)).tolist() if one not in best[:shown]]
-    return found | {"best": rows(best[:shown]), "worst": rows(worst[:shown])}
+        return ranking | {"all": rows(best)}
+    n_shown = min(_SHOWN_WORKERS, len(listed) // 2)
+    worst = [one for one in np.lexsort((-n, -sign * value)).tolist() if one not in best[:n_shown]]
+    return ranking | {"best": rows(best[:n_shown]), "worst": rows(worst[:n_shown])}
 
 
-def lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    """The figures as lines."""
-    told = _numbers(summary) if "numbers" in summary else _classes(summary)
+def summary_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the figures as lines of the summary."""
+    facts = _numbers(summary) if "numbers" in summary else _classes(summary)
     if summary["without_votes"]:
-        known = "answered for by features" if "features" in summary else "of which nothing is known"
-        told.append(("Unlabelled", f"{count_noun(summary['without_votes'], 'task')} without a vote, {known}"))
-    told += _workers(summary.get("workers", {}))
+        labelled = "labelled from their features" if "features" in summary else "without a label"
+        facts.append(("Unlabelled", f"{count_noun(summary['without_votes'], 'task')} without a vote, {labelled}"))
+    facts += _workers(summary.get("workers", {}))
     if "gold" in summary:
         n = summary["gold"]["tasks"]
-        told.append(
+        facts.append(
             (
                 "Gold",
-                f"{count_noun(n, 'task')} kept {'its' if n == 1 else 'their'} known truth and taught what workers are worth",
+                f"{count_noun(n, 'task')} with known truth used in the fit",
             )
         )
     if "score" in summary:
-        told.append(("Score", scored(summary["score"])))
-    return told
+        facts.append(("Score", describe_score(summary["score"])))
+    return facts
 
 
 def _classes(summary: dict[str, Any]) -> list[tuple[str, str]]:
     shares, confidence = summary["classes"], summary["confidence"]
-    shown = [f"{shortened(name)} {share:.1%}" for name, share in list(shares.items())[:_SHOWN_CLASSES]]
-    hidden = len(shares) - len(shown)
+    n_shown = [f"{shorten_id(name)} {share:.1%}" for name, share in list(shares.items())[:_SHOWN_CLASSES]]
+    hidden = len(shares) - len(n_shown)
     unsure = f"{count_noun(confidence[f'under_{UNSURE}'], 'task')} under {UNSURE}, {confidence['tied']:,} tied"
     return [
-        ("Classes", ", ".join(shown) + (f", and {hidden:,} more" if hidden else "")),
+        ("Classes", ", ".join(n_shown) + (f", and {hidden:,} more" if hidden else "")),
         ("Certainty", f"mean confidence {confidence['mean']:.3f}; {unsure}"),
     ]
 
@@ -158,38 +161,38 @@ def _numbers(summary: dict[str, Any]) -> list[tuple[str, str]]:
     numbers, error = summary["numbers"], summary["standard_error"]
     certainty = [] if error["mean"] is None else [f"mean standard error {error['mean']:.3g}"]
     if error["unknown"]:
-        certainty.append(f"{count_noun(error['unknown'], 'task')} with too few labels to tell")
+        certainty.append(f"{count_noun(error['unknown'], 'task')} with too few votes for a standard error")
     return [
         ("Numbers", f"mean {numbers['mean']:.4g}, from {numbers['lowest']:.4g} to {numbers['highest']:.4g}"),
         ("Certainty", "; ".join(certainty)),
     ]
 
 
-def _workers(ranked: dict[str, Any]) -> list[tuple[str, str]]:
-    told = [
-        (title, ", ".join(map(_worker, ranked[key])))
+def _workers(rank_workers: dict[str, Any]) -> list[tuple[str, str]]:
+    facts = [
+        (title, ", ".join(map(_worker, rank_workers[key])))
         for title, key in (("Workers", "all"), ("Best", "best"), ("Worst", "worst"))
-        if ranked.get(key)
+        if rank_workers.get(key)
     ]
-    if left_out := ranked.get("with_too_few_labels"):
+    if left_out := rank_workers.get("with_too_few_labels"):
         have = "has" if left_out == 1 else "have"
-        told.append(
+        facts.append(
             (
                 "Left out",
-                f"{count_noun(left_out, 'worker')} who {have} fewer than {_FEWEST_LABELS} labels, too few to rank",
+                f"{count_noun(left_out, 'worker')} who {have} fewer than {_FEWEST_LABELS} votes, too few to rank",
             )
         )
-    return told
+    return facts
 
 
 def _worker(row: dict[str, Any]) -> str:
     worth = f"{row['accuracy']:.0%}" if "accuracy" in row else f"off by {row['rmse']:.3g}"
     n = row["n_votes"]
-    return f"{shortened(row['worker'])} {worth} ({n:,.6g} {'label' if n == 1 else 'labels'})"
+    return f"{shorten_id(row['worker'])} {worth} ({n:,.6g} {'vote' if n == 1 else 'votes'})"
 
 
-def scored(score: dict[str, Any]) -> str:
-    """How good labels are, in a line."""
+def describe_score(score: dict[str, Any]) -> str:
+    """Return the score of labels as one line."""
     if "accuracy" in score:
         figures = f"accuracy {score['accuracy']:.1%} (ties split), log loss {score['log_loss']:.3f}, "
         figures += f"calibration error {score['calibration_error']:.3f}"
@@ -197,7 +200,7 @@ def scored(score: dict[str, Any]) -> str:
         figures = f"mean absolute error {score['mae']:.4g}, root mean square error {score['rmse']:.4g}"
     text = f"{figures}, on {count_noun(score['n_tasks'], 'task')}"
     if score["n_without_prediction"]:
-        text += f"; {count_noun(score['n_without_prediction'], 'task')} of known truth nobody voted on"
+        text += f"; {count_noun(score['n_without_prediction'], 'task')} with known truth have no votes"
     if score.get("gold_left_out"):
-        text += f"; {count_noun(score['gold_left_out'], 'task')} of --truth left out"
+        text += f"; {count_noun(score['gold_left_out'], 'gold task')} excluded"
     return text

@@ -1,4 +1,4 @@
-"""``wisecrowd aggregate``: from votes to labels."""
+"""``wisecrowd aggregate``: infer labels from votes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import typer
 
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
-from wisecrowd.cli import _members as who
-from wisecrowd.cli._console import watched
+from wisecrowd.cli import _members as members_file
+from wisecrowd.cli._console import show_progress
 from wisecrowd.cli._options import Quiet, flag, with_options
 from wisecrowd.cli._reading import Reading, Votes
 from wisecrowd.cli._shards import aggregate_shards, are_shards
@@ -25,67 +25,68 @@ def aggregate(
     votes: Votes,
     *,
     method: Annotated[
-        str, typer.Option("--method", "-m", metavar="METHOD", help="How to aggregate: see wisecrowd methods.")
+        str, typer.Option("--method", "-m", metavar="METHOD", help="Method: see wisecrowd methods.")
     ] = "dawid-skene",
     parameter: fitting.Parameter = None,
     features: feature_files.FeaturesFile = None,
-    members: who.MembersFile = None,
+    members: members_file.MembersFile = None,
     output: fitting.Output = None,
     truth: fitting.Gold = None,
     score: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", show_default=False, help="Known truth to score the labels against; never used for fitting."
+            metavar="FILE", show_default=False, help="Known truth to score the labels against; not used in fitting."
         ),
     ] = None,
-    proba: Annotated[bool, flag("--proba", help="Also write posterior.csv: a column for each class.")] = False,
-    save: Annotated[bool, flag("--save", help="Also write the fitted method, to the folder model.")] = False,
+    proba: Annotated[bool, flag("--proba", help="Also write posterior.csv with one column per class.")] = False,
+    save: Annotated[bool, flag("--save", help="Also write the fitted method to the folder model.")] = False,
     spreadsheet: fitting.Spreadsheet = False,
     jobs: fitting.Jobs = 1,
     engine: Annotated[
-        str, typer.Option(metavar="NAME", help="Where sums over votes are taken: local, or ray, a cluster.")
+        str, typer.Option(metavar="NAME", help="Where sums over votes are computed: local or ray.")
     ] = "local",
     address: Annotated[
         str | None,
-        typer.Option(metavar="HOST", show_default=False, help="Of the Ray cluster; auto finds one, none starts one."),
+        typer.Option(
+            metavar="HOST", show_default=False, help="Address of a Ray cluster; auto finds one. Default: start one."
+        ),
     ] = None,
     quiet: Quiet = False,
     as_json: fitting.AsJson = False,
     reading: Reading,
 ) -> None:
-    """Infer the true label of every task, and what each worker is worth.
+    """Infer the true label of every task and the accuracy of every worker.
 
-    Writes labels.csv (task, label, confidence), workers.csv and run.json, the record of the run; a method that tells how
-    hard tasks are also writes tasks.csv:
+    Writes labels.csv (task, label, confidence), workers.csv and run.json, the record of the run. Methods that estimate the
+    difficulty of tasks also write tasks.csv:
 
       wisecrowd aggregate votes.csv -o results
 
-    Another method, with a parameter; columns by other names:
+    Choose a method and its parameters; name the columns:
 
       wisecrowd aggregate votes.csv -m one-coin -p max_iter=50 -o results
       wisecrowd aggregate votes.csv --task question --label answer -o results
 
-    Some tasks have a known truth: use them as gold questions, or keep them to see how good the labels are:
+    With known truth for some tasks, use it in the fit (gold tasks), or keep it to score the labels:
 
       wisecrowd aggregate votes.csv --truth gold.csv -o results
       wisecrowd aggregate votes.csv --score gold.csv -o results
 
-    Labels that are numbers are averaged:
+    Aggregate numbers:
 
       wisecrowd aggregate ratings.csv --numeric -m median -o results
 
-    Some methods also look at features of the tasks (wisecrowd methods tells which):
+    Some methods also use features of the tasks (wisecrowd methods lists them):
 
       wisecrowd aggregate votes.csv --features X.npz -m mnldp -o results
 
-    Some votes are of machines, or of people who share their errors; --members tells who, where no labelling tool did.
-    judges.csv, judge_confusion.csv, groups.csv and, where machines gave scores, calibration.csv tell what they are worth:
+    If some workers are machines, or make the same errors, list them in a table (--members) unless the export of a labelling tool
+    does. This writes judges.csv, judge_confusion.csv, groups.csv and, if machines gave scores, calibration.csv:
 
       wisecrowd aggregate votes.csv -m panel --members members.csv -o results
 
-    More votes than memory holds: make shards of them first. Labels are then written to labels.parquet as they come, and,
-    unless the method is a mere vote, a run that was interrupted goes on when it is started again. With --engine ray, a
-    cluster does the work:
+    If the votes do not fit in memory, divide them into shards first. Labels are then written to labels.parquet. An interrupted
+    run resumes when it is started again. With --engine ray, a cluster computes:
 
       wisecrowd shard votes/*.parquet -o crowd
       wisecrowd aggregate crowd -o results --jobs 2
@@ -95,88 +96,104 @@ def aggregate(
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
-    from wisecrowd.cli._summary import lines, size
+    from wisecrowd.cli._summary import describe_crowd, summary_lines
 
-    fitting.needs_folder(output, proba=proba, save=save, spreadsheet=spreadsheet)
-    unfitted: Aggregator = fitting.chosen("aggregate", method, parameter or [], jobs, _engine(engine, address))
-    who.refuse(unfitted, members)
+    fitting.check_output_options(output, proba=proba, save=save, spreadsheet=spreadsheet)
+    unfitted: Aggregator = fitting.make_method("aggregate", method, parameter or [], jobs, _engine(engine, address))
+    members_file.check_members_option(unfitted, members)
     if are_shards(votes):
         _aggregate_shards(
             votes, unfitted, truth, score, reading, output=output, proba=proba, save=save, spreadsheet=spreadsheet,
             quiet=quiet, as_json=as_json,
         )  # fmt: skip
         return
-    source = feature_files.source_of(unfitted, features, votes)
+    source = feature_files.find_features(unfitted, features, votes)
     inputs = [path for path in (votes, source, members, truth, score) if path is not None]
     if output is not None:
         check_folder(output, [fitting.LABELS, fitting.WORKERS, *([fitting.POSTERIOR] if proba else []), RECORD], inputs)
-    with reading.hushed(quiet=quiet):
+    with reading.silence_notes(quiet=quiet):
         crowd = reading.read(votes)
         gold = None if truth is None else read_truth(truth, reading, crowd)
-        known = None if score is None else read_truth(score, reading, crowd)
-        given = None if source is None else feature_files.read(source, reading)
+        score_truth = None if score is None else read_truth(score, reading, crowd)
+        feature_table = None if source is None else feature_files.read_features_file(source, reading)
     _check_kind(unfitted, crowd, proba=proba)
-    found = who.known(votes, reading, crowd, members) if who.takes(unfitted) else who.Members()
-    if who.takes(unfitted):
-        who.tell(unfitted, found)
+    member_info = (
+        members_file.find_members(votes, reading, crowd, members)
+        if members_file.takes_members(unfitted)
+        else members_file.Members()
+    )
+    if members_file.takes_members(unfitted):
+        members_file.set_members(unfitted, member_info)
     elif not quiet:
-        who.hint(unfitted, votes, reading, crowd)
-    fitting.warn_of_look_alikes(crowd, votes)
-    X, crowd = feature_files.beside(given, crowd)
-    with watched(quiet=quiet):
+        members_file.suggest_panel(unfitted, votes, reading, crowd)
+    fitting.warn_similar_labels(crowd, votes)
+    X, crowd = feature_files.match_features(feature_table, crowd)
+    with show_progress(quiet=quiet):
         fitted = unfitted.fit(crowd, X, truth=gold)
-    summary = fitting.summary_of(fitted, crowd, gold, known, score) | who.figures(fitted)
-    if given is not None:
-        summary["features"] = {"shape": list(given.rows.shape[1:]), "tasks": len(given.tasks)}
+    summary = fitting.summarise_fit(fitted, crowd, gold, score_truth, score) | members_file.summarise_judges(fitted)
+    if feature_table is not None:
+        summary["features"] = {"shape": list(feature_table.rows.shape[1:]), "tasks": len(feature_table.tasks)}
     command = {
         "votes": str(votes),
-        **reading.recorded(votes),
-        "features": fitting.text(source),
-        "members": fitting.text(members),
-        "truth": fitting.text(truth),
-        "score": fitting.text(score),
+        **reading.to_record(votes),
+        "features": fitting.path_text(source),
+        "members": fitting.path_text(members),
+        "truth": fitting.path_text(truth),
+        "score": fitting.path_text(score),
     }
     run = record(fitted, crowd, source=str(votes), command=command, summary=summary)
-    tables = {} if output is None else fitting.tables_of(fitted, proba=proba)
+    tables = {} if output is None else fitting.make_tables(fitted, proba=proba)
     if output is not None:
-        tables |= who.tables_of(fitted, found, gold if known is None else known)
-    kept = fitting.keep(output, tables, run, Guard(on=spreadsheet), model=fitted if save else None, inputs=inputs)
-    begin = [("Read", str(votes)), ("Votes", size(crowd))]
-    if given is not None:
-        begin = [("Read", f"{votes} and {source}"), begin[1], ("Features", feature_files.size(given, crowd))]
-    told = [*begin, ("Method", fitting.how(fitted)), *lines(summary), *who.lines(summary, fitted), ("Wrote", kept)]
-    fitting.tell(run, told, as_json=as_json, quiet=quiet)
+        tables |= members_file.make_judge_tables(fitted, member_info, gold if score_truth is None else score_truth)
+    written = fitting.write_run(
+        output, tables, run, Guard(on=spreadsheet), model=fitted if save else None, inputs=inputs
+    )
+    begin = [("Read", str(votes)), ("Votes", describe_crowd(crowd))]
+    if feature_table is not None:
+        begin = [
+            ("Read", f"{votes} and {source}"),
+            begin[1],
+            ("Features", feature_files.describe_features(feature_table, crowd)),
+        ]
+    facts = [
+        *begin,
+        ("Method", fitting.describe_fit(fitted)),
+        *summary_lines(summary),
+        *members_file.judge_lines(summary, fitted),
+        ("Wrote", written),
+    ]
+    fitting.print_run(run, facts, as_json=as_json, quiet=quiet)
 
 
 def _engine(name: str, address: str | None) -> str:
-    """The engine as methods want it named."""
+    """Return the value of a method's ``engine`` parameter."""
     from wisecrowd.errors import UsageError
 
     if address is not None and name != "ray":
-        raise UsageError("--address is of a Ray cluster; add --engine ray")
+        raise UsageError("--address is the address of a Ray cluster; add --engine ray")
     return name if address is None else f"{name}:{address}"
 
 
 def _aggregate_shards(
     votes: Path, unfitted: Aggregator, truth: Path | None, score: Path | None, reading: Reading, **options: Any
 ) -> None:
-    """As above, of a crowd in shards."""
+    """Aggregate a crowd in shards."""
     from wisecrowd.cli._reading import read_truth
 
-    gold, known = (None if path is None else read_truth(path, reading) for path in (truth, score))
-    command = {"votes": str(votes), "truth": fitting.text(truth), "score": fitting.text(score)}
+    gold, score_truth = (None if path is None else read_truth(path, reading) for path in (truth, score))
+    command = {"votes": str(votes), "truth": fitting.path_text(truth), "score": fitting.path_text(score)}
     inputs = [path for path in (truth, score) if path is not None]
-    aggregate_shards(votes, unfitted, gold=gold, known=known, command=command, inputs=inputs, **options)
+    aggregate_shards(votes, unfitted, gold=gold, score_truth=score_truth, command=command, inputs=inputs, **options)
 
 
 def _check_kind(chosen: Aggregator, crowd: Crowd, *, proba: bool) -> None:
-    """Refuse what does not go together, in the words of the command line."""
+    """Raise an error if the method does not suit the labels."""
     from wisecrowd.errors import InputError, UsageError
 
     if proba and crowd.is_numeric:
-        raise UsageError("numbers have no probabilities of classes; leave --proba out")
+        raise UsageError("--proba writes class probabilities, and these labels are numbers; leave it out")
     if chosen.numeric is True and not crowd.is_numeric:
         raise InputError(
-            f"{chosen.name} averages numbers, but these labels were read as classes; add --numeric if they are numbers, "
+            f"{chosen.name} aggregates numbers, but the labels were read as classes. Add --numeric if they are numbers, "
             "or choose another method with -m"
         )

@@ -1,4 +1,4 @@
-"""``wisecrowd bench``: the tables of papers beside ours."""
+"""``wisecrowd bench``: published tables beside our own results."""
 
 from __future__ import annotations
 
@@ -10,43 +10,44 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wisecrowd.cli._console import console, remark, show, show_verbatim, table
-from wisecrowd.cli._options import Quiet, flag, place
+from wisecrowd.cli._console import console, print_note, show, show_verbatim, table
+from wisecrowd.cli._options import Quiet, flag, parse_output_path
 
 if TYPE_CHECKING:
     from wisecrowd.bench.cells import Cell, Row
     from wisecrowd.bench.session import Session
 
-app = typer.Typer(no_args_is_help=True, help="Run benchmarks: tables of papers beside our own.")
+app = typer.Typer(no_args_is_help=True, help="Run benchmarks: published tables beside our own results.")
 
 FOLDER = Path("benchmarks/results")
 
 Name = Annotated[
-    str, typer.Argument(metavar="BENCHMARK", show_default=False, help="A name from the list, or a Python file.")
+    str,
+    typer.Argument(metavar="BENCHMARK", show_default=False, help="Name from wisecrowd bench list, or a Python file."),
 ]
 Only = Annotated[
     list[str] | None,
     typer.Option(
         metavar="TITLE",
         show_default=False,
-        help="Only this method or dataset, by its title in the table (* matches anything); may be repeated.",
+        help="Run only this method or dataset, by its title in the table (* matches anything); may be repeated.",
     ),
 ]
-Quick = Annotated[bool, flag("--quick", help="A small version that takes minutes, if the benchmark has one.")]
+Quick = Annotated[bool, flag("--quick", help="Run a small version that takes minutes, if the benchmark has one.")]
 Folder = Annotated[
-    Path, typer.Option("--output", "-o", parser=place, metavar="FOLDER", help="Where the results are kept.")
+    Path, typer.Option("--output", "-o", parser=parse_output_path, metavar="FOLDER", help="Folder of the results.")
 ]
 
 
 @app.command("list")
-def list_them() -> None:
+def list_all() -> None:
     """List the benchmarks.
 
     wisecrowd bench list
     """
     from wisecrowd.bench import list_benchmarks
 
-    show(table(["benchmark", "what it compares"], list_benchmarks().items(), left=2, fold="what it compares"))
+    show(table(["benchmark", "what it compares"], list_benchmarks().items(), n_text_columns=2, fold="what it compares"))
     show()
     show("Run one: wisecrowd bench run zheng2017")
 
@@ -58,20 +59,20 @@ def run(
     only: Only = None,
     quick: Quick = False,
     seeds: Annotated[
-        int | None, typer.Option(metavar="N", min=1, show_default=False, help="How often to run what is random.")
+        int | None, typer.Option(metavar="N", min=1, show_default=False, help="Number of seeds for random methods.")
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes at a time.")] = 2,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Number of processes.")] = 2,
     time_limit: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", show_default=False, help="Stop a method on a dataset after this time."),
+        typer.Option(metavar="SECONDS", show_default=False, help="Time limit for one method on one dataset."),
     ] = None,
-    fresh: Annotated[bool, flag("--fresh", help="Run again what was run before.")] = False,
+    fresh: Annotated[bool, flag("--fresh", help="Run everything again.")] = False,
     output: Folder = FOLDER,
     quiet: Quiet = False,
 ) -> None:
-    """Run a benchmark, or what is left of it, and show its table.
+    """Run a benchmark, or the rest of it, and show its table.
 
-    What is done is kept as it comes: interrupt it and start it again, and it goes on where it stopped.
+    Every result is stored at once. An interrupted run continues when it is started again.
 
       wisecrowd bench run zheng2017
       wisecrowd bench run zheng2017 --only MV --only "D_*"
@@ -79,7 +80,7 @@ def run(
       wisecrowd bench run zhang2024ccc --quick
       wisecrowd bench run my_table.py -o results
 
-    A method that was changed is run again; after a change in what all methods share, say --fresh.
+    Methods whose code changed are run again. After a change in code that all methods share, use --fresh.
     """
     from wisecrowd.bench import find_benchmark
     from wisecrowd.bench.session import Session
@@ -89,15 +90,18 @@ def run(
     check_writable(output / f"{benchmark.name}.parquet")
     session = Session(benchmark, output, only=only or (), seeds=seeds, time_limit=time_limit, fresh=fresh)
     for title, reason in session.absent.items():
-        remark(f"Note: {title} is left out: {reason}", style="dim")
+        print_note(f"Note: {title} is skipped: {reason}", style="dim")
     if session.n_settled and not quiet:
-        remark(f"{session.n_settled:,} of {session.n_settled + len(session.todo):,} were run before", style="dim")
+        print_note(
+            f"{session.n_settled:,} of {session.n_settled + len(session.todo):,} results are stored already",
+            style="dim",
+        )
     with contextlib.closing(session.run(jobs)) as answers:
         for _ in _watched(answers, session, quiet=quiet):
             pass
     if not quiet:
         _show(session)
-        show(f"Kept in {output / benchmark.name}.parquet, and as a page in {output / benchmark.name}.md")
+        show(f"Wrote {output / benchmark.name}.parquet and {output / benchmark.name}.md")
 
 
 @app.command("show")
@@ -109,7 +113,7 @@ def show_stored(
     output: Folder = FOLDER,
     markdown: Annotated[bool, flag("--markdown", help="Print the whole page as Markdown.")] = False,
 ) -> None:
-    """Show the table of what has been run so far.
+    """Show the table of the stored results.
 
       wisecrowd bench show zheng2017
       wisecrowd bench show zheng2017 --markdown
@@ -135,7 +139,7 @@ def _show(session: Session) -> None:
 def _watched(
     answers: Iterator[tuple[Cell, Row]], session: Session, *, quiet: bool
 ) -> Iterator[tuple[Cell, Row]]:  # fmt: skip
-    """The answers, while whoever waits for them sees how far they are: a bar, or a line each where nothing moves."""
+    """Yield the results with a progress bar, or one line per result if standard error is not a terminal."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     out = console(stderr=True)
@@ -147,16 +151,16 @@ def _watched(
         TimeRemainingColumn(),
         TextColumn("{task.fields[news]}", markup=False),
     )
-    # Time goes with the number of votes, and some for every cell.
+    # Time is roughly proportional to the number of votes, plus a constant per cell.
     weights = {cell.key: cell.size + 1000 for cell in session.todo}
-    n_cells, begun = len(weights), time.monotonic()
+    n_cells, started = len(weights), time.monotonic()
     with Progress(*columns, console=out, transient=True, disable=quiet or not out.is_terminal) as bar:
         task = bar.add_task("", total=sum(weights.values()), count=f"0/{n_cells}", news="")
         for position, (cell, row) in enumerate(answers, 1):
             news = f"{cell}: {_in_words(cell, row)}"
             bar.update(task, advance=weights[cell.key], count=f"{position}/{n_cells}", news=news)
             if not (quiet or out.is_terminal):
-                remark(f"{position}/{n_cells} after {time.monotonic() - begun:,.0f} s: {news}")
+                print_note(f"{position}/{n_cells} after {time.monotonic() - started:,.0f} s: {news}")
             yield cell, row
 
 

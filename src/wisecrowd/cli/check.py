@@ -1,4 +1,4 @@
-"""``wisecrowd check``: is anything wrong with the votes?"""
+"""``wisecrowd check``: find problems in the votes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import typer
 
 from wisecrowd.cli._console import show, show_facts, show_hanging
 from wisecrowd.cli._options import with_options
-from wisecrowd.cli._reading import Reading, Votes, located
+from wisecrowd.cli._reading import Reading, Votes, resolve_path
 
 STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 WIDTH = 9
@@ -14,17 +14,17 @@ WIDTH = 9
 
 @with_options(Reading)
 def check(votes: Votes, *, reading: Reading) -> None:
-    """Look the votes over first: repeats, holes, misspelt labels, workers who always say the same, and more.
+    """Check the votes: repeated votes, missing values, misspelt labels, workers who always give the same label, and more.
 
-    What would change the answer without a word is an error, and the exit code is 1; what makes the answer less sure is a
-    warning. Each comes with the option that settles it:
+    Problems that would silently change the labels are errors (exit code 1); problems that make the labels less certain are
+    warnings. Each names the option that resolves it:
 
       wisecrowd check votes.csv
       wisecrowd check votes.csv --duplicates distinct --missing drop
     """
     from wisecrowd.io.validation import examine
 
-    examination = examine(located(votes), **reading.arguments())
+    examination = examine(resolve_path(votes), **reading.read_arguments())
     summary = examination.summary.removeprefix("Crowd(").removesuffix(")")
     show_facts([("Read", examination.source), *([("Votes", summary)] if summary else [])], width=WIDTH)
     for finding in examination.findings:
@@ -33,6 +33,6 @@ def check(votes: Votes, *, reading: Reading) -> None:
         if finding.fix:
             show_hanging(" " * WIDTH, finding.fix)
     if not examination.findings:
-        show("Nothing to complain of.")
+        show("No problems found.")
     if not examination.ok:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""``wisecrowd complete``: what workers would have said of the tasks that they did not see."""
+"""``wisecrowd complete``: predict the missing votes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
-from wisecrowd.cli._console import warn, watched
+from wisecrowd.cli._console import show_progress, warn
 from wisecrowd.cli._options import Quiet, flag, with_options
 from wisecrowd.cli._reading import Reading, Votes
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wisecrowd.data.crowd import Crowd
     from wisecrowd.io.features import Features
 
-#: The methods that are used unless one is named, without features and with them.
+#: Default methods without and with features.
 DEFAULT, DEFAULT_WITH_FEATURES = "ds-fill", "mmlc-fill"
 
 
@@ -35,14 +35,13 @@ def complete(
             "-m",
             metavar="METHOD",
             show_default=False,
-            help=f"How to complete: see wisecrowd methods. Unless told, {DEFAULT_WITH_FEATURES} with --features, {DEFAULT} "
-            "without.",
+            help=f"Method: see wisecrowd methods. Default: {DEFAULT_WITH_FEATURES} with --features, {DEFAULT} without.",
         ),
     ] = None,
     parameter: fitting.Parameter = None,
     output: fitting.Output = None,
     evaluate: Annotated[
-        bool, flag("--evaluate", help="Hide a fifth of the votes first, and see how well they are foretold.")
+        bool, flag("--evaluate", help="Hold out a fifth of the votes and measure how well they are predicted.")
     ] = False,
     score: Annotated[
         Path | None,
@@ -51,34 +50,34 @@ def complete(
             "--truth",
             metavar="FILE",
             show_default=False,
-            help="Known truth, to see what is gained: aggregates before and after. Never used for filling in.",
+            help="Known truth, to compare accuracy before and after completion; not used in fitting.",
         ),
     ] = None,
     parquet: Annotated[bool, flag("--parquet", help="Write completed.parquet instead of completed.csv.")] = False,
-    save: Annotated[bool, flag("--save", help="Also write the fitted method, to the folder model.")] = False,
+    save: Annotated[bool, flag("--save", help="Also write the fitted method to the folder model.")] = False,
     spreadsheet: fitting.Spreadsheet = False,
     jobs: fitting.Jobs = 1,
     quiet: Quiet = False,
     as_json: fitting.AsJson = False,
     reading: Reading,
 ) -> None:
-    """Fill in what each worker would have said of the tasks that they did not see.
+    """Predict the votes of workers on tasks that they did not label.
 
-    Writes completed.csv (task, worker, label, weight, observed) and run.json.
-    Real votes stay as they are, with observed true. Filled ones weigh, on each
-    task together, as much as the real votes on an average task:
+    Writes completed.csv (task, worker, label, weight, observed) and run.json. Real
+    votes are unchanged, with observed true. All predicted votes on a task together
+    weigh as much as the real votes on an average task:
 
       wisecrowd complete votes.csv --features X.npz -m tllc -o results
       wisecrowd aggregate results/completed.csv -o labels
 
-    Is it worth it? See how well votes are foretold that were hidden, and what is
-    gained where the truth is known:
+    Measure how well held-out votes are predicted, and the gain in accuracy where
+    the truth is known:
 
       wisecrowd complete votes.csv --features X.npz -m tllc --evaluate
       wisecrowd complete votes.csv --features X.npz -m tllc --score known.csv
 
-    Without features; filled votes that count as real ones do, as in papers; only
-    for workers with more than ten labels; shares instead of one label each:
+    Without features; with full weight, as in papers; only for workers with more
+    than ten votes; probabilities instead of one label:
 
       wisecrowd complete votes.csv -o results
       wisecrowd complete votes.csv -p fill_weight=1 -o results
@@ -86,77 +85,80 @@ def complete(
       wisecrowd complete votes.csv -p answers=soft -o results
     """
     from wisecrowd.base.provenance import record
-    from wisecrowd.cli._completion import Found
+    from wisecrowd.cli._completion import CompletionSummary
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
-    from wisecrowd.cli._summary import size
+    from wisecrowd.cli._summary import describe_crowd
 
-    fitting.needs_folder(output, save=save, parquet=parquet, spreadsheet=spreadsheet)
+    fitting.check_output_options(output, save=save, parquet=parquet, spreadsheet=spreadsheet)
     name = method or (DEFAULT if features is None else DEFAULT_WITH_FEATURES)
-    completer: Completer = fitting.chosen("complete", name, parameter or [], jobs)
-    source = feature_files.source_of(completer, features, votes)
+    completer: Completer = fitting.make_method("complete", name, parameter or [], jobs)
+    source = feature_files.find_features(completer, features, votes)
     inputs = [path for path in (votes, source, score) if path is not None]
     filled_file = fitting.COMPLETED_PARQUET if parquet else fitting.COMPLETED
     further = [fitting.JUDGED] * evaluate + [fitting.SCORED] * (score is not None)
     if output is not None:
         check_folder(output, [filled_file, *further, RECORD], inputs)
-    with reading.hushed(quiet=quiet):
+    with reading.silence_notes(quiet=quiet):
         crowd = reading.read(votes)
-        known = None if score is None else read_truth(score, reading, crowd)
-        given = None if source is None else feature_files.read(source, reading)
+        score_truth = None if score is None else read_truth(score, reading, crowd)
+        feature_table = None if source is None else feature_files.read_features_file(source, reading)
     _check_kind(completer, crowd)
-    fitting.warn_of_look_alikes(crowd, votes)
-    X, crowd = feature_files.beside(given, crowd)
+    fitting.warn_similar_labels(crowd, votes)
+    X, crowd = feature_files.match_features(feature_table, crowd)
 
-    found = Found()
-    with watched(quiet=quiet):
-        found.look(completer, crowd, X, known, evaluate=evaluate)
+    completion = CompletionSummary()
+    with show_progress(quiet=quiet):
+        completion.evaluate(completer, crowd, X, score_truth, evaluate=evaluate)
         fitted = completer.fit(crowd, X)
         command = {
-            "votes": str(votes), **reading.recorded(votes), "features": fitting.text(source), "score": fitting.text(score),
+            "votes": str(votes), **reading.to_record(votes), "features": fitting.path_text(source), "score": fitting.path_text(score),
         }  # fmt: skip
-        run = record(fitted, crowd, source=str(votes), command=command, summary=found.summary)
+        run = record(fitted, crowd, source=str(votes), command=command, summary=completion.summary)
         if output is None:
-            for _ in found.counted(fitted.stream()):
+            for _ in completion.count_filled(fitted.stream()):
                 pass
         guard = Guard(on=spreadsheet)
-        files = found.files(fitted, crowd, filled_file, guard)
-        kept = fitting.keep(output, files, run, guard, model=fitted if save else None, inputs=inputs)
+        files = completion.files(fitted, crowd, filled_file, guard)
+        written = fitting.write_run(output, files, run, guard, model=fitted if save else None, inputs=inputs)
 
-    begin = [("Read", str(votes) if source is None else f"{votes} and {source}"), ("Votes", size(crowd))]
-    told = [*begin, *_features_line(given, crowd), ("Method", fitting.how(fitted)), *found.lines(crowd)]
-    told.append(("Wrote", kept))
+    begin = [("Read", str(votes) if source is None else f"{votes} and {source}"), ("Votes", describe_crowd(crowd))]
+    facts = [
+        *begin,
+        *_features_line(feature_table, crowd),
+        ("Method", fitting.describe_fit(fitted)),
+        *completion.lines(crowd),
+    ]
+    facts.append(("Wrote", written))
     if output is not None:
         again = _reading_again(fitted, crowd, reading)
-        told.append(("Go on", shlex.join(["wisecrowd", "aggregate", str(output / filled_file), *again])))
-    fitting.tell(run, told, as_json=as_json, quiet=quiet)
+        facts.append(("Go on", shlex.join(["wisecrowd", "aggregate", str(output / filled_file), *again])))
+    fitting.print_run(run, facts, as_json=as_json, quiet=quiet)
     if not (as_json or quiet):
-        found.show_tables()
+        completion.show_tables()
 
 
 def _check_kind(completer: Completer, crowd: Crowd) -> None:
-    """Refuse what does not go together, in the words of the command line."""
+    """Raise an error if the method does not suit the votes."""
     from wisecrowd.errors import InputError
 
     if crowd.is_numeric:
-        raise InputError(
-            "a completer chooses between classes, and these labels were read as numbers; leave --numeric out"
-        )
+        raise InputError("completers predict classes, and the labels were read as numbers; leave --numeric out")
     if not crowd.has_workers:
         raise InputError(
-            f"{completer.name} imitates workers, and nobody knows who cast these votes; name their column with --worker"
+            f"{completer.name} needs worker ids, and these votes have none; name their column with --worker"
         )
     if not crowd.observed.all():
-        warn("votes that were filled in before (observed is false) do not count, and are filled in anew")
+        warn("votes filled in earlier (observed is false) are ignored and predicted again")
 
 
-def _features_line(given: Features | None, crowd: Crowd) -> list[tuple[str, str]]:
-    return [] if given is None else [("Features", feature_files.size(given, crowd))]
+def _features_line(feature_table: Features | None, crowd: Crowd) -> list[tuple[str, str]]:
+    return [] if feature_table is None else [("Features", feature_files.describe_features(feature_table, crowd))]
 
 
 def _reading_again(fitted: Completer, crowd: Crowd, reading: Reading) -> list[str]:
-    """Options that the completed votes are to be read with."""
+    """Return the options for reading the completed votes."""
     from wisecrowd.evaluate.completion import count_cells
 
     repeated = fitted.answers == "soft" or count_cells(crowd) < crowd.n_votes

@@ -1,4 +1,4 @@
-"""``wisecrowd datasets``: published crowds, here or to be downloaded."""
+"""``wisecrowd datasets``: list, download and show published datasets."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from typing import Annotated, Any
 
 import typer
 
-from wisecrowd.cli._console import shortened, show, show_facts, table
+from wisecrowd.cli._console import shorten_id, show, show_facts, table
 
 app = typer.Typer(no_args_is_help=False)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="A name from: wisecrowd datasets")]
+Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Name from wisecrowd datasets.")]
 
 
 @app.callback(invoke_without_command=True)
 def datasets(context: typer.Context) -> None:
-    """List the datasets that can be used by name; fetch one, or show what is in it.
+    """List, download and show datasets that can be used by name.
 
-    Datasets are folders in the folders that the variable WISECROWD_DATA lists, or were downloaded:
+    Datasets are folders inside the folders in the variable WISECROWD_DATA, or downloads:
 
       wisecrowd datasets
       wisecrowd datasets fetch labelme
       wisecrowd datasets show labelme
       wisecrowd aggregate labelme --score labelme
 
-    A dataset's name can stand wherever a command takes votes or truth.
+    Every command that takes votes or truth accepts the name of a dataset.
     """
     if context.invoked_subcommand is None:
         _list()
@@ -32,13 +32,13 @@ def datasets(context: typer.Context) -> None:
 
 @app.command()
 def fetch(name: Name) -> None:
-    """Download a dataset from where its authors published it, check it, and keep it.
+    """Download a dataset from its authors' site and verify it.
 
     Example:
 
       wisecrowd datasets fetch labelme
 
-    Once it is there, its name is enough: wisecrowd check labelme
+    Then use it by name: wisecrowd check labelme
     """
     from wisecrowd.io.datasets import fetch_dataset
 
@@ -49,79 +49,82 @@ def fetch(name: Name) -> None:
 
 @app.command(name="show")
 def show_one(name: Name) -> None:
-    """Show what a dataset holds, where it comes from, and whom to cite.
+    """Show the content, source and citation of a dataset.
 
     Example:
 
       wisecrowd datasets show labelme
 
-    All its parts in Python: wisecrowd.load_dataset("labelme")
+    In Python: wisecrowd.load_dataset("labelme")
     """
     from pathlib import Path
 
-    from wisecrowd.cli._reading import located
-    from wisecrowd.cli._summary import size
+    from wisecrowd.cli._reading import resolve_path
+    from wisecrowd.cli._summary import describe_crowd
     from wisecrowd.io.datasets import load_dataset
     from wisecrowd.utils.text import count_noun
 
-    where = located(Path(name))
+    where = resolve_path(Path(name))
     if not where.exists():
         _check_known(name)
-    found = load_dataset(where)
-    rows = [("Name", found.name), ("Votes", size(found.crowd))]
-    if found.crowd.classes is not None:
-        rows.append(("Classes", ", ".join(map(shortened, found.meta.get("class_names", found.crowd.classes)))))
-    if found.truth is not None:
-        rows.append(("Truth", count_noun(len(found.truth), "task")))
-    if found.splits is not None:
-        rows.append(("Splits", ", ".join(f"{split} {n:,}" for split, n in found.splits.value_counts().items())))
-    if found.features is not None:
+    dataset = load_dataset(where)
+    rows = [("Name", dataset.name), ("Votes", describe_crowd(dataset.crowd))]
+    if dataset.crowd.classes is not None:
+        rows.append(("Classes", ", ".join(map(shorten_id, dataset.meta.get("class_names", dataset.crowd.classes)))))
+    if dataset.truth is not None:
+        rows.append(("Truth", count_noun(len(dataset.truth), "task")))
+    if dataset.splits is not None:
+        rows.append(("Splits", ", ".join(f"{split} {n:,}" for split, n in dataset.splits.value_counts().items())))
+    if dataset.features is not None:
         rows.append(
             (
                 "Features",
-                f"{count_noun(found.features.shape[1], 'number')} for each of {count_noun(len(found.features), 'task')}",
+                f"{count_noun(dataset.features.shape[1], 'number')} for each of {count_noun(len(dataset.features), 'task')}",
             )
         )
-    if found.texts is not None:
-        rows.append(("Texts", count_noun(len(found.texts), "task")))
+    if dataset.texts is not None:
+        rows.append(("Texts", count_noun(len(dataset.texts), "task")))
     for key in ("source", "citation", "licence"):
-        if found.meta.get(key):
-            rows.append((key.capitalize(), _plain(found.meta[key])))
-    show_facts([*rows, ("Where", str(found.folder))])
+        if dataset.meta.get(key):
+            rows.append((key.capitalize(), _plain(dataset.meta[key])))
+    show_facts([*rows, ("Where", str(dataset.folder))])
 
 
 def _check_known(name: str) -> None:
-    """Refuse a name that no dataset has, whatever was to be done with it."""
-    from wisecrowd.errors import InputError, did_you_mean
+    """Raise an error if no dataset has this name."""
+    from wisecrowd.errors import InputError, suggest_name
     from wisecrowd.io.datasets import list_datasets
 
-    known = list_datasets().index
-    if name not in known:
+    dataset_names = list_datasets().index
+    if name not in dataset_names:
         raise InputError(
-            f"there is no dataset {name!r}; wisecrowd datasets lists those there are, and the variable WISECROWD_DATA "
-            f"names the folders to look in.{did_you_mean(name, known)}"
+            f"no dataset is called {name!r}. wisecrowd datasets lists all; the variable WISECROWD_DATA names the folders to "
+            f"search.{suggest_name(name, dataset_names)}"
         )
 
 
 def _list() -> None:
     from wisecrowd.io.datasets import list_datasets
 
-    known = list_datasets()
+    dataset_names = list_datasets()
     columns = ["tasks", "workers", "labels", "classes", "gold"]
     rows = [
         (name, *("" if count is None else f"{count:,}" for count in counts))
-        for name, *counts in known[columns].astype(object).where(known[columns].notna(), None).itertuples()
+        for name, *counts in dataset_names[columns]
+        .astype(object)
+        .where(dataset_names[columns].notna(), None)
+        .itertuples()
     ]
     show(table(["name", *columns], rows))
-    absent = known.index[~known["downloaded"].astype(bool)]
+    absent = dataset_names.index[~dataset_names["downloaded"].astype(bool)]
     show()
     if len(absent):
-        show(f"To be downloaded first: {', '.join(absent)}. For example: wisecrowd datasets fetch {absent[0]}")
-    show("More about one of them: wisecrowd datasets show NAME")
+        show(f"Not downloaded: {', '.join(absent)}. Download one with: wisecrowd datasets fetch {absent[0]}")
+    show("Details: wisecrowd datasets show NAME")
 
 
 def _plain(value: Any) -> str:
-    """What a dataset tells about itself may have parts; their values say enough."""
+    """Return metadata of a dataset as text; of nested metadata, the values."""
     if isinstance(value, dict):
         return ", ".join(map(_plain, value.values()))
     return "; ".join(map(_plain, value)) if isinstance(value, list) else str(value)

@@ -1,4 +1,4 @@
-"""``wisecrowd demo``: everything at once, on a crowd whose truth is known."""
+"""``wisecrowd demo``: all methods on a simulated crowd with known truth."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wisecrowd.cli._console import heading, show, show_bullets, show_verbatim, table, watched
-from wisecrowd.cli._options import Quiet, place
+from wisecrowd.cli._console import heading, show, show_bullets, show_progress, show_verbatim, table
+from wisecrowd.cli._options import Quiet, parse_output_path
 from wisecrowd.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -25,24 +25,25 @@ VOTES, TRUTH, LABELS, WORKERS = "votes.csv", "truth.csv", "labels.csv", "workers
 METHODS, AGREEMENT, COMPLETIONS, RECORD = "methods.csv", "agreement.csv", "completions.csv", "run.json"
 REPORT = "report.html"
 
-#: A table of agreement with more columns than this does not fit a terminal; the file has them all.
+#: Methods in the agreement table, so that it fits a terminal; the file contains all.
 _SHOWN = 8
-#: What methods look at that do, and do not, look at the pictures.
+#: Input of methods without and with features.
 _SEES = {False: "votes", True: "votes and pixels"}
 
 
 def demo(
     *,
     output: Annotated[
-        Path, typer.Option("--output", "-o", parser=place, metavar="FOLDER", help="Where to write the results.")
+        Path,
+        typer.Option("--output", "-o", parser=parse_output_path, metavar="FOLDER", help="Where to write the results."),
     ] = Path("wisecrowd-demo"),
-    seed: Annotated[int, typer.Option(metavar="N", help="Another seed, another crowd.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed of the crowd.")] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """See it work: digits, a crowd of experts, spammers, copiers and worse, every method, and whom to trust.
+    """Run every method on handwritten digits that a simulated crowd labelled, and rate the workers.
 
-    Needs no download and takes about a minute. The votes, all results and a report to open in a browser are written to a
-    folder, to go on from there:
+    Takes about a minute and downloads nothing. The crowd has experts, noisy workers, spammers, copiers and adversaries. Votes,
+    results and an HTML report are written to a folder:
 
       wisecrowd demo
       wisecrowd aggregate wisecrowd-demo/votes.csv --score wisecrowd-demo/truth.csv
@@ -52,37 +53,37 @@ def demo(
     from wisecrowd.demo.run import TITLE
 
     check_folder(output, [VOTES, TRUTH, LABELS, WORKERS, METHODS, AGREEMENT, COMPLETIONS, REPORT, RECORD])
-    begun = time.perf_counter()
+    started = time.perf_counter()
     if not quiet:
         show(TITLE, style="bold")
-    with watched(quiet=quiet):
-        found = run_demo(seed)
-        page = _page(found, output)
-    files = _files(found, output)
+    with show_progress(quiet=quiet):
+        demo_run = run_demo(seed)
+        page = _page(demo_run, output)
+    files = _files(demo_run, output)
     if not isinstance(page, MissingExtra):
         files[output / REPORT] = page.save
     write_all(files)
     if not quiet:
-        _tell(found)
-        heading(f"Done in {time.perf_counter() - begun:.1f} s")
-        show(f"Wrote {', '.join(sorted(path.name for path in files))} in {output}. Go on from there:")
+        _tell(demo_run)
+        heading(f"Done in {time.perf_counter() - started:.1f} s")
+        show(f"Wrote {', '.join(sorted(path.name for path in files))} in {output}. Continue with:")
         show_verbatim(f"  {_program()} aggregate {output / VOTES} --score {output / TRUTH}")
         if isinstance(page, MissingExtra):
-            show(f"No {REPORT} was made: {page}")
+            show(f"{REPORT} was not written: {page}")
         else:
-            show("The report tells it all on one page; open it in a browser:")
+            show("Open the report in a browser:")
             show_verbatim(f"  {(output / REPORT).resolve().as_uri()}")
 
 
 def _program() -> str:
-    """What to type for this program: its path where the shell does not find it, as after ``make demo``."""
+    """Return the command that runs this program: its path if it is not on the PATH, as after ``make demo``."""
     called = Path(sys.argv[0])
     hidden = called.stem == "wisecrowd" and called.is_file() and shutil.which("wisecrowd") is None
     return os.path.relpath(called) if hidden else "wisecrowd"
 
 
 def _page(demo: Demo, output: Path) -> Report | MissingExtra:
-    """The report, or why there is none: the demo does without."""
+    """Return the report, or the missing extra if it cannot be made."""
     from wisecrowd.demo.run import TITLE
 
     words = ["wisecrowd", "report", output / VOTES, "--truth", output / TRUTH, "--title", TITLE, "-o", output / REPORT]
@@ -93,18 +94,18 @@ def _page(demo: Demo, output: Path) -> Report | MissingExtra:
 
 
 def _tell(demo: Demo) -> None:
-    from wisecrowd.demo.crowd import described
-    from wisecrowd.demo.run import JUDGE
-    from wisecrowd.demo.verdicts import in_words
+    from wisecrowd.demo.crowd import count_kinds
+    from wisecrowd.demo.run import RATING_METHOD
+    from wisecrowd.demo.verdicts import describe
 
     show(repr(demo.crowd))
-    show(f"Workers: {described(demo.simulation.kind)}. No method is told who is who.")
+    show(f"Workers: {count_kinds(demo.simulation.kind)}. The methods do not know these types.")
 
-    heading("What is true? Every method against the known truth (ties split)")
+    heading("Accuracy of every method against the known truth (ties split)")
     rows = [
         (
             entry.method,
-            _SEES[entry.looks],
+            _SEES[entry.uses_features],
             f"{entry.accuracy:.1%}",
             f"{entry.log_loss:.3f}",
             entry.iterations or "",
@@ -112,13 +113,13 @@ def _tell(demo: Demo) -> None:
         )
         for entry in demo.contest.entries
     ]
-    show(table(["method", "from", "accuracy", "log loss", "iterations", "seconds"], rows, left=2))
+    show(table(["method", "from", "accuracy", "log loss", "iterations", "seconds"], rows, n_text_columns=2))
     _tell_declined(demo.contest.declined)
     for note in demo.contest.footnotes(demo.crowd.n_classes):
         show(note, style="dim")
-    show(demo.contest.in_words(demo.crowd.n_tasks))
+    show(demo.contest.describe(demo.crowd.n_tasks))
 
-    heading("Do they agree? Tasks that get the same label from two methods")
+    heading("Agreement: share of tasks with the same label from two methods")
     agreement = demo.contest.agreement().iloc[:_SHOWN, :_SHOWN]
     numbers = [str(number) for number in range(1, len(agreement) + 1)]
     cells = [
@@ -127,46 +128,46 @@ def _tell(demo: Demo) -> None:
     ]
     show(table(["", *numbers], cells))
     if len(demo.contest.entries) > _SHOWN:
-        show(f"The best {_SHOWN}; {AGREEMENT} has all.", style="dim")
+        show(f"The best {_SHOWN} methods; {AGREEMENT} contains all.", style="dim")
 
     _tell_completions(demo)
 
-    heading(f"Whom to trust? What {JUDGE} makes of the workers, without knowing the truth")
-    show_bullets(in_words(demo.verdicts, demo.crowd.n_classes))
+    heading(f"Workers as rated by {RATING_METHOD}, without known truth")
+    show_bullets(describe(demo.verdicts, demo.crowd.n_classes))
 
-    heading("Was that right? The workers as they were made")
+    heading("Ratings compared with the simulated types of workers")
     check = demo.check()
     kinds = [(kind, row["workers"], row["right"], row["taken_for"]) for kind, row in check.iterrows()]
-    show(table(["made as", "workers", "recognised", "others"], kinds, fold="others"))
-    show(demo.score_of_verdicts())
+    show(table(["simulated type", "workers", "recognised", "rated as"], kinds, fold="rated as"))
+    show(demo.describe_verdicts())
 
 
 def _tell_declined(declined: dict[str, str]) -> None:
-    """Who did not take part, once for each reason: without torch, all networks have the same."""
+    """Print the methods that were skipped, grouped by reason."""
     who: dict[str, list[str]] = {}
     for name, reason in declined.items():
         who.setdefault(reason, []).append(name)
     for reason, names in who.items():
-        show(f"{', '.join(names)} declined: {reason}", style="dim")
+        show(f"{', '.join(names)} skipped: {reason}", style="dim")
 
 
 def _tell_completions(demo: Demo) -> None:
-    from wisecrowd.demo.completing import AGGREGATORS
+    from wisecrowd.demo.completions import AGGREGATORS
 
-    held = demo.completions
-    heading("What would the others have said? Accuracy after every empty cell was filled in")
-    cells = {"nothing": ("", *(f"{share:.1%}" for share in held.before.values()), "")} | {
+    completions = demo.completions
+    heading("Accuracy after completion: every missing vote is predicted first")
+    cells = {"nothing": ("", *(f"{share:.1%}" for share in completions.before.values()), "")} | {
         entry.method: (
-            _SEES[entry.looks], *(f"{share:.1%}" for share in entry.accuracy.values()), f"{entry.seconds:.2f}"
+            _SEES[entry.uses_features], *(f"{share:.1%}" for share in entry.accuracy.values()), f"{entry.seconds:.2f}"
         )
-        for entry in held.entries
+        for entry in completions.entries
     }  # fmt: skip
     rows = [(name, *row) for name, row in cells.items()]
-    show(table(["filled in by", "from", *AGGREGATORS, "seconds"], rows, left=2))
-    _tell_declined(held.declined)
-    for note in held.footnotes():
+    show(table(["completed by", "from", *AGGREGATORS, "seconds"], rows, n_text_columns=2))
+    _tell_declined(completions.declined)
+    for note in completions.footnotes():
         show(note, style="dim")
-    show(held.in_words(demo.crowd.n_tasks))
+    show(completions.describe(demo.crowd.n_tasks))
 
 
 def _files(demo: Demo, output: Path) -> dict[Path, Writer]:

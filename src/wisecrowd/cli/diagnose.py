@@ -1,4 +1,4 @@
-"""``wisecrowd diagnose``: whom to trust, and which tasks are hard."""
+"""``wisecrowd diagnose``: quality of workers, difficulty of tasks, agreement."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
-from wisecrowd.cli import _members as who
-from wisecrowd.cli._console import heading, shortened, show, show_hanging, table, watched
+from wisecrowd.cli import _members as members_file
+from wisecrowd.cli._console import heading, shorten_id, show, show_hanging, show_progress, table
 from wisecrowd.cli._options import Quiet, with_options
 from wisecrowd.cli._reading import Reading, Votes
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from wisecrowd.diagnose import Diagnosis
 
 WORKERS, TASKS, CONFUSION, COPIES = "workers.csv", "tasks.csv", "confusion.csv", "copies.csv"
-#: Workers and tasks to show, and members of a group to name; all are in the files.
+#: Workers and tasks shown, and members named per group; the files contain all.
 SHOWN, NAMED = 8, 5
 
 
@@ -27,96 +27,96 @@ def diagnose(
     *,
     method: fitting.Model = None,
     features: feature_files.FeaturesFile = None,
-    members: who.MembersFile = None,
+    members: members_file.MembersFile = None,
     output: fitting.Output = None,
     spreadsheet: fitting.Spreadsheet = False,
     quiet: Quiet = False,
     as_json: fitting.AsJson = False,
     reading: Reading,
 ) -> None:
-    """Whom to trust, which tasks are hard, and how far the crowd agrees.
+    """Rate workers, classify tasks, and measure inter-annotator agreement.
 
-    Workers who answer at random, press one button, say the opposite or copy
-    somebody are named, with the reason. Tasks are settled, outvoted (settled by
-    those who know), ambiguous (good workers differ) or undecided (another vote
-    will help). A vote is always judged by the other votes on its task:
+    Flags workers who answer at random, always give one label, invert labels or copy
+    others, with the reason. Tasks are settled, outvoted (the majority is probably
+    wrong), ambiguous (good workers disagree) or undecided (more votes will help).
+    Every vote is compared with the other votes on its task only:
 
       wisecrowd diagnose votes.csv
       wisecrowd diagnose votes.csv -o results
       wisecrowd diagnose votes.csv --time submitted --features X.npz
 
-    Where votes have times, workers who change are named as well. With features, tasks whose label does not go with them have a
-    low aum and waum in tasks.csv.
+    With times, workers whose accuracy changes are flagged, too. With features, tasks whose label does not fit have a low aum and
+    waum in tasks.csv.
 
-    Machines of one model err together, and are no witnesses of each other. Where it is known who is a machine and who belongs
-    together, all are judged by the method panel. An export of a labelling tool tells it, or --members does:
+    Machines of one model make the same errors. If machines or groups are known, from the export of a labelling tool or from
+    --members, workers are rated by the method panel:
 
       wisecrowd diagnose votes.csv --members members.csv
 
-    Writes workers.csv, tasks.csv, confusion.csv (what is said when each class is true), copies.csv and run.json with -o.
+    With -o, writes workers.csv, tasks.csv, confusion.csv (labels given by true class), copies.csv and run.json.
     """  # fmt: skip
     from wisecrowd.base.provenance import surroundings
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._spreadsheet import Guard
-    from wisecrowd.cli._summary import size
-    from wisecrowd.diagnose import diagnosis
+    from wisecrowd.cli._summary import describe_crowd
+    from wisecrowd.diagnose import diagnose_crowd
 
-    fitting.needs_folder(output, spreadsheet=spreadsheet)
+    fitting.check_output_options(output, spreadsheet=spreadsheet)
     inputs = [path for path in (votes, members) if path is not None]
     if output is not None:
         check_folder(output, [WORKERS, TASKS, CONFUSION, COPIES, RECORD], inputs)
-    with reading.hushed(quiet=quiet):
+    with reading.silence_notes(quiet=quiet):
         crowd = reading.read(votes)
-        given = None if features is None else feature_files.read(features, reading)
-    fitting.warn_of_look_alikes(crowd, votes)
-    fitting.warn_of_filled_votes(crowd)
-    known = who.known_to_judge(method, votes, reading, crowd, members)
-    X, crowd = feature_files.beside(given, crowd)
-    with watched(quiet=quiet):
-        found = diagnosis(crowd, X, model=who.model_for(method, crowd, known))
+        feature_table = None if features is None else feature_files.read_features_file(features, reading)
+    fitting.warn_similar_labels(crowd, votes)
+    fitting.warn_filled_votes(crowd)
+    member_info = members_file.find_members_for_diagnosis(method, votes, reading, crowd, members)
+    X, crowd = feature_files.match_features(feature_table, crowd)
+    with show_progress(quiet=quiet):
+        result = diagnose_crowd(crowd, X, model=members_file.choose_model(method, crowd, member_info))
         run: dict[str, Any] = {
-            "crowd": found.overview,
-            "groups": list(found.groups.described),
+            "crowd": result.overview,
+            "groups": list(result.groups.descriptions),
             "votes": str(votes),
-            "members": fitting.text(members),
-            "method": found.model.name,
-            **reading.recorded(votes),
+            "members": fitting.path_text(members),
+            "method": result.model.name,
+            **reading.to_record(votes),
         }
         run |= surroundings(crowd)
-        tables = {} if output is None else _tables(found)
-        kept = fitting.keep(output, tables, run, Guard(on=spreadsheet), inputs=inputs, what="tables")
-    told = [("Read", str(votes)), ("Votes", size(crowd)), *_facts(found), ("Wrote", kept)]
-    fitting.tell(run, told, as_json=as_json, quiet=quiet)
+        tables = {} if output is None else _tables(result)
+        written = fitting.write_run(output, tables, run, Guard(on=spreadsheet), inputs=inputs, what="tables")
+    facts = [("Read", str(votes)), ("Votes", describe_crowd(crowd)), *_facts(result), ("Wrote", written)]
+    fitting.print_run(run, facts, as_json=as_json, quiet=quiet)
     if not (as_json or quiet):
-        _show_workers(found.workers)
-        _show_groups(found)
-        _show_tasks(found)
+        _show_workers(result.workers)
+        _show_groups(result)
+        _show_tasks(result)
 
 
-def _tables(found: Diagnosis) -> dict[str, pd.DataFrame]:
+def _tables(result: Diagnosis) -> dict[str, pd.DataFrame]:
     from wisecrowd.cli._outputs import rounded
 
     tables = {
-        WORKERS: found.workers.assign(group=found.groups.of_worker["group"] + 1),
-        TASKS: found.tasks,
-        CONFUSION: found.confusion,
-        COPIES: found.of_workers.copies.pairs,
+        WORKERS: result.workers.assign(group=result.groups.memberships["group"] + 1),
+        TASKS: result.tasks,
+        CONFUSION: result.confusion,
+        COPIES: result.worker_diagnosis.copying.suspects,
     }
     return {name: rounded(table) for name, table in tables.items()}
 
 
-def _facts(found: Diagnosis) -> list[tuple[str, str]]:
-    figures = found.overview
+def _facts(result: Diagnosis) -> list[tuple[str, str]]:
+    figures = result.overview
     alpha = figures["krippendorff_alpha"]
     agreed = (
-        "no telling: nobody shares tasks, or all say the same"
+        "undefined: no task has votes of two workers, or all votes are equal"
         if alpha is None
         else f"Krippendorff's alpha {alpha:.2f} ({figures['krippendorff_alpha_low']:.2f} to "
         f"{figures['krippendorff_alpha_high']:.2f}), Gwet's AC1 {figures['gwet_ac1']:.2f}"
     )
     kinds = ", ".join(f"{n:,} {kind}" for kind, n in figures["tasks_by_kind"].items() if n)
     flagged, few = figures["flagged_workers"], figures["workers_with_fewer_than_10_labels"]
-    workers = f"{flagged:,} of {figures['workers']:,} to look at; {few:,} with fewer than 10 labels"
+    workers = f"{flagged:,} of {figures['workers']:,} flagged; {few:,} with fewer than 10 votes"
     return [("Agreement", agreed), ("Workers", workers), ("Tasks", kinds)]
 
 
@@ -124,49 +124,49 @@ def _show_workers(workers: pd.DataFrame) -> None:
     flagged = workers[workers["flags"] != ""].sort_values("n_votes", ascending=False)
     if flagged.empty:
         return
-    heading("Workers to look at")
+    heading("Flagged workers")
     for name, row in flagged.head(SHOWN).iterrows():
-        show_hanging(f"{shortened(name, 24)}  ", f"{row['flags']}: {row['why']}", style="bold")
+        show_hanging(f"{shorten_id(name, 24)}  ", f"{row['flags']}: {row['why']}", style="bold")
     if len(flagged) > SHOWN:
         show(f"and {len(flagged) - SHOWN:,} more")
 
 
-def _show_groups(found: Diagnosis) -> None:
-    if len(found.groups.size) < 2:
+def _show_groups(result: Diagnosis) -> None:
+    if len(result.groups.size) < 2:
         return
-    heading("Groups of workers who err alike")
-    for number, about in enumerate(found.groups.described):
-        names = ", ".join(shortened(name, 24) for name in found.groups.members(number, NAMED))
+    heading("Groups of workers with similar errors")
+    for number, about in enumerate(result.groups.descriptions):
+        names = ", ".join(shorten_id(name, 24) for name in result.groups.members(number, NAMED))
         show_hanging(f"{number + 1}  ", f"{about} ({names})", style="bold")
 
 
-def _show_tasks(found: Diagnosis) -> None:
-    if found.X is not None:
-        _show_odd(found)
-    hard = found.tasks[found.tasks["kind"].isin(["ambiguous", "undecided"])]
+def _show_tasks(result: Diagnosis) -> None:
+    if result.X is not None:
+        _show_odd(result)
+    hard = result.tasks[result.tasks["kind"].isin(["ambiguous", "undecided"])]
     hard = hard.sort_values(["kind", "misfit"]).head(SHOWN)
     if hard.empty:
         return
-    heading("Tasks to look at")
+    heading("Ambiguous and undecided tasks")
     rows = [
         (
-            shortened(name, 30),
+            shorten_id(name, 30),
             row["kind"],
-            shortened(row["label"], 16),
+            shorten_id(row["label"], 16),
             f"{row['confidence']:.2f}",
             int(row["n_votes"]),
         )
         for name, row in hard.iterrows()
     ]
-    show(table(["task", "kind", "label", "confidence", "labels"], rows, left=3))
+    show(table(["task", "kind", "label", "confidence", "votes"], rows, n_text_columns=3))
 
 
-def _show_odd(found: Diagnosis) -> None:
-    """Tasks whose label goes least with their features."""
-    odd = found.tasks.nsmallest(SHOWN, "aum")
-    heading("Labels that do not go with the features")
+def _show_odd(result: Diagnosis) -> None:
+    """Print the tasks whose label fits their features least."""
+    odd = result.tasks.nsmallest(SHOWN, "aum")
+    heading("Labels that do not fit the features")
     rows = [
-        (shortened(name, 30), shortened(row["label"], 16), f"{row['confidence']:.2f}", f"{row['aum']:.2f}")
+        (shorten_id(name, 30), shorten_id(row["label"], 16), f"{row['confidence']:.2f}", f"{row['aum']:.2f}")
         for name, row in odd[odd["aum"] < 0].iterrows()
     ]
-    show(table(["task", "label", "confidence", "aum"], rows, left=2) if rows else "none")
+    show(table(["task", "label", "confidence", "aum"], rows, n_text_columns=2) if rows else "none")

@@ -1,4 +1,4 @@
-"""``wisecrowd export``: answers back into the tool that people label in, and votes for others to learn from."""
+"""``wisecrowd export``: files that labelling tools import, and datasets for publication."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from wisecrowd.cli._console import show_facts, show_json, warn
-from wisecrowd.cli._options import Quiet, flag, place
+from wisecrowd.cli._options import Quiet, flag, parse_output_path
 
 HUGGING_FACE = "hugging-face"
 
@@ -19,36 +19,43 @@ def export(
         typer.Argument(
             metavar="RESULTS",
             show_default=False,
-            help="What wisecrowd aggregate or plan wrote with -o, or a table with the columns task and label.",
+            help="Folder that wisecrowd aggregate or plan wrote, or a table with the columns task and label.",
         ),
     ],
     *,
     project: Annotated[
         Path,
         typer.Option(
-            metavar="EXPORT", show_default=False, help="The export of the tool that the votes were read from."
+            metavar="EXPORT", show_default=False, help="Export of the labelling tool that the votes came from."
         ),
     ],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", parser=place, metavar="FILE", show_default=False, help="What to write."),
+        typer.Option(
+            "--output", "-o", parser=parse_output_path, metavar="FILE", show_default=False, help="File to write."
+        ),
     ],
     to: Annotated[
         str | None,
         typer.Option(
             metavar="TOOL",
             show_default=False,
-            help="label-studio, argilla, doccano, prodigy or hugging-face; the tool of the export unless given.",
+            help="label-studio, argilla, doccano, prodigy or hugging-face. Default: the tool of the export.",
         ),
     ] = None,
     question: Annotated[
-        str | None, typer.Option(metavar="NAME", show_default=False, help="The question that was answered.")
+        str | None, typer.Option(metavar="NAME", show_default=False, help="Question that the results answer.")
     ] = None,
-    queue: Annotated[bool, flag("--queue", help="Write tasks to label again, most urgent first, not answers.")] = False,
+    queue: Annotated[
+        bool, flag("--queue", help="Write the tasks to label next, most urgent first, instead of labels.")
+    ] = False,
     format: Annotated[
         str | None,
         typer.Option(
-            "--format", metavar="NAME", show_default=False, help="The tool of the export, when it does not tell."
+            "--format",
+            metavar="NAME",
+            show_default=False,
+            help="Labelling tool of the export, if it is not recognised.",
         ),
     ] = None,
     duplicates: Annotated[
@@ -56,7 +63,7 @@ def export(
         typer.Option(
             metavar="RULE",
             show_default=False,
-            help="For hugging-face: when a worker answered twice, as for other commands; as the results were made unless given.",
+            help="For hugging-face: rule for repeated votes. Default: the rule that made the results.",
         ),
     ] = None,
     key_file: Annotated[
@@ -64,28 +71,28 @@ def export(
         typer.Option(
             metavar="FILE",
             show_default=False,
-            help="For hugging-face: the key that hides worker ids; else the variable WISECROWD_KEY.",
+            help="For hugging-face: file with the key that hides worker ids. Default: variable WISECROWD_KEY.",
         ),
     ] = None,
-    force: Annotated[bool, flag("--force", help="Overwrite a file that is there.")] = False,
+    force: Annotated[bool, flag("--force", help="Overwrite an existing file.")] = False,
     quiet: Quiet = False,
     as_json: Annotated[bool, flag("--json", help="Print the figures as JSON instead.")] = False,
 ) -> None:
-    """Write answers, or tasks to label again, as a labelling tool imports them.
+    """Write labels, or the tasks to label next, as a file that a labelling tool imports.
 
-    Consensus with its confidence: predictions of Label Studio, suggestions of
-    Argilla, or examples of doccano and Prodigy with the label filled in. When
-    they come back, wisecrowd knows them again, and they are no votes:
+    Labels with confidence become predictions of Label Studio, suggestions of
+    Argilla, or prelabelled examples of doccano and Prodigy. When a later export
+    contains them, wisecrowd recognises them and does not count them as votes:
 
       wisecrowd export results --project export.json -o predictions.json
       wisecrowd export results --project export.json --question mood -o mood.json
 
-    Tasks that deserve more votes, from wisecrowd plan or a list of tasks:
+    Tasks that need more votes, from wisecrowd plan or a list of tasks:
 
       wisecrowd export next --queue --project export.json -o again.json
 
-    Votes, soft labels and answers as a dataset of Hugging Face. Workers go by a
-    keyed hash, and without a key nothing is written:
+    Votes, soft labels and labels as a Hugging Face dataset. Worker ids are replaced
+    by a keyed hash; a key is required:
 
       wisecrowd export results --to hugging-face --project votes.csv -o v.parquet
     """
@@ -93,7 +100,9 @@ def export(
 
     check_file(output, [results, project], force=force)
     if queue and to == HUGGING_FACE:
-        raise UsageError("a queue is for a labelling tool; leave --queue or --to hugging-face out")
+        raise UsageError(
+            "--queue writes tasks for a labelling tool and does not go with --to hugging-face; leave one out"
+        )
     if to == HUGGING_FACE:
         figures = _release(results, project, output, question, format, duplicates, key_file, quiet=quiet)
     else:
@@ -107,34 +116,39 @@ def export(
 def _back(
     results: Path, project: Path, output: Path, question: str | None, format: str | None, to: str | None, *, queue: bool
 ) -> dict[str, Any]:
-    from wisecrowd.cli._results import answered, answers_in, tasks_in
+    from wisecrowd.cli._results import check_question, read_answers, read_queue
     from wisecrowd.errors import UsageError
+    from wisecrowd.io.tools.consensus_export import TOOLS, doubts, write_answers, write_queue
     from wisecrowd.io.tools.projects import read_project
-    from wisecrowd.io.tools.write_back import TOOLS, doubts, write_answers, write_queue
     from wisecrowd.utils.text import count_noun
 
     if to is not None and to not in TOOLS:
-        raise UsageError(f"nothing is written for {to!r}; there are {', '.join([*TOOLS, HUGGING_FACE])}")
-    held = read_project(project, format, duplicates="keep")
-    if to is not None and to.removesuffix("-min") != held.format.removesuffix("-min"):
-        raise UsageError(f"{project} is of {held.format}, and its tasks cannot be written for {to}; leave --to out")
-    for doubt in doubts(held):
+        raise UsageError(f"--to must be one of {', '.join([*TOOLS, HUGGING_FACE])}; got {to!r}")
+    labelling_project = read_project(project, format, duplicates="keep")
+    if to is not None and to.removesuffix("-min") != labelling_project.format.removesuffix("-min"):
+        raise UsageError(f"{project} is an export of {labelling_project.format}, not of {to}; leave --to out")
+    for doubt in doubts(labelling_project):
         warn(f"{project}: {doubt}")
     if queue:
-        tasks = tasks_in(results)
-        write_queue(tasks, held, output)
+        tasks = read_queue(results)
+        write_queue(tasks, labelling_project, output)
         n = len(set(tasks))
         return {
-            "tool": held.format,
+            "tool": labelling_project.format,
             "queue": n,
-            "sentence": f"{count_noun(n, 'task')} to label again, for {held.format}",
+            "sentence": f"{count_noun(n, 'task')} to label again, for {labelling_project.format}",
         }
-    table, run = answers_in(results)
-    chosen = answered(results, run, question)
-    write_answers(table, held, output, question=chosen, model=str(run.get("method", "")))
-    asked = held.question(chosen)
-    sentence = f"{count_noun(len(table), 'answer')} to {asked.name!r}, for {held.format}"
-    return {"tool": held.format, "question": asked.name, "answers": len(table), "sentence": sentence}
+    table, run = read_answers(results)
+    chosen = check_question(results, run, question)
+    write_answers(table, labelling_project, output, question=chosen, model=str(run.get("method", "")))
+    exported_question = labelling_project.question(chosen)
+    sentence = f"{count_noun(len(table), 'answer')} to {exported_question.name!r}, for {labelling_project.format}"
+    return {
+        "tool": labelling_project.format,
+        "question": exported_question.name,
+        "answers": len(table),
+        "sentence": sentence,
+    }
 
 
 def _release(
@@ -148,7 +162,7 @@ def _release(
     *,
     quiet: bool,
 ) -> dict[str, Any]:
-    from wisecrowd.cli._results import answered, answers_in, check_votes, posterior_in, reading_of
+    from wisecrowd.cli._results import check_question, check_votes, read_answers, read_posterior, restore_reading
     from wisecrowd.errors import InputError
     from wisecrowd.io.formats import find_format
     from wisecrowd.io.problems import MissingColumn
@@ -157,30 +171,30 @@ def _release(
     from wisecrowd.utils.text import count_noun
 
     key = release_key(key_file)
-    table, run = answers_in(results)
-    chosen = answered(results, run, question)
-    reading = reading_of(run, project, question=chosen, format=format, duplicates=duplicates)
+    table, run = read_answers(results)
+    chosen = check_question(results, run, question)
+    reading = restore_reading(run, project, question=chosen, format=format, duplicates=duplicates)
     form = find_format(project, reading.format)
     try:
-        with reading.hushed(quiet=quiet):
+        with reading.silence_notes(quiet=quiet):
             crowd = reading.read(project)
-    except MissingColumn as error:  # whose advice is for other commands
+    except MissingColumn as error:  # its advice is for other commands
         error.args = (
-            f"{error}. An export goes by what the results tell of columns: aggregate {project} so, then export",
+            f"{error}. wisecrowd export reads the columns as the results record them: run wisecrowd aggregate {project} first",
         )
         raise
     if crowd.workers is None:
         raise InputError(
-            f"{results} were made without worker ids, so that there is nothing to release of any worker; aggregate {project} "
+            f"{results} was made with --no-workers, and a dataset needs worker ids; run wisecrowd aggregate {project} "
             "without --no-workers first"
         )
     check_votes(results, run, table, project, crowd, form.name)
     if crowd.is_numeric:
         table["label"] = table["label"].astype(float)
     sets = False
-    if form.project is not None and "=" not in (chosen or ""):  # of one option, the answers are yes and no
+    if form.project is not None and "=" not in (chosen or ""):  # one option of a question is answered by yes or no
         sets = read_project(project, form.name, duplicates="keep").question(chosen).kind == "multiple"
-    posterior = posterior_in(results, run)
+    posterior = read_posterior(results, run)
     write_release(crowd, output, key=key, answers=table, posterior=posterior, sets=sets)
     sentence = f"{count_noun(crowd.n_votes, 'vote')} on {count_noun(crowd.n_tasks, 'task')}, {count_noun(crowd.n_workers, 'worker')} "
     return {
@@ -194,7 +208,7 @@ def _release(
 
 
 def check_file(output: Path, inputs: list[Path], *, force: bool) -> None:
-    """Refuse a file before the work begins rather than after it."""
+    """Raise an error if the output file cannot be written, before any work is done."""
     from wisecrowd.cli._outputs import check_writable
     from wisecrowd.errors import UsageError
 
@@ -203,6 +217,6 @@ def check_file(output: Path, inputs: list[Path], *, force: bool) -> None:
     check_writable(output)
     if output.exists():
         if output.resolve() in {path.resolve() for path in inputs}:
-            raise UsageError(f"that would overwrite {output}, which is read; choose another file with -o")
+            raise UsageError(f"{output} is an input file and would be overwritten; choose another file with -o")
         if not force:
             raise UsageError(f"{output} exists; choose another file with -o, or overwrite it with --force")

@@ -1,4 +1,4 @@
-"""``wisecrowd label-studio``: tasks from a running Label Studio, and answers back into them."""
+"""``wisecrowd label-studio``: pull votes from a Label Studio server and push labels to it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wisecrowd.cli._console import show_facts, show_json, watched
-from wisecrowd.cli._options import Quiet, flag, place
+from wisecrowd.cli._console import show_facts, show_json, show_progress
+from wisecrowd.cli._options import Quiet, flag, parse_output_path
 
 if TYPE_CHECKING:
     from wisecrowd.io.tools.label_studio_server import LabelStudio
@@ -18,15 +18,19 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True)
 
 Url = Annotated[
-    str, typer.Option(metavar="URL", show_default=False, help="Where it is, such as https://label-studio.example.com")
+    str,
+    typer.Option(
+        metavar="URL", show_default=False, help="Address of the server, such as https://label-studio.example.com"
+    ),
 ]
 Number = Annotated[
-    int, typer.Option("--project", metavar="N", min=1, show_default=False, help="The number in the project's address.")
+    int,
+    typer.Option("--project", metavar="N", min=1, show_default=False, help="Number of the project, as in its address."),
 ]
 TokenFile = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", show_default=False, help="The token's file; else it is in the variable LABEL_STUDIO_API_KEY."
+        metavar="FILE", show_default=False, help="File with the token. Default: variable LABEL_STUDIO_API_KEY."
     ),
 ]
 Insecure = Annotated[bool, flag("--insecure", help="Send the token over plain http to another machine.")]
@@ -35,10 +39,10 @@ AsJson = Annotated[bool, flag("--json", help="Print the figures as JSON instead.
 
 @app.callback()
 def label_studio() -> None:
-    """Pull votes from a running Label Studio, and push the consensus into it.
+    """Pull votes from a Label Studio server, and push labels to it.
 
-    The token is a personal access token, or an access token of old, from the
-    account page of Label Studio. It is never printed or stored:
+    The token is a personal or legacy access token from the account page of Label
+    Studio. It is never printed or stored:
 
       export LABEL_STUDIO_API_KEY=...
       wisecrowd label-studio pull --url URL --project 12 -o export.json
@@ -54,29 +58,31 @@ def pull(
     project: Number,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", parser=place, metavar="FILE", show_default=False, help="What to write."),
+        typer.Option(
+            "--output", "-o", parser=parse_output_path, metavar="FILE", show_default=False, help="File to write."
+        ),
     ],
     token_file: TokenFile = None,
     insecure: Insecure = False,
-    force: Annotated[bool, flag("--force", help="Overwrite a file that is there.")] = False,
+    force: Annotated[bool, flag("--force", help="Overwrite an existing file.")] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write all tasks of a project, with annotations and predictions, as an export.
+    """Write all tasks of a project, with annotations and predictions, to an export file.
 
-    Tasks that nobody labelled are among them. Workers go by their numbers:
+    Unlabelled tasks are included. Workers are named by their numbers:
 
       wisecrowd label-studio pull --url URL --project 12 -o export.json
       wisecrowd label-studio pull --url URL --project 12 -o export.json --force
 
-    What is in it: wisecrowd questions export.json
+    List the questions in the file: wisecrowd questions export.json
     """
     from wisecrowd.cli.export import check_file
     from wisecrowd.io.tools.label_studio_sync import pull as pulled
     from wisecrowd.utils.text import count_noun
 
     check_file(output, [], force=force)
-    with _connected(url, token_file, insecure=insecure) as (server, version), watched(quiet=quiet):
+    with _connected(url, token_file, insecure=insecure) as (server, version), show_progress(quiet=quiet):
         counts = pulled(server, project, output)
     questions = _questions(output)
     if as_json:
@@ -101,71 +107,76 @@ def push(
         typer.Argument(
             metavar="RESULTS",
             show_default=False,
-            help="What wisecrowd aggregate wrote with -o, or a table with the columns task and label.",
+            help="Folder that wisecrowd aggregate wrote, or a table with the columns task and label.",
         ),
     ],
     *,
     url: Url,
     project: Number,
     question: Annotated[
-        str | None, typer.Option(metavar="NAME", show_default=False, help="The question that was answered.")
+        str | None, typer.Option(metavar="NAME", show_default=False, help="Question that the results answer.")
     ] = None,
-    dry_run: Annotated[bool, flag("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", help="Print the changes without making them.")] = False,
     token_file: TokenFile = None,
     insecure: Insecure = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Put answers into the tasks of a project, as predictions with their confidence.
+    """Add labels to the tasks of a project, as predictions with their confidence.
 
-    They replace what an earlier push said of the same question; predictions of
-    other models are not touched. Given again, it goes on where it was stopped:
+    They replace those of an earlier push for the same question; predictions of other
+    models are not changed. An interrupted push continues when it is run again:
 
       wisecrowd label-studio push results --url URL --project 12 --dry-run
       wisecrowd label-studio push results --url URL --project 12
 
-    Label Studio shows them beside the annotations, as the model "wisecrowd" and
-    the method. They are never counted as votes.
+    Label Studio shows them beside the annotations under the model name "wisecrowd"
+    and the method. They are never counted as votes.
     """
     import dataclasses
 
-    from wisecrowd.cli._results import answered, answers_in
+    from wisecrowd.cli._results import check_question, read_answers
     from wisecrowd.io.tools.label_studio_sync import push as pushed
     from wisecrowd.utils.text import count_noun
 
     _refuse_plan(results)
-    table, run = answers_in(results)
+    table, run = read_answers(results)
     method = str(run.get("method", ""))
-    chosen = answered(results, run, question)
-    with _connected(url, token_file, insecure=insecure) as (server, version), watched(quiet=quiet):
+    chosen = check_question(results, run, question)
+    with _connected(url, token_file, insecure=insecure) as (server, version), show_progress(quiet=quiet):
         try:
-            done = pushed(server, project, table, question=chosen, model=method, dry_run=dry_run)
+            result = pushed(server, project, table, question=chosen, model=method, dry_run=dry_run)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt("what was put there stays; give the same command again to go on.") from None
+            raise KeyboardInterrupt("predictions pushed so far stay; run the same command again to continue.") from None
     if as_json:
-        figures = dataclasses.asdict(done)
+        figures = dataclasses.asdict(result)
         show_json({"url": server.url, "version": version, "project": project, "dry_run": dry_run, **figures})
     elif not quiet:
-        steps = {"added": done.added, "changed": done.changed, "removed": done.removed, "as they were": done.same}
+        steps = {
+            "added": result.added,
+            "changed": result.changed,
+            "removed": result.removed,
+            "as they were": result.same,
+        }
         what = ", ".join(f"{n:,} {step}" for step, n in steps.items() if n) or "nothing to do"
         model = f"wisecrowd {method}".strip()
         rows = [
             ("Read", str(results)),
             (
                 "Would put" if dry_run else "Put",
-                f"{count_noun(len(table), 'answer')} to {done.question!r} by {model!r}: {what}",
+                f"{count_noun(len(table), 'answer')} to {result.question!r} by {model!r}: {what}",
             ),
             ("Where", f"project {project} of {server.url} (Label Studio {version})"),
         ]
-        if done.stale:
-            tasks = count_noun(done.stale, "prediction")
-            rows.append(("Older", f"{tasks} of wisecrowd on tasks that have no answer now; they stay"))
+        if result.stale:
+            tasks = count_noun(result.stale, "prediction")
+            rows.append(("Older", f"{tasks} of earlier runs on tasks without a label now; not removed"))
         show_facts(rows)
 
 
 @contextmanager
 def _connected(url: str, token_file: Path | None, *, insecure: bool) -> Iterator[tuple[LabelStudio, str]]:
-    """The server and its version; the token is not sent before it is known that a Label Studio is there."""
+    """Yield the server and its version; the token is sent only after the server answered as Label Studio."""
     from wisecrowd.io.tools.label_studio_server import LabelStudio, token_from
 
     with LabelStudio(url, token_from(token_file), insecure=insecure) as server:
@@ -173,7 +184,7 @@ def _connected(url: str, token_file: Path | None, *, insecure: bool) -> Iterator
 
 
 def _questions(export: Path) -> dict[str, int]:
-    """The questions that somebody answered, and how many votes they have."""
+    """Return the number of votes of every answered question."""
     from wisecrowd.io.problems import EmptyInput
     from wisecrowd.io.tools.projects import read_project
 
@@ -185,16 +196,15 @@ def _questions(export: Path) -> dict[str, int]:
 
 
 def _refuse_plan(results: Path) -> None:
-    """A plan says what to ask next; Label Studio has no place for that in a task."""
+    """Raise an error for a folder of ``wisecrowd plan``, whose order of tasks Label Studio cannot store."""
     from wisecrowd.cli._results import ANSWERS, QUEUE
     from wisecrowd.errors import UsageError
 
-    def held(names: tuple[Any, ...]) -> bool:
+    def has_any(names: tuple[Any, ...]) -> bool:
         return any((results / name).is_file() for name in names)
 
-    if held(QUEUE) and not held(ANSWERS):
+    if has_any(QUEUE) and not has_any(ANSWERS):
         raise UsageError(
-            f"{results} is a plan of what to ask next, and Label Studio's tasks have no place for an order; write it as "
-            "tasks to import with wisecrowd export --queue, or push the consensus, and let Label Studio ask about the least "
-            "certain first (Settings, Annotation, Uncertainty sampling)"
+            f"{results} was written by wisecrowd plan, and Label Studio cannot store an order of tasks. Write the tasks for import "
+            "with wisecrowd export --queue, or push labels and switch on uncertainty sampling (Settings, Annotation)"
         )

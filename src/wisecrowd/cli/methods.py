@@ -1,4 +1,4 @@
-"""``wisecrowd methods``: what there is to choose from."""
+"""``wisecrowd methods``: list the methods, or describe one."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 
-SUMMARY = "what it assumes"
-#: What each kind of method does or needs, and what its command is given.
+SUMMARY = "model"
+#: Title and input of each kind of method.
 KINDS = {
-    "aggregate": ("From votes", "votes.csv"),
-    "learn": ("From votes and features", "votes.csv --features X.npz"),
-    "complete": ("What workers would have said", "votes.csv"),
+    "aggregate": ("Infer labels from votes", "votes.csv"),
+    "learn": ("Train a classifier on votes and features", "votes.csv --features X.npz"),
+    "complete": ("Predict missing votes", "votes.csv"),
 }
-#: What stands before the summary of a method that takes no classes.
+#: Mark of methods for numbers.
 NUMBERS = "[numbers] "
-#: What stands before the summary of an aggregator or completer that looks at more than votes.
+#: Mark of aggregators and completers that use features.
 FEATURES = "[features] "
 
 
 def methods(
     name: Annotated[
-        str | None, typer.Argument(metavar="METHOD", show_default=False, help="Show this method's page.")
+        str | None, typer.Argument(metavar="METHOD", show_default=False, help="Method to describe.")
     ] = None,
 ) -> None:
-    """List the methods, or show the page of one: its model, when to choose it, its parameters and its paper.
+    """List the methods, or describe one: model, when to choose it, parameters and paper.
 
     Examples:
 
       wisecrowd methods
       wisecrowd methods dawid-skene
 
-    The names are those that -m of wisecrowd aggregate, wisecrowd learn and wisecrowd complete takes.
+    Use the names with the option -m of wisecrowd aggregate, learn and complete.
     """
     if name is None:
         _list()
@@ -56,13 +56,13 @@ def methods(
 def _list() -> None:
     from wisecrowd.base.citations import short
     from wisecrowd.base.registry import kind_of
-    from wisecrowd.base.registry import methods as known
+    from wisecrowd.base.registry import methods as list_methods
 
-    found = known()
-    first = max(map(len, found))
-    for kind, (what, given) in KINDS.items():
-        members = {name: method for name, method in found.items() if kind_of(method) == kind}
-        show(f"{what}: wisecrowd {kind} {given} -m METHOD", style="bold")
+    all_methods = list_methods()
+    first = max(map(len, all_methods))
+    for kind, (what, arguments) in KINDS.items():
+        members = {name: method for name, method in all_methods.items() if kind_of(method) == kind}
+        show(f"{what}: wisecrowd {kind} {arguments} -m METHOD", style="bold")
         columns = {
             "method".ljust(first): list(members),
             SUMMARY: [_mark(method) + method.summary() for method in members.values()],
@@ -72,26 +72,26 @@ def _list() -> None:
         room = max(console().width - sum(others) - GAP * len(others), 20)
         columns[SUMMARY] = [_cut(text, room) for text in columns[SUMMARY]]
         rows = list(zip(*columns.values(), strict=True))
-        show(table(list(columns), rows, left=len(columns), fold=SUMMARY))
+        show(table(list(columns), rows, n_text_columns=len(columns), fold=SUMMARY))
         show()
-    if any(method.numeric for method in found.values()):
-        show(f"{NUMBERS.strip()} takes labels that are numbers, read with --numeric")
-    if any(_mark(method) == FEATURES for method in found.values()):
-        show(f"{FEATURES.strip()} also looks at features of the tasks, given with --features X.npz")
-    streaming = [name for name, method in found.items() if getattr(method, "streams", False)]
-    show(f"On votes in shards (wisecrowd shard), too: {', '.join(streaming)}")
-    show("The page of a method: wisecrowd methods dawid-skene")
+    if any(method.numeric for method in all_methods.values()):
+        show(f"{NUMBERS.strip()} aggregates numbers: add --numeric")
+    if any(_mark(method) == FEATURES for method in all_methods.values()):
+        show(f"{FEATURES.strip()} uses features of the tasks: add --features X.npz")
+    streaming = [name for name, method in all_methods.items() if getattr(method, "streams", False)]
+    show(f"Methods for votes in shards (wisecrowd shard): {', '.join(streaming)}")
+    show("Describe a method: wisecrowd methods dawid-skene")
 
 
 def _mark(method: type[Method]) -> str:
-    """What a method wants beyond what its command is always given."""
+    """Return the mark of a method that needs another input than its command usually takes."""
     if method.numeric:
         return NUMBERS
     return FEATURES if getattr(method, "uses_features", False) else ""
 
 
 def _cut(text: str, room: int) -> str:
-    """As much of a text as goes on two lines."""
+    """Return a text cut to two lines."""
     return " ".join(textwrap.wrap(text, room, max_lines=2, placeholder=" …", break_on_hyphens=False))
 
 
@@ -107,12 +107,12 @@ def _page(method: type[Method]) -> None:
     if fields:
         heading("Parameters: -p name=value")
         rows = [(field.name, _default(field), field.metadata.get("help", "")) for field in fields]
-        show(table(["name", "default", "meaning"], rows, left=3, fold="meaning"))
+        show(table(["name", "default", "meaning"], rows, n_text_columns=3, fold="meaning"))
     heading("On the command line")
-    given = {NUMBERS: "ratings.csv --numeric", FEATURES: "votes.csv --features X.npz"}.get(
+    arguments = {NUMBERS: "ratings.csv --numeric", FEATURES: "votes.csv --features X.npz"}.get(
         _mark(method), KINDS[kind_of(method)][1]
     )
-    show_verbatim(f"  wisecrowd {kind_of(method)} {given} -m {method.name} -o results")
+    show_verbatim(f"  wisecrowd {kind_of(method)} {arguments} -m {method.name} -o results")
     if example:
         heading("In Python")
         show_verbatim(textwrap.indent(example, "  "))
@@ -122,12 +122,12 @@ def _page(method: type[Method]) -> None:
 
 
 def _split(page: str) -> tuple[str, str]:
-    """The prose of a docstring, wrapped for a terminal, and its example."""
+    """Return the prose of a docstring, wrapped for a terminal, and its example."""
     prose, prompt, example = page.partition(">>> ")
     blocks = []
     for block in prose.strip("\n").split("\n\n"):
         plain = re.sub(r"`+([^`]*)`+", r"\1", block)
-        # What is indented is a formula, whose lines mean something.
+        # Indented blocks are formulas and keep their lines.
         blocks.append(plain if block.startswith(" ") else textwrap.fill(plain, WIDTH))
     return "\n\n".join(blocks).rstrip(), (prompt + example).rstrip()
 
@@ -137,5 +137,5 @@ def _default(field: dataclasses.Field[object]) -> str:
 
 
 def _title(bibtex: str) -> str:
-    found = re.search(r"^\s*title\s*=\s*\{(.*)\},$", bibtex, re.MULTILINE)
-    return re.sub(r"[{}]", "", found.group(1)) if found else ""
+    all_methods = re.search(r"^\s*title\s*=\s*\{(.*)\},$", bibtex, re.MULTILINE)
+    return re.sub(r"[{}]", "", all_methods.group(1)) if all_methods else ""

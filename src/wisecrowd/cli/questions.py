@@ -1,4 +1,4 @@
-"""``wisecrowd questions``: what is asked in the export of a labelling tool."""
+"""``wisecrowd questions``: list the questions in the export of a labelling tool."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 Export = Annotated[
     Path,
-    typer.Argument(metavar="EXPORT", show_default=False, help="What the labelling tool exported: a file or folder."),
+    typer.Argument(metavar="EXPORT", show_default=False, help="Export of a labelling tool: a file or folder."),
 ]
 Format = Annotated[
     str | None,
-    typer.Option("--format", metavar="NAME", show_default=False, help="The tool, when the export does not tell."),
+    typer.Option("--format", metavar="NAME", show_default=False, help="Labelling tool, if it is not recognised."),
 ]
 
 
@@ -30,7 +30,7 @@ def questions(
     format: Format = None,
     as_json: Annotated[bool, flag("--json", help="Print the figures as JSON instead.")] = False,
 ) -> None:
-    """List the questions in the export of a labelling tool, and their votes.
+    """List the questions in the export of a labelling tool, with their votes.
 
     Exports of Label Studio, Argilla, doccano, Prodigy, CVAT (tags of images),
     Toloka, Mechanical Turk and CrowdFlower, and tables of Hugging Face, are
@@ -39,9 +39,8 @@ def questions(
       wisecrowd questions export.json
       wisecrowd questions results.csv --format mturk
 
-    Machines are models whose predictions the tool holds; they vote like people.
-    What was skipped, cancelled, drawn (boxes, spans) or written by wisecrowd
-    itself is left out.
+    Predictions of models in the export count as votes of machines. Skipped and
+    cancelled tasks, boxes, spans, and labels written by wisecrowd are ignored.
     """
     from wisecrowd.io.tools.projects import read_project
 
@@ -78,10 +77,10 @@ def _figures(question: Question) -> dict[str, Any]:
 
 def _show(export: Path, project: Project, figures: dict[str, Any], format: str | None) -> None:
     from wisecrowd.io.formats import formats
-    from wisecrowd.io.tools.answers import counts
+    from wisecrowd.io.tools.question_votes import counts
     from wisecrowd.utils.text import count_noun
 
-    told = figures["questions"]
+    facts = figures["questions"]
     show_facts(
         [
             ("Read", str(export)),
@@ -92,21 +91,24 @@ def _show(export: Path, project: Project, figures: dict[str, Any], format: str |
     show()
     rows = [
         [name, one["kind"], *(f"{n:,}" for n in (one["votes"], one["tasks"], one["people"], len(one["machines"]), one["gold"]))]
-        for name, one in told.items()
+        for name, one in facts.items()
     ]  # fmt: skip
-    show(table(["question", "kind", "votes", "tasks", "people", "machines", "gold"], rows, left=2))
+    show(table(["question", "kind", "votes", "tasks", "people", "machines", "gold"], rows, n_text_columns=2))
     notes = [
-        (f"Left out of {name}" if len(told) > 1 else "Left out", counts(one["left_out"])) for name, one in told.items()
+        (f"Left out of {name}" if len(facts) > 1 else "Left out", counts(one["left_out"]))
+        for name, one in facts.items()
     ]
     notes = [(what, text) for what, text in notes if text]
-    notes += [("Machines", ", ".join(dict.fromkeys(name for one in told.values() for name in one["machines"])))]
+    notes += [("Machines", ", ".join(dict.fromkeys(name for one in facts.values() for name in one["machines"])))]
     notes += [("Note", text) for text in project.notes]
     notes = [(what, text) for what, text in notes if text]
     if notes:
         show()
         show_facts(notes)
     show()
-    first = next(iter(told))
-    given = {"format": format, "question": first if len(told) > 1 else None}
-    more = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in given.items() if value is not None]
+    first = next(iter(facts))
+    read_options = {"format": format, "question": first if len(facts) > 1 else None}
+    more = [
+        f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in read_options.items() if value is not None
+    ]
     show(f"In Python: wisecrowd.read({', '.join([json.dumps(str(export), ensure_ascii=False), *more])})")

@@ -1,4 +1,4 @@
-"""``wisecrowd serve``: votes as they are cast, and answers at any moment."""
+"""``wisecrowd serve``: an HTTP service that takes votes and returns labels."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wisecrowd.cli._console import remark
+from wisecrowd.cli._console import print_note
 from wisecrowd.cli._options import Quiet, flag
 
 if TYPE_CHECKING:
     from wisecrowd.em.confusion import ConfusionEM
     from wisecrowd.service.coordinator import Coordinator
 
-#: Votes of a file that are told at once.
-AT_ONCE = 2_000
+#: Votes of a file that are written in one transaction.
+VOTES_PER_TRANSACTION = 2_000
 
 
 def serve(
@@ -24,21 +24,21 @@ def serve(
         str,
         typer.Argument(
             metavar="DATABASE",
-            help="A file, made if it is not there, or the URL of a PostgreSQL database: postgresql+psycopg://host/name",
+            help="SQLite file, created if missing, or URL of a PostgreSQL database: postgresql+psycopg://host/name",
         ),
     ] = "wisecrowd.db",
     *,
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where to listen; this machine alone unless given.")
+        str, typer.Option(metavar="ADDRESS", help="Address to listen on. Default: this machine only.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0 takes a free one.")] = 8765,
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0 chooses a free one.")] = 8765,
     method: Annotated[
         str,
         typer.Option(
             "--method",
             "-m",
             metavar="NAME",
-            help="dawid-skene, ibcc, lfc, one-coin, hds or zencrowd; auto is one-coin until half of the tasks have two votes, "
+            help="dawid-skene, ibcc, lfc, one-coin, hds or zencrowd; auto uses one-coin until half of the tasks have two votes, "
             "then dawid-skene.",
         ),
     ] = "auto",
@@ -48,30 +48,30 @@ def serve(
             "--from",
             metavar="FILE",
             show_default=False,
-            help="Votes that were cast before: a table, or an export of a labelling tool. Told again, they are the same.",
+            help="Earlier votes to load: a table or an export of a labelling tool. Loading them again changes nothing.",
         ),
     ] = None,
     target: Annotated[
-        float, typer.Option(metavar="P", help="How probable a label must be for its task to need no more votes.")
+        float, typer.Option(metavar="P", help="Confidence from which a task needs no more votes.")
     ] = 0.95,
     token_file: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", show_default=False, help="The token in a file; else in the variable WISECROWD_TOKEN."
+            metavar="FILE", show_default=False, help="File with the token. Default: variable WISECROWD_TOKEN."
         ),
     ] = None,
-    largest: Annotated[int, typer.Option(metavar="BYTES", min=1_000, help="A request's size at most.")] = 4_000_000,
+    largest: Annotated[int, typer.Option(metavar="BYTES", min=1_000, help="Maximum size of a request.")] = 4_000_000,
     insecure: Annotated[
-        bool, flag("--insecure", help="Listen to other machines without TLS; put a proxy with TLS before it.")
+        bool, flag("--insecure", help="Listen on other addresses without TLS, for use behind a proxy with TLS.")
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Take votes while they are cast, and answer at any moment.
+    """Take votes over HTTP while people label, and return labels at any time.
 
       export WISECROWD_TOKEN=$(openssl rand -hex 24)
       wisecrowd serve votes.db
 
-    A vote is sent, and answers are asked for, with that token:
+    Send a vote and read the labels with that token:
 
       URL=http://127.0.0.1:8765
       AUTH="Authorization: Bearer $WISECROWD_TOKEN"
@@ -79,22 +79,22 @@ def serve(
       curl -H "$AUTH" -d "$VOTE" $URL/votes
       curl -H "$AUTH" $URL/consensus
 
-    Label Studio sends annotations by itself: add a webhook to /webhooks/label-studio with that header. What was there before is
-    in an export, and votes of other tools in tables:
+    Label Studio sends annotations through a webhook to /webhooks/label-studio with the same header. Load earlier votes from an
+    export or a table:
 
       wisecrowd serve votes.db --from export.json
 
-    What was acknowledged is on the disk and survives a kill. The same vote sent twice counts once. Answers follow every vote at
-    once, and a fit to all votes is made again and again. Open the link that is printed to see how it stands.
+    An acknowledged vote is on disk and survives a crash. A vote that is sent twice counts once. Labels are updated with every
+    vote, and a refit to all votes follows regularly. The link that is printed opens the status page.
     """
     from wisecrowd.errors import UsageError
 
     if not 0 < target <= 1:
-        raise UsageError(f"--target is the probability at which a task is done, for example 0.95; got {target}")
+        raise UsageError(f"--target must be a probability above 0, such as 0.95; got {target}")
     if not _is_loopback(host) and not insecure:
         raise UsageError(
-            f"other machines could listen in when votes and the token come to {host} without TLS; leave --host out and put a "
-            "proxy with TLS before the service, or say --insecure"
+            f"--host {host} would send votes and the token unencrypted over the network; leave --host out and use a proxy with TLS, "
+            "or add --insecure"
         )
     early = _method("one-coin") if method == "auto" else None
     settled = _method("dawid-skene" if method == "auto" else method)
@@ -104,17 +104,17 @@ def serve(
 def _method(name: str) -> ConfusionEM:
     from wisecrowd.base.registry import find
     from wisecrowd.em.confusion import ConfusionEM
-    from wisecrowd.em.live import Live
+    from wisecrowd.em.live import LiveModel
     from wisecrowd.errors import UsageError
 
     kind: Any = find(name)
     if not issubclass(kind, ConfusionEM):
         raise UsageError(
-            f"{name} cannot follow votes one by one; use dawid-skene, ibcc, lfc, one-coin, hds or zencrowd"
+            f"{name} cannot be updated vote by vote; use dawid-skene, ibcc, lfc, one-coin, hds or zencrowd"
         )
-    found = kind()
-    Live(found)  # refuses those that cannot
-    return found
+    model = kind()
+    LiveModel(model)  # refuses those that cannot
+    return model
 
 
 def _run(
@@ -124,52 +124,52 @@ def _run(
     from wisecrowd.errors import MissingExtra
 
     try:
-        from wisecrowd.service.access import token_from
+        from wisecrowd.service.authentication import load_token
         from wisecrowd.service.coordinator import Coordinator
-        from wisecrowd.service.database_schema import hidden
-        from wisecrowd.service.server import listen, run
+        from wisecrowd.service.database import mask_password
+        from wisecrowd.service.server import bind_socket, run
         from wisecrowd.service.store import Store
     except ImportError as error:
         raise MissingExtra("serve", "services") from error
-    token, is_new = token_from(token_file)
-    listening, address = listen(host, port)  # before a database is made for nothing
+    token, is_new = load_token(token_file)
+    bound_socket, address = bind_socket(host, port)  # before a database is made for nothing
     with (
-        contextlib.closing(listening),
-        contextlib.closing(Coordinator(Store(database), method, target, early=early)) as keeper,
+        contextlib.closing(bound_socket),
+        contextlib.closing(Coordinator(Store(database), method, target, early=early)) as coordinator,
     ):
         for path in begin_with:
-            _tell(keeper, path, quiet=quiet)
+            _tell(coordinator, path, quiet=quiet)
         if not quiet:
-            with keeper.lock:
-                votes = sum(topic.live.n_votes for topic in keeper.topics())
-            remark(f"Votes are kept in {hidden(database)}, {votes:,} so far; method {_named(method, early)}")
-        if is_new:  # which nobody could know otherwise
-            remark(f"A new token, for this run only: {token}")
-            remark(f"Open {address}/?token={token} to see how it stands; Ctrl-C ends it")
+            with coordinator.lock:
+                votes = sum(question.live.n_votes for question in coordinator.questions())
+            print_note(f"Database {mask_password(database)} with {votes:,} votes; method {_named(method, early)}")
+        if is_new:  # the user cannot know it otherwise
+            print_note(f"New token for this run: {token}")
+            print_note(f"Status page: {address}/?token={token} (stop with Ctrl-C)")
         elif not quiet:
-            remark(f"Open {address}/?token= with your token behind it to see how it stands; Ctrl-C ends it")
-        with contextlib.suppress(KeyboardInterrupt):  # which is how it is ended
-            run(keeper, token, listening, largest=largest)
+            print_note(f"Status page: {address}/?token=YOUR_TOKEN (stop with Ctrl-C)")
+        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C stops the service
+            run(coordinator, token, bound_socket, max_bytes=largest)
 
 
-def _tell(keeper: Coordinator, path: Path, *, quiet: bool) -> None:
-    """Have what is in a file written, some at a time."""
+def _tell(coordinator: Coordinator, path: Path, *, quiet: bool) -> None:
+    """Write the votes of a file to the service, one transaction after the other."""
     from collections import Counter
     from itertools import islice
 
-    from wisecrowd.cli._reading import located
-    from wisecrowd.service.uploads import told_in
+    from wisecrowd.cli._reading import resolve_path
+    from wisecrowd.service.vote_files import read_events
 
     count: Counter[str] = Counter()
-    told = told_in(located(path))
-    while part := list(islice(told, AT_ONCE)):
-        count.update(keeper.tell(part).result().outcomes)
+    events = read_events(resolve_path(path))
+    while part := list(islice(events, VOTES_PER_TRANSACTION)):
+        count.update(coordinator.apply(part).result().outcomes)
     if not quiet:
-        remark(f"Votes in {path}: {count['new']:,} new, {count['changed']:,} changed, {count['same']:,} as they were")
+        print_note(f"Votes in {path}: {count['new']:,} new, {count['changed']:,} changed, {count['unchanged']:,} unchanged")
 
 
 def _is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Return whether only this machine can reach an address."""
     import ipaddress
 
     try:

@@ -1,4 +1,4 @@
-"""``wisecrowd shard``: files larger than memory become a folder of shards."""
+"""``wisecrowd shard``: divide files larger than memory into shards."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wisecrowd.cli._console import show_facts, show_json, watched
-from wisecrowd.cli._options import Quiet, flag, place, with_options
+from wisecrowd.cli._console import show_facts, show_json, show_progress
+from wisecrowd.cli._options import Quiet, flag, parse_output_path, with_options
 from wisecrowd.cli._reading import PANEL, Reading
 
 if TYPE_CHECKING:
@@ -28,21 +28,21 @@ def _rule(what: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """How other commands read votes, as far as it goes for files of any size."""
+    """Reading options that work for files of any size."""
 
     task: Annotated[str | None, _column("Column of the task ids.")] = None
     worker: Annotated[str | None, _column("Column of the worker ids.")] = None
     label: Annotated[str | None, _column("Column of the labels.")] = None
-    weight: Annotated[str | None, _column("Column of how much a vote counts.")] = None
-    no_workers: Annotated[bool, flag("--no-workers", panel=PANEL, help="Nobody knows who said what.")] = False
-    duplicates: Annotated[str, _rule("When a worker labelled a task twice: error, first, last, distinct or keep.")] = (
-        "error"
-    )
-    missing: Annotated[str, _rule("Rows with an empty cell: error or drop.")] = "error"
+    weight: Annotated[str | None, _column("Column of the weights of votes.")] = None
+    no_workers: Annotated[bool, flag("--no-workers", panel=PANEL, help="Votes have no worker ids.")] = False
+    duplicates: Annotated[
+        str, _rule("Rule for several votes of a worker on a task: error, first, last, distinct or keep.")
+    ] = "error"
+    missing: Annotated[str, _rule("Rule for rows with a missing value: error or drop.")] = "error"
 
     @property
     def reading(self) -> Reading:
-        """The same, for what all commands do with it."""
+        """Return the options in the form that all commands use."""
         return Reading(**vars(self))
 
 
@@ -53,58 +53,65 @@ def shard(
         typer.Argument(
             metavar="VOTES…",
             show_default=False,
-            help="The votes: CSV, TSV or Parquet files, folders of them, or patterns.",
+            help="Votes: CSV, TSV or Parquet files, folders of them, or patterns.",
         ),
     ],
     *,
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", parser=place, metavar="FOLDER", show_default=False, help="Where to write the shards."
+            "--output", "-o", parser=parse_output_path, metavar="FOLDER", show_default=False, help="Folder to write."
         ),
     ],
     memory: Annotated[
         str | None,
         typer.Option(
-            metavar="SIZE", show_default=False, help="Memory at most, for example 4GB; else half of what is free."
+            metavar="SIZE", show_default=False, help="Memory limit, such as 4GB. Default: half of the free memory."
         ),
     ] = None,
     votes_per_shard: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, show_default=False, help="Votes in a shard, about; else 16 million."),
+        typer.Option(metavar="N", min=1, show_default=False, help="Approximate votes per shard. Default: 16 million."),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", "-j", metavar="N", min=1, show_default=False, help="Threads at most; else all."),
+        typer.Option(
+            "--jobs",
+            "-j",
+            metavar="N",
+            min=1,
+            show_default=False,
+            help="Maximum number of threads. Default: all cores.",
+        ),
     ] = None,
-    fresh: Annotated[bool, flag("--fresh", help="Replace shards that are there, and do not go on with them.")] = False,
+    fresh: Annotated[bool, flag("--fresh", help="Replace existing shards instead of resuming.")] = False,
     quiet: Quiet = False,
     as_json: Annotated[bool, flag("--json", help="Print the figures as JSON instead.")] = False,
     files: Files,
 ) -> None:
-    """Turn files of votes that do not fit in memory into a folder of shards: some tasks each, with all their votes.
+    """Divide files of votes that do not fit in memory into shards, each with some tasks and all their votes.
 
-    The folder takes about as much room as the files in Parquet would, and two or three times as much while it is made:
+    The folder needs about as much space as the votes in Parquet, and two or three times as much while it is written:
 
       wisecrowd shard votes/*.parquet -o crowd
       wisecrowd aggregate crowd -o results
 
-    Files of any kind and number, with columns by other names, and a rule for repeated votes:
+    Mix file types, name columns, and give a rule for repeated votes:
 
       wisecrowd shard 2024.csv.gz 2025/ --task question --duplicates last -o crowd
 
-    When it is interrupted, the same command goes on where it was; to begin anew instead:
+    An interrupted command resumes when it is run again. To start from the beginning:
 
       wisecrowd shard votes/*.parquet -o crowd --fresh
     """  # fmt: skip
     from wisecrowd.data.sharded import VOTES_PER_SHARD
     from wisecrowd.io.sharding import shard_files
 
-    begun = time.monotonic()
-    given = files.reading.arguments()
-    options = {name: given[name] for name in ("task", "worker", "label", "weight", "duplicates", "missing")}
+    started = time.monotonic()
+    read_options = files.reading.read_arguments()
+    options = {name: read_options[name] for name in ("task", "worker", "label", "weight", "duplicates", "missing")}
     try:
-        with files.reading.hushed(quiet=quiet or as_json), watched(quiet=quiet):
+        with files.reading.silence_notes(quiet=quiet or as_json), show_progress(quiet=quiet):
             crowd = shard_files(
                 votes,
                 output,
@@ -117,9 +124,9 @@ def shard(
     except KeyboardInterrupt:
         begun_at = output.is_dir() and any(output.iterdir())
         raise KeyboardInterrupt(
-            "what was done is kept, and the same command goes on from there." if begun_at else "nothing was done yet."
+            "finished steps are kept; the same command resumes." if begun_at else "nothing was written yet."
         ) from None
-    figures = _figures(crowd, time.monotonic() - begun)
+    figures = _figures(crowd, time.monotonic() - started)
     if as_json:
         show_json(figures)
     elif not quiet:
@@ -134,7 +141,7 @@ def _figures(crowd: ShardedCrowd, seconds: float) -> dict[str, Any]:
         "tasks": crowd.n_tasks,
         "workers": crowd.n_workers if crowd.has_workers else None,
         "classes": crowd.n_classes,
-        "shards": len(crowd.parts),
+        "shards": crowd.n_shards,
         "bytes": size,
         "seconds": round(seconds, 3),
         "sha256": crowd.digest,

@@ -1,4 +1,4 @@
-"""The demo's work: digits, a motley crowd, every method, and verdicts on the workers that are then checked."""
+"""Demo: every method on handwritten digits labelled by a simulated crowd, with ratings of the workers."""
 
 from wisecrowd.demo.run import Demo, run_demo
 

@@ -1,4 +1,4 @@
-"""Every method that can answer for the demo's crowd, with the known truth as the judge."""
+"""Every method on the demo's crowd, scored against the known truth."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ from wisecrowd.demo.crowd import DigitsCrowd
 from wisecrowd.errors import NotConverged, WisecrowdError
 from wisecrowd.evaluate import metrics
 
-#: Parameters with which methods enter that would otherwise take most of the demo's time.
+#: Parameters that make slow methods fast enough for the demo.
 SETTINGS: dict[str, dict[str, Any]] = {
     "cmm": {"max_iter": 20},
     "concord": {"l2": 10.0},
     "ebcc": {"n_init": 5},
 }
-#: Times through the tasks for every network: enough to see what it is about, in seconds.
+#: Epochs of every network, so that training takes seconds.
 EPOCHS = 10
 
 
-def settings_of(method: type[Method]) -> dict[str, Any]:
-    """Parameters with which a method enters that would otherwise take most of the demo's time.
+def quick_settings(method: type[Method]) -> dict[str, Any]:
+    """Return parameters that make a slow method fast enough for the demo.
 
     >>> from wisecrowd import MMLC, DawidSkene
-    >>> settings_of(MMLC), settings_of(DawidSkene)
+    >>> quick_settings(MMLC), quick_settings(DawidSkene)
     ({'epochs': 10}, {})
     """
     trains = any(field.name == "epochs" for field in fields(method))
     return ({"epochs": EPOCHS} if trains else {}) | SETTINGS.get(method.name, {})
 
 
-#: Why a method may do no better than guessing on such a crowd.
+#: Reasons why a method is no better than guessing on this crowd.
 REASONS = {
-    "minimax-entropy": "its ridge grows with the square of the number of classes, and outweighs the few votes of a worker"
+    "minimax-entropy": "its regularisation grows with the square of the number of classes and outweighs the few votes of a worker"
 }
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One method, fitted to the crowd, and how good its answer is.
+    """Fitted method with its accuracy, log loss and time.
 
     >>> from wisecrowd import Crowd, MajorityVote
     >>> fitted = MajorityVote().fit(Crowd.from_triples([("t1", "ann", "cat")]))
@@ -63,28 +63,28 @@ class Entry:
 
     @property
     def method(self) -> str:
-        """The method's name."""
+        """Name of the method."""
         return self.fitted.name
 
     @property
     def kind(self) -> str:
-        """Which kind of method it is."""
+        """Kind of the method: "aggregate" or "learn"."""
         return kind_of(type(self.fitted))
 
     @property
-    def looks(self) -> bool:
-        """Whether it looks at the tasks themselves as well as at votes."""
+    def uses_features(self) -> bool:
+        """True if the method uses features of the tasks."""
         return not isinstance(self.fitted, Aggregator) or self.fitted.uses_features
 
     @property
     def iterations(self) -> int | None:
-        """Passes over the votes, of a method that makes several."""
+        """Number of iterations, or None for a method that does not iterate."""
         return getattr(self.fitted, "n_iter_", None)
 
 
 @dataclass(frozen=True)
 class Contest:
-    """All entries, the best first, and the methods that declined, with their reasons.
+    """Results of all methods, best first, and the skipped ones with reasons.
 
     >>> from wisecrowd import Crowd, MajorityVote, OneCoin
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "dog")])
@@ -99,19 +99,19 @@ class Contest:
     declined: dict[str, str]
 
     def table(self) -> pd.DataFrame:
-        """A row for each entry: kind, accuracy, log loss, seconds, iterations."""
+        """Return one row per method: kind, accuracy, log loss, seconds, iterations."""
         columns = ["method", "kind", "accuracy", "log_loss", "seconds", "iterations"]
         rows = [[getattr(entry, column) for column in columns] for entry in self.entries]
         return pd.DataFrame(rows, columns=columns).astype({"iterations": "Int64"}).set_index("method")
 
     def agreement(self) -> pd.DataFrame:
-        """The share of tasks for which two entries choose the same class."""
+        """Return the share of tasks with the same label for every pair of methods."""
         names = pd.Index([entry.method for entry in self.entries], name="method")
         chosen = np.stack([entry.fitted.posterior_.argmax(axis=1) for entry in self.entries])
         return pd.DataFrame((chosen[:, None] == chosen).mean(axis=2), index=names, columns=names)
 
     def footnotes(self, n_classes: int) -> list[str]:
-        """What must be known of some entries: those that do no better than guessing, and those not out of the box.
+        """Return notes on methods that are no better than guessing, or did not run with default parameters.
 
         >>> from wisecrowd import Crowd, MinimaxEntropy
         >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "dog")])
@@ -127,61 +127,61 @@ class Contest:
             if entry.accuracy <= chance
         ]
         for entry in self.entries:
-            if given := SETTINGS.get(entry.method, {}):
-                chosen = " ".join(f"-p {name}={value}" for name, value in given.items())
-                usual = ", ".join(str(getattr(type(entry.fitted)(), name)) for name in given)
+            if settings := SETTINGS.get(entry.method, {}):
+                chosen = " ".join(f"-p {name}={value}" for name, value in settings.items())
+                usual = ", ".join(str(getattr(type(entry.fitted)(), name)) for name in settings)
                 notes.append(f"{entry.method} ran with {chosen}, to save time; usual: {usual}.")
-        networks = [entry.method for entry in self.entries if "epochs" in settings_of(type(entry.fitted))]
+        networks = [entry.method for entry in self.entries if "epochs" in quick_settings(type(entry.fitted))]
         if networks:
             notes.append(f"Networks ({', '.join(sorted(networks))}) ran with -p epochs={EPOCHS}, to save time.")
         return notes
 
-    def in_words(self, n_tasks: int) -> str:
-        """What the best entry gains over counting votes, and the best of those that look at the tasks as well.
+    def describe(self, n_tasks: int) -> str:
+        """Return the gain of the best methods over majority vote, without and with features, as text.
 
         >>> from wisecrowd import Crowd, MajorityVote, OneCoin
         >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "dog")])
         >>> entries = [Entry(OneCoin().fit(crowd), 0.9, 0.1, 0.0), Entry(MajorityVote().fit(crowd), 0.7, 0.5, 0.0)]
-        >>> Contest(entries, {}).in_words(100)
-        'From the same votes, one-coin gets 20 more tasks right than a plain majority.'
+        >>> Contest(entries, {}).describe(100)
+        'From the same votes, one-coin gets 20 more tasks right than majority vote.'
         """
         accuracy = {entry.method: entry.accuracy for entry in self.entries}
-        best = {entry.looks: entry for entry in reversed(self.entries)}
+        best = {entry.uses_features: entry for entry in reversed(self.entries)}
 
         def more(than: float, entry: Entry) -> str:
             gain = round((entry.accuracy - than) * n_tasks)
             return "1 more task" if gain == 1 else f"{gain:,} more tasks"
 
         first = best[False]
-        text = f"From the same votes, {first.method} gets {more(accuracy['majority-vote'], first)} right than a plain majority."
+        text = f"From the same votes, {first.method} gets {more(accuracy['majority-vote'], first)} right than majority vote."
         if True in best and best[True].accuracy > first.accuracy:
             second = best[True]
             text += (
-                f" Looking at the pictures, too, {second.method} gets {more(first.accuracy, second)} right than that."
+                f" With the pixels as features, {second.method} gets {more(first.accuracy, second)} right than that."
             )
         return text
 
 
 def _aggregate(method: type[Method], demo: DigitsCrowd) -> Aggregator:
     aggregator = cast(type[Aggregator], method)
-    fresh = aggregator(**settings_of(aggregator))
+    fresh = aggregator(**quick_settings(aggregator))
     return fresh.fit(demo.simulation.crowd, demo.features if aggregator.uses_features else None)
 
 
 def _learn(method: type[Method], demo: DigitsCrowd) -> Learner:
     learner = cast(type[Learner], method)
-    return learner(**settings_of(learner)).fit(demo.features, demo.simulation.crowd)
+    return learner(**quick_settings(learner)).fit(demo.features, demo.simulation.crowd)
 
 
-#: How a method of each kind answers for the demo's crowd. A new kind of method enters the contest here.
+#: Function that fits a method of each kind.
 RUNNERS: dict[str, Callable[[type[Method], DigitsCrowd], Method]] = {"aggregate": _aggregate, "learn": _learn}
 
 
-def hold_contest(demo: DigitsCrowd, only: Collection[str] | None = None) -> Contest:
-    """Let every method of the registry that wants classes answer, out of the box but for `SETTINGS`, or ``only`` some.
+def run_contest(demo: DigitsCrowd, only: Collection[str] | None = None) -> Contest:
+    """Fit every method for classes, or some, with default parameters except `SETTINGS`.
 
-    >>> from wisecrowd.demo.crowd import digits_crowd
-    >>> contest = hold_contest(digits_crowd(), only=["dawid-skene", "majority-vote"])
+    >>> from wisecrowd.demo.crowd import make_digits_crowd
+    >>> contest = run_contest(make_digits_crowd(), only=["dawid-skene", "majority-vote"])
     >>> table = contest.table()
     >>> bool(table.loc["dawid-skene", "accuracy"] > table.loc["majority-vote", "accuracy"] + 0.1)
     True
@@ -193,16 +193,16 @@ def hold_contest(demo: DigitsCrowd, only: Collection[str] | None = None) -> Cont
     for name, method in methods().items():
         if method.numeric or kind_of(method) not in RUNNERS or (only is not None and name not in only):
             continue
-        begun = time.perf_counter()
+        started = time.perf_counter()
         try:
-            # With matrices as small as these, threads wait for each other more than they work.
+            # Threads do not pay off for small matrices.
             with warnings.catch_warnings(), threadpool_limits(1):
                 warnings.simplefilter("ignore", NotConverged)  # the number of iterations says it
                 fitted = RUNNERS[kind_of(method)](method, demo)
         except WisecrowdError as error:
             declined[name] = str(error)
             continue
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - started
         truth = demo.simulation.truth
         entries.append(Entry(fitted, metrics.accuracy(truth, fitted), metrics.log_loss(truth, fitted), seconds))
     return Contest(sorted(entries, key=lambda entry: -entry.accuracy), declined)

@@ -1,4 +1,4 @@
-"""Whom to trust: a verdict on every worker from what a fitted model believes, without knowing any truth."""
+"""Findings on every worker by a fitted model, without known truth."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from numpy.typing import NDArray
 
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.demo.copying import find_copies
+from wisecrowd.demo.copying import find_copiers
 from wisecrowd.errors import UsageError
 
 Finding: TypeAlias = Literal["copies", "one answer", "leaning", "contrary", "random", "reliable", "fallible", "unknown"]
 
-#: Fewer votes than this do not make a reputation.
-FEWEST_LABELS = 20
+#: Votes that a worker needs for a finding.
+MIN_VOTES = 20
 
-# Shares are measured from what chance gives (0) to what is possible (1), so that they mean the same for any number of
-# classes.
+# Thresholds on a scale from chance (0) to the maximum (1), which does not depend on the number of classes.
 _ONE_ANSWER, _LEANING = 0.8, 0.25
 _RANDOM, _RELIABLE = 0.2, 0.8
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is thought of one worker, and the detail that gives them away.
+    """Finding on one worker, with the detail that supports it.
 
     >>> Verdict("w11", "one answer", 120, 0.1, "always says 3").finding
     'one answer'
@@ -40,29 +39,29 @@ class Verdict:
     detail: str = ""
 
 
-def judge(crowd: Crowd, fitted: Aggregator) -> list[Verdict]:
-    """A verdict on every worker, in the order of the crowd.
+def rate_workers(crowd: Crowd, fitted: Aggregator) -> list[Verdict]:
+    """Return a finding on every worker, in the order of the crowd.
 
-    Copiers are looked for first, for their votes give their sources a credit that is not due; then the model is fitted
-    again without them, and everybody else is judged by it.
+    Copiers are found first, because their votes inflate the accuracy of their sources. The model is then refitted without
+    them and rates the other workers.
 
     >>> from wisecrowd import DawidSkene, simulate_crowd
-    >>> made = simulate_crowd(400, workers={"expert": 6, "noisy": 6, "spammer": 2, "one-button": 1}, votes_per_task=5)
-    >>> found = {verdict.worker: verdict.finding for verdict in judge(made.crowd, DawidSkene().fit(made.crowd))}
-    >>> [found[worker] for worker in made.kind.index[made.kind == "spammer"]]
+    >>> simulation = simulate_crowd(400, workers={"expert": 6, "noisy": 6, "spammer": 2, "one-button": 1}, votes_per_task=5)
+    >>> findings = {verdict.worker: verdict.finding for verdict in rate_workers(simulation.crowd, DawidSkene().fit(simulation.crowd))}
+    >>> [findings[worker] for worker in simulation.kind.index[simulation.kind == "spammer"]]
     ['random', 'random']
     """
     if crowd.workers is None:
-        raise UsageError("a crowd without worker ids has nobody to judge")
+        raise UsageError("worker ratings need votes with worker ids, and these have none")
     work = dict(zip(crowd.workers, crowd.votes_per_worker.tolist(), strict=True))
     accuracy = fitted.workers_["accuracy"]
     verdicts = {
-        copy.copier: Verdict(copy.copier, "copies", work[copy.copier], float(accuracy[copy.copier]), copy.in_words())
-        for copy in find_copies(crowd, fitted)
+        copy.copier: Verdict(copy.copier, "copies", work[copy.copier], float(accuracy[copy.copier]), copy.describe())
+        for copy in find_copiers(crowd, fitted)
     }
     if verdicts:
         crowd = crowd.select_workers([worker for worker in work if worker not in verdicts])
-        fitted = fitted.unfitted().fit(crowd)
+        fitted = fitted.clone_unfitted().fit(crowd)
     verdicts |= {verdict.worker: verdict for verdict in _judge_alone(crowd, fitted)}
     return [verdicts[worker] for worker in work]
 
@@ -72,9 +71,9 @@ def _judge_alone(crowd: Crowd, fitted: Aggregator) -> list[Verdict]:
     assert workers is not None
     assert classes is not None
     true_share = fitted.posterior_.mean(axis=0)
-    said = _said_shares(crowd)
-    favourite = (said - true_share).argmax(axis=1)
-    lean = _beyond(said[np.arange(crowd.n_workers), favourite], true_share[favourite])
+    label_shares = _label_shares(crowd)
+    favourite = (label_shares - true_share).argmax(axis=1)
+    lean = _beyond(label_shares[np.arange(crowd.n_workers), favourite], true_share[favourite])
     accuracy = fitted.workers_["accuracy"].to_numpy()
     skill = _beyond(accuracy, 1 / n_classes)
     confusion = fitted.confusion_.copy()
@@ -85,10 +84,10 @@ def _judge_alone(crowd: Crowd, fitted: Aggregator) -> list[Verdict]:
     verdicts = []
     for worker in range(crowd.n_workers):
         n_votes = int(crowd.votes_per_worker[worker])
-        share, button = said[worker, favourite[worker]], classes[int(favourite[worker])]
+        share, button = label_shares[worker, favourite[worker]], classes[int(favourite[worker])]
         finding: Finding
         detail = ""
-        if n_votes < FEWEST_LABELS:
+        if n_votes < MIN_VOTES:
             finding = "unknown"
         elif lean[worker] >= _ONE_ANSWER:
             finding, detail = "one answer", f"always says {button}" if share == 1 else f"says {button} in {share:.0%}"
@@ -105,8 +104,8 @@ def _judge_alone(crowd: Crowd, fitted: Aggregator) -> list[Verdict]:
     return verdicts
 
 
-def _said_shares(crowd: Crowd) -> NDArray[np.float64]:
-    """The share of each class among the votes of each worker."""
+def _label_shares(crowd: Crowd) -> NDArray[np.float64]:
+    """Return the share of each class among the votes of each worker."""
     assert crowd.worker is not None
     cell = crowd.worker.astype(np.int64) * crowd.n_classes + crowd.label
     count = np.bincount(cell, minlength=crowd.n_workers * crowd.n_classes).reshape(crowd.n_workers, -1)
@@ -117,10 +116,10 @@ def _beyond(share: NDArray[np.float64], chance: NDArray[np.float64] | float) -> 
     return np.asarray((share - chance) / np.maximum(1 - np.asarray(chance), 1e-12))
 
 
-def in_words(verdicts: Sequence[Verdict], n_classes: int) -> list[str]:
-    """Sentences for a person, the gravest findings first.
+def describe(verdicts: Sequence[Verdict], n_classes: int) -> list[str]:
+    """Return the findings as sentences, the most serious first.
 
-    >>> for line in in_words([Verdict("w1", "random", 90, 0.1), Verdict("w2", "random", 80, 0.14),
+    >>> for line in describe([Verdict("w1", "random", 90, 0.1), Verdict("w2", "random", 80, 0.14),
     ...                       Verdict("w3", "reliable", 70, 0.93)], n_classes=10):
     ...     print(line)
     w1 and w2 answer at random: right in 10% to 14%, where guessing gives 10%.
@@ -153,7 +152,7 @@ def in_words(verdicts: Sequence[Verdict], n_classes: int) -> list[str]:
     if group := who("fallible"):
         lines.append(f"The other {len(group)} err, each in their own way, but help: right in {_range(group)}.")
     if group := who("unknown"):
-        lines.append(f"{_names(group)}: fewer than {FEWEST_LABELS} votes, too few to tell.")
+        lines.append(f"{_names(group)}: fewer than {MIN_VOTES} votes, too few to tell.")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""What would the others have said? Every completer fills in the demo's crowd, and aggregators say what that was worth."""
+"""Completers on the demo's crowd, compared by the accuracy of aggregators on the completed votes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from wisecrowd.demo.crowd import DigitsCrowd
 from wisecrowd.errors import NotConverged, WisecrowdError
 from wisecrowd.evaluate import metrics
 
-#: Who says what filled votes were worth.
+#: Aggregators of the completed votes.
 AGGREGATORS = ("majority-vote", "dawid-skene")
 
 
-def settings_of(name: str) -> dict[str, Any]:
-    """Parameters with which a completer enters that would otherwise take most of the demo's time.
+def quick_settings(name: str) -> dict[str, Any]:
+    """Return parameters that make a slow completer fast enough for the demo.
 
-    >>> settings_of("tdg4crowd"), settings_of("gmv")
+    >>> quick_settings("tdg4crowd"), quick_settings("gmv")
     ({'epochs': 10}, {})
     """
     if name == "mmlc-fill":
@@ -35,7 +35,7 @@ def settings_of(name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Completion:
-    """One completer, and the accuracy of aggregators with what it filled in.
+    """Accuracy of aggregators on the votes that one completer completed.
 
     >>> from wisecrowd import GMV
     >>> Completion(GMV(), {"majority-vote": 0.7}, seconds=0.1).method
@@ -48,18 +48,18 @@ class Completion:
 
     @property
     def method(self) -> str:
-        """The completer's name."""
+        """Name of the completer."""
         return self.fitted.name
 
     @property
-    def looks(self) -> bool:
-        """Whether it looks at the tasks themselves as well as at votes."""
+    def uses_features(self) -> bool:
+        """True if the completer uses features of the tasks."""
         return self.fitted.uses_features
 
 
 @dataclass(frozen=True)
 class Completions:
-    """All completers, the one that helps a plain majority most first, and who declined.
+    """Results of all completers, sorted by the accuracy of majority vote, and the skipped ones with reasons.
 
     >>> from wisecrowd import GMV, DSFill
     >>> before = {"majority-vote": 0.7, "dawid-skene": 0.8}
@@ -73,50 +73,55 @@ class Completions:
     declined: dict[str, str]
 
     def table(self) -> pd.DataFrame:
-        """A row for nothing filled in, and one for each completer: accuracy of each aggregator, and seconds."""
+        """Return one row per completer, and one without completion: accuracy of each aggregator and seconds."""
         rows: dict[str, dict[str, Any]] = {"nothing": {**self.before, "seconds": 0.0}}
         rows |= {entry.method: {**entry.accuracy, "seconds": entry.seconds} for entry in self.entries}
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("filled_in_by")
 
     def footnotes(self) -> list[str]:
-        """Which completers did not run out of the box."""
+        """Return notes on completers that did not run with default parameters."""
         notes = []
         for entry in self.entries:
-            if given := settings_of(entry.method):
-                chosen = ", ".join(f"{name}={value}" for name, value in given.items())
-                usual = ", ".join(str(getattr(type(entry.fitted)(), name)) for name in given)
+            if settings := quick_settings(entry.method):
+                chosen = ", ".join(f"{name}={value}" for name, value in settings.items())
+                usual = ", ".join(str(getattr(type(entry.fitted)(), name)) for name in settings)
                 notes.append(f"{entry.method} ran with {chosen}, to save time; usual: {usual}.")
         return notes
 
-    def in_words(self, n_tasks: int) -> str:
-        """What the best of those that look at votes alone gain, and what those gain that look at the tasks as well.
+    def describe(self, n_tasks: int) -> str:
+        """Return the gain of the best completers without and with features, as text.
 
         >>> from wisecrowd import GMV
         >>> before = {"majority-vote": 0.7, "dawid-skene": 0.8}
-        >>> Completions(before, [Completion(GMV(), before, 0.0)], {}).in_words(100)
-        'From votes alone, filling in gains dawid-skene nothing.'
+        >>> Completions(before, [Completion(GMV(), before, 0.0)], {}).describe(100)
+        'From votes alone, completion does not help dawid-skene.'
         """
-        judge = AGGREGATORS[-1]
+        aggregator = AGGREGATORS[-1]
 
-        def gained(looks: bool) -> tuple[int, str]:
-            best = max((one for one in self.entries if one.looks == looks), key=lambda one: one.accuracy[judge])
-            return round((best.accuracy[judge] - self.before[judge]) * n_tasks), best.method
+        def compute_gain(uses_features: bool) -> tuple[int, str]:
+            best = max(
+                (one for one in self.entries if one.uses_features == uses_features),
+                key=lambda one: one.accuracy[aggregator],
+            )
+            return round((best.accuracy[aggregator] - self.before[aggregator]) * n_tasks), best.method
 
         parts = []
-        for looks, where in ((False, "From votes alone"), (True, "Looking at the pictures, too")):
-            if any(one.looks == looks for one in self.entries):
-                gain, method = gained(looks)
-                worth = f"at most {gain:,} tasks, with {method}" if gain > 0 else "nothing"
-                parts.append(f"{where}, filling in gains {judge} {worth}.")
+        for uses_features, where in ((False, "From votes alone"), (True, "With the pixels as features")):
+            if any(one.uses_features == uses_features for one in self.entries):
+                gain, method = compute_gain(uses_features)
+                effect = (
+                    f"gains {aggregator} {gain:,} tasks, with {method}" if gain > 0 else f"does not help {aggregator}"
+                )
+                parts.append(f"{where}, completion {effect}.")
         return " ".join(parts)
 
 
-def hold_completions(demo: DigitsCrowd, only: Collection[str] | None = None) -> Completions:
-    """Let every completer of the registry (or ``only`` some) fill in the crowd, and aggregate what comes out.
+def run_completions(demo: DigitsCrowd, only: Collection[str] | None = None) -> Completions:
+    """Complete the crowd with every completer, or with some, and aggregate the result.
 
-    >>> from wisecrowd.demo.crowd import digits_crowd
-    >>> held = hold_completions(digits_crowd(), only=["gmv"])
-    >>> held.table().columns.tolist()
+    >>> from wisecrowd.demo.crowd import make_digits_crowd
+    >>> completions = run_completions(make_digits_crowd(), only=["gmv"])
+    >>> completions.table().columns.tolist()
     ['majority-vote', 'dawid-skene', 'seconds']
     """
     from threadpoolctl import threadpool_limits
@@ -124,26 +129,26 @@ def hold_completions(demo: DigitsCrowd, only: Collection[str] | None = None) -> 
     crowd, truth = demo.simulation.crowd, demo.simulation.truth
     entries: list[Completion] = []
     declined: dict[str, str] = {}
-    with warnings.catch_warnings(), threadpool_limits(1):  # small matrices: threads would wait for each other
+    with warnings.catch_warnings(), threadpool_limits(1):  # threads do not pay off for small matrices
         warnings.simplefilter("ignore", NotConverged)
         for name, method in methods("complete").items():
             if only is not None and name not in only:
                 continue
-            completer = cast(type[Completer], method)(**settings_of(name))
-            begun = time.perf_counter()
+            completer = cast(type[Completer], method)(**quick_settings(name))
+            started = time.perf_counter()
             try:
                 filled = completer.complete(crowd, demo.features if completer.uses_features else None)
             except WisecrowdError as error:
                 declined[name] = str(error)
                 continue
-            entries.append(Completion(completer, _accuracy(filled, truth), time.perf_counter() - begun))
+            entries.append(Completion(completer, _accuracy(filled, truth), time.perf_counter() - started))
         before = _accuracy(crowd, truth)
     return Completions(before, sorted(entries, key=lambda entry: -entry.accuracy[AGGREGATORS[0]]), declined)
 
 
 def _accuracy(crowd: Crowd, truth: pd.Series) -> dict[str, float]:
-    found = {}
+    accuracy = {}
     for name in AGGREGATORS:
         aggregator: Any = find(name)
-        found[name] = metrics.accuracy(truth, aggregator().fit(crowd))
-    return found
+        accuracy[name] = metrics.accuracy(truth, aggregator().fit(crowd))
+    return accuracy
