@@ -37,18 +37,18 @@ class Sent(NamedTuple):
     passes: float
 
 
-class Telling(on_ray._Holder):
+class Telling(on_ray.ChunkActor):
     """An actor that knows how much it has sent."""
 
     sent = 0
 
-    def total(self, calls: list[Any], below: list[Any]) -> Any:
-        message = super().total(calls, below)
+    def sum(self, calls: list[Any], children: list[Any]) -> Any:
+        message = super().sum(calls, children)
         self.sent += size(message)
         return message
 
-    def one(self, calls: list[Any], number: int) -> Any:
-        message = super().one(calls, number)
+    def apply(self, calls: list[Any], number: int) -> Any:
+        message = super().apply(calls, number)
         self.sent += size(message)
         return message
 
@@ -64,7 +64,7 @@ class Counting(on_ray.RayEngine):
         self.told: list[int] = []
         super().__init__(crowd, gold, actors=2, compiled=True)
 
-    def _call(self, work: Any, shared: tuple[Any, ...]) -> Any:
+    def _store_call(self, work: Any, shared: tuple[Any, ...]) -> Any:
         put = ray.put
 
         def counted(value: Any) -> Any:
@@ -74,7 +74,7 @@ class Counting(on_ray.RayEngine):
         self.calls += 1
         ray.put = counted
         try:
-            return super()._call(work, shared)
+            return super()._store_call(work, shared)
         finally:
             ray.put = put
 
@@ -112,7 +112,7 @@ def by_iteration(kind: Any, crowd: Any) -> dict[str, Any]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    on_ray._Holder = Telling
+    on_ray.ChunkActor = Telling
     with tempfile.TemporaryDirectory(dir=sys.argv[1]) as folder:
         whole = Crowd.open(sys.argv[1]).load()  # and written anew, so that only pairs are listed that occur
         crowd = whole.to_shards(f"{folder}/crowd", votes_per_shard=whole.n_votes // 2 + 1)

@@ -48,7 +48,7 @@ class Fit:
     def gave_up(self) -> bool:
         """Whether it ended because actors were lost too often in a row: it can be started again. All else ends the program."""
         said = self.errors.read_text(errors="replace")
-        if "wisecrowd.engines.ray.Lost:" not in said:
+        if "wisecrowd.engines.ray.ClusterLost:" not in said:
             raise SystemExit(f"{' '.join(self.command)} ended without being killed:\n{said[-3000:]}")
         return True
 
@@ -99,7 +99,7 @@ def kill_actor(fit: Fit, wall: float, most: int, draw: random.Random) -> Killed:
             due = time.monotonic() + draw.uniform(0, wall)
             while process.poll() is None and (time.monotonic() < due or len(moments) >= most):
                 time.sleep(0.01)
-            actors = below(process.pid, "ray::_Holder")
+            actors = below(process.pid, "ray::ChunkActor")
             if actors:
                 with suppress(ProcessLookupError):
                     os.kill(draw.choice(actors), signal.SIGKILL)

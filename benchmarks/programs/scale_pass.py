@@ -20,7 +20,7 @@ from scale_usage import below, memory, seconds
 
 from wisecrowd import Crowd
 from wisecrowd.data.sharded import ShardedCrowd
-from wisecrowd.em.priors import smoothed
+from wisecrowd.em.priors import estimate_smoothed_probs
 from wisecrowd.engines import LocalEngine, StreamEngine
 from wisecrowd.engines.base import Engine
 
@@ -49,11 +49,11 @@ class Ours:
         self.classes: NDArray[Any] = np.ones(crowd.n_classes)
         self.tally: NDArray[Any] = BELIEF * np.eye(crowd.n_classes)[self.pairs.label]
         # The actors, and what they have used; this process is counted besides.
-        self.others = below(os.getpid(), "ray::_Holder")
+        self.others = below(os.getpid(), "ray::ChunkActor")
 
     def one(self) -> dict[str, float]:
         begun = time.perf_counter()
-        prior, said = self.classes / self.classes.sum(), smoothed(self.tally, self.pairs, OFF, ON)
+        prior, said = self.classes / self.classes.sum(), estimate_smoothed_probs(self.tally, self.pairs, OFF, ON)
         between = time.perf_counter()
         found = self.engine.expect(prior, said)
         ended = time.perf_counter()

@@ -11,7 +11,7 @@ import pytest
 
 from wisecrowd import Crowd
 from wisecrowd.data.sharded import ShardedCrowd
-from wisecrowd.engines.base import Engine, posterior, tally
+from wisecrowd.engines.base import Engine, compute_chunk_posterior, tally_chunk
 from wisecrowd.engines.local import LocalEngine
 
 
@@ -30,7 +30,7 @@ class Case(NamedTuple):
     def sharded(self, folder: Path, votes: int = 50) -> tuple[ShardedCrowd, Any]:
         """The same in shards, and what is known by shard."""
         sharded = self.crowd.to_shards(folder, votes_per_shard=votes)
-        first = np.cumsum([0, *(part.tasks for part in sharded.parts)])
+        first = np.cumsum([0, *(part.n_tasks for part in sharded.shard_infos)])
         return sharded, None if self.gold is None else lambda number: self.gold[first[number] : first[number + 1]]
 
     def check(self, engine: Engine) -> None:
@@ -38,14 +38,15 @@ class Case(NamedTuple):
         local = LocalEngine(self.crowd, self.gold)
         found, wanted = engine.expect(*self.given), local.expect(*self.given)
         assert found.log_likelihood == pytest.approx(wanted.log_likelihood, rel=1e-12)
-        np.testing.assert_allclose(found.classes, wanted.classes, rtol=1e-12)
+        np.testing.assert_allclose(found.class_counts, wanted.class_counts, rtol=1e-12)
         np.testing.assert_allclose(found.tally, wanted.tally, rtol=1e-11, atol=1e-12)
         assert found.posterior is None
         ours, theirs = (
-            np.concatenate(list(each)) for each in (e.each(posterior, *self.given) for e in (engine, local))
+            np.concatenate(list(each))
+            for each in (e.map(compute_chunk_posterior, *self.given) for e in (engine, local))
         )
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
-        again = engine.total(tally, engine.keep(posterior, *self.given))
+        again = engine.sum(tally_chunk, engine.retain(compute_chunk_posterior, *self.given))
         np.testing.assert_allclose(again, wanted.tally, rtol=1e-11, atol=1e-12)
 
 
@@ -63,7 +64,7 @@ def case() -> Callable[..., Case]:
         votes: int = 400,
     ) -> Case:
         rng = np.random.default_rng(seed)
-        crowd = Crowd(
+        crowd = Crowd.from_codes(
             np.minimum(rng.geometric(4 / n_tasks, size=votes), n_tasks) - 1,
             rng.integers(workers, size=votes) if workers else None, rng.integers(3, size=votes),
             tasks=[f"t{number}" for number in range(n_tasks)],

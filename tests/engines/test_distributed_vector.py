@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from wisecrowd import Crowd
-from wisecrowd.em.gradient import climb
+from wisecrowd.em.gradient import maximize_lbfgs
 from wisecrowd.engines import StreamEngine
 from wisecrowd.engines.base import Chunk, ChunkState
-from wisecrowd.engines.distributed_vector import Spread, dot
-from wisecrowd.engines.retained import crowd_slice, packed
+from wisecrowd.engines.distributed_vector import DistributedVector, dot
+from wisecrowd.engines.retained import pack_retained, read_retained
 
 
 class Counting(StreamEngine):
@@ -21,13 +21,13 @@ class Counting(StreamEngine):
 
     passes = 0
 
-    def total(self, work: Any, *shared: Any) -> Any:
+    def sum(self, work: Any, *shared: Any) -> Any:
         self.passes += 1
-        return super().total(work, *shared)
+        return super().sum(work, *shared)
 
-    def keep(self, work: Any, *shared: Any) -> ChunkState:
+    def retain(self, work: Any, *shared: Any) -> ChunkState:
         self.passes += 1
-        return super().keep(work, *shared)
+        return super().retain(work, *shared)
 
 
 @pytest.fixture
@@ -37,16 +37,16 @@ def engine(tmp_path: Path) -> Counting:
 
 
 def _part(chunk: Chunk, values: Any) -> Any:
-    return packed(values[chunk.crowd.tasks.to_numpy()], 0.5)  # beside something that adds up
+    return pack_retained(values[chunk.crowd.tasks.to_numpy()], 0.5)  # beside something that adds up
 
 
-def spread(engine: Counting, array: Any) -> Spread:
+def spread(engine: Counting, array: Any) -> DistributedVector:
     """The first two coordinates are shared, one of the others is beside each task."""
-    return Spread.of(engine, array[:2], engine.keep(_part, array[2:]))
+    return DistributedVector.from_parts(engine, array[:2], engine.retain(_part, array[2:]))
 
 
-def array(vector: Spread) -> Any:
-    return np.concatenate([vector.shared, *vector.engine.each(crowd_slice, vector.own)])
+def array(vector: DistributedVector) -> Any:
+    return np.concatenate([vector.shared, *vector.engine.map(read_retained, vector.chunk_values)])
 
 
 def test_arithmetic_is_that_of_arrays(engine: Counting) -> None:
@@ -87,9 +87,9 @@ def test_a_climb_goes_the_same_way(engine: Counting, steps: int) -> None:
             away
         )
 
-    def spread_hill(point: Spread) -> tuple[float, Spread]:
+    def spread_hill(point: DistributedVector) -> tuple[float, DistributedVector]:
         value, gradient = hill(array(point))
         return value, spread(engine, gradient)
 
-    found = climb(spread_hill, spread(engine, start), spread(engine, 0 * steep + 9), steps)
-    np.testing.assert_allclose(array(found), climb(hill, start, 0 * steep + 9, steps), rtol=0, atol=1e-9)
+    found = maximize_lbfgs(spread_hill, spread(engine, start), spread(engine, 0 * steep + 9), steps)
+    np.testing.assert_allclose(array(found), maximize_lbfgs(hill, start, 0 * steep + 9, steps), rtol=0, atol=1e-9)

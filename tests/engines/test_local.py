@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wisecrowd.engines.base import Chunk, Engine, expect
+from wisecrowd.engines.base import Chunk, Engine, expect_chunk
 from wisecrowd.engines.local import LocalEngine, StreamEngine
 
 
@@ -42,14 +42,14 @@ def test_the_same_number_of_threads_gives_the_same_bits(case: Any, tmp_path: Pat
 def test_a_shard_for_every_task_with_votes(case: Any, tmp_path: Path) -> None:
     some = case(2, n_tasks=12, votes=40)
     stream = StreamEngine(*some.sharded(tmp_path / "crowd", votes=1))
-    assert len(stream.crowd.parts) == np.count_nonzero(some.crowd.votes_per_task)
+    assert stream.crowd.n_shards == np.count_nonzero(some.crowd.votes_per_task)
     some.check(stream)
 
 
 def test_pieces_come_in_the_order_of_tasks_and_know_their_place(case: Any, tmp_path: Path) -> None:
     some = case(2)
     stream = StreamEngine(*some.sharded(tmp_path / "crowd"))
-    numbers, of, tasks = zip(*stream.each(lambda p: (p.number, p.of, p.crowd.tasks.tolist())), strict=True)
+    numbers, of, tasks = zip(*stream.map(lambda p: (p.number, p.n_chunks, p.crowd.tasks.tolist())), strict=True)
     assert len(numbers) > 3
     assert numbers == tuple(range(len(numbers)))
     assert set(of) == {len(numbers)}
@@ -63,7 +63,7 @@ def test_a_piece_is_worked_on_when_it_is_asked_for(case: Any, tmp_path: Path) ->
         begun.append(chunk.number)
         return chunk.number
 
-    results = StreamEngine(*case(3).sharded(tmp_path / "crowd")).each(work)
+    results = StreamEngine(*case(3).sharded(tmp_path / "crowd")).map(work)
     assert begun == []
     next(results)
     assert begun == [0]
@@ -73,28 +73,28 @@ def test_a_piece_is_worked_on_when_it_is_asked_for(case: Any, tmp_path: Path) ->
 def test_work_that_accumulates_gives_the_same_sum(case: Any, tmp_path: Path, in_shards: bool) -> None:
     some = case(4)
     engine: Engine = StreamEngine(*some.sharded(tmp_path / "crowd")) if in_shards else LocalEngine(some.crowd)
-    assert getattr(expect, "accumulates", False)
+    assert getattr(expect_chunk, "accumulates", False)
 
     def apart(chunk: Chunk, prior: Any, label_probs: Any) -> Any:
-        return expect(chunk, prior, label_probs)
+        return expect_chunk(chunk, prior, label_probs)
 
-    found, wanted = engine.expect(*some.given), engine.total(apart, *some.given)
+    found, wanted = engine.expect(*some.given), engine.sum(apart, *some.given)
     np.testing.assert_allclose(found.tally, wanted.tally, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_an_error_in_the_work_is_what_the_caller_sees(case: Any, tmp_path: Path, n_jobs: int) -> None:
     with pytest.raises(ZeroDivisionError):
-        StreamEngine(*case(5).sharded(tmp_path / "crowd"), n_jobs).total(lambda chunk: 1 / 0)
+        StreamEngine(*case(5).sharded(tmp_path / "crowd"), n_jobs).sum(lambda chunk: 1 / 0)
 
 
 def test_what_is_kept_beside_the_shards_goes_with_its_handle(case: Any, tmp_path: Path) -> None:
     some = case(6)
     stream = StreamEngine(*some.sharded(tmp_path / "crowd"))
     before = sorted((tmp_path / "crowd").rglob("*"))
-    kept = stream.keep(lambda chunk: (chunk.crowd.votes, chunk.crowd.votes_per_task))
-    assert len(list((tmp_path / "crowd").rglob("*.npy"))) == 2 * len(stream.crowd.parts)
-    total = stream.total(lambda chunk, both: (both[0].sum(), both[1].sum()), kept)
+    kept = stream.retain(lambda chunk: (chunk.crowd.vote_counts, chunk.crowd.votes_per_task))
+    assert len(list((tmp_path / "crowd").rglob("*.npy"))) == 2 * stream.crowd.n_shards
+    total = stream.sum(lambda chunk, both: (both[0].sum(), both[1].sum()), kept)
     assert total == (some.crowd.n_votes, some.crowd.n_votes)
     del kept
     gc.collect()

@@ -20,9 +20,9 @@ import pytest
 
 from wisecrowd import Crowd
 from wisecrowd.engines import ray as ray_engine
-from wisecrowd.engines.base import expect, posterior, tally
+from wisecrowd.engines.base import compute_chunk_posterior, expect_chunk, tally_chunk
 from wisecrowd.engines.local import LocalEngine
-from wisecrowd.engines.ray import Lost, RayEngine
+from wisecrowd.engines.ray import ClusterLost, RayEngine
 from wisecrowd.errors import InputError, MissingExtra, UsageError
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
@@ -70,7 +70,7 @@ def test_it_gives_what_the_crowd_in_memory_gives(
     some = case(7, **kind)
     engine = RayEngine(*some.sharded(tmp_path / "crowd"), actors=2) if in_shards else RayEngine(*some[:2])
     some.check(engine)
-    tasks = [chunk for tasks in engine.each(lambda chunk: tuple(chunk.crowd.tasks)) for chunk in tasks]
+    tasks = [chunk for tasks in engine.map(lambda chunk: tuple(chunk.crowd.tasks)) for chunk in tasks]
     assert tasks == some.crowd.tasks.tolist()
     engine.close()
     with pytest.raises(UsageError, match="closed"):
@@ -81,21 +81,23 @@ def test_it_gives_what_the_crowd_in_memory_gives(
 def test_what_comes_back_can_be_written_to(engine: RayEngine, some: Any) -> None:
     table = engine.expect(*some.given).tally
     table += 1
-    for part in engine.each(posterior, *some.given):
+    for part in engine.map(compute_chunk_posterior, *some.given):
         part += 1
 
 
 @needs_ray
 def test_pieces_know_their_place(engine: RayEngine) -> None:
-    places = list(engine.each(lambda chunk: (chunk.number, chunk.of)))
+    places = list(engine.map(lambda chunk: (chunk.number, chunk.n_chunks)))
     assert len(places) > 6
     assert places == [(number, len(places)) for number in range(len(places))]
 
 
 @needs_ray
 def test_two_engines_on_fewer_cores_than_actors(engine: RayEngine, some: Any) -> None:
-    other = RayEngine(some.crowd, some.clamp, address="auto", actors=1)
-    both = zip(engine.each(posterior, *some.given), other.each(posterior, *some.given), strict=False)
+    other = RayEngine(some.crowd, some.gold, address="auto", actors=1)
+    both = zip(
+        engine.map(compute_chunk_posterior, *some.given), other.map(compute_chunk_posterior, *some.given), strict=False
+    )
     assert all(len(one) and len(two) for one, two in both)
     assert engine.expect(*some.given).log_likelihood == pytest.approx(other.expect(*some.given).log_likelihood)
     other.close()
@@ -108,16 +110,16 @@ def test_few_rows_of_a_large_table_are_sent_alone(cluster: Any) -> None:
     votes = 4000  # every worker votes on neighbouring tasks, so that an actor sees few of them
     task = np.sort(rng.integers(800, size=votes))
     worker = np.minimum(task // 2 + rng.integers(3, size=votes), 399)
-    crowd = Crowd(task, worker, rng.integers(3, size=votes), tasks=range(800), workers=range(400), classes=list("abc"),
+    crowd = Crowd.from_codes(task, worker, rng.integers(3, size=votes), tasks=range(800), workers=range(400), classes=list("abc"),
                   duplicates="keep")  # fmt: skip
     prior, label_probs = np.full(3, 1 / 3), rng.uniform(0.1, 1, size=(len(crowd.pairs), 3))
     engine, wanted = RayEngine(crowd, actors=3), LocalEngine(crowd).expect(prior, label_probs)
     np.testing.assert_allclose(engine.expect(prior, label_probs).tally, wanted.tally, rtol=1e-12)
-    sent = cluster.get(engine._actors[2].total.remote([engine._call(expect, (prior, label_probs))], []))
+    sent = cluster.get(engine._actors[2].sum.remote([engine._store_call(expect_chunk, (prior, label_probs))], []))
     assert len(sent.rows) < 0.4 * len(crowd.pairs)
     assert len(pickle.dumps(sent)) < 0.5 * wanted.tally.nbytes
     # A table of something else by pairs, in which no row is zero, is sent whole.
-    ones = engine.total(lambda chunk: np.ones(len(chunk.crowd.pairs)))
+    ones = engine.sum(lambda chunk: np.ones(len(chunk.crowd.pairs)))
     assert ones.tolist() == [3.0] * len(crowd.pairs)
     engine.close()
 
@@ -143,17 +145,17 @@ def test_an_actor_lost_at_work(engine: RayEngine, some: Any, tmp_path: Path, num
         if chunk.number == number and not os.path.exists(marks):
             os.close(os.open(marks, os.O_CREAT))
             os._exit(1)
-        return expect(chunk, prior, label_probs)
+        return expect_chunk(chunk, prior, label_probs)
 
-    assert engine.total(work, *some.given).tally == pytest.approx(wanted.tally)
+    assert engine.sum(work, *some.given).tally == pytest.approx(wanted.tally)
     assert Path(marks).exists()
 
 
 @needs_ray
 def test_an_actor_lost_while_pieces_are_looked_at(cluster: Any, engine: RayEngine, some: Any) -> None:
-    wanted = list(engine.each(posterior, *some.given))
+    wanted = list(engine.map(compute_chunk_posterior, *some.given))
     found = []
-    for number, part in enumerate(engine.each(posterior, *some.given)):
+    for number, part in enumerate(engine.map(compute_chunk_posterior, *some.given)):
         found.append(part)
         if number == 2:
             cluster.kill(engine._actors[0])
@@ -162,21 +164,21 @@ def test_an_actor_lost_while_pieces_are_looked_at(cluster: Any, engine: RayEngin
 
 @needs_ray
 def test_what_is_kept_in_a_lost_actor_is_lost(cluster: Any, engine: RayEngine, some: Any) -> None:
-    kept = engine.keep(posterior, *some.given)
-    wanted = engine.total(tally, kept)
+    kept = engine.retain(compute_chunk_posterior, *some.given)
+    wanted = engine.sum(tally_chunk, kept)
     cluster.kill(engine._actors[1])
-    with pytest.raises(Lost, match="checkpoint"):
-        engine.total(tally, kept)
-    np.testing.assert_array_equal(engine.total(tally, engine.keep(posterior, *some.given)), wanted)
+    with pytest.raises(ClusterLost, match="checkpoint"):
+        engine.sum(tally_chunk, kept)
+    np.testing.assert_array_equal(engine.sum(tally_chunk, engine.retain(compute_chunk_posterior, *some.given)), wanted)
 
 
 @needs_ray
 def test_it_gives_up_on_work_that_kills_every_actor(
     engine: RayEngine, some: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ray_engine, "MOST_LOSSES", 2)
-    with pytest.raises(Lost, match="2 losses in the cluster in a row"):
-        engine.total(lambda chunk: os._exit(1) if chunk.number == 1 else 0)
+    monkeypatch.setattr(ray_engine, "MAX_ATTEMPTS", 2)
+    with pytest.raises(ClusterLost, match="2 losses in the cluster in a row"):
+        engine.sum(lambda chunk: os._exit(1) if chunk.number == 1 else 0)
     some.check(engine)
 
 
@@ -186,17 +188,17 @@ def test_it_gives_up_on_work_that_kills_every_actor(
 @needs_ray
 def test_what_is_kept_goes_with_its_handle(cluster: Any, engine: RayEngine, some: Any) -> None:
     def held() -> list[int]:
-        engine.total(lambda chunk: 0)  # what was dropped is told with the next call
-        many = [actor.__ray_call__.remote(lambda holder: len(holder.kept)) for actor in engine._actors]
+        engine.sum(lambda chunk: 0)  # what was dropped is told with the next call
+        many = [actor.__ray_call__.remote(lambda holder: len(holder.states)) for actor in engine._actors]
         return cluster.get(many)
 
     gc.collect()
     assert held() == [0, 0, 0]
-    kept = engine.keep(posterior, *some.given)
-    both = engine.keep(lambda chunk, shares: (shares, 2 * shares), kept)
+    kept = engine.retain(compute_chunk_posterior, *some.given)
+    both = engine.retain(lambda chunk, shares: (shares, 2 * shares), kept)
     assert held() == [2, 2, 2]
-    twice = engine.total(lambda chunk, shares: (shares[1] - shares[0]).sum(), both)
-    assert twice == pytest.approx(engine.total(lambda chunk, shares: shares.sum(), kept))
+    twice = engine.sum(lambda chunk, shares: (shares[1] - shares[0]).sum(), both)
+    assert twice == pytest.approx(engine.sum(lambda chunk, shares: shares.sum(), kept))
     del kept, both
     gc.collect()
     assert held() == [0, 0, 0]
@@ -204,9 +206,9 @@ def test_what_is_kept_goes_with_its_handle(cluster: Any, engine: RayEngine, some
 
 @needs_ray
 def test_adding_up_leaves_alone_what_is_kept(engine: RayEngine) -> None:
-    kept = engine.keep(lambda chunk: np.ones(5))
+    kept = engine.retain(lambda chunk: np.ones(5))
     for _ in range(2):
-        assert engine.total(lambda chunk, ones: ones, kept).tolist() == [float(engine._n_pieces)] * 5
+        assert engine.sum(lambda chunk, ones: ones, kept).tolist() == [float(engine.n_chunks)] * 5
 
 
 @needs_ray
@@ -215,17 +217,17 @@ def test_an_error_in_the_work_is_what_the_caller_sees(engine: RayEngine, some: A
         raise InputError(f"no votes in chunk {chunk.number}")
 
     with pytest.raises(InputError, match=r"^no votes in chunk 0$"):
-        engine.total(refuse)
+        engine.sum(refuse)
     with pytest.raises(InputError, match=r"^no votes in chunk 0$"):
-        next(engine.each(refuse))
+        next(engine.map(refuse))
     with pytest.raises(InputError, match=r"^no votes in chunk"):
-        engine.keep(refuse)
+        engine.retain(refuse)
     with pytest.raises(ZeroDivisionError, match="division by zero"):
-        engine.total(lambda chunk: 1 / (chunk.number - 1))
-    with pytest.raises(UsageError, match="said must be of shape"):
+        engine.sum(lambda chunk: 1 / (chunk.number - 1))
+    with pytest.raises(UsageError, match="label_probs must be of shape"):
         engine.expect(some.prior, some.label_probs[:-1])
     with pytest.raises(Exception, match="pickle"):
-        next(engine.each(lambda chunk: threading.Lock()))
+        next(engine.map(lambda chunk: threading.Lock()))
     some.check(engine)
 
 
@@ -239,7 +241,7 @@ def test_an_error_that_cannot_be_sent_says_what_it_said(engine: RayEngine) -> No
         raise Odd(1, 2)
 
     with pytest.raises(Exception, match="odd 1 2"):
-        engine.total(refuse)
+        engine.sum(refuse)
 
 
 @needs_ray
@@ -257,17 +259,17 @@ def test_work_leaves_crowds_and_large_tables_behind(engine: RayEngine, some: Any
         def get_params(self) -> dict[str, Any]:  # as methods have it
             return {}
 
-    assert len(ray_engine._carried(Method().work).pickled) < 10_000
-    assert engine.total(Method().work) == 3 * engine._n_pieces
-    assert len(ray_engine._carried(Method()).pickled) < 10_000
-    assert engine.total(lambda chunk, method: method.work(chunk), Method()) == 3 * engine._n_pieces
-    assert engine.total(lambda chunk, large, crowd: large.sum() + len(crowd), Method().large, some.crowd) == (
-        engine._n_pieces * (10**6 + some.crowd.n_tasks)
+    assert len(ray_engine._pickle_callable(Method().work).pickled) < 10_000
+    assert engine.sum(Method().work) == 3 * engine.n_chunks
+    assert len(ray_engine._pickle_callable(Method()).pickled) < 10_000
+    assert engine.sum(lambda chunk, method: method.work(chunk), Method()) == 3 * engine.n_chunks
+    assert engine.sum(lambda chunk, large, crowd: large.sum() + len(crowd), Method().large, some.crowd) == (
+        engine.n_chunks * (10**6 + some.crowd.n_tasks)
     )
     parameters = SimpleNamespace(table=Method().large)  # what is no function and no method goes whole
-    assert engine.total(lambda chunk, given: given.table.sum(), parameters) == engine._n_pieces * 10**6
-    with pytest.raises(UsageError, match="a Crowd does not go along with work"):
-        engine.total(Method().careless)
+    assert engine.sum(lambda chunk, given: given.table.sum(), parameters) == engine.n_chunks * 10**6
+    with pytest.raises(UsageError, match="a Crowd is not sent with a chunk function"):
+        engine.sum(Method().careless)
 
 
 # ---------------------------------------------------------------------- clusters
@@ -310,14 +312,14 @@ def test_a_cluster_of_its_own_ends_with_the_engine_and_by_interruption(tmp_path:
         engine.STORE = 100_000_000
         before = random.getstate()
         one, two = engine.RayEngine(crowd, actors=2), engine.RayEngine(crowd, actors=1)
-        assert one.total(lambda chunk: chunk.crowd.n_votes) == 2
+        assert one.sum(lambda chunk: chunk.crowd.n_votes) == 2
         one.close()
         assert ray.is_initialized()  # the other is there
         assert random.getstate() == before
         threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
         begun = time.monotonic()
         try:
-            two.total(lambda chunk: time.sleep(60))
+            two.sum(lambda chunk: time.sleep(60))
         except KeyboardInterrupt:
             assert time.monotonic() - begun < 30
             assert not ray.is_initialized()
@@ -340,7 +342,7 @@ def test_without_ray_the_message_is_the_line_that_installs_it(monkeypatch: pytes
 def test_numbers_are_refused_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UsageError, match="holds numbers"):
-        RayEngine(Crowd([0, 0], [0, 1], [1.0, 2.5], tasks=["t"], workers=["a", "b"], classes=None))
+        RayEngine(Crowd.from_codes([0, 0], [0, 1], [1.0, 2.5], tasks=["t"], workers=["a", "b"], classes=None))
 
 
 @pytest.mark.parametrize("many", [1, 2, 3, 6, 8, 13])

@@ -14,7 +14,7 @@ from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.laws import LAWS
 from wisecrowd.base.registry import methods
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.errors import unwarned
+from wisecrowd.errors import ignore_fit_warnings
 
 pytest.importorskip("ray", reason='the Ray engine needs pip install "wisecrowd[cluster]"')
 pytestmark = pytest.mark.xdist_group("ray")
@@ -46,7 +46,7 @@ def test_a_cluster_changes_nothing(name: str, crowd: Crowd, tmp_path: Path) -> N
     kind: Callable[..., Any] = methods("aggregate")[name]
     known = {crowd.tasks[4]: crowd.classes[1]}  # type: ignore[index]  # it has classes
     shards = crowd.to_shards(tmp_path / "crowd", votes_per_shard=70)
-    with unwarned():
+    with ignore_fit_warnings():
         found: Aggregator = kind(engine="ray").fit(shards, truth=known)
         wanted: Aggregator = kind().fit(crowd, truth=known)
     np.testing.assert_allclose(found.posterior_, wanted.posterior_, atol=1e-9)

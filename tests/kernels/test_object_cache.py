@@ -17,13 +17,15 @@ PREAMBLE = """
     import sys
     import numpy as np
     from wisecrowd import kernels
+    from wisecrowd.data.layout import Layout
+    from wisecrowd.errors import MissingExtra
 
-    LARGE = kernels.COMPILED_FROM // 2
+    LARGE = kernels.COMPILED_MIN_CELLS // 2
 
     def run(n_votes, **options):
         layout = Layout(np.arange(0, n_votes + 1, 5), np.zeros(n_votes, dtype=np.int32), None, 1)
         found = kernels.expect(layout, np.full(2, 0.5), np.full((1, 2), 0.5), **options)
-        assert np.isclose(found.classes.sum(), n_votes / 5)
+        assert np.isclose(found.class_counts.sum(), n_votes / 5)
         return found
 """
 
@@ -68,19 +70,19 @@ def test_the_compiled_form_works_where_nothing_can_be_written(tmp_path: Path) ->
 def test_code_is_kept_beside_the_module_or_else_in_the_cache_folder_of_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wisecrowd.kernels import object_cache as _machine_code
+    from wisecrowd.kernels import object_cache
 
     occupied = tmp_path / "file"
     occupied.touch()
     monkeypatch.delenv("WISECROWD_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-    beside, of_user = _machine_code._places("code.o")
+    beside, of_user = object_cache._candidate_paths("code.o")
     assert beside.parent.name == "__pycache__"
     assert of_user == tmp_path / "user" / "wisecrowd" / "kernels" / "code.o"
-    monkeypatch.setattr(_machine_code, "_places", lambda _: iter([occupied / "code.o", of_user]))
-    _machine_code._keep(b"code", "code.o")
-    assert _machine_code._read(of_user) == b"code"
-    assert _machine_code._read(occupied / "code.o") is None
+    monkeypatch.setattr(object_cache, "_candidate_paths", lambda _: iter([occupied / "code.o", of_user]))
+    object_cache._write_object(b"code", "code.o")
+    assert object_cache._read_object(of_user) == b"code"
+    assert object_cache._read_object(occupied / "code.o") is None
 
 
 @pytest.mark.parametrize("missing", ["numba", "llvmlite"])
@@ -90,7 +92,7 @@ def test_without_a_compiler_large_work_is_done_and_only_the_explicit_wish_refuse
         run(LARGE)
         try:
             run(10, compiled=True)
-        except kernels.MissingExtra as error:
+        except MissingExtra as error:
             assert 'pip install "wisecrowd[fast]"' in str(error)
         else:
             raise AssertionError("compiled=True was accepted")
@@ -103,7 +105,7 @@ def test_code_that_needs_numba_at_run_time_is_told_from_code_that_does_not() -> 
     """Vector mathematics libraries, for one, are known to numba's processes only: such code is not kept on disk."""
     from llvmlite import binding
 
-    from wisecrowd.kernels import compiled as _compiled
+    from wisecrowd.kernels import compiled
 
     text = """
         declare double @log(double)
@@ -117,5 +119,5 @@ def test_code_that_needs_numba_at_run_time_is_told_from_code_that_does_not() -> 
           ret double %y
         }
     """
-    assert _compiled._called(binding.parse_assembly(text), "wrapper") == {"log"}
-    assert _compiled._called(binding.parse_assembly(text), "kernel") == {"somewhere_else"}
+    assert compiled._external_calls(binding.parse_assembly(text), "wrapper") == {"log"}
+    assert compiled._external_calls(binding.parse_assembly(text), "kernel") == {"somewhere_else"}

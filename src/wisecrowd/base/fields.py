@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import textwrap
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, Literal, TypeVar, dataclass_transform
 
 Class = TypeVar("Class", bound=type)
 
@@ -40,20 +40,22 @@ def parameter(*, default: Any, help: str) -> Any:
     return dataclasses.field(default=default, metadata={"help": help})
 
 
-def fitted(*, help: str) -> Any:
+def fitted(*, help: str, init: Literal[False] = False) -> Any:
     """Return a dataclass field for an attribute that ``fit`` sets.
 
     Parameters
     ----------
     help : str
         Content of the attribute, with its shape.
+    init : False
+        Tells type checkers that the field is not an argument of the constructor.
 
     Returns
     -------
     dataclasses.Field
         A field without a value, so that ``hasattr`` is False until the method is fitted.
     """
-    return dataclasses.field(init=False, metadata={"help": help})
+    return dataclasses.field(init=init, metadata={"help": help})
 
 
 def parameter_fields(method: Any) -> tuple[dataclasses.Field[Any], ...]:

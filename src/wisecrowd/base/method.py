@@ -1,4 +1,4 @@
-"""What every method is: a dataclass that can say what it is, be copied, saved and cited."""
+"""Base class of all methods: parameters, fitting and results."""
 
 from __future__ import annotations
 
@@ -8,39 +8,49 @@ import re
 import time
 import warnings
 from abc import ABC
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, overload
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.base.fields import method_class, parameter_fields
-from wisecrowd.base.posterior_stream import Answers, write_answers
+from wisecrowd import kernels
+from wisecrowd.base.fields import fitted, method_class, parameter_fields
+from wisecrowd.base.posterior_stream import PosteriorStream, write_labels
 from wisecrowd.data.alignment import encode_truth
-from wisecrowd.data.crowd import Crowd, Pairs
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.pairs import Pairs
 from wisecrowd.data.sharded import ShardedCrowd
-from wisecrowd.data.types import AnyCrowd
-from wisecrowd.engines import gold_by_shard
-from wisecrowd.engines.base import Engine, Work
-from wisecrowd.errors import InputError, NotConverged, UsageError, did_you_mean
-from wisecrowd.kernels import reference as kernels
+from wisecrowd.data.types import AnyCrowd, CrowdLike, TruthLike
+from wisecrowd.engines import encode_gold_by_shard
+from wisecrowd.errors import InputError, NotConverged, UsageError, suggest_name
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-#: A dense workers x classes x classes array is made on request only up to this many cells (2 GB).
-DENSE_CELLS = 2**28
+#: Cells of the largest dense array of confusion matrices, workers x classes x classes (2 GB of float64).
+MAX_DENSE_CELLS = 2**28
+
+#: Accepted types of a parameter by its annotation, and their description in an error message.
+_PARAMETER_TYPES: dict[str, tuple[Any, str]] = {
+    "int": (int | np.integer, "an integer"),
+    "float": (int | float | np.number, "a number"),
+    "float | None": (int | float | np.number | None, "a number or None"),
+}
 
 
 @method_class
-class Method(ABC):  # noqa: B024  # what it does is for each kind of method to say
-    """A method is a dataclass: its fields are its parameters, and what it learns ends in an underscore.
+class Method(ABC):  # noqa: B024  # each kind of method declares its own abstract methods
+    """Base class of aggregators, learners and completers.
 
-    It is a scikit-learn estimator (``get_params``, ``set_params``, ``clone``), without importing scikit-learn,
-    which would triple the time a command line takes to start.
+    A method is a dataclass whose fields are its parameters; attributes that ``fit`` sets end in an underscore. It follows
+    the conventions of scikit-learn (``get_params``, ``set_params``, ``clone``) without importing scikit-learn, which would
+    triple the start-up time of the command line.
 
+    Examples
+    --------
     >>> from wisecrowd import MajorityVote
     >>> MajorityVote(ties="first").get_params()["ties"]
     'first'
@@ -48,27 +58,53 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
     'majority-vote'
     """
 
-    #: The method to use where nobody knows who cast which vote.
-    without_workers: ClassVar[str] = "majority-vote"
-    #: What to call it on the command line; from the class's file, so that a name exists once.
+    #: Name on the command line, derived from the name of the class's file.
     name: ClassVar[str] = ""
     #: Keys into ``references.bib``.
     references: ClassVar[tuple[str, ...]] = ()
-    #: Whether it must know who cast each vote.
+    #: Whether the method needs the worker of each vote.
     needs_workers: ClassVar[bool] = True
-    #: Whether it wants numbers instead of classes; None takes either.
+    #: Method to recommend for votes without worker ids.
+    without_workers: ClassVar[str] = "majority-vote"
+    #: Whether the method takes numeric votes (True), categorical votes (False), or both (None).
     numeric: ClassVar[bool | None] = False
-    #: Laws of `wisecrowd.base.laws` that this method breaks, each with the reason.
+    #: Laws of `wisecrowd.base.laws` that the method breaks, each with the reason.
     breaks: ClassVar[dict[str, str]] = {}
-    #: Advice when a fit ended at its iteration limit.
-    if_unsettled: ClassVar[str] = "raise max_iter, or tol if this is good enough"
+    #: Advice in the warning that a fit stopped at its iteration limit.
+    convergence_advice: ClassVar[str] = "raise max_iter, or tol if this is good enough"
+
+    classes_: pd.Index = fitted(help="Class names, in the order of the columns of `posterior_`.")
+    task_index_: pd.Index = fitted(help="Task ids, in the order of the rows of `posterior_`.")
+    worker_index_: pd.Index | None = fitted(help="Worker ids, or None if votes have no worker ids.")
+    n_votes_: int = fitted(help="Number of votes.")
+    posterior_: NDArray[Any] = fitted(
+        help="Posterior probabilities, shape (n_tasks, n_classes). Computed on access for a crowd in shards."
+    )
+    pair_worker_: NDArray[np.int32] = fitted(help="Worker of each distinct (worker, label) pair, by position.")
+    pair_label_: NDArray[np.int32] = fitted(help="Label of each distinct (worker, label) pair, by position.")
+    tally_: NDArray[Any] = fitted(
+        help="Sum of the posteriors of the tasks of each (worker, label) pair, shape (n_pairs, n_classes)."
+    )
+    fit_seconds_: float = fitted(help="Duration of the fit in seconds.")
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         cls.name = cls.__module__.rsplit(".", 1)[-1].replace("_", "-")
 
+    # ------------------------------------------------------------------ parameters
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name; with ``deep``, those of nested methods too, as ``outer__inner``."""
+        """Return the parameters by name.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            Include the parameters of nested methods, as ``outer__inner``.
+
+        Returns
+        -------
+        dict
+        """
         params: dict[str, Any] = {}
         for field in parameter_fields(self):
             value = params[field.name] = getattr(self, field.name)
@@ -77,33 +113,67 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Change parameters by name; a misspelt one is an error."""
-        known = {field.name for field in parameter_fields(self)}
+        """Set parameters by name.
+
+        Parameters
+        ----------
+        **params : object
+            Values by name; ``outer__inner`` sets a parameter of a nested method.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        UsageError
+            If the method has no such parameter.
+        """
+        names = {field.name for field in parameter_fields(self)}
         for key, value in params.items():
             outer, _, inner = key.partition("__")
-            if outer not in known:
-                raise UsageError(f"{type(self).__name__} has no parameter {key!r}; it has {', '.join(sorted(known))}."
-                                 f"{did_you_mean(outer, known)}")  # fmt: skip
+            if outer not in names:
+                raise UsageError(
+                    f"{type(self).__name__} has no parameter {key!r}; it has {', '.join(sorted(names))}."
+                    f"{suggest_name(outer, names)}"
+                )
             if inner:
                 getattr(self, outer).set_params(**{inner: value})
             else:
                 setattr(self, outer, value)
         return self
 
-    def unfitted(self) -> Self:
-        """A method with the same parameters that has learnt nothing: whose it is may not want it fitted.
+    def clone_unfitted(self) -> Self:
+        """Return a new method with the same parameters.
 
+        Returns
+        -------
+        Method
+            A method that is not fitted.
+
+        Examples
+        --------
         >>> from wisecrowd import MajorityVote
-        >>> MajorityVote(ties="first").unfitted()
+        >>> MajorityVote(ties="first").clone_unfitted()
         MajorityVote(ties='first')
         """
         return type(self)(**self.get_params(deep=False))
+
+    def _check_parameter_types(self) -> None:
+        """Raise an error for a parameter of the wrong type, which would fail later with an obscure message."""
+        for field in parameter_fields(self):
+            value = getattr(self, field.name)
+            accepted_type, description = _PARAMETER_TYPES.get(str(field.type), (object, ""))
+            if not isinstance(value, accepted_type) or (
+                field.name == "tol" and value != value
+            ):  # NaN differs from itself
+                raise UsageError(f"{field.name} of {type(self).__name__} must be {description}; got {value!r}")
 
     def __repr__(self) -> str:
         changed = [
             f"{field.name}={getattr(self, field.name)!r}"
             for field in parameter_fields(self)
-            if not _same(getattr(self, field.name), field.default)
+            if not _equals(getattr(self, field.name), field.default)
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
@@ -117,228 +187,326 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
 
     @classmethod
     def summary(cls) -> str:
-        """The first sentence of the method's page.
+        """Return the first sentence of the method's documentation.
 
+        Returns
+        -------
+        str
+
+        Examples
+        --------
         >>> from wisecrowd import MajorityVote
-        >>> MajorityVote.summary()
-        'The class that most workers chose.'
+        >>> len(MajorityVote.summary()) > 0
+        True
         """
         text = inspect.getdoc(cls) or ""
         return re.sub(r"\s+", " ", text.split("\n\n")[0]).strip()
 
-    def save(self, folder: str | Path) -> None:
-        """Write parameters and everything learnt to a folder of arrays and JSON; :func:`wisecrowd.load` reads it back."""
-        from wisecrowd.base.persistence import save
+    # ------------------------------------------------------------------ fitting
 
-        save(self, folder)
+    def as_crowd(self, crowd: CrowdLike) -> Crowd:
+        """Convert votes to a crowd in memory.
 
-    def _revive(self, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
-        """A part with a life of its own (a classifier), made anew from the parameters and the arrays that were saved."""
-        raise NotImplementedError(f"{type(self).__name__} has no part {name}")
+        Parameters
+        ----------
+        crowd : Crowd, table, or list of (task, worker, label)
+            Votes.
 
-    def _as_crowd(self, crowd: Any) -> Crowd:
+        Returns
+        -------
+        Crowd
+
+        Raises
+        ------
+        UsageError
+            If the votes are in shards.
+        """
         if isinstance(crowd, Crowd):
             return crowd
         if isinstance(crowd, ShardedCrowd):
             raise UsageError(
-                f"{type(self).__name__} wants the votes in memory here, and this crowd is in shards; load them if they fit "
-                "(crowd.load()), or fit a method that streams: dawid-skene, one-coin, …"
+                f"{type(self).__name__} needs the votes in memory, and this crowd is in shards; load it if it fits in memory "
+                "(crowd.load()), or use a method that streams: dawid-skene, one-coin, …"
             )
-        build = Crowd.from_triples if isinstance(crowd, list | tuple) else Crowd.from_frame
-        return build(crowd, numeric=bool(self.numeric))
+        build: Any = Crowd.from_triples if isinstance(crowd, list | tuple) else Crowd.from_frame
+        return cast("Crowd", build(crowd, numeric=bool(self.numeric)))
 
-    def _check_types(self) -> None:
-        """Refuse a text where a number belongs: it would fail far from here, and not say why."""
-        number = int | float | np.number
-        wanted = {
-            "int": (int | np.integer, "a whole number"),
-            "float": (number, "a number"),
-            "float | None": (number | None, "a number or None"),
-        }
-        for field in parameter_fields(self):
-            value = getattr(self, field.name)
-            kinds, words = wanted.get(str(field.type), (object, ""))
-            if not isinstance(value, kinds) or (field.name == "tol" and value != value):  # NaN differs from itself
-                raise UsageError(f"{field.name} of {type(self).__name__} must be {words}; got {value!r}")
+    @overload
+    def validate_votes(self, crowd: CrowdLike) -> Crowd: ...
+    @overload
+    def validate_votes(self, crowd: CrowdLike, *, allow_shards: Literal[False]) -> Crowd: ...
+    @overload
+    def validate_votes(self, crowd: CrowdLike, *, allow_shards: bool) -> AnyCrowd: ...
 
-    def _admit(self, crowd: Any, *, shards: bool = False) -> Any:
-        """Let a crowd in, or say at the door why not; one in shards only where it is welcome."""
-        votes = crowd if shards and isinstance(crowd, ShardedCrowd) else self._as_crowd(crowd)
+    def validate_votes(self, crowd: CrowdLike, *, allow_shards: bool = False) -> AnyCrowd:
+        """Convert votes to a crowd and check that the method can use them.
+
+        Parameters
+        ----------
+        crowd : Crowd, ShardedCrowd, table, or list of (task, worker, label)
+            Votes.
+        allow_shards : bool, default False
+            Accept a crowd in shards.
+
+        Returns
+        -------
+        Crowd or ShardedCrowd
+
+        Raises
+        ------
+        InputError
+            If the votes are numeric and the method is categorical or the other way round, if worker ids are missing, or if
+            there are no votes.
+        UsageError
+            If the votes are in shards and ``allow_shards`` is False.
+        """
+        votes = crowd if allow_shards and isinstance(crowd, ShardedCrowd) else self.as_crowd(crowd)
         title = type(self).__name__
         if votes.is_numeric and self.numeric is False:
             raise InputError(
-                f"{title} chooses between classes, but these labels are numbers; use a numeric method "
-                "(mean, median), or turn the numbers into names if they are codes of classes"
+                f"{title} takes categorical votes, and these labels are numbers; use a numeric method (mean, median), or "
+                "convert the numbers to strings if they are class codes"
             )
         if self.numeric is True and not votes.is_numeric:
-            raise InputError(f"{title} averages numbers, but these labels are classes; read them with numeric=True")
+            raise InputError(f"{title} takes numeric votes, and these labels are classes; read them with numeric=True")
         if self.needs_workers and not votes.has_workers:
             raise InputError(
-                f"{title} must know who cast each vote, and this crowd has no worker ids; use {self.without_workers}"
+                f"{title} needs the worker of each vote, and these votes have no worker ids; use {self.without_workers}"
             )
         if votes.n_votes == 0:
             raise InputError(f"{title} needs votes, and this crowd has none")
         return votes
 
-    # ------------------------------------------------------------------ fitting
-
-    def _begin(self, votes: AnyCrowd) -> None:
-        """Keep the vocabularies, over which everything that is learnt is indexed."""
+    def _start_fit(self, votes: AnyCrowd) -> None:
+        """Store the vocabularies, and delete results of a previous fit that are computed on access."""
         self.classes_ = pd.Index([]) if votes.classes is None else votes.classes
         self.worker_index_ = votes.workers
-        for name in ("_unread", "task_index_", "posterior_"):  # of a fit before this one
+        for name in ("_posterior_stream", "task_index_", "posterior_"):
             vars(self).pop(name, None)
         if isinstance(votes, Crowd):
             self.task_index_ = votes.tasks
 
-    def _end(self, begun: float) -> None:
-        """Note the time, and warn of an iteration that was cut short."""
-        self.fit_seconds_ = time.perf_counter() - begun
-        if not getattr(self, "converged_", True) and getattr(self, "tol", 1) > 0:  # tol=0 asks for a number of passes
+    def _finish_fit(self, start_time: float) -> None:
+        """Store the duration of the fit, and warn if it did not converge."""
+        self.fit_seconds_ = time.perf_counter() - start_time
+        if not getattr(self, "converged_", True) and getattr(self, "tol", 1) > 0:  # tol=0 requests max_iter iterations
             warnings.warn(
-                f"{type(self).__name__} stopped after {getattr(self, 'n_iter_', 0)} iterations before its answers "
-                f"settled; {self.if_unsettled}",
+                f"{type(self).__name__} stopped after {getattr(self, 'n_iter_', 0)} iterations before it converged; "
+                f"{self.convergence_advice}",
                 NotConverged,
                 stacklevel=3,
             )
 
-    def _known(self, truth: Any, crowd: AnyCrowd) -> Any:
-        """What is known of each task's truth, in the form that `_fit` wants."""
-        return encode_truth(truth, crowd) if isinstance(crowd, Crowd) else gold_by_shard(truth, crowd)
+    def _encode_gold(self, truth: TruthLike, crowd: AnyCrowd) -> Any:
+        """Return the truth of gold tasks in the form that `_fit` takes."""
+        return encode_truth(truth, crowd) if isinstance(crowd, Crowd) else encode_gold_by_shard(truth, crowd)
 
-    def _set_fitted(self, crowd: Any, posterior: Any, tally: NDArray[Any] | None = None) -> None:
-        """Keep what was inferred; the tally of posteriors by (worker, label) follows from it unless given."""
+    def _set_fitted(self, crowd: AnyCrowd, posterior: NDArray[Any] | None, tally: NDArray[Any] | None = None) -> None:
+        """Store the posterior and its tally; the tally is computed from the posterior if it is None."""
         if posterior is not None:
             self.posterior_ = posterior
         self.n_votes_ = crowd.n_votes
         pairs = crowd.pairs
         self.pair_worker_, self.pair_label_ = pairs.worker, pairs.label
-        self.tally_ = kernels.tally(crowd.layout, posterior) if tally is None else tally
+        if tally is None:
+            assert isinstance(crowd, Crowd)
+            assert posterior is not None
+            tally = kernels.tally(crowd.layout, posterior)
+        self.tally_ = tally
 
-    def _set_fitted_from_engine(self, engine: Engine, tally: NDArray[Any], answer: Work, *shared: Any) -> None:
-        """Keep what was inferred, of a crowd in shards without the posterior; ``answer`` gives that of a chunk."""
-        if isinstance(engine.crowd, ShardedCrowd):
-            self._unread = Answers(engine.crowd, engine.gold, answer, shared)
-            self._set_fitted(engine.crowd, None, tally)
-            return
-        parts = list(engine.each(answer, *shared))
-        self._set_fitted(engine.crowd, parts[0] if len(parts) == 1 else np.concatenate(parts), tally)
+    # ------------------------------------------------------------------ results
 
-    if not TYPE_CHECKING:  # which would take any name for known
+    @property
+    def labels_(self) -> pd.Series:
+        """Most probable class of every task, as a Series indexed by task."""
+        best = self._check_fitted("posterior_").argmax(axis=1)
+        return pd.Series(self.classes_[best], index=self.task_index_.rename("task"), name="label")
 
-        def __getattr__(self, name: str) -> Any:
-            # Only what is not there comes here: of a crowd in shards, what would fill memory.
-            if name in ("posterior_", "task_index_") and "_unread" in vars(self):
-                return self._unread.posterior() if name == "posterior_" else self._unread.crowd.tasks
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    @property
+    def proba_(self) -> pd.DataFrame:
+        """Posterior as a table with tasks as rows and classes as columns."""
+        columns = self.classes_.rename("class")
+        return pd.DataFrame(self._check_fitted("posterior_"), index=self.task_index_.rename("task"), columns=columns)
 
-    def _class_shares(self) -> NDArray[np.float64]:
-        """The mean of the posterior over all tasks."""
-        if "_unread" not in vars(self):
-            return self.posterior_.mean(axis=0)
-        return sum(part.sum(axis=0) for _, part in self._unread) / self._unread.crowd.n_tasks
+    @property
+    def workers_(self) -> pd.DataFrame:
+        """Table of workers: number of votes, accuracy, and further columns of the method."""
+        self._check_fitted("n_votes_")
+        if self.worker_index_ is None:
+            raise UsageError("these votes have no worker ids, so there are no results by worker")
+        return pd.DataFrame(self._worker_columns(), index=self.worker_index_.rename("worker"))
+
+    @property
+    def confusion_(self) -> NDArray[np.float64]:
+        """Confusion matrices, shape (n_workers, n_classes, n_classes): P(given label | true class); rows sum to one."""
+        return self.confusion_of(range(self._n_workers))
+
+    def confusion_of(self, workers: Iterable[int]) -> NDArray[np.float64]:
+        """Return the confusion matrices of some workers.
+
+        Parameters
+        ----------
+        workers : iterable of int
+            Positions of workers in ``worker_index_``.
+
+        Returns
+        -------
+        ndarray of shape (len(workers), n_classes, n_classes)
+            P(given label | true class), indexed by worker, true class and given label.
+
+        Raises
+        ------
+        UsageError
+            If the result would not fit in memory.
+        """
+        n_classes = self._check_fitted("tally_").shape[1]
+        positions = self._check_positions(workers)
+        rank = np.full(self._n_workers, -1, dtype=np.int32)
+        rank[positions] = np.arange(len(positions), dtype=np.int32)
+        selected = np.flatnonzero(rank[self.pair_worker_] >= 0)
+        # All pairs of the workers, with and without votes, so that the method's own formula fills whole matrices.
+        row = rank[self.pair_worker_[selected]].astype(np.int64) * n_classes + self.pair_label_[selected]
+        tally = np.zeros((len(positions) * n_classes, n_classes))
+        tally[row] = self.tally_[selected]
+        worker, label = np.divmod(np.arange(len(tally), dtype=np.int32), np.int32(n_classes))
+        all_pairs = Pairs(worker, label, np.empty(0, dtype=np.int32), len(positions))
+        label_probs = self.reported_label_probs(tally, all_pairs)
+        return np.ascontiguousarray(label_probs.reshape(len(positions), n_classes, n_classes).transpose(0, 2, 1))
+
+    def reported_label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+        """Return P(label of the pair | true class) as reported in confusion matrices.
+
+        Parameters
+        ----------
+        tally : ndarray of shape (n_pairs, n_classes)
+            Expected counts.
+        pairs : Pairs
+            Worker and label of each row.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, n_classes)
+            Relative frequencies, unless the model of the method says otherwise.
+        """
+        total = pairs.sum_by_worker(tally)[pairs.worker]
+        n_classes = tally.shape[1]
+        return np.divide(tally, total, out=np.full_like(tally, 1 / n_classes), where=total > 0)
+
+    def accuracy_pseudo_votes(self, n_classes: int) -> tuple[float, float]:
+        """Return the prior of a worker's accuracy as pseudo-votes.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes.
+
+        Returns
+        -------
+        correct, total : float
+            Number of correct pseudo-votes, and of all pseudo-votes.
+        """
+        return 0.0, 0.0
 
     def posterior_tables(self) -> Iterator[pd.DataFrame]:
-        """The posterior as tables of tasks x classes, one for each shard of the crowd; of a crowd in memory, one.
+        """Yield the posterior as tables of tasks and classes: one per shard, or one for a crowd in memory.
 
+        For a crowd in shards, each table is computed when it is requested, by an engine of the same kind as in the fit.
+
+        Yields
+        ------
+        DataFrame
+
+        Examples
+        --------
         >>> from wisecrowd import Crowd, MajorityVote
         >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "bob", "dog")])
         >>> [len(table) for table in MajorityVote().fit(crowd).posterior_tables()]
         [2]
         """
         self._check_fitted("tally_")
-        if "_unread" not in vars(self):
+        stream = self._get_posterior_stream()
+        if stream is None:
             self._check_fitted("posterior_")
             yield self.proba_
             return
-        for tasks, posterior in self._unread:
+        for tasks, posterior in stream:
             yield pd.DataFrame(posterior, index=tasks.rename("task"), columns=self.classes_.rename("class"))
 
     def write_labels(self, path: str | os.PathLike[str], *, proba: bool = False) -> None:
-        """Write task, label and confidence to a Parquet file, shard by shard; with ``proba``, every class's probability.
+        """Write task, label and confidence to a Parquet file, shard by shard.
 
+        Parameters
+        ----------
+        path : path-like
+            File that ends in ".parquet" or ".pq".
+        proba : bool, default False
+            Write the probability of every class as well.
+
+        Examples
+        --------
         >>> import tempfile
         >>> from wisecrowd import Crowd, MajorityVote
         >>> fitted = MajorityVote().fit(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "bob", "dog")]))
-        >>> place = tempfile.mkdtemp() + "/labels.parquet"
-        >>> fitted.write_labels(place)
-        >>> pd.read_parquet(place).to_dict("records")[0]
+        >>> path = tempfile.mkdtemp() + "/labels.parquet"
+        >>> fitted.write_labels(path)
+        >>> pd.read_parquet(path).to_dict("records")[0]
         {'task': 't1', 'label': 'cat', 'confidence': 1.0}
         """
-        write_answers(self.posterior_tables(), path, proba=proba)
+        write_labels(self.posterior_tables(), path, proba=proba)
 
-    # ------------------------------------------------------------------ what was learnt, for people
+    def save(self, folder: str | Path) -> None:
+        """Write parameters and fitted attributes to a folder of arrays, tables and JSON.
 
-    @property
-    def labels_(self) -> pd.Series:
-        """The most probable class of every task."""
-        best = self._check_fitted("posterior_").argmax(axis=1)
-        return pd.Series(self.classes_[best], index=self.task_index_.rename("task"), name="label")
+        Parameters
+        ----------
+        folder : path-like
+            Folder to create; :func:`wisecrowd.load` reads it.
+        """
+        from wisecrowd.base.persistence import save
 
-    @property
-    def proba_(self) -> pd.DataFrame:
-        """The posterior, tasks x classes."""
-        columns = self.classes_.rename("class")
-        return pd.DataFrame(self._check_fitted("posterior_"), index=self.task_index_.rename("task"), columns=columns)
+        save(self, folder)
 
-    @property
-    def workers_(self) -> pd.DataFrame:
-        """What was learnt of each worker: number of labels, accuracy, and what the method adds."""
-        self._check_fitted("n_votes_")
-        if self.worker_index_ is None:
-            raise UsageError("this crowd had no worker ids, so nothing is known of single workers")
-        index = self.worker_index_.rename("worker")
-        return pd.DataFrame(self._worker_columns(), index=index)
+    def _restore_part(self, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
+        """Return a fitted part that is neither array nor table (a classifier), built from its saved arrays."""
+        raise NotImplementedError(f"{type(self).__name__} has no part {name}")
+
+    if not TYPE_CHECKING:  # a type checker would accept any attribute
+
+        def __getattr__(self, name: str) -> Any:
+            # Called for attributes that are not set; of a crowd in shards, these two would fill the memory.
+            if name in ("posterior_", "task_index_") and (stream := self._get_posterior_stream()) is not None:
+                return stream.concatenate() if name == "posterior_" else stream.crowd.tasks
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _get_posterior_stream(self) -> PosteriorStream | None:
+        """Return the posteriors of a crowd in shards, set by `Aggregator._set_fitted_from_engine`; None in memory."""
+        return vars(self).get("_posterior_stream")
+
+    def _mean_posterior(self) -> NDArray[np.float64]:
+        """Return the mean of the posterior over all tasks."""
+        stream = self._get_posterior_stream()
+        if stream is None:
+            return cast("NDArray[np.float64]", self.posterior_.mean(axis=0))
+        return cast("NDArray[np.float64]", sum(posterior.sum(axis=0) for _, posterior in stream) / stream.crowd.n_tasks)
 
     def _worker_columns(self) -> dict[str, NDArray[Any]]:
-        """Columns of `workers_`; a method that knows more of its workers adds to them."""
+        """Return the columns of `workers_`; methods add their own."""
         pairs = self._pairs
-        right = pairs.by_worker(self.tally_[np.arange(len(pairs)), pairs.label].astype(np.float64))
-        total = pairs.by_worker(self.tally_.sum(axis=1, dtype=np.float64))
-        right_before, total_before = self._pseudo_votes(self.tally_.shape[1])
-        with np.errstate(invalid="ignore"):
-            # A worker without a vote has no accuracy to speak of unless the model has a prior: NaN is the honest entry.
-            return {"n_votes": np.round(total, 6), "accuracy": (right + right_before) / (total + total_before)}
+        correct = pairs.sum_by_worker(self.tally_[np.arange(len(pairs)), pairs.label].astype(np.float64))
+        total = pairs.sum_by_worker(self.tally_.sum(axis=1, dtype=np.float64))
+        prior_correct, prior_total = self.accuracy_pseudo_votes(self.tally_.shape[1])
+        with np.errstate(invalid="ignore"):  # without votes and prior, the accuracy of a worker is undefined: NaN
+            return {"n_votes": np.round(total, 6), "accuracy": (correct + prior_correct) / (total + prior_total)}
 
-    def _pseudo_votes(self, n_classes: int) -> tuple[float, float]:
-        """Pseudo-votes of a worker for being right, and in all, when their accuracy is estimated."""
-        return 0.0, 0.0
-
-    @property
-    def confusion_(self) -> NDArray[np.float64]:
-        """What each worker says when each class is true: (workers, true, said), rows sum to one."""
-        return self.confusion_of(range(self._n_workers))
-
-    def confusion_of(self, workers: Any) -> NDArray[np.float64]:
-        """Confusion matrices of some workers, by position: (chosen workers, true, said)."""
-        n_classes = self._check_fitted("tally_").shape[1]
-        chosen = self._chosen(workers)
-        place = np.full(self._n_workers, -1, dtype=np.int32)
-        place[chosen] = np.arange(len(chosen), dtype=np.int32)
-        mine = np.flatnonzero(place[self.pair_worker_] >= 0)
-        # All pairs of the chosen workers, seen or not: the method's own formula then fills the whole matrix.
-        row = place[self.pair_worker_[mine]].astype(np.int64) * n_classes + self.pair_label_[mine]
-        tally = np.zeros((len(chosen) * n_classes, n_classes))
-        tally[row] = self.tally_[mine]
-        worker, label = np.divmod(np.arange(len(tally), dtype=np.int32), np.int32(n_classes))
-        label_probs = self._reported_label_probs(tally, Pairs(worker, label, np.empty(0, dtype=np.int32), len(chosen)))
-        return np.ascontiguousarray(label_probs.reshape(len(chosen), n_classes, n_classes).transpose(0, 2, 1))
-
-    def _chosen(self, workers: Any) -> NDArray[np.int32]:
-        """Positions of some workers, of whom there must not be more than matrices have room for."""
-        chosen, n_classes = np.asarray(list(workers), dtype=np.int32), len(self.classes_)
-        if len(chosen) * n_classes**2 > DENSE_CELLS:
+    def _check_positions(self, workers: Iterable[int]) -> NDArray[np.int32]:
+        """Return positions of workers as an array, or raise an error if their confusion matrices do not fit in memory."""
+        positions, n_classes = np.asarray(list(workers), dtype=np.int32), len(self.classes_)
+        if len(positions) * n_classes**2 > MAX_DENSE_CELLS:
             raise UsageError(
-                f"{len(chosen):,} confusion matrices of {n_classes:,} x {n_classes:,} would not fit in memory; "
-                "ask for some of the workers: confusion_of([0, 1, 2])"
+                f"{len(positions):,} confusion matrices of {n_classes:,} x {n_classes:,} do not fit in memory; select some "
+                "workers: confusion_of([0, 1, 2])"
             )
-        return chosen
-
-    def _reported_label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
-        """P(worker of the pair says its label | true class), from the tally; plain frequencies unless a model says more."""
-        total = pairs.by_worker(tally)[pairs.worker]
-        n_classes = tally.shape[1]
-        return np.divide(tally, total, out=np.full_like(tally, 1 / n_classes), where=total > 0)
+        return positions
 
     @property
     def _pairs(self) -> Pairs:
@@ -349,18 +517,20 @@ class Method(ABC):  # noqa: B024  # what it does is for each kind of method to s
         return 1 if self.worker_index_ is None else len(self.worker_index_)
 
     def _check_fitted(self, attribute: str) -> NDArray[Any]:
+        """Return a fitted attribute, or raise an error that explains its absence."""
         if not hasattr(self, attribute):
             if "tally_" in vars(self):
                 raise UsageError(
-                    "the answers about a crowd in shards are not saved with a method; fit it again, or write them after the "
-                    "fit: fitted.write_labels('labels.parquet'). What it knows of workers is here: workers_, predict"
+                    "the posterior of a crowd in shards is not saved with a method; fit again, or write the labels after "
+                    "the fit: fitted.write_labels('labels.parquet'). Results by worker are available: workers_, predict"
                 )
             raise UsageError(f"this {type(self).__name__} is not fitted yet; call fit first")
-        return getattr(self, attribute)
+        return cast("NDArray[Any]", getattr(self, attribute))
 
 
-def _same(value: object, default: object) -> bool:
+def _equals(value: object, default: object) -> bool:
+    """Return whether a parameter has its default value."""
     try:
         return bool(value is default or value == default)
-    except ValueError:  # arrays compare by element
+    except ValueError:  # arrays compare elementwise
         return False

@@ -1,9 +1,10 @@
-"""Answers that are too many for memory: inferred shard by shard when they are asked for, and written as they come."""
+"""Posteriors of a crowd in shards, computed shard by shard on request and written to a file."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,55 +13,107 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.data.sharded import MOST_CELLS, ShardedCrowd
-from wisecrowd.engines.base import Chunk, Work
-from wisecrowd.engines.local import Clamp, StreamEngine
+from wisecrowd.data.sharded import MAX_CELLS, Shard, ShardedCrowd
+from wisecrowd.engines import ChunkFunction, engine_for
+from wisecrowd.engines.base import GoldByShard
 from wisecrowd.errors import UsageError
 from wisecrowd.utils.files import atomic_path
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
-    """The posteriors of a crowd in shards, not yet inferred; a pass over it gives task ids and posteriors by shard.
+class PosteriorStream:
+    """Posteriors of a crowd in shards, computed when they are requested.
 
+    Iteration yields the task ids and the posterior of each shard. The posteriors are computed by an engine of the same kind
+    as in the fit: on a cluster, the actors load the shards and send the posteriors, and the driver reads only the task
+    ids. A copy (by pickle or `copy.deepcopy`) uses this machine, because the cluster may not exist any more.
+
+    Attributes
+    ----------
+    crowd : ShardedCrowd
+        Votes in shards.
+    gold : callable or None
+        Class codes of gold tasks by shard number.
+    posterior_function : callable
+        Chunk function that returns the posterior of the chunk's tasks.
+    shared : tuple
+        Parameters of the chunk function.
+    engine : str, default "local"
+        Engine that computes the posteriors, as in `engine_for`.
+    n_jobs : int, default 1
+        Number of threads of a local engine.
+
+    Examples
+    --------
     >>> import tempfile
-    >>> from wisecrowd import Crowd, DawidSkene
+    >>> from wisecrowd import Crowd
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "dog")])
-    >>> fitted = DawidSkene().fit(crowd.to_shards(tempfile.mkdtemp() + "/crowd", votes_per_shard=1))
-    >>> [tasks.tolist() for tasks, posterior in fitted._unread]
-    [['t1'], ['t2']]
+    >>> sharded = crowd.to_shards(tempfile.mkdtemp() + "/crowd", votes_per_shard=1)
+    >>> stream = PosteriorStream(sharded, None, lambda chunk: chunk.crowd.vote_counts, ())
+    >>> [(tasks.tolist(), posterior.tolist()) for tasks, posterior in stream]
+    [(['t1'], [[1.0, 0.0]]), (['t2'], [[0.0, 2.0]])]
     """
 
     crowd: ShardedCrowd
-    gold: Clamp | None
-    answer: Work
-    """Work that gives the posterior of a chunk's tasks."""
+    gold: GoldByShard | None
+    posterior_function: ChunkFunction
     shared: tuple[Any, ...]
+    engine: str = "local"
+    n_jobs: int = 1
 
     def __iter__(self) -> Iterator[tuple[pd.Index, NDArray[Any]]]:
-        yield from StreamEngine(self.crowd, self.gold).each(self._of, *self.shared)
+        with closing(engine_for(self.engine, self.crowd, self.gold, n_jobs=self.n_jobs)) as engine:
+            posteriors = engine.map(self.posterior_function, *self.shared)
+            for info, posterior in zip(self.crowd.shard_infos, posteriors, strict=True):
+                yield Shard(self.crowd, info).tasks, posterior
 
-    def _of(self, chunk: Chunk, *shared: Any) -> tuple[pd.Index, NDArray[Any]]:
-        return chunk.crowd.tasks, self.answer(chunk, *shared)
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "engine": "local"}
 
-    def posterior(self) -> NDArray[Any]:
-        """All of them, in memory if they fit."""
-        if self.crowd.n_tasks * self.crowd.n_classes > MOST_CELLS:
+    def concatenate(self) -> NDArray[Any]:
+        """Return the posterior of all tasks.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_classes)
+
+        Raises
+        ------
+        UsageError
+            If the result would not fit in memory.
+        """
+        if self.crowd.n_tasks * self.crowd.n_classes > MAX_CELLS:
             raise UsageError(
-                f"the posterior of {self.crowd.n_tasks:,} tasks would not fit in memory; take it shard by shard: "
-                "for table in fitted.posterior_tables(), or write it: fitted.write_labels('labels.parquet')"
+                f"the posterior of {self.crowd.n_tasks:,} tasks does not fit in memory; iterate over "
+                "fitted.posterior_tables(), or write it with fitted.write_labels('labels.parquet')"
             )
         return np.concatenate([posterior for _, posterior in self])
 
 
-def write_answers(tables: Iterable[pd.DataFrame], path: str | os.PathLike[str], *, proba: bool = False) -> None:
-    """Write tables of tasks x classes to one Parquet file, whole or not at all: task, label, confidence.
+def write_labels(tables: Iterable[pd.DataFrame], path: str | os.PathLike[str], *, proba: bool = False) -> None:
+    """Write labels and confidence to a Parquet file, atomically.
 
+    Parameters
+    ----------
+    tables : iterable of DataFrame
+        Posteriors with tasks as index and classes as columns.
+    path : path-like
+        File that ends in ".parquet" or ".pq".
+    proba : bool, default False
+        Write the probability of every class as well, in columns ``p_CLASS``.
+
+    Raises
+    ------
+    UsageError
+        If the file name has another suffix.
+
+    Examples
+    --------
     >>> import tempfile
-    >>> place = tempfile.mkdtemp() + "/labels.parquet"
+    >>> path = tempfile.mkdtemp() + "/labels.parquet"
     >>> table = pd.DataFrame({"cat": [0.9, 0.2], "dog": [0.1, 0.8]}, index=pd.Index(["t1", "t2"], name="task"))
-    >>> write_answers([table], place)
-    >>> pd.read_parquet(place)["label"].tolist()
+    >>> write_labels([table], path)
+    >>> pd.read_parquet(path)["label"].tolist()
     ['cat', 'dog']
     """
     import pyarrow as pa
@@ -68,7 +121,7 @@ def write_answers(tables: Iterable[pd.DataFrame], path: str | os.PathLike[str], 
 
     if Path(path).suffix.lower() not in (".parquet", ".pq"):
         raise UsageError(
-            f"answers are written as Parquet; end the name in .parquet, and not as {Path(path).name!r} does"
+            f"labels are written as Parquet; got the file name {Path(path).name!r}. Use the suffix .parquet"
         )
     with atomic_path(path) as partial:
         writer = None
@@ -78,7 +131,7 @@ def write_answers(tables: Iterable[pd.DataFrame], path: str | os.PathLike[str], 
                 best = posterior.argmax(axis=1)
                 columns = {"task": table.index, "label": table.columns[best], "confidence": posterior.max(axis=1)}
                 if proba:
-                    columns |= {f"p_{name}": posterior[:, place] for place, name in enumerate(table.columns)}
+                    columns |= {f"p_{name}": posterior[:, code] for code, name in enumerate(table.columns)}
                 rows = pa.table({name: pa.array(values) for name, values in columns.items()})
                 writer = writer or pq.ParquetWriter(partial, rows.schema)
                 writer.write_table(rows)

@@ -1,9 +1,9 @@
-"""Vectors too long for one place: a part that all chunks share, and a crowd_slice of the rest beside each of them.
+"""Vectors that are too long for one machine: a part that all chunks share, and a part next to each chunk.
 
-Sums, differences and products of such vectors are only written down, as polynomials in vectors that exist. What is
-wanted of them in the end are scalar products, which follow from those of the few terms, and these are taken in one pass
-for all that are missing and remembered. An optimiser's many steps of algebra so cost a pass over disk or cluster only
-where something new came in.
+Sums, differences and products of such vectors are not evaluated; they are stored as polynomials in vectors that exist. An
+optimiser needs only scalar products, which follow from the scalar products of the terms. Missing products are computed
+together in one pass and cached. The many vector operations of an optimiser therefore cost a pass over disk or cluster
+only where a new vector comes in.
 """
 
 from __future__ import annotations
@@ -17,35 +17,46 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from wisecrowd.engines.base import Chunk, ChunkState, Engine
-from wisecrowd.engines.retained import own_of, packed
+from wisecrowd.engines.retained import pack_retained, unpack_retained
 
-_numbers = itertools.count()
+_serial_numbers = itertools.count()
 
 
-class _Leaf:
-    """A vector that exists; its stretches are kept as `engines.keeping` has them."""
+class _StoredVector:
+    """A vector that exists; its parts next to the chunks are packed as in `engines.retained`."""
 
-    def __init__(self, shared: NDArray[Any], own: ChunkState) -> None:
-        self.shared, self.own = shared, own
-        self.number = next(_numbers)
-        #: Scalar products of terms of which this leaf is the youngest, by the numbers of their leaves: they go with it.
+    def __init__(self, shared: NDArray[Any], chunk_values: ChunkState) -> None:
+        self.shared, self.chunk_values = shared, chunk_values
+        self.serial_number = next(_serial_numbers)
+        #: Scalar products of terms of which this vector is the youngest, by the serial numbers of their factors. They are
+        #: deleted with it.
         self.dots: dict[tuple[tuple[int, ...], ...], float] = {}
 
 
-#: Leaves that are multiplied, coordinate by coordinate, in the order of their numbers.
-Term = tuple[_Leaf, ...]
+#: Vectors that are multiplied elementwise, in the order of their serial numbers.
+Term = tuple[_StoredVector, ...]
 
 
-class Spread(NDArrayOperatorsMixin):
-    """A vector for arithmetic as with arrays, done where its stretches are; nothing changes one in place.
+class DistributedVector(NDArrayOperatorsMixin):
+    """Immutable vector with the arithmetic of arrays, computed where its parts are.
 
+    Parameters
+    ----------
+    engine : Engine
+        Engine that holds the parts.
+    terms : dict
+        Polynomial: coefficients by term.
+
+    Examples
+    --------
     >>> from wisecrowd import Crowd
     >>> from wisecrowd.engines import LocalEngine
-    >>> from wisecrowd.engines.retained import crowd_slice
+    >>> from wisecrowd.engines.retained import read_retained
     >>> engine = LocalEngine(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")]))
-    >>> vector = Spread.of(engine, np.array([4.0]), engine.keep(lambda chunk: packed([1.0, 9.0])))
+    >>> state = engine.retain(lambda chunk: pack_retained([1.0, 9.0]))
+    >>> vector = DistributedVector.from_parts(engine, np.array([4.0]), state)
     >>> root = np.sqrt(3 * vector - 2 * vector)
-    >>> root.shared, list(engine.each(crowd_slice, root.own))
+    >>> root.shared, list(engine.map(read_retained, root.chunk_values))
     (array([2.]), [array([1., 3.])])
     >>> dot(root, root * root - vector), dot(root, root)
     (0.0, 14.0)
@@ -55,126 +66,166 @@ class Spread(NDArrayOperatorsMixin):
         self.engine, self.terms = engine, terms
 
     @classmethod
-    def of(cls, engine: Engine, shared: NDArray[Any], own: ChunkState) -> Spread:
-        """A vector that exists."""
-        return cls(engine, {(_Leaf(shared, own),): 1.0})
+    def from_parts(cls, engine: Engine, shared: NDArray[Any], chunk_values: ChunkState) -> DistributedVector:
+        """Return a vector with given values.
+
+        Parameters
+        ----------
+        engine : Engine
+            Engine that holds the chunk values.
+        shared : ndarray
+            Part that all chunks share.
+        chunk_values : ChunkState
+            Parts of the chunks, packed with `pack_retained`.
+
+        Returns
+        -------
+        DistributedVector
+        """
+        return cls(engine, {(_StoredVector(shared, chunk_values),): 1.0})
 
     @property
     def shared(self) -> NDArray[Any]:
-        """The part that all chunks share."""
-        return self._settled().shared
+        """Part that all chunks share."""
+        return self._evaluate().shared
 
     @property
-    def own(self) -> ChunkState:
-        """The stretches beside the chunks."""
-        return self._settled().own
+    def chunk_values(self) -> ChunkState:
+        """Handle of the parts next to the chunks."""
+        return self._evaluate().chunk_values
 
-    def _settled(self) -> _Leaf:
-        """This vector as one that exists, which it is from now on."""
-        exists = len(self.terms) == 1 and all(len(term) == 1 and times == 1 for term, times in self.terms.items())
-        if not exists:
-            leaves, terms = _by_place(self.terms)
-            formula = list(zip(terms, self.terms.values(), strict=True))
-            shared = _polynomial(formula, [leaf.shared for leaf in leaves])
-            own = self.engine.keep(_evaluate, formula, *(leaf.own for leaf in leaves))
-            self.terms = {(_Leaf(shared, own),): 1.0}
-        ((leaf,),) = self.terms
-        return leaf
+    def _evaluate(self) -> _StoredVector:
+        """Evaluate the polynomial and replace it by the result."""
+        is_stored = len(self.terms) == 1 and all(
+            len(term) == 1 and coefficient == 1 for term, coefficient in self.terms.items()
+        )
+        if not is_stored:
+            vectors, terms = _index_terms(self.terms)
+            polynomial = list(zip(terms, self.terms.values(), strict=True))
+            shared = _evaluate_polynomial(polynomial, [vector.shared for vector in vectors])
+            chunk_values = self.engine.retain(_evaluate_chunk, polynomial, *(vector.chunk_values for vector in vectors))
+            self.terms = {(_StoredVector(shared, chunk_values),): 1.0}
+        ((vector,),) = self.terms
+        return vector
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Spread:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> DistributedVector:
         if method != "__call__" or options:
             return NotImplemented
-        if ufunc in (np.add, np.subtract) and all(isinstance(given, Spread) for given in inputs):
+        if ufunc in (np.add, np.subtract) and all(isinstance(operand, DistributedVector) for operand in inputs):
             left, right = inputs
             sign = 1.0 if ufunc is np.add else -1.0
-            more = ((term, sign * times) for term, times in right.terms.items())
-            return Spread(self.engine, _collected(itertools.chain(left.terms.items(), more)))
+            right_terms = ((term, sign * coefficient) for term, coefficient in right.terms.items())
+            return DistributedVector(self.engine, _collect_terms(itertools.chain(left.terms.items(), right_terms)))
         if ufunc is np.multiply:
-            factors = [given.terms if isinstance(given, Spread) else {(): float(given)} for given in inputs]
-            return Spread(self.engine, _collected(
-                (tuple(sorted(left + right, key=lambda leaf: leaf.number)), times * more)
-                for (left, times), (right, more) in itertools.product(*(terms.items() for terms in factors))
+            factors = [
+                operand.terms if isinstance(operand, DistributedVector) else {(): float(operand)} for operand in inputs
+            ]
+            return DistributedVector(self.engine, _collect_terms(
+                (tuple(sorted(left + right, key=lambda vector: vector.serial_number)), left_factor * right_factor)
+                for (left, left_factor), (right, right_factor) in itertools.product(
+                    *(terms.items() for terms in factors)
+                )
             ))  # fmt: skip
-        shared = ufunc(*(given.shared if isinstance(given, Spread) else given for given in inputs))
-        owns = (given.own if isinstance(given, Spread) else given for given in inputs)
-        return Spread.of(self.engine, shared, self.engine.keep(_apply, ufunc, *owns))
+        shared = ufunc(*(operand.shared if isinstance(operand, DistributedVector) else operand for operand in inputs))
+        operands = (operand.chunk_values if isinstance(operand, DistributedVector) else operand for operand in inputs)
+        chunk_values = self.engine.retain(_apply_ufunc, ufunc, *operands)
+        return DistributedVector.from_parts(self.engine, shared, chunk_values)
 
 
 def dot(left: Any, right: Any) -> float:
-    """The scalar product of two arrays, or of two spread vectors.
+    """Return the scalar product of two arrays, or of two distributed vectors.
 
+    Parameters
+    ----------
+    left, right : ndarray or DistributedVector
+        Vectors of the same kind and length.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     11.0
     """
-    if not isinstance(left, Spread):
-        # Not by BLAS, which on a busy machine spends ten times as long waiting for its threads as computing.
+    if not isinstance(left, DistributedVector):
+        # Not by BLAS, whose threads wait for each other ten times as long as they compute on a busy machine.
         return float(np.einsum("i,i->", left.ravel(), right.ravel()))
     pairs = list(itertools.product(left.terms, right.terms))
-    missing = {_key(pair): pair for pair in pairs if _key(pair) not in _youngest(pair).dots}
+    missing = {_dot_key(pair): pair for pair in pairs if _dot_key(pair) not in _youngest(pair).dots}
     if missing:
-        leaves, terms = _by_place(itertools.chain(*missing.values()))
-        asked = list(zip(terms[::2], terms[1::2], strict=True))
-        own = left.engine.total(_dots, asked, *(leaf.own for leaf in leaves))
-        found = own + _products(asked, [leaf.shared for leaf in leaves])
-        for pair, value in zip(missing.values(), found.tolist(), strict=True):
-            _youngest(pair).dots[_key(pair)] = value
-    return sum(left.terms[pair[0]] * right.terms[pair[1]] * _youngest(pair).dots[_key(pair)] for pair in pairs)
+        vectors, terms = _index_terms(itertools.chain(*missing.values()))
+        term_pairs = list(zip(terms[::2], terms[1::2], strict=True))
+        chunk_dots = left.engine.sum(_dot_chunk, term_pairs, *(vector.chunk_values for vector in vectors))
+        dots = chunk_dots + _dot_terms(term_pairs, [vector.shared for vector in vectors])
+        for pair, value in zip(missing.values(), dots.tolist(), strict=True):
+            _youngest(pair).dots[_dot_key(pair)] = value
+    return sum(left.terms[pair[0]] * right.terms[pair[1]] * _youngest(pair).dots[_dot_key(pair)] for pair in pairs)
 
 
-def _collected(terms: Iterable[tuple[Term, float]]) -> dict[Term, float]:
-    """Terms that are alike, added up."""
-    found: dict[Term, float] = {}
-    for term, times in terms:
-        found[term] = found.get(term, 0.0) + times
-    return found
+def _collect_terms(terms: Iterable[tuple[Term, float]]) -> dict[Term, float]:
+    """Add up the coefficients of equal terms."""
+    coefficients: dict[Term, float] = {}
+    for term, coefficient in terms:
+        coefficients[term] = coefficients.get(term, 0.0) + coefficient
+    return coefficients
 
 
-def _key(pair: tuple[Term, Term]) -> tuple[tuple[int, ...], ...]:
-    return tuple(sorted(tuple(leaf.number for leaf in term) for term in pair))
+def _dot_key(pair: tuple[Term, Term]) -> tuple[tuple[int, ...], ...]:
+    """Return the key under which the scalar product of two terms is cached."""
+    return tuple(sorted(tuple(vector.serial_number for vector in term) for term in pair))
 
 
-def _youngest(pair: tuple[Term, Term]) -> _Leaf:
-    return max(itertools.chain(*pair), key=lambda leaf: leaf.number)
+def _youngest(pair: tuple[Term, Term]) -> _StoredVector:
+    """Return the vector that caches the scalar product of two terms."""
+    return max(itertools.chain(*pair), key=lambda vector: vector.serial_number)
 
 
-#: A term, by the places of its factors in a list of leaves.
-Places = tuple[int, ...]
+#: A term, by the positions of its factors in a list of vectors.
+TermIndices = tuple[int, ...]
 
 
-def _by_place(terms: Iterable[Term]) -> tuple[list[_Leaf], list[Places]]:
-    """The leaves of some terms, each once, and the terms over them: what work is told of polynomials."""
-    leaves: dict[_Leaf, int] = {}
-    places = [tuple(leaves.setdefault(leaf, len(leaves)) for leaf in term) for term in terms]
-    return list(leaves), places
+def _index_terms(terms: Iterable[Term]) -> tuple[list[_StoredVector], list[TermIndices]]:
+    """Return the distinct vectors of some terms, and the terms by positions in that list."""
+    positions: dict[_StoredVector, int] = {}
+    indices = [tuple(positions.setdefault(vector, len(positions)) for vector in term) for term in terms]
+    return list(positions), indices
 
 
-def _product(places: Places, values: list[Any]) -> Any:
-    first, *others = (values[place] for place in places)
-    for value in others:
-        first = first * value
-    return first
+def _multiply_factors(indices: TermIndices, values: list[Any]) -> Any:
+    """Return the elementwise product of a term's factors."""
+    product, *factors = (values[index] for index in indices)
+    for factor in factors:
+        product = product * factor
+    return product
 
 
-def _polynomial(formula: list[tuple[Places, float]], values: list[Any]) -> Any:
-    return sum(times * _product(places, values) for places, times in formula)
+def _evaluate_polynomial(polynomial: list[tuple[TermIndices, float]], values: list[Any]) -> Any:
+    """Return the value of a polynomial."""
+    return sum(coefficient * _multiply_factors(indices, values) for indices, coefficient in polynomial)
 
 
-def _products(asked: list[tuple[Places, Places]], values: list[Any]) -> NDArray[np.float64]:
-    """Scalar products of pairs of terms, each term multiplied out once."""
-    terms = {places: _product(places, values) for pair in asked for places in pair}
-    return np.array([dot(terms[left], terms[right]) for left, right in asked])
+def _dot_terms(term_pairs: list[tuple[TermIndices, TermIndices]], values: list[Any]) -> NDArray[np.float64]:
+    """Return scalar products of pairs of terms; each term is evaluated once."""
+    terms = {indices: _multiply_factors(indices, values) for pair in term_pairs for indices in pair}
+    return np.array([dot(terms[left], terms[right]) for left, right in term_pairs])
 
 
-def _apply(chunk: Chunk, ufunc: np.ufunc, *values: Any) -> Any:  # noqa: ARG001  # one signature for all work
-    """Work: a function of numbers on the stretches of a chunk."""
-    return packed(ufunc(*(own_of(value) if isinstance(value, np.ndarray) else value for value in values)))
+def _apply_ufunc(chunk: Chunk, ufunc: np.ufunc, *values: Any) -> Any:  # noqa: ARG001  # signature of chunk functions
+    """Chunk function: apply a ufunc to the parts of a chunk."""
+    return pack_retained(
+        ufunc(*(unpack_retained(value) if isinstance(value, np.ndarray) else value for value in values))
+    )
 
 
-def _evaluate(chunk: Chunk, formula: list[tuple[Places, float]], *values: Any) -> Any:  # noqa: ARG001  # one signature for all work
-    """Work: a chunk's crowd_slice of a vector that was only written down."""
-    return packed(_polynomial(formula, [own_of(value) for value in values]))
+def _evaluate_chunk(chunk: Chunk, polynomial: list[tuple[TermIndices, float]], *values: Any) -> Any:  # noqa: ARG001
+    """Chunk function: evaluate a polynomial on the parts of a chunk."""
+    return pack_retained(_evaluate_polynomial(polynomial, [unpack_retained(value) for value in values]))
 
 
-def _dots(chunk: Chunk, asked: list[tuple[Places, Places]], *values: Any) -> NDArray[np.float64]:  # noqa: ARG001  # one signature for all work
-    """Work: a chunk's part of scalar products."""
-    return _products(asked, [own_of(value) for value in values])
+def _dot_chunk(
+    chunk: Chunk, term_pairs: list[tuple[TermIndices, TermIndices]], *values: Any  # noqa: ARG001
+) -> NDArray[np.float64]:  # fmt: skip
+    """Chunk function: compute a chunk's part of scalar products."""
+    return _dot_terms(term_pairs, [unpack_retained(value) for value in values])

@@ -1,13 +1,13 @@
-"""The engines of one machine: a crowd in memory, or its shards from disk one after the other."""
+"""Engines of one machine: a crowd in memory, or shards from disk one after the other."""
 
 from __future__ import annotations
 
 import itertools
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +16,38 @@ from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.sharded import Shard, ShardedCrowd
-from wisecrowd.engines.base import Chunk, ChunkState, Engine, Work, add, summed
-from wisecrowd.utils.parallel import threads
-
-#: The known classes of a shard's tasks, by the shard's number.
-Clamp = Callable[[int], NDArray[np.int32] | None]
+from wisecrowd.engines.base import (
+    Chunk,
+    ChunkFunction,
+    ChunkState,
+    Engine,
+    GoldByShard,
+    add_results,
+    resolve_shared,
+    sum_over_chunks,
+)
+from wisecrowd.utils.parallel import thread_count
 
 
 class LocalEngine(Engine):
-    """A crowd in memory: one chunk, on which the kernels work with one thread or several.
+    """Engine for a crowd in memory: a single chunk.
 
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    gold : ndarray of shape (n_tasks,), optional
+        Class codes of gold tasks, -1 where the truth is unknown.
+    n_jobs : int, default 1
+        Number of threads of the kernels; -1 uses all cores.
+    compiled : bool, optional
+        Whether to use the compiled kernels. By default the size of the crowd decides.
+
+    Examples
+    --------
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "cat"), ("t2", "ann", "dog")])
     >>> engine = LocalEngine(crowd)
-    >>> engine.total(lambda chunk: chunk.crowd.n_votes)
+    >>> engine.sum(lambda chunk: chunk.crowd.n_votes)
     3
     """
 
@@ -39,106 +58,145 @@ class LocalEngine(Engine):
         self.gold = gold
         self.chunk = Chunk(crowd, gold, n_jobs=n_jobs, compiled=compiled)
 
-    def total(self, work: Work, *shared: Any) -> Any:
-        """What the work gives of the whole crowd."""
-        return work(self.chunk, *map(_own, shared))
+    def sum(self, function: ChunkFunction, *shared: Any) -> Any:
+        """Return the result of the only chunk."""
+        return function(self.chunk, *resolve_shared(shared, 0))
 
-    def each(self, work: Work, *shared: Any) -> Iterator[Any]:
-        """One chunk, one result."""
-        yield self.total(work, *shared)
+    def map(self, function: ChunkFunction, *shared: Any) -> Iterator[Any]:
+        """Yield the result of the only chunk."""
+        yield self.sum(function, *shared)
 
-    def keep(self, work: Work, *shared: Any) -> ChunkState:
-        """The value, in memory."""
-        return _InMemory(self.total(work, *shared))
+    def retain(self, function: ChunkFunction, *shared: Any) -> ChunkState:
+        """Keep the result in memory."""
+        return _MemoryState(self.sum(function, *shared))
 
 
-class _InMemory(ChunkState):
+class _MemoryState(ChunkState):
+    """Value of the only chunk, in memory."""
+
     def __init__(self, value: Any) -> None:
         self.value = value
 
-
-def _own(given: Any) -> Any:
-    return given.value if isinstance(given, _InMemory) else given
+    def get(self, number: int) -> Any:
+        return self.value
 
 
 class StreamEngine(Engine):
-    """Shards from disk, in turn: while one is worked on, the system reads the next.
+    """Engine for a crowd in shards: reads one shard after the other, and prefetches the next.
 
-    With several threads, each takes every so manieth shard and has sums of its own, which are added up in order at the
-    end: for the same number of threads, the same bits.
+    Thread i of n processes the shards i, i + n, …; its sums are added in the order of threads. The same number of threads
+    therefore gives the same bits.
 
+    Parameters
+    ----------
+    crowd : ShardedCrowd
+        Votes in shards.
+    gold : callable, optional
+        Class codes of gold tasks by shard number.
+    n_jobs : int, default 1
+        Number of threads; -1 uses all cores.
+    compiled : bool, optional
+        Whether to use the compiled kernels. By default the size of a shard decides.
+
+    Examples
+    --------
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "cat"), ("t2", "ann", "dog")])
     >>> engine = StreamEngine(crowd.to_shards(tempfile.mkdtemp() + "/crowd", votes_per_shard=1))
-    >>> engine.total(lambda chunk: chunk.crowd.n_votes)
+    >>> engine.sum(lambda chunk: chunk.crowd.n_votes)
     3
     """
 
     def __init__(
-        self, crowd: ShardedCrowd, gold: Clamp | None = None, n_jobs: int = 1, compiled: bool | None = None
+        self, crowd: ShardedCrowd, gold: GoldByShard | None = None, n_jobs: int = 1, compiled: bool | None = None
     ) -> None:
         self.crowd: ShardedCrowd = crowd
-        self.gold, self.n_jobs, self.compiled = gold, threads(n_jobs), compiled
+        self.gold, self.n_jobs, self.compiled = gold, thread_count(n_jobs), compiled
 
-    def total(self, work: Work, *shared: Any) -> Any:
-        """Added up shard by shard."""
-        many = min(self.n_jobs, len(self.crowd.parts))
+    def sum(self, function: ChunkFunction, *shared: Any) -> Any:
+        """Return the sum over shards."""
+        n_shards = self.crowd.n_shards
+        n_threads = min(self.n_jobs, n_shards)
 
-        def some(first: int) -> Any:
-            chunks = self._pieces(range(first, len(self.crowd.parts), many))
-            return summed(chunks, work, lambda chunk: self._given(shared, chunk))
+        def sum_thread(first: int) -> Any:
+            chunks = self._read_chunks(range(first, n_shards, n_threads))
+            return sum_over_chunks(chunks, function, lambda chunk: resolve_shared(shared, chunk.number))
 
-        if many <= 1:
-            return some(0)
-        with ThreadPoolExecutor(many) as pool:
+        if n_threads <= 1:
+            return sum_thread(0)
+        with ThreadPoolExecutor(n_threads) as pool:
             total = None
-            for found in pool.map(some, range(many)):
-                total = add(total, found)
+            for result in pool.map(sum_thread, range(n_threads)):
+                total = add_results(total, result)
         return total
 
-    def each(self, work: Work, *shared: Any) -> Iterator[Any]:
-        """Shard by shard, each when it is asked for."""
-        for chunk in self._pieces(range(len(self.crowd.parts))):
-            yield work(chunk, *self._given(shared, chunk))
+    def map(self, function: ChunkFunction, *shared: Any) -> Iterator[Any]:
+        """Yield the result of every shard; at most ``n_jobs`` results are computed ahead."""
+        n_shards = self.crowd.n_shards
+        if min(self.n_jobs, n_shards) <= 1:
+            for chunk in self._read_chunks(range(n_shards)):
+                yield function(chunk, *resolve_shared(shared, chunk.number))
+            return
 
-    def keep(self, work: Work, *shared: Any) -> ChunkState:
-        """Arrays in files beside the shards' folder, which go when nothing needs them any more."""
-        kept = _OnDisk(self.crowd.folder)
-        for number, value in enumerate(self.each(work, *shared)):
-            kept.put(number, value)
-        return kept
+        def apply(number: int) -> Any:
+            (chunk,) = self._read_chunks(range(number, number + 1))
+            return function(chunk, *resolve_shared(shared, number))
 
-    def _pieces(self, numbers: range) -> Iterator[Chunk]:
-        parts = self.crowd.parts
-        # Each shard is made for its turn and forgotten after it, with all that was derived from it.
-        ahead = [Shard(self.crowd, parts[number]) for number in numbers[:1]]
+        pending: deque[Future[Any]] = deque()
+        pool = ThreadPoolExecutor(self.n_jobs)
+        try:
+            for number in range(n_shards):
+                pending.append(pool.submit(apply, number))
+                if len(pending) > self.n_jobs:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def retain(self, function: ChunkFunction, *shared: Any) -> ChunkState:
+        """Keep arrays in files in the folder of the crowd, deleted with the handle."""
+        state = _DiskState(self.crowd.folder)
+        for number, value in enumerate(self.map(function, *shared)):
+            state.put(number, value)
+        return state
+
+    def _read_chunks(self, numbers: range) -> Iterator[Chunk]:
+        """Yield some shards as chunks."""
+        infos = self.crowd.shard_infos
+        # A shard object lives for its turn only, so that nothing derived from it stays in memory.
+        prefetched = [Shard(self.crowd, infos[number]) for number in numbers[:1]]
         for number, following in itertools.zip_longest(numbers, numbers[1:]):
-            shard = ahead.pop()
+            shard = prefetched.pop()
             if following is not None:
-                ahead.append(Shard(self.crowd, parts[following]))
-                ahead[0].fetch()
+                prefetched.append(Shard(self.crowd, infos[following]))
+                prefetched[0].prefetch()
             gold = None if self.gold is None else self.gold(number)
-            yield Chunk(shard, gold, number, len(parts), compiled=self.compiled)
-
-    def _given(self, shared: tuple[Any, ...], chunk: Chunk) -> list[Any]:
-        return [given.get(chunk.number) if isinstance(given, _OnDisk) else given for given in shared]
+            yield Chunk(shard, gold, number, len(infos), compiled=self.compiled)
 
 
-class _OnDisk(ChunkState):
-    """An array or a tuple of arrays for each shard, in files of numpy's."""
+class _DiskState(ChunkState):
+    """An array or a tuple of arrays per shard, in ``.npy`` files."""
 
-    def __init__(self, beside: Path) -> None:
-        folder = tempfile.TemporaryDirectory(prefix=".kept-", dir=beside)
+    def __init__(self, parent: Path) -> None:
+        folder = tempfile.TemporaryDirectory(prefix=".kept-", dir=parent)
         self.folder = Path(folder.name)
         weakref.finalize(self, folder.cleanup)
-        self.shapes: dict[int, int] = {}
+        #: Length of the tuple of each shard; 0 for an array.
+        self.tuple_lengths: dict[int, int] = {}
 
     def put(self, number: int, value: Any) -> None:
+        """Write the value of a shard."""
         parts = value if isinstance(value, tuple) else (value,)
-        self.shapes[number] = len(parts) if isinstance(value, tuple) else 0
-        for place, part in enumerate(parts):
-            np.save(self.folder / f"{number}-{place}.npy", part)
+        self.tuple_lengths[number] = len(parts) if isinstance(value, tuple) else 0
+        for position, part in enumerate(parts):
+            np.save(self._path(number, position), part)
 
     def get(self, number: int) -> Any:
-        load = partial(np.load, mmap_mode="r")
-        found = tuple(load(self.folder / f"{number}-{place}.npy") for place in range(max(self.shapes[number], 1)))
-        return found if self.shapes[number] else found[0]
+        """Read the value of a shard."""
+        length = self.tuple_lengths[number]
+        parts = tuple(np.load(self._path(number, position), mmap_mode="r") for position in range(max(length, 1)))
+        return parts if length else parts[0]
+
+    def _path(self, number: int, position: int) -> Path:
+        """Return the file of one array."""
+        return self.folder / f"{number}-{position}.npy"

@@ -1,4 +1,4 @@
-"""What goes between processes when a crowd is in several: chunks on their way out, sums on their way back."""
+"""Messages between the processes of a cluster: chunks to load, and results to send back."""
 
 from __future__ import annotations
 
@@ -16,58 +16,105 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.data.crowd import Crowd, Pairs
-from wisecrowd.data.sharded import CrowdSlice, open_shards
-from wisecrowd.engines.base import Chunk, add
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.crowd_slice import CrowdSlice, PairVotesInMemory
+from wisecrowd.data.pairs import Pairs
+from wisecrowd.data.sharded import open_shards
+from wisecrowd.engines.base import Chunk, add_results
 from wisecrowd.errors import InputError, UsageError, WisecrowdError
 
-Rows = NDArray[np.int32]
+#: Positions of rows of a table.
+RowIndices = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class FromFolder:
-    """Shards of a folder that another process is to load.
+class ShardSource:
+    """Shards that another process loads from a folder.
 
+    Attributes
+    ----------
+    folder : Path
+        Folder of the crowd.
+    digest : str
+        Digest of the crowd, to detect another crowd in the folder.
+    numbers : range
+        Numbers of the shards.
+    gold : list of ndarray or None
+        Class codes of the gold tasks of each shard.
+    compiled : bool or None
+        Whether to use the compiled kernels.
+
+    Examples
+    --------
     >>> import tempfile
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")])
-    >>> folder = crowd.to_shards(tempfile.mkdtemp() + "/crowd", votes_per_shard=1)
-    >>> [chunk.crowd.tasks.tolist() for chunk in FromFolder(folder.folder, folder.digest, range(1, 2), [None]).chunks()]
+    >>> sharded = crowd.to_shards(tempfile.mkdtemp() + "/crowd", votes_per_shard=1)
+    >>> source = ShardSource(sharded.folder, sharded.digest, range(1, 2), [None])
+    >>> [chunk.crowd.tasks.tolist() for chunk in source.load_chunks()]
     [['t2']]
     """
 
     folder: Path
     digest: str
     numbers: range
-    clamps: list[NDArray[np.int32] | None]
+    gold: list[NDArray[np.int32] | None]
     compiled: bool | None = None
 
-    def chunks(self) -> Iterator[Chunk]:
-        """The chunks, in memory."""
-        here = socket.gethostname()
+    def load_chunks(self) -> Iterator[Chunk]:
+        """Yield the chunks, in memory.
+
+        Raises
+        ------
+        InputError
+            If this machine does not see the folder, or sees other votes.
+        """
+        host = socket.gethostname()
         try:
-            whole = open_shards(self.folder)
+            sharded = open_shards(self.folder)
         except InputError as error:
-            raise InputError(f"{error} (seen from {here}; every machine must see the same folder)") from None
-        if whole.digest != self.digest:
+            raise InputError(f"{error} (seen from {host}; every machine must see the same folder)") from None
+        if sharded.digest != self.digest:
             raise InputError(
-                f"{self.folder} holds other votes on {here} than where the work began; use one folder for all"
+                f"{self.folder} contains other votes on {host} than on the driver; use one folder for all machines"
             )
-        shards = whole.shards
-        for number, gold in zip(self.numbers, self.clamps, strict=True):
-            shard, ids = shards[number], partial(getattr, whole.shards[number], "tasks")
-            # Copied: nothing of a file, or of a store that others need, is held on to.
-            pairs = whole.pairs.of(np.array(shard.pairs.of_vote))
-            crowd = CrowdSlice(whole.workers, whole.classes, pairs, shard.offset, _own(shard._weight), ids)
-            yield Chunk(crowd, _own(gold), number, len(shards), compiled=self.compiled)
+        shards = sharded.shards
+        for number, gold in zip(self.numbers, self.gold, strict=True):
+            shard, load_ids = shards[number], partial(getattr, sharded.shards[number], "tasks")
+            # Copied, so that neither files nor buffers of the object store stay open.
+            pairs = sharded.pairs.with_votes(np.array(shard.pairs.vote_pairs))
+            weight = _copy(shard.stored_weight)
+            votes = PairVotesInMemory(sharded.workers, sharded.classes, pairs, shard.offset, weight, load_ids)
+            yield Chunk(CrowdSlice(votes), _copy(gold), number, len(shards), compiled=self.compiled)
 
 
 @dataclass(frozen=True)
-class FromMemory:
-    """A chunk of a crowd in memory, to be held by another process.
+class MemorySource:
+    """Consecutive tasks of a crowd in memory, to be held by another process.
 
+    Attributes
+    ----------
+    workers, classes : Index or None
+        Vocabularies of the whole crowd.
+    pairs : Pairs
+        Pairs of the whole crowd, and the pair of each vote of these tasks.
+    offset : ndarray of shape (n_tasks + 1,)
+        Position of the first vote of each task.
+    weight : ndarray of shape (n_votes,) or None
+        Weights of the votes.
+    pickled_ids : bytes
+        Task ids, unpickled on demand.
+    gold : ndarray of shape (n_tasks,) or None
+        Class codes of gold tasks, -1 elsewhere.
+    number, n_chunks : int
+        Position of the chunk, and number of chunks.
+    compiled : bool or None
+        Whether to use the compiled kernels.
+
+    Examples
+    --------
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")])
-    >>> [chunk] = FromMemory.of(crowd, None, 1, 2, number=1, many=2).chunks()
-    >>> chunk.crowd.tasks.tolist(), chunk.crowd.pairs.of_vote.tolist()
+    >>> [chunk] = MemorySource.from_crowd(crowd, None, 1, 2, number=1, n_chunks=2).load_chunks()
+    >>> chunk.crowd.tasks.tolist(), chunk.crowd.pairs.vote_pairs.tolist()
     (['t2'], [1])
     """
 
@@ -76,175 +123,337 @@ class FromMemory:
     pairs: Pairs
     offset: NDArray[np.int64]
     weight: NDArray[np.float64] | None
-    ids: bytes
+    pickled_ids: bytes
     gold: NDArray[np.int32] | None
     number: int
-    many: int
+    n_chunks: int
     compiled: bool | None
 
     @classmethod
-    def of(
-        cls, crowd: Crowd, gold: NDArray[np.int32] | None, begin: int, end: int, *, number: int, many: int,
+    def from_crowd(
+        cls,
+        crowd: Crowd,
+        gold: NDArray[np.int32] | None,
+        begin: int,
+        end: int,
+        *,
+        number: int,
+        n_chunks: int,
         compiled: bool | None = None,
-    ) -> FromMemory:  # fmt: skip
-        """The tasks ``begin:end``."""
+    ) -> MemorySource:
+        """Return the tasks ``begin:end`` of a crowd.
+
+        Parameters
+        ----------
+        crowd : Crowd
+            Votes.
+        gold : ndarray of shape (n_tasks,) or None
+            Class codes of gold tasks, -1 elsewhere.
+        begin, end : int
+            Positions of the first task, and of the task after the last.
+        number, n_chunks : int
+            Position of the chunk, and number of chunks.
+        compiled : bool, optional
+            Whether to use the compiled kernels.
+
+        Returns
+        -------
+        MemorySource
+        """
         offset, pairs = crowd.offset[begin : end + 1], crowd.pairs
         votes = slice(offset[0], offset[-1])
         return cls(
-            crowd.workers, crowd.classes, Pairs(pairs.worker, pairs.label, pairs.of_vote[votes], pairs.n_workers),
-            offset - offset[0], crowd.weight[votes] if crowd.is_weighted else None, pickle.dumps(crowd.tasks[begin:end]),
-            None if gold is None else gold[begin:end], number, many, compiled,
-        )  # fmt: skip
+            workers=crowd.workers,
+            classes=crowd.classes,
+            pairs=Pairs(pairs.worker, pairs.label, pairs.vote_pairs[votes], pairs.n_workers),
+            offset=offset - offset[0],
+            weight=None if crowd.stored_weight is None else crowd.stored_weight[votes],
+            pickled_ids=pickle.dumps(crowd.tasks[begin:end]),
+            gold=None if gold is None else gold[begin:end],
+            number=number,
+            n_chunks=n_chunks,
+            compiled=compiled,
+        )
 
-    def chunks(self) -> Iterator[Chunk]:
-        """The one chunk, in memory."""
-        pairs, ids = self.pairs, partial(pickle.loads, self.ids)
-        known = Pairs(np.array(pairs.worker), np.array(pairs.label), np.array(pairs.of_vote), pairs.n_workers)
-        crowd = CrowdSlice(self.workers, self.classes, known, np.array(self.offset), _own(self.weight), ids)
-        yield Chunk(crowd, _own(self.gold), self.number, self.many, compiled=self.compiled)
+    def load_chunks(self) -> Iterator[Chunk]:
+        """Yield the only chunk, in memory."""
+        # Copied, so that no buffers of the object store stay open.
+        pairs = Pairs(
+            np.array(self.pairs.worker),
+            np.array(self.pairs.label),
+            np.array(self.pairs.vote_pairs),
+            self.pairs.n_workers,
+        )
+        load_ids = partial(pickle.loads, self.pickled_ids)
+        crowd = CrowdSlice(
+            PairVotesInMemory(self.workers, self.classes, pairs, np.array(self.offset), _copy(self.weight), load_ids)
+        )
+        yield Chunk(crowd, _copy(self.gold), self.number, self.n_chunks, compiled=self.compiled)
 
 
-def cuts(offset: NDArray[np.int64], many: int) -> list[tuple[int, int]]:
-    """Consecutive tasks, in at most so many chunks with about as many votes each.
+def split_by_votes(offset: NDArray[np.int64], n_chunks: int) -> list[tuple[int, int]]:
+    """Split tasks into ranges of consecutive tasks with about the same number of votes.
 
-    >>> cuts(np.array([0, 2, 3, 6]), 2), cuts(np.array([0, 9, 9]), 2)
+    Parameters
+    ----------
+    offset : ndarray of shape (n_tasks + 1,)
+        Position of the first vote of each task.
+    n_chunks : int
+        Maximum number of ranges.
+
+    Returns
+    -------
+    list of (begin, end)
+
+    Examples
+    --------
+    >>> split_by_votes(np.array([0, 2, 3, 6]), 2), split_by_votes(np.array([0, 9, 9]), 2)
     ([(0, 2), (2, 3)], [(0, 1), (1, 2)])
     """
-    inner = np.searchsorted(offset, np.linspace(offset[0], offset[-1], many + 1)[1:-1])
+    inner = np.searchsorted(offset, np.linspace(offset[0], offset[-1], n_chunks + 1)[1:-1])
     ends = np.unique(np.concatenate([[0], inner, [len(offset) - 1]])).tolist()
     return list(itertools.pairwise(ends)) or [(0, 0)]
 
 
-def _own(array: NDArray[Any] | None) -> NDArray[Any] | None:
+def _copy(array: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Return a copy of an array, or None."""
     return None if array is None else np.array(array)
 
 
-# ---------------------------------------------------------------------- sums
+# ---------------------------------------------------------------------- results
 
 
 @dataclass(frozen=True)
-class Table:
-    """Of a table over all pairs the rows that are not zero; the message that it is in says which they are."""
+class NonzeroRows:
+    """Nonzero rows of a table over all pairs; the message that contains it holds their positions.
 
-    cells: NDArray[Any]
+    Attributes
+    ----------
+    rows : ndarray
+        The nonzero rows.
+    n_pairs : int
+        Number of rows of the whole table.
+    """
+
+    rows: NDArray[Any]
     n_pairs: int
 
 
 @dataclass(frozen=True)
 class Message:
-    """What a process answers: a value, or an error of the work, pickled; or that it missed what another should send.
+    """Reply of an actor.
 
-    >>> Message(value=(1.0, np.ones(2))).unpacked()
+    Attributes
+    ----------
+    value : object
+        Result of a chunk function.
+    rows : ndarray of int32 or None
+        Positions of the nonzero rows of tables over all pairs.
+    error : bytes or None
+        Pickled exception of the chunk function.
+    incomplete : bool
+        Whether the actor did not receive the reply of another actor.
+
+    Examples
+    --------
+    >>> Message(value=(1.0, np.ones(2))).unpack()
     (1.0, array([1., 1.]))
     """
 
     value: Any = None
-    rows: Rows | None = None
+    rows: RowIndices | None = None
     error: bytes | None = None
-    missed: bool = False
+    incomplete: bool = False
 
     @classmethod
-    def packed(cls, value: Any, rows: Rows | None, n_pairs: int) -> Message:
-        """A value in which tables over all pairs are zero but for some rows, so that only these are sent.
+    def pack(cls, value: Any, rows: RowIndices | None, n_pairs: int) -> Message:
+        """Return a message that contains only some rows of tables over all pairs.
 
+        Parameters
+        ----------
+        value : number, ndarray or tuple of them
+            Result of a chunk function.
+        rows : ndarray of int32 or None
+            Positions of rows that may be nonzero; None sends tables whole.
+        n_pairs : int
+            Number of pairs.
+
+        Returns
+        -------
+        Message
+
+        Examples
+        --------
         >>> table = np.array([[0, 0], [0, 0], [1, 2], [0, 0]])
-        >>> Message.packed(table, np.array([2], dtype=np.int32), 4).value.cells.tolist()
+        >>> Message.pack(table, np.array([2], dtype=np.int32), 4).value.rows.tolist()
         [[1, 2]]
         """
 
-        def leaf(part: Any) -> Any:
+        def pack_array(part: Any) -> Any:
             if isinstance(part, np.ndarray) and part.ndim and len(part) == n_pairs and part.dtype.kind in "biufc":
-                cells = part[rows]
-                if np.count_nonzero(cells) == np.count_nonzero(part):
-                    return Table(cells, n_pairs)
+                nonzero = part[rows]
+                if np.count_nonzero(nonzero) == np.count_nonzero(part):
+                    return NonzeroRows(nonzero, n_pairs)
             return part
 
-        return cls(value if rows is None else _over(leaf, value), rows)
+        return cls(value if rows is None else _map_leaves(pack_array, value), rows)
 
-    def unpacked(self) -> Any:
-        """The value in arrays of its own, which may be written to."""
+    def unpack(self) -> Any:
+        """Return the value in writable arrays."""
 
-        def leaf(part: Any) -> Any:
-            if isinstance(part, Table):
-                table = np.zeros((part.n_pairs, *part.cells.shape[1:]), part.cells.dtype)
-                table[self.rows] = part.cells
+        def unpack_array(part: Any) -> Any:
+            if isinstance(part, NonzeroRows):
+                table = np.zeros((part.n_pairs, *part.rows.shape[1:]), part.rows.dtype)
+                table[self.rows] = part.rows
                 return table
             return np.array(part) if isinstance(part, np.ndarray) and not part.flags.writeable else part
 
-        return _over(leaf, self.value)
+        return _map_leaves(unpack_array, self.value)
 
-    def added_to(self, total: Any) -> Any:
-        """The sum of a value of this process and the one in the message, in place where that can be.
+    def add_to(self, total: Any) -> Any:
+        """Return the sum of a total and the value, in place where that is possible.
 
-        >>> message = Message.packed(np.array([0, 0, 5, 0]), np.array([2], dtype=np.int32), 4)
-        >>> message.added_to(np.ones(4, dtype=int)).tolist()
+        Parameters
+        ----------
+        total : number, ndarray, tuple of them, or None
+            Sum of other values.
+
+        Returns
+        -------
+        number, ndarray or tuple of them
+
+        Examples
+        --------
+        >>> message = Message.pack(np.array([0, 0, 5, 0]), np.array([2], dtype=np.int32), 4)
+        >>> message.add_to(np.ones(4, dtype=int)).tolist()
         [1, 1, 6, 1]
         """
 
-        def leaf(one: Any, other: Any) -> Any:
-            if not isinstance(other, Table):
-                return add(one, other)
-            one = one.astype(np.result_type(one, other.cells), copy=not one.flags.writeable)
-            one[self.rows] += other.cells
-            return one
+        def add_array(part: Any, other: Any) -> Any:
+            if not isinstance(other, NonzeroRows):
+                return add_results(part, other)
+            part = part.astype(np.result_type(part, other.rows), copy=not part.flags.writeable)
+            part[self.rows] += other.rows
+            return part
 
-        return self.unpacked() if total is None else _over(leaf, total, self.value)
+        return self.unpack() if total is None else _map_leaves(add_array, total, self.value)
 
 
-def few(label_probs: NDArray[np.bool_]) -> Rows | None:
-    """The rows that are marked; None when they are half of all or more, for then sending them alone does not pay.
+def find_rows(mask: NDArray[np.bool_]) -> RowIndices | None:
+    """Return the positions of marked rows, or None if half of the rows or more are marked.
 
-    >>> few(np.array([False, True, False])), few(np.array([True, True, False]))
+    Parameters
+    ----------
+    mask : ndarray of bool
+        Marked rows.
+
+    Returns
+    -------
+    ndarray of int32 or None
+        None where sending single rows does not pay.
+
+    Examples
+    --------
+    >>> find_rows(np.array([False, True, False])), find_rows(np.array([True, True, False]))
     (array([1], dtype=int32), None)
     """
-    rows = np.flatnonzero(label_probs).astype(np.int32)
-    return rows if 2 * len(rows) < len(label_probs) else None
+    rows = np.flatnonzero(mask).astype(np.int32)
+    return rows if 2 * len(rows) < len(mask) else None
 
 
-def union(rows: Rows | None, others: Rows | None, n_pairs: int) -> Rows | None:
-    """Rows that are among the ones or the others, in the sense of `few`.
+def unite_rows(left: RowIndices | None, right: RowIndices | None, n_pairs: int) -> RowIndices | None:
+    """Return the union of two sets of rows, as `find_rows` returns it.
 
-    >>> union(np.array([1], dtype=np.int32), np.array([3], dtype=np.int32), 5)
+    Parameters
+    ----------
+    left, right : ndarray of int32 or None
+        Results of `find_rows`.
+    n_pairs : int
+        Number of rows of the whole table.
+
+    Returns
+    -------
+    ndarray of int32 or None
+
+    Examples
+    --------
+    >>> unite_rows(np.array([1], dtype=np.int32), np.array([3], dtype=np.int32), 5)
     array([1, 3], dtype=int32)
     """
-    if rows is None or others is None:
+    if left is None or right is None:
         return None
-    label_probs = np.zeros(n_pairs, dtype=bool)
-    label_probs[rows] = label_probs[others] = True
-    return few(label_probs)
+    mask = np.zeros(n_pairs, dtype=bool)
+    mask[left] = mask[right] = True
+    return find_rows(mask)
 
 
-def children(place: int, many: int) -> Iterator[int]:
-    """The actors whose sums an actor adds to its own, nearest first: a binary tree.
+def iterate_children(position: int, n_actors: int) -> Iterator[int]:
+    """Yield the children of an actor in a binary tree: it adds their sums to its own, nearest first.
 
-    >>> list(children(0, 6)), list(children(4, 6)), list(children(3, 6))
+    Parameters
+    ----------
+    position : int
+        Position of the actor.
+    n_actors : int
+        Number of actors.
+
+    Yields
+    ------
+    int
+
+    Examples
+    --------
+    >>> list(iterate_children(0, 6)), list(iterate_children(4, 6)), list(iterate_children(3, 6))
     ([1, 2, 4], [5], [])
     """
     step = 1
-    while place % (2 * step) == 0 and place + step < many:
-        yield place + step
+    while position % (2 * step) == 0 and position + step < n_actors:
+        yield position + step
         step *= 2
 
 
-def frozen(value: Any) -> Any:
-    """A value whose arrays nobody changes by adding to them.
+def freeze_arrays(value: Any) -> Any:
+    """Make the arrays of a value read-only, so that no sum is added to them in place.
 
-    >>> frozen((1, np.ones(2)))[1].flags.writeable
+    Parameters
+    ----------
+    value : number, ndarray or tuple of them
+        Result of a chunk function.
+
+    Returns
+    -------
+    number, ndarray or tuple of them
+
+    Examples
+    --------
+    >>> freeze_arrays((1, np.ones(2)))[1].flags.writeable
     False
     """
 
-    def leaf(part: Any) -> Any:
+    def freeze(part: Any) -> Any:
         if isinstance(part, np.ndarray):
             part.setflags(write=False)
         return part
 
-    return _over(leaf, value)
+    return _map_leaves(freeze, value)
 
 
-def portable(error: Exception) -> bytes:
-    """An error pickled, or what it says if it cannot be; where a fault of the program arose goes along as a note.
+def pickle_error(error: Exception) -> bytes:
+    """Pickle an exception; the traceback of an unexpected one is added as a note.
 
-    >>> pickle.loads(portable(InputError("no votes")))
+    Parameters
+    ----------
+    error : Exception
+        Exception of a chunk function.
+
+    Returns
+    -------
+    bytes
+        The pickled exception, or a `WisecrowdError` with its text if it cannot be pickled.
+
+    Examples
+    --------
+    >>> pickle.loads(pickle_error(InputError("no votes")))
     InputError('no votes')
     """
     if not isinstance(error, WisecrowdError):
@@ -252,30 +461,37 @@ def portable(error: Exception) -> bytes:
     try:
         pickled = pickle.dumps(error)
         pickle.loads(pickled)
-    except Exception:  # whatever a foreign error does when it is pickled
+    except Exception:  # an exception of another library may raise anything when it is pickled
         pickled = pickle.dumps(WisecrowdError(f"{type(error).__name__}: {error}"))
     return pickled
 
 
-class LeftBehind:
-    """In place of what is too large to go along with work in every call.
+class OmittedObject:
+    """Placeholder of an object that is too large to be sent with a function in every call.
 
-    >>> LeftBehind("Crowd").n_tasks
+    Parameters
+    ----------
+    kind : str
+        Name of the type of the object.
+
+    Examples
+    --------
+    >>> OmittedObject("Crowd").n_tasks
     Traceback (most recent call last):
         ...
-    wisecrowd.errors.UsageError: a Crowd does not go along with work to other processes; give it among what is shared
+    wisecrowd.errors.UsageError: a Crowd is not sent with a chunk function; pass it as a shared parameter
     """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
 
     def __getattr__(self, name: str) -> Any:
-        raise UsageError(f"a {self.kind} does not go along with work to other processes; give it among what is shared")
+        raise UsageError(f"a {self.kind} is not sent with a chunk function; pass it as a shared parameter")
 
 
-def _over(leaf: Callable[..., Any], value: Any, *others: Any) -> Any:
-    """A function of the numbers and arrays of values that are tuples alike, in such tuples."""
+def _map_leaves(function: Callable[..., Any], value: Any, *others: Any) -> Any:
+    """Apply a function to the numbers and arrays of equally nested tuples."""
     if not isinstance(value, tuple):
-        return leaf(value, *others)
-    parts = [_over(leaf, *together) for together in zip(value, *others, strict=True)]
+        return function(value, *others)
+    parts = [_map_leaves(function, *together) for together in zip(value, *others, strict=True)]
     return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)

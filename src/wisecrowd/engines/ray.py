@@ -1,10 +1,11 @@
-"""The engine of a cluster: Ray's actors hold the chunks in memory from one pass over the votes to the next.
+"""Engine of a cluster: actors of Ray hold the chunks in memory from one pass over the votes to the next.
 
-A call puts its work and parameters into Ray's object store once, for all actors. Every actor adds up its own chunks and
-then what the actors below it in a binary tree found, always in the same order: with as many actors, the same bits,
-whatever was lost in between. A lost actor is made anew from its chunks, and the call repeated.
+A call puts its function and parameters into Ray's object store once, for all actors. Every actor sums over its own chunks
+and then adds the sums of the actors below it in a binary tree, always in the same order. The same number of actors
+therefore gives the same bits, even if actors are lost in between: a lost actor is created again from its chunks, and the
+call is repeated.
 
-All machines must have this wisecrowd installed and, for a crowd in shards, see its folder under the same path.
+All machines must have the same version of wisecrowd and, for a crowd in shards, see its folder under the same path.
 """
 
 from __future__ import annotations
@@ -29,39 +30,59 @@ import pandas as pd
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.sharded import ShardedCrowd
-from wisecrowd.engines import messages as sending
-from wisecrowd.engines.base import Chunk, ChunkState, Engine, Work, summed
-from wisecrowd.engines.messages import FromFolder, FromMemory, LeftBehind, Message
+from wisecrowd.engines import messages
+from wisecrowd.engines.base import Chunk, ChunkFunction, ChunkState, Engine, resolve_shared, sum_over_chunks
+from wisecrowd.engines.messages import MemorySource, Message, OmittedObject, ShardSource
 from wisecrowd.errors import MissingExtra, UsageError, WisecrowdError
 
-#: Losses in a row after which a call is given up.
-MOST_LOSSES = 5
-#: Cells of a table that a function or a method may carry along.
-MOST_CARRIED = 2**17
-#: Bytes of the object store of a cluster that is started here, at most; what does not fit goes to disk.
-STORE = 2**31
+#: Attempts of a call before it fails; more losses in a row are not a coincidence.
+MAX_ATTEMPTS = 5
+#: Cells of a table that is sent with a function or a method in every call; 1 MB of float64.
+MAX_FUNCTION_CELLS = 2**17
+#: Bytes of the object store of a local cluster; larger objects go to disk.
+OBJECT_STORE_BYTES = 2**31
+#: Seconds to wait for a cluster to answer; Ray itself would try for minutes.
+CONNECT_TIMEOUT = 10
 
 
-class Lost(WisecrowdError, RuntimeError):
-    """Processes of the cluster are gone, and with them what cannot be had again.
-
-    >>> issubclass(Lost, WisecrowdError)
-    True
-    """
+class ClusterLost(WisecrowdError, RuntimeError):
+    """Error when processes of the cluster are gone, and with them data that cannot be restored."""
 
 
-class _Missed(Exception):
-    """An actor did not get what another should have sent."""
+class _IncompleteReply(Exception):
+    """An actor did not receive the reply of another actor."""
 
 
 class RayEngine(Engine):
-    """Pieces of a crowd in the memory of a cluster's actors.
+    """Engine that holds the chunks of a crowd in the memory of a cluster's actors.
 
-    A crowd in memory is cut into one chunk for each actor, without its times and marks; of a crowd in shards, actor j of
-    A holds the shards j, j + A, …. Without ``actors`` there is one for each core of the cluster; they reserve none, so
-    that several engines can share it. The cluster is the one that this process is in already, or that ``address`` or
-    the variable RAY_ADDRESS names, or else a local one, which ends with its last engine.
+    A crowd in memory is split into one chunk per actor, without its times and marks. Of a crowd in shards, actor j of n
+    holds the shards j, j + n, …. Actors reserve no cores, so that several engines can share a cluster. The cluster is the
+    one that this process belongs to already; or the one at ``address`` or in the environment variable RAY_ADDRESS; or a
+    local one, which ends with its last engine.
 
+    Parameters
+    ----------
+    crowd : Crowd or ShardedCrowd
+        Votes.
+    gold : ndarray, callable or None
+        Class codes of gold tasks, -1 elsewhere: an array by task, or a function of the shard number.
+    address : str, optional
+        Address of a cluster.
+    actors : int, optional
+        Number of actors; by default the number of cores of the cluster.
+    compiled : bool, optional
+        Whether to use the compiled kernels. By default the size of a chunk decides.
+
+    Raises
+    ------
+    UsageError
+        If no cluster answers at the address.
+    MissingExtra
+        If Ray is not installed.
+
+    Examples
+    --------
     >>> RayEngine(Crowd.from_triples([("t1", "ann", "cat")]), actors=0)
     Traceback (most recent call last):
         ...
@@ -69,328 +90,411 @@ class RayEngine(Engine):
     """
 
     def __init__(
-        self, crowd: Crowd | ShardedCrowd, gold: Any = None, *, address: str | None = None, actors: int | None = None,
+        self,
+        crowd: Crowd | ShardedCrowd,
+        gold: Any = None,
+        *,
+        address: str | None = None,
+        actors: int | None = None,
         compiled: bool | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if actors is not None and actors < 1:
             raise UsageError(f"actors must be 1 or more; got {actors}")
         self.crowd, self.gold, self.compiled = crowd, gold, compiled
-        _ = crowd.pairs  # refuses a crowd of numbers before anything is started
+        _ = crowd.pairs  # raises an error for numeric votes before anything is started
         self._actors: list[Any] = []
-        self._whole = False
-        self._kept: weakref.WeakSet[_InActors] = weakref.WeakSet()
-        self._dropped: list[int] = []
+        self._all_loaded = False
+        self._valid_states: weakref.WeakSet[_ActorState] = weakref.WeakSet()
+        self._deleted_states: list[int] = []
         cluster = _Cluster(address)
-        self._end = weakref.finalize(self, cluster.leave, self._actors)
+        self._leave_cluster = weakref.finalize(self, cluster.leave, self._actors)
         try:
-            many = actors or cluster.cores
-            self._cuts = [] if isinstance(crowd, ShardedCrowd) else sending.cuts(crowd.offset, many)
-            self._n_pieces = len(crowd.parts) if isinstance(crowd, ShardedCrowd) else len(self._cuts)
-            self._actors += [None] * max(1, min(many, self._n_pieces))
-            self._repeated(lambda: None)
+            n_actors = actors or cluster.n_cores
+            self._task_ranges = (
+                [] if isinstance(crowd, ShardedCrowd) else messages.split_by_votes(crowd.offset, n_actors)
+            )
+            self.n_chunks = crowd.n_shards if isinstance(crowd, ShardedCrowd) else len(self._task_ranges)
+            self._actors += [None] * max(1, min(n_actors, self.n_chunks))
+            self._retry(lambda: None)
         except BaseException:
             self.close()
             raise
 
-    def total(self, work: Work, *shared: Any) -> Any:
-        """Added up by every actor, and then along a tree of actors."""
+    def sum(self, function: ChunkFunction, *shared: Any) -> Any:
+        """Return the sum over chunks: every actor sums its own chunks, then the sums are added along a tree of actors."""
 
         def attempt() -> Any:
-            call, found, many = self._call(work, shared), dict[int, Any](), len(self._actors)
-            for place in reversed(range(many)):
-                below = [found[other] for other in sending.children(place, many)]
-                found[place] = self._actors[place].total.remote([call], below)
-            return _got(found[0])
+            call, replies, n_actors = self._store_call(function, shared), dict[int, Any](), len(self._actors)
+            for position in reversed(range(n_actors)):
+                children = [replies[child] for child in messages.iterate_children(position, n_actors)]
+                replies[position] = self._actors[position].sum.remote([call], children)
+            return _fetch(replies[0])
 
-        return self._repeated(attempt)
+        return self._retry(attempt)
 
-    def each(self, work: Work, *shared: Any) -> Iterator[Any]:
-        """Chunk by chunk; while one is looked at, every actor has another to work on."""
-        ahead: deque[Any] = deque()
+    def map(self, function: ChunkFunction, *shared: Any) -> Iterator[Any]:
+        """Yield the result of every chunk; while one is processed by the caller, every actor computes another."""
+        pending: deque[Any] = deque()
         call: Any = None
 
         def attempt(number: int) -> Any:
             nonlocal call
             try:
-                call = call or self._call(work, shared)
-                for other in range(number + len(ahead), min(number + len(self._actors) + 1, self._n_pieces)):
-                    ahead.append(self._actors[other % len(self._actors)].one.remote([call], other))
-                return _got(ahead[0])
+                call = call or self._store_call(function, shared)
+                for later in range(number + len(pending), min(number + len(self._actors) + 1, self.n_chunks)):
+                    pending.append(self._actors[later % len(self._actors)].apply.remote([call], later))
+                return _fetch(pending[0])
             except BaseException:
-                ahead.clear()  # to be asked for again, of whoever is there then
+                pending.clear()  # requested again from the actors that exist then
                 call = None
                 raise
 
-        for number in range(self._n_pieces):
-            found = self._repeated(functools.partial(attempt, number))
-            ahead.popleft()
-            yield found
+        for number in range(self.n_chunks):
+            result = self._retry(functools.partial(attempt, number))
+            pending.popleft()
+            yield result
 
-    def keep(self, work: Work, *shared: Any) -> ChunkState:
-        """In the memory of the actors, until nobody has the handle any more. With an actor, what it keeps is lost."""
+    def retain(self, function: ChunkFunction, *shared: Any) -> ChunkState:
+        """Keep the results in the memory of the actors until the handle is deleted; they are lost with an actor."""
 
         def attempt() -> ChunkState:
-            kept = _InActors(next(_InActors.tokens))
-            weakref.finalize(kept, self._dropped.append, kept.token)
-            call = self._call(work, shared)
-            for done in [actor.keep.remote([call], kept.token) for actor in self._actors]:
-                _got(done)
-            self._kept.add(kept)
-            return kept
+            state = _ActorState(next(_ActorState.tokens))
+            weakref.finalize(state, self._deleted_states.append, state.token)
+            call = self._store_call(function, shared)
+            for reply in [actor.retain.remote([call], state.token) for actor in self._actors]:
+                _fetch(reply)
+            self._valid_states.add(state)
+            return state
 
-        return self._repeated(attempt)
+        return self._retry(attempt)
 
     def close(self) -> None:
-        """End the actors, and the cluster if it was started here and no other engine is in it."""
-        self._end()
+        """Stop the actors, and the cluster if an engine started it and no other engine uses it."""
+        self._leave_cluster()
 
-    def _call(self, work: Work, shared: tuple[Any, ...]) -> Any:
-        """Work and what it is given, in the object store."""
-        if any(isinstance(given, _InActors) and given not in self._kept for given in shared):
-            raise Lost(
-                "an actor was lost, and with it values that were kept there and cannot be had again; "
-                "go on from the last checkpoint, or fit again"
+    def _store_call(self, function: ChunkFunction, shared: tuple[Any, ...]) -> Any:
+        """Put a function and its parameters into the object store."""
+        if any(isinstance(value, _ActorState) and value not in self._valid_states for value in shared):
+            raise ClusterLost(
+                "an actor was lost, and with it values that cannot be computed again; resume from the last checkpoint, "
+                "or fit again"
             )
-        if self._dropped:
-            dropped = [self._dropped.pop() for _ in range(len(self._dropped))]
+        if self._deleted_states:
+            deleted = [self._deleted_states.pop() for _ in range(len(self._deleted_states))]
             for actor in self._actors:
-                actor.drop.remote(dropped)
-        return _ray().put([_carried(given) for given in (work, *shared)])
+                actor.delete_states.remote(deleted)
+        return _import_ray().put([_pickle_callable(value) for value in (function, *shared)])
 
-    def _repeated(self, attempt: Callable[[], Any]) -> Any:
-        """What an attempt gives, made again when an actor is lost in it."""
-        if not self._end.alive or not _ray().is_initialized():
-            raise UsageError("this engine was closed, or its cluster left; make another")
-        for _ in range(MOST_LOSSES):
+    def _retry(self, attempt: Callable[[], Any]) -> Any:
+        """Return the result of an attempt, which is repeated when an actor is lost."""
+        if not self._leave_cluster.alive or not _import_ray().is_initialized():
+            raise UsageError("this engine was closed, or this process left its cluster; create another engine")
+        for _ in range(MAX_ATTEMPTS):
             try:
-                if not self._whole:
-                    self._restore()
+                if not self._all_loaded:
+                    self._restore_actors()
                 return attempt()
-            except (_ray().exceptions.RayError, _Missed) as error:
-                self._whole, last = False, error
+            except (_import_ray().exceptions.RayError, _IncompleteReply) as error:
+                self._all_loaded, last_error = False, error
             except KeyboardInterrupt:
                 self.close()
                 raise
-        reason = str(last).strip().partition("\n")[0] or type(last).__name__
-        raise Lost(f"gave up after {MOST_LOSSES} losses in the cluster in a row; at last: {reason}") from last
+        reason = str(last_error).strip().partition("\n")[0] or type(last_error).__name__
+        raise ClusterLost(f"{MAX_ATTEMPTS} losses in the cluster in a row; the last one: {reason}") from last_error
 
-    def _restore(self) -> None:
-        """Make the actors anew that are not there, or do not hold their chunks."""
-        ray = _ray()
-        answers = [None if actor is None else actor.holds.remote() for actor in self._actors]
+    def _restore_actors(self) -> None:
+        """Create the actors that do not exist or do not hold their chunks."""
+        ray = _import_ray()
+        replies = [None if actor is None else actor.is_loaded.remote() for actor in self._actors]
         loading = []
-        for place, answer in enumerate(answers):
+        for position, reply in enumerate(replies):
             with suppress(ray.exceptions.RayError):
-                if answer is not None and ray.get(answer):
+                if reply is not None and ray.get(reply):
                     continue
-            if answer is not None:
-                self._kept.clear()
-                ray.kill(self._actors[place])
-            self._actors[place] = ray.remote(num_cpus=0, scheduling_strategy="SPREAD")(_Holder).remote()
-            loading.append(self._actors[place].load.remote(self._source(place)))
-        for loaded in loading:
-            _got(loaded)
-        self._whole = True
+            if reply is not None:
+                self._valid_states.clear()
+                ray.kill(self._actors[position])
+            self._actors[position] = ray.remote(num_cpus=0, scheduling_strategy="SPREAD")(ChunkActor).remote()
+            loading.append(self._actors[position].load.remote(self._make_source(position)))
+        for reply in loading:
+            _fetch(reply)
+        self._all_loaded = True
 
-    def _source(self, place: int) -> FromFolder | FromMemory:
-        """What an actor loads."""
+    def _make_source(self, position: int) -> ShardSource | MemorySource:
+        """Return the chunks that an actor loads."""
         if isinstance(self.crowd, ShardedCrowd):
-            numbers = range(place, self._n_pieces, len(self._actors))
-            clamps = [None if self.gold is None else self.gold(number) for number in numbers]
-            return FromFolder(self.crowd.folder.resolve(), self.crowd.digest, numbers, clamps, self.compiled)
-        cut = self._cuts[place]
-        return FromMemory.of(self.crowd, self.gold, *cut, number=place, many=self._n_pieces, compiled=self.compiled)
+            numbers = range(position, self.n_chunks, len(self._actors))
+            gold = [None if self.gold is None else self.gold(number) for number in numbers]
+            return ShardSource(self.crowd.folder.resolve(), self.crowd.digest, numbers, gold, self.compiled)
+        begin, end = self._task_ranges[position]
+        return MemorySource.from_crowd(
+            self.crowd, self.gold, begin, end, number=position, n_chunks=self.n_chunks, compiled=self.compiled
+        )
 
 
 @dataclass(eq=False)
-class _InActors(ChunkState):
-    """A handle of values in the actors."""
+class _ActorState(ChunkState):
+    """Handle of values in the memory of actors."""
 
     token: int
     tokens: ClassVar[Iterator[int]] = itertools.count()
 
+    def get(self, number: int) -> Any:
+        raise UsageError(f"the value of chunk {number} is in the memory of an actor; pass the handle to the engine")
 
-def _got(answer: Any) -> Any:
-    """The value that an actor answers, or the error of its work as if it had been raised here."""
-    ray = _ray()
+
+def _fetch(reply: Any) -> Any:
+    """Return the value of an actor's reply, or raise the error of its chunk function."""
+    ray = _import_ray()
     try:
-        message = ray.get(answer)
-    except ray.exceptions.RayTaskError as error:  # what came of the work cannot be sent
+        message = ray.get(reply)
+    except ray.exceptions.RayTaskError as error:  # the result cannot be pickled
         raise error.cause from None
-    if message.missed:
-        raise _Missed("an actor did not get what another should have sent")
+    if message.incomplete:
+        raise _IncompleteReply("an actor did not receive the reply of another actor")
     if message.error is not None:
         raise pickle.loads(message.error)
-    return message.unpacked()
+    return message.unpack()
 
 
 _TABLES = np.ndarray | pd.Index | pd.Series | pd.DataFrame
 
 
 @dataclass
-class _Carried:
-    """A function or a method, without the crowds and large tables that it refers to."""
+class _PickledCallable:
+    """A function or a method, pickled without the crowds and large tables that it refers to."""
 
     pickled: bytes
 
 
-def _carried(given: Any) -> Any:
-    """What goes along with a call: functions and methods, which may hold on to anything, pared down; values whole."""
-    if not callable(given) and not hasattr(given, "get_params"):
-        return given
+def _pickle_callable(value: Any) -> Any:
+    """Return functions and methods pickled without crowds and large tables; return other values as they are."""
+    if not callable(value) and not hasattr(value, "get_params"):
+        return value
 
-    class Lean(_ray().cloudpickle.Pickler):  # type: ignore[misc]  # which base it has is known when it is used
+    class LeanPickler(_import_ray().cloudpickle.Pickler):  # type: ignore[misc]  # the base class is known at run time
         def reducer_override(self, part: Any) -> Any:
-            if isinstance(part, Crowd | ShardedCrowd) or (isinstance(part, _TABLES) and part.size > MOST_CARRIED):
-                return LeftBehind, (type(part).__name__,)
+            if isinstance(part, Crowd | ShardedCrowd) or (isinstance(part, _TABLES) and part.size > MAX_FUNCTION_CELLS):
+                return OmittedObject, (type(part).__name__,)
             return super().reducer_override(part)
 
     stream = io.BytesIO()
-    Lean(stream).dump(given)
-    return _Carried(stream.getvalue())
+    LeanPickler(stream).dump(value)
+    return _PickledCallable(stream.getvalue())
 
 
-def _answering(method: Callable[..., Message | None]) -> Callable[..., Message]:
-    """A method of an actor whose errors are answers too, so that whatever Ray raises means a loss."""
+def _reply_errors(method: Callable[..., Message | None]) -> Callable[..., Message]:
+    """Decorate a method of an actor: its errors become replies, so that an exception of Ray always means a loss."""
 
     @functools.wraps(method)
-    def answer(*arguments: Any) -> Message:
+    def reply(*arguments: Any) -> Message:
         try:
             return method(*arguments) or Message()
-        except _ray().exceptions.RayError:
-            return Message(missed=True)
+        except _import_ray().exceptions.RayError:
+            return Message(incomplete=True)
         except Exception as error:
-            return Message(error=sending.portable(error))
+            return Message(error=messages.pickle_error(error))
 
-    return answer
+    return reply
 
 
-class _Holder:
-    """An actor: some chunks, and what is kept of them."""
+class ChunkActor:
+    """Actor that holds some chunks and the values that are retained for them.
+
+    Attributes
+    ----------
+    chunks : dict of int to Chunk, or None
+        Chunks by number; None until they are loaded.
+    states : dict
+        Retained values by token and chunk number.
+    """
 
     def __init__(self) -> None:
         self.chunks: dict[int, Chunk] | None = None
-        self.kept: dict[int, dict[int, Any]] = {}
+        self.states: dict[int, dict[int, Any]] = {}
 
-    def holds(self) -> bool:
+    def is_loaded(self) -> bool:
+        """Return whether the chunks are in memory."""
         return self.chunks is not None
 
-    @_answering
-    def load(self, source: FromFolder | FromMemory) -> None:
-        chunks = {chunk.number: chunk for chunk in source.chunks()}
+    @_reply_errors
+    def load(self, source: ShardSource | MemorySource) -> None:
+        """Load the chunks of a source.
+
+        Parameters
+        ----------
+        source : ShardSource or MemorySource
+            Chunks to load.
+        """
+        chunks = {chunk.number: chunk for chunk in source.load_chunks()}
         layouts = [chunk.crowd.layout for chunk in chunks.values()]
-        label_probs = np.zeros(layouts[0].n_pairs if layouts else 0, dtype=bool)
+        has_votes = np.zeros(layouts[0].n_pairs if layouts else 0, dtype=bool)
         for layout in layouts:
-            label_probs[layout.pair] = True
-        self.n_pairs, self.rows, self.chunks = len(label_probs), sending.few(label_probs), chunks
+            has_votes[layout.pair] = True
+        self.n_pairs, self.rows, self.chunks = len(has_votes), messages.find_rows(has_votes), chunks
 
-    @_answering
-    def total(self, calls: list[Any], below: list[Any]) -> Message:
-        work, given = self._call(calls)
-        total, rows = summed(self._held.values(), work, given), self.rows
-        for other in below:
-            message = _ray().get(other)
-            if message.missed or message.error is not None:
+    @_reply_errors
+    def sum(self, calls: list[Any], children: list[Any]) -> Message:
+        """Sum a function over the chunks of this actor and its children.
+
+        Parameters
+        ----------
+        calls : list
+            Reference to the call, in a list, so that it is fetched here, where an error becomes a reply.
+        children : list
+            References to the replies of other actors.
+
+        Returns
+        -------
+        Message
+        """
+        function, resolve = self._load_call(calls)
+        total, rows = sum_over_chunks(self._loaded_chunks.values(), function, resolve), self.rows
+        for child in children:
+            message = _import_ray().get(child)
+            if message.incomplete or message.error is not None:
                 return message
-            total, rows = message.added_to(total), sending.union(rows, message.rows, self.n_pairs)
-        return Message.packed(total, rows, self.n_pairs)
+            total, rows = message.add_to(total), messages.unite_rows(rows, message.rows, self.n_pairs)
+        return Message.pack(total, rows, self.n_pairs)
 
-    @_answering
-    def one(self, calls: list[Any], number: int) -> Message:
-        work, given = self._call(calls)
-        return Message(work(self._held[number], *given(self._held[number])))
+    @_reply_errors
+    def apply(self, calls: list[Any], number: int) -> Message:
+        """Apply a function to one chunk.
 
-    @_answering
-    def keep(self, calls: list[Any], token: int) -> None:
-        work, given = self._call(calls)
-        self.kept[token] = {number: sending.frozen(work(chunk, *given(chunk))) for number, chunk in self._held.items()}
+        Parameters
+        ----------
+        calls : list
+            Reference to the call, in a list.
+        number : int
+            Number of the chunk.
 
-    def drop(self, tokens: list[int]) -> None:
+        Returns
+        -------
+        Message
+        """
+        function, resolve = self._load_call(calls)
+        chunk = self._loaded_chunks[number]
+        return Message(function(chunk, *resolve(chunk)))
+
+    @_reply_errors
+    def retain(self, calls: list[Any], token: int) -> None:
+        """Apply a function to every chunk and keep the results.
+
+        Parameters
+        ----------
+        calls : list
+            Reference to the call, in a list.
+        token : int
+            Token of the handle.
+        """
+        function, resolve = self._load_call(calls)
+        self.states[token] = {
+            number: messages.freeze_arrays(function(chunk, *resolve(chunk)))
+            for number, chunk in self._loaded_chunks.items()
+        }
+
+    def delete_states(self, tokens: list[int]) -> None:
+        """Delete retained values whose handles are gone.
+
+        Parameters
+        ----------
+        tokens : list of int
+            Tokens of the handles.
+        """
         for token in tokens:
-            self.kept.pop(token, None)
+            self.states.pop(token, None)
 
     @property
-    def _held(self) -> dict[int, Chunk]:
+    def _loaded_chunks(self) -> dict[int, Chunk]:
         assert self.chunks is not None
         return self.chunks
 
-    def _call(self, calls: list[Any]) -> tuple[Work, Callable[[Chunk], list[Any]]]:
-        # In a list, so that it is fetched here, where an error becomes an answer.
-        call = _ray().get(calls[0])
-        work, *shared = (pickle.loads(part.pickled) if isinstance(part, _Carried) else part for part in call)
+    def _load_call(self, calls: list[Any]) -> tuple[ChunkFunction, Callable[[Chunk], list[Any]]]:
+        """Return the function of a call, and a function that returns the parameters of a chunk."""
+        call = _import_ray().get(calls[0])
+        function, *shared = (
+            pickle.loads(part.pickled) if isinstance(part, _PickledCallable) else part for part in call
+        )
 
-        def given(chunk: Chunk) -> list[Any]:
-            return [self.kept[one.token][chunk.number] if isinstance(one, _InActors) else one for one in shared]
+        def resolve(chunk: Chunk) -> list[Any]:
+            number = chunk.number
+            values = (self.states[value.token][number] if isinstance(value, _ActorState) else value for value in shared)
+            return resolve_shared(values, number)
 
-        return work, given
+        return function, resolve
 
 
 class _Cluster:
-    """The cluster that this process is in; one that an engine joined or started is left with the last engine."""
+    """Cluster of this process; one that an engine joined or started is left with the last engine."""
 
-    engines: ClassVar[int] = 0
+    n_engines: ClassVar[int] = 0
+    #: Address that an engine asked for, and the node of this process in that cluster.
     joined: ClassVar[tuple[str, str] | None] = None
-    """The address that an engine asked for, and the node that it so became a part of."""
 
     def __init__(self, address: str | None) -> None:
-        before = random.getstate()  # Ray draws from it
+        random_state = random.getstate()  # Ray draws from the global generator
         try:
-            ray, wanted = _ray(), address or os.environ.get("RAY_ADDRESS") or "local"
-            new = not ray.is_initialized()
-            if new:
-                _join(wanted)
-            here = ray.get_runtime_context()
-            self.node, self.cores = here.get_node_id(), max(1, int(ray.cluster_resources().get("CPU", 1)))
-            if new:
-                _Cluster.engines, _Cluster.joined = 0, (wanted, self.node)
-            elif address not in (None, "auto", here.gcs_address) and _Cluster.joined != (address, self.node):
-                raise UsageError(f"this process is in the cluster {here.gcs_address} and cannot join {address!r} too")
+            ray, target = _import_ray(), address or os.environ.get("RAY_ADDRESS") or "local"
+            is_new = not ray.is_initialized()
+            if is_new:
+                _join_cluster(target)
+            context = ray.get_runtime_context()
+            self.node, self.n_cores = context.get_node_id(), max(1, int(ray.cluster_resources().get("CPU", 1)))
+            if is_new:
+                _Cluster.n_engines, _Cluster.joined = 0, (target, self.node)
+            elif address not in (None, "auto", context.gcs_address) and _Cluster.joined != (address, self.node):
+                raise UsageError(
+                    f"this process is in the cluster {context.gcs_address} and cannot join {address!r} too"
+                )
         finally:
-            random.setstate(before)
-        _Cluster.engines += 1
+            random.setstate(random_state)
+        _Cluster.n_engines += 1
 
     def leave(self, actors: list[Any]) -> None:
-        ray = _ray()
+        """Stop the actors of an engine, and leave the cluster with the last engine."""
+        ray = _import_ray()
         if not ray.is_initialized() or ray.get_runtime_context().get_node_id() != self.node:
-            return  # left already
+            return  # this process has left the cluster already
         for actor in actors:
             if actor is not None:
                 ray.kill(actor)
-        _Cluster.engines -= 1
-        if not _Cluster.engines and _Cluster.joined is not None and _Cluster.joined[1] == self.node:
+        _Cluster.n_engines -= 1
+        if not _Cluster.n_engines and _Cluster.joined is not None and _Cluster.joined[1] == self.node:
             ray.shutdown()
 
 
-def _join(address: str) -> None:
-    ray, alone = _ray(), address == "local"
+def _join_cluster(address: str) -> None:
+    """Join the cluster at an address, or start one on this machine ("local")."""
+    ray, is_local = _import_ray(), address == "local"
     settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if alone:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report to Ray's makers
+    if is_local:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no reports to the developers of Ray
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         settings |= {
             "include_dashboard": False,
             "num_cpus": os.cpu_count(),
-            "object_store_memory": min(STORE, memory // 8),
+            "object_store_memory": min(OBJECT_STORE_BYTES, memory // 8),
         }
     try:
         host, _, port = address.rpartition(":")
-        if port.isdigit() and "://" not in host:  # Ray itself would try for minutes
-            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        if port.isdigit() and "://" not in host:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_TIMEOUT).close()
         ray.init(address, **settings)
     except (OSError, RuntimeError, ValueError) as error:
         ray.shutdown()
-        if alone:
+        if is_local:
             raise UsageError(f"no Ray cluster could be started on this machine: {error}") from error
         raise UsageError(
             f"no Ray cluster answers at {address!r} ({error}); start one with `ray start --head`, correct the address, "
-            "or give none for a cluster of this machine alone"
+            "or give no address to use this machine only"
         ) from error
     except BaseException:
         ray.shutdown()
         raise
 
 
-def _ray() -> Any:
+def _import_ray() -> Any:
+    """Import Ray, or raise an error that names the extra to install."""
     try:
         import ray
     except ImportError:

@@ -1,6 +1,6 @@
-"""Work that gives both what adds up over chunks and what stays beside them, in one pass.
+"""Chunk functions that return both sums over chunks and values to retain, computed in one pass.
 
-Both are kept in one array, one file of a shard: how many numbers add up, these, and the crowd_slice that stays.
+Both are stored in one array per chunk: the number of values to sum, these values, and the values to retain.
 """
 
 from __future__ import annotations
@@ -12,85 +12,167 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.data.sharded import ShardedCrowd
-from wisecrowd.engines.base import Chunk, ChunkState, Engine, Work
+from wisecrowd.engines.base import Chunk, ChunkFunction, ChunkState, Engine
 from wisecrowd.engines.local import StreamEngine
 
 Array = NDArray[np.float64]
 
 
-def keep_and_add(engine: Engine, kind: Work, *shared: Any) -> tuple[Array, ChunkState]:
-    """Apply work that gives a tuple: all of it but the last part, added up over chunks, flat; and the last parts, kept.
+def sum_and_retain(engine: Engine, function: ChunkFunction, *shared: Any) -> tuple[Array, ChunkState]:
+    """Apply a function that returns a tuple: sum all parts but the last over chunks, and retain the last part.
 
+    Parameters
+    ----------
+    engine : Engine
+        Engine over a crowd.
+    function : callable
+        Chunk function that returns ``(*sums, retained)``.
+    *shared : object
+        Parameters that all chunks share.
+
+    Returns
+    -------
+    sums : ndarray
+        The sums over chunks, flattened and concatenated.
+    state : ChunkState
+        Handle of the retained parts, to be read with `read_retained` or `unpack_retained`.
+
+    Examples
+    --------
     >>> from wisecrowd import Crowd
     >>> from wisecrowd.engines import LocalEngine
     >>> engine = LocalEngine(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")]))
-    >>> sums, kept = keep_and_add(engine, lambda chunk: (chunk.crowd.n_votes, chunk.crowd.votes))
-    >>> sums.tolist(), next(engine.each(crowd_slice, kept)).tolist()
+    >>> sums, state = sum_and_retain(engine, lambda chunk: (chunk.crowd.n_votes, chunk.crowd.vote_counts))
+    >>> sums.tolist(), next(engine.map(read_retained, state)).tolist()
     ([2.0], [1.0, 0.0, 0.0, 1.0])
     """
-    kept = engine.keep(_both, kind, *shared)
-    return engine.total(_sums, kept), kept
+    state = engine.retain(_apply_and_pack, function, *shared)
+    return engine.sum(_read_sums, state), state
 
 
-def _both(chunk: Chunk, kind: Work, *shared: Any) -> Array:
-    """Work: sums and crowd_slice."""
-    *sums, own = kind(chunk, *shared)
-    return packed(own, *sums)
+def _apply_and_pack(chunk: Chunk, function: ChunkFunction, *shared: Any) -> Array:
+    """Chunk function: pack the sums and the retained part of another chunk function."""
+    *sums, retained = function(chunk, *shared)
+    return pack_retained(retained, *sums)
 
 
-def _sums(chunk: Chunk, value: Array) -> Array:  # noqa: ARG001  # one signature for all work
-    """Work: the part that adds up, copied, so that those of other chunks can be added to it."""
-    return np.array(value[1 : 1 + int(value[0])])
+def _read_sums(chunk: Chunk, packed: Array) -> Array:  # noqa: ARG001  # signature of chunk functions
+    """Chunk function: return a copy of the sums, so that those of other chunks can be added in place."""
+    return np.array(packed[1 : 1 + int(packed[0])])
 
 
-def packed(own: Any, *sums: Any) -> Array:
-    """What is kept for a chunk.
+def pack_retained(retained: Any, *sums: Any) -> Array:
+    """Pack values to retain, and values to sum, into one array.
 
-    >>> packed(np.array([[7.0, 8.0]]), 0.5, np.ones(2)).tolist()
+    Parameters
+    ----------
+    retained : array-like
+        Values to retain.
+    *sums : array-like
+        Values to sum over chunks.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> pack_retained(np.array([[7.0, 8.0]]), 0.5, np.ones(2)).tolist()
     [3.0, 0.5, 1.0, 1.0, 7.0, 8.0]
     """
     flat = [np.ravel(part) for part in sums]
-    return np.concatenate([[sum(map(len, flat))], *flat, np.ravel(own)])
+    return np.concatenate([[sum(map(len, flat))], *flat, np.ravel(retained)])
 
 
-def own_of(value: Array) -> Array:
-    """The crowd_slice, flat, of what was kept for a chunk.
+def unpack_retained(packed: Array) -> Array:
+    """Return the retained values of a packed array, flattened.
 
-    >>> own_of(packed(np.array([7.0, 8.0]), 0.5)).tolist()
+    Parameters
+    ----------
+    packed : ndarray of shape (n,)
+        Result of `pack_retained`.
+
+    Returns
+    -------
+    ndarray
+
+    Examples
+    --------
+    >>> unpack_retained(pack_retained(np.array([7.0, 8.0]), 0.5)).tolist()
     [7.0, 8.0]
     """
-    return value[1 + int(value[0]) :]
+    return packed[1 + int(packed[0]) :]
 
 
-def crowd_slice(chunk: Chunk, value: Array) -> Array:  # noqa: ARG001  # one signature for all work
-    """Work: the crowd_slice, flat, of what was kept for the chunk.
+def read_retained(chunk: Chunk, packed: Array) -> Array:  # noqa: ARG001  # signature of chunk functions
+    """Return the retained values of a chunk, flattened: `unpack_retained` as a chunk function.
 
+    Parameters
+    ----------
+    chunk : Chunk
+        Not used.
+    packed : ndarray of shape (n,)
+        Result of `pack_retained`.
+
+    Returns
+    -------
+    ndarray
+
+    Examples
+    --------
     >>> from wisecrowd import Crowd
-    >>> crowd_slice(Chunk(Crowd.from_triples([("t1", "ann", "cat")])), packed(np.ones(2), 0.5)).tolist()
+    >>> read_retained(Chunk(Crowd.from_triples([("t1", "ann", "cat")])), pack_retained(np.ones(2), 0.5)).tolist()
     [1.0, 1.0]
     """
-    return np.asarray(own_of(value))
+    return np.asarray(unpack_retained(packed))
 
 
-def at_home(engine: Engine, kept: ChunkState) -> ChunkState:
-    """What is kept of a crowd in shards, on this machine's disk, where it outlives the engine.
+def copy_to_disk(engine: Engine, state: ChunkState) -> ChunkState:
+    """Copy retained values of a crowd in shards to its folder, where they outlive the engine.
 
+    Parameters
+    ----------
+    engine : Engine
+        Engine that holds the values.
+    state : ChunkState
+        Handle of the values.
+
+    Returns
+    -------
+    ChunkState
+        Handle of the copy; ``state`` itself for a crowd in memory, or if the values are on disk already.
+
+    Examples
+    --------
     >>> from wisecrowd import Crowd
     >>> from wisecrowd.engines import LocalEngine
     >>> engine = LocalEngine(Crowd.from_triples([("t1", "ann", "cat")]))
-    >>> kept = engine.keep(lambda chunk: chunk.crowd.votes)
-    >>> at_home(engine, kept) is kept  # of a crowd in memory
+    >>> state = engine.retain(lambda chunk: chunk.crowd.vote_counts)
+    >>> copy_to_disk(engine, state) is state
     True
     """
     if isinstance(engine, StreamEngine) or not isinstance(engine.crowd, ShardedCrowd):
-        return kept
-    return StreamEngine(engine.crowd).keep(_next, engine.each(_whole, kept))
+        return state
+    return StreamEngine(engine.crowd).retain(_next_value, engine.map(return_value, state))
 
 
-def _next(chunk: Chunk, values: Iterator[Any]) -> Any:  # noqa: ARG001  # one signature for all work
-    """Work: what comes next, of values in the order of chunks."""
+def _next_value(chunk: Chunk, values: Iterator[Any]) -> Any:  # noqa: ARG001  # signature of chunk functions
+    """Chunk function: return the next of some values, which come in the order of chunks."""
     return next(values)
 
 
-def _whole(chunk: Chunk, value: Any) -> Any:  # noqa: ARG001  # one signature for all work
+def return_value(chunk: Chunk, value: Any) -> Any:  # noqa: ARG001  # signature of chunk functions
+    """Return the retained value of a chunk.
+
+    Parameters
+    ----------
+    chunk : Chunk
+        Not used.
+    value : object
+        Value of a `ChunkState`.
+
+    Returns
+    -------
+    object
+    """
     return value

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wisecrowd import kernels
 from wisecrowd.data.layout import Layout
 from wisecrowd.errors import UsageError
-from wisecrowd.kernels import reference as kernels
-from wisecrowd.kernels.reference import LEAST, Expectation
+from wisecrowd.kernels import MIN_PROB, Expectation, reference
 
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 every_form = pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def cases(draw: Any) -> Case:
 def brute_force(case: Case) -> Expectation:
     """The definition, vote by vote, in logarithms."""
     layout, n_classes = case.layout, len(case.prior)
-    prior = [max(float(p), LEAST) for p in case.prior]
+    prior = [max(float(p), MIN_PROB) for p in case.prior]
     prior_sum, peak = math.fsum(prior), max(1.0, float(case.label_probs.max()))
     log_likelihood, classes = 0.0, np.zeros(n_classes)
     tally, posterior = np.zeros((layout.n_pairs, n_classes)), np.zeros((layout.n_tasks, n_classes))
@@ -81,11 +81,13 @@ def brute_force(case: Case) -> Expectation:
         weight = {n: 1.0 if layout.weight is None else float(layout.weight[n]) for n in votes}
         joint = []
         for k in range(n_classes):
-            terms = [weight[n] * math.log(max(float(case.label_probs[layout.pair[n], k]) / peak, LEAST)) for n in votes]
-            joint.append(math.fsum([math.log(max(prior[k] / prior_sum, LEAST)), *terms]))
+            terms = [
+                weight[n] * math.log(max(float(case.label_probs[layout.pair[n], k]) / peak, MIN_PROB)) for n in votes
+            ]
+            joint.append(math.fsum([math.log(max(prior[k] / prior_sum, MIN_PROB)), *terms]))
         top = max(joint)
         total = math.fsum(math.exp(j - top) for j in joint)
-        known = -1 if case.clamp is None else case.clamp[i]
+        known = -1 if case.gold is None else case.gold[i]
         for k in range(n_classes):
             posterior[i, k] = math.exp(joint[k] - top) / total if known < 0 else float(k == known)
         if votes:
@@ -101,7 +103,7 @@ def assert_same(found: Expectation, wanted: Expectation, tolerance: float = 1e-1
     """Equal to the tolerance, or to what is left of it after subtracting logarithms of many thousands."""
     tolerance = max(tolerance, 2e-14 * abs(wanted.log_likelihood))
     assert found.log_likelihood == pytest.approx(wanted.log_likelihood, rel=tolerance, abs=tolerance)
-    np.testing.assert_allclose(found.classes, wanted.classes, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(found.class_counts, wanted.class_counts, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(found.tally, wanted.tally, rtol=tolerance, atol=tolerance)
     assert found.posterior is not None
     np.testing.assert_allclose(found.posterior, wanted.posterior, rtol=tolerance, atol=tolerance)
@@ -166,7 +168,7 @@ def test_tasks_without_votes_have_the_prior_and_count_nowhere(compiled: bool) ->
     gold = np.array([-1, 1, -1], dtype=np.int32)
     found = kernels.expect(layout, np.array([1.0, 3.0]), np.ones((4, 2)), gold, posterior=True, compiled=compiled)
     assert found.log_likelihood == 0
-    assert not found.classes.any()
+    assert not found.class_counts.any()
     assert not found.tally.any()
     np.testing.assert_allclose(found.posterior, [[0.25, 0.75], [0, 1], [0.25, 0.75]])
 
@@ -180,7 +182,7 @@ def test_float32_tables_give_float32_answers_close_to_the_exact_ones(compiled: b
     )
     assert found.posterior is not None
     assert found.tally.dtype == found.posterior.dtype == np.float32
-    assert found.classes.dtype == np.float64
+    assert found.class_counts.dtype == np.float64
     assert_same(found, brute_force(case), tolerance=2e-5)
 
 
@@ -204,7 +206,7 @@ def test_threads_share_the_tasks_and_agree_to_the_bit_between_runs(compiled: boo
 def test_sums_over_blocks_of_tasks_add_up(compiled: bool, weighted: bool) -> None:
     case = random_case(2, 3, n_tasks=30, weighted=weighted)
     whole = brute_force(case)
-    blocks = [case.layout.block(start, start + 10) for start in (0, 10, 20)]
+    blocks = [case.layout.slice_tasks(start, start + 10) for start in (0, 10, 20)]
     assert all(np.shares_memory(block.pair, case.layout.pair) for block in blocks)
     parts = [kernels.expect(block, *case[1:], posterior=True, compiled=compiled) for block in blocks]
     values, classes, tallies, posteriors = zip(*parts, strict=True)
@@ -232,7 +234,7 @@ def test_a_nan_shows(compiled: bool) -> None:
 
 def test_a_table_of_many_classes_is_worked_on_a_few_columns_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     case = random_case(6, 40, clamped=True)
-    monkeypatch.setattr(kernels, "CHUNK", 3 * case.layout.n_tasks)
+    monkeypatch.setattr(reference, "MAX_TEMPORARY_CELLS", 3 * case.layout.n_tasks)
     assert_same(kernels.expect(*case, posterior=True, compiled=False), brute_force(case))
 
 
@@ -255,11 +257,11 @@ def test_integers_for_a_posterior_are_counted_like_any_numbers(compiled: bool) -
     "wrong",
     [
         {"prior": np.full(2, 0.5)},
-        {"said": np.ones((5, 3))},
+        {"label_probs": np.ones((5, 3))},
         {"gold": np.zeros(6, dtype=np.int32)},
         {"gold": np.full(7, 3, dtype=np.int32)},
     ],
-    ids=["prior", "said", "gold", "class"],
+    ids=["prior", "label_probs", "gold", "class"],
 )
 def test_tables_that_do_not_fit_are_refused(compiled: bool, wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="must"):
