@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from wisecrowd import simulate_crowd
+from wisecrowd import kernels, simulate_crowd
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.laws import LAWS
 from wisecrowd.base.registry import methods
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.engines import LocalEngine, StreamEngine, base
 from wisecrowd.errors import ignore_fit_warnings
 
 pytest.importorskip("ray", reason='the Ray engine needs pip install "wisecrowd[cluster]"')
@@ -54,7 +57,36 @@ def test_a_cluster_changes_nothing(name: str, crowd: Crowd, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "law", ["row_order_is_irrelevant", "gold_is_kept", "the_objective_never_falls", "pieces_change_nothing"]
+    "law", ["row_order_is_irrelevant", "gold_is_kept", "the_objective_never_falls", "chunks_change_nothing"]
 )
 def test_laws_hold_on_a_cluster(law: str, crowd: Crowd) -> None:
     LAWS[law](methods("aggregate")["dawid-skene"](engine="ray"), crowd)
+
+
+@pytest.mark.parametrize("name", ["dawid-skene", "glad"])
+def test_labels_are_computed_by_the_actors(
+    name: str, crowd: Crowd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shards = crowd.to_shards(tmp_path / "crowd", votes_per_shard=70)
+    with ignore_fit_warnings():
+        fitted: Any = methods("aggregate")[name](engine="ray", max_iter=5).fit(shards)
+        expected: Any = methods("aggregate")[name](max_iter=5).fit(crowd)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise AssertionError("the driver computes posteriors")
+
+    copied = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_allclose(copied.posterior_, expected.posterior_, atol=1e-9)  # a copy needs no cluster
+    for target in (kernels, base):
+        for function in ("posterior", "expect", "compute_chunk_posterior"):
+            monkeypatch.setattr(target, function, fail, raising=False)
+    for engine in (LocalEngine, StreamEngine):
+        monkeypatch.setattr(engine, "map", fail)
+    with pytest.raises(AssertionError, match="the driver computes posteriors"):
+        _ = copied.posterior_
+    tables = list(fitted.posterior_tables())
+    assert [len(table) for table in tables] == [info.n_tasks for info in shards.shard_infos]
+    pd.testing.assert_frame_equal(pd.concat(tables), expected.proba_, atol=1e-9, check_names=False)
+    fitted.write_labels(tmp_path / "labels.parquet")
+    assert pd.read_parquet(tmp_path / "labels.parquet")["label"].tolist() == expected.labels_.tolist()
+    np.testing.assert_allclose(fitted.posterior_, expected.posterior_, atol=1e-9)

@@ -43,7 +43,7 @@ def crowd_of() -> Callable[..., Crowd]:
         truth = rng.integers(n_classes, size=n_tasks)
         right = rng.random(len(task)) < rng.uniform(low, high, n_workers)[worker]
         label = np.where(right, truth[task], rng.integers(n_classes, size=len(task)))
-        return Crowd(task, worker, label, tasks=[f"t{i:03d}" for i in range(n_tasks)],
+        return Crowd.from_codes(task, worker, label, tasks=[f"t{i:03d}" for i in range(n_tasks)],
                      workers=[f"w{i:02d}" for i in range(n_workers)], classes=[f"c{i}" for i in range(n_classes)])  # fmt: skip
 
     return make

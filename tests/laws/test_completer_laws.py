@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wisecrowd.base.completer import Answers, Completer
+from wisecrowd.base.completer import Completer, WorkerLabelProbs
 from wisecrowd.base.completer_laws import COMPLETER_LAWS
 from wisecrowd.base.registry import methods
 from wisecrowd.data.crowd import Crowd
@@ -29,10 +29,10 @@ def test_every_completer_obeys_every_law(
 
 def test_a_completer_that_prefers_the_first_class_is_caught(crowds: dict[str, Crowd]) -> None:
     class First(methods("complete")["gmv"]):  # type: ignore[misc]  # a class found by name
-        def _said(self, tasks: np.ndarray[Any, Any], workers: np.ndarray[Any, Any]) -> Answers:
-            said = np.zeros((len(tasks), len(workers), len(self.classes_)))
-            said[:, :, 0] = 1
-            return Answers(said)
+        def _worker_label_probs(self, tasks: np.ndarray[Any, Any], workers: np.ndarray[Any, Any]) -> WorkerLabelProbs:
+            label_probs = np.zeros((len(tasks), len(workers), len(self.classes_)))
+            label_probs[:, :, 0] = 1
+            return WorkerLabelProbs(label_probs)
 
     with pytest.raises(AssertionError, match="renaming classes"):
         COMPLETER_LAWS["class_names_do_not_matter"](First(), crowds["dense"])

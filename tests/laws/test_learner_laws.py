@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wisecrowd.base.laws import broken_by, laws_of
+from wisecrowd.base.laws import find_broken_laws, get_laws
 from wisecrowd.base.learner import Learner
 from wisecrowd.base.registry import methods
 from wisecrowd.data.crowd import Crowd
@@ -19,7 +19,7 @@ def crowds(crowd_of: Callable[..., Crowd]) -> dict[str, Crowd]:
     return {"sparse": crowd_of(0, 40, 10, 3, 0.3), "dense": crowd_of(1, 20, 6, 2, 0.9)}
 
 
-LAWS = laws_of(Learner)
+LAWS = get_laws(Learner)
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -36,4 +36,4 @@ def test_a_learner_that_peeks_at_its_neighbours_is_caught(crowds: dict[str, Crow
         def _predict_proba(self, X: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
             return super()._predict_proba(X - X.mean(axis=0))
 
-    assert "rows_are_predicted_one_by_one" in broken_by(Peeking(), crowds["dense"])
+    assert "rows_are_predicted_one_by_one" in find_broken_laws(Peeking(), crowds["dense"])

@@ -16,7 +16,7 @@ import pytest
 from sklearn.base import clone
 
 from wisecrowd import load
-from wisecrowd.aggregate.numeric._numeric import NumericAggregator
+from wisecrowd.aggregate.numeric._numeric_aggregator import NumericAggregator
 from wisecrowd.base.registry import find, methods
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import NotConverged, WisecrowdError
@@ -29,7 +29,7 @@ def crowd_of(seed: int, n_tasks: int, n_workers: int, density: float, scale: flo
     task, worker = np.nonzero(rng.random((n_tasks, n_workers)) < density)
     truth, error = rng.normal(size=n_tasks), rng.uniform(0.1, 1.5, n_workers)
     label = scale * (truth[task] + error[worker] * rng.normal(size=len(task)))
-    return Crowd(task, worker, label, tasks=[f"t{i:03d}" for i in range(n_tasks)],
+    return Crowd.from_codes(task, worker, label, tasks=[f"t{i:03d}" for i in range(n_tasks)],
                  workers=[f"w{i:02d}" for i in range(n_workers)], classes=None)  # fmt: skip
 
 
@@ -58,22 +58,22 @@ def fit(method: NumericAggregator, crowd: Crowd, **options: Any) -> NumericAggre
         return copy.deepcopy(method).fit(crowd, **options)
 
 
-def near(found: Any, wanted: Any, crowd: Crowd) -> None:
+def assert_close(found: Any, wanted: Any, crowd: Crowd) -> None:
     np.testing.assert_allclose(found, wanted, atol=1e-6 * np.abs(crowd.label).max())
 
 
-def rebuilt(crowd: Crowd, change: Callable[[pd.DataFrame], pd.DataFrame], **vocabularies: Any) -> Crowd:
+def rebuild_crowd(crowd: Crowd, change: Callable[[pd.DataFrame], pd.DataFrame], **vocabularies: Any) -> Crowd:
     given = {"tasks": crowd.tasks, "workers": crowd.workers} | vocabularies
     return Crowd.from_frame(change(crowd.to_frame()), numeric=True, **given)
 
 
 def other(crowd: Crowd, *, label: Any = None, weight: Any = None, tasks: Any = None) -> Crowd:
-    return Crowd(crowd.task, crowd.worker, crowd.label if label is None else label, classes=None, weight=weight,
+    return Crowd.from_codes(crowd.task, crowd.worker, crowd.label if label is None else label, classes=None, weight=weight,
                  tasks=crowd.tasks if tasks is None else tasks, workers=crowd.workers)  # fmt: skip
 
 
 def test_row_order_is_irrelevant(method: NumericAggregator, crowd: Crowd) -> None:
-    shuffled = rebuilt(crowd, lambda frame: frame.sample(frac=1, random_state=1))
+    shuffled = rebuild_crowd(crowd, lambda frame: frame.sample(frac=1, random_state=1))
     assert np.array_equal(fit(method, shuffled).estimates_, fit(method, crowd).estimates_)
 
 
@@ -81,10 +81,10 @@ def test_names_do_not_matter(method: NumericAggregator, crowd: Crowd) -> None:
     rng = np.random.default_rng(3)
     tasks = dict(zip(crowd.tasks, rng.permutation(crowd.n_tasks).tolist(), strict=True))
     workers = dict(zip(crowd.workers, rng.permutation(crowd.n_workers).tolist(), strict=True))  # type: ignore[arg-type]
-    renamed = rebuilt(crowd, lambda f: f.assign(task=f["task"].map(tasks), worker=f["worker"].map(workers)),
+    renamed = rebuild_crowd(crowd, lambda f: f.assign(task=f["task"].map(tasks), worker=f["worker"].map(workers)),
                       tasks=range(crowd.n_tasks), workers=range(crowd.n_workers))  # fmt: skip
     plain, found = fit(method, crowd), fit(method, renamed)
-    near(found.labels_[[tasks[task] for task in crowd.tasks]], plain.labels_, crowd)
+    assert_close(found.labels_[[tasks[task] for task in crowd.tasks]], plain.labels_, crowd)
     weight = found.workers_["weight"][[workers[worker] for worker in crowd.workers]]  # type: ignore[union-attr]
     np.testing.assert_allclose(weight, plain.workers_["weight"], rtol=1e-4, atol=1e-6)
 
@@ -113,22 +113,22 @@ def test_unanimity_wins(method: NumericAggregator, crowd: Crowd) -> None:
 
 def test_the_unit_does_not_matter(method: NumericAggregator, crowd: Crowd) -> None:
     plain, found = fit(method, crowd), fit(method, other(crowd, label=1000 * crowd.label + 5000))
-    near((found.estimates_ - 5000) / 1000, plain.estimates_, crowd)
-    near(found.standard_error_ / 1000, plain.standard_error_, crowd)
+    assert_close((found.estimates_ - 5000) / 1000, plain.estimates_, crowd)
+    assert_close(found.standard_error_ / 1000, plain.standard_error_, crowd)
 
 
 def test_an_unlabelled_task_changes_nothing(method: NumericAggregator, crowd: Crowd) -> None:
     fitted = fit(method, other(crowd, tasks=[*crowd.tasks, "~nobody saw this"]))
     plain = fit(method, crowd).estimates_
-    near(fitted.estimates_[:-1], plain, crowd)
-    near(fitted.estimates_[-1], plain[crowd.votes_per_task > 0].mean(), crowd)
+    assert_close(fitted.estimates_[:-1], plain, crowd)
+    assert_close(fitted.estimates_[-1], plain[crowd.votes_per_task > 0].mean(), crowd)
 
 
 def test_a_double_weight_is_a_repeated_row(method: NumericAggregator, crowd: Crowd) -> None:
     heavy = fit(method, other(crowd, weight=crowd.weight * 2))
     twice = fit(method, Crowd.concat([crowd, crowd], duplicates="keep"))
-    near(twice.estimates_, heavy.estimates_, crowd)
-    near(twice.standard_error_, heavy.standard_error_, crowd)
+    assert_close(twice.estimates_, heavy.estimates_, crowd)
+    assert_close(twice.standard_error_, heavy.standard_error_, crowd)
     pd.testing.assert_frame_equal(twice.workers_, heavy.workers_, rtol=1e-4)
 
 
@@ -187,7 +187,7 @@ ODD = {
 @pytest.mark.parametrize("odd", ODD)
 def test_odd_crowds_get_an_answer_or_a_reason(method: NumericAggregator, odd: str) -> None:
     crowd = Crowd.from_triples(ODD[odd], numeric=True)
-    wide = Crowd(crowd.task, crowd.worker, crowd.label, tasks=[*crowd.tasks, "idle task"],
+    wide = Crowd.from_codes(crowd.task, crowd.worker, crowd.label, tasks=[*crowd.tasks, "idle task"],
                  workers=[*crowd.workers, "idle worker"], classes=None)  # fmt: skip
     for votes in (crowd, wide):
         try:

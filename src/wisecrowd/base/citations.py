@@ -1,4 +1,4 @@
-"""Every method can print its bibliography."""
+"""Bibliography of the methods."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from importlib import resources
 
 from wisecrowd.base.method import Method
 from wisecrowd.base.registry import find
-from wisecrowd.errors import UsageError, did_you_mean
+from wisecrowd.errors import UsageError, suggest_name
 
 
 @cache
-def bibliography() -> dict[str, str]:
-    """BibTeX entries by key.
+def load_bibliography() -> dict[str, str]:
+    """Return the BibTeX entries by key.
 
-    >>> "dawid1979maximum" in bibliography()
+    Returns
+    -------
+    dict of str to str
+
+    Examples
+    --------
+    >>> "dawid1979maximum" in load_bibliography()
     True
     """
     text = resources.files("wisecrowd.base").joinpath("references.bib").read_text(encoding="utf-8")
@@ -24,50 +30,88 @@ def bibliography() -> dict[str, str]:
 
 
 def cite(*methods: str | type[Method] | Method) -> str:
-    """BibTeX for the papers behind some methods, each paper once.
+    """Return the BibTeX entries of the papers behind some methods, each paper once.
 
+    Parameters
+    ----------
+    *methods : str, Method or type
+        Methods or their names.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> print(cite("dawid-skene").splitlines()[0])
     @article{dawid1979maximum,
     """
     keys: list[str] = []
     for method in methods:
-        found = find(method) if isinstance(method, str) else method
-        keys += [key for key in found.references if key not in keys]
-    return "\n\n".join(entry(key) for key in keys)
+        references = (find(method) if isinstance(method, str) else method).references
+        keys += [key for key in references if key not in keys]
+    return "\n\n".join(get_entry(key) for key in keys)
 
 
-def entry(key: str) -> str:
-    """One BibTeX entry.
+def get_entry(key: str) -> str:
+    """Return one BibTeX entry.
 
-    >>> entry("dawid1979maximum").startswith("@article")
+    Parameters
+    ----------
+    key : str
+        Key in the bibliography.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    UsageError
+        If there is no such entry.
+
+    Examples
+    --------
+    >>> get_entry("dawid1979maximum").startswith("@article")
     True
     """
-    known = bibliography()
-    if key not in known:
-        raise UsageError(f"no reference is called {key!r}.{did_you_mean(key, known)}")
-    return known[key]
+    entries = load_bibliography()
+    if key not in entries:
+        raise UsageError(f"no reference is called {key!r}.{suggest_name(key, entries)}")
+    return entries[key]
 
 
-def short(key: str) -> str:
-    """Author and year, for a table.
+def format_citation(key: str) -> str:
+    """Return authors and year of a reference.
 
-    >>> short("dawid1979maximum")
+    Parameters
+    ----------
+    key : str
+        Key in the bibliography.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> format_citation("dawid1979maximum")
     'Dawid and Skene 1979'
-    >>> short("ying2024little")
+    >>> format_citation("ying2024little")
     'Ying et al. 2024'
     """
-    text = entry(key)
+    text = get_entry(key)
     authors = re.search(r"author\s*=\s*\{(.*?)\},\n", text, re.S)
     year = re.search(r"year\s*=\s*\{(\d{4})\}", text)
     if authors is None or year is None:
         raise UsageError(f"the reference {key!r} has no author or no year")
     names = [re.sub(r"[{}\\'\"`^~]", "", name.split(",")[0]).strip() for name in authors.group(1).split(" and ")]
-    # BibTeX writes "and others" where not all names are given.
-    who = (
+    # BibTeX abbreviates a list of authors by "and others".
+    author_text = (
         names[0]
         if len(names) == 1
         else " and ".join(names)
         if len(names) == 2 and names[1] != "others"
         else f"{names[0]} et al."
     )
-    return f"{who} {year.group(1)}"
+    return f"{author_text} {year.group(1)}"

@@ -1,8 +1,8 @@
 """Parameters and fitted attributes of methods, written once and rendered into every page of documentation.
 
-A method is a dataclass. Its parameters are fields made by `parameter`, the attributes that ``fit`` sets are fields made by `fitted`.
-`method_class` turns the class into a dataclass and adds both lists to its docstring, from which ``help()``, the website and
-``wisecrowd methods NAME`` read them.
+A method is a dataclass. Its parameters are fields made by `parameter`; the attributes that ``fit`` sets are fields made
+by `fitted`. `method_class` turns the class into a dataclass and adds both lists to its docstring, from which ``help()``,
+the website and ``wisecrowd methods NAME`` read them.
 """
 
 from __future__ import annotations
@@ -61,6 +61,15 @@ def fitted(*, help: str, init: Literal[False] = False) -> Any:
 def parameter_fields(method: Any) -> tuple[dataclasses.Field[Any], ...]:
     """Return the parameters of a method or method class, without its fitted attributes.
 
+    Parameters
+    ----------
+    method : Method or type
+        Method or its class.
+
+    Returns
+    -------
+    tuple of dataclasses.Field
+
     Examples
     --------
     >>> from wisecrowd import MajorityVote
@@ -71,7 +80,23 @@ def parameter_fields(method: Any) -> tuple[dataclasses.Field[Any], ...]:
 
 
 def fitted_fields(method: Any) -> tuple[dataclasses.Field[Any], ...]:
-    """Return the attributes that ``fit`` sets, of a method or method class."""
+    """Return the attributes that ``fit`` sets, of a method or method class.
+
+    Parameters
+    ----------
+    method : Method or type
+        Method or its class.
+
+    Returns
+    -------
+    tuple of dataclasses.Field
+
+    Examples
+    --------
+    >>> from wisecrowd import MajorityVote
+    >>> "posterior_" in [field.name for field in fitted_fields(MajorityVote)]
+    True
+    """
     return tuple(field for field in dataclasses.fields(method) if not field.init)
 
 
@@ -89,28 +114,28 @@ def method_class(cls: Class) -> Class:
     type
         The same class.
     """
-    made: Any = dataclasses.dataclass(kw_only=True, eq=False, repr=False)(cls)
-    made.__doc__ = _with_sections(made)
-    return made
+    method: Any = dataclasses.dataclass(kw_only=True, eq=False, repr=False)(cls)
+    method.__doc__ = _add_sections(method)
+    return method
 
 
-def _with_sections(cls: type) -> str:
+def _add_sections(cls: type) -> str:
     """Return the docstring of a class with sections for parameters and fitted attributes before its examples."""
     text = inspect.cleandoc(cls.__dict__.get("__doc__") or "")
     sections = []
     for title, fields in (("Parameters", parameter_fields(cls)), ("Attributes", fitted_fields(cls))):
         if fields:
-            sections.append(f"{title}\n{'-' * len(title)}\n" + "\n".join(map(_entry, fields)))
-    first_example = min(
-        (place for mark in ("\nExamples\n", "\n>>> ") if (place := text.find(mark)) >= 0), default=len(text)
-    )
-    prose, examples = text[:first_example].rstrip(), text[first_example:].strip("\n")
-    if examples.startswith(">>> "):
-        examples = f"Examples\n--------\n{examples}"
-    return "\n\n".join(part for part in (prose, *sections, examples) if part) + "\n"
+            sections.append(f"{title}\n{'-' * len(title)}\n" + "\n".join(map(_render_field, fields)))
+    # numpydoc puts parameters and attributes before these sections.
+    marks = ("\nSee Also\n", "\nNotes\n", "\nReferences\n", "\nExamples\n", "\n>>> ")
+    end_of_prose = min((position for mark in marks if (position := text.find(mark)) >= 0), default=len(text))
+    prose, later_sections = text[:end_of_prose].rstrip(), text[end_of_prose:].strip("\n")
+    if later_sections.startswith(">>> "):
+        later_sections = f"Examples\n--------\n{later_sections}"
+    return "\n\n".join(part for part in (prose, *sections, later_sections) if part) + "\n"
 
 
-def _entry(field: dataclasses.Field[Any]) -> str:
+def _render_field(field: dataclasses.Field[Any]) -> str:
     """Return one parameter as numpydoc writes it."""
     kind = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))
     default = "" if field.default is dataclasses.MISSING else f", default {field.default!r}"

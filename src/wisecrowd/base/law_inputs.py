@@ -1,4 +1,4 @@
-"""What laws are tried with: crowds and features, other names for the same things, and copies of what was fitted."""
+"""Inputs of the laws: crowds, features, renamed vocabularies, and copies of fitted methods."""
 
 from __future__ import annotations
 
@@ -16,24 +16,43 @@ from wisecrowd.data.crowd import Crowd
 
 M = TypeVar("M", bound=Method)
 
-#: How far apart two answers may lie that differ only in the order of sums.
-NEAR = 1e-6
+#: Largest difference between results that differ only in the order of summation.
+TOLERANCE = 1e-6
+#: Number of features of a task.
+N_FEATURES = 8
 
 
-def features_of(tasks: pd.Index) -> pd.DataFrame:
-    """Features for a law: eight numbers that stay with a task's place, however many tasks come after it.
+def make_features(tasks: pd.Index) -> pd.DataFrame:
+    """Return random features of tasks; the first n tasks have the same features, however many follow.
 
-    >>> features_of(pd.Index(["a", "b"])).shape
+    Parameters
+    ----------
+    tasks : Index
+        Task ids.
+
+    Returns
+    -------
+    DataFrame of shape (n_tasks, 8)
+
+    Examples
+    --------
+    >>> make_features(pd.Index(["a", "b"])).shape
     (2, 8)
     """
-    rows = np.random.default_rng(7).normal(size=(len(tasks), 8))
-    return pd.DataFrame(rows, index=tasks, columns=[f"x{place}" for place in range(8)])
+    rows = np.random.default_rng(7).normal(size=(len(tasks), N_FEATURES))
+    return pd.DataFrame(rows, index=tasks, columns=[f"x{number}" for number in range(N_FEATURES)])
 
 
-def odd_crowds() -> list[Crowd]:
-    """Small crowds that break careless code.
+def make_degenerate_crowds() -> list[Crowd]:
+    """Return small crowds that break careless code: one class, one worker, one vote per task, unused classes, ….
 
-    >>> len(odd_crowds()) > 5
+    Returns
+    -------
+    list of Crowd
+
+    Examples
+    --------
+    >>> len(make_degenerate_crowds()) > 5
     True
     """
     grid = [(task, worker) for task in range(5) for worker in range(3)]
@@ -51,48 +70,108 @@ def odd_crowds() -> list[Crowd]:
     ]
 
 
-def rebuilt(crowd: Crowd, frame: pd.DataFrame, **vocabularies: Any) -> Crowd:
-    """A crowd of other rows over the same vocabularies, but for those that are given.
+def rebuild_crowd(crowd: Crowd, frame: pd.DataFrame, **vocabularies: Any) -> Crowd:
+    """Return a crowd with other rows over the same vocabularies.
 
+    Parameters
+    ----------
+    crowd : Crowd
+        Crowd whose vocabularies are used.
+    frame : DataFrame
+        Votes.
+    **vocabularies : Index or list
+        Replacements of ``tasks``, ``workers`` or ``classes``.
+
+    Returns
+    -------
+    Crowd
+
+    Examples
+    --------
     >>> crowd = Crowd.from_triples([("t1", "ann", 0), ("t2", "ann", 1)])
-    >>> rebuilt(crowd, crowd.to_frame().iloc[::-1]) == crowd
+    >>> rebuild_crowd(crowd, crowd.to_frame().iloc[::-1]) == crowd
     True
     """
-    given = {"tasks": crowd.tasks, "workers": crowd.workers, "classes": crowd.classes} | vocabularies
+    options = {"tasks": crowd.tasks, "workers": crowd.workers, "classes": crowd.classes} | vocabularies
     weight = "weight" if "weight" in frame else None
-    return Crowd.from_frame(frame, weight=weight, duplicates="keep", **given)
+    return Crowd.from_frame(frame, weight=weight, duplicates="keep", **options)
 
 
-def new_names(index: pd.Index | None, seed: int) -> dict[Any, str]:
-    """Another name for each, so that they stand in another order.
+def shuffle_names(index: pd.Index | None, seed: int) -> dict[Any, str]:
+    """Return new names in a random order.
 
-    >>> sorted(new_names(pd.Index(["ann", "bob"]), 0).values())
+    Parameters
+    ----------
+    index : Index
+        Current names.
+    seed : int
+        Seed of the order.
+
+    Returns
+    -------
+    dict
+        New names by current name.
+
+    Examples
+    --------
+    >>> sorted(shuffle_names(pd.Index(["ann", "bob"]), 0).values())
     ['n0000', 'n0001']
     """
     assert index is not None
     order = np.random.default_rng(seed).permutation(len(index))
-    return {name: f"n{place:04d}" for name, place in zip(index, order, strict=True)}
+    return {name: f"n{rank:04d}" for name, rank in zip(index, order, strict=True)}
 
 
-def near(found: Any, wanted: Any, what: str, most: float = NEAR) -> None:
-    """Raise if an answer differs by more than the order of sums explains.
+def assert_close(actual: Any, expected: Any, change: str, tolerance: float = TOLERANCE) -> None:
+    """Raise an error if two results differ by more than the order of summation explains.
 
-    >>> near(np.ones(2), np.zeros(2), "nothing")
+    Parameters
+    ----------
+    actual, expected : array-like
+        Results.
+    change : str
+        Difference of the inputs, for the error message.
+    tolerance : float, default 1e-6
+        Largest accepted difference.
+
+    Raises
+    ------
+    AssertionError
+        If the results differ, or are NaN in different cells.
+
+    Examples
+    --------
+    >>> assert_close(np.ones(2), np.zeros(2), "nothing")
     Traceback (most recent call last):
         ...
-    AssertionError: nothing changed an answer by up to 1...
+    AssertionError: nothing changed a result by up to 1...
     """
-    one, other = (np.asarray(table, dtype=np.float64) for table in (found, wanted))
-    assert np.array_equal(np.isnan(one), np.isnan(other)), f"{what} changed of what nothing is known"
-    gap = np.nan_to_num(np.abs(one - other)).max(initial=0)
-    assert gap <= most, f"{what} changed an answer by up to {gap:.3g}"
+    actual_values, expected_values = (np.asarray(table, dtype=np.float64) for table in (actual, expected))
+    assert np.array_equal(np.isnan(actual_values), np.isnan(expected_values)), (
+        f"{change} changed the cells that are NaN"
+    )
+    gap = np.nan_to_num(np.abs(actual_values - expected_values)).max(initial=0)
+    assert gap <= tolerance, f"{change} changed a result by up to {gap:.3g}"
 
 
-def copies_of(method: M, fitted: M) -> list[M]:
-    """What pickle, and save and load, make of a fitted method; they, and scikit-learn's clone, keep its parameters.
+def copy_fitted(method: M, fitted: M) -> list[M]:
+    """Return copies of a fitted method made by pickle, and by save and load; check that parameters are preserved.
 
+    Parameters
+    ----------
+    method : Method
+        The method before the fit.
+    fitted : Method
+        The fitted method.
+
+    Returns
+    -------
+    list of Method
+
+    Examples
+    --------
     >>> from wisecrowd import MajorityVote
-    >>> len(copies_of(MajorityVote(), MajorityVote().fit(Crowd.from_triples([("t1", "ann", 0)]))))
+    >>> len(copy_fitted(MajorityVote(), MajorityVote().fit(Crowd.from_triples([("t1", "ann", 0)]))))
     2
     """
     from sklearn.base import clone

@@ -5,134 +5,177 @@ from __future__ import annotations
 import time
 import warnings
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.base.fields import method_class
+from wisecrowd.base.fields import fitted, method_class
 from wisecrowd.base.method import Method
-from wisecrowd.data.alignment import as_numbers, feature_rows, in_task_order
+from wisecrowd.data.alignment import align_feature_rows, as_float_features, order_by_task
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.errors import DataWarning, InputError, UsageError, some
+from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
+from wisecrowd.errors import DataWarning, InputError, UsageError, preview
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
+#: Pseudo-votes in every cell of the crowd's confusion matrix; the row of a class without votes becomes uniform.
+CROWD_PSEUDO_VOTES = 1e-3
+
 
 @method_class
 class Learner(Method):
-    """Trains a classifier on the votes: a scikit-learn classifier whose ``y`` is a `Crowd`.
+    """Base class of classifiers that are trained on votes: scikit-learn classifiers whose ``y`` is a `Crowd`.
 
-    ``fit(X, crowd)`` learns to tell the classes apart by features, and infers the truth of the training tasks as an
-    aggregator does. ``predict`` and ``predict_proba`` then answer for tasks that nobody labelled.
-
-    >>> from wisecrowd import Raykar
-    >>> issubclass(Raykar, Learner)
-    True
+    ``fit(X, crowd)`` trains a classifier on features and infers the truth of the training tasks as an aggregator does.
+    ``predict`` and ``predict_proba`` classify new tasks by their features.
     """
 
     without_workers: ClassVar[str] = "cmm"
 
-    def fit(self, X: Any, crowd: Any, *, truth: Any = None) -> Self:
-        """Learn from features and votes.
+    feature_shape_: list[int] = fitted(help="Shape of the features of one task.")
+    feature_names_: list[str] | None = fitted(help="Names of the features, or None if they have no names.")
 
-        ``X`` holds a row of features for every task: a table indexed by task, or an array when the order of tasks is
-        beyond doubt. ``crowd`` is a `Crowd` or a dataframe with task, worker and label. ``truth`` holds the known truth
-        of some tasks (gold questions), as for an aggregator.
+    # ------------------------------------------------------------------ fitting
+
+    def fit(self, X: FeaturesLike, crowd: CrowdLike, *, truth: TruthLike | None = None) -> Self:
+        """Train the classifier on features and votes.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_tasks, ...)
+            Features of every task: a table indexed by task id, or an array in the order of the tasks.
+        crowd : Crowd, table, or list of (task, worker, label)
+            Votes.
+        truth : Series, mapping, DataFrame or array, optional
+            Truth of gold tasks by task id.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        UsageError
+            If the arguments are in the wrong order, or the votes are an array.
+        InputError
+            If the votes have fewer than two classes.
         """
-        begun = time.perf_counter()
-        self._check_types()
+        start_time = time.perf_counter()
+        self._check_parameter_types()
         if isinstance(X, Crowd):
             raise UsageError(f"{type(self).__name__}.fit takes the features first: fit(X, crowd)")
         if isinstance(crowd, np.ndarray):
             raise UsageError(
-                f"{type(self).__name__}.fit takes the votes of workers as its target, a Crowd, and got an array; to train on "
-                "one label per task, any scikit-learn classifier will do. (cross_val_predict makes an array of a Crowd "
-                "unless its method is 'predict'.)"
+                f"{type(self).__name__}.fit takes a Crowd of votes as its target and got an array; to train on one label per "
+                "task, use a scikit-learn classifier. (cross_val_predict converts a Crowd to an array unless its method is "
+                "'predict'.)"
             )
-        votes = self._admit(crowd)
+        votes = self.validate_votes(crowd)
         if votes.n_classes < 2:
-            only = some([] if votes.classes is None else votes.classes)
+            names = preview([] if votes.classes is None else votes.classes)
             raise InputError(
-                f"{type(self).__name__} learns to tell classes apart, and these votes name only {only}; "
-                "name all classes when reading if nobody chose the others: classes=[...]"
+                f"{type(self).__name__} needs two classes or more, and these votes name only {names}; name all classes when "
+                "reading the votes: classes=[...]"
             )
-        rows = feature_rows(X, votes)
-        self._begin(votes)
+        rows = align_feature_rows(X, votes)
+        self._start_fit(votes)
         self.feature_shape_ = list(rows.shape[1:])
-        self.feature_names_ = _names(X)
-        self._fit(rows, votes, None if truth is None else self._known(truth, votes))
-        self._end(begun)
+        self.feature_names_ = _get_feature_names(X)
+        self._fit(rows, votes, None if truth is None else self._encode_gold(truth, votes))
+        self._finish_fit(start_time)
         return self
 
     @abstractmethod
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
-        """Do the work and call `_set_fitted`."""
+        """Train the classifier and call `_set_fitted`."""
+
+    # ------------------------------------------------------------------ prediction
 
     @abstractmethod
     def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The class probabilities of rows of features that were checked."""
+        """Return class probabilities for validated features."""
 
     @property
     def n_features_in_(self) -> int:
-        """How many features a task has."""
+        """Number of features of a task."""
         self._check_fitted("posterior_")
         return int(np.prod(self.feature_shape_))
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """How probable each class is (columns as ``classes_``) for tasks of which only features are known."""
+    def predict_proba(self, X: FeaturesLike) -> NDArray[np.float64]:
+        """Return class probabilities of tasks by their features.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_tasks, ...)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_classes)
+            Columns in the order of ``classes_``.
+        """
         self._check_fitted("posterior_")
-        rows = self._rows(X)
+        rows = self._validate_features(X)
         return self._predict_proba(rows) if len(rows) else np.empty((0, len(self.classes_)))
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of tasks of which only features are known."""
+    def predict(self, X: FeaturesLike) -> NDArray[Any]:
+        """Return the most probable class of tasks by their features.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_tasks, ...)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks,)
+        """
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    def predict_worker_proba(self, X: Any, workers: Any) -> NDArray[np.float64]:
-        """What each of some workers (by id) would say of tasks: (tasks, workers, classes).
+    def predict_worker_proba(self, X: FeaturesLike, workers: Sequence[Any] | pd.Index) -> NDArray[np.float64]:
+        """Return label probabilities of workers on tasks.
 
-        P(r says l | x) = Σ_k f_k(x) π_r[k, l]; a worker who was not seen in training answers as the crowd does.
+        P(worker r gives label l | x) = Σ_k f_k(x) π_r[k, l]. A worker without training votes is treated as an average
+        worker.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_tasks, ...)
+            Features.
+        workers : sequence
+            Worker ids.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_workers, n_classes)
         """
         return np.einsum("nk,rkl->nrl", self.predict_proba(X), self._confusion_by_id(workers))
 
-    def _places_of(self, workers: Any) -> NDArray[np.intp]:
-        """Positions of some workers (by id), −1 of those who were not seen in training."""
-        if isinstance(workers, str):
-            raise UsageError(f"a list of worker ids was wanted; got {workers!r}. For one worker: [{workers!r}]")
-        wanted = pd.Index(workers)
-        return np.full(len(wanted), -1) if self.worker_index_ is None else self.worker_index_.get_indexer(wanted)
+    def score(self, X: FeaturesLike, y: Any) -> float:
+        """Return the accuracy of `predict`.
 
-    def _confusion_by_id(self, workers: Any) -> NDArray[np.float64]:
-        known = self._places_of(workers)
-        matrices = np.empty((len(known), len(self.classes_), len(self.classes_)))
-        matrices[known >= 0] = self.confusion_of(known[known >= 0])
-        matrices[known < 0] = self.crowd_confusion_
-        return matrices
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_tasks, ...)
+            Features. A table is aligned by task id with a crowd, and with a Series that contains all its ids.
+        y : array-like of shape (n_tasks,) or Crowd
+            True classes, or votes.
 
-    @property
-    def crowd_confusion_(self) -> NDArray[np.float64]:
-        """What the crowd as a whole says when each class is true: (true, said), rows sum to one."""
-        n_classes = self._check_fitted("tally_").shape[1]
-        label_probs = np.zeros((n_classes, n_classes))
-        np.add.at(label_probs, self.pair_label_, self.tally_)
-        label_probs += 1e-3  # a class that never was true says nothing, uniformly
-        return label_probs.T / label_probs.sum(axis=0)[:, None]
-
-    def score(self, X: Any, y: Any) -> float:
-        """How often `predict` is right; against a `Crowd`, the share of its votes that say what is predicted.
-
-        A table of features meets the tasks of a crowd by id, as in `fit`, and so it meets truth that is a Series where
-        that has all its ids.
+        Returns
+        -------
+        float
+            Share of correct predictions; for votes, share of the votes that equal the prediction.
         """
         if isinstance(y, Crowd):
-            place = self.classes_.get_indexer(pd.Index(self.predict(in_task_order(X, y))))
+            predicted_code = self.classes_.get_indexer(pd.Index(self.predict(order_by_task(X, y))))
             names = pd.Index([]) if y.classes is None else y.classes
-            right = self.classes_.get_indexer(names)[y.label] == place[y.task]
-            return float(np.average(right, weights=y.weight)) if y.n_votes else float("nan")
+            is_equal = self.classes_.get_indexer(names)[y.label] == predicted_code[y.task]
+            return float(np.average(is_equal, weights=y.weight)) if y.n_votes else float("nan")
         if (
             isinstance(y, pd.Series)
             and isinstance(X, pd.DataFrame)
@@ -142,38 +185,69 @@ class Learner(Method):
             y = y.reindex(X.index)
         predicted, truth = self.predict(X), np.asarray(y)
         if truth.shape != predicted.shape:
-            raise InputError(f"one true class per row was wanted, {len(predicted):,} in all; got shape {truth.shape}")
+            raise InputError(f"y must have one class per row of X, shape {predicted.shape}; got shape {truth.shape}")
         return float((truth == predicted).mean())
 
-    def _rows(self, X: Any) -> NDArray[np.float64]:
-        """Features of new tasks, checked."""
-        names = _names(X)
+    @property
+    def crowd_confusion_(self) -> NDArray[np.float64]:
+        """Confusion matrix of all votes together, shape (n_classes, n_classes); rows sum to one."""
+        n_classes = self._check_fitted("tally_").shape[1]
+        counts = np.zeros((n_classes, n_classes))
+        np.add.at(counts, self.pair_label_, self.tally_)
+        counts += CROWD_PSEUDO_VOTES
+        return counts.T / counts.sum(axis=0)[:, None]
+
+    def _worker_positions(self, workers: Sequence[Any] | pd.Index) -> NDArray[np.intp]:
+        """Return the positions of workers by id, -1 for workers without training votes."""
+        if isinstance(workers, str):
+            raise UsageError(f"workers must be a list of worker ids; got {workers!r}. For one worker: [{workers!r}]")
+        ids = pd.Index(workers)
+        return np.full(len(ids), -1) if self.worker_index_ is None else self.worker_index_.get_indexer(ids)
+
+    def _confusion_by_id(self, workers: Sequence[Any] | pd.Index) -> NDArray[np.float64]:
+        """Return the confusion matrices of workers by id; an average one for workers without training votes."""
+        positions = self._worker_positions(workers)
+        matrices = np.empty((len(positions), len(self.classes_), len(self.classes_)))
+        matrices[positions >= 0] = self.confusion_of(positions[positions >= 0])
+        matrices[positions < 0] = self.crowd_confusion_
+        return matrices
+
+    def _validate_features(self, X: FeaturesLike) -> NDArray[np.float64]:
+        """Return features of new tasks as numbers, with the columns in the order of training."""
+        names = _get_feature_names(X)
         if names is not None and self.feature_names_ is not None and names != self.feature_names_:
             if sorted(names) != sorted(self.feature_names_):
                 absent = [name for name in self.feature_names_ if name not in names]
-                further = [name for name in names if name not in self.feature_names_]
-                told = [f"{what} {some(which)}" for what, which in (("without", absent), ("with", further)) if which]
+                unexpected = [name for name in names if name not in self.feature_names_]
+                differences = [
+                    f"{word} {preview(columns)}"
+                    for word, columns in (("lacks", absent), ("has also", unexpected))
+                    if columns
+                ]
                 raise InputError(
-                    f"the columns of training were wanted, in any order; got a table {' and '.join(told) or 'with repeats'}"
+                    "X must have the columns of training, in any order; this table "
+                    f"{' and '.join(differences) or 'repeats columns'}"
                 )
+            assert isinstance(X, pd.DataFrame)
             X = X.iloc[:, [names.index(name) for name in self.feature_names_]]
         if names is not None and self.feature_names_ is None:
             warnings.warn(
-                "the features of training had no names, so that these columns are matched by their order; see that it "
-                "is the same, or train on a table with names",
+                "the features of training had no names, so these columns are matched by position; check their order, or train "
+                "on a table with names",
                 DataWarning,
                 stacklevel=4,
             )
-        rows = as_numbers(X)
-        wanted = tuple(self.feature_shape_)
-        if rows.shape[1:] != wanted or rows.ndim < 2:
+        rows = as_float_features(X)
+        shape = tuple(self.feature_shape_)
+        if rows.shape[1:] != shape or rows.ndim < 2:
             raise InputError(
-                f"rows of {' x '.join(map(str, wanted))} features were wanted, as in training; got an array of shape {rows.shape}"
+                f"X must have rows of {' x '.join(map(str, shape))} features, as in training; got an array of shape {rows.shape}"
             )
-        bad = ~np.isfinite(rows).all(axis=tuple(range(1, rows.ndim)))
-        if bad.any():
+        is_bad = ~np.isfinite(rows).all(axis=tuple(range(1, rows.ndim)))
+        if is_bad.any():
             raise InputError(
-                f"features of {bad.sum():,} rows are not finite, for example row {some(np.flatnonzero(bad))}; impute them first"
+                f"the features of {is_bad.sum():,} rows are not finite, for example row {preview(np.flatnonzero(is_bad))}; "
+                "impute them first"
             )
         return rows
 
@@ -185,8 +259,8 @@ class Learner(Method):
         return tags
 
 
-def _names(X: Any) -> list[str] | None:
-    """The names of the features, if they have any beside their numbers."""
+def _get_feature_names(X: Any) -> list[str] | None:
+    """Return the names of the features, or None if they are only numbered."""
     if not isinstance(X, pd.DataFrame) or X.columns.equals(pd.RangeIndex(X.shape[1])):
         return None
     return [str(name) for name in X.columns]

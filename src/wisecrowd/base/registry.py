@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from wisecrowd.base.method import Method
-from wisecrowd.errors import UsageError, did_you_mean, one_of
+from wisecrowd.errors import UsageError, check_choice, suggest_name
 
 #: Packages that hold methods; each is also the name of a kind of method and of a command.
 KINDS = ("aggregate", "learn", "complete")
@@ -21,6 +21,10 @@ KINDS = ("aggregate", "learn", "complete")
 @cache
 def method_modules() -> dict[str, str]:
     """Return the module of every method by command-line name, without importing any of them.
+
+    Returns
+    -------
+    dict of str to str
 
     Examples
     --------
@@ -46,7 +50,7 @@ def _public_modules(folder: Path, package: str) -> list[str]:
     return names
 
 
-def _method_in(module_name: str) -> type[Method]:
+def _import_method(module_name: str) -> type[Method]:
     """Import a module and return the one method that it defines."""
     module = importlib.import_module(module_name)
     for member in vars(module).values():
@@ -59,13 +63,13 @@ def _method_in(module_name: str) -> type[Method]:
         ):
             return member
     raise UsageError(
-        f"{module_name} defines no method. A file in aggregate/, learn/ or complete/ holds one concrete class; "
-        "let the name of a helper module begin with an underscore"
+        f"{module_name} defines no method. A file in aggregate/, learn/ or complete/ defines one concrete class; start the name "
+        "of a helper module with an underscore"
     )
 
 
 def methods(kind: str | None = None) -> dict[str, type[Method]]:
-    """Return every method by its command-line name.
+    """Return all methods by command-line name; this imports all of them.
 
     Parameters
     ----------
@@ -76,15 +80,20 @@ def methods(kind: str | None = None) -> dict[str, type[Method]]:
     -------
     dict of str to type
 
+    Raises
+    ------
+    UsageError
+        If there is no such kind.
+
     Examples
     --------
     >>> "dawid-skene" in methods()
     True
     """
     if kind is not None:
-        one_of("kind", kind, KINDS)
+        check_choice("kind", kind, KINDS)
     return {
-        name: _method_in(module)
+        name: _import_method(module)
         for name, module in method_modules().items()
         if kind is None or module.split(".")[1] == kind
     }
@@ -97,6 +106,10 @@ def find(name: str) -> type[Method]:
     ----------
     name : str
         Command-line name ("dawid-skene") or class name ("DawidSkene").
+
+    Returns
+    -------
+    type
 
     Raises
     ------
@@ -113,15 +126,26 @@ def find(name: str) -> type[Method]:
     wisecrowd.errors.UsageError: no method is called 'dawid-skeen'. Did you mean 'dawid-skene'? ...
     """
     modules = method_modules()
-    wanted = name.replace("_", "-").lower()
+    normalized = name.replace("_", "-").lower()
     for key, module in modules.items():
-        if wanted in (key, key.replace("-", "")):
-            return _method_in(module)
-    raise UsageError(f"no method is called {name!r}.{did_you_mean(wanted, modules)} There are: {', '.join(modules)}")
+        if normalized in (key, key.replace("-", "")):
+            return _import_method(module)
+    raise UsageError(
+        f"no method is called {name!r}.{suggest_name(normalized, modules)} There are: {', '.join(modules)}"
+    )
 
 
 def kind_of(method: type[Method]) -> str:
-    """Return the kind of a method: the name of the package that it lives in.
+    """Return the kind of a method: the name of its package.
+
+    Parameters
+    ----------
+    method : type
+        Class of a method.
+
+    Returns
+    -------
+    {"aggregate", "learn", "complete"}
 
     Examples
     --------

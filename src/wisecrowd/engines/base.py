@@ -377,7 +377,7 @@ def add_results(total: Any, result: Any) -> Any:
     if total is None or result is None:
         return result if total is None else total
     if isinstance(total, tuple):
-        parts = [add_results(left, right) for left, right in zip(total, result, strict=True)]
+        parts = [add_results(part, other) for part, other in zip(total, result, strict=True)]
         return type(total)(*parts) if hasattr(total, "_fields") else tuple(parts)
     if isinstance(total, np.ndarray) and total.flags.writeable and np.can_cast(result, total.dtype, "same_kind"):
         total += result

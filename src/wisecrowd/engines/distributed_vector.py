@@ -112,17 +112,17 @@ class DistributedVector(NDArrayOperatorsMixin):
         if method != "__call__" or options:
             return NotImplemented
         if ufunc in (np.add, np.subtract) and all(isinstance(operand, DistributedVector) for operand in inputs):
-            left, right = inputs
+            x, y = inputs
             sign = 1.0 if ufunc is np.add else -1.0
-            right_terms = ((term, sign * coefficient) for term, coefficient in right.terms.items())
-            return DistributedVector(self.engine, _collect_terms(itertools.chain(left.terms.items(), right_terms)))
+            y_terms = ((term, sign * coefficient) for term, coefficient in y.terms.items())
+            return DistributedVector(self.engine, _collect_terms(itertools.chain(x.terms.items(), y_terms)))
         if ufunc is np.multiply:
             factors = [
                 operand.terms if isinstance(operand, DistributedVector) else {(): float(operand)} for operand in inputs
             ]
             return DistributedVector(self.engine, _collect_terms(
-                (tuple(sorted(left + right, key=lambda vector: vector.serial_number)), left_factor * right_factor)
-                for (left, left_factor), (right, right_factor) in itertools.product(
+                (tuple(sorted(x_term + y_term, key=lambda vector: vector.serial_number)), x_coefficient * y_coefficient)
+                for (x_term, x_coefficient), (y_term, y_coefficient) in itertools.product(
                     *(terms.items() for terms in factors)
                 )
             ))  # fmt: skip
@@ -132,12 +132,12 @@ class DistributedVector(NDArrayOperatorsMixin):
         return DistributedVector.from_parts(self.engine, shared, chunk_values)
 
 
-def dot(left: Any, right: Any) -> float:
+def dot(x: Any, y: Any) -> float:
     """Return the scalar product of two arrays, or of two distributed vectors.
 
     Parameters
     ----------
-    left, right : ndarray or DistributedVector
+    x, y : ndarray or DistributedVector
         Vectors of the same kind and length.
 
     Returns
@@ -149,19 +149,19 @@ def dot(left: Any, right: Any) -> float:
     >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     11.0
     """
-    if not isinstance(left, DistributedVector):
+    if not isinstance(x, DistributedVector):
         # Not by BLAS, whose threads wait for each other ten times as long as they compute on a busy machine.
-        return float(np.einsum("i,i->", left.ravel(), right.ravel()))
-    pairs = list(itertools.product(left.terms, right.terms))
+        return float(np.einsum("i,i->", x.ravel(), y.ravel()))
+    pairs = list(itertools.product(x.terms, y.terms))
     missing = {_dot_key(pair): pair for pair in pairs if _dot_key(pair) not in _youngest(pair).dots}
     if missing:
         vectors, terms = _index_terms(itertools.chain(*missing.values()))
         term_pairs = list(zip(terms[::2], terms[1::2], strict=True))
-        chunk_dots = left.engine.sum(_dot_chunk, term_pairs, *(vector.chunk_values for vector in vectors))
+        chunk_dots = x.engine.sum(_dot_chunk, term_pairs, *(vector.chunk_values for vector in vectors))
         dots = chunk_dots + _dot_terms(term_pairs, [vector.shared for vector in vectors])
         for pair, value in zip(missing.values(), dots.tolist(), strict=True):
             _youngest(pair).dots[_dot_key(pair)] = value
-    return sum(left.terms[pair[0]] * right.terms[pair[1]] * _youngest(pair).dots[_dot_key(pair)] for pair in pairs)
+    return sum(x.terms[pair[0]] * y.terms[pair[1]] * _youngest(pair).dots[_dot_key(pair)] for pair in pairs)
 
 
 def _collect_terms(terms: Iterable[tuple[Term, float]]) -> dict[Term, float]:
@@ -209,7 +209,7 @@ def _evaluate_polynomial(polynomial: list[tuple[TermIndices, float]], values: li
 def _dot_terms(term_pairs: list[tuple[TermIndices, TermIndices]], values: list[Any]) -> NDArray[np.float64]:
     """Return scalar products of pairs of terms; each term is evaluated once."""
     terms = {indices: _multiply_factors(indices, values) for pair in term_pairs for indices in pair}
-    return np.array([dot(terms[left], terms[right]) for left, right in term_pairs])
+    return np.array([dot(terms[first], terms[second]) for first, second in term_pairs])
 
 
 def _apply_ufunc(chunk: Chunk, ufunc: np.ufunc, *values: Any) -> Any:  # noqa: ARG001  # signature of chunk functions

@@ -361,12 +361,12 @@ def find_rows(mask: NDArray[np.bool_]) -> RowIndices | None:
     return rows if 2 * len(rows) < len(mask) else None
 
 
-def unite_rows(left: RowIndices | None, right: RowIndices | None, n_pairs: int) -> RowIndices | None:
+def unite_rows(rows: RowIndices | None, other_rows: RowIndices | None, n_pairs: int) -> RowIndices | None:
     """Return the union of two sets of rows, as `find_rows` returns it.
 
     Parameters
     ----------
-    left, right : ndarray of int32 or None
+    rows, other_rows : ndarray of int32 or None
         Results of `find_rows`.
     n_pairs : int
         Number of rows of the whole table.
@@ -380,10 +380,10 @@ def unite_rows(left: RowIndices | None, right: RowIndices | None, n_pairs: int) 
     >>> unite_rows(np.array([1], dtype=np.int32), np.array([3], dtype=np.int32), 5)
     array([1, 3], dtype=int32)
     """
-    if left is None or right is None:
+    if rows is None or other_rows is None:
         return None
     mask = np.zeros(n_pairs, dtype=bool)
-    mask[left] = mask[right] = True
+    mask[rows] = mask[other_rows] = True
     return find_rows(mask)
 
 

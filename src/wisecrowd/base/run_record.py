@@ -1,0 +1,108 @@
+"""Record of a run: method, parameters, versions and input, so that the run can be understood and repeated."""
+
+from __future__ import annotations
+
+import platform
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from wisecrowd import __version__
+from wisecrowd.base.fields import parameter_fields
+from wisecrowd.base.method import Method
+from wisecrowd.data.types import AnyCrowd
+
+_RECORDED_PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "numba", "torch")
+
+
+def record_run(method: Method, crowd: AnyCrowd, **extra: Any) -> dict[str, Any]:
+    """Return method, parameters, seed, duration, convergence, versions and input digest of a fit.
+
+    Parameters
+    ----------
+    method : Method
+        Fitted method.
+    crowd : Crowd or ShardedCrowd
+        Votes of the fit.
+    **extra : object
+        Further entries.
+
+    Returns
+    -------
+    dict
+        Values that JSON can represent.
+
+    Examples
+    --------
+    >>> from wisecrowd import Crowd, MajorityVote
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat")])
+    >>> record_run(MajorityVote().fit(crowd), crowd)["method"]
+    'majority-vote'
+    """
+    parameters = {field.name: _to_plain(getattr(method, field.name)) for field in parameter_fields(method)}
+    trace = getattr(method, "trace_", None)
+    return {
+        "method": method.name,
+        "parameters": parameters,
+        "random_state": parameters.get("random_state"),
+        "seconds": round(getattr(method, "fit_seconds_", 0.0), 4),
+        "iterations": getattr(method, "n_iter_", None),
+        "converged": getattr(method, "converged_", None),
+        "objective": None if trace is None or len(trace) == 0 else float(trace[-1]),
+        **describe_environment(crowd),
+        **extra,
+    }
+
+
+def describe_environment(crowd: AnyCrowd) -> dict[str, Any]:
+    """Return the sizes and the digest of the input, the versions of packages, and the time.
+
+    Parameters
+    ----------
+    crowd : Crowd or ShardedCrowd
+        Votes.
+
+    Returns
+    -------
+    dict
+        Values that JSON can represent.
+
+    Examples
+    --------
+    >>> from wisecrowd import Crowd
+    >>> describe_environment(Crowd.from_triples([("t1", "ann", "cat")]))["input"]["labels"]
+    1
+    """
+    return {
+        "input": {
+            "tasks": crowd.n_tasks,
+            "workers": None if crowd.workers is None else len(crowd.workers),
+            "labels": crowd.n_votes,
+            "classes": None if crowd.classes is None else [str(name) for name in crowd.classes[:1000]],
+            "sha256": crowd.digest,
+        },
+        "versions": {"wisecrowd": __version__, "python": platform.python_version(), **_get_versions()},
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _get_versions() -> dict[str, str]:
+    """Return the versions of the packages that are installed."""
+    versions = {}
+    for package in _RECORDED_PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def _to_plain(value: Any) -> Any:
+    """Return a parameter as a value that JSON can represent; a nested method as its repr."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    return value if value is None or isinstance(value, bool | int | float | str | list | tuple | dict) else repr(value)
