@@ -309,7 +309,7 @@ def test_a_cluster_of_its_own_ends_with_the_engine_and_by_interruption(tmp_path:
                 assert repr(address) in str(error), error
             else:
                 raise AssertionError(address)
-        engine.STORE = 100_000_000
+        engine.OBJECT_STORE_BYTES = 100_000_000
         before = random.getstate()
         one, two = engine.RayEngine(crowd, actors=2), engine.RayEngine(crowd, actors=1)
         assert one.sum(lambda chunk: chunk.crowd.n_votes) == 2
@@ -343,14 +343,3 @@ def test_numbers_are_refused_before_anything_starts(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UsageError, match="holds numbers"):
         RayEngine(Crowd.from_codes([0, 0], [0, 1], [1.0, 2.5], tasks=["t"], workers=["a", "b"], classes=None))
-
-
-@pytest.mark.parametrize("many", [1, 2, 3, 6, 8, 13])
-def test_every_actor_is_added_once_along_the_tree(many: int) -> None:
-    below = {place: list(ray_engine.sending.children(place, many)) for place in range(many)}
-    assert sorted(other for others in below.values() for other in others) == list(range(1, many))
-    assert all(other > place for place, others in below.items() for other in others)
-    depth: dict[int, int] = {}
-    for place in reversed(range(many)):
-        depth[place] = max((depth[other] + 1 for other in below[place]), default=0)
-    assert depth[0] <= np.ceil(np.log2(many))

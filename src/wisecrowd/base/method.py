@@ -466,8 +466,20 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
 
         save(self, folder)
 
-    def _restore_part(self, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
-        """Return a fitted part that is neither array nor table (a classifier), built from its saved arrays."""
+    def restore_part(self, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
+        """Return a fitted part that is neither array nor table, such as a classifier, from its saved arrays.
+
+        Parameters
+        ----------
+        name : str
+            Name of the attribute.
+        arrays : dict of str to ndarray
+            Result of the part's method ``arrays``.
+
+        Returns
+        -------
+        object
+        """
         raise NotImplementedError(f"{type(self).__name__} has no part {name}")
 
     if not TYPE_CHECKING:  # a type checker would accept any attribute
@@ -510,10 +522,12 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
 
     @property
     def _pairs(self) -> Pairs:
+        """Distinct (worker, label) pairs, without votes."""
         return Pairs(self.pair_worker_, self.pair_label_, np.empty(0, dtype=np.int32), self._n_workers)
 
     @property
     def _n_workers(self) -> int:
+        """Number of workers; one if votes have no worker ids."""
         return 1 if self.worker_index_ is None else len(self.worker_index_)
 
     def _check_fitted(self, attribute: str) -> NDArray[Any]:

@@ -120,7 +120,7 @@ def _read(source: Path, state: dict[str, Any]) -> Method:
         setattr(method, _check_attribute_name(name), load(source / name))
     for name in state.get("parts", ()):  # last, because a method may need other attributes to restore a part
         with np.load(source / f"{_check_attribute_name(name)}.npz", allow_pickle=False) as arrays:
-            setattr(method, name, method._restore_part(name, dict(arrays)))
+            setattr(method, name, method.restore_part(name, dict(arrays)))
     return method
 
 

@@ -59,15 +59,52 @@ class LocalEngine(Engine):
         self.chunk = Chunk(crowd, gold, n_jobs=n_jobs, compiled=compiled)
 
     def sum(self, function: ChunkFunction, *shared: Any) -> Any:
-        """Return the result of the only chunk."""
+        """Return the result of the only chunk.
+
+        Parameters
+        ----------
+        function : callable
+            Function of a chunk and the shared parameters.
+        *shared : object
+            Parameters; each chunk receives its own value of a `ChunkState`.
+
+        Returns
+        -------
+        number, ndarray or tuple of them
+        """
         return function(self.chunk, *resolve_shared(shared, 0))
 
     def map(self, function: ChunkFunction, *shared: Any) -> Iterator[Any]:
-        """Yield the result of the only chunk."""
+        """Yield the result of the only chunk.
+
+        Parameters
+        ----------
+        function : callable
+            Function of a chunk and the shared parameters.
+        *shared : object
+            Parameters; each chunk receives its own value of a `ChunkState`.
+
+        Yields
+        ------
+        object
+        """
         yield self.sum(function, *shared)
 
     def retain(self, function: ChunkFunction, *shared: Any) -> ChunkState:
-        """Keep the result in memory."""
+        """Keep the result in memory.
+
+        Parameters
+        ----------
+        function : callable
+            Function of a chunk and the shared parameters.
+        *shared : object
+            Parameters; each chunk receives its own value of a `ChunkState`.
+
+        Returns
+        -------
+        ChunkState
+            Handle of the results, for later calls.
+        """
         return _MemoryState(self.sum(function, *shared))
 
 
@@ -113,7 +150,19 @@ class StreamEngine(Engine):
         self.gold, self.n_jobs, self.compiled = gold, thread_count(n_jobs), compiled
 
     def sum(self, function: ChunkFunction, *shared: Any) -> Any:
-        """Return the sum over shards."""
+        """Return the sum over shards.
+
+        Parameters
+        ----------
+        function : callable
+            Function of a chunk and the shared parameters.
+        *shared : object
+            Parameters; each chunk receives its own value of a `ChunkState`.
+
+        Returns
+        -------
+        number, ndarray or tuple of them
+        """
         n_shards = self.crowd.n_shards
         n_threads = min(self.n_jobs, n_shards)
 
@@ -130,7 +179,19 @@ class StreamEngine(Engine):
         return total
 
     def map(self, function: ChunkFunction, *shared: Any) -> Iterator[Any]:
-        """Yield the result of every shard; at most ``n_jobs`` results are computed ahead."""
+        """Yield the result of every shard; at most ``n_jobs`` results are computed ahead.
+
+        Parameters
+        ----------
+        function : callable
+            Function of a chunk and the shared parameters.
+        *shared : object
+            Parameters; each chunk receives its own value of a `ChunkState`.
+
+        Yields
+        ------
+        object
+        """
         n_shards = self.crowd.n_shards
         if min(self.n_jobs, n_shards) <= 1:
             for chunk in self._read_chunks(range(n_shards)):
@@ -154,7 +215,20 @@ class StreamEngine(Engine):
             pool.shutdown(cancel_futures=True)
 
     def retain(self, function: ChunkFunction, *shared: Any) -> ChunkState:
-        """Keep arrays in files in the folder of the crowd, deleted with the handle."""
+        """Keep arrays in files in the folder of the crowd, deleted with the handle.
+
+        Parameters
+        ----------
+        function : callable
+            Function of a chunk and the shared parameters.
+        *shared : object
+            Parameters; each chunk receives its own value of a `ChunkState`.
+
+        Returns
+        -------
+        ChunkState
+            Handle of the results, for later calls.
+        """
         state = _DiskState(self.crowd.folder)
         for number, value in enumerate(self.map(function, *shared)):
             state.put(number, value)
@@ -185,14 +259,33 @@ class _DiskState(ChunkState):
         self.tuple_lengths: dict[int, int] = {}
 
     def put(self, number: int, value: Any) -> None:
-        """Write the value of a shard."""
+        """Write the value of a shard.
+
+        Parameters
+        ----------
+        number : int
+            Number of the shard.
+        value : ndarray or tuple of ndarray
+            Value to store.
+        """
         parts = value if isinstance(value, tuple) else (value,)
         self.tuple_lengths[number] = len(parts) if isinstance(value, tuple) else 0
         for position, part in enumerate(parts):
             np.save(self._path(number, position), part)
 
     def get(self, number: int) -> Any:
-        """Read the value of a shard."""
+        """Read the value of a shard.
+
+        Parameters
+        ----------
+        number : int
+            Number of the shard.
+
+        Returns
+        -------
+        ndarray or tuple of ndarray
+            Memory-mapped arrays.
+        """
         length = self.tuple_lengths[number]
         parts = tuple(np.load(self._path(number, position), mmap_mode="r") for position in range(max(length, 1)))
         return parts if length else parts[0]

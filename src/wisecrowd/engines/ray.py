@@ -121,7 +121,19 @@ class RayEngine(Engine):
             raise
 
     def sum(self, function: ChunkFunction, *shared: Any) -> Any:
-        """Return the sum over chunks: every actor sums its own chunks, then the sums are added along a tree of actors."""
+        """Return the sum over chunks: every actor sums its own chunks, then the sums are added along a tree of actors.
+
+        Parameters
+        ----------
+        function : callable
+            Function of a chunk and the shared parameters.
+        *shared : object
+            Parameters; each chunk receives its own value of a `ChunkState`.
+
+        Returns
+        -------
+        number, ndarray or tuple of them
+        """
 
         def attempt() -> Any:
             call, replies, n_actors = self._store_call(function, shared), dict[int, Any](), len(self._actors)
@@ -133,7 +145,19 @@ class RayEngine(Engine):
         return self._retry(attempt)
 
     def map(self, function: ChunkFunction, *shared: Any) -> Iterator[Any]:
-        """Yield the result of every chunk; while one is processed by the caller, every actor computes another."""
+        """Yield the result of every chunk; while one is processed by the caller, every actor computes another.
+
+        Parameters
+        ----------
+        function : callable
+            Function of a chunk and the shared parameters.
+        *shared : object
+            Parameters; each chunk receives its own value of a `ChunkState`.
+
+        Yields
+        ------
+        object
+        """
         pending: deque[Any] = deque()
         call: Any = None
 
@@ -155,7 +179,20 @@ class RayEngine(Engine):
             yield result
 
     def retain(self, function: ChunkFunction, *shared: Any) -> ChunkState:
-        """Keep the results in the memory of the actors until the handle is deleted; they are lost with an actor."""
+        """Keep the results in the memory of the actors until the handle is deleted; they are lost with an actor.
+
+        Parameters
+        ----------
+        function : callable
+            Function of a chunk and the shared parameters.
+        *shared : object
+            Parameters; each chunk receives its own value of a `ChunkState`.
+
+        Returns
+        -------
+        ChunkState
+            Handle of the results, for later calls.
+        """
 
         def attempt() -> ChunkState:
             state = _ActorState(next(_ActorState.tokens))
@@ -406,6 +443,7 @@ class ChunkActor:
 
     @property
     def _loaded_chunks(self) -> dict[int, Chunk]:
+        """Chunks by number, after `load`."""
         assert self.chunks is not None
         return self.chunks
 
