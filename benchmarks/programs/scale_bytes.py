@@ -12,7 +12,7 @@ import json
 import sys
 import tempfile
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import ray
 
@@ -59,10 +59,14 @@ class Telling(on_ray.ChunkActor):
 class Counting(on_ray.RayEngine):
     """Two actors, and what went to each."""
 
-    def __init__(self, crowd: Any, gold: Any) -> None:
+    #: The engines that were made.
+    made: ClassVar[list[Counting]] = []
+
+    def __init__(self, crowd: Any, gold: Any = None, **_: Any) -> None:
         self.put = self.calls = 0
         self.told: list[int] = []
         super().__init__(crowd, gold, actors=2, compiled=True)
+        Counting.made.append(self)
 
     def _store_call(self, work: Any, shared: tuple[Any, ...]) -> Any:
         put = ray.put
@@ -87,16 +91,11 @@ class Counting(on_ray.RayEngine):
 def sent(kind: Any, crowd: Any, passes: int) -> Sent:
     """What a fit sends."""
     names = {one.name for one in dataclasses.fields(kind)}
-    wanted = {"max_iter": passes, "tol": 0, "accelerate": False, "n_init": 1}
+    wanted = {"max_iter": passes, "tol": 0, "accelerate": False, "n_init": 1, "engine": "ray"}
     method = kind(**{name: value for name, value in wanted.items() if name in names})
-    made: list[Counting] = []
-
-    def engine(crowd: Any, gold: Any) -> Counting:
-        made.append(Counting(crowd, gold))
-        return made[-1]
-
-    method._engine = engine
+    Counting.made.clear()
     method.fit(crowd)
+    made = Counting.made
     down, up, calls = (sum(found) for found in zip(*((one.put, max(one.told), one.calls) for one in made), strict=True))
     return Sent(down, up, calls, getattr(method, "n_iter_", 0))
 
@@ -112,7 +111,7 @@ def by_iteration(kind: Any, crowd: Any) -> dict[str, Any]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    on_ray.ChunkActor = Telling
+    on_ray.ChunkActor, on_ray.RayEngine = Telling, Counting
     with tempfile.TemporaryDirectory(dir=sys.argv[1]) as folder:
         whole = Crowd.open(sys.argv[1]).load()  # and written anew, so that only pairs are listed that occur
         crowd = whole.to_shards(f"{folder}/crowd", votes_per_shard=whole.n_votes // 2 + 1)

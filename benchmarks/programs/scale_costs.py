@@ -15,18 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd import Crowd, DawidSkene
-from wisecrowd.data.sharded import CrowdSlice
+from wisecrowd.data.crowd_slice import CrowdSlice, PairVotesInMemory
 from wisecrowd.em.loop import Statistics, _extrapolate
-from wisecrowd.em.priors import smoothed, smoothed_log_prior
+from wisecrowd.em.priors import compute_smoothing_log_prior, estimate_smoothed_probs
 from wisecrowd.engines import StreamEngine
-from wisecrowd.engines.base import add
-from wisecrowd.kernels.reference import Expectation, expect
+from wisecrowd.engines.base import add_results
+from wisecrowd.kernels import Expectation, expect
 
 folder, repeats = sys.argv[1], int(sys.argv[2])
 crowd = Crowd.open(folder)
 pairs, n_classes = crowd.pairs, crowd.n_classes
 prior, tally = np.full(n_classes, 1 / n_classes), 10.0 * np.eye(n_classes)[pairs.label]
-said = smoothed(tally, pairs, 0.1, 1.0)
+said = estimate_smoothed_probs(tally, pairs, 0.1, 1.0)
 
 
 def now() -> NDArray[np.float64]:
@@ -38,10 +38,10 @@ def kernel() -> NDArray[np.float64]:
     """The kernel alone, on votes that are in this process's memory."""
     took, found = np.zeros(2), Expectation(0.0, np.zeros(n_classes), np.zeros_like(said), None)
     for shard in crowd.shards:
-        known = pairs.of(np.array(shard.pairs.of_vote))
-        copied = CrowdSlice(crowd.workers, crowd.classes, known, shard.offset, None, lambda: crowd.tasks)
+        known = pairs.with_votes(np.array(shard.pairs.vote_pairs))
+        copied = CrowdSlice(PairVotesInMemory(crowd.workers, crowd.classes, known, shard.offset, None, lambda: crowd.tasks))
         layout, begun = copied.layout, now()
-        found = expect(layout, prior, said, compiled=True, into=found)
+        found = expect(layout, prior, said, compiled=True, accumulate_into=found)
         took += now() - begun
     return took
 
@@ -69,11 +69,11 @@ parts: dict[str, Callable[[], NDArray[np.float64]]] = {
     "all of the E-step, two threads": timed(two.expect, prior, said),
     "the kernel, one thread, votes in memory": kernel,
     "files mapped, offsets made": timed(opened),
-    "start from the votes, one thread": timed(one.total, DawidSkene()._first_sums, None, np.float64, 0),
+    "start from the votes, one thread": timed(one.sum, DawidSkene()._sum_initial_posterior, None, np.float64, 0),
     "an empty tally": timed(lambda: np.zeros_like(said).fill(0)),
-    "the tallies of two threads added": timed(lambda: add(tally, said)),
-    "M-step": timed(smoothed, tally, pairs, 0.1, 1.0),
-    "prior density": timed(smoothed_log_prior, tally, pairs, 0.1, 1.0),
+    "the tallies of two threads added": timed(lambda: add_results(tally, said)),
+    "M-step": timed(estimate_smoothed_probs, tally, pairs, 0.1, 1.0),
+    "prior density": timed(compute_smoothing_log_prior, tally, pairs, 0.1, 1.0),
     "extrapolation, every third pass": timed(_extrapolate, statistics_, bent, statistics_),
 }
 for name in ("all of the E-step, one thread", "M-step", "prior density"):

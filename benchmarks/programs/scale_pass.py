@@ -57,7 +57,7 @@ class Ours:
         between = time.perf_counter()
         found = self.engine.expect(prior, said)
         ended = time.perf_counter()
-        self.classes, self.tally = found.classes, found.tally
+        self.classes, self.tally = found.class_counts, found.tally
         return {"seconds": ended - between, "m_step": between - begun, "log_likelihood": found.log_likelihood}
 
     def end(self) -> dict[str, float]:

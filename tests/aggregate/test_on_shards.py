@@ -13,10 +13,10 @@ import pytest
 
 from wisecrowd import GLAD, IWMV, Crowd, MajorityVote, Rasch, TwoPL, Wawa, ZeroBasedSkill, simulate_crowd
 from wisecrowd.aggregate.categorical import _spread_abilities
-from wisecrowd.base.on_engine import OnEngine
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.data.sharded import ShardedCrowd
-from wisecrowd.engines.base import Chunk, ChunkState, Engine, summed
-from wisecrowd.errors import UsageError, unwarned
+from wisecrowd.engines.base import Chunk, ChunkState, Engine, sum_over_chunks
+from wisecrowd.errors import UsageError, ignore_fit_warnings
 
 VOTES = [
     MajorityVote(), MajorityVote(soft=False), MajorityVote(ties="first"), Wawa(), IWMV(), ZeroBasedSkill(max_iter=15),
@@ -39,7 +39,7 @@ def crowd_of(seed: int, n_tasks: int = 20, *, weighted: bool = False) -> Crowd:
     label = np.where(rng.random(len(task)) < 0.6, truth[task], rng.integers(3, size=len(task)))
     task[task == n_tasks // 2] = 0
     weight = rng.uniform(0.5, 2, len(task)) if weighted else None
-    return Crowd(task, worker, label, tasks=[f"t{i:03d}" for i in range(n_tasks)], workers=list("abcdefgh"),
+    return Crowd.from_codes(task, worker, label, tasks=[f"t{i:03d}" for i in range(n_tasks)], workers=list("abcdefgh"),
                  classes=list("xyz"), weight=weight, duplicates="keep")  # fmt: skip
 
 
@@ -74,10 +74,10 @@ def shards(divided: Shards) -> Iterator[Shards]:
     assert not [left for crowd in used for left in crowd.folder.glob(".kept-*")]
 
 
-def fit(method: OnEngine, crowd: Any, **options: Any) -> Any:
+def fit(method: Aggregator, crowd: Any, **options: Any) -> Any:
     given = {name: options.pop(name) for name in ("n_jobs", "max_iter", "tol") if name in options}
-    with unwarned():
-        return method.unfitted().set_params(**given).fit(crowd, **options)
+    with ignore_fit_warnings():
+        return method.clone_unfitted().set_params(**given).fit(crowd, **options)
 
 
 def same(found: Any, wanted: Any) -> None:
@@ -95,7 +95,7 @@ def same(found: Any, wanted: Any) -> None:
 
 
 @each_vote
-def test_votes_are_the_same_in_shards(method: OnEngine, shards: Shards) -> None:
+def test_votes_are_the_same_in_shards(method: Aggregator, shards: Shards) -> None:
     for seed in range(2):
         crowd = crowd_of(seed, weighted=bool(seed))
         for truth, n_jobs in ((None, 1), (gold_of(crowd), 2)):
@@ -105,7 +105,7 @@ def test_votes_are_the_same_in_shards(method: OnEngine, shards: Shards) -> None:
 
 
 @each_climb
-def test_climbs_are_the_same_in_shards(method: OnEngine, shards: Shards) -> None:
+def test_climbs_are_the_same_in_shards(method: Aggregator, shards: Shards) -> None:
     for seed in range(2):
         crowd = crowd_of(seed, weighted=bool(seed))
         truth = gold_of(crowd) if seed else None
@@ -114,10 +114,10 @@ def test_climbs_are_the_same_in_shards(method: OnEngine, shards: Shards) -> None
 
 
 @pytest.mark.parametrize("method", [GLAD(), Rasch(), TwoPL()], ids=repr)
-def test_a_task_can_be_a_shard(method: OnEngine, shards: Shards) -> None:
+def test_a_task_can_be_a_shard(method: Aggregator, shards: Shards) -> None:
     crowd = crowd_of(2, n_tasks=10)
     sharded = shards(crowd, 1)
-    assert max(part.tasks for part in sharded.parts) <= 2  # one goes with the task that nobody voted on
+    assert max(part.n_tasks for part in sharded.shard_infos) <= 2  # one goes with the task that nobody voted on
     same(fit(method, sharded, max_iter=2, truth=gold_of(crowd)), fit(method, crowd, max_iter=2, truth=gold_of(crowd)))
 
 
@@ -134,17 +134,17 @@ class Apart(Engine):
     def __init__(self, crowd: Any, chunks: list[Chunk]) -> None:
         self.crowd, self.chunks, self.gold = crowd, chunks, None
 
-    def total(self, work: Any, *shared: Any) -> Any:
-        return summed(self.chunks, work, lambda chunk: self._given(chunk, shared))
+    def sum(self, work: Any, *shared: Any) -> Any:
+        return sum_over_chunks(self.chunks, work, lambda chunk: self._given(chunk, shared))
 
-    def each(self, work: Any, *shared: Any) -> Iterator[Any]:
+    def map(self, work: Any, *shared: Any) -> Iterator[Any]:
         return (work(chunk, *self._given(chunk, shared)) for chunk in self.chunks)
 
-    def keep(self, work: Any, *shared: Any) -> ChunkState:
-        return Held(list(self.each(work, *shared)))
+    def retain(self, work: Any, *shared: Any) -> ChunkState:
+        return Held(list(self.map(work, *shared)))
 
     def _given(self, chunk: Chunk, shared: Any) -> list[Any]:
-        return [each.held[chunk.number] if isinstance(each, Held) else each for each in shared]
+        return [each.get(chunk.number) if isinstance(each, Held) else each for each in shared]
 
     def close(self) -> None:
         self.chunks = []
@@ -152,20 +152,23 @@ class Apart(Engine):
 
 class Held(ChunkState):
     def __init__(self, values: list[Any]) -> None:
-        self.held = values
+        self.values = values
+
+    def get(self, number: int) -> Any:
+        return self.values[number]
 
 
 @pytest.mark.parametrize("method", [*VOTES, GLAD(), TwoPL()], ids=repr)
 @pytest.mark.parametrize("in_memory", [False, True])
 def test_other_engines_may_take_their_pieces_along(
-    method: OnEngine, in_memory: bool, shards: Shards, monkeypatch: pytest.MonkeyPatch
+    method: Aggregator, in_memory: bool, shards: Shards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     crowd = crowd_of(3)
     sharded = shards(crowd)
     wanted = fit(method, crowd, **({} if isinstance(method, MajorityVote | Wawa) else {"max_iter": 5}))
 
     def engine(*_: Any) -> Engine:
-        chunks = [Chunk(shard, None, number, len(sharded.parts)) for number, shard in enumerate(sharded.shards)]
+        chunks = [Chunk(shard, None, number, sharded.n_shards) for number, shard in enumerate(sharded.shards)]
         return Apart(crowd if in_memory else sharded, chunks)
 
     monkeypatch.setattr(type(method), "_engine", engine)
@@ -179,7 +182,7 @@ def test_what_is_learnt_of_tasks_stays_beside_them(shards: Shards, tmp_path: Pat
     assert list(sharded.folder.glob(".kept-*"))
     assert "tasks_" not in vars(fitted)
     tables = list(fitted.task_tables())
-    assert [len(table) for table in tables] == [part.tasks for part in sharded.parts]
+    assert [len(table) for table in tables] == [part.n_tasks for part in sharded.shard_infos]
     pd.testing.assert_frame_equal(pd.concat(tables), wanted.tasks_, rtol=0, atol=1e-9)
     for _ in range(2):  # answers are inferred from what was kept, as often as somebody asks
         np.testing.assert_allclose(np.concatenate(list(fitted.posterior_tables())), wanted.posterior_, atol=1e-9)
@@ -188,7 +191,7 @@ def test_what_is_learnt_of_tasks_stays_beside_them(shards: Shards, tmp_path: Pat
     monkeypatch.setattr(_spread_abilities, "MOST_CELLS", 10)
     with pytest.raises(UsageError, match="task_tables"):
         _ = fitted.tasks_
-    with unwarned():
+    with ignore_fit_warnings():
         fitted.fit(crowd)  # what the fit before has left is gone
     assert not list(sharded.folder.glob(".kept-*"))
     pd.testing.assert_frame_equal(next(fitted.task_tables()), wanted.tasks_)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import time
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,24 @@ def test_work_that_accumulates_gives_the_same_sum(case: Any, tmp_path: Path, in_
 
     found, wanted = engine.expect(*some.given), engine.sum(apart, *some.given)
     np.testing.assert_allclose(found.tally, wanted.tally, rtol=1e-12)
+
+
+def test_several_threads_give_results_in_order_and_few_ahead(case: Any, tmp_path: Path) -> None:
+    sharded, gold = case(3).sharded(tmp_path / "crowd", votes=20)
+    started: list[int] = []
+
+    def note(chunk: Chunk) -> int:
+        started.append(chunk.number)
+        time.sleep(0.01 * (chunk.number % 2))  # the second of two would finish first
+        return chunk.number
+
+    results = StreamEngine(sharded, gold, n_jobs=2).map(note)
+    first = [next(results) for _ in range(3)]
+    assert first == [0, 1, 2]
+    assert sharded.n_shards > 8
+    assert len(started) <= 3 + 2 + 1
+    results.close()  # type: ignore[attr-defined]  # a generator
+    assert list(StreamEngine(sharded, gold, n_jobs=2).map(note)) == list(range(sharded.n_shards))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
