@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import textwrap
 from typing import Any, Literal, TypeVar, dataclass_transform
 
@@ -36,6 +37,11 @@ def parameter(*, default: Any, help: str) -> Any:
     Returns
     -------
     dataclasses.Field
+
+    Examples
+    --------
+    >>> parameter(default=0.1, help="Number of pseudo-votes.").default
+    0.1
     """
     return dataclasses.field(default=default, metadata={"help": help})
 
@@ -54,6 +60,11 @@ def fitted(*, help: str, init: Literal[False] = False) -> Any:
     -------
     dataclasses.Field
         A field without a value, so that ``hasattr`` is False until the method is fitted.
+
+    Examples
+    --------
+    >>> fitted(help="Number of iterations.").init
+    False
     """
     return dataclasses.field(init=init, metadata={"help": help})
 
@@ -113,6 +124,22 @@ def method_class(cls: Class) -> Class:
     -------
     type
         The same class.
+
+    Examples
+    --------
+    >>> @method_class
+    ... class Example:
+    ...     '''Example of a method.'''
+    ...
+    ...     tol: float = parameter(default=1e-7, help="Tolerance.")
+    >>> print(Example.__doc__)
+    Example of a method.
+    <BLANKLINE>
+    Parameters
+    ----------
+    tol : float, default 1e-07
+        Tolerance.
+    <BLANKLINE>
     """
     method: Any = dataclasses.dataclass(kw_only=True, eq=False, repr=False)(cls)
     method.__doc__ = _add_sections(method)
@@ -137,9 +164,17 @@ def _add_sections(cls: type) -> str:
 
 def _render_field(field: dataclasses.Field[Any]) -> str:
     """Return one parameter as numpydoc writes it."""
-    kind = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))
+    kind = _render_type(field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type)))
     default = "" if field.default is dataclasses.MISSING else f", default {field.default!r}"
     text = textwrap.fill(
         field.metadata.get("help", ""), DOCSTRING_WIDTH, initial_indent="    ", subsequent_indent="    "
     )
     return f"{field.name} : {kind}{default}\n{text}"
+
+
+def _render_type(annotation: str) -> str:
+    """Return a type annotation as numpydoc writes types: "NDArray[Any] | None" becomes "ndarray or None"."""
+    text = re.sub(r"NDArray\[[^\[\]]*(\[[^\[\]]*\])?[^\[\]]*\]", "ndarray", annotation)
+    text = re.sub(r"Literal\[([^\[\]]*)\]", r"{\1}", text)
+    text = re.sub(r"\b(pd|np)\.", "", text)
+    return re.sub(r"\bAny\b", "object", text).replace(" | ", " or ")

@@ -233,6 +233,11 @@ class NonzeroRows:
         The nonzero rows.
     n_pairs : int
         Number of rows of the whole table.
+
+    Examples
+    --------
+    >>> NonzeroRows(np.ones((1, 2)), n_pairs=4).rows.shape
+    (1, 2)
     """
 
     rows: NDArray[Any]

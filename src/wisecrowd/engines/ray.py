@@ -46,7 +46,13 @@ CONNECT_TIMEOUT = 10
 
 
 class ClusterLost(WisecrowdError, RuntimeError):
-    """Error when processes of the cluster are gone, and with them data that cannot be restored."""
+    """Error when processes of the cluster are gone, and with them data that cannot be restored.
+
+    Examples
+    --------
+    >>> issubclass(ClusterLost, WisecrowdError)
+    True
+    """
 
 
 class _IncompleteReply(Exception):
@@ -344,6 +350,14 @@ class ChunkActor:
         Chunks by number; None until they are loaded.
     states : dict
         Retained values by token and chunk number.
+
+    Examples
+    --------
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat")])
+    >>> actor = ChunkActor()
+    >>> _ = actor.load(MemorySource.from_crowd(crowd, None, 0, 1, number=0, n_chunks=1))
+    >>> actor.is_loaded(), list(actor.chunks)
+    (True, [0])
     """
 
     def __init__(self) -> None:

@@ -174,5 +174,14 @@ def return_value(chunk: Chunk, value: Any) -> Any:  # noqa: ARG001  # signature 
     Returns
     -------
     object
+
+    Examples
+    --------
+    >>> from wisecrowd import Crowd
+    >>> from wisecrowd.engines import LocalEngine
+    >>> engine = LocalEngine(Crowd.from_triples([("t1", "ann", "cat")]))
+    >>> state = engine.retain(lambda chunk: chunk.crowd.n_votes)
+    >>> list(engine.map(return_value, state))
+    [1]
     """
     return value

@@ -50,6 +50,12 @@ def compile_kernel(variant: KernelVariant) -> tuple[bytes, bool]:
         and of an exception come first.
     self_contained : bool
         Whether the code runs in a process without numba.
+
+    Examples
+    --------
+    >>> code, self_contained = compile_kernel(KernelVariant("count", "float64"))
+    >>> len(code) > 0, self_contained
+    (True, True)
     """
     number, table = types.float64, types.CPointer(getattr(types, variant.dtype))
     numbers, index, code = types.CPointer(number), types.CPointer(types.int64), types.CPointer(types.int32)

@@ -56,6 +56,16 @@ def expect(
     Returns
     -------
     Expectation
+
+    Examples
+    --------
+    >>> from wisecrowd.kernels.object_cache import KernelVariant, load
+    >>> layout = Layout(np.array([0, 1]), np.array([0], dtype=np.int32), None, 1)
+    >>> kernel = load(KernelVariant("expect", "float64"))
+    >>> prior, label_probs = np.array([0.5, 0.5]), np.array([[0.75, 0.25]])
+    >>> options = {"return_posterior": True, "n_jobs": 1, "tally": None}
+    >>> expect(kernel, layout, prior, label_probs, None, **options).posterior.tolist()
+    [[0.75, 0.25]]
     """
     n_classes, table = len(prior), np.ascontiguousarray(label_probs)
     if layout.weight is not None:
@@ -106,6 +116,13 @@ def tally(
     Returns
     -------
     ndarray of shape (n_pairs, n_classes)
+
+    Examples
+    --------
+    >>> from wisecrowd.kernels.object_cache import KernelVariant, load
+    >>> layout = Layout(np.array([0, 2]), np.array([0, 1], dtype=np.int32), None, 2)
+    >>> tally(load(KernelVariant("count", "float64")), layout, np.array([[0.75, 0.25]]), 1).tolist()
+    [[0.75, 0.25], [0.75, 0.25]]
     """
     n_classes, shares, votes = posterior.shape[1], np.ascontiguousarray(posterior), _convert_layout(layout)
 

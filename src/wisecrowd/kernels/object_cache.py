@@ -43,6 +43,11 @@ class KernelVariant(NamedTuple):
         Whether votes have weights.
     has_gold : bool, default False
         Whether the truth of some tasks is known.
+
+    Examples
+    --------
+    >>> KernelVariant("count", "float64").n_classes
+    0
     """
 
     kernel: str
@@ -73,6 +78,11 @@ def load(variant: KernelVariant) -> Callable[..., float]:
     ------
     ImportError
         If the kernel must be compiled and numba is missing.
+
+    Examples
+    --------
+    >>> load(KernelVariant("count", "float64")) is load(KernelVariant("count", "float64"))
+    True
     """
     with _LOADING:
         return _load_once(variant)
@@ -94,7 +104,17 @@ def _load_once(variant: KernelVariant) -> Callable[..., float]:
 
 @cache
 def target_machine() -> Any:
-    """Return LLVM's target machine for this processor."""
+    """Return LLVM's target machine for this processor.
+
+    Returns
+    -------
+    llvmlite.binding.TargetMachine
+
+    Examples
+    --------
+    >>> target_machine() is target_machine()
+    True
+    """
     with contextlib.suppress(RuntimeError):  # required by old versions of llvmlite, an error in new ones
         binding.initialize()
     binding.initialize_native_target()
