@@ -42,7 +42,7 @@ def test_an_array_of_truth_only_where_order_is_known() -> None:
 def test_what_cannot_be_matched() -> None:
     with pytest.raises(InputError, match="none of the 1 tasks with truth is in the crowd"):
         encode_truth({"no such task": "a"}, CROWD)
-    with pytest.raises(InputError, match=r"classes that the crowd does not have: 'z'.*classes=\[...\]"):
+    with pytest.raises(InputError, match=r"the truth contains unknown classes: 'z'.*classes=\[...\]"):
         encode_truth({1: "z"}, CROWD)
     with pytest.raises(InputError, match="twice"):
         encode_truth(pd.Series(["a", "b"], index=[1, 1]), CROWD)
@@ -65,7 +65,7 @@ def test_an_array_of_features_only_where_order_is_known() -> None:
 @pytest.mark.parametrize(
     ("features", "message"),
     [
-        (np.ones((5, 2)), "6 in all; got 5"),
+        (np.ones((5, 2)), "each of 6 tasks; got 5 rows"),
         (np.full((6, 2), np.nan), "not finite"),
         (pd.DataFrame({"x": [1.0]}, index=[3]), "no features for 5 tasks"),
         (pd.DataFrame({"x": [1.0, 2.0]}, index=[3, 3]), "repeat"),

@@ -148,7 +148,7 @@ def test_methods_say_at_the_door_whether_they_stream(tmp_path: Path) -> None:
 
     crowd = small(tmp_path / "crowd")
     for method in (KOS(), EBCC()):
-        with pytest.raises(UsageError, match=r"wants the votes in memory.*crowd\.load\(\)"):
+        with pytest.raises(UsageError, match=r"needs the votes in memory.*crowd\.load\(\)"):
             method.fit(crowd)
     with pytest.raises(UsageError, match="n_init=3 perturbs"):
         DawidSkene(n_init=3).fit(crowd)
@@ -181,9 +181,9 @@ def test_answers_come_shard_by_shard_and_to_a_file(tmp_path: Path) -> None:
 def test_what_would_fill_memory_is_not_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     crowd = small(tmp_path / "crowd")
     fitted = DawidSkene().fit(crowd)
-    monkeypatch.setattr("wisecrowd.base.posterior_stream.MOST_CELLS", 5)
+    monkeypatch.setattr("wisecrowd.base.posterior_stream.MAX_CELLS", 5)
     monkeypatch.setattr("wisecrowd.data.sharded.MAX_CELLS", 5)
-    with pytest.raises(UsageError, match=r"would not fit in memory.*answers\(\).*write_labels"):
+    with pytest.raises(UsageError, match=r"does not fit in memory.*posterior_tables\(\).*write_labels"):
         _ = fitted.labels_
     with pytest.raises(UsageError, match="task ids would not fit"):
         _ = crowd.tasks
@@ -203,20 +203,20 @@ def test_known_workers_answer_for_new_votes(tmp_path: Path) -> None:
     new = Crowd.from_triples([("new", "w0", 1), ("new", "w1", 1)])
     streamed, whole = DawidSkene().fit(crowd), DawidSkene().fit(crowd.load())
     assert np.allclose(streamed.predict_proba(new), whole.predict_proba(new), atol=1e-12)
-    with pytest.raises(UsageError, match="wants the votes in memory"):
+    with pytest.raises(UsageError, match="needs the votes in memory"):
         whole.predict(crowd)
 
 
 def test_an_interrupted_writer_leaves_no_labels(tmp_path: Path) -> None:
     fitted = DawidSkene().fit(small(tmp_path / "crowd"))
-    whole = fitted._posterior_stream.answer
+    whole = fitted._posterior_stream.posterior_function
 
     def fails_at_last(chunk: Any, *shared: Any) -> Any:
         if chunk.number == 2:
             raise OSError(28, "No space left on device")
         return whole(chunk, *shared)
 
-    object.__setattr__(fitted._posterior_stream, "answer", fails_at_last)
+    object.__setattr__(fitted._posterior_stream, "posterior_function", fails_at_last)
     with pytest.raises(DiskFull, match=r"no room for .*labels\.parquet; make room"):
         fitted.write_labels(tmp_path / "labels.parquet")
     assert not [path for path in tmp_path.iterdir() if "labels" in path.name]
