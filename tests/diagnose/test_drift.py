@@ -80,10 +80,10 @@ def test_bayes_factor_by_brute_force(monkeypatch: pytest.MonkeyPatch) -> None:
         )  # fmt: skip
         others = np.stack([right, (1 - right) / 2, (1 - right) / 2], axis=1)
 
-    module._of_busy(People(), np.arange(40), np.array([0]), np.array([40]))  # type: ignore[arg-type]
+    module._compare_halves(People(), np.arange(40), np.array([0]), np.array([40]))  # type: ignore[arg-type]
     a = grid[:, None]
     told = np.log(a * right + (1 - a) * (1 - right) / (n_classes - 1))
-    known = module._of_everybody(told.sum(axis=1)[None])
+    known = module._estimate_accuracy_distribution(told.sum(axis=1)[None])
     one = sum(known[i] * np.exp(told[i].sum()) for i in range(len(grid)))
     two = 0.0
     for cut in range(1, spans):

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from wisecrowd import Crowd, simulate_crowd
 from wisecrowd.diagnose import group_mixture as _group_mixture
 from wisecrowd.diagnose import groups
-from wisecrowd.diagnose.group_mixture import ConfusionTally, GroupMixture, fitted, matrices_of
+from wisecrowd.diagnose.group_mixture import ConfusionTally, GroupMixture, estimate_confusion, fit_group_mixture
 from wisecrowd.diagnose.groups import group_workers
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.errors import WisecrowdError
@@ -31,11 +31,11 @@ def rand(first: Any, second: Any) -> float:
 
 def test_the_tally_is_that_of_the_diagnosis() -> None:
     people = WorkerDiagnosis(MADE.crowd)
-    said = groups._WorkerVotes.of(people).tally().said.toarray().reshape(-1, 4, 4)
+    said = groups._WorkerVotes.from_diagnosis(people).tally().counts.toarray().reshape(-1, 4, 4)
     wanted = np.zeros_like(said)
     pairs = people.crowd.pairs
     wanted[pairs.worker, :, pairs.label] = people.tally
-    assert np.allclose(said, wanted, atol=groups.LEAST)
+    assert np.allclose(said, wanted, atol=groups.MIN_COUNT)
 
 
 def test_evidence_and_worth_are_those_of_their_formulas() -> None:
@@ -43,8 +43,8 @@ def test_evidence_and_worth_are_those_of_their_formulas() -> None:
     said = rng.poisson(2.0, size=(4, 3, 3)).astype(float)
     tally = ConfusionTally(csr_array(said.reshape(4, 9)), 3)
     matrices, share = rng.dirichlet(np.ones(3), size=(2, 3)), np.array([0.3, 0.7])
-    worth = tally.worth(5.0).toarray().reshape(4, 3, 3)
-    evidence = GroupMixture(matrices, share).evidence(tally.worth(5.0))
+    worth = tally.effective_counts(5.0).toarray().reshape(4, 3, 3)
+    evidence = GroupMixture(matrices, share).log_evidence(tally.effective_counts(5.0))
     for worker in range(4):
         for true in range(3):
             total = said[worker, true].sum()
@@ -56,10 +56,10 @@ def test_evidence_and_worth_are_those_of_their_formulas() -> None:
 
 
 def test_em_never_lowers_its_objective() -> None:
-    tally = groups._WorkerVotes.of(WorkerDiagnosis(MADE.crowd)).tally()
-    said, toward = tally.worth(10.0), WorkerDiagnosis(MADE.crowd).confusion
-    start = _group_mixture._starts(said, toward, 3, 1, np.random.default_rng(0))[0]
-    trace = [_group_mixture._stepped(start, said, toward, steps).objective for steps in range(1, 15)]
+    tally = groups._WorkerVotes.from_diagnosis(WorkerDiagnosis(MADE.crowd)).tally()
+    said, toward = tally.effective_counts(10.0), WorkerDiagnosis(MADE.crowd).confusion
+    start = _group_mixture._draw_starts(said, toward, 3, 1, np.random.default_rng(0))[0]
+    trace = [_group_mixture._run_em(start, said, toward, steps).objective for steps in range(1, 15)]
     assert (np.diff(trace) >= -1e-9 * abs(trace[-1])).all()
     assert trace[-1] > trace[0]
 
@@ -71,25 +71,25 @@ def test_how_alike_workers_are_is_found() -> None:
     rows = [[rng.multinomial(40, rng.dirichlet(12 * row)) for row in matrix] for _ in range(300)]
     tally = ConfusionTally(csr_array(np.array(rows, dtype=float).reshape(300, 9)), 3)
     assert tally.strength(matrix[None], np.zeros(300, dtype=np.intp)) == pytest.approx(12, rel=0.25)
-    found = fitted(tally, np.full((3, 3), 1 / 3), 1, 1, rng)
-    assert np.allclose(found.matrices[0], matrix, atol=0.03)
-    assert np.allclose(matrices_of(np.zeros((9, 1)), matrix)[0], matrix)
+    found = fit_group_mixture(tally, np.full((3, 3), 1 / 3), 1, 1, rng)
+    assert np.allclose(found.confusion[0], matrix, atol=0.03)
+    assert np.allclose(estimate_confusion(np.zeros((9, 1)), matrix)[0], matrix)
 
 
 def test_a_crowd_of_kinds() -> None:
     found = group_workers(MADE.crowd)
-    assert found.of_worker.columns.tolist() == ["group", "probability", "n_votes"]
-    assert rand(found.of_worker["group"], KINDS) > 0.9
+    assert found.memberships.columns.tolist() == ["group", "probability", "n_votes"]
+    assert rand(found.memberships["group"], KINDS) > 0.9
     assert len(found.size) == 4
     assert found.size.sum() == len(KINDS)
     assert found.accuracy.is_monotonic_decreasing
     # As often right as they were made to be: not by the others' votes alone, which blur it.
     assert np.allclose(found.accuracy, [0.9, 0.7, 0.25, 0.2], atol=0.05)
-    assert np.allclose(found.matrices.sum(axis=2), 1)
-    assert found.described[2].endswith("their answers have nothing to do with what is true")
-    assert "in 8" in found.described[3]  # malice of 0.8
-    assert found.tried.index[0] == 1
-    assert found.tried["behind"].min() == 0
+    assert np.allclose(found.confusion.sum(axis=2), 1)
+    assert found.descriptions[2].endswith("their labels are unrelated to the true class")
+    assert "in 8" in found.descriptions[3]  # malice of 0.8
+    assert found.search.index[0] == 1
+    assert found.search["behind"].min() == 0
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -97,9 +97,9 @@ def test_one_group_is_possible(seed: int) -> None:
     made = simulate_crowd(1000, workers=["noisy(0.7)"] * 40, n_classes=4, votes_per_task=5, random_state=seed)
     found = group_workers(made.crowd)
     assert found.size.tolist() == [40]
-    assert (found.of_worker["probability"] == 1).all()
+    assert (found.memberships["probability"] == 1).all()
     assert found.accuracy[0] == pytest.approx(0.7, abs=0.03)
-    assert found.described == (f"40 workers: right {found.accuracy[0]:.0%} of the time; no mistake stands out",)
+    assert found.descriptions == (f"40 workers: right {found.accuracy[0]:.0%} of the time; no dominant error",)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_planted_patterns(name: str, index: float, by_k_means: float) -> None:
     made = simulate_patterns(name, n_tasks=5000)
     people = WorkerDiagnosis(made.crowd)
     busy = made.crowd.votes_per_worker > 0
-    found = group_workers(people, 5).of_worker["group"].to_numpy()
+    found = group_workers(people, 5).memberships["group"].to_numpy()
     assert rand(made.pattern[busy], found[busy]) == pytest.approx(index, abs=0.02)
     points = people.confusion_of(np.flatnonzero(busy)).reshape(busy.sum(), -1)
     clusters = KMeans(5, n_init=10, random_state=0).fit_predict(points)
@@ -123,11 +123,11 @@ def test_planted_patterns(name: str, index: float, by_k_means: float) -> None:
 def test_few_votes_mean_an_uncertain_place() -> None:
     made = simulate_gaussian_groups(600, n_tasks=1500, random_state=0)
     found = group_workers(made.crowd, 3)
-    table = found.of_worker
+    table = found.memberships
     few, many = table["n_votes"] <= 5, table["n_votes"] >= 15
     assert table.loc[few, "probability"].mean() < table.loc[many, "probability"].mean() - 0.1
     assert rand(made.group[many], table.loc[many, "group"]) > 0.8
-    assert found.tried.empty
+    assert found.search.empty
     assert table["probability"].between(1 / 3, 1 + 1e-12).all()
     # A probability means what it says: that share of the workers are where they were put.
     place = pd.crosstab(table["group"], made.group).to_numpy().argmax(axis=1)
@@ -138,16 +138,16 @@ def test_few_votes_mean_an_uncertain_place() -> None:
 def test_everybody_is_placed_though_some_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups, "MOST_WORKERS", 30)
     found = group_workers(MADE.crowd, 4)
-    assert len(found.of_worker) == len(KINDS)
-    assert rand(found.of_worker["group"], KINDS) > 0.7
+    assert len(found.memberships) == len(KINDS)
+    assert rand(found.memberships["group"], KINDS) > 0.7
 
 
 def test_same_seed_same_groups() -> None:
     people = WorkerDiagnosis(MADE.crowd)
     first, again = group_workers(people, 4), group_workers(people, 4)
-    assert first.of_worker.equals(again.of_worker)
-    assert np.array_equal(first.matrices, again.matrices)
-    assert first.of_worker["group"].equals(group_workers(MADE.crowd.to_frame(), 4).of_worker["group"])
+    assert first.memberships.equals(again.memberships)
+    assert np.array_equal(first.confusion, again.confusion)
+    assert first.memberships["group"].equals(group_workers(MADE.crowd.to_frame(), 4).memberships["group"])
 
 
 def test_sentences() -> None:
@@ -157,7 +157,7 @@ def test_sentences() -> None:
     told = groups._sentence(12, mixer, seen, prior, names)
     assert told == "12 workers: right 78% of the time; say 'inside city' for 'street' in 35%"
     unseen = groups._sentence(12, mixer, np.array([2.0, 100.0, 100.0]), prior, names)
-    assert unseen == "12 workers: right 78% of the time; no mistake stands out"
+    assert unseen == "12 workers: right 78% of the time; no dominant error"
     button = np.tile([0.02, 0.96, 0.02], (3, 1))
     told = groups._sentence(1, button, seen, prior, names)
     assert told == "1 worker: right 30% of the time; say 'inside city' in 96%, whatever is true"
@@ -171,10 +171,10 @@ def test_odd_crowds_and_bad_input() -> None:
     )
     found = group_workers(single)
     assert found.size.sum() == 2  # who never voted is in no group's count, and still has a row
-    assert len(found.of_worker) == 3
-    assert not found.of_worker.isna().any().any()
+    assert len(found.memberships) == 3
+    assert not found.memberships.isna().any().any()
     one_class = Crowd.from_triples([(task, worker, "x") for task in range(4) for worker in "ab"])
-    assert group_workers(one_class).described == ("2 workers: right 100% of the time",)
+    assert group_workers(one_class).descriptions == ("2 workers: right 100% of the time",)
     identical = Crowd.from_triples([(task, worker, task % 2) for task in range(6) for worker in "abc"])
     assert group_workers(identical, 3).size.sum() == 3  # groups that nobody is in are left out
     with pytest.raises(WisecrowdError, match="from 1 to"):
@@ -192,7 +192,7 @@ def test_groups_that_votes_do_not_tell_apart_are_one(seed: int) -> None:
     kinds = ["noisy(0.8)"] * 4 + ["noisy(0.7)"]
     found = group_workers(simulate_crowd(40, workers=kinds, n_classes=2, votes_per_task=5, random_state=seed).crowd)
     assert found.size.tolist() == [5]
-    assert found.tried["behind"].iloc[0] > found.tried["standard_error"].iloc[0]  # of next to nothing
+    assert found.search["behind"].iloc[0] > found.search["standard_error"].iloc[0]  # of next to nothing
 
 
 def test_members_are_named_and_counted() -> None:
@@ -200,5 +200,5 @@ def test_members_are_named_and_counted() -> None:
     names = found.members(0, max_names=3)
     assert len(names) == 4
     assert names[-1] == f"and {found.size[0] - 3:,} more"
-    assert found.of_worker.loc[names[0], "group"] == 0
+    assert found.memberships.loc[names[0], "group"] == 0
     assert len(found.members(1, max_names=10_000)) == found.size[1]

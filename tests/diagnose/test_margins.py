@@ -135,7 +135,9 @@ def test_the_slope_is_that_of_the_loss(hidden: int) -> None:
     share = softmax(network.forward(inputs), axis=1)
     network.learn(share * targets.sum(axis=1, keepdims=True) - targets)
     for (mean, _), slope in zip(network.moments, wanted, strict=True):
-        assert np.allclose(mean / (1 - margins.MEAN), slope, atol=1e-5)  # Adam's first mean is a tenth of the slope
+        assert np.allclose(
+            mean / (1 - margins.ADAM_BETA1), slope, atol=1e-5
+        )  # Adam's first mean is a tenth of the slope
 
 
 def test_tasks_that_all_take_for_something_else_are_found() -> None:

@@ -78,24 +78,24 @@ def test_members_are_no_copies_of_each_other_but_others_are(made: PanelSimulatio
     cheat = votes.query("worker == 'person2'").assign(worker="person3")
     crowd = Crowd.from_frame(pd.concat([votes, cheat]))
     kinds = {**made.kinds, "person3": "person"}
-    found = wc.diagnose_crowd(crowd, model=Panel(groups=made.groups, kinds=kinds).fit(crowd)).worker_diagnosis.copies
-    assert {tuple(pair) for pair in found.found[["first", "second"]].to_numpy()} == {("person2", "person3")}
+    found = wc.diagnose_crowd(crowd, model=Panel(groups=made.groups, kinds=kinds).fit(crowd)).worker_diagnosis.copying
+    assert {tuple(pair) for pair in found.flagged[["first", "second"]].to_numpy()} == {("person2", "person3")}
     stranger = votes.query("worker == 'judge3'").assign(worker="other:judge")  # the same model by another name
     crowd = Crowd.from_frame(pd.concat([votes, stranger]))
     kinds = {**made.kinds, "other:judge": "machine"}
     with pytest.warns(DataWarning, match="these 11 machines agree with each other"):
         other = Panel(groups=made.groups, kinds=kinds).fit(crowd)
-    found = wc.diagnose_crowd(crowd, model=other).worker_diagnosis.copies
-    assert len(found.found)
-    assert set(found.found["second"]) | set(found.found["first"]) >= {"other:judge", "judge3"}
+    found = wc.diagnose_crowd(crowd, model=other).worker_diagnosis.copying
+    assert len(found.flagged)
+    assert set(found.flagged["second"]) | set(found.flagged["first"]) >= {"other:judge", "judge3"}
     assert not any(
-        pair.first.startswith("judge") and pair.second.startswith("judge") for pair in found.pairs.itertuples()
+        pair.first.startswith("judge") and pair.second.startswith("judge") for pair in found.suspects.itertuples()
     )
 
 
 def test_a_task_counts_voices_and_not_members(made: PanelSimulation, panel: Panel) -> None:
     found = wc.diagnose_crowd(made.crowd, model=panel)
-    assert np.allclose(found.task_diagnosis._voices, 4)
+    assert np.allclose(found.task_diagnosis._effective_votes, 4)
     kinds = found.tasks["kind"].value_counts()
     assert kinds.get("ambiguous", 0) < 0.1 * len(found.tasks)
     # Difficulty is by the truth that the panel found: where people outvote the group, the task is hard.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wisecrowd import Crowd, DawidSkene, MajorityVote, simulate_crowd
-from wisecrowd.diagnose.copying import copies
+from wisecrowd.diagnose.copying import find_copying_pairs
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.errors import DataWarning, WisecrowdError
 from wisecrowd.evaluate.calibration import leave_one_out_posterior
@@ -91,7 +91,7 @@ def test_copiers_are_found_and_the_good_are_not_taken_for_them() -> None:
     for seed in range(5):
         kinds = ["noisy(0.6, 0.8)"] * 12 + ["copier(0.95)"]
         made = simulate_crowd(240, workers=kinds, n_classes=4, votes_per_task=4, random_state=seed)
-        found = copies(made.crowd, DawidSkene().fit(made.crowd)).found
+        found = find_copying_pairs(made.crowd, DawidSkene().fit(made.crowd)).flagged
         guilty = found[(found["first"] == "w12") | (found["second"] == "w12")]
         missed += guilty.empty
         accused += len(found) - len(guilty)
@@ -99,7 +99,9 @@ def test_copiers_are_found_and_the_good_are_not_taken_for_them() -> None:
     assert missed <= 1
     assert accused <= 1
     good = simulate_crowd(300, workers=["expert(0.97)"] * 4 + ["noisy(0.4)"] * 8, n_classes=4, votes_per_task=6)
-    assert copies(good.crowd, DawidSkene().fit(good.crowd)).found.empty  # they agree because they are right
+    assert find_copying_pairs(
+        good.crowd, DawidSkene().fit(good.crowd)
+    ).flagged.empty  # they agree because they are right
 
 
 def test_filled_votes_do_not_count() -> None:

@@ -22,10 +22,9 @@ from wisecrowd import (
     score_completer,
     simulate_crowd,
 )
-from wisecrowd.base.completer import Answers, Completer
+from wisecrowd.base.completer import Completer, WorkerLabelProbs
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.evaluate import completion as judging
-from wisecrowd.evaluate import metrics
+from wisecrowd.evaluate import completion, metrics
 from wisecrowd.simulate import Simulation
 
 
@@ -39,12 +38,12 @@ class ByFeature(Completer):
         assert X is not None
         self.named_ = X[:, 0].astype(int)
 
-    def _said(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
+    def _worker_label_probs(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> WorkerLabelProbs:
         n_classes = len(self.classes_)
         rows = np.full((len(tasks), n_classes), 0.3 / (n_classes - 1))
         rows[np.arange(len(tasks)), self.named_[tasks]] = 0.7
         proba = np.broadcast_to(rows[:, None], (len(tasks), len(workers), n_classes))
-        return Answers(proba, np.broadcast_to(workers % 2 == 0, (len(tasks), len(workers))))
+        return WorkerLabelProbs(proba, np.broadcast_to(workers % 2 == 0, (len(tasks), len(workers))))
 
 
 @pytest.fixture(scope="module")
@@ -139,22 +138,22 @@ def test_what_is_impossible_costs_much_and_not_infinitely_much() -> None:
     crowd = Crowd.from_triples([(task, worker, (task + worker) % 2) for task in range(6) for worker in range(5)])
     table = score_completer("gmv", crowd, fraction=0.5).table
     assert np.isfinite(table["log_loss"]).all()
-    assert table["log_loss"].max() <= -np.log(judging.MIXED / 2)
+    assert table["log_loss"].max() <= -np.log(completion.UNIFORM_SHARE / 2)
 
 
 def test_both_of_two_answers_are_hidden_together() -> None:
     """Else who said both would be told by the one of the other."""
     triples = [(task, worker, label) for task in range(20) for worker in range(3) for label in ("a", "b")]
     crowd = Crowd.from_triples(triples, duplicates="keep")
-    kept, hidden = judging._hide(crowd, 0.25, 0)
+    kept, hidden = completion._hide_votes(crowd, 0.25, 0)
     cells = [set(zip(part.task.tolist(), part.worker_codes.tolist(), strict=True)) for part in (kept, hidden)]
     assert not cells[0] & cells[1]
     assert (len(cells[0]), len(cells[1]), hidden.n_votes) == (45, 15, 30)
-    assert judging.count_cells(crowd) == 60
+    assert completion.count_cells(crowd) == 60
 
 
 def test_without_repeats_the_hidden_votes_are_those_of_the_crowd(made: Simulation) -> None:
-    assert judging._hide(made.crowd, 0.3, 4) == made.crowd.hide(0.3, random_state=4)
+    assert completion._hide_votes(made.crowd, 0.3, 4) == made.crowd.hide(0.3, random_state=4)
 
 
 def test_weights_count(made: Simulation) -> None:
@@ -162,20 +161,20 @@ def test_weights_count(made: Simulation) -> None:
     crowd = made.crowd
     frame = crowd.to_frame()
     heavy = Crowd.from_frame(frame.assign(weight=2.0), weight="weight")
-    scored = [judging._score(GMV(), *judging._hide(one, 0.2, 0), None) for one in (crowd, heavy)]
+    scored = [completion._score_heldout(GMV(), *completion._hide_votes(one, 0.2, 0), None) for one in (crowd, heavy)]
     assert scored[1].weight.sum() == 2 * scored[0].weight.sum()
     weight = np.where(np.arange(len(scored[0].weight)) < 5, 3.0, 1.0)
-    mean, _ = judging._mean(scored[0].loss["gmv"], scored[0]._replace(weight=weight))
+    mean, _ = completion._clustered_mean(scored[0].loss["gmv"], scored[0]._replace(weight=weight))
     assert mean == pytest.approx(np.average(scored[0].loss["gmv"], weights=weight))
 
 
 def test_workers_who_are_not_filled_in_for_are_not_covered(made: Simulation) -> None:
-    some = score_completer(GMV(min_labels=45), made.crowd)
+    some = score_completer(GMV(min_votes=45), made.crowd)
     kept, hidden = made.crowd.hide(0.2, random_state=0)
     eligible = kept.votes_per_worker > 45
     assert 0 < eligible.sum() < 8
     assert some.coverage == pytest.approx(eligible[hidden.worker_codes].mean())
-    none = score_completer(GMV(min_labels=1000), made.crowd)
+    none = score_completer(GMV(min_votes=1000), made.crowd)
     assert none.coverage == 0
     assert none.table["filled_log_loss"].isna().all()
     assert none.table["log_loss"].notna().all()
@@ -191,8 +190,8 @@ def test_the_completer_that_is_given_stays_as_it_is(made: Simulation, X: pd.Data
     mine = ByFeature(fill_weight=0.5)
     score_completer(mine, made.crowd, X)
     accuracy_after_completion(mine, made.crowd, X, made.truth)
-    density_curve(mine, made.crowd, X, made.truth, min_labels=[3])
-    assert (mine.fill_weight, mine.min_labels) == (0.5, 0)
+    density_curve(mine, made.crowd, X, made.truth, min_votes=[3])
+    assert (mine.fill_weight, mine.min_votes) == (0.5, 0)
     assert not hasattr(mine, "named_")
 
 
@@ -248,18 +247,18 @@ def test_redundancy(made: Simulation, X: pd.DataFrame) -> None:
 
 def test_density(made: Simulation) -> None:
     thresholds = [0, 58, 1000]
-    curve = density_curve("ds-fill", made.crowd, None, made.truth, min_labels=thresholds, aggregators=["majority-vote"])
+    curve = density_curve("ds-fill", made.crowd, None, made.truth, min_votes=thresholds, aggregators=["majority-vote"])
     curve = curve.droplevel("aggregator")
     for threshold in thresholds:
         eligible = made.crowd.votes_per_worker > threshold
-        filled = DSFill(min_labels=threshold).complete(made.crowd)
+        filled = DSFill(min_votes=threshold).complete(made.crowd)
         row = curve.loc[threshold]
         assert row["workers"] == eligible.sum()
         assert row["density"] == filled.n_votes / (120 * 8)
         assert row["after"] == metrics.accuracy(made.truth, MajorityVote().fit(filled))
     assert curve["density"].iloc[0] == 1
     assert curve.loc[1000, "before"] == curve.loc[1000, "after"]
-    soft = density_curve(DSFill(answers="soft"), made.crowd, None, made.truth, min_labels=[0])
+    soft = density_curve(DSFill(fill_mode="soft"), made.crowd, None, made.truth, min_votes=[0])
     assert (soft["density"] == 1).all(), "shares of one vote are one cell"
 
 

@@ -9,7 +9,7 @@ import pytest
 from wisecrowd import Crowd, DawidSkene, MajorityVote, simulate_crowd
 from wisecrowd.em.priors import estimate_crowd_confusion, estimate_prior_strength
 from wisecrowd.errors import WisecrowdError
-from wisecrowd.evaluate import model_selection as choosing
+from wisecrowd.evaluate import heldout_votes
 from wisecrowd.evaluate.model_selection import choose_method, compare_methods
 
 GOOD_AND_BAD = simulate_crowd(
@@ -19,17 +19,17 @@ GOOD_AND_BAD = simulate_crowd(
 
 def test_votes_are_dealt_evenly_and_no_task_loses_two_to_one_fold() -> None:
     crowd = GOOD_AND_BAD.crowd
-    fold = choosing.dealt(crowd, 5, 0)
+    fold = heldout_votes.assign_vote_folds(crowd, 5, 0)
     assert set(np.bincount(fold) // 10) <= {29, 30, 31}
     assert len(set(zip(crowd.task, fold, strict=True))) == crowd.n_votes  # five votes, five folds
-    assert not np.array_equal(fold, choosing.dealt(crowd, 5, 1))
+    assert not np.array_equal(fold, heldout_votes.assign_vote_folds(crowd, 5, 1))
 
 
 def test_the_likelihood_is_that_of_its_formula() -> None:
     """One fold, vote by vote, with an exponent of one."""
     crowd = GOOD_AND_BAD.crowd
-    fold = choosing.dealt(crowd, 3, 0)
-    found = choosing.heldout_log_probs(DawidSkene(), crowd, None, fold, 3)[:, -1]
+    fold = heldout_votes.assign_vote_folds(crowd, 3, 0)
+    found = heldout_votes.heldout_log_probs(DawidSkene(), crowd, None, fold, 3)[:, -1]
     kept = crowd.take(fold != 0)
     posterior = DawidSkene().fit(kept).posterior_
     tally = np.zeros((crowd.n_workers, 3, 3))
@@ -47,21 +47,21 @@ def test_the_likelihood_is_that_of_its_formula() -> None:
 def test_who_knows_workers_wins_where_they_differ() -> None:
     found = compare_methods(GOOD_AND_BAD.crowd, ["majority-vote", "dawid-skene"], truth=GOOD_AND_BAD.truth)
     assert found.best == "dawid-skene"
-    assert found.tied == ("dawid-skene",)
+    assert found.tied_methods == ("dawid-skene",)
     assert found.table.loc["majority-vote", "low"] > 0
     assert found.table.loc["dawid-skene", "accuracy"] > found.table.loc["majority-vote", "accuracy"]
     assert found.table.loc["majority-vote", "p_mcnemar"] < 0.01
-    assert "Use dawid-skene" in found.sentence
+    assert "Use dawid-skene" in found.summary
     assert isinstance(choose_method(GOOD_AND_BAD.crowd, ["majority-vote", "dawid-skene"]), DawidSkene)
 
 
 def test_a_tie_is_called_a_tie() -> None:
     """The same method twice: nothing tells them apart, and the first is taken."""
     found = compare_methods(GOOD_AND_BAD.crowd, [DawidSkene(), DawidSkene(max_iter=99)])
-    assert len(found.tied) == 2
+    assert len(found.tied_methods) == 2
     assert found.best == "dawid-skene"
-    assert "do not tell the methods apart" in found.sentence
-    assert found.disputed.empty
+    assert "do not tell the methods apart" in found.summary
+    assert found.disputed_tasks.empty
     assert (found.agreement == 1).all(axis=None)
 
 
@@ -69,7 +69,7 @@ def test_disputed_tasks_are_those_on_which_answers_differ() -> None:
     crowd = GOOD_AND_BAD.crowd
     found = compare_methods(crowd, ["majority-vote", "dawid-skene"])
     mine, theirs = MajorityVote().fit(crowd).labels_, DawidSkene().fit(crowd).labels_
-    assert set(found.disputed.index) == set(mine.index[mine != theirs])
+    assert set(found.disputed_tasks.index) == set(mine.index[mine != theirs])
     assert found.agreement.loc["majority-vote", "dawid-skene"] == pytest.approx((mine == theirs).mean())
 
 

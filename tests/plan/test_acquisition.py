@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from wisecrowd import Crowd, DawidSkene, simulate_crowd
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.errors import InputError, UsageError, WisecrowdError
-from wisecrowd.plan import acquisition as planning
-from wisecrowd.plan import greedy as _asking
-from wisecrowd.plan.acquisition import find_finished_tasks, plan_votes
+from wisecrowd.plan import acquisition, greedy
+from wisecrowd.plan.acquisition import plan_votes
 from wisecrowd.plan.belief import compute_belief
 from wisecrowd.plan.greedy import GreedySelector, OutcomeDistribution, information_gains, pair_information_gains
+from wisecrowd.plan.stopping import find_finished_tasks
 from wisecrowd.simulate import Simulation
 
 SOME = simulate_crowd(
@@ -52,7 +52,7 @@ def everything(crowd: Crowd) -> pd.DataFrame:
     return pd.DataFrame({"task": crowd.tasks[task], "worker": crowd.workers[worker]})
 
 
-def find_worker_pairs(frame: pd.DataFrame) -> set[tuple[Any, Any]]:
+def as_pairs(frame: pd.DataFrame) -> set[tuple[Any, Any]]:
     return set(zip(frame["task"], frame["worker"], strict=True))
 
 
@@ -67,7 +67,7 @@ def test_the_gain_is_the_expected_drop_of_entropy(seed: int, n_classes: int) -> 
     assert information_gains(belief, confusion) == pytest.approx(np.array(wanted), abs=1e-9)
     task, worker = np.divmod(np.arange(12), 4)
     assert pair_information_gains(belief, confusion, task, worker) == pytest.approx(np.ravel(wanted), abs=1e-9)
-    assert _asking.best_information_gains(belief, confusion) == pytest.approx(np.max(wanted, axis=1), abs=1e-9)
+    assert greedy.best_information_gains(belief, confusion) == pytest.approx(np.max(wanted, axis=1), abs=1e-9)
 
 
 def test_the_plan_of_a_small_crowd_is_the_best_of_all_pairs() -> None:
@@ -77,20 +77,20 @@ def test_the_plan_of_a_small_crowd_is_the_best_of_all_pairs() -> None:
     belief, _ = compute_belief(people)
     confusion = people.confusion_of(np.arange(crowd.n_workers))
     found = plan_votes(crowd, 40, target=1.0, model=people.fitted)
-    voted = find_worker_pairs(crowd.to_frame())
-    spammers = set(found.left_out)
+    voted = as_pairs(crowd.to_frame())
+    spammers = set(found.excluded_workers)
     drops = {
         (crowd.tasks[i], crowd.workers[r]): brute_gain(belief[i], confusion[r])  # type: ignore[index]
         for i in range(crowd.n_tasks)
         for r in range(crowd.n_workers)
     }
     free = {pair: drop for pair, drop in drops.items() if pair not in voted and pair[1] not in spammers}
-    first = found.asks.iloc[0]
+    first = found.requests.iloc[0]
     assert first["gain"] == pytest.approx(max(free.values()))
     assert free[first["task"], first["worker"]] == pytest.approx(max(free.values()))
     assert first["confidence"] == pytest.approx(belief[crowd.tasks.get_loc(first["task"])].max())
-    twice = found.asks[found.asks["task"].duplicated()].iloc[0]
-    before = found.asks[found.asks["task"] == twice["task"]].iloc[0]
+    twice = found.requests[found.requests["task"].duplicated()].iloc[0]
+    before = found.requests[found.requests["task"] == twice["task"]].iloc[0]
     assert crowd.workers is not None
     q = belief[crowd.tasks.get_loc(twice["task"])]
     one, two = (confusion[crowd.workers.get_loc(ask["worker"])] for ask in (before, twice))
@@ -108,13 +108,13 @@ def test_drawn_futures_are_those_that_are_followed_up() -> None:
     matrices = random_matrices(rng, 5, 4)
     exact = drawn = OutcomeDistribution(np.array([[0.4, 0.3, 0.2, 0.1]]), np.ones(1))
     for matrix in matrices[:4]:
-        drawn = drawn.after(matrix, rng)
+        drawn = drawn.update(matrix, rng)
     joint = exact.belief[0]
     for matrix in matrices[:4]:
         joint = joint[..., None, :] * matrix.T  # (said, …, true)
     joint = joint.reshape(-1, 4)
     exact = OutcomeDistribution(joint / joint.sum(axis=1, keepdims=True), joint.sum(axis=1))
-    assert len(drawn.weight) == _asking.FUTURES < len(exact.weight) == 256
+    assert len(drawn.weight) == greedy.MAX_OUTCOMES < len(exact.weight) == 256
     assert drawn.weight.sum() == pytest.approx(1)
     assert drawn.weight @ drawn.belief == pytest.approx(exact.weight @ exact.belief, abs=0.05)
     mine, theirs = (future.weight @ information_gains(future.belief, matrices[4:]) for future in (drawn, exact))
@@ -126,11 +126,11 @@ def test_a_batch_does_not_pile_up_on_one_task() -> None:
     belief = np.array([[0.5, 0.5], *[[0.6, 0.4]] * 9])
     confusion = np.repeat([[[0.9, 0.1], [0.1, 0.9]]], 10, axis=0)
     asking = GreedySelector(belief, confusion, lambda task: np.arange(10), per_task=10)
-    chosen = asking.choose(np.arange(10), _asking.best_information_gains(belief, confusion), 10)
+    chosen = asking.choose(np.arange(10), greedy.best_information_gains(belief, confusion), 10)
     assert sorted(ask.task for ask in chosen) == list(range(10))
     assert len({ask.worker for ask in chosen}) == 10  # of equals, who was asked least
     more = GreedySelector(belief, confusion, lambda task: np.arange(10), per_task=10)
-    gained = [ask.gain for ask in more.choose(np.arange(10), _asking.best_information_gains(belief, confusion), 40)]
+    gained = [ask.gain for ask in more.choose(np.arange(10), greedy.best_information_gains(belief, confusion), 40)]
     assert gained == sorted(gained, reverse=True)
 
 
@@ -141,15 +141,15 @@ def test_a_batch_does_not_pile_up_on_one_task() -> None:
 @given(st.integers(1, 150), st.integers(1, 4), st.one_of(st.none(), st.integers(1, 9)), st.floats(0.5, 1.0))
 def test_limits_are_kept(budget: int, per_task: int, per_worker: int | None, target: float) -> None:
     found = plan_votes(SOME.crowd, budget, model=FITTED, per_task=per_task, per_worker=per_worker, target=target)
-    asks = found.asks
+    asks = found.requests
     assert len(asks) <= budget
-    assert not find_worker_pairs(asks) & find_worker_pairs(SOME.crowd.to_frame())
+    assert not as_pairs(asks) & as_pairs(SOME.crowd.to_frame())
     assert not asks.duplicated(["task", "worker"]).any()
     assert asks["task"].value_counts().max() <= per_task
     assert per_worker is None or asks["worker"].value_counts().max() <= per_worker
-    assert not set(asks["task"]) & set(found.finished.index)
-    assert not set(asks["worker"]) & set(found.left_out)
-    assert (found.finished["confidence"] >= target).all()
+    assert not set(asks["task"]) & set(found.finished_tasks.index)
+    assert not set(asks["worker"]) & set(found.excluded_workers)
+    assert (found.finished_tasks["confidence"] >= target).all()
     assert (asks["expected_confidence"] >= asks["confidence"] - 1e-12).all()
     assert (found.curve["expected_accuracy"].diff().dropna() >= -1e-12).all()
     assert len(found.curve) == len(asks) + 1
@@ -157,55 +157,55 @@ def test_limits_are_kept(budget: int, per_task: int, per_worker: int | None, tar
 
 def test_spammers_are_not_asked_and_it_is_said() -> None:
     found = plan_votes(SOME.crowd, 10)
-    assert set(found.left_out) == {"w8", "w9"}
-    assert "'w8', 'w9', who are flagged as spammers" in found.sentence
+    assert set(found.excluded_workers) == {"w8", "w9"}
+    assert "'w8', 'w9', who are flagged as spammers" in found.summary
 
 
 def test_money_is_labels_times_cost() -> None:
     found = plan_votes(SOME.crowd, 3, cost=0.3)
-    assert len(found.asks) == 10  # which 3 / 0.3 is, and not quite in floating point
+    assert len(found.requests) == 10  # which 3 / 0.3 is, and not quite in floating point
     assert found.curve["money"].iloc[-1] == pytest.approx(3)
-    assert "10 votes for 3.00" in found.sentence
+    assert "10 votes for 3.00" in found.summary
 
 
 def test_the_same_votes_in_another_order_make_the_same_plan() -> None:
     frame = SOME.crowd.to_frame().sample(frac=1, random_state=0)
     again = Crowd.from_frame(frame, tasks=SOME.crowd.tasks, workers=SOME.crowd.workers, classes=SOME.crowd.classes)
-    pd.testing.assert_frame_equal(plan_votes(SOME.crowd, 30).asks, plan_votes(again, 30).asks)
+    pd.testing.assert_frame_equal(plan_votes(SOME.crowd, 30).requests, plan_votes(again, 30).requests)
 
 
 def test_only_those_who_can_be_asked_are() -> None:
     found = plan_votes(SOME.crowd, 20, workers=["w0", "w5", "newcomer"])
-    assert set(found.asks["worker"]) <= {"w0", "w5", "newcomer"}
+    assert set(found.requests["worker"]) <= {"w0", "w5", "newcomer"}
     alone = plan_votes(SOME.crowd, 5, workers=["newcomer"])
-    assert set(alone.asks["worker"]) == {"newcomer"}  # by the matrix of the crowd
-    assert (alone.asks["gain"] > 0).all()
+    assert set(alone.requests["worker"]) == {"newcomer"}  # by the matrix of the crowd
+    assert (alone.requests["gain"] > 0).all()
 
 
 def test_only_pairs_on_offer_are_asked() -> None:
     offers = pd.DataFrame({"task": SOME.crowd.tasks[:30].repeat(2), "worker": ["w0", "w7"] * 30})
     found = plan_votes(SOME.crowd, 100, among=offers, per_task=5, target=1.0)
-    voted = find_worker_pairs(SOME.crowd.to_frame())
-    assert find_worker_pairs(found.asks) == find_worker_pairs(offers) - voted
-    assert plan_votes(SOME.crowd, 9, among=offers.assign(worker="w9")).asks.empty  # a spammer
-    assert plan_votes(SOME.crowd, 9, among=offers.iloc[:0]).asks.empty
+    voted = as_pairs(SOME.crowd.to_frame())
+    assert as_pairs(found.requests) == as_pairs(offers) - voted
+    assert plan_votes(SOME.crowd, 9, among=offers.assign(worker="w9")).requests.empty  # a spammer
+    assert plan_votes(SOME.crowd, 9, among=offers.iloc[:0]).requests.empty
     both = plan_votes(SOME.crowd, 100, among=offers, workers=["w0", "elsewhere"], target=1.0)
-    assert set(both.asks["worker"]) == {"w0"}
+    assert set(both.requests["worker"]) == {"w0"}
     strange = plan_votes(SOME.crowd, 9, among=[{"task": SOME.crowd.tasks[0], "worker": "newcomer"}], target=1.0)
-    assert strange.asks["worker"].tolist() == ["newcomer"]
+    assert strange.requests["worker"].tolist() == ["newcomer"]
 
 
 def test_no_worker_is_asked_everything_unless_it_is_said() -> None:
-    limited = plan_votes(SOME.crowd, 40, model=FITTED).asks["worker"].value_counts()
+    limited = plan_votes(SOME.crowd, 40, model=FITTED).requests["worker"].value_counts()
     assert limited.sum() == 40
     assert limited.max() <= 10  # twice an equal share of the eight who are no spammers
-    anyhow = plan_votes(SOME.crowd, 40, model=FITTED, per_worker=40).asks["worker"].value_counts()
+    anyhow = plan_votes(SOME.crowd, 40, model=FITTED, per_worker=40).requests["worker"].value_counts()
     assert anyhow.max() > limited.max()
 
 
 def test_offers_of_everything_are_no_restriction() -> None:
-    some = plan_votes(SOME.crowd, 40, among=everything(SOME.crowd), per_worker=40).asks
-    anything = plan_votes(SOME.crowd, 40, per_worker=40).asks
+    some = plan_votes(SOME.crowd, 40, among=everything(SOME.crowd), per_worker=40).requests
+    anything = plan_votes(SOME.crowd, 40, per_worker=40).requests
     order = ["task", "gain"]  # questions that are worth nearly the same may come in any order
     pd.testing.assert_frame_equal(
         some.sort_values(order, ignore_index=True), anything.sort_values(order, ignore_index=True)
@@ -216,18 +216,18 @@ def test_a_short_list_of_many_workers_holds_the_best(monkeypatch: pytest.MonkeyP
     made = simulate_crowd(n_tasks=300, n_workers=150, n_classes=2, votes_per_task=4, random_state=0)
     model = DawidSkene().fit(made.crowd)
     short = plan_votes(made.crowd, 60, model=model)
-    monkeypatch.setattr(planning, "MORE_WORKERS", 1000)
+    monkeypatch.setattr(acquisition, "MAX_WORKERS", 1000)
     whole = plan_votes(made.crowd, 60, model=model)
-    pd.testing.assert_frame_equal(short.asks, whole.asks)
+    pd.testing.assert_frame_equal(short.requests, whole.requests)
     each = plan_votes(made.crowd, 140, model=model, per_worker=1)  # a short list that must not run out
-    assert len(each.asks) == 140 - max(0, len(each.left_out) - 10)
+    assert len(each.requests) == 140 - max(0, len(each.excluded_workers) - 10)
 
 
 def test_tasks_without_votes_are_asked_about() -> None:
     known = SOME.crowd
     crowd = Crowd.from_frame(known.to_frame(), tasks=[*known.tasks, "new", "newer"], classes=known.classes)
     found = plan_votes(crowd, 8, per_task=4)
-    assert {"new", "newer"} <= set(found.asks["task"])
+    assert {"new", "newer"} <= set(found.requests["task"])
     belief, _ = compute_belief(WorkerDiagnosis(crowd))
     assert belief[-1] == pytest.approx(belief[-2])
     assert not find_finished_tasks(crowd, 0.3)[["new", "newer"]].any()
@@ -237,7 +237,7 @@ def test_a_task_may_stop_with_two_votes_and_confidence() -> None:
     stops = find_finished_tasks(SOME.crowd, 0.8)
     found = plan_votes(SOME.crowd, 1, target=0.8)
     assert stops.index.equals(SOME.crowd.tasks)
-    assert set(stops.index[stops]) == set(found.finished.index)
+    assert set(stops.index[stops]) == set(found.finished_tasks.index)
     assert 0 < stops.sum() < len(stops)
     one = simulate_crowd(n_tasks=30, workers=["expert"] * 5, votes_per_task=(1, 3), random_state=0).crowd
     assert not find_finished_tasks(one, 0.5)[one.votes_per_task < 2].any()
@@ -271,9 +271,9 @@ def test_votes_bought_by_plan_are_worth_more_than_votes_at_random() -> None:
         planned = anyhow = made.crowd
         rng = np.random.default_rng(seed)
         for number in range(2):
-            asks = plan_votes(planned, 150, per_worker=30).asks
-            planned = bought(made, planned, sorted(find_worker_pairs(asks)), 10 * seed + number)
-            free = sorted(find_worker_pairs(everything(anyhow)) - find_worker_pairs(anyhow.to_frame()))
+            asks = plan_votes(planned, 150, per_worker=30).requests
+            planned = bought(made, planned, sorted(as_pairs(asks)), 10 * seed + number)
+            free = sorted(as_pairs(everything(anyhow)) - as_pairs(anyhow.to_frame()))
             some = [free[place] for place in rng.permutation(len(free))[:150]]
             anyhow = bought(made, anyhow, some, 10 * seed + number)
         right = [(DawidSkene().fit(crowd).labels_ == made.truth).mean() for crowd in (planned, anyhow)]
@@ -315,16 +315,16 @@ def test_confidence_is_nearer_to_the_truth_than_that_of_em() -> None:
 def test_odd_crowds_get_an_answer(rows: list[tuple[object, object, str]]) -> None:
     found = plan_votes(Crowd.from_triples(rows), 5)
     assert np.isfinite(found.curve.to_numpy()).all()
-    assert found.sentence
-    assert len(found.asks) <= 5
+    assert found.summary
+    assert len(found.requests) <= 5
 
 
 def test_where_nothing_is_left_to_ask_it_is_said() -> None:
     full = Crowd.from_triples([(t, w, int(t % 2)) for t in range(9) for w in range(9)])
-    assert "nothing to ask" in plan_votes(full, 5, target=1.0).sentence
+    assert "nothing to ask" in plan_votes(full, 5, target=1.0).summary
     found = plan_votes(SOME.crowd, 5000)
-    assert len(found.asks) < 5000
-    assert "votes are saved" in found.sentence
+    assert len(found.requests) < 5000
+    assert "votes are saved" in found.summary
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_a_judge_of_a_group_that_answered_adds_little(panel: Panel, unfinished: 
 
 def test_money_buys_judges_where_they_tell_something_and_people_elsewhere(panel: Panel, unfinished: Crowd) -> None:
     found = plan_votes(unfinished, budget=30, model=panel, costs=PRICES, per_worker=1000)
-    asks = found.asks.assign(late=found.asks["task"] >= unfinished.tasks[150])
+    asks = found.requests.assign(late=found.requests["task"] >= unfinished.tasks[150])
     is_judge = asks["worker"].str.startswith("judge")
     assert asks["cost"].tolist() == is_judge.map({True: 0.1, False: 1.0}).tolist()
     assert asks["cost"].sum() <= 30 + 1e-9
@@ -87,14 +87,14 @@ def test_money_buys_judges_where_they_tell_something_and_people_elsewhere(panel:
     assert is_judge.any()
     assert (~is_judge).any()
     assert (asks[is_judge].groupby("task").size() == 1).all()
-    assert "for 30.00" in found.sentence or "for 29." in found.sentence
+    assert "for 30.00" in found.summary or "for 29." in found.summary
     dear = plan_votes(unfinished, budget=30, model=panel, costs={"person": 1.0, "machine": 1.0}, per_worker=1000)
-    assert dear.asks["worker"].str.startswith("judge").mean() < is_judge.mean()
+    assert dear.requests["worker"].str.startswith("judge").mean() < is_judge.mean()
     assert found.curve["expected_accuracy"].iloc[-1] > dear.curve["expected_accuracy"].iloc[-1]
 
 
 def test_the_order_is_by_gain_for_the_price(panel: Panel, unfinished: Crowd) -> None:
-    asks = plan_votes(unfinished, budget=20, model=panel, costs=PRICES, per_worker=1000, per_task=1).asks
+    asks = plan_votes(unfinished, budget=20, model=panel, costs=PRICES, per_worker=1000, per_task=1).requests
     value = (asks["gain"] / asks["cost"]).to_numpy()
     assert (value[1:] <= value[:-1] * 1.011).all()  # within what is near enough where workers have limits
 
@@ -103,11 +103,11 @@ def test_among_restricts_a_panel_too(panel: Panel, unfinished: Crowd) -> None:
     offers = pd.DataFrame({"task": unfinished.tasks[200:210].repeat(2), "worker": ["judge0", "judge1"] * 10})
     asks = plan_votes(
         unfinished, budget=5, model=panel, costs={**PRICES, "judge1": 0.05, "judge4": 9.0}, among=offers
-    ).asks
+    ).requests
     assert 0 < len(asks) <= 10
     assert asks["task"].is_unique  # one judge of a group
     assert set(asks["cost"][asks["worker"] == "judge1"]) == {0.05}  # a worker's own price, and judge4 is not asked
-    stranger = plan_votes(unfinished, budget=5, model=panel, cost=1.0, workers=["judge0", "somebody else"]).asks
+    stranger = plan_votes(unfinished, budget=5, model=panel, cost=1.0, workers=["judge0", "somebody else"]).requests
     assert set(stranger["worker"]) <= {"judge0", "somebody else"}
 
 
@@ -115,17 +115,17 @@ def test_equal_prices_change_nothing() -> None:
     crowd = simulate_crowd(n_tasks=80, n_workers=10, n_classes=3, votes_per_task=3, random_state=2).crowd
     plain = plan_votes(crowd, budget=10, cost=0.5)
     priced = plan_votes(crowd, budget=10, cost=0.5, costs={"w0": 0.5})
-    pd.testing.assert_frame_equal(plain.asks, priced.asks.drop(columns="cost"))
+    pd.testing.assert_frame_equal(plain.requests, priced.requests.drop(columns="cost"))
     assert np.allclose(plain.curve, priced.curve)
 
 
 def test_who_is_dear_is_asked_less() -> None:
     crowd = simulate_crowd(n_tasks=80, workers=["noisy(0.8)"] * 6, n_classes=2, votes_per_task=2, random_state=2).crowd
-    dear = plan_votes(crowd, budget=20, costs={"w0": 5.0, "w1": 5.0}, per_worker=100).asks
+    dear = plan_votes(crowd, budget=20, costs={"w0": 5.0, "w1": 5.0}, per_worker=100).requests
     assert not dear["worker"].isin(["w0", "w1"]).any()
     assert len(dear) == 20
     left = plan_votes(crowd, budget=21.5, costs=dict.fromkeys([f"w{n}" for n in range(6)], 2.0), per_worker=100)
-    assert len(left.asks) == 10  # the rest buys nothing
+    assert len(left.requests) == 10  # the rest buys nothing
 
 
 def test_a_panel_says_what_may_stop(panel: Panel, unfinished: Crowd) -> None:

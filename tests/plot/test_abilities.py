@@ -97,7 +97,7 @@ def test_expertise_leads_from_true_places_to_estimates(drawn: Any) -> None:
     assert drawn.names(ax)[:2] == ["true", "ours"]
     turned = plot.expertise(other, positive="no")
     assert drawn.line(turned, 0) == [[0.5, 0.75], [0.65, 0.95]]
-    assert turned.get_ylabel() == "right about 'no' (sensitivity)"
+    assert turned.get_ylabel() == "accuracy on 'no' (sensitivity)"
 
 
 def test_expertise_of_a_method_is_the_diagonal_of_its_matrices(drawn: Any) -> None:

@@ -19,8 +19,8 @@ from wisecrowd.simulate import Simulation
 def test_a_plan_is_drawn_by_labels_or_money(made: Simulation, drawn: Any) -> None:
     bought = plan_votes(made.crowd.limit_votes_per_task(2), budget=10, cost=0.25)
     ax = plot.budget(bought)
-    assert drawn.line(ax, 0) == [bought.curve["labels"].tolist(), bought.curve["expected_accuracy"].tolist()]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("labels bought", "labels expected to be right")
+    assert drawn.line(ax, 0) == [bought.curve["votes"].tolist(), bought.curve["expected_accuracy"].tolist()]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("votes bought", "expected accuracy")
     ax = plot.budget({"one": bought, "two": bought}, money=True)
     assert drawn.line(ax, 0)[0] == bought.curve["money"].tolist()
     assert ax.get_xlabel() == "money spent"
@@ -33,7 +33,7 @@ def test_a_replay_is_drawn_as_it_was_measured(drawn: Any) -> None:
     ax = plot.budget({"random": curve, "again": [curve, curve]})
     for place in (0, 1):
         assert np.allclose(drawn.line(ax, place), curve[["votes", "accuracy"]].to_numpy(dtype=float).T)
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("labels in all", "labels that are right")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("votes in total", "accuracy")
 
 
 def test_repeats_have_a_mean_and_a_band(drawn: Any) -> None:

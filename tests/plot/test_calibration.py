@@ -14,7 +14,7 @@ from wisecrowd import plot
 from wisecrowd.errors import UsageError
 from wisecrowd.evaluate import metrics
 from wisecrowd.evaluate.truth_alignment import align_prediction
-from wisecrowd.plot._calibration import _binned
+from wisecrowd.plot._calibration import _bin_tasks
 
 
 def answers(seed: int, n_tasks: int = 60, digits: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -27,7 +27,7 @@ def answers(seed: int, n_tasks: int = 60, digits: int = 2) -> tuple[np.ndarray, 
 @given(st.integers(0, 200), st.integers(1, 20), st.sampled_from(["width", "mass"]))
 def test_bins_are_those_of_the_expected_calibration_error(seed: int, n_bins: int, bins: Any) -> None:
     truth, posterior = answers(seed, digits=1)
-    table = _binned(align_prediction(truth, posterior), n_bins, bins)
+    table = _bin_tasks(align_prediction(truth, posterior), n_bins, bins)
     assert table["n_tasks"].sum() == len(truth)
     error = (table["n_tasks"] * (table["right"] - table["confidence"]).abs()).sum() / len(truth)
     assert error == pytest.approx(metrics.calibration_error(truth, posterior, n_bins=n_bins, bins=bins))
@@ -39,18 +39,18 @@ def test_bins_are_those_of_the_expected_calibration_error(seed: int, n_bins: int
 def test_signs_and_bars_are_drawn_where_the_bins_are(drawn: Any) -> None:
     truth, posterior = answers(1)
     ax = plot.calibration(truth, posterior, n_bins=5)
-    table = _binned(align_prediction(truth, posterior), 5, "mass")
+    table = _bin_tasks(align_prediction(truth, posterior), 5, "mass")
     bars, signs = ax.collections
     assert np.allclose(signs.get_offsets(), table[["confidence", "right"]])
     assert np.allclose([segment[:, 1] for segment in bars.get_segments()], table[["low", "high"]])
     error = metrics.calibration_error(truth, posterior, n_bins=5, bins="mass")
-    assert drawn.names(ax) == [f"prediction (error {error:.1%})", "as sure as it may be"]
+    assert drawn.names(ax) == [f"prediction (error {error:.1%})", "perfect calibration"]
 
 
 def test_wilson_as_in_a_textbook() -> None:
     """8 of 10 right: 49% to 94%."""
     truth = np.array([0] * 8 + [1] * 2)
-    table = _binned(align_prediction(truth, np.array([[0.7, 0.3]] * 10)), 1, "width")
+    table = _bin_tasks(align_prediction(truth, np.array([[0.7, 0.3]] * 10)), 1, "width")
     assert table[["low", "high"]].round(3).to_numpy().tolist() == [[0.49, 0.943]]
 
 

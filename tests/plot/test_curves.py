@@ -28,7 +28,7 @@ def test_before_and_after_by_labels_per_task(curve: pd.DataFrame, drawn: Any) ->
     dashes = [line.get_linestyle() for line in ax.lines]
     assert dashes == ["--", "-", "--", "-"]
     assert drawn.names(ax) == [
-        f"{name}, {when}" for name in ("majority-vote", "dawid-skene") for when in ("before", "filled in")
+        f"{name}, {when}" for name in ("majority-vote", "dawid-skene") for when in ("before", "completed")
     ]
 
 
@@ -53,12 +53,12 @@ def test_a_table_of_methods_is_drawn_as_it_is(drawn: Any) -> None:
 
 
 def test_density_has_a_line_for_what_was_before(made: Simulation, drawn: Any) -> None:
-    curve = density_curve(GMV(), made.crowd, None, made.truth, min_labels=[0, 110, 130])
+    curve = density_curve(GMV(), made.crowd, None, made.truth, min_votes=[0, 110, 130])
     ax = plot.density(curve)
     part = curve.xs("dawid-skene", level="aggregator").sort_values("density")
     assert drawn.line(ax, 2) == [part["density"].tolist(), part["after"].tolist()]
     assert drawn.line(ax, 3)[1] == [part["before"].iloc[0]] * 2
-    assert drawn.names(ax)[2:] == ["dawid-skene, filled in", "dawid-skene, before"]
+    assert drawn.names(ax)[2:] == ["dawid-skene, completed", "dawid-skene, before"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from matplotlib import pyplot
 
 from wisecrowd import MMLC, Crowd, diagnose_crowd, plot
 from wisecrowd.diagnose import Diagnosis
-from wisecrowd.diagnose.map import plane
+from wisecrowd.diagnose.map import map_workers
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.report import map as _map
 from wisecrowd.report import workers as _workers
@@ -38,15 +38,15 @@ def points(ax: Any) -> dict[tuple[float, float], float]:
 def test_workers_stand_where_the_projection_puts_them(found: Diagnosis, drawn: Any) -> None:
     ax = plot.worker_map(found)
     everybody = found.worker_diagnosis.confusion_of(range(found.crowd.n_workers))
-    places = plane(everybody, found.model.posterior_.mean(axis=0))
+    places = map_workers(everybody, found.model.posterior_.mean(axis=0))
     assert places is not None
     at, where = points(ax), [tuple(place) for place in places.workers.round(9).tolist()]
     assert sorted(at) == sorted(where)
     order = np.argsort([at[place] for place in where], kind="stable")
     assert (np.diff(found.crowd.votes_per_worker[order]) >= 0).all(), "who gave more labels is larger"
     marks = {text.get_text(): text.xy for text in ax.texts}
-    assert np.allclose(marks["always right"], places.right)
-    assert np.allclose(marks["guesses"], places.guess)
+    assert np.allclose(marks["always right"], places.perfect_worker)
+    assert np.allclose(marks["guesses"], places.guessing_worker)
     assert ax.get_aspect() == 1, "distances must not lie"
     assert f"holds {places.held:.0%}" in ax.get_xlabel()
     flags = found.workers["flags"].str.split(", ").str[0].replace("", "no flag").value_counts()
@@ -58,7 +58,7 @@ def test_it_is_the_map_of_the_report(found: Diagnosis) -> None:
     theirs = _map.drawn(found, shown, _workers.section(found, shown, None)["rows"])
     assert theirs is not None
     report = np.array([[point["x"], -point["y"]] for point in theirs["points"]])[np.argsort(shown.place)]
-    places = plane(
+    places = map_workers(
         found.worker_diagnosis.confusion_of(range(found.crowd.n_workers)), found.model.posterior_.mean(axis=0)
     )
     assert places is not None

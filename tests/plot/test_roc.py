@@ -41,8 +41,8 @@ def test_the_legend_has_the_areas_and_the_axis_the_class(drawn: Any) -> None:
     fitted = {"vote": MajorityVote().fit(made.crowd), "DS": DawidSkene().fit(made.crowd)}
     ax = plot.roc(made.truth, fitted, positive="c0")
     areas = [metrics.auc(made.truth, one, positive="c0") for one in fitted.values()]
-    assert drawn.names(ax) == [f"vote (area {areas[0]:.3f})", f"DS (area {areas[1]:.3f})", "guesses"]
-    assert ax.get_ylabel() == "found, of the tasks that are 'c0'"
+    assert drawn.names(ax) == [f"vote (area {areas[0]:.3f})", f"DS (area {areas[1]:.3f})", "random guess"]
+    assert ax.get_ylabel() == "true positive rate of 'c0'"
     assert drawn.names(plot.roc(made.truth, fitted["DS"]))[0].startswith("dawid-skene")
 
 

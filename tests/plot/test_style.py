@@ -30,7 +30,7 @@ CSS = (Path(wisecrowd.__file__).parent / "report" / "templates" / "style.css").r
 CURVE = pd.DataFrame({"vote": [0.7, 0.8]}, index=[1, 2])
 FILLED = pd.DataFrame(
     {"density": [0.5, 1.0], "before": [0.7, 0.7], "after": [0.8, 0.9]},
-    index=pd.MultiIndex.from_product([[0, 5], ["vote"]], names=["min_labels", "aggregator"]),
+    index=pd.MultiIndex.from_product([[0, 5], ["vote"]], names=["min_votes", "aggregator"]),
 )
 POSTERIOR = np.array([[0.9, 0.1], [0.4, 0.6], [0.3, 0.7], [0.8, 0.2]])
 CALLS: dict[str, Callable[..., Any]] = {

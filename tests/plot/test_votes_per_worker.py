@@ -31,7 +31,7 @@ def test_every_worker_is_in_one_bar(numbers: list[int], n_bars: int) -> None:
 
 def test_who_gives_few_is_counted(drawn: Any) -> None:
     ax: Any = plot.votes_per_worker([1, 2, 10, 20, 27, 0])  # the mean of those who work is 12
-    assert drawn.names(ax) == ["2 of 5 workers give few labels"]
+    assert drawn.names(ax) == ["2 of 5 workers have few votes"]
     patch = ax.patches[0]
     assert patch.get_x() + patch.get_width() == pytest.approx(3)
 

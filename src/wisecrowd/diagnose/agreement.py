@@ -1,7 +1,7 @@
-"""How far a crowd agrees beyond chance: Krippendorff's alpha, Fleiss' and Cohen's kappa, Gwet's AC1.
+"""Inter-annotator agreement: Krippendorff's alpha, Fleiss' and Cohen's kappa, Gwet's AC1.
 
-Agreement is not accuracy: workers who share a mistake agree. All of it follows from how often each task got each label, so
-that a pass over the votes is enough; what tasks have in common is counted once, and ten million votes take seconds.
+Agreement is not accuracy: workers who share a mistake agree. All coefficients follow from the number of votes for each label of
+each task, so one pass over the votes is enough. Tasks with equal counts are processed once.
 """
 
 from __future__ import annotations
@@ -19,16 +19,27 @@ from wisecrowd.errors import InputError, UsageError, check_choice, preview
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
 
-#: Cells of a table of tasks x classes that are held at a time.
+#: Largest number of cells of a tasks x classes table in memory.
 MAX_CELLS = 2**22
-#: Pairs of workers whose kappa is worth a row at most; more are a picture, not a table.
+#: Largest number of workers for pairwise kappas, whose table grows with the square of it.
 MAX_WORKERS = 2000
 
 
 @dataclass(frozen=True)
 class AgreementCoefficient:
-    """An agreement coefficient, with an interval where it was asked for.
+    """Agreement coefficient with an optional bootstrap interval.
 
+    Attributes
+    ----------
+    value : float
+        Coefficient; NaN if it is undefined.
+    low, high : float or None
+        Ends of the interval.
+    n_tasks : int
+        Number of tasks with two or more votes, on which the coefficient rests.
+
+    Examples
+    --------
     >>> print(AgreementCoefficient(0.81, 0.75, 0.86, 120))
     0.81 (0.75 to 0.86; 120 tasks)
     """
@@ -37,7 +48,6 @@ class AgreementCoefficient:
     low: float | None
     high: float | None
     n_tasks: int
-    """Tasks with two votes or more, which alone can show agreement."""
 
     def __float__(self) -> float:
         return self.value
@@ -56,7 +66,7 @@ def krippendorff_alpha(
     repeats: int = 1000,
     random_state: int = 0,
 ) -> AgreementCoefficient:
-    """Krippendorff's α = 1 − D_o / D_e: one minus disagreement observed over disagreement expected by chance.
+    """Compute Krippendorff's alpha: one minus the ratio of observed to expected disagreement.
 
     With n_ic votes for label c among the m_i votes on task i, n votes on tasks that have two or more, and the distance δ,
 
@@ -64,12 +74,31 @@ def krippendorff_alpha(
         D_o  = Σ_cd o_cd δ²(c, d) / n
         D_e  = Σ_cd (n_c n_d − [c = d] n_c) δ²(c, d) / (n (n − 1))
 
-    δ² is 1 between different labels ("nominal"), the squared number of votes between two labels in the given ``order``
-    ("ordinal"), or the squared difference of labels that are numbers ("interval", also for a numeric crowd). α is 1 when all
-    agree, 0 by chance, and NaN where only one label occurs, for then there is no telling. 0.8 is usually asked for.
+    and α = 1 − D_o / D_e. It is 1 for perfect agreement, 0 for agreement by chance, negative below chance and NaN if only one label
+    occurs. A common requirement is 0.8. Votes that a completer filled in are ignored.
 
-    ``interval=0.95`` adds a bootstrap interval over tasks. Votes that a completer filled in do not count.
+    Parameters
+    ----------
+    crowd : Crowd or DataFrame
+        Votes.
+    level : {"nominal", "ordinal", "interval"}, default="nominal"
+        Distance δ² between labels: 1 for different labels, the squared number of votes between them in the given ``order``, or
+        the squared difference of numbers. Numeric crowds need "interval".
+    order : sequence, default=None
+        Classes from lowest to highest, for ``level="ordinal"``. Defaults to numeric order.
+    interval : float, default=None
+        Confidence level of a bootstrap interval over tasks, such as 0.95.
+    repeats : int, default=1000
+        Number of bootstrap replicates.
+    random_state : int, default=0
+        Seed of the bootstrap.
 
+    Returns
+    -------
+    AgreementCoefficient
+
+    Examples
+    --------
     >>> votes = [("t1", "ann", "cat"), ("t1", "bob", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "dog")]
     >>> float(krippendorff_alpha(Crowd.from_triples(votes)))
     1.0
@@ -80,7 +109,7 @@ def krippendorff_alpha(
         raise UsageError(f"interval must lie between 0 and 1, such as 0.95; got {interval}")
     if votes.is_numeric:
         if level != "interval":
-            raise UsageError(f"these labels are numbers: say level='interval' (it is {level!r})")
+            raise UsageError(f"numeric labels need level='interval'; got {level!r}")
         statistics, counts, compute_alpha = _moment_statistics(votes)
     else:
         values = _class_values(votes, level, order)
@@ -102,10 +131,26 @@ def krippendorff_alpha(
 
 
 def fleiss_kappa(crowd: Any) -> AgreementCoefficient:
-    """Fleiss' κ, for crowds in which every task has equally many votes; others have `krippendorff_alpha`.
+    """Compute Fleiss' kappa of a crowd with equally many votes on every task.
 
         P_i = (Σ_c n_ic² − m) / (m (m − 1)),   P_e = Σ_c p_c²,   κ = (mean P_i − P_e) / (1 − P_e)
 
+    Parameters
+    ----------
+    crowd : Crowd or DataFrame
+        Votes for classes.
+
+    Returns
+    -------
+    AgreementCoefficient
+
+    Raises
+    ------
+    InputError
+        If the number of votes differs between tasks; use `krippendorff_alpha` then.
+
+    Examples
+    --------
     >>> votes = [("t1", "ann", "cat"), ("t1", "bob", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "dog")]
     >>> float(fleiss_kappa(Crowd.from_triples(votes)))
     1.0
@@ -115,8 +160,8 @@ def fleiss_kappa(crowd: Any) -> AgreementCoefficient:
     if len(sizes) != 1 or sizes[0] < 2:
         counts = f"tasks have {sizes[0]:g}" if len(sizes) == 1 else f"tasks have between {sizes[0]:g} and {sizes[-1]:g}"
         raise InputError(
-            f"Fleiss' kappa wants the same number of votes, two or more, on every task, and {counts}; "
-            "krippendorff_alpha takes any crowd"
+            f"Fleiss' kappa needs the same number of votes, two or more, on every task, but {counts}; "
+            "use krippendorff_alpha instead"
         )
     observed, shares, n_tasks = _observed_agreement(votes)
     expected = float((shares**2).sum())
@@ -124,12 +169,23 @@ def fleiss_kappa(crowd: Any) -> AgreementCoefficient:
 
 
 def gwet_ac1(crowd: Any) -> AgreementCoefficient:
-    """Gwet's AC1, whose chance agreement stays sane where nearly all tasks are of one class.
+    """Compute Gwet's AC1, which stays stable if nearly all tasks have one class.
 
         P_e = Σ_c p_c (1 − p_c) / (K − 1),   AC1 = (P_o − P_e) / (1 − P_e)
 
-    with P_o the mean over tasks of two votes or more, and p_c the mean over tasks of the share of votes for c.
+    P_o is the mean agreement over tasks with two or more votes, and p_c the mean over tasks of the share of votes for class c.
 
+    Parameters
+    ----------
+    crowd : Crowd or DataFrame
+        Votes for classes.
+
+    Returns
+    -------
+    AgreementCoefficient
+
+    Examples
+    --------
     >>> votes = [("t1", "ann", "cat"), ("t1", "bob", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "dog")]
     >>> float(gwet_ac1(Crowd.from_triples(votes)))
     1.0
@@ -145,11 +201,23 @@ def gwet_ac1(crowd: Any) -> AgreementCoefficient:
 
 
 def cohen_kappas(crowd: Any, *, min_common: int = 1) -> pd.DataFrame:
-    """Cohen's κ of every two workers who share tasks: columns first, second, common, agreement and kappa.
+    """Compute Cohen's kappa of every two workers who share tasks.
 
-    ``common`` says on how many tasks a κ rests; ``min_common`` leaves out pairs with fewer. NaN where both always said the
-    same one label.
+    Parameters
+    ----------
+    crowd : Crowd or DataFrame
+        Votes for classes, at most one per worker and task.
+    min_common : int, default=1
+        Smallest number of common tasks of a pair.
 
+    Returns
+    -------
+    DataFrame
+        Columns first, second, common (number of tasks of both), agreement and kappa. Kappa is NaN if both workers always give
+        the same single label.
+
+    Examples
+    --------
     >>> votes = [("t1", "ann", "cat"), ("t1", "bob", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "dog")]
     >>> cohen_kappas(Crowd.from_triples(votes)).to_dict("records")
     [{'first': 'ann', 'second': 'bob', 'common': 2, 'agreement': 1.0, 'kappa': 1.0}]
@@ -159,11 +227,13 @@ def cohen_kappas(crowd: Any, *, min_common: int = 1) -> pd.DataFrame:
     votes = _require_classes(_observed_votes(crowd))
     if votes.n_workers > MAX_WORKERS:
         raise UsageError(
-            f"the kappas of {votes.n_workers:,} workers with each other are more than anybody reads; choose up to "
-            f"{MAX_WORKERS:,}: cohen_kappas(crowd.select_workers([...]))"
+            f"pairwise kappas are limited to {MAX_WORKERS:,} workers, but the crowd has {votes.n_workers:,}; "
+            "select some: cohen_kappas(crowd.select_workers([...]))"
         )
     if (np.diff(votes.task) == 0)[np.diff(votes.worker_codes) == 0].any():
-        raise InputError("kappas compare one answer per worker and task; read with duplicates='first' or 'last'")
+        raise InputError(
+            "some workers have several votes on a task, but kappa needs one; read with duplicates='first' or 'last'"
+        )
     workers, label = votes.worker_codes, votes.label
     shape = (votes.n_workers, votes.n_tasks)
     ones = np.ones(votes.n_votes)
@@ -177,7 +247,7 @@ def cohen_kappas(crowd: Any, *, min_common: int = 1) -> pd.DataFrame:
             (ones[label == code], (workers[label == code], votes.task[label == code])), shape=shape
         )
         n_agreed += np.asarray((chose @ chose.T).tocsr()[first, second]).ravel()
-        margin = (chose @ voted.T).tocsr()  # how often the row's worker chose it on tasks that the column's saw as well
+        margin = (chose @ voted.T).tocsr()  # votes of the row's worker for the label, on tasks that both labelled
         chance += np.asarray(margin[first, second]).ravel() * np.asarray(margin[second, first]).ravel()
     with np.errstate(invalid="ignore", divide="ignore"):
         observed, expected = n_agreed / shared, chance / shared**2
@@ -191,31 +261,31 @@ def cohen_kappas(crowd: Any, *, min_common: int = 1) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-# ---------------------------------------------------------------------- inside
-
-
 def _observed_votes(crowd: Any) -> Crowd:
+    """Return the observed votes of a crowd."""
     votes: Crowd = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd)
     return votes.select_observed()
 
 
 def _require_classes(crowd: Crowd) -> Crowd:
+    """Return the crowd, or raise an error if its labels are numbers."""
     if crowd.is_numeric:
-        raise InputError("this coefficient compares classes, and these labels are numbers; use krippendorff_alpha")
+        raise InputError("this coefficient needs class labels, but the labels are numbers; use krippendorff_alpha")
     return crowd
 
 
 def _row_weights(crowd: Crowd, rows: slice = slice(None)) -> NDArray[np.float64] | None:
-    """How many votes a row stands for: as many as it weighs where only counts are known, one otherwise."""
+    """Return the number of votes that each row stands for: its weight if only counts are known, otherwise one."""
     return None if crowd.has_workers or not crowd.is_weighted else crowd.weight[rows]
 
 
 def _votes_per_task(crowd: Crowd) -> NDArray[np.float64]:
+    """Return the number of votes on each task."""
     return np.bincount(crowd.task, _row_weights(crowd), minlength=crowd.n_tasks).astype(np.float64)
 
 
 def _iter_vote_tables(crowd: Crowd) -> Iterator[NDArray[np.float64]]:
-    """Votes by task and class, some tasks at a time, those without votes left out."""
+    """Yield tables of votes by task and class, in blocks of tasks, without tasks that have no votes."""
     height = max(1, MAX_CELLS // crowd.n_classes)
     for start in range(0, crowd.n_tasks, height):
         stop = min(start + height, crowd.n_tasks)
@@ -227,7 +297,7 @@ def _iter_vote_tables(crowd: Crowd) -> Iterator[NDArray[np.float64]]:
 
 
 def _count_patterns(crowd: Crowd) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The rows that occur among votes by task and class, of two votes or more, and how often each does."""
+    """Return the distinct rows of votes by class among tasks with two or more votes, and their frequencies."""
     patterns: NDArray[np.float64] = np.empty((0, crowd.n_classes))
     counts: NDArray[np.int64] = np.empty(0, dtype=np.int64)
     for table in _iter_vote_tables(crowd):
@@ -242,10 +312,10 @@ def _count_patterns(crowd: Crowd) -> tuple[NDArray[np.float64], NDArray[np.int64
 
 
 def _find_distinct_rows(rows: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where each row that occurs does so first, and which of them every row is."""
+    """Return the first position of each distinct row and the distinct row of every row."""
     base, n_classes = int(rows.max(initial=0)) + 1, rows.shape[1]
     if (rows == np.floor(rows)).all() and n_classes * np.log2(base) < 62:
-        # Counts as digits of one number: to sort numbers takes a fraction of the time that sorting rows does.
+        # The counts become digits of one number, because sorting numbers is much faster than sorting rows.
         keys: NDArray[Any] = rows.astype(np.int64) @ base ** np.arange(n_classes, dtype=np.int64)
         _, first_rows, pattern_of_row = np.unique(keys, return_index=True, return_inverse=True)
     else:
@@ -256,9 +326,9 @@ def _find_distinct_rows(rows: NDArray[np.float64]) -> tuple[NDArray[np.intp], ND
 def _coincidence_statistics(
     crowd: Crowd, level: Level, values: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], Any]:
-    """Statistics of each pattern of votes, how often it occurs, and α from their sums.
+    """Return the statistics of each pattern, its frequency and a function from their sums to alpha.
 
-    For nominal labels the coincidences of a label with itself are enough; otherwise those of any two.
+    For nominal labels the coincidences of a label with itself suffice; other levels need those of all pairs of labels.
     """
     patterns, counts = _count_patterns(crowd)
     n_classes = crowd.n_classes
@@ -275,7 +345,7 @@ def _coincidence_statistics(
 
         return np.concatenate([patterns, n_same], axis=1), counts, nominal
     if n_classes > 200:
-        raise UsageError(f"ordinal and interval agreement are for up to 200 labels; there are {n_classes:,}")
+        raise UsageError(f"ordinal and interval agreement support up to 200 labels; got {n_classes:,}")
     coincidences = patterns[:, :, None] * patterns[:, None, :] / n_others[:, :, None]
     diagonal = np.arange(n_classes)
     coincidences[:, diagonal, diagonal] -= patterns / n_others
@@ -296,7 +366,7 @@ def _coincidence_statistics(
 
 
 def _squared_distances(by_label: NDArray[np.float64], level: Level, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """δ² between labels; for ordinal ones, votes between them with half of those at either end."""
+    """Return δ² between labels; for ordinal labels by midranks of the votes."""
     if level == "ordinal":
         order = np.argsort(values, kind="stable")
         midrank = np.empty(len(values))
@@ -306,30 +376,28 @@ def _squared_distances(by_label: NDArray[np.float64], level: Level, values: NDAr
 
 
 def _class_values(crowd: Crowd, level: Level, order: Any) -> NDArray[np.float64]:
-    """The number that stands for each class: its place in the order, or itself."""
+    """Return the number of each class: its position in the order, or its numeric value."""
     classes = crowd.classes
     assert classes is not None
     if level == "ordinal" and order is not None:
         position = pd.Index(order).get_indexer(classes)
         if (position < 0).any():
-            raise InputError(f"order must name every class; it lacks {preview(classes[position < 0])}")
+            raise InputError(f"order must contain every class; missing {preview(classes[position < 0])}")
         return position.astype(np.float64)
     if level == "nominal":
         return np.zeros(len(classes))
     numbers = pd.to_numeric(pd.Series(classes), errors="coerce").to_numpy(dtype=np.float64)
     if np.isfinite(numbers).all():
         return numbers
-    advice = (
-        "say it: order=['poor', 'fair', 'good']" if level == "ordinal" else "read them as numbers, or use 'ordinal'"
-    )
+    advice = "pass order, such as ['poor', 'fair', 'good']" if level == "ordinal" else "use level='ordinal' with order"
     raise InputError(
-        f"the classes {preview(classes[~np.isfinite(numbers)])} are no numbers, so their order is not known; {advice}"
+        f"level={level!r} needs numeric classes, but {preview(classes[~np.isfinite(numbers)])} are not numbers; {advice}"
     )
 
 
 def _moment_statistics(crowd: Crowd) -> tuple[NDArray[np.float64], NDArray[np.int64], Any]:
-    """The same for numbers: a task's sums say all, and every task is a pattern of its own."""
-    # Differences do not mind where zero is, and sums of squares are exact only near it.
+    """Return the statistics of each task of a numeric crowd, their frequencies and a function from their sums to alpha."""
+    # Centring does not change differences and keeps sums of squares precise.
     label = crowd.label - crowd.label.mean()
     n_votes = _votes_per_task(crowd)
     sums, squares = (np.bincount(crowd.task, part, minlength=crowd.n_tasks) for part in (label, label**2))
@@ -347,7 +415,7 @@ def _moment_statistics(crowd: Crowd) -> tuple[NDArray[np.float64], NDArray[np.in
 
 
 def _observed_agreement(crowd: Crowd) -> tuple[float, NDArray[np.float64], int]:
-    """Mean agreement of two votes on a task, shares of labels among all votes, and on how many tasks it rests."""
+    """Return the mean agreement of two votes on a task, the label shares of all votes and the number of tasks with two votes."""
     total_agreement, label_counts, n_tasks = 0.0, np.zeros(crowd.n_classes), 0
     for table in _iter_vote_tables(crowd):
         label_counts += table.sum(axis=0)
@@ -359,10 +427,11 @@ def _observed_agreement(crowd: Crowd) -> tuple[float, NDArray[np.float64], int]:
 
 
 def _chance_corrected(observed: float, expected: float) -> float:
+    """Return (observed − expected) / (1 − expected), or NaN."""
     return (observed - expected) / (1 - expected) if expected < 1 else float("nan")
 
 
 def _split_replicates(repeats: int, width: int) -> list[int]:
-    """How many replicates to draw at a time."""
+    """Return the numbers of bootstrap replicates to draw at a time."""
     max_replicates = max(1, MAX_CELLS // max(width, 1))
     return [min(max_replicates, repeats - start) for start in range(0, repeats, max_replicates)]

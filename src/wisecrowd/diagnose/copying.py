@@ -1,4 +1,4 @@
-"""Who answers as somebody else does, more often than how good both are explains."""
+"""Detection of workers who copy each other."""
 
 from __future__ import annotations
 
@@ -26,24 +26,38 @@ from wisecrowd.em.incremental import estimate_crowd_label_probs
 from wisecrowd.errors import ignore_fit_warnings
 from wisecrowd.utils.deduplication import MIN_ROWS_TO_MERGE, merge_equal_rows
 
-#: Votes, times classes, that models are fitted to at most while suspects are examined.
+#: Largest total of votes times classes over all refits, which bounds the running time.
 MAX_REFIT_CELLS = 40_000_000
-#: Share of the votes that a model may be fitted without to look at several suspects at once.
+#: Largest share of the votes that one refit may exclude to examine several suspects at once.
 MAX_EXCLUDED_SHARE = 0.02
-#: Share of answers that must be explained by copying, and how unlikely so much sameness must be without it.
-MIN_COPIED_SHARE, FALSE_ALARM_RATE = 0.35, 0.05
-#: Share of twins' answers that copying must explain, and by how much evidence must exceed what chance gives.
-DUPLICATE_MIN_COPIED_SHARE, DUPLICATE_EVIDENCE_FACTOR = 0.8, 2.0
-#: From so many pairs on it can be told how far pairs in general agree more than chance.
+#: Smallest estimated share of copied labels of a flagged pair.
+MIN_COPIED_SHARE = 0.35
+#: Probability of flagging any pair of a crowd without copying.
+FALSE_ALARM_RATE = 0.05
+#: Smallest estimated share of copied labels of a flagged pair of near-duplicates.
+DUPLICATE_MIN_COPIED_SHARE = 0.8
+#: Factor on the evidence limit for near-duplicates, whose test rests on fewer independent votes.
+DUPLICATE_EVIDENCE_FACTOR = 2.0
+#: Smallest number of pairs for estimating how much pairs in general agree more than expected.
 MIN_PAIRS_FOR_INFLATION = 20
-#: Of EM for each pair: three numbers settle soon.
+#: EM steps per pair. Three parameters converge quickly.
 EM_STEPS = 60
 
 
 @dataclass(frozen=True, eq=False)
 class CopyingPairs:
-    """Pairs of workers who give the same answers too often.
+    """Pairs of workers who give the same labels too often.
 
+    Attributes
+    ----------
+    suspects : DataFrame
+        Pairs who agree more with each other than with others: first, second, common (number of common tasks), same (share with
+        equal labels), copied (estimated share of copied labels) and evidence (gain in log-likelihood).
+    flagged : DataFrame
+        Suspects whose agreement is explained by copying and not by chance.
+
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene, simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, workers=["noisy"] * 8 + ["copier(1)"], votes_per_task=5)
     >>> len(find_copying_pairs(made.crowd, DawidSkene().fit(made.crowd)).flagged)
@@ -51,31 +65,44 @@ class CopyingPairs:
     """
 
     suspects: pd.DataFrame
-    """Pairs who agree more with each other than with the others: first, second, common, same, copied (share), evidence."""
     flagged: pd.DataFrame
-    """Those of them that copying explains and chance does not."""
 
 
 def find_copying_pairs(crowd: Crowd, model: ConfusionEM, *, min_common: int = 10) -> CopyingPairs:
-    """Compare every two workers who share ``min_common`` tasks or more and agree more with each other than with others.
+    """Find pairs of workers who copy each other.
 
-    Two explanations of what r and s said of the tasks that they share are weighed against each other. In both, r is right with
-    probability a_r, and errs evenly; the truth of task i is k with the probability q_i(k) that the *other* votes give it.
+    Every two workers with at least ``min_common`` common tasks who agree more with each other than with others are suspects. Two
+    explanations of their votes are compared. In both, the first worker r is right with probability a_r and errs uniformly, and the
+    truth of task i is k with the probability q_i(k) that the *other* votes give it:
 
-        apart     s is right with probability a_s, whatever r said
-        copied    with probability c, s says what r said; otherwise as above
+        independent  the second worker s is right with probability a_s, whatever the label of r
+        copying      s repeats the label of r with probability c, otherwise as above
 
-    Good workers agree often, and both explain it; where two agree against everybody else, again and again, only copying does.
-    A model that takes copies for independent votes makes experts of whoever copies; so the truth is inferred anew without the
-    second of each two who are suspected, and without the first's own vote.
-    Members of a group that a model knows of (`Panel`) are not compared, and what a group says of a task counts as one vote.
-    All is fitted by EM. ``evidence`` is the gain in log-likelihood, which must exceed what chance gives with so many pairs.
-    Where tasks mislead everybody alike, all pairs agree more than accuracies explain, and it must exceed that as well: the limit
-    grows with the square of how far the upper quarter of all pairs lies beyond what chance gives (as "genomic control" does).
-    Pairs who say the same of nearly all of many tasks are looked at first, by the votes of strangers alone: of who is linked to
-    them by no such pair. What pairs in general do is then no excuse, and of several who are found, one is left as a witness.
-    Who copied whom the votes alone cannot tell.
+    Good workers agree often, and both models explain it; only copying explains repeated agreement against all other workers. A
+    model that treats copies as independent votes overrates workers who copy, so the truth is inferred again without the second
+    worker of each suspected pair and without the first worker's own vote. Members of a group of a `Panel` are not compared, and a
+    group counts as one vote.
 
+    Both models are fitted by EM. ``evidence`` is the gain in log-likelihood by copying. It must exceed a limit that depends on the
+    number of pairs. If tasks mislead all workers alike, all pairs agree more than their accuracies explain; the limit therefore
+    grows with the square of the upper quartile of the pairs' excess agreement, as in genomic control. Near-duplicate pairs are
+    examined first, by the votes of workers who are not linked to them. The votes do not show which worker of a pair copies.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    model : ConfusionEM
+        Model fitted to ``crowd``.
+    min_common : int, default=10
+        Smallest number of common tasks of a pair.
+
+    Returns
+    -------
+    CopyingPairs
+
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene, simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, workers=["noisy"] * 9, votes_per_task=5)
     >>> len(find_copying_pairs(made.crowd, DawidSkene().fit(made.crowd)).flagged)
@@ -88,7 +115,7 @@ def find_copying_pairs(crowd: Crowd, model: ConfusionEM, *, min_common: int = 10
         _is_copied(duplicate_table, DUPLICATE_EVIDENCE_FACTOR * _evidence_limit(len(pairs)), DUPLICATE_MIN_COPIED_SHARE)
     ]
     redundant = find_redundant_copiers(flagged)
-    if len(redundant):  # one of several is witness enough of anything else
+    if len(redundant):  # one of several near-duplicates is kept as evidence about the other workers
         assert crowd.workers is not None
         crowd = crowd.take(~np.isin(crowd.worker_codes, crowd.workers.get_indexer(redundant)))
         model = model.clone_unfitted()
@@ -105,18 +132,21 @@ def find_copying_pairs(crowd: Crowd, model: ConfusionEM, *, min_common: int = 10
 
 
 def _evidence_limit(n_compared: int) -> float:
-    """Evidence that chance does not give: as many chances to be surprised as there are pairs of workers."""
+    """Return the evidence that chance exceeds with probability `FALSE_ALARM_RATE` over all pairs."""
     from scipy.special import chdtri
 
-    return float(chdtri(1, 2 * FALSE_ALARM_RATE / max(n_compared, 1)) / 2)  # the share cannot be negative, hence twice
+    return float(
+        chdtri(1, 2 * FALSE_ALARM_RATE / max(n_compared, 1)) / 2
+    )  # twice, because the share c cannot be negative
 
 
 def _is_copied(table: pd.DataFrame, limit: float, share: float = MIN_COPIED_SHARE) -> pd.Series:
+    """Return whether pairs of a table exceed both limits."""
     return (table["copied"] >= share) & (table["evidence"] >= limit)
 
 
 def _merge_pair_tables(duplicates: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """Two tables of pairs, each pair once."""
+    """Concatenate two tables of pairs without duplicates."""
     if not len(duplicates):
         return others
     merged = pd.concat([duplicates, others] if len(others) else [duplicates], ignore_index=True)
@@ -124,7 +154,7 @@ def _merge_pair_tables(duplicates: pd.DataFrame, others: pd.DataFrame) -> pd.Dat
 
 
 def _weigh_explanations(crowd: Crowd, suspects: WorkerPairs, meetings: Meetings) -> pd.DataFrame:
-    """Both explanations of what suspected pairs said, and by how much copying is the better one."""
+    """Fit both explanations of the votes of suspected pairs."""
     first, second = suspects.first, suspects.second
     pair, same, p_first, p_second = meetings
     n_classes, n_pairs = crowd.n_classes, len(first)
@@ -148,17 +178,34 @@ def _weigh_explanations(crowd: Crowd, suspects: WorkerPairs, meetings: Meetings)
 def exclude_copied_votes(
     peer_posterior: NDArray[np.float64], crowd: Crowd, model: ConfusionEM, flagged: pd.DataFrame
 ) -> NDArray[np.float64]:
-    """The posterior of every vote's task by the other votes, without those of who copies its worker or is copied.
+    """Remove the votes of copying partners from the posterior of each vote's task.
 
-    Who is copied seems to be confirmed by somebody, however wrong; two spammers who copy would make experts of each other.
+    Two spammers who copy each other would otherwise confirm each other.
 
+    Parameters
+    ----------
+    peer_posterior : ndarray of shape (n_votes, n_classes)
+        Posterior of each vote's task by the other votes.
+    crowd : Crowd
+        Votes.
+    model : ConfusionEM
+        Model fitted to ``crowd``.
+    flagged : DataFrame
+        Copying pairs with columns first and second.
+
+    Returns
+    -------
+    ndarray of shape (n_votes, n_classes)
+
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene
     >>> from wisecrowd.evaluate.calibration import leave_one_out_posterior
     >>> crowd = Crowd.from_triples([(0, "ann", 0), (0, "bob", 1), (0, "cy", 1), (1, "ann", 0), (1, "bob", 1), (1, "cy", 0)])
     >>> model = DawidSkene().fit(crowd)
-    >>> both = pd.DataFrame({"first": ["bob"], "second": ["cy"]})
-    >>> told = exclude_copied_votes(leave_one_out_posterior(model, crowd), crowd, model, both)
-    >>> bool(np.allclose(told[1], told[2]))  # of the first task, both are told by Ann alone
+    >>> pair = pd.DataFrame({"first": ["bob"], "second": ["cy"]})
+    >>> posterior = exclude_copied_votes(leave_one_out_posterior(model, crowd), crowd, model, pair)
+    >>> bool(np.allclose(posterior[1], posterior[2]))  # only Ann's vote on the first task remains for both
     True
     """
     if not len(flagged):
@@ -169,7 +216,7 @@ def exclude_copied_votes(
     row_of = np.full(crowd.n_tasks, -1)
     removed: set[tuple[int, int]] = (
         set()
-    )  # what a group says of a task is taken out once, however many of it are copied
+    )  # the votes of a group on a task are removed once, however many members are copied
     for first, second in zip(
         *(crowd.workers.get_indexer(pd.Index(flagged[name])) for name in ("first", "second")), strict=True
     ):
@@ -189,8 +236,23 @@ def exclude_copied_votes(
 
 
 def make_vote_log_likelihood(model: ConfusionEM, crowd: Crowd) -> Callable[[NDArray[Any]], NDArray[np.float64]]:
-    """log P of some votes, by row, (rows, classes): of each by itself, or with all that its group says of the task.
+    """Return a function from rows to the log-likelihoods of their votes, by class.
 
+    Parameters
+    ----------
+    model : ConfusionEM
+        Model fitted to ``crowd``.
+    crowd : Crowd
+        Votes.
+
+    Returns
+    -------
+    callable
+        Maps row numbers to an array of shape (n_rows, n_classes). With groups, a row stands for all votes of its group on the
+        task.
+
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene
     >>> crowd = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 1)])
     >>> make_vote_log_likelihood(DawidSkene().fit(crowd), crowd)(np.array([0])).shape
@@ -205,12 +267,12 @@ def make_vote_log_likelihood(model: ConfusionEM, crowd: Crowd) -> Callable[[NDAr
 
 
 def _find_suspects(crowd: Crowd, pairs: WorkerPairs, group: NDArray[np.int32] | None) -> WorkerPairs:
-    """Pairs who agree with each other more than either does with the others."""
+    """Return the pairs who agree with each other more than either does with the others."""
     first, second, n_common, n_same = pairs
     by_worker = [
         np.bincount(crowd.worker_codes, part, minlength=crowd.n_workers) for part in count_agreeing_votes(crowd, group)
     ]
-    # What each does with the others: the pair's own meetings do not count.
+    # Usual agreement with other workers, without the votes of the pair on common tasks.
     with np.errstate(invalid="ignore", divide="ignore"):
         usual_agreement = [
             (by_worker[0][worker] - n_same) / (by_worker[1][worker] - n_common) for worker in (first, second)
@@ -218,7 +280,7 @@ def _find_suspects(crowd: Crowd, pairs: WorkerPairs, group: NDArray[np.int32] | 
     usual_agreement = [np.nan_to_num(part, nan=1 / crowd.n_classes) for part in usual_agreement]
     excess = (n_same / n_common - np.maximum(*usual_agreement)) * np.sqrt(n_common)
     excess[share_single_label(crowd, pairs)] = 0
-    # The most suspicious first, and no more of them than there is time to fit a model without.
+    # Only the most suspicious pairs are examined, because each needs a refit.
     n_at_once = max(1, int(MAX_EXCLUDED_SHARE * crowd.n_votes / max(crowd.votes_per_worker.mean(), 1)))
     max_suspects = max(10, n_at_once * (MAX_REFIT_CELLS // max(crowd.n_votes * crowd.n_classes, 1)))
     candidates = np.sort(np.argsort(-excess, kind="stable")[:max_suspects])
@@ -226,7 +288,7 @@ def _find_suspects(crowd: Crowd, pairs: WorkerPairs, group: NDArray[np.int32] | 
 
 
 def _estimate_inflation(model: ConfusionEM, crowd: Crowd, pairs: WorkerPairs) -> float:
-    """(z₇₅ / 0.67)² of how often pairs agree, by their accuracies; one where that is less, or pairs are few."""
+    """Return (z₇₅ / 0.67)² of the pairs' agreement given their accuracies, at least one."""
     if len(pairs) < MIN_PAIRS_FOR_INFLATION:
         return 1.0
     accuracy = np.clip(model.workers_["accuracy"].to_numpy(dtype=np.float64), 0.01, 0.99)
@@ -242,10 +304,10 @@ Meetings: TypeAlias = tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.floa
 
 
 def _collect_by_independent(crowd: Crowd, fitted: ConfusionEM, duplicates: WorkerPairs) -> Meetings:
-    """The same of pairs who answer nearly alike, by the votes of those whom no such pair links to them.
+    """Return the common votes of near-duplicate pairs and their probabilities by workers who are not linked to them.
 
-    Ten who all say the same look right to each other, and to every model that counts them as ten. Strangers are asked only
-    where they agree with each other against them: ten experts would otherwise be judged by whoever guesses.
+    Ten identical workers look right to each other and to every model that counts them as ten. The independent workers are used only
+    where they contradict the near-duplicates; ten experts would otherwise be compared with workers who guess.
     """
     from scipy import sparse
     from scipy.sparse.csgraph import connected_components
@@ -288,9 +350,7 @@ def _collect_by_independent(crowd: Crowd, fitted: ConfusionEM, duplicates: Worke
 
 
 def _collect_by_refits(crowd: Crowd, fitted: ConfusionEM, suspects: WorkerPairs) -> Meetings:
-    """Of every meeting of a suspected pair: which pair, whether they said the same, and how the other votes believe in what
-    the first and what the second said.
-    """
+    """Return the pair of every common vote, whether the labels are equal, and their probabilities by the other votes."""
     first, second = suspects.first, suspects.second
     parts: list[tuple[NDArray[Any], ...]] = []
     for excluded in _iter_excluded(crowd, first, second):
@@ -306,7 +366,9 @@ def _collect_by_refits(crowd: Crowd, fitted: ConfusionEM, suspects: WorkerPairs)
             second_label[crowd.task[second_rows]] = crowd.label[second_rows]
             rows = np.flatnonzero((remaining.worker_codes == first[pair]) & (second_label[remaining.task] >= 0))
             log_posterior = np.log(np.maximum(model.posterior_[remaining.task[rows]], 1e-300)) - log_likelihood(rows)
-            if units[second[pair]] >= crowd.n_workers:  # what is left of the second's group is no witness, either
+            if (
+                units[second[pair]] >= crowd.n_workers
+            ):  # the rest of the second worker's group is not independent evidence
                 group_rows = np.flatnonzero(units[remaining.worker_codes] == units[second[pair]])
                 row_of[:] = -1
                 row_of[remaining.task[group_rows]] = group_rows
@@ -330,6 +392,7 @@ def _collect_by_refits(crowd: Crowd, fitted: ConfusionEM, suspects: WorkerPairs)
 
 
 def _concatenate_meetings(parts: list[tuple[NDArray[Any], ...]]) -> Meetings:
+    """Concatenate the common votes of several pairs."""
     if not parts:
         return np.empty(0, dtype=np.intp), np.empty(0, dtype=bool), np.empty(0), np.empty(0)
     pair, same, p_first, p_second = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -337,9 +400,9 @@ def _concatenate_meetings(parts: list[tuple[NDArray[Any], ...]]) -> Meetings:
 
 
 def _iter_excluded(crowd: Crowd, first: NDArray[np.int64], second: NDArray[np.int64]) -> Iterator[list[int]]:
-    """Whom models are fitted without: the second of every pair, several at once where that leaves nearly all votes.
+    """Yield lists of workers to exclude from a refit: the second worker of every pair, several at once if they have few votes.
 
-    Nobody is left out together with who is first where they are second: that one's votes are looked at.
+    No worker is excluded together with a partner, because the partner's votes are needed.
     """
     excluded: list[int] = []
     n_excluded_votes = 0
@@ -356,6 +419,8 @@ def _iter_excluded(crowd: Crowd, first: NDArray[np.int64], second: NDArray[np.in
 
 
 class _CopyingFit(NamedTuple):
+    """Share of copied labels and log-likelihood of each pair."""
+
     share: NDArray[np.float64]
     log_likelihood: NDArray[np.float64]
 
@@ -364,7 +429,7 @@ def _fit_copying(
     pair: NDArray[np.intp], same: NDArray[np.bool_], p_first: NDArray[np.float64], p_second: NDArray[np.float64],
     multiplicity: NDArray[np.float64], n_classes: int, n_pairs: int, *, copying: bool,
 ) -> _CopyingFit:  # fmt: skip
-    """a_r, a_s and c of every pair by EM, and the log-likelihood that they reach; meetings that are alike count ``multiplicity``."""
+    """Fit a_r, a_s and c of every pair by EM; equal rows count ``multiplicity`` times."""
     n_common = np.maximum(np.bincount(pair, multiplicity, minlength=n_pairs), 1)
     first_accuracy, second_accuracy = np.full(n_pairs, 0.7), np.full(n_pairs, 0.7)
     copy_share = np.full(n_pairs, 0.5 if copying else 0.0)
@@ -377,7 +442,7 @@ def _fit_copying(
     for _ in range(EM_STEPS):
         a, b, c = first_accuracy[pair], second_accuracy[pair], copy_share[pair]
         wrong_a, wrong_b = (1 - a) / (n_classes - 1), (1 - b) / (n_classes - 1)
-        # The truth is what the first said, what the second said, or neither; when they said the same, the first two are one.
+        # The truth is the first label, the second label or neither; for equal labels the first two cases coincide.
         own_first = p_first * a * np.where(same, b, wrong_b)
         own_second = np.where(same, 0.0, p_second * wrong_a * b)
         own_neither = neither * wrong_a * wrong_b
@@ -385,7 +450,7 @@ def _fit_copying(
         own = (1 - c) * (own_first + own_second + own_neither)
         likelihood = np.maximum(own + c * (as_right + as_wrong), 1e-300)
         first_accuracy = (by_pair(((1 - c) * own_first + c * as_right) / likelihood) + 1) / (n_common + 1.5)
-        n_own = by_pair(own / likelihood)  # answers of the second that are their own
+        n_own = by_pair(own / likelihood)  # labels of the second worker that are not copied
         own_right = (1 - c) * np.where(same, own_first, own_second) / likelihood
         second_accuracy = (by_pair(own_right) + 1) / (n_own + 1.5)
         if copying:

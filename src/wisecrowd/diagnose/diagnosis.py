@@ -1,4 +1,4 @@
-"""Diagnosis: whom to trust, which tasks are hard, how far the crowd agrees, and which method to believe."""
+"""Diagnosis of a crowd: workers, tasks, groups and agreement."""
 
 from __future__ import annotations
 
@@ -23,11 +23,26 @@ from wisecrowd.evaluate.inputs import require_categorical_crowd
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """What the votes say about the crowd, its workers and its tasks; one model serves all.
+    """Diagnosis of a crowd, its workers and its tasks by one model.
 
+    All results are computed when they are first accessed.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    model : ConfusionEM
+        Model fitted to ``crowd``.
+    level : float, default=0.9
+        Probability of the credible intervals of worker accuracies.
+    X : DataFrame or ndarray, default=None
+        Features of the tasks.
+
+    Examples
+    --------
     >>> from wisecrowd import simulate_crowd
-    >>> found = diagnose_crowd(simulate_crowd(n_tasks=200, n_workers=10, votes_per_task=5).crowd)
-    >>> found.workers.shape[0], found.tasks.shape[0], found.confusion.shape
+    >>> result = diagnose_crowd(simulate_crowd(n_tasks=200, n_workers=10, votes_per_task=5).crowd)
+    >>> result.workers.shape[0], result.tasks.shape[0], result.confusion.shape
     (10, 200, (4, 4))
     """
 
@@ -43,35 +58,35 @@ class Diagnosis:
         alpha = figures["krippendorff_alpha"]
         return (
             f"Diagnosis of {self.crowd!r}\n"
-            f"  agreement: {'cannot be told' if alpha is None else f'alpha {alpha:.2f}'}; tasks: {kinds}\n"
-            f"  workers to look at: {', '.join(f'{name!r} ({flags})' for name, flags in flagged.head(8).items()) or 'none'}"
+            f"  agreement: {'undefined' if alpha is None else f'alpha {alpha:.2f}'}; tasks: {kinds}\n"
+            f"  flagged workers: {', '.join(f'{name!r} ({flags})' for name, flags in flagged.head(8).items()) or 'none'}"
             f"{f' and {len(flagged) - 8:,} more' if len(flagged) > 8 else ''}\n"
             "  see: .workers, .tasks, .groups, .confusion, .overview"
         )
 
     @cached_property
     def worker_diagnosis(self) -> WorkerDiagnosis:
-        """The workers, with matrices and copies; ``workers`` is its table."""
+        """Diagnosis of the workers, with confusion matrices and copying pairs."""
         return WorkerDiagnosis(self.crowd, self.model, self.level)
 
     @cached_property
     def task_diagnosis(self) -> TaskDiagnosis:
-        """The tasks; ``tasks`` is its table."""
+        """Diagnosis of the tasks."""
         return TaskDiagnosis(self.crowd, self.model, self.X)
 
     @cached_property
     def workers(self) -> pd.DataFrame:
-        """A row for each worker: see `WorkerDiagnosis`."""
+        """Table of `WorkerDiagnosis`, one row per worker."""
         return self.worker_diagnosis.table
 
     @cached_property
     def tasks(self) -> pd.DataFrame:
-        """A row for each task: see `TaskDiagnosis`."""
+        """Table of `TaskDiagnosis`, one row per task."""
         return self.task_diagnosis.table
 
     @cached_property
     def groups(self) -> WorkerGroups:
-        """Workers who err alike: see `group_workers`."""
+        """Groups of workers with similar errors; see `group_workers`."""
         return group_workers(self.worker_diagnosis)
 
     def frequent_classes(self, max_classes: int = 20) -> NDArray[np.intp]:
@@ -91,7 +106,7 @@ class Diagnosis:
 
     @cached_property
     def confusion(self) -> pd.DataFrame:
-        """What the crowd says when each class is true: true classes by row, labels by column."""
+        """Confusion matrix of the whole crowd, true classes by row and labels by column."""
         classes = self.model.classes_
         return pd.DataFrame(
             self.worker_diagnosis.confusion,
@@ -101,18 +116,18 @@ class Diagnosis:
 
     @cached_property
     def overview(self) -> dict[str, Any]:
-        """A handful of figures about the whole crowd, ready for JSON."""
+        """Main figures about the crowd, ready for JSON."""
         crowd = self.crowd
         alpha = krippendorff_alpha(crowd, interval=0.95)
         per_worker = crowd.votes_per_worker[crowd.votes_per_worker > 0]
         figures: dict[str, Any] = {
             "tasks": crowd.n_tasks,
             "workers": crowd.n_workers,
-            "labels": crowd.n_votes,
+            "votes": crowd.n_votes,
             "votes_per_task": round(crowd.n_votes / max(int((crowd.votes_per_task > 0).sum()), 1), 4),
-            "labels_per_worker_median": float(np.median(per_worker)),
-            "workers_with_fewer_than_10_labels": int((per_worker < 10).sum()),
-            "share_of_cells_filled": round(crowd.n_votes / max(crowd.n_tasks * crowd.n_workers, 1), 6),
+            "votes_per_worker_median": float(np.median(per_worker)),
+            "workers_with_fewer_than_10_votes": int((per_worker < 10).sum()),
+            "density": round(crowd.n_votes / max(crowd.n_tasks * crowd.n_workers, 1), 6),
             "krippendorff_alpha": alpha.value,
             "krippendorff_alpha_low": alpha.low,
             "krippendorff_alpha_high": alpha.high,
@@ -123,7 +138,7 @@ class Diagnosis:
         }
         try:
             figures["fleiss_kappa"] = float(fleiss_kappa(crowd))
-        except InputError:  # for crowds with as many votes on every task only
+        except InputError:  # Fleiss' kappa needs equally many votes on every task
             figures["fleiss_kappa"] = None
         return {
             name: None if isinstance(value, float) and np.isnan(value) else value for name, value in figures.items()
@@ -133,16 +148,29 @@ class Diagnosis:
 def diagnose_crowd(
     crowd: Any, X: Any = None, *, model: ConfusionEM | str | None = None, level: float = 0.9
 ) -> Diagnosis:
-    """Look at a crowd: whom to trust, which tasks are hard, how far all agree.
+    """Diagnose the workers and tasks of a crowd.
 
-    With features ``X``, a row for every task, tasks are also judged by whether their label goes with their features. ``model`` is
-    a fitted method with confusion matrices, or the name of one; Dawid–Skene unless given. ``level`` is that of intervals.
+    Parameters
+    ----------
+    crowd : Crowd or DataFrame
+        Votes with classes and worker ids.
+    X : DataFrame or ndarray, default=None
+        Features of the tasks. With features, labels and votes that contradict them are found as well (``aum`` and ``waum``).
+    model : ConfusionEM or str, default=None
+        Fitted method with confusion matrices, or the name of one. Defaults to Dawid–Skene.
+    level : float, default=0.9
+        Probability of the credible intervals of worker accuracies.
 
+    Returns
+    -------
+    Diagnosis
+
+    Examples
+    --------
     >>> from wisecrowd import diagnose_crowd, simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, workers=["noisy(0.8)"] * 9 + ["spammer"], votes_per_task=5)
-    >>> found = diagnose_crowd(made.crowd)
-    >>> found.workers.query("flags != ''").index.tolist()
+    >>> diagnose_crowd(made.crowd).workers.query("flags != ''").index.tolist()
     ['w9']
     """
-    votes = require_categorical_crowd(crowd, "crowds are diagnosed")
+    votes = require_categorical_crowd(crowd, "diagnosing a crowd")
     return Diagnosis(votes, resolve_model(votes, model), level, X)

@@ -1,4 +1,4 @@
-"""Workers who change: better or worse than they were, from some time on."""
+"""Detection of workers whose accuracy changes over time."""
 
 from __future__ import annotations
 
@@ -14,34 +14,46 @@ from wisecrowd.evaluate.intervals import accuracy_log_likelihood
 if TYPE_CHECKING:
     from wisecrowd.diagnose.workers import WorkerDiagnosis
 
-#: Spans into which a worker's votes are cut, each of about as many; a change can only come between two.
+#: Number of spans of about equally many votes per worker. A change is located between two spans.
 N_SPANS = 10
-#: With fewer votes than this nobody is suspected.
+#: Smallest number of votes with a time for a worker to be tested.
 MIN_VOTES = 2 * N_SPANS
-#: A change in accuracy smaller than this is nobody's concern, however sure.
+#: Smallest change in accuracy that counts as drift.
 MIN_ACCURACY_CHANGE = 0.1
-#: Before anything is known: one in ten changes, by ten workers' worth.
-_PRIOR_SHARE, _PRIOR_WORKERS = 0.1, 10.0
+#: Prior share of workers who change.
+_PRIOR_SHARE = 0.1
+#: Weight of the prior share, in workers.
+_PRIOR_WORKERS = 10.0
+#: Number of accuracies on the integration grid.
 _GRID = 25
 
 
 def detect_drift(workers: WorkerDiagnosis) -> pd.DataFrame:
-    """By worker: ``p_drift``, accuracy ``before`` and ``after`` the likeliest change, and ``since`` when.
+    """Compute the probability that each worker's accuracy changed, and when.
 
-    The votes of a worker, in order of time, either have one accuracy throughout or one before some moment and another after it.
-    A vote that the others' posterior gives the probability u of being right has the likelihood a u + (1 − a)(1 − u)/(K − 1);
-    accuracies a are integrated over what is known of all workers, and moments over the worker's tenths. ``p_drift`` is the
-    posterior probability that there was a change of a tenth or more, where the share of workers who change is estimated from all.
-    Votes without a time are left out, and a worker with fewer than twenty others is nobody's suspect (NaN).
+    The votes of a worker, ordered by time, either have one accuracy, or one accuracy before some moment and another after it. A
+    vote that is right with probability u, by the other votes, has the likelihood a u + (1 − a)(1 − u)/(K − 1). Accuracies a are
+    integrated over their distribution in the crowd, and moments over ten spans of the worker's votes. The share of workers who
+    change is estimated from all workers. If tasks become harder for everybody, all workers seem to change.
 
-    Where tasks become harder for everybody, everybody seems to change. `WorkerDiagnosis` flags the workers, and it is for people
-    to see whether they changed or the work did.
+    Parameters
+    ----------
+    workers : WorkerDiagnosis
+        Workers of a crowd with times.
 
+    Returns
+    -------
+    DataFrame
+        By worker: ``p_drift``, the probability of a change in accuracy of 0.1 or more; the accuracies ``before`` and ``after``
+        the most probable change; and ``since``, its time. NaN for workers with fewer than 20 votes with a time.
+
+    Examples
+    --------
     >>> from wisecrowd import simulate_crowd
     >>> from wisecrowd.diagnose import WorkerDiagnosis
     >>> kinds = ["noisy(0.8)"] * 9 + ["drifter(0.9, 0.4)"]
-    >>> columns_of_busy = detect_drift(WorkerDiagnosis(simulate_crowd(n_tasks=400, workers=kinds, votes_per_task=5).crowd))
-    >>> columns_of_busy.index[columns_of_busy["p_drift"] > 0.5].tolist(), str(columns_of_busy.loc["w9", "since"])[:7]
+    >>> drift = detect_drift(WorkerDiagnosis(simulate_crowd(n_tasks=400, workers=kinds, votes_per_task=5).crowd))
+    >>> drift.index[drift["p_drift"] > 0.5].tolist(), str(drift.loc["w9", "since"])[:7]
     (['w9'], '2024-01')
     """
     crowd = workers.crowd
@@ -61,8 +73,20 @@ def detect_drift(workers: WorkerDiagnosis) -> pd.DataFrame:
 
 
 def assign_spans(counts: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The span of each vote, where votes are in order of worker and time: worker ``r`` has those from r·`N_SPANS` on.
+    """Assign votes that are sorted by worker and time to spans.
 
+    Parameters
+    ----------
+    counts : ndarray of shape (n_workers,)
+        Number of votes of each worker.
+
+    Returns
+    -------
+    ndarray of shape (n_votes,)
+        Span of each vote; those of worker r start at r·`N_SPANS`.
+
+    Examples
+    --------
     >>> assign_spans(np.array([2, 20]))[:6].tolist()
     [0, 5, 10, 10, 11, 11]
     """
@@ -74,7 +98,7 @@ def assign_spans(counts: NDArray[np.intp]) -> NDArray[np.intp]:
 def _compare_halves(
     workers: WorkerDiagnosis, order: NDArray[np.intp], busy: NDArray[np.intp], counts: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], ...]:
-    """p, before, after and since of workers with enough votes, whose rows are in order of worker and time."""
+    """Return p_drift, before, after and since of workers with enough votes."""
     crowd, n_workers = workers.crowd, len(busy)
     p_right = workers.peer_posterior[order, crowd.label[order]]
     grid = (np.arange(_GRID) + 0.5) / _GRID
@@ -100,7 +124,7 @@ def _compare_halves(
 
 
 def _estimate_accuracy_distribution(evidence: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How accuracies are distributed over workers, (grid,): by EM from a flat start that counts as one worker for each cell."""
+    """Estimate the distribution of accuracies over workers by EM, with one pseudo-worker per grid cell."""
     n_cells = evidence.shape[1]
     density = np.full(n_cells, 1 / n_cells)
     likelihood = np.exp(evidence - evidence.max(axis=1, keepdims=True))
@@ -112,19 +136,20 @@ def _estimate_accuracy_distribution(evidence: NDArray[np.float64]) -> NDArray[np
 
 
 def _integrate(evidence: NDArray[np.float64], density: NDArray[np.float64]) -> NDArray[np.float64]:
-    """log ∫ likelihood, over what is known."""
+    """Return the log of the likelihood integrated over a density."""
     return np.asarray(np.logaddexp.reduce(evidence + np.log(density), axis=1))
 
 
 def _posterior_mean(
     evidence: NDArray[np.float64], prior: NDArray[np.float64], grid: NDArray[np.float64]
 ) -> NDArray[np.float64]:
+    """Return the posterior mean of the accuracies."""
     posterior = np.exp(evidence - evidence.max(axis=1, keepdims=True)) * prior
     return np.asarray(posterior @ grid / posterior.sum(axis=1))
 
 
 def _estimate_change_probs(log_bayes_factors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probabilities from log Bayes factors, with the share of those who change found by EM."""
+    """Convert log Bayes factors to probabilities, with the share of changing workers estimated by EM."""
     from scipy.special import expit, logit
 
     share = _PRIOR_SHARE

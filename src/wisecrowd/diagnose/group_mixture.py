@@ -1,4 +1,4 @@
-"""A mixture over workers: each belongs to one of a few groups, and has a confusion matrix near that of the group."""
+"""Mixture model of workers: each belongs to one of a few groups with similar confusion matrices."""
 
 from __future__ import annotations
 
@@ -10,22 +10,41 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-#: Votes that the crowd's matrix is worth, for every true class of a group's.
+#: Pseudo-votes of the crowd's confusion matrix in each row of a group's matrix.
 PSEUDO_VOTES = 1.0
-#: Between which the votes are sought that a group's matrix is worth for those of its workers. Posteriors that are unsure blur how
-#: workers differ; without a limit, a group can end as one of equals, and every difference as one of groups.
+#: Bounds of the prior strength c of a group's matrix, in votes. Uncertain posteriors blur the differences between workers; without
+#: an upper bound, the workers of a group could become identical and every difference a group of its own.
 STRENGTH_BOUNDS = (1.0, 50.0)
-#: Steps of EM after which starts are compared, how many of them go on, and when these end.
-SHORT_STEPS, FINALISTS, MAX_STEPS, TOLERANCE = 5, 3, 200, 1e-7
-#: How often it is asked again how alike the workers of a group are.
+#: EM steps after which random starts are compared.
+SHORT_STEPS = 5
+#: Number of starts that are continued.
+FINALISTS = 3
+#: Largest number of EM steps of a continued start.
+MAX_STEPS = 200
+#: Relative gain in the objective below which EM stops.
+TOLERANCE = 1e-7
+#: Number of times that the prior strength and the groups are estimated in turn.
 STRENGTH_ROUNDS = 3
 
 FloatArray = NDArray[np.float64]
 
 
 class GroupMixture(NamedTuple):
-    """Matrices (groups, true, said) and shares of the groups.
+    """Confusion matrices and shares of groups of workers.
 
+    Attributes
+    ----------
+    confusion : ndarray of shape (n_groups, n_classes, n_classes)
+        Confusion matrix of each group.
+    share : ndarray of shape (n_groups,)
+        Share of the workers.
+    objective : float
+        Objective of the matrices before the last step.
+    strength : float
+        Prior strength c of a group's matrix for its workers, in votes per true class.
+
+    Examples
+    --------
     >>> GroupMixture(np.eye(2)[None] * 0.8 + 0.1, np.ones(1)).memberships(csr_array([[3.0, 0.0, 0.0, 2.0]])).tolist()
     [[1.0]]
     """
@@ -33,19 +52,51 @@ class GroupMixture(NamedTuple):
     confusion: FloatArray
     share: FloatArray
     objective: float = -np.inf
-    """Of the matrices before the last step."""
     strength: float = STRENGTH_BOUNDS[1]
 
     def log_evidence(self, counts: csr_array) -> FloatArray:
-        """log P of what each worker said in each group, (workers, groups), shares included."""
+        """Compute the log-probability of each worker's votes in each group, including the group's share.
+
+        Parameters
+        ----------
+        counts : csr_array of shape (n_workers, n_classes²)
+            Votes by worker, true class and label.
+
+        Returns
+        -------
+        ndarray of shape (n_workers, n_groups)
+        """
         return np.asarray(counts @ np.log(self.confusion.reshape(len(self.share), -1)).T + np.log(self.share))
 
     def memberships(self, counts: csr_array) -> FloatArray:
-        """Probability of each group for each worker, (workers, groups)."""
+        """Compute the probability of each group for each worker.
+
+        Parameters
+        ----------
+        counts : csr_array of shape (n_workers, n_classes²)
+            Votes by worker, true class and label.
+
+        Returns
+        -------
+        ndarray of shape (n_workers, n_groups)
+        """
         return self.memberships_and_likelihood(counts)[0]
 
     def memberships_and_likelihood(self, counts: csr_array) -> tuple[FloatArray, float]:
-        """As `memberships`, and log P of what all said, whatever their groups."""
+        """Compute the memberships and the log-likelihood of all votes.
+
+        Parameters
+        ----------
+        counts : csr_array of shape (n_workers, n_classes²)
+            Votes by worker, true class and label.
+
+        Returns
+        -------
+        memberships : ndarray of shape (n_workers, n_groups)
+            Probability of each group.
+        log_likelihood : float
+            Log-likelihood of all votes.
+        """
         log_evidence = self.log_evidence(counts)
         max_evidence = log_evidence.max(axis=1, keepdims=True)
         memberships = np.exp(log_evidence - max_evidence)
@@ -55,8 +106,17 @@ class GroupMixture(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ConfusionTally:
-    """How often each worker said l when k was true: (workers, true x said), sparse.
+    """Sparse counts of votes by worker, true class and label.
 
+    Attributes
+    ----------
+    counts : csr_array of shape (n_workers, n_classes²)
+        Counts; the column is true class times n_classes plus label.
+    n_classes : int
+        Number of classes.
+
+    Examples
+    --------
     >>> ConfusionTally(csr_array([[3.0, 0.0, 1.0, 2.0]]), n_classes=2).row_totals.tolist()
     [3.0, 3.0]
     """
@@ -66,29 +126,49 @@ class ConfusionTally:
 
     @cached_property
     def entry_worker(self) -> NDArray[np.intp]:
-        """Of each entry."""
+        """Worker of each stored entry."""
         return np.repeat(np.arange(self.counts.shape[0]), np.diff(self.counts.indptr))
 
     @cached_property
     def row_totals(self) -> FloatArray:
-        """Votes of each worker on tasks of each true class: (workers, true), flat."""
+        """Number of votes by worker and true class, flattened."""
         size = self.counts.shape[0] * self.n_classes
         return np.bincount(self.entry_row, self.counts.data, minlength=size).astype(np.float64)
 
     @cached_property
     def entry_row(self) -> NDArray[np.intp]:
-        """Of each entry: worker and true class."""
+        """Position in `row_totals` of each stored entry."""
         return self.entry_worker * self.n_classes + self.counts.indices // self.n_classes
 
-    def effective_counts(self, estimate_strength: float) -> csr_array:
-        """ñ: votes of one worker on one true class count for what as many of different workers would tell of the group."""
-        data = self.counts.data * np.minimum(
-            (1 + estimate_strength) / (self.row_totals[self.entry_row] + estimate_strength), 1.0
-        )
+    def effective_counts(self, strength: float) -> csr_array:
+        """Return the counts ñ, in which many votes of one worker count less than votes of different workers.
+
+        Parameters
+        ----------
+        strength : float
+            Prior strength c of a group's matrix.
+
+        Returns
+        -------
+        csr_array of shape (n_workers, n_classes²)
+        """
+        data = self.counts.data * np.minimum((1 + strength) / (self.row_totals[self.entry_row] + strength), 1.0)
         return csr_array((data, self.counts.indices, self.counts.indptr), shape=self.counts.shape)
 
     def estimate_strength(self, confusion: FloatArray, group: NDArray[np.intp]) -> float:
-        """c under which the votes are most probable, each worker's matrix drawn about that of their group."""
+        """Estimate the prior strength c by maximum likelihood, given the groups.
+
+        Parameters
+        ----------
+        confusion : ndarray of shape (n_groups, n_classes, n_classes)
+            Confusion matrix of each group.
+        group : ndarray of shape (n_workers,)
+            Group of each worker.
+
+        Returns
+        -------
+        float
+        """
         from scipy.optimize import minimize_scalar
         from scipy.special import gammaln
 
@@ -108,13 +188,31 @@ class ConfusionTally:
 def fit_group_mixture(
     tally: ConfusionTally, crowd_confusion: FloatArray, n_groups: int, n_init: int, rng: np.random.Generator
 ) -> GroupMixture:
-    """The groups, by EM from several starts; how alike their workers are is asked again when the groups are known better.
+    """Fit the mixture by EM from several starts, and estimate the prior strength in turn.
 
-    ``crowd_confusion`` is the matrix of the crowd.
+    Parameters
+    ----------
+    tally : ConfusionTally
+        Votes by worker, true class and label.
+    crowd_confusion : ndarray of shape (n_classes, n_classes)
+        Confusion matrix of the crowd, the prior mean of the groups.
+    n_groups : int
+        Number of groups.
+    n_init : int
+        Number of random starts.
+    rng : Generator
+        Random numbers for the starts.
 
-    >>> said = csr_array([[9.0, 1.0, 1.0, 9.0]] * 5 + [[1.0, 9.0, 9.0, 1.0]] * 5)
-    >>> found = fit_group_mixture(ConfusionTally(said, 2), np.full((2, 2), 0.5), 2, 5, np.random.default_rng(0))
-    >>> sorted(found.confusion[:, 0, 0].round(1).tolist())
+    Returns
+    -------
+    GroupMixture
+
+    Examples
+    --------
+    >>> counts = csr_array([[9.0, 1.0, 1.0, 9.0]] * 5 + [[1.0, 9.0, 9.0, 1.0]] * 5)
+    >>> tally, rng = ConfusionTally(counts, 2), np.random.default_rng(0)
+    >>> mixture = fit_group_mixture(tally, np.full((2, 2), 0.5), n_groups=2, n_init=5, rng=rng)
+    >>> sorted(mixture.confusion[:, 0, 0].round(1).tolist())
     [0.1, 0.9]
     """
     single_group = np.zeros(tally.counts.shape[0], dtype=np.intp)
@@ -131,8 +229,21 @@ def fit_group_mixture(
 
 
 def estimate_confusion(sums: FloatArray, crowd_confusion: FloatArray) -> FloatArray:
-    """Π (groups, true, said) from sums over workers, (true x said, groups), with pseudo-votes of the crowd's matrix.
+    """Estimate confusion matrices from weighted counts and pseudo-votes of the crowd.
 
+    Parameters
+    ----------
+    sums : ndarray of shape (n_classes², n_groups)
+        Counts by true class, label and group.
+    crowd_confusion : ndarray of shape (n_classes, n_classes)
+        Confusion matrix of the crowd.
+
+    Returns
+    -------
+    ndarray of shape (n_groups, n_classes, n_classes)
+
+    Examples
+    --------
     >>> estimate_confusion(np.array([[3.0], [1.0], [0.0], [0.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])).tolist()
     [[[0.8, 0.2], [0.0, 1.0]]]
     """
@@ -140,12 +251,10 @@ def estimate_confusion(sums: FloatArray, crowd_confusion: FloatArray) -> FloatAr
     return np.asarray(counts / counts.sum(axis=2, keepdims=True))
 
 
-# ---------------------------------------------------------------------- inside
-
-
 def _fit_from_starts(
     counts: csr_array, crowd_confusion: FloatArray, n_groups: int, n_init: int, rng: np.random.Generator
 ) -> GroupMixture:
+    """Run EM from several starts and return the best result."""
     if n_groups == 1:
         return _run_em(GroupMixture(crowd_confusion[None], np.ones(1)), counts, crowd_confusion, 1)
     starts = [
@@ -158,7 +267,7 @@ def _fit_from_starts(
 
 
 def _run_em(mixture: GroupMixture, counts: csr_array, crowd_confusion: FloatArray, steps: int) -> GroupMixture:
-    """EM until it settles, or for so many steps."""
+    """Run EM until convergence, or for a number of steps."""
     by_cell = counts.T
     for _ in range(steps):
         memberships, likelihood = mixture.memberships_and_likelihood(counts)
@@ -175,7 +284,7 @@ def _run_em(mixture: GroupMixture, counts: csr_array, crowd_confusion: FloatArra
 def _draw_starts(
     counts: csr_array, crowd_confusion: FloatArray, n_groups: int, n_init: int, rng: np.random.Generator
 ) -> list[GroupMixture]:
-    """Matrices of single workers, each drawn from those whom the ones before explain badly, as K-means++ draws centres."""
+    """Draw matrices of single workers, preferring workers whom the earlier ones explain badly, as in k-means++."""
     votes = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
     own = _own_likelihood(counts, crowd_confusion)
     starts = []
@@ -193,7 +302,7 @@ def _draw_starts(
 
 
 def _own_likelihood(counts: csr_array, crowd_confusion: FloatArray) -> FloatArray:
-    """log P of what each worker said by a matrix of their own."""
+    """Return the log-likelihood of each worker's votes under a matrix of their own."""
     tally = ConfusionTally(counts, len(crowd_confusion))
     share = (counts.data + PSEUDO_VOTES * crowd_confusion.ravel()[counts.indices]) / (
         tally.row_totals[tally.entry_row] + PSEUDO_VOTES

@@ -1,7 +1,7 @@
-"""Workers who err alike: a few groups, each about one confusion matrix, and how many the votes can tell apart.
+"""Groups of workers with similar errors.
 
-A worker with ten votes has no matrix to speak of, and K-means over matrices groups such workers by chance. Here a worker is
-placed by the likelihood of what they said, so that few votes mean an uncertain place and nothing worse.
+A worker with ten votes has no usable confusion matrix, so clustering of matrices groups such workers at random. Here workers are
+assigned by the likelihood of their votes: few votes mean an uncertain membership.
 """
 
 from __future__ import annotations
@@ -22,25 +22,33 @@ from wisecrowd.errors import InputError, UsageError
 from wisecrowd.evaluate.inputs import require_categorical_crowd
 from wisecrowd.utils import progress
 
-#: Parts of each worker's votes that are hidden in turn, to see how many groups foretell them best.
+#: Number of folds of each worker's votes for choosing the number of groups.
 FOLDS = 4
-#: Steps in which matrices are sharpened at most, and by how much they still change when they are sharp.
-MAX_SHARPENING_STEPS, SHARPENING_TOLERANCE = 100, 1e-3
-#: Of a tally: less of a vote than this is nothing.
+#: Largest number of steps for sharpening the matrices of the groups.
+MAX_SHARPENING_STEPS = 100
+#: Largest change of a probability at which sharpening stops.
+SHARPENING_TOLERANCE = 1e-3
+#: Counts below this fraction of a vote are dropped to keep the tally sparse.
 MIN_COUNT = 1e-4
-#: Workers that the matrices are learnt from at most; the others are only placed.
+#: Largest number of workers that the mixture is fitted to. The others are only assigned to groups.
 MAX_WORKERS = 5000
-#: How many further numbers of groups are tried without a gain.
+#: Number of further group counts that are tried without improvement.
 PATIENCE = 2
-#: Nats over all hidden votes: with less, groups are told apart by nothing, and have the same figures.
+#: Gain in log-likelihood over all held-out votes (nats) below which two numbers of groups count as equal.
 MIN_GAIN = 1.0
-#: Votes for each group that is tried: fewer tell nothing apart.
+#: Smallest number of votes per group; fewer cannot distinguish groups.
 MIN_VOTES_PER_GROUP = 50
-#: A mistake is worth a word when a class meets it this often, and so many times as often as mistakes about it on average, ...
-MIN_ERROR_RATE, MIN_ERROR_RATIO = 0.15, 1.5
-#: ... or this often, and when as many votes of the group are about that class; so many mistakes are told.
-HIGH_ERROR_RATE, MIN_CLASS_VOTES, MAX_ERRORS_LISTED = 0.3, 5.0, 2
-#: Share of what there is to know below which answers tell nothing about the truth.
+#: Smallest rate of an error that a description mentions, if it is also frequent relative to other errors.
+MIN_ERROR_RATE = 0.15
+#: Smallest ratio of such an error's rate to the mean error rate of its true class.
+MIN_ERROR_RATIO = 1.5
+#: Rate from which an error is mentioned in any case.
+HIGH_ERROR_RATE = 0.3
+#: Smallest number of the group's votes on a true class whose errors are mentioned.
+MIN_CLASS_VOTES = 5.0
+#: Largest number of errors in a description.
+MAX_ERRORS_LISTED = 2
+#: Share of the entropy of the truth below which votes count as uninformative.
 MIN_INFORMATION_SHARE = 0.05
 
 FloatArray = NDArray[np.float64]
@@ -48,36 +56,61 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class WorkerGroups:
-    """Groups of workers who err alike, those who are right most often first.
+    """Groups of workers with similar errors, most accurate group first.
 
+    Attributes
+    ----------
+    memberships : DataFrame
+        ``group``, its ``probability`` and ``n_votes`` by worker.
+    confusion : ndarray of shape (n_groups, n_classes, n_classes)
+        Confusion matrix of each group.
+    strength : float
+        Prior strength of a group's matrix for its workers, in votes per true class. Larger values mean more similar workers.
+    size : Series
+        Number of workers with votes in each group.
+    accuracy : Series
+        Accuracy of each group.
+    descriptions : tuple of str
+        One sentence per group.
+    search : DataFrame
+        By number of groups: mean ``log_likelihood`` of a held-out vote, total distance ``behind`` the best number and its
+        ``standard_error``. Empty if the number of groups was given.
+
+    Examples
+    --------
     >>> from wisecrowd import simulate_crowd
     >>> kinds = ["expert(0.9)"] * 12 + ["mixer(0.6)"] * 8
-    >>> found = group_workers(simulate_crowd(n_tasks=500, workers=kinds, n_classes=3, votes_per_task=5).crowd)
-    >>> found.size.tolist()
+    >>> groups = group_workers(simulate_crowd(n_tasks=500, workers=kinds, n_classes=3, votes_per_task=5).crowd)
+    >>> groups.size.tolist()
     [12, 8]
-    >>> print(found.descriptions[1])
+    >>> print(groups.descriptions[1])
     8 workers: right 60% of the time; say 'c...' for 'c...' in ...% and 'c...' for 'c...' in ...%
     """
 
     memberships: pd.DataFrame
-    """By worker: ``group``, its ``probability``, and ``n_votes``."""
     confusion: FloatArray
-    """What each group says, (groups, true, said)."""
     strength: float
-    """How alike the workers of a group are: the votes that its matrix is worth, for each true class, before theirs are seen."""
     size: pd.Series
-    """By group, how many workers with votes are in it more probably than in any other."""
     accuracy: pd.Series
-    """By group, how often a vote is right."""
     descriptions: tuple[str, ...]
-    """A sentence about each group."""
     search: pd.DataFrame
-    """By number of groups: mean ``log_likelihood`` of a hidden vote, how far all of them are ``behind`` the best, and the
-    ``standard_error`` of that; empty when the number was given."""
 
     def members(self, group: int, max_names: int = 5) -> list[str]:
-        """Names of a group, those with most votes first, and how many more there are.
+        """Return names of a group's workers, those with most votes first, and the number of further ones.
 
+        Parameters
+        ----------
+        group : int
+            Group number.
+        max_names : int, default=5
+            Largest number of names.
+
+        Returns
+        -------
+        list of str
+
+        Examples
+        --------
         >>> from wisecrowd import simulate_crowd
         >>> kinds = ["expert(0.9)"] * 12 + ["mixer(0.6)"] * 8
         >>> found = group_workers(simulate_crowd(n_tasks=500, workers=kinds, n_classes=3, votes_per_task=5).crowd)
@@ -92,27 +125,39 @@ class WorkerGroups:
 def group_workers(
     crowd: Any, n_groups: int | None = None, *, max_groups: int = 8, n_init: int = 20, random_state: int = 0
 ) -> WorkerGroups:
-    """Find workers who err alike.
+    """Find groups of workers with similar errors.
 
-    Every worker belongs to one of G groups, and has a matrix near that of the group, rows drawn from Dirichlet(c Π_g[k]):
+    Every worker belongs to one of G groups and has a confusion matrix near that of the group, with rows drawn from
+    Dirichlet(c Π_g[k]):
 
         log P(votes of r | group g) ≈ Σ_kl ñ_r[k, l] log Π_g[k, l],    ñ_r[k, l] = n_r[k, l] (1 + c) / (n_r[k, ·] + c)
 
-    where n_r[k, l] is how often r said l when k was true, by the posterior that the *other* votes on each task give. Votes of
-    one worker are less than as many of different ones, and ñ counts them for what they are worth; without it, whoever voted
-    much would be a group. Matrices and shares of the groups are found by EM, with pseudo-votes of the crowd's matrix, from
-    ``n_init`` starts of which the most promising go on; c maximises the probability of the votes given the groups.
+    Here n_r[k, l] counts the votes of worker r for label l on tasks of class k, by the posterior of the *other* votes on each task.
+    The factor in ñ accounts for the dependence of votes of one worker; without it, workers with many votes would form their own
+    groups. Matrices and shares are estimated by EM with pseudo-votes of the crowd's matrix, and c by maximum likelihood.
 
-    Unless ``n_groups`` says how many, it is the smallest number up to ``max_groups`` with which votes of each worker that were
-    hidden are foretold as well as with the best number, within a standard error, or a nat over all of them. One group is the
-    answer where workers differ by degrees; more can still be asked for. ``crowd`` may be a `WorkerDiagnosis`, whose model then
-    serves; otherwise it is Dawid–Skene. Matrices are learnt from at most 5,000 workers, drawn at random; everybody is placed.
+    If ``n_groups`` is None, it is the smallest number whose predictions of held-out votes are within one standard error, or one nat
+    in total, of the best number. The result is one group if workers differ only gradually.
 
-    Of the crowds IND-I to IND-IV of Zhang et al. (2024), with 60 votes of each of 5 x 50 workers on ten classes, five groups
-    have adjusted Rand indices of .61, .79, .86 and .45, and as many by K-means over workers' matrices, drawn toward the
-    crowd's, .33, .41, .50 and .27; the votes tell four, five, four and three apart. With 240 votes each they tell all five, with
-    indices of .92, .97, .97 and .86, against .70, .84, .86 and .81.
+    Parameters
+    ----------
+    crowd : Crowd, DataFrame or WorkerDiagnosis
+        Votes with classes and worker ids. A `WorkerDiagnosis` brings its own model; otherwise it is Dawid–Skene.
+    n_groups : int, default=None
+        Number of groups. Chosen by held-out votes if None.
+    max_groups : int, default=8
+        Largest number of groups to try.
+    n_init : int, default=20
+        Number of random starts of EM.
+    random_state : int, default=0
+        Seed of the folds, the starts and the sample of workers.
 
+    Returns
+    -------
+    WorkerGroups
+
+    Examples
+    --------
     >>> from wisecrowd import simulate_crowd
     >>> made = simulate_crowd(n_tasks=500, workers=["noisy(0.7)"] * 20, n_classes=3, votes_per_task=5)
     >>> group_workers(made.crowd).size.tolist()
@@ -121,7 +166,7 @@ def group_workers(
     workers = (
         crowd
         if isinstance(crowd, WorkerDiagnosis)
-        else WorkerDiagnosis(require_categorical_crowd(crowd, "workers are grouped"))
+        else WorkerDiagnosis(require_categorical_crowd(crowd, "grouping workers"))
     )
     active = np.flatnonzero(workers.crowd.votes_per_worker)
     _check_arguments(n_groups, max_groups, n_init, len(active))
@@ -139,8 +184,6 @@ def group_workers(
     return _build_result(workers, full_tally, mixture, confusion, search)
 
 
-# ---------------------------------------------------------------------- inside
-
 _NO_SEARCH = pd.DataFrame(
     {"log_likelihood": [], "behind": [], "standard_error": []}, index=pd.Index([], name="n_groups"), dtype=np.float64
 )
@@ -148,7 +191,7 @@ _NO_SEARCH = pd.DataFrame(
 
 @dataclass(frozen=True, eq=False)
 class _WorkerVotes:
-    """Votes by worker, with the posterior of each vote's task by the other votes."""
+    """Votes by worker with the posterior of each vote's task by the other votes."""
 
     worker: NDArray[np.intp]
     label: NDArray[np.int32]
@@ -159,18 +202,18 @@ class _WorkerVotes:
 
     @classmethod
     def from_diagnosis(cls, workers: WorkerDiagnosis) -> _WorkerVotes:
-        """All votes."""
+        """Return all votes of a diagnosis."""
         crowd = workers.crowd
         worker = crowd.worker_codes.astype(np.intp)
         return cls(worker, crowd.label, crowd.weight, workers.peer_posterior, workers.confusion, crowd.n_workers)
 
     def take(self, rows: NDArray[np.bool_]) -> _WorkerVotes:
-        """Some of the votes."""
+        """Return some of the votes."""
         parts = (self.worker[rows], self.label[rows], self.weight[rows], self.peer_posterior[rows])
         return _WorkerVotes(*parts, self.crowd_confusion, self.n_workers)
 
     def select_workers(self, workers: NDArray[np.intp]) -> _WorkerVotes:
-        """The votes of some workers, who are numbered anew."""
+        """Return the votes of some workers, renumbered in the given order."""
         position = np.full(self.n_workers, -1)
         position[workers] = np.arange(len(workers))
         votes = self.take(position[self.worker] >= 0)
@@ -179,7 +222,7 @@ class _WorkerVotes:
         )
 
     def tally(self) -> ConfusionTally:
-        """What they add up to."""
+        """Count the votes by worker, true class and label."""
         n_classes = self.peer_posterior.shape[1]
         pairs, pair_of_vote = np.unique(self.worker * n_classes + self.label, return_inverse=True)
         worker, label = np.divmod(pairs, n_classes)
@@ -192,7 +235,7 @@ class _WorkerVotes:
         return ConfusionTally(csr_array((sums, (worker, cell)), shape=(self.n_workers, n_classes**2)), n_classes)
 
     def predictive_log_probs(self, mixture: GroupMixture, training_tally: ConfusionTally) -> FloatArray:
-        """By worker, log P of these votes by the groups and by what is known of the worker."""
+        """Return the log-probability of each worker's votes by the groups and by the worker's training votes."""
         memberships, strength = mixture.memberships(training_tally.effective_counts(mixture.strength)), mixture.strength
         counts, totals = training_tally.counts.tocsc(), training_tally.row_totals.reshape(self.n_workers, -1)
         label_prob = np.zeros(len(self.worker))
@@ -210,11 +253,11 @@ class _WorkerVotes:
         return np.bincount(self.worker, self.weight * np.log(label_prob), minlength=self.n_workers).astype(np.float64)
 
     def sharpen_confusion(self, mixture: GroupMixture, memberships: FloatArray) -> FloatArray:
-        """The matrices when each vote says something of its own task, too: (groups, true, said).
+        """Return confusion matrices in which each vote also counts as evidence about its own task.
 
-        The others' posterior blurs a matrix, all the more the fewer they are. To place workers it does not matter, since all are
-        blurred alike; to say how often they are right it does. A vote for l on a task that the others hold for k with
-        probability u_k is one on class k with the probability u_k Π[k, l] / Σ_j u_j Π[j, l].
+        The posterior of the other votes blurs a matrix, more so if there are few of them. Assignments do not suffer, because all
+        matrices are blurred alike, but accuracies do. A vote for label l on a task with class probabilities u by the other votes counts
+        for class k with weight u_k Π[k, l] / Σ_j u_j Π[j, l].
         """
         n_classes = len(self.crowd_confusion)
         confusion = mixture.confusion.copy()
@@ -235,8 +278,8 @@ class _WorkerVotes:
 def _choose_n_groups(
     votes: _WorkerVotes, max_groups: int, n_init: int, rng: np.random.Generator
 ) -> tuple[pd.DataFrame, int]:
-    """How well each number of groups foretells hidden votes, and the smallest that does as well as the best."""
-    fold = assign_folds(votes.worker, votes.n_workers, FOLDS, rng)  # the votes of a worker go to different ones
+    """Return the scores of each number of groups on held-out votes, and the smallest number that is about as good as the best."""
+    fold = assign_folds(votes.worker, votes.n_workers, FOLDS, rng)  # spreads the votes of each worker over the folds
     splits = [(votes.take(fold != number).tally(), votes.take(fold == number)) for number in range(FOLDS)]
     log_probs: list[FloatArray] = []
     max_groups_tried, best = max(1, min(max_groups, votes.n_workers, len(votes.worker) // MIN_VOTES_PER_GROUP)), 0
@@ -266,7 +309,7 @@ def _choose_n_groups(
 def _build_result(
     workers: WorkerDiagnosis, tally: ConfusionTally, mixture: GroupMixture, confusion: FloatArray, search: pd.DataFrame
 ) -> WorkerGroups:
-    """Groups that somebody is in, the most accurate first, with everybody in their place."""
+    """Order the occupied groups by accuracy and assign all workers."""
     crowd, counts = workers.crowd, tally.effective_counts(mixture.strength)
     is_active = crowd.votes_per_worker > 0
     prior = workers.model.posterior_[crowd.votes_per_task > 0].mean(axis=0)
@@ -295,7 +338,7 @@ def _build_result(
 
 
 def _describe_group(size: int, matrix: FloatArray, class_votes: FloatArray, prior: FloatArray, names: list[str]) -> str:
-    """What a group is like; ``class_votes`` is how many of its votes are about each true class."""
+    """Describe the accuracy and the main errors of a group; ``class_votes`` counts its votes by true class."""
     from wisecrowd.utils.text import count_noun
 
     text = f"{count_noun(size, 'worker')}: right {prior @ np.diagonal(matrix):.0%} of the time"
@@ -307,8 +350,8 @@ def _describe_group(size: int, matrix: FloatArray, class_votes: FloatArray, prio
     if information < MIN_INFORMATION_SHARE * -(prior * np.log(np.maximum(prior, 1e-300))).sum():
         top = int(label_shares.argmax())
         if label_shares[top] >= SINGLE_LABEL_SHARE:
-            return f"{text}; say {names[top]!r} in {label_shares[top]:.0%}, whatever is true"
-        return f"{text}; their answers have nothing to do with what is true"
+            return f"{text}; say {names[top]!r} in {label_shares[top]:.0%}, whatever the true class"
+        return f"{text}; their labels are unrelated to the true class"
     mean_error_rate = (1 - np.diagonal(matrix)) / (n_classes - 1)
     unusual = (matrix >= MIN_ERROR_RATIO * mean_error_rate[:, None]) | (n_classes == 2)
     stands_out = ((matrix >= MIN_ERROR_RATE) & unusual) | (matrix >= HIGH_ERROR_RATE)
@@ -322,13 +365,16 @@ def _describe_group(size: int, matrix: FloatArray, class_votes: FloatArray, prio
         for true, label in errors
         if stands_out[true, label]
     ]
-    return f"{text}; say {' and '.join(listed)}" if listed else f"{text}; no mistake stands out"
+    return f"{text}; say {' and '.join(listed)}" if listed else f"{text}; no dominant error"
 
 
 def _check_arguments(n_groups: int | None, max_groups: int, n_init: int, n_workers: int) -> None:
+    """Raise an error for invalid arguments."""
     if n_workers == 0:
-        raise InputError("there are no votes to look at")
+        raise InputError("the crowd has no votes")
     if n_groups is not None and not 1 <= n_groups <= n_workers:
-        raise UsageError(f"n_groups must be from 1 to the number of workers with votes, {n_workers:,}; got {n_groups}")
+        raise UsageError(
+            f"n_groups must lie between 1 and the number of workers with votes ({n_workers:,}); got {n_groups}"
+        )
     if max_groups < 1 or n_init < 1:
         raise UsageError(f"max_groups and n_init must be 1 or more; got {max_groups} and {n_init}")

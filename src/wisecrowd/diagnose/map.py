@@ -1,4 +1,4 @@
-"""The plane in which workers who err alike stand near each other."""
+"""Two-dimensional map of workers by their confusion matrices."""
 
 from __future__ import annotations
 
@@ -11,41 +11,64 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-#: Mean squared distance from the middle below which all workers are the same.
+#: Total variance below which all workers count as equal.
 MIN_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class WorkerMap:
-    """Places in the plane: of the workers, and of two that nobody hired and that help to read it.
+    """Positions of workers in the plane, with two hypothetical workers as landmarks.
 
-    >>> found = map_workers(np.stack([np.eye(2), [[0.8, 0.2], [0.3, 0.7]], np.full((2, 2), 0.5)]), [0.5, 0.5])
-    >>> found.workers.shape, found.perfect_worker.shape, found.guessing_worker.shape
+    Attributes
+    ----------
+    workers : ndarray of shape (n_workers, 2)
+        Positions of the workers.
+    perfect_worker : ndarray of shape (2,)
+        Position of a worker who is always right.
+    guessing_worker : ndarray of shape (2,)
+        Position of a worker who guesses by the class shares.
+    explained_share : float
+        Share of the squared distances between workers that the plane preserves, from 0 to 1.
+
+    Examples
+    --------
+    >>> matrices = np.stack([np.eye(2), [[0.8, 0.2], [0.3, 0.7]], np.full((2, 2), 0.5)])
+    >>> worker_map = map_workers(matrices, [0.5, 0.5])
+    >>> worker_map.workers.shape, worker_map.perfect_worker.shape, worker_map.guessing_worker.shape
     ((3, 2), (2,), (2,))
     """
 
     workers: FloatArray
-    """(workers, 2)"""
     perfect_worker: FloatArray
-    """Of one who is always right."""
     guessing_worker: FloatArray
-    """Of one who guesses by the classes' shares."""
     explained_share: float
-    """How much of the squared distances between workers the plane holds, from 0 to 1."""
 
 
 def map_workers(
     matrices: FloatArray | Callable[[], Iterable[FloatArray]], class_shares: Sequence[float] | FloatArray
 ) -> WorkerMap | None:
-    """Put workers into the plane by their matrices; None where there are too few to compare, or all are the same.
+    """Project workers into the plane by the Hellinger distances between their confusion matrices.
 
-    ``matrices`` are those of workers, (workers, true, said), or a function that gives them some workers at a time, twice; each
-    true class counts as often as it occurs, which ``class_shares`` says. Distances are those of Hellinger between matrices. They are
-    scaled to two dimensions classically, which for these distances is the principal components of the square roots. The
-    plane is turned so that the way from guessing to being always right leads to the right.
+    Each true class is weighted by its share. Classical scaling of these distances equals a principal component analysis of the
+    square roots of the matrices. The plane is rotated so that a perfect worker lies to the right of a guessing one.
 
-    >>> found = map_workers(np.stack([np.eye(2), [[0.8, 0.2], [0.3, 0.7]], np.full((2, 2), 0.5)]), [0.5, 0.5])
-    >>> bool((np.diff(found.workers[:, 0]) < 0).all()), round(found.explained_share, 2)
+    Parameters
+    ----------
+    matrices : ndarray of shape (n_workers, n_classes, n_classes) or callable
+        Confusion matrices, or a function that returns an iterable of blocks of them. It is called twice.
+    class_shares : array-like of shape (n_classes,)
+        Share of each true class.
+
+    Returns
+    -------
+    WorkerMap or None
+        None for fewer than three workers, a single class, or equal workers.
+
+    Examples
+    --------
+    >>> matrices = np.stack([np.eye(2), [[0.8, 0.2], [0.3, 0.7]], np.full((2, 2), 0.5)])
+    >>> worker_map = map_workers(matrices, [0.5, 0.5])
+    >>> bool((np.diff(worker_map.workers[:, 0]) < 0).all()), round(worker_map.explained_share, 2)
     (True, 1.0)
     """
     chunks = matrices if callable(matrices) else lambda: [matrices]
@@ -70,7 +93,7 @@ def map_workers(
 
 
 class _StreamingCovariance:
-    """Mean and variance of vectors that come in parts, taken about the first part's middle to keep digits."""
+    """Mean and covariance of vectors that arrive in blocks, centred on the mean of the first block for precision."""
 
     def __init__(self, width: int) -> None:
         self.count = 0
@@ -79,6 +102,7 @@ class _StreamingCovariance:
         self._squares = np.zeros((width, width))
 
     def update(self, vectors: FloatArray) -> None:
+        """Add a block of vectors."""
         if not len(vectors):
             return
         if self._about is None:
@@ -90,23 +114,26 @@ class _StreamingCovariance:
 
     @property
     def mean(self) -> FloatArray:
+        """Mean of all vectors."""
         return np.asarray(self._about + self._sum / self.count)
 
     @property
     def variance(self) -> FloatArray:
+        """Covariance matrix of all vectors."""
         mean = self._sum / self.count
         return np.asarray(self._squares / self.count - np.outer(mean, mean))
 
 
 def _square_roots(matrices: FloatArray, share: FloatArray) -> FloatArray:
+    """Return the square roots of class-weighted matrices as vectors."""
     return np.asarray(np.sqrt(matrices * share[:, None]).reshape(len(matrices), share.size**2))
 
 
 def _rotate(points: FloatArray) -> FloatArray:
-    """Turned, which changes no distance, so that the way from guessing to being always right leads to the right."""
+    """Rotate points so that the last one (guessing) lies to the left of the one before (perfect)."""
     x, y = points[-2] - points[-1]
     length = float(np.hypot(x, y)) or 1.0
     rotated = points @ np.array([[x, -y], [y, x]]) / length
-    # A sign for the other direction that does not depend on the machine.
+    # The sign of an eigenvector is arbitrary; this choice makes the map reproducible.
     furthest = rotated[np.abs(rotated[:, 1]).argmax(), 1]
     return np.asarray(rotated * [1.0, -1.0 if furthest < 0 else 1.0])

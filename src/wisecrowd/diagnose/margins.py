@@ -1,12 +1,16 @@
-"""Which tasks and votes do not go with what the tasks look like: areas under the margin, where there are features.
+"""Areas under the margin: labels and votes that contradict the features of their tasks.
 
-A classifier that is being trained learns early what the tasks of a class have in common, and late, if ever, what is said
-against it. How far the score of a label stood above those of the others, on average over the epochs, therefore tells labels
-that go with the features from labels that had to be learnt by heart (Pleiss et al. 2020); and the same of every vote, trusted
-as far as its worker is, tells tasks that are ambiguous (Lefort et al. 2024).
+A classifier learns early what the tasks of a class have in common, and late, if ever, labels that contradict it. The mean margin
+of a label over the epochs therefore separates labels that fit the features from labels that are memorised (Pleiss et al. 2020).
+Weighted by the trust in the workers, the margins of the votes identify ambiguous tasks (Lefort et al. 2024).
 
-Votes on one task share its features, so that training on every (features, vote) is training on how often each label was
-given: nothing here grows with votes times features.
+Votes on one task share its features, so training on all votes equals training on label counts by task, and the cost does not grow
+with votes times features.
+
+References
+----------
+G. Pleiss et al. (2020). Identifying mislabeled data using the area under the margin ranking. NeurIPS.
+T. Lefort et al. (2024). Identify ambiguous tasks combining crowdsourced labels by weighting Areas Under the Margin. TMLR.
 """
 
 from __future__ import annotations
@@ -29,24 +33,39 @@ from wisecrowd.evaluate.inputs import require_categorical_crowd
 from wisecrowd.utils import progress
 from wisecrowd.utils.slices import slice_rows
 
-#: What a label is compared with: the best of the other labels, or the second best of all. They differ where another is best.
+#: Score that a label's score is compared with: the largest of the other labels ("pleiss"), or the second largest of all ("yang").
 Margin: TypeAlias = Literal["pleiss", "yang"]
 FloatArray = NDArray[np.float64]
 
-#: Of Adam: how much of the past its mean and its square remember, and what keeps it from dividing by zero.
+#: Parameters of Adam, as in the paper of Kingma and Ba (2015).
 ADAM_BETA1, ADAM_BETA2, ADAM_EPSILON = 0.9, 0.999, 1e-8
-#: Trust below this counts as this much, so that a task whose voters are all trusted in nothing has a plain mean.
+#: Smallest trust in a vote. A task whose workers all have trust 0 then gets the plain mean.
 MIN_TRUST = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
 class MarginTraining:
-    """How the classifier is trained whose scores are watched: by Adam, on standardised features, with a Gaussian prior.
+    """Settings of the classifier whose margins are averaged.
 
-    Without ``hidden`` units it is logistic regression, which does for features that a network made; give some where classes
-    are no half-spaces, and then a smaller ``learning_rate``. With the prior, more ``epochs`` change little: what the features
-    do not bear out stays unlearnt.
+    The classifier is trained by Adam on standardised features with a Gaussian prior. Without hidden units it is logistic
+    regression, which suits features from a pretrained network. With the prior, more epochs change little.
 
+    Parameters
+    ----------
+    epochs : int, default=50
+        Number of epochs.
+    learning_rate : float, default=0.003
+        Learning rate of Adam. Use a smaller one with hidden units.
+    batch_size : int, default=None
+        Tasks per step. Defaults to 64, or to more if an epoch would have more than 256 steps.
+    hidden : int, default=0
+        Number of units of the hidden layer; 0 for logistic regression.
+    ridge : float, default=None
+        Penalty λ in λ/2 ‖W‖², relative to the log-likelihood of all tasks. Defaults to a tenth of the number of inputs of a layer
+        and at least 1, which corresponds to logits with a standard deviation near 3.
+
+    Examples
+    --------
     >>> MarginTraining(hidden=64, learning_rate=0.001).epochs
     50
     """
@@ -54,12 +73,8 @@ class MarginTraining:
     epochs: int = 50
     learning_rate: float = 0.003
     batch_size: int | None = None
-    """Tasks that are learnt from in one step; unless given, 64, or as many more as make 256 steps an epoch."""
     hidden: int = 0
-    """Units of the one hidden layer, if any."""
     ridge: float | None = None
-    """λ of −λ/2 ‖W‖² beside the log-likelihood of all tasks; unless given, a tenth of the number of inputs of a layer, and at
-    least one, which expects logits of a standard deviation near three."""
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.hidden < 0 or (self.batch_size is not None and self.batch_size < 1):
@@ -68,12 +83,12 @@ class MarginTraining:
                 f"got {self.epochs}, {self.batch_size} and {self.hidden}"
             )
         if not (np.isfinite(self.learning_rate) and self.learning_rate > 0):
-            raise UsageError(f"learning_rate must be a positive number, for example 0.003; got {self.learning_rate}")
+            raise UsageError(f"learning_rate must be a positive number, such as 0.003; got {self.learning_rate}")
         if self.ridge is not None and not (np.isfinite(self.ridge) and self.ridge >= 0):
-            raise UsageError(f"ridge must not be negative; got {self.ridge}")
+            raise UsageError(f"ridge must be 0 or more; got {self.ridge}")
 
 
-#: The training that features of an embedding ask for.
+#: Default settings, for features from a pretrained network.
 DEFAULT_TRAINING = MarginTraining()
 
 
@@ -86,25 +101,40 @@ def aum(
     training: MarginTraining = DEFAULT_TRAINING,
     random_state: int = 0,
 ) -> pd.Series:
-    """For each task, how well its inferred label goes with its features: low where it is wrong, if features can tell.
+    """Compute the area under the margin of each task's label: low values suggest a wrong label.
 
         AUM_i = 1/T Σ_t ( z_t(x_i)[y_i] − max_{k ≠ y_i} z_t(x_i)[k] )
 
-    with z_t the logits in epoch t of a classifier that is trained on the labels y (Pleiss et al. 2020). ``answers`` are the
-    labels, by task, for example ``labels_`` of a fitted method; Dawid–Skene's unless given. ``X`` has a row of features for
-    every task. With ``margin="yang"`` the second largest logit is subtracted. Tasks without votes or answer have NaN.
+    Here z_t are the logits in epoch t of a classifier that is trained on the labels y. The result is only as good as the features:
+    check the accuracy of a classifier first.
 
-    It knows what the votes do not, and nothing but what the features do. Of Dawid–Skene's labels on LabelMe (VGG-16 features)
-    it tells wrong ones from right ones with an area under the ROC curve of .89, where the entropy of the votes has .69 and the
-    posterior's confidence .68, and on music genres .81, .62 and .76. On leaves, whose features tell less than ten votes do, it
-    is .74, .85 and .87, and where features say nothing about the classes (embeddings of sentence pairs for entailment, RTE)
-    .50, .74 and .86: look at a classifier's accuracy first.
+    Parameters
+    ----------
+    crowd : Crowd or DataFrame
+        Votes with classes and worker ids.
+    X : DataFrame or ndarray
+        One row of features per task.
+    answers : Series or mapping, default=None
+        Labels by task, such as ``labels_`` of a fitted method. Defaults to those of Dawid–Skene.
+    margin : {"pleiss", "yang"}, default="pleiss"
+        Whether the largest other logit or the second largest logit is subtracted.
+    training : MarginTraining, default=MarginTraining()
+        Settings of the classifier.
+    random_state : int, default=0
+        Seed of the batches and of hidden layers.
 
+    Returns
+    -------
+    Series
+        Area by task; NaN for tasks without votes or label.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from wisecrowd import simulate_crowd
     >>> made = simulate_crowd(n_tasks=200, workers=["expert(1)"] * 9, n_classes=2, votes_per_task=3)
     >>> X = pd.DataFrame({"x": np.where(made.truth == "c0", -1.0, 1.0)}, index=made.truth.index)
-    >>> X.iloc[:3] *= -1  # three tasks look like what they are not
+    >>> X.iloc[:3] *= -1  # the features of three tasks contradict their labels
     >>> sorted(aum(made.crowd, X).nsmallest(3).index)
     ['t000', 't001', 't002']
     """
@@ -112,7 +142,7 @@ def aum(
     codes = resolve_model(votes).posterior_.argmax(axis=1) if answers is None else encode_truth(answers, votes)
     labelled = np.flatnonzero((votes.votes_per_task > 0) & (codes >= 0))
     if not len(labelled):
-        raise InputError("none of the answers is of a task with votes; give answers by the ids of the crowd's tasks")
+        raise InputError("answers has no task of the crowd with votes; index answers by the task ids of the crowd")
     targets = np.eye(votes.n_classes)[codes[labelled]]
     area, _ = areas_under_margin(logits_by_epoch(features[labelled], targets, training, random_state), margin)
     scores = np.full(votes.n_tasks, np.nan)
@@ -129,25 +159,40 @@ def waum(
     training: MarginTraining = DEFAULT_TRAINING,
     random_state: int = 0,
 ) -> pd.Series:
-    """For each task, how well its votes go with its features, votes weighing what their workers are trusted: low if ambiguous.
+    """Compute the weighted area under the margin of each task's votes: low values suggest an ambiguous task.
 
         WAUM_i = Σ_r s_ir AUM_ir / Σ_r s_ir,    AUM_ir = 1/T Σ_t ( f_t(x_i)[y_ir] − second largest of f_t(x_i) ),
         s_ir = Σ_k f_T(x_i)[k] π_r[k, k]
 
-    with f_t the class probabilities in epoch t of a classifier that is trained on all votes, and π_r the confusion matrix of
-    worker r by ``model``, a fitted method with such matrices; Dawid–Skene unless given (Lefort et al. 2024). With
-    ``margin="pleiss"`` the largest of the other probabilities is subtracted. Tasks without votes have NaN. The paper leaves the
-    lowest hundredth out before it trains on the rest: see `prune_tasks`.
+    Here f_t are the class probabilities in epoch t of a classifier that is trained on all votes, and π_r is the confusion matrix of
+    worker r. Votes that contradict each other lower the value as well as votes that contradict the features. The paper drops the
+    lowest hundredth of the tasks before training; see `prune_tasks`.
 
-    Of forty tasks that were put half-way between two of three clouds, among 600 with five votes of workers who are right three
-    times in four, it tells which they are with an area under the ROC curve of .91 to .94 over three draws; with Pleiss' margin it
-    is .84 to .88, and by the entropy of the votes .63 to .66. Votes that contradict each other make it low as well as features
-    that contradict all of them: whether Dawid–Skene's label is wrong, it tells with .83 on LabelMe, .77 on music genres, .81 on
-    leaves and .57 on RTE, less well than `aum` where features are good, and than the votes where they are not.
+    Parameters
+    ----------
+    crowd : Crowd or DataFrame
+        Votes with classes and worker ids.
+    X : DataFrame or ndarray
+        One row of features per task.
+    model : ConfusionEM, default=None
+        Fitted method with confusion matrices. Defaults to Dawid–Skene.
+    margin : {"pleiss", "yang"}, default="yang"
+        Whether the largest other probability or the second largest probability is subtracted.
+    training : MarginTraining, default=MarginTraining()
+        Settings of the classifier.
+    random_state : int, default=0
+        Seed of the batches and of hidden layers.
 
+    Returns
+    -------
+    Series
+        Weighted area by task; NaN for tasks without votes.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from wisecrowd import simulate_crowd
-    >>> hard = np.where(np.arange(200) < 4, 1.0, 0.0)  # nobody sees what the first four are
+    >>> hard = np.where(np.arange(200) < 4, 1.0, 0.0)  # the first four tasks are ambiguous
     >>> made = simulate_crowd(n_tasks=200, workers=["expert"] * 9, n_classes=2, votes_per_task=5, difficulty=hard)
     >>> X = pd.DataFrame({"x": np.where(hard, 0.0, np.where(made.truth == "c0", -1, 1))}, index=made.truth.index)
     >>> sorted(waum(made.crowd, X).nsmallest(4).index)
@@ -170,8 +215,30 @@ def vote_margins(
     training: MarginTraining = DEFAULT_TRAINING,
     random_state: int = 0,
 ) -> pd.DataFrame:
-    """What `waum` averages, by vote: task, worker, label, ``margin`` (AUM_ir) and ``trust`` (s_ir).
+    """Compute the area under the margin and the trust of each vote, which `waum` averages.
 
+    Parameters
+    ----------
+    crowd : Crowd or DataFrame
+        Votes with classes and worker ids.
+    X : DataFrame or ndarray
+        One row of features per task.
+    model : ConfusionEM, default=None
+        Fitted method with confusion matrices. Defaults to Dawid–Skene.
+    margin : {"pleiss", "yang"}, default="yang"
+        Whether the largest other probability or the second largest probability is subtracted.
+    training : MarginTraining, default=MarginTraining()
+        Settings of the classifier.
+    random_state : int, default=0
+        Seed of the batches and of hidden layers.
+
+    Returns
+    -------
+    DataFrame
+        Columns task, worker, label, margin (AUM_ir) and trust (s_ir).
+
+    Examples
+    --------
     >>> from wisecrowd import simulate_crowd
     >>> made = simulate_crowd(n_tasks=50, n_workers=5, n_classes=2, votes_per_task=2)
     >>> X = pd.DataFrame({"x": range(50)}, index=made.truth.index)
@@ -183,31 +250,58 @@ def vote_margins(
 
 
 def prune_tasks(crowd: Crowd, scores: pd.Series, share: float = 0.01) -> Crowd:
-    """The crowd without its votes on the ``share`` of the scored tasks whose scores are lowest.
+    """Drop the votes on the tasks with the lowest scores.
 
-    The tasks stay, without votes, so that rows of features stay where they are. It need not help: logistic regression on
-    Dawid–Skene's posterior of what is left is right on .816 of LabelMe's 1,188 test tasks when nothing is left out, and on .819,
-    .822 and .834 without the lowest 1, 5 and 10 % by `aum`; on the 300 of music genres it is .667, and then .663, .640 and .647.
+    The tasks stay in the crowd without votes, so rows of features keep their positions.
 
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    scores : Series
+        Scores by task, from `aum` or `waum`.
+    share : float, default=0.01
+        Share of the scored tasks whose votes are dropped.
+
+    Returns
+    -------
+    Crowd
+
+    Examples
+    --------
     >>> from wisecrowd import Crowd
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "cat")])
     >>> prune_tasks(crowd, pd.Series({"t1": 0.3, "t2": -0.1}), share=0.5)
     Crowd(1 votes: 2 tasks x 2 workers, 2 classes, 0.5 votes/task)
     """
     if not 0 <= share < 1:
-        raise UsageError(f"share is the part of the tasks to leave out, from 0 to below 1; got {share}")
+        raise UsageError(f"share must be at least 0 and below 1; got {share}")
     finite_scores = scores.dropna()
     lowest = finite_scores.nsmallest(int(share * len(finite_scores))).index
     if len(lowest) and not lowest.isin(crowd.tasks).all():
-        raise InputError("the scores are of tasks that the crowd does not have; give what aum or waum gave for it")
+        raise InputError("scores has tasks that are not in the crowd; pass the result of aum or waum for this crowd")
     return crowd.take(~crowd.tasks.isin(lowest)[crowd.task])
 
 
 def areas_under_margin(scores: Iterable[FloatArray], margin: Margin = "pleiss") -> tuple[FloatArray, FloatArray]:
-    """The mean margin of every class of every task over the epochs, (tasks, classes), and the last of the scores.
+    """Compute the mean margin of every class of every task over the epochs.
 
-    ``scores`` are (tasks, classes), once for each epoch; they may be those of a network of one's own.
+    Parameters
+    ----------
+    scores : iterable of ndarray of shape (n_tasks, n_classes)
+        Scores of any classifier, one array per epoch.
+    margin : {"pleiss", "yang"}, default="pleiss"
+        Whether the largest other score or the second largest score is subtracted.
 
+    Returns
+    -------
+    area : ndarray of shape (n_tasks, n_classes)
+        Mean margin.
+    final_scores : ndarray of shape (n_tasks, n_classes)
+        Scores of the last epoch.
+
+    Examples
+    --------
     >>> area, _ = areas_under_margin([np.array([[3.0, 1.0, 0.0]]), np.array([[1.0, 2.0, 4.0]])])
     >>> area.tolist()  # 3 − 1 and 1 − 4; 1 − 3 and 2 − 4; 0 − 3 and 4 − 2
     [[-0.5, -2.0, -0.5]]
@@ -219,25 +313,42 @@ def areas_under_margin(scores: Iterable[FloatArray], margin: Margin = "pleiss") 
     for epoch_scores in scores:
         if epoch_scores.ndim != 2 or epoch_scores.shape[1] < 2:
             raise InputError(
-                f"scores of tasks and of two classes or more were wanted; got an array of shape {epoch_scores.shape}"
+                f"scores must have shape (n_tasks, n_classes) with two or more classes; got shape {epoch_scores.shape}"
             )
         epochs += 1
         second, first = np.partition(epoch_scores, -2, axis=1)[:, -2:].T[:, :, None]
-        # Where two are the largest, the second is as large as the first.
+        # If two scores tie for the largest, the second equals the first.
         rival = second if margin == "yang" else np.where(epoch_scores == first, second, first)
         total = epoch_scores - rival if total is None else total + (epoch_scores - rival)
     if total is None:
-        raise InputError("there are no scores; one array of tasks x classes is wanted for each epoch")
+        raise InputError("scores is empty; pass one array of shape (n_tasks, n_classes) per epoch")
     return total / epochs, epoch_scores
 
 
 def logits_by_epoch(
     features: FloatArray, targets: FloatArray, training: MarginTraining, random_state: int = 0
 ) -> Iterator[FloatArray]:
-    """Logits (tasks, classes) in each epoch of training: of every task as they were just before it was learnt from.
+    """Train a classifier and yield the logits of all tasks in each epoch.
 
-    ``targets`` are (tasks, classes), how often each label was given.
+    The logits of a task are those just before the step that trains on it.
 
+    Parameters
+    ----------
+    features : ndarray of shape (n_tasks, n_features)
+        Features of the tasks.
+    targets : ndarray of shape (n_tasks, n_classes)
+        Number of votes for each label.
+    training : MarginTraining
+        Settings of the classifier.
+    random_state : int, default=0
+        Seed of the batches and of hidden layers.
+
+    Yields
+    ------
+    ndarray of shape (n_tasks, n_classes)
+
+    Examples
+    --------
     >>> features, targets = np.array([[-1.0], [1.0]]), np.array([[3.0, 1.0], [0.0, 2.0]])
     >>> for logits in logits_by_epoch(features, targets, MarginTraining(epochs=100)):
     ...     pass
@@ -259,11 +370,11 @@ def logits_by_epoch(
         progress.report("areas under the margin", epoch, training.epochs)
         order = rng.permutation(n_tasks)
         logits = np.empty((n_tasks, n_classes))
-        with threadpool_limits(limits=1, user_api="blas"):  # small products, which threads make slower
+        with threadpool_limits(limits=1, user_api="blas"):  # threads slow down small matrix products
             for start in range(0, n_tasks, batch_size):
                 batch = order[start : start + batch_size]
                 logits[batch] = classifier.forward(inputs[batch])
-                # The mean over votes, as if every vote were a row of its own; in expectation, whichever tasks were drawn.
+                # An unbiased estimate of the mean over votes, as if every vote were a row.
                 gradient = (softmax(logits[batch], axis=1) * n_votes[batch] - targets[batch]) / (
                     len(batch) * n_votes.mean()
                 )
@@ -271,17 +382,17 @@ def logits_by_epoch(
         yield logits
 
 
-# ---------------------------------------------------------------------- inside
-
-
 class _MarginClassifier:
-    """One layer, or two with rectified units between them, and Adam."""
+    """Classifier with at most one hidden layer of rectified units, trained by Adam.
+
+    It is written in NumPy, because diagnoses must work without PyTorch, which `wisecrowd.nn.trainer` needs.
+    """
 
     def __init__(
         self, n_inputs: int, n_classes: int, n_tasks: int, training: MarginTraining, rng: np.random.Generator
     ) -> None:
         sizes = [n_inputs, *([training.hidden] if training.hidden else []), n_classes]
-        # The last layer begins at zero: every class is as probable, whatever the seed.
+        # The last layer starts at zero, so that all classes are equally probable at first.
         last = [np.zeros((sizes[-2], n_classes))]
         first = [rng.normal(scale=np.sqrt(2 / n_inputs), size=(n_inputs, training.hidden))] if training.hidden else []
         self.weights = [*first, *last]
@@ -294,14 +405,14 @@ class _MarginClassifier:
         self.layer_inputs: list[FloatArray] = []
 
     def forward(self, inputs: FloatArray) -> FloatArray:
-        """Logits; what each layer was given is kept for `step`."""
+        """Return the logits, and keep the inputs of each layer for `step`."""
         self.layer_inputs = [inputs]
         for weight, intercept in zip(self.weights[:-1], self.intercepts[:-1], strict=True):
             self.layer_inputs.append(np.maximum(self.layer_inputs[-1] @ weight + intercept, 0))
         return np.asarray(self.layer_inputs[-1] @ self.weights[-1] + self.intercepts[-1])
 
     def step(self, gradient: FloatArray) -> None:
-        """A step down the slope of the loss by the logits that `forward` gave last."""
+        """Take a step of Adam, given the gradient of the loss by the logits of the last `forward`."""
         weight_gradients: list[FloatArray] = []
         intercept_gradients: list[FloatArray] = []
         for layer in reversed(range(len(self.weights))):
@@ -319,29 +430,31 @@ class _MarginClassifier:
 
 
 def _validate_inputs(crowd: Any, X: Any, margin: str) -> tuple[Crowd, FloatArray]:
-    """Votes that were cast, and flat rows of features in the order of their tasks."""
+    """Return the observed votes, and the features as rows in the order of the tasks."""
     check_choice("margin", margin, ("pleiss", "yang"))
-    votes = require_categorical_crowd(crowd, "margins are computed")
+    votes = require_categorical_crowd(crowd, "computing margins")
     if votes.n_votes == 0:
-        raise InputError("there are no votes to look at")
+        raise InputError("the crowd has no votes")
     if votes.n_classes < 2:
-        raise InputError("a margin lies between two classes, and these votes name only one; name all: classes=[...]")
+        raise InputError("margins need two or more classes, but the crowd has one; name all of them: classes=[...]")
     features = align_feature_rows(X, votes)
     return votes, features.reshape(len(features), -1)
 
 
 def _resolve_worker_model(crowd: Crowd, model: ConfusionEM | None) -> ConfusionEM:
-    """A model of the crowd's workers."""
+    """Return a model with the workers and classes of the crowd."""
     fitted = resolve_model(crowd, model)
     if not (as_index(crowd.workers).equals(fitted.worker_index_) and as_index(crowd.classes).equals(fitted.classes_)):
-        raise UsageError("the model knows other workers or classes than this crowd; give one that was fitted on it")
+        raise UsageError(
+            "model has other workers or classes than the crowd; pass a model that was fitted to this crowd"
+        )
     return fitted
 
 
 def _vote_statistics(
     crowd: Any, X: Any, model: ConfusionEM | None, margin: Margin, training: MarginTraining, random_state: int
 ) -> tuple[Crowd, FloatArray, FloatArray]:
-    """The votes; of each, the area under its margin and the trust in its worker on its task."""
+    """Return the votes, the area under the margin of each vote and the trust in its worker on its task."""
     from scipy.special import softmax
 
     votes, features = _validate_inputs(crowd, X, margin)

@@ -1,4 +1,4 @@
-"""What every diagnosis begins with: votes that it can look at, and a model of who gives which answers."""
+"""Models and vote statistics that all diagnoses share."""
 
 from __future__ import annotations
 
@@ -15,13 +15,31 @@ from wisecrowd.errors import InputError, UsageError
 from wisecrowd.evaluate.calibration import leave_one_out_posterior
 from wisecrowd.evaluate.inputs import require_categorical_crowd
 
-#: Share of a spammer's votes on one label from which it is one button that they press.
+#: Share of one label among a spammer's votes from which the spammer counts as a single-label voter.
 SINGLE_LABEL_SHARE = 0.9
 
 
 def resolve_model(votes: Crowd, model: Any = None) -> ConfusionEM:
-    """The fitted method that was given, or the one of that name, if it has confusion matrices; Dawid–Skene if none was.
+    """Return a fitted method with confusion matrices.
 
+    Parameters
+    ----------
+    votes : Crowd
+        Votes to fit if the model is not fitted yet.
+    model : ConfusionEM or str, default=None
+        Fitted method, or the name of one. Defaults to Dawid–Skene.
+
+    Returns
+    -------
+    ConfusionEM
+
+    Raises
+    ------
+    UsageError
+        If the method has no confusion matrices or is not fitted.
+
+    Examples
+    --------
     >>> votes = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0)])
     >>> resolve_model(votes).name, resolve_model(votes, "one-coin").name
     ('dawid-skene', 'one-coin')
@@ -32,49 +50,61 @@ def resolve_model(votes: Crowd, model: Any = None) -> ConfusionEM:
         method_class: Any = find(model or "dawid-skene")
         if not issubclass(method_class, ConfusionEM):
             raise UsageError(
-                "workers and tasks are judged by a method with confusion matrices, such as dawid-skene, ibcc or one-coin; "
-                f"{method_class.name} has none"
+                f"{method_class.name} has no confusion matrices; use a method that has, such as dawid-skene, ibcc or one-coin"
             )
         if votes.n_votes == 0:
-            raise InputError("there are no votes to look at")
+            raise InputError("the crowd has no votes")
         model = method_class().fit(votes)
     if not isinstance(model, ConfusionEM):
         raise UsageError(
-            f"a fitted method with confusion matrices was wanted, such as DawidSkene, or its name; got {type(model).__name__}"
+            f"model must be a fitted method with confusion matrices, such as DawidSkene, or its name; got {type(model).__name__}"
         )
     if not hasattr(model, "posterior_"):
-        raise UsageError(f"this {type(model).__name__} is not fitted yet; give {type(model).__name__}().fit(crowd)")
+        raise UsageError(f"this {type(model).__name__} is not fitted; pass {type(model).__name__}().fit(crowd)")
     return model
 
 
 @dataclass(frozen=True, eq=False)
 class ModelledCrowd:
-    """A crowd, and the model by which it is looked at."""
+    """Crowd with the fitted model that diagnoses it."""
 
     crowd: Crowd
     fitted: ConfusionEM | str | None = None
 
-    #: What is done, for messages.
-    purpose: ClassVar[str] = "crowds are diagnosed"
+    #: Subject of error messages about unsuitable crowds.
+    purpose: ClassVar[str] = "diagnosing a crowd"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "crowd", require_categorical_crowd(self.crowd, self.purpose))
         object.__setattr__(self, "fitted", resolve_model(self.crowd, self.fitted))
-        # What a group says of a task is looked up vote by vote: a model with groups must know these votes and no others.
+        # A model with groups stores evidence by vote, so it must have been fitted to exactly these votes.
         same_tasks = not has_worker_groups(self.model) or self.crowd.tasks.equals(self.model.task_index_)
         if not same_tasks or (has_worker_groups(self.model) and self.crowd.n_votes != self.model.n_votes_):
-            raise UsageError("give the crowd that the model was fitted on, or fit the model to these votes")
+            raise UsageError(
+                "crowd differs from the crowd that the model was fitted to; pass that crowd, or refit the model"
+            )
 
     @property
     def model(self) -> ConfusionEM:
-        """The model, which is there from the beginning."""
+        """Fitted model."""
         assert isinstance(self.fitted, ConfusionEM)
         return self.fitted
 
 
 def has_worker_groups(model: Any) -> bool:
-    """Whether a model takes the votes of some workers to depend on each other, and says how (`Panel.expected_answers`).
+    """Return whether a model has groups of workers who err together, such as `Panel`.
 
+    Parameters
+    ----------
+    model : Method or None
+        Fitted model.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
     >>> has_worker_groups(None)
     False
     """
@@ -82,8 +112,19 @@ def has_worker_groups(model: Any) -> bool:
 
 
 def get_worker_groups(model: Any) -> NDArray[np.int32] | None:
-    """The group of each worker, −1 for none, of a model in which members of a group err together (`Panel`); None of others.
+    """Return the group of each worker (-1: none) of a model with groups, or None.
 
+    Parameters
+    ----------
+    model : Method
+        Fitted model.
+
+    Returns
+    -------
+    ndarray of shape (n_workers,) or None
+
+    Examples
+    --------
     >>> votes = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0)])
     >>> print(get_worker_groups(resolve_model(votes)))
     None
@@ -91,26 +132,53 @@ def get_worker_groups(model: Any) -> NDArray[np.int32] | None:
     return np.asarray(model.group_) if has_worker_groups(model) else None
 
 
-def get_member_columns(model: Any, names: pd.Index) -> dict[str, NDArray[Any]]:
-    """What a model was told of workers: their ``kind``, and the group that each ``belongs_to``; nothing of most models.
+def get_member_columns(model: Any, worker_ids: pd.Index) -> dict[str, NDArray[Any]]:
+    """Return the kind and the group of each worker, as far as the model has them.
 
+    Parameters
+    ----------
+    model : Method
+        Fitted model, which may have ``kinds`` and ``groups`` such as `Panel`.
+    worker_ids : Index
+        Worker ids.
+
+    Returns
+    -------
+    dict of str to ndarray
+        Columns ``kind`` and ``belongs_to``, or an empty dict.
+
+    Examples
+    --------
     >>> get_member_columns(resolve_model(Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0)])), pd.Index(["ann"]))
     {}
     """
     attributes = {"kind": getattr(model, "kinds", None), "belongs_to": getattr(model, "groups", None)}
     return {
-        column: np.array([by_worker.get(str(name), "") for name in names], dtype=object)
+        column: np.array([by_worker.get(str(name), "") for name in worker_ids], dtype=object)
         for column, by_worker in attributes.items()
         if by_worker is not None
     }
 
 
 def compute_peer_posterior(model: ConfusionEM, crowd: Crowd) -> NDArray[np.float64]:
-    """For every vote, the posterior of its task by the votes that are witnesses of it: (n_votes, n_classes).
+    """Compute the posterior of each vote's task by the votes of other workers.
 
-    These are all other votes but those of the worker's own group, of a model that has groups: who errs together with somebody
-    confirms nothing. Where nobody else voted, it is the prior.
+    Votes of the worker's own group are excluded if the model has groups, because its members err together. Without other votes the
+    result is the class prior.
 
+    Parameters
+    ----------
+    model : ConfusionEM
+        Model fitted to ``crowd``.
+    crowd : Crowd
+        Votes.
+
+    Returns
+    -------
+    ndarray of shape (n_votes, n_classes)
+
+    Examples
+    --------
     >>> votes = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0), ("t2", "ann", 1)])
     >>> compute_peer_posterior(resolve_model(votes), votes).shape
     (3, 2)
@@ -123,8 +191,19 @@ def compute_peer_posterior(model: ConfusionEM, crowd: Crowd) -> NDArray[np.float
 
 
 def normalize_log_probs(log_probs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows of logarithms as probabilities.
+    """Convert rows of unnormalised log-probabilities to probabilities.
 
+    Parameters
+    ----------
+    log_probs : ndarray of shape (n_rows, n_classes)
+        Unnormalised log-probabilities.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_classes)
+
+    Examples
+    --------
     >>> normalize_log_probs(np.log([[1.0, 3.0]])).tolist()
     [[0.25, 0.75]]
     """
@@ -135,9 +214,24 @@ def normalize_log_probs(log_probs: NDArray[np.float64]) -> NDArray[np.float64]:
 def count_agreeing_votes(
     crowd: Crowd, group: NDArray[np.int32] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of each vote, how many other votes on its task say the same, and how many others there are; members of the worker's own
-    ``group`` are no others.
+    """Count, for each vote, the other votes on its task with the same label and all other votes.
 
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    group : ndarray of shape (n_workers,), default=None
+        Group of each worker, -1 for none. Votes of the worker's own group are not counted.
+
+    Returns
+    -------
+    n_same : ndarray of shape (n_votes,)
+        Number of other votes with the same label.
+    n_others : ndarray of shape (n_votes,)
+        Number of other votes.
+
+    Examples
+    --------
     >>> votes = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0), ("t1", "cy", 1)])
     >>> [part.tolist() for part in count_agreeing_votes(votes)]
     [[1, 1, 0], [2, 2, 2]]
@@ -160,14 +254,28 @@ def count_agreeing_votes(
 
 
 def most_frequent_labels(crowd: Crowd) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """The label that each worker gives most, and how large a share of their votes it has; NaN without votes.
+    """Return the most frequent label of each worker and its share.
 
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+
+    Returns
+    -------
+    label : ndarray of shape (n_workers,)
+        Code of the most frequent label.
+    share : ndarray of shape (n_workers,)
+        Share of the worker's votes; NaN without votes.
+
+    Examples
+    --------
     >>> most_frequent_labels(Crowd.from_triples([("t1", "ann", 0), ("t2", "ann", 1), ("t3", "ann", 1)]))[1].round(2).tolist()
     [0.67]
     """
     pairs, n_workers = crowd.pairs, crowd.n_workers
     counts = np.bincount(pairs.vote_pairs, minlength=len(pairs))
-    order = np.lexsort((-pairs.label, counts, pairs.worker))  # the last of each worker is the most frequent
+    order = np.lexsort((-pairs.label, counts, pairs.worker))  # the last row of each worker is the most frequent label
     last = np.flatnonzero(np.diff(pairs.worker[order], append=-1))
     top, max_count = np.zeros(n_workers, dtype=np.intp), np.zeros(n_workers)
     top[pairs.worker[order[last]]] = pairs.label[order[last]]

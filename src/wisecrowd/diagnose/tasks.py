@@ -1,4 +1,4 @@
-"""Which tasks are hard: disputed by the good, or merely mislabelled by the bad."""
+"""Diagnosis of tasks: difficulty, ambiguity and disputed labels."""
 
 from __future__ import annotations
 
@@ -15,34 +15,49 @@ from wisecrowd.diagnose.preparation import ModelledCrowd, count_agreeing_votes, 
 from wisecrowd.em.incremental import estimate_crowd_label_probs
 from wisecrowd.errors import ignore_fit_warnings
 
-#: How probable the likeliest class must be for a task to count as settled.
+#: Smallest posterior of the label of a settled task.
 SETTLED_CONFIDENCE = 0.9
-#: How many standard deviations less likely than they should be the votes on an ambiguous task are, and how many there must be.
-AMBIGUOUS_MISFIT, MIN_AMBIGUOUS_VOTES = -2.0, 3
+#: Largest misfit (in standard deviations) of an ambiguous task.
+AMBIGUOUS_MISFIT = -2.0
+#: Smallest number of votes on an ambiguous task.
+MIN_AMBIGUOUS_VOTES = 3
 
-#: What a task can be, and what to do about it.
+#: Kinds of tasks, with their meaning.
 TASK_KINDS = {
-    "settled": "the votes agree, or those who know do",
-    "outvoted": "settled, though half of the votes or more say something else: they are of workers who often err",
-    "ambiguous": "the votes fit no single class, and those of good workers differ: look at the task, not at the workers",
-    "undecided": "not enough is known: another vote will help",
-    "unlabelled": "nobody voted",
+    "settled": "the votes agree, or the reliable workers do",
+    "outvoted": "settled against half of the votes or more, because these come from unreliable workers",
+    "ambiguous": "reliable workers disagree, so that no single class fits the votes: review the task itself",
+    "undecided": "the votes do not decide yet: another vote will help",
+    "unlabelled": "no votes",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class TaskDiagnosis(ModelledCrowd):
-    """What the votes of a crowd say about each of its tasks.
+    """Diagnosis of the tasks of a crowd.
 
-    ``table`` has a row for each task: ``n_votes``; the likeliest ``label`` and its ``confidence``, by a model of workers;
-    ``margin`` to the next class; ``entropy`` of the votes, 0 where all say the same and 1 where every class has as many,
-    corrected for how few they are (Miller and Madow); ``uncertainty``, the entropy of the posterior, likewise from 0 to 1;
-    ``misfit``, how many standard deviations less likely the votes are than votes on a task of that class should be;
-    ``difficulty`` by Rasch's model with its ``standard_error``; ``kind`` (see `TASK_KINDS`); and with features ``X`` of the tasks
-    ``aum`` and ``waum``, low where label and votes do not go with the features (see `wisecrowd.diagnose.margins`).
+    ``table`` has one row per task with these columns:
 
-    With few votes a difficulty is mostly what was believed before; its standard error says so.
+    - ``n_votes``;
+    - ``label``, the most probable class, its posterior ``confidence`` and the ``margin`` to the next class;
+    - ``entropy`` of the votes from 0 (all equal) to 1 (uniform), with the bias correction of Miller and Madow;
+    - ``uncertainty``, the entropy of the posterior from 0 to 1;
+    - ``misfit``, the z-score of the log-likelihood of the votes given the label: far below 0 for inconsistent votes;
+    - ``difficulty`` by the Rasch model with its ``standard_error``; with few votes it is close to the prior;
+    - ``kind``, a key of `TASK_KINDS`;
+    - ``aum`` and ``waum`` if features are given: low if label or votes contradict the features (see `wisecrowd.diagnose.margins`).
 
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes with classes and worker ids.
+    fitted : ConfusionEM or str, default=None
+        Fitted method with confusion matrices, or its name. Defaults to Dawid–Skene.
+    X : DataFrame or ndarray, default=None
+        Features of the tasks.
+
+    Examples
+    --------
     >>> from wisecrowd import simulate_crowd
     >>> made = simulate_crowd(n_tasks=100, n_workers=10, votes_per_task=5)
     >>> TaskDiagnosis(made.crowd).table.columns.tolist()
@@ -51,11 +66,11 @@ class TaskDiagnosis(ModelledCrowd):
 
     X: Any = None
 
-    purpose: ClassVar[str] = "tasks are diagnosed"
+    purpose: ClassVar[str] = "diagnosing tasks"
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row for each task."""
+        """Table with one row per task."""
         posterior, model = self.model.posterior_, self.model
         top = np.sort(posterior, axis=1)[:, ::-1]
         rasch = self._rasch
@@ -77,7 +92,7 @@ class TaskDiagnosis(ModelledCrowd):
 
     @cached_property
     def entropy(self) -> NDArray[np.float64]:
-        """Entropy of the votes on each task, with (labels that occur − 1) / 2n added for how few they are; NaN without votes."""
+        """Normalised entropy of the votes on each task with (n_labels − 1) / 2n added as bias correction; NaN without votes."""
         votes = self.crowd.vote_counts
         total = votes.sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -86,11 +101,10 @@ class TaskDiagnosis(ModelledCrowd):
 
     @cached_property
     def misfit(self) -> NDArray[np.float64]:
-        """z of log P(votes | likeliest class) under the model: far below zero where votes belong to no one class.
+        """Z-score of log P(votes | label) under the model: far below 0 if the votes fit no single class.
 
-        A worker who is right nine times in ten says something else one time in ten; two such votes on a task are bad luck, four
-        are not. Mean and variance of log π_r[k, y] over what the worker might say are the model's own. The votes of a group that
-        errs together (`Panel`) count as one, which is as surprising as they are on average.
+        Mean and variance of log π_r[k, y] over the possible labels of a worker are those of the model. The votes of a group that
+        errs together (`Panel`) count as one vote with their average surprise.
         """
         crowd, model = self.crowd, self.model
         best_class = model.posterior_.argmax(axis=1)
@@ -101,12 +115,12 @@ class TaskDiagnosis(ModelledCrowd):
             crowd.task, self._vote_share * (log_probs - moments[0, worker, true_class]), minlength=crowd.n_tasks
         )
         variance = np.bincount(crowd.task, self._vote_share * moments[1, worker, true_class], minlength=crowd.n_tasks)
-        # A tenth of a nat for each vote: where workers are near perfect, one slip is not infinitely surprising.
+        # A variance of 0.1 nats² per vote keeps a single error of a nearly perfect worker from dominating.
         return np.asarray(excess / np.sqrt(variance + 0.1 * np.maximum(self._effective_votes, 1)))
 
     @cached_property
     def kind(self) -> NDArray[Any]:
-        """What each task is: see `TASK_KINDS`."""
+        """Kind of each task, a key of `TASK_KINDS`."""
         posterior, crowd = self.model.posterior_, self.crowd
         best_class = posterior.argmax(axis=1)
         is_confident = posterior[np.arange(len(best_class)), best_class] >= SETTLED_CONFIDENCE
@@ -116,33 +130,31 @@ class TaskDiagnosis(ModelledCrowd):
         kind[is_confident] = "settled"
         kind[is_confident & (share <= 0.5)] = "outvoted"
         kind[has_enough_votes & (self.misfit < AMBIGUOUS_MISFIT)] = "ambiguous"
-        if crowd.n_classes == 1:  # of course it is that one: a single vote has settled nothing
+        if crowd.n_classes == 1:  # the posterior is 1 by definition, so a single vote decides nothing
             kind[crowd.votes_per_task < 2] = "undecided"
         kind[crowd.votes_per_task == 0] = "unlabelled"
         return kind
 
     @cached_property
     def aum(self) -> NDArray[np.float64]:
-        """How well each task's label goes with its features, which must be there: see `wisecrowd.aum`."""
+        """Area under the margin of each task's label; see `wisecrowd.aum`."""
         return aum(self.crowd, self.X, answers=self.model.labels_).to_numpy()
 
     @cached_property
     def waum(self) -> NDArray[np.float64]:
-        """How well its votes do: see `wisecrowd.waum`."""
+        """Weighted area under the margin of each task's votes; see `wisecrowd.waum`."""
         return waum(self.crowd, self.X, model=self.model).to_numpy()
-
-    # ------------------------------------------------------------------ inside
 
     @cached_property
     def _label_probs(self) -> NDArray[np.float64]:
-        """What each pair's worker says when each class is true, (pairs, classes): for itself or, of a group, for all of it."""
+        """Probability of the label of each (worker, label) pair given each class; of a whole group for its members."""
         if get_worker_groups(self.model) is None:
             return estimate_crowd_label_probs(self.model, self.crowd)
         return np.asarray(self.model.reported_label_probs(self.model.tally_, self.crowd.pairs))
 
     @cached_property
     def _vote_share(self) -> NDArray[np.float64]:
-        """By vote, how much of a voice it is on its task: members of a group have one together."""
+        """Share of each vote in one independent vote: members of a group share one vote on a task."""
         group = get_worker_groups(self.model)
         if group is None:
             return np.ones(self.crowd.n_votes)
@@ -150,12 +162,12 @@ class TaskDiagnosis(ModelledCrowd):
 
     @cached_property
     def _effective_votes(self) -> NDArray[np.float64]:
-        """How many voices a task has: votes, but of groups one each."""
+        """Number of independent votes on each task."""
         return np.bincount(self.crowd.task, self._vote_share, minlength=self.crowd.n_tasks).astype(np.float64)
 
     @cached_property
     def _moments(self) -> NDArray[np.float64]:
-        """Mean and variance of log π_r[k, y] for y drawn from π_r[k]: (2, workers, classes)."""
+        """Mean and variance of log π_r[k, y] for y drawn from π_r[k], of shape (2, n_workers, n_classes)."""
         from wisecrowd.utils.slices import slice_rows
 
         n_classes = self.crowd.n_classes
@@ -170,21 +182,24 @@ class TaskDiagnosis(ModelledCrowd):
 
     @cached_property
     def _rasch(self) -> pd.DataFrame:
+        """Difficulties by the Rasch model."""
         from wisecrowd.base.registry import find
 
         rasch_class: Any = find("rasch")
         model = rasch_class(guessing="chance")
-        # A group that errs together would make a truth of its own; the model knows better.
+        # The Rasch model has no groups, so it takes the truth from the model that has.
         has_votes = self.crowd.votes_per_task > 0
         truth = None if get_worker_groups(self.model) is None else self.model.labels_[has_votes]
-        with ignore_fit_warnings():  # a difficulty to a hundredth is more than anybody needs
+        with ignore_fit_warnings():  # full convergence is not needed for a ranking
             table: pd.DataFrame = model.fit(self.crowd, truth=truth).tasks_
         return table
 
 
 def _entropy(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the entropy of each row of shares, in nats."""
     return np.asarray(-(shares * np.log(np.maximum(shares, 1e-300))).sum(axis=1))
 
 
 def _max_entropy(n_classes: int) -> float:
+    """Return the entropy of a uniform distribution."""
     return float(np.log(max(n_classes, 2)))

@@ -1,4 +1,4 @@
-"""Pairs of workers who share tasks, and twins among them, who say the same of nearly all."""
+"""Pairs of workers with common tasks, and near-duplicates among them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,32 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.diagnose.preparation import SINGLE_LABEL_SHARE, get_worker_groups, most_frequent_labels
 from wisecrowd.em.confusion import ConfusionEM
 
-#: Who says the same of nearly all of many tasks, a twin, is judged by those who do not; at most so many pairs are.
-MIN_DUPLICATE_TASKS, MIN_DUPLICATE_SHARE, MAX_DUPLICATE_PAIRS = 50, 0.9, 1000
-#: By what share of their meetings strangers agree more than twins' being right explains, and by how many standard errors.
-MIN_EXCESS_SHARE, MIN_STANDARD_ERRORS = 0.05, 4.0
+#: Smallest number of common tasks of near-duplicate workers; fewer agree nearly always by chance.
+MIN_DUPLICATE_TASKS = 50
+#: Smallest share of common tasks with the same label for near-duplicates.
+MIN_DUPLICATE_SHARE = 0.9
+#: Largest number of near-duplicate pairs that are examined, for bounded running time.
+MAX_DUPLICATE_PAIRS = 1000
+#: Smallest excess agreement of independent workers, as a share of their pairs of votes, that contradicts near-duplicates.
+MIN_EXCESS_SHARE = 0.05
+#: Smallest excess agreement in standard errors.
+MIN_STANDARD_ERRORS = 4.0
 
 
 class WorkerPairs(NamedTuple):
-    """Pairs of workers, by position, with the tasks that they share and those of which they say the same.
+    """Pairs of workers with the numbers of common tasks and of equal labels.
 
+    Attributes
+    ----------
+    first, second : ndarray of shape (n_pairs,)
+        Positions of the workers.
+    n_common : ndarray of shape (n_pairs,)
+        Number of tasks that both labelled.
+    n_same : ndarray of shape (n_pairs,)
+        Number of common tasks with the same label.
+
+    Examples
+    --------
     >>> len(WorkerPairs(np.array([0]), np.array([1]), np.array([10.0]), np.array([9.0])))
     1
     """
@@ -34,13 +51,38 @@ class WorkerPairs(NamedTuple):
         return len(self.first)
 
     def select(self, rows: NDArray[Any]) -> WorkerPairs:
-        """Some of them."""
+        """Return some of the pairs.
+
+        Parameters
+        ----------
+        rows : ndarray of int or bool
+            Pairs to keep.
+
+        Returns
+        -------
+        WorkerPairs
+        """
         return WorkerPairs(*(part[rows] for part in self[:4]))
 
 
 def find_worker_pairs(crowd: Crowd, fitted: ConfusionEM, min_common: int) -> WorkerPairs:
-    """All pairs who share enough tasks and are not of one group: its members are no copies of each other.
+    """Find all pairs of workers with enough common tasks, except members of the same group.
 
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    fitted : ConfusionEM
+        Model fitted to ``crowd``, which may have groups.
+    min_common : int
+        Smallest number of common tasks.
+
+    Returns
+    -------
+    WorkerPairs
+
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene
     >>> crowd = Crowd.from_triples([(task, worker, task % 2) for task in range(4) for worker in "abc"])
     >>> find_worker_pairs(crowd, DawidSkene().fit(crowd), 4).n_same.tolist()
@@ -65,8 +107,23 @@ def find_worker_pairs(crowd: Crowd, fitted: ConfusionEM, min_common: int) -> Wor
 
 
 def share_single_label(crowd: Crowd, pairs: WorkerPairs) -> NDArray[np.bool_]:
-    """Two who always press the same button answer alike, and need not know of each other.
+    """Return whether both workers of a pair nearly always give the same single label.
 
+    Such workers agree without copying each other.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    pairs : WorkerPairs
+        Pairs to check.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_pairs,)
+
+    Examples
+    --------
     >>> crowd = Crowd.from_triples([(task, worker, 0) for task in range(4) for worker in "ab"])
     >>> share_single_label(crowd, WorkerPairs(np.array([0]), np.array([1]), np.array([4.0]), np.array([4.0]))).tolist()
     [True]
@@ -79,8 +136,21 @@ def share_single_label(crowd: Crowd, pairs: WorkerPairs) -> NDArray[np.bool_]:
 
 
 def find_near_duplicates(crowd: Crowd, pairs: WorkerPairs) -> WorkerPairs:
-    """Pairs who say the same of nearly all of many tasks.
+    """Find pairs of workers who give the same label to nearly all of many common tasks.
 
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    pairs : WorkerPairs
+        Pairs to choose from.
+
+    Returns
+    -------
+    WorkerPairs
+
+    Examples
+    --------
     >>> crowd = Crowd.from_triples([(task, worker, task % 2) for task in range(60) for worker in "ab"])
     >>> len(find_near_duplicates(crowd, WorkerPairs(np.array([0]), np.array([1]), np.array([60.0]), np.array([60.0]))))
     1
@@ -92,18 +162,31 @@ def find_near_duplicates(crowd: Crowd, pairs: WorkerPairs) -> WorkerPairs:
 
 
 def is_contradicted(duplicates: Crowd, independent_votes: Crowd) -> bool:
-    """Whether strangers agree with each other far more than they would if what twins say were the truth.
+    """Return whether independent workers agree far more than they would if near-duplicates were right.
 
-    Good workers answer alike, too, because they are right. Then what two others say where twins say k is independent, by what
-    each of them says there as a rule. Both crowds have the same tasks, workers and classes.
+    Good workers agree too, because they are right. The labels of two independent workers on tasks that near-duplicates label k are
+    then independent given how often each of them gives which label there. Both crowds have the same tasks, workers and classes.
 
-    >>> says = [("rita", 0.9), ("sam", 0.9), ("tom", 0.9)]
+    Parameters
+    ----------
+    duplicates : Crowd
+        Votes of the near-duplicates.
+    independent_votes : Crowd
+        Votes of the other workers.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> accuracy = [("rita", 0.9), ("sam", 0.9), ("tom", 0.9)]
     >>> rng = np.random.default_rng(0)
-    >>> votes = [(task, who, task % 2 if rng.random() < p else 1 - task % 2) for task in range(200) for who, p in says]
+    >>> votes = [(task, who, task % 2 if rng.random() < p else 1 - task % 2) for task in range(200) for who, p in accuracy]
     >>> wrong = [(task, who, (task + (task < 80)) % 2) for task in range(200) for who in "ab"]
     >>> crowd = Crowd.from_triples(votes + wrong)
-    >>> twin = crowd.worker_codes < 2
-    >>> is_contradicted(crowd.take(twin), crowd.take(~twin))
+    >>> is_duplicate = crowd.worker_codes < 2
+    >>> is_contradicted(crowd.take(is_duplicate), crowd.take(~is_duplicate))
     True
     """
     rows = np.flatnonzero(duplicates.votes_per_task[independent_votes.task] > 0)
@@ -112,13 +195,13 @@ def is_contradicted(duplicates: Crowd, independent_votes: Crowd) -> bool:
         independent_votes.label[rows],
         independent_votes.n_classes,
     )
-    # What each of them says where the twins say something: (worker, said by twins), and how often which label.
+    # Habits: how often each worker gives each label, by the label of the near-duplicates.
     habit = independent_votes.worker_codes[rows] * np.int64(n_classes) + duplicates.vote_counts.argmax(axis=1)[task]
     _, habit = np.unique(habit, return_inverse=True)
     total = np.bincount(habit)
 
     def sum_pair_products(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Products of the values of every two votes on a task, added up by task."""
+        """Return the sum over pairs of votes of the products of their values, by task."""
         sums = (np.bincount(task, part, independent_votes.n_tasks) for part in (values, values**2))
         return np.asarray((next(sums) ** 2 - next(sums)) / 2)
 
@@ -133,8 +216,21 @@ def is_contradicted(duplicates: Crowd, independent_votes: Crowd) -> bool:
 
 
 def find_redundant_copiers(copying: pd.DataFrame) -> pd.Index:
-    """Who is second of a pair and copies more than one: of several who answer alike, all but the first.
+    """Return the second workers of pairs who copy more than one other worker.
 
+    Of several workers with equal labels, these are all but the first.
+
+    Parameters
+    ----------
+    copying : DataFrame
+        Copying pairs with columns first and second.
+
+    Returns
+    -------
+    Index
+
+    Examples
+    --------
     >>> find_redundant_copiers(pd.DataFrame({"first": ["a", "a", "b", "x"], "second": ["b", "c", "c", "y"]})).tolist()
     ['b', 'c']
     """
@@ -144,8 +240,21 @@ def find_redundant_copiers(copying: pd.DataFrame) -> pd.Index:
 
 
 def independent_units(fitted: ConfusionEM, crowd: Crowd) -> NDArray[np.int64]:
-    """Who counts as one: the same number for all of a group, and one of their own for all others.
+    """Return a number for each worker that members of the same group share.
 
+    Parameters
+    ----------
+    fitted : ConfusionEM
+        Fitted model, which may have groups.
+    crowd : Crowd
+        Votes.
+
+    Returns
+    -------
+    ndarray of shape (n_workers,)
+
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene
     >>> crowd = Crowd.from_triples([("t1", "a", 0), ("t1", "b", 1)])
     >>> independent_units(DawidSkene().fit(crowd), crowd).tolist()

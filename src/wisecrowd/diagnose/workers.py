@@ -1,8 +1,9 @@
-"""Whom to trust: what is known of each worker, how surely, and who should be looked at."""
+"""Diagnosis of workers: accuracy, information, spammers, adversaries, copying and drift."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -26,79 +27,104 @@ from wisecrowd.em.priors import estimate_crowd_confusion, estimate_prior_strengt
 from wisecrowd.evaluate.intervals import accuracy_log_likelihood, worker_intervals
 from wisecrowd.utils.slices import slice_rows
 
-#: How far from chance to perfection a helpful worker has come at least.
+#: Smallest accuracy of a helpful worker, as a share of the way from chance to perfection.
 MIN_HELPFULNESS = 0.2
-#: How probable a flag must be, given the votes; a spammer is looked at sooner, for to miss one costs more than a look.
-FLAG_PROBABILITY, SPAMMER_FLAG_PROBABILITY = 0.5, 0.3
-_GRID = 60
+#: Probability from which a worker is flagged as adversary or drifting.
+FLAG_PROBABILITY = 0.5
+#: Probability from which a worker is flagged as spammer. It is lower, because a missed spammer costs more than a review.
+SPAMMER_FLAG_PROBABILITY = 0.3
+#: Number of accuracies on the grid of worker types.
+_GRID_SIZE = 60
+#: Number of EM steps for the shares of worker types.
+_EM_STEPS = 200
 
 
 @dataclass(frozen=True, eq=False)
 class WorkerDiagnosis(ModelledCrowd):
-    """What the votes of a crowd say about each of its workers.
+    """Diagnosis of the workers of a crowd.
 
-    ``table`` has a row for each worker: ``n_votes``; ``accuracy`` with ``low`` and ``high``; ``agreement``, the share of the
-    other votes on the same tasks that say the same; ``spammer_score``, 0 where answers have nothing to do with the truth and 1
-    where they settle it; ``information`` about the truth in an answer, as a share of what there is to know; the label they
-    give most (``top_label``, ``top_share``); ``p_spammer`` and ``p_adversary``; where votes have times, ``p_drift``, accuracy
-    ``before`` and ``after`` the likeliest change and ``since`` when; and ``flags``, each with its reason in ``why``.
+    ``table`` has one row per worker with these columns:
 
-    A vote is judged by the posterior that the *other* votes on its task give, and matrices of workers with few votes are drawn
-    toward that of the crowd; with its own vote left in, anybody would look better than they are, most of all where votes are few.
+    - ``n_votes`` and ``accuracy`` with the credible interval ``low`` to ``high``;
+    - ``agreement``, the share of other votes on the same tasks with the same label;
+    - ``spammer_score``, from 0 (labels unrelated to the truth) to 1 (labels determine the truth);
+    - ``information``, the mutual information of label and truth as a share of the entropy of the truth;
+    - ``top_label`` and ``top_share``, the most frequent label and its share;
+    - ``p_spammer`` and ``p_adversary``;
+    - ``p_drift``, ``before``, ``after`` and ``since`` if votes have times (see `detect_drift`);
+    - ``flags``, and the reason of each flag in ``why``.
 
-    Where the model knows who belongs together (a fitted `Panel`), the others are those outside the worker's group: members err
-    together, confirm nothing of each other, and are no copies. ``kind`` and ``belongs_to`` then come first. Of whoever nobody
-    outside the group shares a task with, votes tell nothing, and nobody is accused.
+    Each vote is compared with the posterior of the *other* votes on its task, and confusion matrices of workers with few votes are
+    shrunk towards that of the crowd. Otherwise workers would look better than they are, most of all if votes are few.
 
+    If the model has groups of workers who err together (a fitted `Panel`), the other votes are those from outside the worker's
+    group, and members of a group are not reported as copies of each other. The table then starts with ``kind`` and
+    ``belongs_to``. Workers without votes from outside their group are not flagged as spammers or adversaries.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes with classes and worker ids.
+    fitted : ConfusionEM or str, default=None
+        Fitted method with confusion matrices, or its name. Defaults to Dawid–Skene.
+    level : float, default=0.9
+        Probability of the credible intervals.
+
+    Examples
+    --------
     >>> from wisecrowd import simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, workers=["expert"] * 8 + ["spammer", "adversary"], votes_per_task=5)
-    >>> found = WorkerDiagnosis(made.crowd)
-    >>> found.table["flags"].iloc[-2:].tolist()
+    >>> WorkerDiagnosis(made.crowd).table["flags"].iloc[-2:].tolist()
     ['spammer', 'adversary']
     """
 
     level: float = 0.9
 
-    purpose: ClassVar[str] = "workers are diagnosed"
+    purpose: ClassVar[str] = "diagnosing workers"
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row for each worker."""
+        """Table with one row per worker."""
         intervals = worker_intervals(self.model, self.crowd, level=self.level, peer_posterior=self.uncopied_posterior)
-        top, share = self._top_labels
-        worker_ids = self.worker_ids
-        flags, why = self._flags
-        changes: dict[str, Any] = (
-            {} if self.drift is None else {str(name): part.array for name, part in self.drift.items()}
+        top_label, top_share = self._top_labels
+        flags, reasons = self._flags
+        drift_columns: dict[str, Any] = (
+            {} if self.drift is None else {str(name): column.array for name, column in self.drift.items()}
         )
         columns = {
-            **get_member_columns(self.model, worker_ids),
+            **get_member_columns(self.model, self.worker_ids),
             **{name: intervals[name].to_numpy() for name in ("n_votes", "accuracy", "low", "high")},
             "agreement": self.agreement,
             "spammer_score": self.spammer_score,
             "information": self.information,
-            "top_label": None if self.crowd.classes is None else self.crowd.classes[top],
-            "top_share": share,
+            "top_label": None if self.crowd.classes is None else self.crowd.classes[top_label],
+            "top_share": top_share,
             "p_spammer": self.type_probs[:, 1],
             "p_adversary": self.type_probs[:, 2],
-            **changes,
+            **drift_columns,
             "flags": flags,
-            "why": why,
+            "why": reasons,
         }
-        return pd.DataFrame(columns, index=worker_ids.rename("worker"))
+        return pd.DataFrame(columns, index=self.worker_ids.rename("worker"))
 
-    # ------------------------------------------------------------------ single figures
+    @property
+    def worker_ids(self) -> pd.Index:
+        """Ids of the workers, in the order of all arrays."""
+        assert self.crowd.workers is not None
+        return self.crowd.workers
+
+    # ------------------------------------------------------------------ statistics by worker
 
     @cached_property
     def agreement(self) -> NDArray[np.float64]:
-        """Share of the other votes on a worker's tasks that say what the worker says; NaN where nobody else voted."""
+        """Share of the other votes on a worker's tasks with the same label; NaN without other votes."""
         n_same, n_others = count_agreeing_votes(self.crowd, get_worker_groups(self.model))
         with np.errstate(invalid="ignore"):
             return self._sum_by_worker(n_same) / self._sum_by_worker(n_others)
 
     @cached_property
     def spammer_score(self) -> NDArray[np.float64]:
-        """S_r = Σ_{k<k'} |π_r[k] − π_r[k']|² / (K (K − 1)), of Raykar and Yu: rows that are alike say nothing."""
+        """Spammer score S_r = Σ_{k<k'} |π_r[k] − π_r[k']|² / (K (K − 1)) of Raykar and Yu: 0 for equal rows."""
         n_classes = self.crowd.n_classes
         if n_classes == 1:
             return np.zeros(self.crowd.n_workers)
@@ -111,156 +137,165 @@ class WorkerDiagnosis(ModelledCrowd):
 
     @cached_property
     def information(self) -> NDArray[np.float64]:
-        """I(truth; answer) / H(truth): what an answer tells of the truth, whatever the worker calls it."""
+        """Mutual information of label and truth, as a share of the entropy of the truth."""
         prior = self.model.posterior_.mean(axis=0)
-        known = -(prior * np.log(np.maximum(prior, 1e-300))).sum()
-        if known <= 0:
+        truth_entropy = -(prior * np.log(np.maximum(prior, 1e-300))).sum()
+        if truth_entropy <= 0:
             return np.zeros(self.crowd.n_workers)
 
-        def shared(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-            said = np.einsum("k,rkl->rl", prior, matrix)[:, None]
+        def mutual_information(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+            label_shares = np.einsum("k,rkl->rl", prior, matrix)[:, None]
             with np.errstate(divide="ignore", invalid="ignore"):
-                terms = np.where(matrix > 0, matrix * np.log(matrix / said), 0.0)
-            return np.asarray(np.einsum("k,rkl->r", prior, terms) / known)
+                terms = np.where(matrix > 0, matrix * np.log(matrix / label_shares), 0.0)
+            return np.asarray(np.einsum("k,rkl->r", prior, terms) / truth_entropy)
 
-        return self._map_confusion(shared)
+        return self._map_confusion(mutual_information)
 
     @cached_property
     def copying(self) -> CopyingPairs:
-        """Workers who give the same answers more often than how good they are explains."""
+        """Pairs of workers who copy each other."""
         return find_copying_pairs(self.crowd, self.model)
 
     @cached_property
     def drift(self) -> pd.DataFrame | None:
-        """Who changed, and when; None where votes have no times."""
+        """Changes in accuracy over time; None if votes have no times."""
         return detect_drift(self) if self.crowd.has_times else None
 
-    @cached_property
-    def confusion(self) -> NDArray[np.float64]:
-        """What the crowd as a whole says when each class is true, (true, said): by the other votes, too."""
-        return estimate_crowd_confusion(self.tally, self.crowd.pairs)
-
-    def confusion_of(self, workers: Any) -> NDArray[np.float64]:
-        """Matrices of some workers, by position: (workers, true, said), drawn toward the crowd's where votes are few."""
-        chosen = np.asarray(workers, dtype=np.intp)
-        n_classes, pairs = self.crowd.n_classes, self.crowd.pairs
-        place = np.full(self.crowd.n_workers, -1)
-        place[chosen] = np.arange(len(chosen))
-        mine = np.flatnonzero(place[pairs.worker] >= 0)
-        said = np.zeros((len(chosen), n_classes, n_classes))
-        said[place[pairs.worker[mine]], :, pairs.label[mine]] = self.tally[mine]
-        said += self._strength * self.confusion
-        return np.asarray(said / said.sum(axis=2, keepdims=True))
-
-    # ------------------------------------------------------------------ inside
-
-    @property
-    def worker_ids(self) -> pd.Index:
-        """Ids of the workers, in the order of every array here."""
-        assert self.crowd.workers is not None
-        return self.crowd.workers
-
-    def _sum_by_worker(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        return np.bincount(self.crowd.worker_codes, values, minlength=self.crowd.n_workers).astype(np.float64)
+    # ------------------------------------------------------------------ confusion matrices
 
     @cached_property
     def peer_posterior(self) -> NDArray[np.float64]:
-        """The posterior of each vote's task by the other votes, without those of the worker's own group."""
+        """Posterior of each vote's task by the other votes, without those of the worker's own group."""
         return compute_peer_posterior(self.model, self.crowd)
 
     @cached_property
     def peer_weight(self) -> NDArray[np.float64]:
-        """By vote, one, or zero where a model with groups has no witness: nobody outside the group voted on the task."""
+        """Weight of each vote: 0 if the model has groups and only the worker's own group voted on the task, otherwise 1."""
         if get_worker_groups(self.model) is None:
             return np.ones(self.crowd.n_votes)
         return np.asarray(np.abs(self.peer_posterior - self.model.e_step_prior_).max(axis=1) > 1e-6, dtype=np.float64)
 
     @cached_property
     def uncopied_posterior(self) -> NDArray[np.float64]:
-        """The same by votes of others who neither copy the worker nor are copied: less, and what it says is worth more.
+        """Peer posterior without the votes of workers who copy, or are copied by, the worker of the vote.
 
-        It is for what weighs how sure it is; matrices, which add it up, would only become flatter by it.
+        It serves accuracies and worker types. Confusion matrices use all other votes, because fewer votes would flatten them.
         """
         return exclude_copied_votes(self.peer_posterior, self.crowd, self.model, self.copying.flagged)
 
     @cached_property
     def tally(self) -> NDArray[np.float64]:
-        """The others' posteriors, added up by (worker, label) pair; where there are no others, nothing is known of a vote."""
+        """Sum of the peer posteriors by (worker, label) pair; votes without other votes on the task do not count."""
         pairs, has_peers = self.crowd.pairs, self.crowd.votes_per_task[self.crowd.task] > 1
         weight = self.peer_weight * (self.crowd.weight * has_peers if has_peers.any() else self.crowd.weight)
         columns = [
-            np.bincount(pairs.vote_pairs, weight * self.peer_posterior[:, true], minlength=len(pairs))
-            for true in range(self.crowd.n_classes)
+            np.bincount(pairs.vote_pairs, weight * self.peer_posterior[:, code], minlength=len(pairs))
+            for code in range(self.crowd.n_classes)
         ]
         return np.stack(columns, axis=1)
 
     @cached_property
-    def _strength(self) -> float:
-        return estimate_prior_strength(self.tally, self.crowd.pairs, self.confusion)
-
-    def _map_confusion(self, figure: Any) -> NDArray[np.float64]:
-        """A figure of each worker's matrix, some workers at a time."""
-        n_classes = self.crowd.n_classes
-        parts = slice_rows(self.crowd.n_workers, n_classes**2)
-        everybody = np.arange(self.crowd.n_workers)
-        return np.concatenate([figure(self.confusion_of(everybody[part])) for part in parts])
+    def confusion(self) -> NDArray[np.float64]:
+        """Confusion matrix of the whole crowd, by true class and label."""
+        return estimate_crowd_confusion(self.tally, self.crowd.pairs)
 
     @cached_property
-    def _top_labels(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        return most_frequent_labels(self.crowd)
+    def prior_strength(self) -> float:
+        """Pseudo-votes of the crowd's confusion matrix in each row of a worker's matrix."""
+        return estimate_prior_strength(self.tally, self.crowd.pairs, self.confusion)
+
+    def confusion_of(self, workers: Any) -> NDArray[np.float64]:
+        """Return the confusion matrices of workers, shrunk towards that of the crowd.
+
+        Parameters
+        ----------
+        workers : sequence of int
+            Positions of the workers.
+
+        Returns
+        -------
+        ndarray of shape (n_selected, n_classes, n_classes)
+            Probabilities by worker, true class and label.
+        """
+        selected = np.asarray(workers, dtype=np.intp)
+        n_classes, pairs = self.crowd.n_classes, self.crowd.pairs
+        position = np.full(self.crowd.n_workers, -1)
+        position[selected] = np.arange(len(selected))
+        rows = np.flatnonzero(position[pairs.worker] >= 0)
+        counts = np.zeros((len(selected), n_classes, n_classes))
+        counts[position[pairs.worker[rows]], :, pairs.label[rows]] = self.tally[rows]
+        counts += self.prior_strength * self.confusion
+        return np.asarray(counts / counts.sum(axis=2, keepdims=True))
+
+    def _map_confusion(self, statistic: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Compute a statistic of each worker's confusion matrix, in blocks of workers."""
+        blocks = slice_rows(self.crowd.n_workers, self.crowd.n_classes**2)
+        all_workers = np.arange(self.crowd.n_workers)
+        return np.concatenate([statistic(self.confusion_of(all_workers[block])) for block in blocks])
+
+    def _sum_by_worker(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Sum values of the votes by worker."""
+        return np.bincount(self.crowd.worker_codes, values, minlength=self.crowd.n_workers).astype(np.float64)
+
+    # ------------------------------------------------------------------ worker types
 
     @cached_property
     def type_probs(self) -> NDArray[np.float64]:
-        """Probability that each worker is helpful, a spammer, an adversary: (workers, 3).
+        """Probability of each worker to be helpful, a spammer or an adversary, of shape (n_workers, 3).
 
-        A worker is one of these, in proportions that are estimated from all of them by EM:
+        The types are mixture components whose shares are estimated by EM:
 
-        - right with probability a, erring evenly, so that a vote has the likelihood a u + (1 − a)(1 − u)/(K − 1), with u the
-          others' belief in what it says; a is anywhere on a grid, helpful well above chance, an adversary so far below it that an
-          answer tells as much;
-        - a spammer, whose labels have shares of their own, whatever is true;
-        - helpful, with a matrix about that of helpful workers;
-        - an adversary who knows the truth and says something else: any matrix that avoids the diagonal.
+        - a worker who is right with probability a and errs uniformly, so that a vote has the likelihood
+          a u + (1 − a)(1 − u)/(K − 1), where u is the peer posterior of its label. The accuracy a lies on a grid: helpful well
+          above chance, an adversary so far below chance that a label is as informative, and a spammer in between;
+        - a spammer whose labels have fixed shares, whatever the true class;
+        - a helpful worker with a confusion matrix close to that of helpful workers;
+        - an adversary with a confusion matrix that avoids the diagonal.
         """
         crowd, n_classes = self.crowd, self.crowd.n_classes
-        type_probs = np.zeros((crowd.n_workers, 3))
         if n_classes == 1:
-            type_probs[:, 0] = 1
-            return type_probs
-        right = self.uncopied_posterior[np.arange(crowd.n_votes), crowd.label]
+            return np.tile([1.0, 0.0, 0.0], (crowd.n_workers, 1))
+        p_right = self.uncopied_posterior[np.arange(crowd.n_votes), crowd.label]
         chance = 1 / n_classes
-        grid = (np.arange(_GRID) + 0.5) / _GRID
-        coins = accuracy_log_likelihood(right, n_classes, grid, crowd.worker_codes, crowd.n_workers, self.peer_weight)
-        counts = np.bincount(crowd.pairs.vote_pairs, self.peer_weight, minlength=len(crowd.pairs))[:, None]
-        known = self._sum_by_worker(self.peer_weight)
-        own = self._dirichlet_log_likelihood(np.full((1, n_classes), 0.5), counts)
-        # Who says something else on purpose says much the same each time: rows are drawn toward few labels.
-        evasive = self._dirichlet_log_likelihood(np.full((n_classes, n_classes), 0.3) - 0.2 * np.eye(n_classes))
-        # Odd rows of a rare class do not make an adversary of somebody who is right as a rule.
-        with np.errstate(invalid="ignore"):
-            evasive[self._sum_by_worker(right * self.peer_weight) / known >= 0.5] = -1e300
-        # What an answer tells of the truth. Below chance, with many classes, it is next to nothing: spammers with bad luck.
-        least = chance + MIN_HELPFULNESS * (1 - chance)
-        told, wanted = (
-            np.log(n_classes) + a * np.log(a) + (1 - a) * np.log((1 - a) / (n_classes - 1)) for a in (grid, least)
+        grid = (np.arange(_GRID_SIZE) + 0.5) / _GRID_SIZE
+        by_accuracy = accuracy_log_likelihood(
+            p_right, n_classes, grid, crowd.worker_codes, crowd.n_workers, self.peer_weight
         )
-        kind = np.where(grid > least, 0, np.where((grid < chance) & (told >= wanted), 2, 1))
-        kind[0] = 2  # who is never right means it
-        # Before anybody voted: eight in ten are helpful, one a spammer, one an adversary, by five workers' worth. More would
-        # keep mediocre accuracies probable that nobody has, and call helpful who is right by luck; less would let a vote or two
-        # make somebody an adversary.
-        before = np.array([4.0, 0.5, 0.5])[kind] / np.bincount(kind, minlength=3)[kind]
-        evidence, before, kind = np.c_[coins, own, evasive], np.r_[before, 0.5, 0.25], np.r_[kind, 1, 2]
-        type_probs = _mixture(evidence, before, kind)
+        counts = np.bincount(crowd.pairs.vote_pairs, self.peer_weight, minlength=len(crowd.pairs))[:, None]
+        n_compared = self._sum_by_worker(self.peer_weight)
+        constant = self._dirichlet_log_likelihood(np.full((1, n_classes), 0.5), counts)
+        # An adversary gives much the same wrong label each time, so the prior favours rows with few labels.
+        evasive = self._dirichlet_log_likelihood(np.full((n_classes, n_classes), 0.3) - 0.2 * np.eye(n_classes))
+        # Unusual rows of a rare class do not make a mostly right worker an adversary.
+        with np.errstate(invalid="ignore"):
+            evasive[self._sum_by_worker(p_right * self.peer_weight) / n_compared >= 0.5] = -1e300
+        # Information of a label. Just below chance it is close to zero: such a worker is a spammer with bad luck.
+        min_accuracy = chance + MIN_HELPFULNESS * (1 - chance)
+        label_information, min_information = (
+            np.log(n_classes) + a * np.log(a) + (1 - a) * np.log((1 - a) / (n_classes - 1))
+            for a in (grid, min_accuracy)
+        )
+        is_adversary = (grid < chance) & (label_information >= min_information)
+        worker_type = np.where(grid > min_accuracy, 0, np.where(is_adversary, 2, 1))
+        worker_type[0] = 2  # a worker who is never right is an adversary
+        # Prior of five pseudo-workers: eight in ten helpful, one a spammer, one an adversary. A stronger prior would keep
+        # accuracies probable that no worker has and call lucky guessers helpful; with a weaker one, a vote or two would be
+        # enough for an adversary.
+        pseudo_workers = np.array([4.0, 0.5, 0.5])[worker_type] / np.bincount(worker_type, minlength=3)[worker_type]
+        evidence = np.c_[by_accuracy, constant, evasive]
+        pseudo_workers, worker_type = np.r_[pseudo_workers, 0.5, 0.25], np.r_[worker_type, 1, 2]
+        type_probs = _estimate_type_probs(evidence, pseudo_workers, worker_type)
         if type_probs[:, 0].sum() >= 1:
-            like = self._dirichlet_log_likelihood(self._type_prior(type_probs[:, 0]))
-            type_probs = _mixture(np.c_[evidence, like], np.r_[before, 4.0], np.r_[kind, 0])
-        if get_worker_groups(self.model) is not None:  # whom nobody can judge is accused of nothing
-            type_probs[known == 0] = (1.0, 0.0, 0.0)
+            similar = self._dirichlet_log_likelihood(self._type_prior(type_probs[:, 0]))
+            type_probs = _estimate_type_probs(
+                np.c_[evidence, similar], np.r_[pseudo_workers, 4.0], np.r_[worker_type, 0]
+            )
+        if get_worker_groups(self.model) is not None:  # without votes from outside the group there is no evidence
+            type_probs[n_compared == 0] = (1.0, 0.0, 0.0)
         return type_probs
 
     def _type_prior(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Pseudo-votes of a worker's matrix, as far as workers are of a kind: what they have in common, and how much."""
+        """Return Dirichlet pseudo-votes for the confusion matrix of a worker type, given each worker's probability of it."""
         tally, pairs = self.tally * share[self.crowd.pairs.worker, None], self.crowd.pairs
         common = estimate_crowd_confusion(tally, pairs)
         return estimate_prior_strength(tally, pairs, common) * common
@@ -268,72 +303,90 @@ class WorkerDiagnosis(ModelledCrowd):
     def _dirichlet_log_likelihood(
         self, prior: NDArray[np.float64], tally: NDArray[Any] | None = None
     ) -> NDArray[np.float64]:
-        """log P of what each worker said if the rows of their matrix are drawn from Dirichlet(prior), (true, said)."""
+        """Return the log-likelihood of each worker's votes if the rows of the matrix have a Dirichlet prior."""
         from scipy.special import gammaln
 
-        said = self.tally if tally is None else tally
+        counts = self.tally if tally is None else tally
         pairs = self.crowd.pairs
-        before = prior.T[pairs.label]
-        cells = (gammaln(said + before) - gammaln(before)).sum(axis=1)
-        rows = gammaln(prior.sum(axis=1)) - gammaln(pairs.sum_by_worker(said.astype(np.float64)) + prior.sum(axis=1))
+        pseudo_votes = prior.T[pairs.label]
+        cells = (gammaln(counts + pseudo_votes) - gammaln(pseudo_votes)).sum(axis=1)
+        rows = gammaln(prior.sum(axis=1)) - gammaln(pairs.sum_by_worker(counts.astype(np.float64)) + prior.sum(axis=1))
         return np.bincount(pairs.worker, cells, minlength=self.crowd.n_workers) + rows.sum(axis=1)
+
+    # ------------------------------------------------------------------ flags
+
+    @cached_property
+    def _top_labels(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Most frequent label of each worker and its share."""
+        return most_frequent_labels(self.crowd)
 
     @cached_property
     def _flags(self) -> tuple[list[str], list[str]]:
-        counts, (top, share) = self.crowd.votes_per_worker, self._top_labels
-        worker_ids, classes = self.worker_ids, self.crowd.classes
+        """Flags of each worker and the reasons for them."""
+        reasons: list[dict[str, str]] = [{} for _ in self.worker_ids]
+        self._add_type_flags(reasons)
+        self._add_copying_flags(reasons)
+        self._add_drift_flags(reasons)
+        return [", ".join(by_flag) for by_flag in reasons], ["; ".join(by_flag.values()) for by_flag in reasons]
+
+    def _add_type_flags(self, reasons: list[dict[str, str]]) -> None:
+        """Flag spammers and adversaries."""
+        n_votes, (top_label, top_share), classes = self.crowd.votes_per_worker, self._top_labels, self.crowd.classes
         assert classes is not None
-        places = {name: place for place, name in enumerate(worker_ids)}
-        flags: list[list[str]] = [[] for _ in worker_ids]
-        why: list[list[str]] = [[] for _ in worker_ids]
-        for place in map(int, np.flatnonzero(self.type_probs[:, 1] > SPAMMER_FLAG_PROBABILITY)):
-            button = share[place] >= SINGLE_LABEL_SHARE
-            flags[place].append("one-button" if button else "spammer")
-            why[place].append(
-                f"{share[place]:.0%} of {counts[place]:,} votes are {str(classes[top[place]])!r}, whatever the others say"
-                if button
-                else f"{counts[place]:,} votes that have nothing to do with what the others say "
-                f"(probability {self.type_probs[place, 1]:.2f})"
-            )
-        for place in map(int, np.flatnonzero(self.type_probs[:, 2] > FLAG_PROBABILITY)):
-            flags[place].append("adversary")
-            why[place].append(
-                f"{counts[place]:,} votes, right less often than a guess (probability {self.type_probs[place, 2]:.2f})"
-            )
-        partners = Counter(who for column in ("first", "second") for who in self.copying.flagged[column])
-        for pair in self.copying.flagged.itertuples():
-            for mine, other in ((pair.first, pair.second), (pair.second, pair.first)):
-                place = places[mine]
-                if "copies" in flags[place]:
-                    continue
-                flags[place].append("copies")
-                more = f" (and {partners[mine] - 1:,} more answer alike)" if partners[mine] > 1 else ""
-                why[place].append(
-                    f"{pair.same:.0%} of {pair.common:,} answers are those of {str(other)!r}{more}, who shares about "
-                    f"{pair.copied:.0%} of them for no reason that the truth gives"
+        for worker in map(int, np.flatnonzero(self.type_probs[:, 1] > SPAMMER_FLAG_PROBABILITY)):
+            if top_share[worker] >= SINGLE_LABEL_SHARE:
+                label = str(classes[top_label[worker]])
+                reasons[worker]["one-button"] = (
+                    f"{top_share[worker]:.0%} of {n_votes[worker]:,} votes are {label!r}, whatever the other votes"
                 )
-        if self.drift is not None:
-            for place in map(int, np.flatnonzero(self.drift["p_drift"] > FLAG_PROBABILITY)):
-                found = self.drift.iloc[place]
-                flags[place].append("drifts")
-                why[place].append(
-                    f"right {found['before']:.0%} of the time until {found['since']:%Y-%m-%d %H:%M} and {found['after']:.0%} since "
-                    f"(probability {found['p_drift']:.2f})"
+            else:
+                reasons[worker]["spammer"] = (
+                    f"{n_votes[worker]:,} votes are unrelated to the other votes (probability {self.type_probs[worker, 1]:.2f})"
                 )
-        return [", ".join(part) for part in flags], ["; ".join(part) for part in why]
+        for worker in map(int, np.flatnonzero(self.type_probs[:, 2] > FLAG_PROBABILITY)):
+            reasons[worker]["adversary"] = (
+                f"{n_votes[worker]:,} votes are right less often than by chance (probability {self.type_probs[worker, 2]:.2f})"
+            )
+
+    def _add_copying_flags(self, reasons: list[dict[str, str]]) -> None:
+        """Flag both workers of copying pairs."""
+        position = {name: number for number, name in enumerate(self.worker_ids)}
+        flagged = self.copying.flagged
+        n_partners = Counter(name for column in ("first", "second") for name in flagged[column])
+        for pair in flagged.itertuples():
+            for name, partner in ((pair.first, pair.second), (pair.second, pair.first)):
+                more = f" (and {n_partners[name] - 1:,} other workers)" if n_partners[name] > 1 else ""
+                reasons[position[name]].setdefault(
+                    "copies",
+                    f"{pair.same:.0%} of {pair.common:,} common labels equal those of {str(partner)!r}{more}; "
+                    f"about {pair.copied:.0%} are copied",
+                )
+
+    def _add_drift_flags(self, reasons: list[dict[str, str]]) -> None:
+        """Flag workers whose accuracy changes."""
+        if self.drift is None:
+            return
+        for worker in map(int, np.flatnonzero(self.drift["p_drift"] > FLAG_PROBABILITY)):
+            change = self.drift.iloc[worker]
+            reasons[worker]["drifts"] = (
+                f"accuracy {change['before']:.0%} until {change['since']:%Y-%m-%d %H:%M} and {change['after']:.0%} since "
+                f"(probability {change['p_drift']:.2f})"
+            )
 
 
-def _mixture(evidence: NDArray[np.float64], before: NDArray[np.float64], kind: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Probability of each kind, (workers, 3), from the log-likelihoods of components that are each of a kind.
+def _estimate_type_probs(
+    evidence: NDArray[np.float64], pseudo_workers: NDArray[np.float64], worker_type: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return the probability of each type, (workers, 3), from the log-likelihoods of mixture components.
 
-    Proportions of the components are found by EM, from pseudo-workers ``before``.
+    The shares of the components are estimated by EM with ``pseudo_workers`` as prior; each component has one ``worker_type``.
     """
     from scipy.special import logsumexp
 
-    shares = before / before.sum()
-    member = np.empty_like(evidence)
-    for _ in range(200):
-        weighed = evidence + np.log(shares)
-        member = np.exp(weighed - logsumexp(weighed, axis=1, keepdims=True))
-        shares = (member.sum(axis=0) + before) / (len(evidence) + before.sum())
-    return np.stack([member[:, kind == each].sum(axis=1) for each in range(3)], axis=1)
+    shares = pseudo_workers / pseudo_workers.sum()
+    memberships = np.empty_like(evidence)
+    for _ in range(_EM_STEPS):
+        joint = evidence + np.log(shares)
+        memberships = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        shares = (memberships.sum(axis=0) + pseudo_workers) / (len(evidence) + pseudo_workers.sum())
+    return np.stack([memberships[:, worker_type == code].sum(axis=1) for code in range(3)], axis=1)

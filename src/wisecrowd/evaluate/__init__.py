@@ -1,1 +1,1 @@
-"""Quality of labels, probabilities and methods, with and without ground truth."""
+"""Metrics, intervals, calibration and model selection, with and without ground truth."""

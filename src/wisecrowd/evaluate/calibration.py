@@ -15,21 +15,39 @@ from wisecrowd.errors import UsageError
 
 
 def leave_one_out_posterior(fitted: ConfusionEM, crowd: Crowd) -> NDArray[np.float64]:
-    """For every vote, the posterior of its task by all the other votes: (n_votes, n_classes).
+    """Compute the posterior of each vote's task by all other votes on the task.
 
+    Parameters
+    ----------
+    fitted : ConfusionEM
+        Method fitted to ``crowd``.
+    crowd : Crowd
+        Votes.
+
+    Returns
+    -------
+    ndarray of shape (n_votes, n_classes)
+
+    Raises
+    ------
+    UsageError
+        If ``fitted`` was fitted to other tasks, or has subtypes of classes.
+
+    Examples
+    --------
     >>> from wisecrowd import Crowd, DawidSkene
     >>> crowd = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0), ("t2", "ann", 1)])
     >>> leave_one_out_posterior(DawidSkene(prior="uniform").fit(crowd), crowd)[2].round(6).tolist()
     [0.5, 0.5]
     """
     if not crowd.tasks.equals(fitted.task_index_):
-        raise UsageError("give the crowd that the method was fitted on")
+        raise UsageError("crowd differs from the crowd that the method was fitted to; pass that crowd")
     if len(fitted.e_step_prior_) != crowd.n_classes:
         raise UsageError(
-            f"{fitted.name} splits classes, and a vote cannot be taken out of that; use dawid-skene or ibcc"
+            f"{fitted.name} splits classes into subtypes, so single votes cannot be removed; use dawid-skene or ibcc"
         )
-    # Dividing out a vote of a nearly impossible answer needs more digits than the posterior keeps: work in logarithms. They are
-    # taken of pairs and of tasks, which are fewer than votes, and the largest array is changed in place.
+    # Logarithms keep the digits that dividing out a nearly impossible vote needs. They are taken of pairs and tasks, which are
+    # fewer than votes, and the largest array is changed in place.
     label_log_probs = np.log(np.maximum(estimate_crowd_label_probs(fitted, crowd), np.finfo(np.float64).tiny))[
         crowd.pairs.vote_pairs
     ]
@@ -44,12 +62,27 @@ def leave_one_out_posterior(fitted: ConfusionEM, crowd: Crowd) -> NDArray[np.flo
 
 
 def calibrate_posterior(fitted: ConfusionEM, crowd: Crowd) -> tuple[pd.DataFrame, float]:
-    """The posterior, flattened or sharpened so that votes are predicted best: (table, exponent).
+    """Temper a posterior so that it predicts each vote best from the other votes on its task.
 
-    Models that take workers to err independently are too sure of themselves when they do not. The exponent τ of
-    q_i(k)^τ is chosen to maximise the likelihood of every vote given the other votes on its task,
-    Σ_k q_i^{−r}(k)^τ π_r[k, y_ir], which needs no gold. τ < 1 says that the posterior was overconfident.
+    Models with independent workers are overconfident if workers err together. The exponent τ of q_i(k)^τ maximises the likelihood
+    of every vote given the other votes on its task, Σ_k q_i^{−r}(k)^τ π_r[k, y_ir], which needs no ground truth.
 
+    Parameters
+    ----------
+    fitted : ConfusionEM
+        Method fitted to ``crowd``.
+    crowd : Crowd
+        Votes.
+
+    Returns
+    -------
+    posterior : DataFrame of shape (n_tasks, n_classes)
+        Tempered posterior.
+    exponent : float
+        Exponent τ. A value below 1 means that the posterior was overconfident.
+
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene, simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, n_workers=10, n_classes=3, votes_per_task=4, random_state=0)
     >>> table, exponent = calibrate_posterior(DawidSkene().fit(made.crowd), made.crowd)
@@ -78,6 +111,7 @@ def calibrate_posterior(fitted: ConfusionEM, crowd: Crowd) -> tuple[pd.DataFrame
 
 
 def _temper(log_posterior: NDArray[np.float64], exponent: float) -> NDArray[np.float64]:
+    """Raise a posterior to a power and normalise its rows."""
     scaled = exponent * log_posterior
     table: NDArray[Any] = np.exp(scaled - scaled.max(axis=1, keepdims=True))
     return table / table.sum(axis=1, keepdims=True)

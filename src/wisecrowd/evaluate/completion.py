@@ -1,8 +1,7 @@
-"""How good completers are: whether they foretell votes that were hidden from them, and what their votes are worth after.
+"""Evaluation of completers by held-out votes and by ground truth.
 
-`judge` needs no truth. It hides some of the votes that workers really cast, and scores what a completer says of them beside
-forecasts so simple that a completer that does not beat them has understood nothing of workers. `accuracy_after_completion` and the two
-curves need truth, and follow the papers: aggregate the crowd before and after it was filled in, and compare.
+`score_completer` needs no truth: it hides some of the observed votes and compares the completer's predictions with simple
+forecasts. `accuracy_after_completion` and the two curves need truth: they aggregate the crowd before and after completion.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from wisecrowd.evaluate import metrics
 from wisecrowd.evaluate.truth_alignment import align_prediction
 from wisecrowd.utils.progress import report
 
-#: Every forecast is mixed with this much of a uniform one before its log-loss is taken, so that it is finite.
+#: Share of a uniform forecast that is mixed into every forecast, so that the log-loss is finite.
 UNIFORM_SHARE = 1e-3
-#: Votes that everybody's shares are worth where the shares of a task or a worker are the forecast.
+#: Pseudo-votes with the label shares of the whole crowd in the forecasts by task and by worker.
 PSEUDO_VOTES = 1.0
 
 TASK_FORECAST, WORKER_FORECAST, MODEL_FORECAST = "votes of the task", "labels of the worker", "ds-fill"
@@ -38,8 +37,21 @@ AGGREGATORS = ("majority-vote", "dawid-skene")
 
 @dataclass(frozen=True, eq=False)
 class CompleterScore:
-    """How well hidden votes were foretold, by the completer (the first row of ``table``) and by simple forecasts.
+    """Scores of a completer and of simple forecasts on held-out votes.
 
+    Attributes
+    ----------
+    table : DataFrame
+        One row per forecast, the completer first. ``accuracy`` and ``log_loss`` (in nats) are means over all held-out votes,
+        ``filled_accuracy`` and ``filled_log_loss`` over those that the completer would fill in. ``gain`` is the log-loss of the
+        forecast minus that of the completer. Columns ending in ``_se`` are standard errors clustered by task.
+    coverage : float
+        Share of held-out votes that the completer would fill in, apart from ``max_per_task``.
+    n_votes : int
+        Number of held-out votes, over all repeats.
+
+    Examples
+    --------
     >>> from wisecrowd import DSFill, score_completer, simulate_crowd
     >>> judged = score_completer(DSFill(), simulate_crowd(n_tasks=200).crowd)
     >>> judged.coverage, judged.n_votes
@@ -47,17 +59,12 @@ class CompleterScore:
     """
 
     table: pd.DataFrame
-    """A row by forecast. ``accuracy`` and ``log_loss`` (nats) are over all hidden votes, ``filled_…`` over those that the
-    completer would have filled in, whichever the forecast; ``gain`` is how many nats a vote the completer is better than this
-    forecast. ``…_se`` are standard errors; votes on one task are taken to depend on each other."""
     coverage: float
-    """The share of hidden votes that the completer would have filled in (``max_per_task`` aside)."""
     n_votes: int
-    """How many hidden votes were scored, over all repeats."""
 
 
 class _HeldoutScores(NamedTuple):
-    """Hidden votes of one or more repeats: by forecast, the credit and the loss of each."""
+    """Credit and loss of each forecast on held-out votes."""
 
     task: NDArray[Any]
     weight: NDArray[np.float64]
@@ -75,15 +82,33 @@ def score_completer(
     repeats: int = 1,
     random_state: int = 0,
 ) -> CompleterScore:
-    """Hide some of the real votes, fit a completer to the others, and score what it says of the hidden ones.
+    """Score a completer by votes that are hidden from it.
 
-    It stands beside three forecasts that any completer should beat: the vote shares of the task, the label shares of the
-    worker (both with one pseudo-vote of the whole crowd's shares), and `DSFill`. For the log-loss every forecast, the
-    completer's too, is mixed with a share of 0.001 of a uniform one, so that a label held impossible costs much and not
-    infinitely much. ``repeats`` hides other votes each time. ``X`` goes to completers that look at features.
+    The completer is compared with three forecasts that it should beat: the vote shares of the task, the label shares of the worker
+    (both with one pseudo-vote of the crowd's shares) and `DSFill`. All votes of a worker on a task are hidden together. A share of
+    0.001 of a uniform forecast is mixed into every forecast before the log-loss is computed.
 
-    All votes of a worker on a task are hidden together. No truth is needed, so this is the figure to choose by.
+    Parameters
+    ----------
+    completer : Completer or str
+        Unfitted completer, or its name.
+    crowd : Crowd or DataFrame
+        Votes.
+    X : DataFrame or ndarray, default=None
+        Features of the tasks, for completers that use them.
+    fraction : float, default=0.2
+        Share of the votes to hide.
+    repeats : int, default=1
+        Number of repeats, each of which hides other votes.
+    random_state : int, default=0
+        Seed of the first repeat.
 
+    Returns
+    -------
+    CompleterScore
+
+    Examples
+    --------
     >>> from wisecrowd import GMV, score_completer, simulate_crowd
     >>> crowd = simulate_crowd(n_tasks=300, n_workers=20, votes_per_task=5).crowd
     >>> table = score_completer(GMV(), crowd).table
@@ -101,20 +126,39 @@ def score_completer(
     scores = []
     for repeat in range(repeats):
         scores.append(_score_heldout(model, *_hide_votes(votes, fraction, random_state + repeat), X))
-        report(f"Judging {model.name}", repeat + 1, repeats)
+        report(f"Scoring {model.name}", repeat + 1, repeats)
     return _summarize_scores(model.name, _concatenate_scores(scores))
 
 
 def accuracy_after_completion(
     completer: Completer | str, crowd: Any, X: Any, truth: Any, *, aggregators: Sequence[Any] = AGGREGATORS
 ) -> pd.DataFrame:
-    """What aggregators make of a crowd before and after it was filled in, by known truth: the protocol of the papers.
+    """Compare aggregators before and after completion, given ground truth.
 
-    Beside accuracy there is what filling does to probabilities: log-loss, calibration error and mean confidence, with the
-    real votes only, with filled votes that weigh together what the votes on an average task do (``"shared"``, the default of
-    completers), with filled votes that count as much as real ones (1, as in papers), and with the completer's own weight if
-    that is another. ``aggregators`` are names or aggregators. The filled crowd is held in memory.
+    The crowd is aggregated with the observed votes only, with filled votes whose total weight equals that of the votes on an
+    average task (``fill_weight="shared"``), with filled votes of weight 1 as in the literature, and with the completer's own weight
+    if it differs. The completed crowd is held in memory.
 
+    Parameters
+    ----------
+    completer : Completer or str
+        Unfitted completer, or its name.
+    crowd : Crowd or DataFrame
+        Votes.
+    X : DataFrame, ndarray or None
+        Features of the tasks, for methods that use them.
+    truth : Series, mapping or DataFrame
+        True classes by task.
+    aggregators : sequence of Aggregator or str, default=("majority-vote", "dawid-skene")
+        Aggregators to compare.
+
+    Returns
+    -------
+    DataFrame
+        Columns accuracy, log_loss, calibration_error and mean confidence by aggregator and kind of votes.
+
+    Examples
+    --------
     >>> from wisecrowd import GMV, accuracy_after_completion, simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, n_workers=20, workers={"noisy(0.6)": 1.0}, votes_per_task=3)
     >>> table = accuracy_after_completion(GMV(), made.crowd, None, made.truth, aggregators=["majority-vote"])
@@ -151,11 +195,34 @@ def redundancy_curve(
     repeats: int = 1,
     random_state: int = 0,
 ) -> pd.DataFrame:
-    """The accuracy of aggregators before and after filling, with no more than so many votes on each task.
+    """Compute the accuracy before and after completion for different numbers of votes per task.
 
-    The votes that stay are drawn anew in each of the ``repeats``; the figures are means over them, and ``gain_sd`` is the
-    standard deviation of the gain (NaN of one repeat).
+    Parameters
+    ----------
+    completer : Completer or str
+        Unfitted completer, or its name.
+    crowd : Crowd or DataFrame
+        Votes.
+    X : DataFrame, ndarray or None
+        Features of the tasks, for methods that use them.
+    truth : Series, mapping or DataFrame
+        True classes by task.
+    at_most : iterable of int, default=(1, 2, 3, 5)
+        Largest numbers of votes per task; further votes are dropped at random.
+    aggregators : sequence of Aggregator or str, default=("majority-vote", "dawid-skene")
+        Aggregators to compare.
+    repeats : int, default=1
+        Number of random draws of votes for each number.
+    random_state : int, default=0
+        Seed of the first draw.
 
+    Returns
+    -------
+    DataFrame
+        Columns votes_per_task, before, after, gain (means over the repeats) and gain_sd, by at_most and aggregator.
+
+    Examples
+    --------
     >>> from wisecrowd import DSFill, redundancy_curve, simulate_crowd
     >>> made = simulate_crowd(n_tasks=200, votes_per_task=5)
     >>> curve = redundancy_curve(DSFill(), made.crowd, None, made.truth, at_most=[2, 3], aggregators=["majority-vote"])
@@ -200,17 +267,39 @@ def density_curve(
     X: Any,
     truth: Any,
     *,
-    min_labels: Iterable[int] = (0, 5, 10, 20, 50),
+    min_votes: Iterable[int] = (0, 5, 10, 20, 50),
     aggregators: Sequence[Any] = AGGREGATORS,
 ) -> pd.DataFrame:
-    """The accuracy of aggregators when only workers with more labels than a threshold are filled in for.
+    """Compute the accuracy after completion for workers above different numbers of labels.
 
-    ``workers`` is for how many that is, ``density`` how much of the table of tasks and workers is then full. The completer is
-    fitted once.
+    The completer is fitted once.
 
+    Parameters
+    ----------
+    completer : Completer or str
+        Unfitted completer, or its name.
+    crowd : Crowd or DataFrame
+        Votes.
+    X : DataFrame, ndarray or None
+        Features of the tasks, for methods that use them.
+    truth : Series, mapping or DataFrame
+        True classes by task.
+    min_votes : iterable of int, default=(0, 5, 10, 20, 50)
+        Thresholds: votes are filled in only for workers with more labels.
+    aggregators : sequence of Aggregator or str, default=("majority-vote", "dawid-skene")
+        Aggregators to compare.
+
+    Returns
+    -------
+    DataFrame
+        Columns workers (number of workers that are completed), density (share of task and worker pairs with a vote), before and
+        after, by min_votes and aggregator.
+
+    Examples
+    --------
     >>> from wisecrowd import DSFill, density_curve, simulate_crowd
     >>> made = simulate_crowd(n_tasks=200, n_workers=10, votes_per_task=2)
-    >>> curve = density_curve(DSFill(), made.crowd, None, made.truth, min_labels=[0, 200], aggregators=["majority-vote"])
+    >>> curve = density_curve(DSFill(), made.crowd, None, made.truth, min_votes=[0, 200], aggregators=["majority-vote"])
     >>> curve["density"].tolist()
     [1.0, 0.2]
     """
@@ -223,9 +312,9 @@ def density_curve(
         name: _aggregate_and_score(method, votes, X, truth_by_task)["accuracy"] for name, method in methods.items()
     }
     rows = []
-    for threshold in min_labels:
-        filled = fitted.set_params(min_labels=threshold).fill()
-        size_columns = (len(fitted._eligible), count_cells(filled) / (votes.n_tasks * votes.n_workers))
+    for threshold in min_votes:
+        filled = fitted.set_params(min_votes=threshold).fill()
+        size_columns = (len(fitted.eligible_workers), count_cells(filled) / (votes.n_tasks * votes.n_workers))
         rows += [
             (
                 threshold,
@@ -236,27 +325,38 @@ def density_curve(
             )
             for name, method in methods.items()
         ]
-    columns = ["min_labels", "aggregator", "workers", "density", "before", "after"]
-    return pd.DataFrame(rows, columns=columns).set_index(["min_labels", "aggregator"])
+    columns = ["min_votes", "aggregator", "workers", "density", "before", "after"]
+    return pd.DataFrame(rows, columns=columns).set_index(["min_votes", "aggregator"])
 
 
 def count_cells(crowd: Crowd) -> int:
-    """How many (task, worker) have a vote; a worker who said two things of a task counts once.
+    """Count the pairs of task and worker that have at least one vote.
 
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
     >>> count_cells(Crowd.from_triples([("t1", "ann", "cat"), ("t1", "ann", "dog")], duplicates="keep"))
     1
     """
     return len(_first_rows(crowd))
 
 
-# ---------------------------------------------------------------------- hidden votes
+# ---------------------------------------------------------------------- held-out votes
 
 
 def _hide_votes(votes: Crowd, fraction: float, seed: int) -> tuple[Crowd, Crowd]:
-    """Votes kept and hidden; a worker's votes on a task go together, or one of two would give the other away."""
+    """Split the votes into training and held-out votes; votes of one worker on one task stay together."""
     first_rows = _first_rows(votes)
     if len(first_rows) < 2:
-        raise InputError("at least two votes were wanted, one to hide and one to keep; there is only one")
+        raise InputError("scoring a completer needs at least two votes, one to hide and one to fit; got one")
     count = min(max(round(fraction * len(first_rows)), 1), len(first_rows) - 1)
     hidden = np.zeros(len(first_rows), dtype=bool)
     hidden[np.random.default_rng(seed).permutation(len(first_rows))[:count]] = True
@@ -265,21 +365,22 @@ def _hide_votes(votes: Crowd, fraction: float, seed: int) -> tuple[Crowd, Crowd]
 
 
 def _first_rows(crowd: Crowd) -> NDArray[np.intp]:
-    """The first row of each (task, worker); rows are sorted by them."""
+    """Return the first row of each pair of task and worker; the votes are sorted by them."""
     changes = np.diff(crowd.task, prepend=-1) != 0
     return np.flatnonzero(changes | (np.diff(crowd.worker_codes, prepend=-1) != 0))
 
 
 def _score_heldout(completer: Completer, training_votes: Crowd, heldout: Crowd, X: Any) -> _HeldoutScores:
+    """Fit a completer to the training votes and score all forecasts on the held-out votes."""
     fitted = _fit_completer(completer, training_votes, X)
-    proba, filled = fitted._cells(heldout)
-    filled = filled & (training_votes.votes_per_worker > completer.min_labels)[heldout.worker_codes]
+    proba, filled = fitted.predict_vote_proba(heldout)
+    filled = filled & (training_votes.votes_per_worker > completer.min_votes)[heldout.worker_codes]
     forecasts = {completer.name: proba, **_simple_forecasts(training_votes, heldout)}
     if completer.name != MODEL_FORECAST:
-        with ignore_fit_warnings():  # nobody asked for this method; its figures tell how it does
-            forecasts[MODEL_FORECAST] = _fit_completer(_resolve_completer(MODEL_FORECAST), training_votes, None)._cells(
-                heldout
-            )[0]
+        with ignore_fit_warnings():  # the caller did not request this method
+            forecasts[MODEL_FORECAST] = _fit_completer(
+                _resolve_completer(MODEL_FORECAST), training_votes, None
+            ).predict_vote_proba(heldout)[0]
     rows = np.arange(heldout.n_votes)
     credit, loss = {}, {}
     for name, label_probs in forecasts.items():
@@ -290,7 +391,7 @@ def _score_heldout(completer: Completer, training_votes: Crowd, heldout: Crowd, 
 
 
 def _simple_forecasts(training_votes: Crowd, heldout: Crowd) -> dict[str, NDArray[np.float64]]:
-    """What the votes of each hidden vote's task, and the labels of its worker, say of it."""
+    """Return the forecasts by the vote shares of the task and by the label shares of the worker."""
     total = training_votes.vote_counts.sum(axis=0)
     overall = PSEUDO_VOTES * total / total.sum()
     cell = training_votes.worker_codes.astype(np.int64) * training_votes.n_classes + training_votes.label
@@ -306,6 +407,7 @@ def _simple_forecasts(training_votes: Crowd, heldout: Crowd) -> dict[str, NDArra
 
 
 def _concatenate_scores(parts: list[_HeldoutScores]) -> _HeldoutScores:
+    """Concatenate the scores of several repeats."""
     names = list(parts[0].credit)
     return _HeldoutScores(
         np.concatenate([part.task for part in parts]),
@@ -317,6 +419,7 @@ def _concatenate_scores(parts: list[_HeldoutScores]) -> _HeldoutScores:
 
 
 def _summarize_scores(completer: str, scores: _HeldoutScores) -> CompleterScore:
+    """Average the scores over the held-out votes."""
     rows = {}
     filled = scores.filled
     for name, loss in scores.loss.items():
@@ -335,7 +438,7 @@ def _summarize_scores(completer: str, scores: _HeldoutScores) -> CompleterScore:
 
 
 def _clustered_mean(values: NDArray[np.float64], scores: _HeldoutScores) -> tuple[float, float]:
-    """A weighted mean and its standard error, votes on one task being one observation."""
+    """Return a weighted mean and its standard error, clustered by task."""
     mean = float(np.average(values, weights=scores.weight))
     task_sums = np.bincount(scores.task, weights=scores.weight * (values - mean))
     n_tasks = len(np.unique(scores.task))
@@ -345,34 +448,37 @@ def _clustered_mean(values: NDArray[np.float64], scores: _HeldoutScores) -> tupl
     return mean, float(error)
 
 
-# ---------------------------------------------------------------------- what is judged, and by whom
+# ---------------------------------------------------------------------- inputs
 
 
 def _resolve_completer(completer: Any) -> Completer:
+    """Return a completer, given itself or its name."""
     resolved = find(completer)() if isinstance(completer, str) else completer
     if not isinstance(resolved, Completer):
-        raise UsageError(f"a completer was wanted, such as DSFill(), or the name of one; got {completer!r}")
+        raise UsageError(f"completer must be a Completer such as DSFill(), or the name of one; got {completer!r}")
     return resolved
 
 
 def _fit_completer(completer: Completer, votes: Crowd, X: Any) -> Completer:
+    """Fit a clone of a completer."""
     return completer.clone_unfitted().fit(votes, X if completer.uses_features else None)
 
 
 def _resolve_aggregators(aggregators: Sequence[Any]) -> dict[str, Aggregator]:
+    """Return aggregators by name, given themselves or their names."""
     if isinstance(aggregators, str) or not aggregators:
-        raise UsageError(f"a list of aggregators was wanted, such as ['majority-vote']; got {aggregators!r}")
+        raise UsageError(f"aggregators must be a list such as ['majority-vote']; got {aggregators!r}")
     resolved: dict[str, Aggregator] = {}
     for aggregator in aggregators:
         method: Any = find(aggregator)() if isinstance(aggregator, str) else aggregator
         if not isinstance(method, Aggregator) or method.numeric:
-            raise UsageError(f"aggregators of classes were wanted, such as 'dawid-skene'; got {aggregator!r}")
+            raise UsageError(f"aggregators must infer classes, such as 'dawid-skene'; got {aggregator!r}")
         resolved[method.name] = method
     return resolved
 
 
 def _align_truth(truth: Any, crowd: Crowd) -> pd.Series:
-    """The truth by task, or why it does not go with the crowd: before anything is fitted."""
+    """Return the truth by task, and raise an error before any fit if it does not match the crowd."""
     truth_by_task = as_truth_series(truth, crowd)
     align_prediction(
         truth_by_task, pd.DataFrame(1 / crowd.n_classes, index=crowd.tasks, columns=as_index(crowd.classes))
@@ -381,6 +487,7 @@ def _align_truth(truth: Any, crowd: Crowd) -> pd.Series:
 
 
 def _aggregate_and_score(aggregator: Aggregator, crowd: Crowd, X: Any, truth: pd.Series) -> dict[str, float]:
+    """Fit an aggregator and compute its metrics."""
     fitted = aggregator.clone_unfitted().fit(crowd, X if aggregator.uses_features else None)
     return {
         "accuracy": metrics.accuracy(truth, fitted),

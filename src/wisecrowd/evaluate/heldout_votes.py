@@ -1,4 +1,4 @@
-"""Cross-validated log-probabilities of votes."""
+"""Predictive probabilities of held-out votes by cross-validation."""
 
 from __future__ import annotations
 
@@ -14,13 +14,29 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.priors import estimate_crowd_confusion, estimate_prior_strength
 from wisecrowd.errors import ignore_fit_warnings
 
-#: Exponents that a posterior may be tempered with: some methods are right and far too sure of it.
+#: Exponents for tempering a posterior. Values below 1 correct overconfident methods.
 EXPONENTS = np.array([0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0])
 
 
 def fit_method(method: Method, crowd: Crowd, X: Any) -> Method:
+    """Fit a clone of a method without warnings.
+
+    Parameters
+    ----------
+    method : Method
+        Aggregator or learner; it is not changed.
+    crowd : Crowd
+        Votes to fit.
+    X : DataFrame, ndarray or None
+        Features of the tasks, used by learners and by aggregators with ``uses_features``.
+
+    Returns
+    -------
+    Method
+        The fitted clone.
+    """
     clone: Any = method.clone_unfitted()
-    with ignore_fit_warnings():  # what is wrong with a crowd is for `examine` to say, once
+    with ignore_fit_warnings():  # the checks of `examine` report problems of the crowd once
         if isinstance(clone, Learner):
             fitted: Method = clone.fit(X, crowd)
             return fitted
@@ -28,8 +44,23 @@ def fit_method(method: Method, crowd: Crowd, X: Any) -> Method:
 
 
 def assign_vote_folds(crowd: Crowd, folds: int, seed: int) -> NDArray[np.intp]:
-    """The fold of each vote: votes of a task go to different ones, so that each task keeps some.
+    """Assign every vote to a fold, spreading the votes of a task over the folds.
 
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes to split.
+    folds : int
+        Number of folds.
+    seed : int
+        Seed of the random assignment.
+
+    Returns
+    -------
+    ndarray of shape (n_votes,)
+
+    Examples
+    --------
     >>> sorted(assign_vote_folds(Crowd.from_triples([("t1", worker, 0) for worker in "abc"]), 3, 0).tolist())
     [0, 1, 2]
     """
@@ -37,10 +68,31 @@ def assign_vote_folds(crowd: Crowd, folds: int, seed: int) -> NDArray[np.intp]:
 
 
 def heldout_log_probs(method: Method, crowd: Crowd, X: Any, fold: NDArray[np.intp], folds: int) -> NDArray[np.float64]:
-    """log P of every vote by a fit that did not see it, for each exponent: (votes, exponents).
+    """Compute the log-probability of every vote under a fit to the other folds.
 
+    Parameters
+    ----------
+    method : Method
+        Unfitted aggregator or learner.
+    crowd : Crowd
+        Votes.
+    X : DataFrame, ndarray or None
+        Features of the tasks.
+    fold : ndarray of shape (n_votes,)
+        Fold of each vote, from `assign_vote_folds`.
+    folds : int
+        Number of folds.
+
+    Returns
+    -------
+    ndarray of shape (n_votes, n_exponents)
+        One column per exponent in `EXPONENTS`.
+
+    Examples
+    --------
     >>> crowd = Crowd.from_triples([(task, worker, task % 2) for task in range(4) for worker in "abc"])
-    >>> heldout_log_probs(find("majority-vote")(), crowd, None, assign_vote_folds(crowd, 3, 0), 3).shape
+    >>> from wisecrowd import MajorityVote
+    >>> heldout_log_probs(MajorityVote(), crowd, None, assign_vote_folds(crowd, 3, 0), 3).shape
     (12, 7)
     """
     log_probs = np.empty((crowd.n_votes, len(EXPONENTS)))
@@ -60,7 +112,7 @@ def heldout_log_probs(method: Method, crowd: Crowd, X: Any, fold: NDArray[np.int
 def _estimate_label_probs(
     posterior: NDArray[Any], training_votes: Crowd, crowd: Crowd, rows: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """π_r[·, y] of some votes, (rows, classes), from a posterior and the votes that were kept."""
+    """Estimate π_r[·, y] of held-out votes, (rows, classes), from a posterior and the training votes."""
     from wisecrowd import kernels
 
     pairs, n_classes = training_votes.pairs, training_votes.n_classes

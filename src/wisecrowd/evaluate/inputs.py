@@ -9,18 +9,36 @@ from wisecrowd.errors import UsageError
 
 
 def require_categorical_crowd(crowd: Any, purpose: str) -> Crowd:
-    """The votes that somebody cast; ``purpose`` is done with them takes classes and worker ids.
+    """Return the observed votes of a crowd with classes and worker ids.
 
-    >>> require_categorical_crowd(Crowd.from_triples([("t1", "ann", 0.5)], numeric=True), "votes are planned")
+    Parameters
+    ----------
+    crowd : Crowd or DataFrame
+        Votes. Votes that a completer filled in are dropped.
+    purpose : str
+        Task that needs the votes, as the subject of the error message.
+
+    Returns
+    -------
+    Crowd
+
+    Raises
+    ------
+    UsageError
+        If the labels are numbers, or the crowd has no worker ids.
+
+    Examples
+    --------
+    >>> require_categorical_crowd(Crowd.from_triples([("t1", "ann", 0.5)], numeric=True), "planning votes")
     Traceback (most recent call last):
         ...
-    wisecrowd.errors.UsageError: votes are planned by classes and worker ids, and the labels of this crowd are numbers
+    wisecrowd.errors.UsageError: planning votes needs class labels, but the labels of this crowd are numbers
     """
     if isinstance(crowd, str):
-        raise UsageError(f"votes were wanted; got {crowd!r}. Read the file first: wisecrowd.read({crowd!r})")
+        raise UsageError(f"crowd must be a Crowd or a table of votes; got {crowd!r}. Use wisecrowd.read({crowd!r})")
     votes = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd)
     if votes.is_numeric:
-        raise UsageError(f"{purpose} by classes and worker ids, and the labels of this crowd are numbers")
+        raise UsageError(f"{purpose} needs class labels, but the labels of this crowd are numbers")
     if not votes.has_workers:
-        raise UsageError(f"{purpose} by classes and worker ids, and this crowd has no worker ids")
+        raise UsageError(f"{purpose} needs worker ids, but this crowd has none")
     return votes.select_observed()

@@ -1,4 +1,8 @@
-"""Credible intervals for worker accuracies and class shares."""
+"""Credible intervals for worker accuracies and confidence intervals for class shares.
+
+Worker intervals hold the parameters of the other workers at their estimates. Each vote is compared with the posterior of the
+other votes on its task; a vote that counted for itself would make a worker on single-vote tasks look certain to be right.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +26,30 @@ _GRID = 101
 def worker_intervals(
     fitted: ConfusionEM, crowd: Crowd, *, level: float = 0.9, peer_posterior: NDArray[np.float64] | None = None
 ) -> pd.DataFrame:
-    """Accuracy of each worker with a credible interval: columns n_votes, accuracy, low, high.
+    """Compute the accuracy of each worker with a credible interval.
 
-    The accuracy a of a worker has the posterior p(a) ∝ Beta(a) Π_i [a·u_i + (1 − a)·v_i], where u_i is the probability,
-    by the other votes, that the worker's answer on task i is right, and v_i = (1 − u_i) / (K − 1) that it is one
-    particular error; it is integrated on a grid. The Beta prior is the method's own pseudo-votes. ``peer_posterior`` are the posteriors
-    by the other votes, from `leave_one_out_posterior`, where they are at hand.
+    The accuracy a of a worker has the posterior density p(a) ∝ Beta(a) Π_i [a·u_i + (1 − a)·v_i]. Here u_i is the probability by
+    the other votes that the worker's label for task i is right, and v_i = (1 − u_i) / (K − 1) the probability of one particular
+    error. The Beta prior consists of the method's own pseudo-votes. The density is integrated on a grid.
 
+    Parameters
+    ----------
+    fitted : ConfusionEM
+        Method fitted to ``crowd``.
+    crowd : Crowd
+        Votes.
+    level : float, default=0.9
+        Probability of the interval.
+    peer_posterior : ndarray of shape (n_votes, n_classes), default=None
+        Posterior of each vote's task by the other votes. Defaults to `leave_one_out_posterior`.
+
+    Returns
+    -------
+    DataFrame
+        Columns n_votes, accuracy, low and high by worker.
+
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene, simulate_crowd
     >>> made = simulate_crowd(n_tasks=200, n_workers=8, n_classes=3, votes_per_task=4, random_state=0)
     >>> table = worker_intervals(DawidSkene().fit(made.crowd), made.crowd)
@@ -60,10 +81,31 @@ def accuracy_log_likelihood(
     p_right: NDArray[np.float64], n_classes: int, accuracy: NDArray[np.float64], group: NDArray[Any], n_groups: int,
     weight: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:  # fmt: skip
-    """log P of each part of the votes if they are right with each probability, erring evenly: (parts, accuracies).
+    """Compute the log-likelihood of groups of votes on a grid of accuracies.
 
-    A vote that is right with the probability u, by the others, has the likelihood a u + (1 − a)(1 − u)/(K − 1).
+    A vote that is right with probability u, by the other votes, has the likelihood a u + (1 − a)(1 − u)/(K − 1).
 
+    Parameters
+    ----------
+    p_right : ndarray of shape (n_votes,)
+        Probability u that each vote is right.
+    n_classes : int
+        Number of classes K.
+    accuracy : ndarray of shape (n_accuracies,)
+        Accuracies a.
+    group : ndarray of shape (n_votes,)
+        Group of each vote, such as its worker.
+    n_groups : int
+        Number of groups.
+    weight : ndarray of shape (n_votes,), default=None
+        Weight of each vote. Defaults to 1.
+
+    Returns
+    -------
+    ndarray of shape (n_groups, n_accuracies)
+
+    Examples
+    --------
     >>> accuracy_log_likelihood(np.array([1.0, 0.0]), 3, np.array([0.5]), np.array([0, 1]), 2).round(3).tolist()
     [[-0.693], [-1.386]]
     """
@@ -80,12 +122,31 @@ def accuracy_log_likelihood(
 def prevalence_intervals(
     fitted: ConfusionEM, crowd: Crowd, *, level: float = 0.9, n_groups: int = 20, random_state: int = 0
 ) -> pd.DataFrame:
-    """Share of each class with an interval: columns prevalence, low, high.
+    """Compute the share of each class with a confidence interval.
 
-    A delete-a-group jackknife over tasks: the method is fitted again without each of ``n_groups`` random groups of
-    tasks, starting from what it knows of the workers, so that the uncertainty about the workers counts too. The
-    interval is Student's on the scale of log-odds.
+    A delete-a-group jackknife over tasks: the method is refitted without each of ``n_groups`` random groups of tasks, starting
+    from the fitted worker parameters, so the interval includes their uncertainty. It is a Student interval of the log-odds.
 
+    Parameters
+    ----------
+    fitted : ConfusionEM
+        Method fitted to ``crowd``.
+    crowd : Crowd
+        Votes.
+    level : float, default=0.9
+        Confidence level.
+    n_groups : int, default=20
+        Number of jackknife groups.
+    random_state : int, default=0
+        Seed of the random groups.
+
+    Returns
+    -------
+    DataFrame
+        Columns prevalence, low and high by class.
+
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene, simulate_crowd
     >>> made = simulate_crowd(n_tasks=200, n_workers=8, n_classes=3, votes_per_task=4, random_state=0)
     >>> list(prevalence_intervals(DawidSkene().fit(made.crowd), made.crowd).columns)
@@ -98,11 +159,11 @@ def prevalence_intervals(
     voted = np.flatnonzero(crowd.votes_per_task)
     n_groups = min(n_groups, len(voted))
     if n_groups < 2:
-        raise UsageError("an interval for class shares needs two tasks or more")
+        raise UsageError("an interval for class shares needs at least two tasks with votes")
     task_group = np.random.default_rng(random_state).permutation(len(voted)) % n_groups
 
     def log_odds(posterior: NDArray[Any]) -> NDArray[np.float64]:
-        # Half a task on either side keeps a class that (almost) nothing belongs to away from infinity.
+        # Half a task is added on either side so that the log-odds of an empty class stay finite.
         count = posterior.sum(axis=0, dtype=np.float64)
         return logit((count + 0.5) / (len(posterior) + 1))
 
@@ -124,7 +185,7 @@ def prevalence_intervals(
 
 
 def _quantile(density: NDArray[np.float64], share: float) -> NDArray[np.float64]:
-    """Where the distribution on the grid reaches a share, linearly between the edges of its cells."""
+    """Return a quantile of densities on the grid, interpolated linearly within a cell."""
     cumulative = np.cumsum(density, axis=1)
     cell = (cumulative < share).sum(axis=1)
     rows = np.arange(len(density))
@@ -134,4 +195,4 @@ def _quantile(density: NDArray[np.float64], share: float) -> NDArray[np.float64]
 
 def _check_level(level: float) -> None:
     if not 0 < level < 1:
-        raise UsageError(f"level must lie between 0 and 1, for example 0.9; got {level}")
+        raise UsageError(f"level must lie between 0 and 1, such as 0.9; got {level}")

@@ -1,13 +1,14 @@
-"""How good an answer is, when the truth is known: functions of (truth, prediction).
+"""Metrics for predictions with known ground truth.
 
-``truth`` is a Series by task (or a mapping, or a table with task and label) and may cover some tasks only. The prediction
-is a fitted method, a table of posteriors (tasks x classes), or a Series of labels by task. Both meet by task id; tasks
-that only one side knows are left out, and `summary` counts them. Bare arrays meet bare arrays by position: class codes
-as truth, a (tasks, classes) posterior or class codes as the prediction.
+Every function takes ``(truth, prediction)``. ``truth`` is a Series by task, a mapping, or a DataFrame with columns task and
+label; it may cover only some tasks. ``prediction`` is a fitted method, a posterior (tasks x classes) or a Series of labels by
+task. Both are aligned by task id, and tasks that only one side has are ignored; `summary` counts them. Arrays are aligned by
+position: class codes as truth, a posterior of shape (tasks, classes) or class codes as prediction.
 
-Where a posterior has its maximum in several classes, each gets an equal part of the choice: the credit that a fair coin
-would earn on average.
+A tie for the largest posterior is split: each tied class gets an equal share of the predicted label.
 
+Examples
+--------
 >>> truth = {"t1": "cat", "t2": "dog", "t3": "dog"}
 >>> posterior = pd.DataFrame({"cat": [0.9, 0.5], "dog": [0.1, 0.5]}, index=["t1", "t2"])
 >>> accuracy(truth, posterior)
@@ -36,12 +37,25 @@ from wisecrowd.evaluate.truth_alignment import (
 )
 from wisecrowd.utils.binning import assign_bins, check_bins
 
-# ---------------------------------------------------------------------- of the chosen class
+# ---------------------------------------------------------------------- predicted labels
 
 
 def accuracy(truth: Any, prediction: Any) -> float:
-    """Share of tasks whose chosen class is the true one; ties are split.
+    """Compute the share of tasks whose predicted label is the true class.
 
+    Parameters
+    ----------
+    truth : Series, mapping, DataFrame or array-like
+        True classes by task.
+    prediction : fitted method, DataFrame, Series or array-like
+        Posterior or labels by task.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> accuracy({"t1": "cat", "t2": "dog"}, pd.Series({"t1": "cat", "t2": "cat"}))
     0.5
     >>> accuracy([0, 1], [[0.8, 0.2], [0.5, 0.5]])
@@ -52,8 +66,23 @@ def accuracy(truth: Any, prediction: Any) -> float:
 
 
 def confusion_table(truth: Any, prediction: Any, *, normalize: bool = False) -> pd.DataFrame:
-    """How many tasks of each true class (rows) were given each class (columns); rows sum to one if normalized.
+    """Compute the number of tasks by true class (rows) and predicted class (columns).
 
+    Parameters
+    ----------
+    truth : Series, mapping, DataFrame or array-like
+        True classes by task.
+    prediction : fitted method, DataFrame, Series or array-like
+        Posterior or labels by task.
+    normalize : bool, default=False
+        Whether each row is divided by its sum. Rows without tasks become NaN.
+
+    Returns
+    -------
+    DataFrame of shape (n_classes, n_classes)
+
+    Examples
+    --------
     >>> confusion_table({"t1": "cat", "t2": "dog"}, pd.Series({"t1": "cat", "t2": "cat"}))
     chosen  cat  dog
     truth
@@ -72,10 +101,23 @@ def confusion_table(truth: Any, prediction: Any, *, normalize: bool = False) -> 
 
 
 def per_class(truth: Any, prediction: Any) -> pd.DataFrame:
-    """Number of tasks, recall (accuracy within the class), precision and F1 of every class that is true or was chosen.
+    """Compute recall, precision and F1 of every class that is true or predicted for some task.
 
-    A class that is never true has no recall, and one that was never chosen no precision: NaN.
+    Parameters
+    ----------
+    truth : Series, mapping, DataFrame or array-like
+        True classes by task.
+    prediction : fitted method, DataFrame, Series or array-like
+        Posterior or labels by task.
 
+    Returns
+    -------
+    DataFrame
+        Columns n_tasks, recall, precision and f1 by class. Recall is NaN for a class that is never true, precision for a class
+        that is never predicted.
+
+    Examples
+    --------
     >>> per_class({"t1": "cat", "t2": "dog", "t3": "dog"}, pd.Series({"t1": "cat", "t2": "cat", "t3": "dog"}))
            n_tasks  recall  precision        f1
     class
@@ -95,8 +137,25 @@ def per_class(truth: Any, prediction: Any) -> pd.DataFrame:
 
 
 def f1(truth: Any, prediction: Any, *, average: Literal["macro", "binary"] = "macro", positive: object = None) -> float:
-    """F1 of the chosen classes: the mean over classes (macro), or that of one ``positive`` class (binary).
+    """Compute the F1 score of the predicted labels.
 
+    Parameters
+    ----------
+    truth : Series, mapping, DataFrame or array-like
+        True classes by task.
+    prediction : fitted method, DataFrame, Series or array-like
+        Posterior or labels by task.
+    average : {"macro", "binary"}, default="macro"
+        Mean over the classes, or the score of the ``positive`` class.
+    positive : object, default=None
+        Class to score with ``average="binary"``. Defaults to the second of two classes.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> f1({"t1": "no", "t2": "yes", "t3": "yes"}, pd.Series({"t1": "yes", "t2": "yes", "t3": "no"}), average="binary")
     0.5
     """
@@ -110,24 +169,52 @@ def f1(truth: Any, prediction: Any, *, average: Literal["macro", "binary"] = "ma
     return float(2 * cells[code, code] / total) if total else 0.0
 
 
-# ---------------------------------------------------------------------- of the probabilities
+# ---------------------------------------------------------------------- probabilities
 
 
 def log_loss(truth: Any, prediction: Any, *, clip: float = 1e-6) -> float:
-    """Mean of −log posterior of the true class, in nats; probabilities below ``clip`` count as ``clip``.
+    """Compute the mean of -log posterior of the true class, in nats.
 
+    Parameters
+    ----------
+    truth : Series, mapping, DataFrame or array-like
+        True classes by task.
+    prediction : fitted method, DataFrame or array-like
+        Posterior by task.
+    clip : float, default=1e-6
+        Smallest probability; smaller ones are raised to it.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> round(log_loss([0, 1], [[0.5, 0.5], [0.25, 0.75]]), 4)
     0.4904
     """
     if not 0 < clip < 1:
-        raise UsageError(f"clip must lie between 0 and 1, for example 1e-6; got {clip}")
+        raise UsageError(f"clip must lie between 0 and 1, such as 1e-6; got {clip}")
     aligned = align_prediction(truth, prediction, probabilities=True)
     return float(-np.log(np.maximum(aligned.true_class_posterior, clip)).mean())
 
 
 def brier(truth: Any, prediction: Any) -> float:
-    """Mean squared distance of the posterior from the truth, summed over classes: 0 is perfect, 2 the worst.
+    """Compute the mean squared distance between posterior and truth, summed over classes: 0 is best, 2 is worst.
 
+    Parameters
+    ----------
+    truth : Series, mapping, DataFrame or array-like
+        True classes by task.
+    prediction : fitted method, DataFrame or array-like
+        Posterior by task.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> brier([0, 1], [[1.0, 0.0], [0.5, 0.5]])
     0.25
     """
@@ -138,11 +225,27 @@ def brier(truth: Any, prediction: Any) -> float:
 def calibration_error(
     truth: Any, prediction: Any, *, n_bins: int = 15, bins: Literal["width", "mass"] = "width"
 ) -> float:
-    """Expected calibration error: how far confidence (the largest posterior) is from accuracy, averaged over bins.
+    """Compute the expected calibration error: the mean gap between confidence and accuracy over bins of confidence.
 
-    Bins divide the range of confidence equally (``width``), or the tasks as equally as equal confidences allow
-    (``mass``). With few tasks the error is biased upwards.
+    Confidence is the largest posterior of a task. The error is biased upwards if there are few tasks.
 
+    Parameters
+    ----------
+    truth : Series, mapping, DataFrame or array-like
+        True classes by task.
+    prediction : fitted method, DataFrame or array-like
+        Posterior by task.
+    n_bins : int, default=15
+        Number of bins.
+    bins : {"width", "mass"}, default="width"
+        Bins of equal width, or bins with about equally many tasks.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> calibration_error([0, 0, 0, 1], [[0.75, 0.25]] * 4)
     0.0
     >>> calibration_error([0, 1], [[0.9, 0.1], [0.9, 0.1]], bins="mass")
@@ -156,10 +259,24 @@ def calibration_error(
 
 
 def auc(truth: Any, prediction: Any, *, positive: object = None) -> float:
-    """Area under the ROC curve of the posterior of the ``positive`` class.
+    """Compute the area under the ROC curve of the posterior of one class.
 
-    With more than two classes and none named, the mean over the classes that are true of some tasks but not of all.
+    Parameters
+    ----------
+    truth : Series, mapping, DataFrame or array-like
+        True classes by task.
+    prediction : fitted method, DataFrame or array-like
+        Posterior by task.
+    positive : object, default=None
+        Class to rank by. Defaults to the second of two classes. With more classes, the mean over all classes that some but not
+        all tasks have.
 
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> auc({"t1": "no", "t2": "yes"}, pd.DataFrame({"no": [0.6, 0.3], "yes": [0.4, 0.7]}, index=["t1", "t2"]))
     1.0
     """
@@ -173,18 +290,31 @@ def auc(truth: Any, prediction: Any, *, positive: object = None) -> float:
     masks = [aligned.truth == code for code in codes]
     if not all(0 < mask.sum() < len(mask) for mask in masks):
         raise InputError(
-            "the area under the ROC curve needs tasks of the positive class and of another; got one kind only"
+            "the area under the ROC curve needs tasks of the positive class and of another class; all tasks have the same"
         )
     scores = [roc_auc_score(mask, aligned.posterior[:, code]) for mask, code in zip(masks, codes, strict=True)]
     return float(np.mean(scores))
 
 
-# ---------------------------------------------------------------------- of numbers
+# ---------------------------------------------------------------------- numbers
 
 
 def mae(truth: Any, prediction: Any) -> float:
-    """Mean absolute error of numbers: a Series by task, a fitted numeric method, or arrays by position.
+    """Compute the mean absolute error of predicted numbers.
 
+    Parameters
+    ----------
+    truth : Series, mapping, DataFrame or array-like
+        True numbers by task.
+    prediction : fitted numeric method, Series or array-like
+        Predicted numbers by task.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> mae({"t1": 1.0, "t2": 4.0}, pd.Series({"t1": 2.0, "t2": 4.0}))
     0.5
     """
@@ -192,20 +322,46 @@ def mae(truth: Any, prediction: Any) -> float:
 
 
 def rmse(truth: Any, prediction: Any) -> float:
-    """Root of the mean squared error of numbers.
+    """Compute the root mean squared error of predicted numbers.
 
+    Parameters
+    ----------
+    truth : Series, mapping, DataFrame or array-like
+        True numbers by task.
+    prediction : fitted numeric method, Series or array-like
+        Predicted numbers by task.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> rmse([1.0, 4.0], [2.0, 3.0])
     1.0
     """
     return float(np.sqrt((_errors(truth, prediction) ** 2).mean()))
 
 
-# ---------------------------------------------------------------------- of workers
+# ---------------------------------------------------------------------- workers
 
 
 def worker_error(true: pd.Series, estimated: pd.Series) -> float:
-    """Mean absolute difference between what workers are worth and what was estimated, both Series by worker.
+    """Compute the mean absolute difference between true and estimated values of workers.
 
+    Parameters
+    ----------
+    true : Series
+        True values by worker, such as accuracies.
+    estimated : Series
+        Estimated values by worker.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> worker_error(pd.Series({"ann": 0.9, "bob": 0.5}), pd.Series({"bob": 0.7, "ann": 0.9})).__round__(3)
     0.1
     """
@@ -214,8 +370,22 @@ def worker_error(true: pd.Series, estimated: pd.Series) -> float:
 
 
 def worker_correlation(true: pd.Series, estimated: pd.Series) -> float:
-    """Pearson correlation between what workers are worth and what was estimated; NaN when either never varies.
+    """Compute the Pearson correlation between true and estimated values of workers.
 
+    Parameters
+    ----------
+    true : Series
+        True values by worker, such as accuracies.
+    estimated : Series
+        Estimated values by worker.
+
+    Returns
+    -------
+    float
+        NaN if either side is constant.
+
+    Examples
+    --------
     >>> worker_correlation(pd.Series({"ann": 0.9, "bob": 0.5}), pd.Series({"ann": 0.8, "bob": 0.6})).__round__(3)
     1.0
     """
@@ -224,14 +394,27 @@ def worker_correlation(true: pd.Series, estimated: pd.Series) -> float:
     return float((true_values * estimates).sum() / scale) if scale > 0 else float("nan")
 
 
-# ---------------------------------------------------------------------- all at once
+# ---------------------------------------------------------------------- summary
 
 
 def summary(truth: Any, prediction: Any) -> dict[str, float]:
-    """The usual figures, and over how many tasks: those scored, those without truth, those without a prediction.
+    """Compute the usual metrics and the number of tasks behind them.
 
-    Labels alone have no figures of probability, and numbers only those of numbers.
+    Parameters
+    ----------
+    truth : Series, mapping, DataFrame or array-like
+        True classes or numbers by task.
+    prediction : fitted method, DataFrame, Series or array-like
+        Posterior, labels or numbers by task.
 
+    Returns
+    -------
+    dict of str to float
+        ``n_tasks``, ``n_without_truth``, ``n_without_prediction`` and the metrics that apply: labels have no metrics of
+        probabilities, and numbers have ``mae`` and ``rmse`` only.
+
+    Examples
+    --------
     >>> figures = summary({"t1": "cat", "t9": "cat"}, pd.DataFrame({"cat": [0.75], "dog": [0.25]}, index=["t1"]))
     >>> figures["n_tasks"], figures["n_without_prediction"], figures["accuracy"], figures["brier"]
     (1, 1, 1.0, 0.125)
@@ -264,15 +447,34 @@ def summary(truth: Any, prediction: Any) -> dict[str, float]:
 
 
 def _errors(truth: Any, prediction: Any) -> NDArray[np.float64]:
+    """Return the prediction minus the truth, by task."""
     aligned = align_numbers(truth, prediction)
     return aligned.prediction - aligned.truth
 
 
 def positive_class_code(classes: pd.Index, positive: object) -> int:
+    """Return the code of the positive class.
+
+    Parameters
+    ----------
+    classes : Index
+        Classes of the prediction.
+    positive : object or None
+        Name of the class. Defaults to the second of two classes.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    UsageError
+        If ``positive`` is not a class, or is missing although there are not two classes.
+    """
     if positive is None:
         if len(classes) != 2:
             raise UsageError(
-                f"there are {len(classes)} classes; name the one to look at: positive={preview(classes[:1])}"
+                f"with {len(classes)} classes, the positive class must be named, such as positive={preview(classes[:1])}"
             )
         return 1
     check_choice("positive", positive, classes.tolist())
@@ -280,9 +482,10 @@ def positive_class_code(classes: pd.Index, positive: object) -> int:
 
 
 def _match_workers(true: pd.Series, estimated: pd.Series) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the true and estimated values of the workers that have both."""
     matched = pd.concat([true.rename("true"), estimated.rename("estimated")], axis=1, join="inner").dropna()
     if matched.empty:
         raise InputError(
-            f"no worker is known to both; the true ones are {preview(true.index)}, the estimated {preview(estimated.index)}"
+            f"true and estimated values have no worker in common: {preview(true.index)} and {preview(estimated.index)}"
         )
     return matched["true"].to_numpy(dtype=np.float64), matched["estimated"].to_numpy(dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Which method to believe when there is no gold: the one that foretells hidden votes best, and how sure that is."""
+"""Model selection by held-out votes, without ground truth."""
 
 from __future__ import annotations
 
@@ -22,20 +22,38 @@ from wisecrowd.evaluate.inputs import require_categorical_crowd
 from wisecrowd.utils.progress import report
 from wisecrowd.utils.slices import slice_rows
 
-#: Methods that are compared unless others are named: quick ones, each with another idea of workers. The first of those that
-#: cannot be told apart is taken, so the order says what to believe when the votes do not: in 24 public crowds with gold, these
-#: were right most often in this order.
+#: Default candidates: fast methods with different models of workers. The first of several tied methods is chosen, so they are
+#: ordered by how often they were most accurate on 24 public crowds with ground truth.
 CANDIDATES = ("ibcc", "dawid-skene", "hds", "one-coin", "mace", "glad", "iwmv", "wawa", "majority-vote")
-#: With features, learners as well.
+#: Default candidates that use features.
 LEARNERS = ("concord", "crowd-lab")
-#: Of the interval within which two methods are not told apart.
+#: Confidence level of the intervals by which methods count as tied.
 LEVEL = 0.95
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Methods side by side on votes that they did not see.
+    """Comparison of methods by the predictive probability of held-out votes.
 
+    Attributes
+    ----------
+    table : DataFrame
+        One row per method, best first: mean ``log_likelihood`` of a held-out vote, its distance ``behind`` the best method with
+        the interval ``low`` to ``high``, the ``exponent`` of the posterior and ``seconds`` per fit. With truth also ``accuracy``,
+        ``log_loss``, ``calibration_error`` and ``p_mcnemar``, the p-value of an exact McNemar test against the best method.
+    tied_methods : tuple of str
+        Methods whose distance to the best method is not significant, in the order of the candidates.
+    disputed_tasks : DataFrame
+        Labels by task and method for tasks on which methods differ, most disputed first.
+    agreement : DataFrame
+        Share of tasks with the same label, by pair of methods.
+    summary : str
+        Recommended method and the evidence for it.
+    fitted_methods : dict of str to Method
+        Methods fitted to all votes, by name.
+
+    Examples
+    --------
     >>> from wisecrowd import simulate_crowd
     >>> found = compare_methods(simulate_crowd(n_tasks=200, votes_per_task=5).crowd, ["dawid-skene", "majority-vote"])
     >>> found.best
@@ -43,22 +61,15 @@ class Comparison:
     """
 
     table: pd.DataFrame
-    """By method, the best first: mean log-likelihood of a hidden vote, its distance to the best with an interval, and time;
-    with truth, accuracy and what goes with it."""
     tied_methods: tuple[str, ...]
-    """Those that the votes cannot tell from the best."""
     disputed_tasks: pd.DataFrame
-    """Tasks on which methods differ, most disputed first: a column with the answer of each."""
     agreement: pd.DataFrame
-    """Share of tasks on which two methods give the same answer."""
     summary: str
-    """What to use, how sure, and why."""
     fitted_methods: dict[str, Method]
-    """The methods, by name, fitted to all votes."""
 
     @property
     def best(self) -> str:
-        """What to use: the first, in the order of the candidates, of those that cannot be told from the best."""
+        """Name of the recommended method: the first of the tied methods."""
         return self.tied_methods[0]
 
     def __repr__(self) -> str:
@@ -74,28 +85,51 @@ def compare_methods(
     folds: int = 5,
     random_state: int = 0,
 ) -> Comparison:
-    """Compare methods by how well they foretell votes that they did not see; no gold is needed.
+    """Compare methods by the probability they give to held-out votes.
 
-    Votes are dealt into ``folds``. A method is fitted to all but one and must foretell what the workers of that one said:
+    The votes are split into ``folds``. Each method is fitted to all folds but one and predicts the votes of that fold:
 
-        P(r says l of task i) = Σ_k q_i(k)^τ π_r[k, l] / Σ_k q_i(k)^τ
+        P(r gives label l to task i) = Σ_k q_i(k)^τ π_r[k, l] / Σ_k q_i(k)^τ
 
-    with its posterior q, and matrices π that follow from q and the votes it saw, drawn toward the crowd's. τ ≤ 1 is one
-    number for each method, chosen to its advantage: what counts is where it puts the truth, not how sure it is of it.
-    Differences between methods are paired by vote; their intervals come from a bootstrap over tasks.
+    Here q is the posterior of the method, and π are confusion matrices estimated from q and the training votes, shrunk towards the
+    matrix of the crowd. The exponent τ ≤ 1 is chosen for each method to its advantage, so overconfidence does not decide the
+    comparison. Differences between methods are paired by vote; their intervals come from a bootstrap over tasks.
 
-    ``methods`` are names or unfitted methods. With features ``X``, learners are compared as well. ``truth`` is not used to
-    choose: it adds accuracy, calibration and a test of each method against the best to the table.
+    Parameters
+    ----------
+    crowd : Crowd or DataFrame
+        Votes with classes and worker ids.
+    methods : sequence of str or Method, default=None
+        Names of methods, or unfitted methods. Defaults to a selection of fast ones.
+    X : DataFrame or ndarray, default=None
+        Features of the tasks. With features, learners are compared as well.
+    truth : Series, mapping or DataFrame, default=None
+        True classes. They add metrics to the table and do not influence the choice.
+    folds : int, default=5
+        Number of folds.
+    random_state : int, default=0
+        Seed of the folds and the bootstrap.
 
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InputError
+        If there are too few votes, or a named method cannot be fitted.
+
+    Examples
+    --------
     >>> from wisecrowd import simulate_crowd
     >>> compare_methods(simulate_crowd(n_tasks=100).crowd, ["dawid-skene", "majority-vote"]).table.columns.tolist()
     ['log_likelihood', 'behind', 'low', 'high', 'exponent', 'seconds']
     """
-    votes = require_categorical_crowd(crowd, "methods are compared")
+    votes = require_categorical_crowd(crowd, "comparing methods")
     if folds < 2:
-        raise UsageError(f"votes are dealt into two folds or more; got {folds}")
+        raise UsageError(f"folds must be 2 or more; got {folds}")
     if votes.n_votes < 2 * folds:
-        raise InputError(f"{votes.n_votes:,} votes are too few to hide some of them {folds} times")
+        raise InputError(f"{folds} folds need at least {2 * folds} votes; got {votes.n_votes:,}")
     candidates = _resolve_candidates(methods, X)
     fold = assign_vote_folds(votes, folds, random_state)
     log_probs: dict[str, NDArray[np.float64]] = {}
@@ -107,7 +141,7 @@ def compare_methods(
         try:
             log_probs[name] = heldout_log_probs(method, votes, X, fold, folds)
         except WisecrowdError as error:
-            if methods is not None:  # what somebody named does not vanish without a word
+            if methods is not None:  # a method that the caller named is not skipped silently
                 raise InputError(f"{name} cannot be compared: {error}") from None
             failures[name] = str(error)
         seconds[name] = (time.perf_counter() - start_time) / folds
@@ -130,8 +164,26 @@ def compare_methods(
 
 
 def choose_method(crowd: Any, methods: Sequence[Any] | None = None, X: Any = None, *, random_state: int = 0) -> Method:
-    """What `compare` says to use, fitted to all votes: of the methods that foretell hidden votes best, the first that is named.
+    """Fit the method that `compare_methods` recommends.
 
+    Parameters
+    ----------
+    crowd : Crowd or DataFrame
+        Votes with classes and worker ids.
+    methods : sequence of str or Method, default=None
+        Names of methods, or unfitted methods. Defaults to a selection of fast ones.
+    X : DataFrame or ndarray, default=None
+        Features of the tasks.
+    random_state : int, default=0
+        Seed of the folds and the bootstrap.
+
+    Returns
+    -------
+    Method
+        Method fitted to all votes.
+
+    Examples
+    --------
     >>> from wisecrowd import simulate_crowd
     >>> choose_method(simulate_crowd(n_tasks=100, votes_per_task=5).crowd, ["dawid-skene", "majority-vote"]).name
     'dawid-skene'
@@ -140,33 +192,29 @@ def choose_method(crowd: Any, methods: Sequence[Any] | None = None, X: Any = Non
     return comparison.fitted_methods[comparison.best]
 
 
-# ---------------------------------------------------------------------- inside
-
-
 def _resolve_candidates(methods: Sequence[Any] | None, X: Any) -> dict[str, Method]:
+    """Return the methods to compare, by name."""
     if isinstance(methods, str):
-        raise UsageError(f"a list of methods was wanted; got {methods!r}")
+        raise UsageError(f"methods must be a list; got {methods!r}. For one method: [{methods!r}]")
     requested = [*(LEARNERS if X is not None else ()), *CANDIDATES] if methods is None else list(methods)
     candidates: dict[str, Method] = {}
     for candidate in requested:
         method: Any = find(candidate)() if isinstance(candidate, str) else candidate
         if not isinstance(method, Aggregator | Learner) or method.numeric is True:
-            raise UsageError(f"methods that infer classes are compared; got {candidate!r}")
+            raise UsageError(f"methods must be aggregators or learners of classes; got {candidate!r}")
         if X is None and (isinstance(method, Learner) or method.uses_features):
-            raise UsageError(
-                f"{method.name} looks at features of tasks; give them: compare(crowd, methods, X), or --features X.npz"
-            )
+            raise UsageError(f"{method.name} needs features; pass X, or --features on the command line")
         name = method.name if method.name not in candidates else repr(method)
         candidates[name] = method
     if len(candidates) < 1:
-        raise UsageError("at least one method is needed to compare")
+        raise UsageError("methods is empty; name at least one method")
     return candidates
 
 
 def _rank_methods(
     log_probs: dict[str, NDArray[np.float64]], crowd: Crowd, seed: int
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Figures by method, the best first, and those that cannot be told from it, in the order they were given."""
+    """Return the table of methods, best first, and the names of the tied methods."""
     best_exponent = {name: int(values.mean(axis=0).argmax()) for name, values in log_probs.items()}
     vote_log_probs = {name: values[:, best_exponent[name]] for name, values in log_probs.items()}
     order = sorted(vote_log_probs, key=lambda name: -vote_log_probs[name].mean())
@@ -174,7 +222,7 @@ def _rank_methods(
     rows = []
     rng = np.random.default_rng(seed)
     repeats, n_tasks = 1000, crowd.n_tasks
-    # A bootstrap over tasks by Poisson weights, in portions: one number for each task and repeat would be too many.
+    # Bootstrap over tasks with Poisson weights, in blocks because a weight for each task and replicate may not fit in memory.
     gaps = np.stack(
         [np.bincount(crowd.task, vote_log_probs[best] - vote_log_probs[name], minlength=n_tasks) for name in order],
         axis=1,
@@ -183,7 +231,7 @@ def _rank_methods(
     replicates: list[NDArray[np.float64]] = []
     for values in slice_rows(repeats, n_tasks):
         weights = rng.poisson(1.0, size=(len(range(*values.indices(repeats))), n_tasks)).astype(np.float32)
-        with np.errstate(invalid="ignore"):  # of few tasks, none may be drawn
+        with np.errstate(invalid="ignore"):  # a replicate of few tasks may be empty
             replicates.append((weights @ gaps) / (weights @ counts)[:, None])
     low, high = np.nanquantile(np.concatenate(replicates), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     for position, name in enumerate(order):
@@ -204,7 +252,7 @@ def _rank_methods(
 
 
 def _score_with_truth(fitted: dict[str, Method], truth: Any, best: str) -> pd.DataFrame:
-    """Accuracy and calibration, and how likely so many differences from the best are by chance (McNemar, exact)."""
+    """Compute accuracy and calibration of each method and an exact McNemar test against the best."""
     from scipy.stats import binomtest
 
     from wisecrowd.data.alignment import as_truth_series
@@ -227,6 +275,7 @@ def _score_with_truth(fitted: dict[str, Method], truth: Any, best: str) -> pd.Da
 
 
 def _find_disputed_tasks(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the labels of tasks on which methods differ, most disputed first."""
     codes = answers.apply(lambda column: pd.Categorical(column, categories=pd.unique(answers.to_numpy().ravel())).codes)
     table = codes.to_numpy()
     majority_size = np.zeros(len(table), dtype=int)
@@ -238,6 +287,7 @@ def _find_disputed_tasks(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _compute_agreement(answers: pd.DataFrame) -> pd.DataFrame:
+    """Compute the share of tasks with the same label for each pair of methods."""
     values = answers.to_numpy()
     shares = [
         [float((values[:, a] == values[:, b]).mean()) for b in range(values.shape[1])] for a in range(values.shape[1])
@@ -246,24 +296,24 @@ def _compute_agreement(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _write_summary(table: pd.DataFrame, tied_methods: tuple[str, ...], crowd: Crowd) -> str:
-    """What to use, how sure, and why, for people."""
+    """Write the recommendation and its evidence."""
     best = tied_methods[0]
     row = table.loc[best]
-    heldout = f"the {crowd.n_votes:,} votes, each foretold from the others"
+    heldout = f"{crowd.n_votes:,} held-out votes"
     if len(table) == 1:
-        return f"Only {best} was tried; a hidden vote has the probability {np.exp(row['log_likelihood']):.2f} (geometric mean)."
+        return f"Only {best} was compared: it gives a held-out vote probability {np.exp(row['log_likelihood']):.2f} (geometric mean)."
     if len(tied_methods) == len(table):
-        return f"Use {best}, the first of them: {heldout}, do not tell the methods apart."
+        return f"Use {best}: {heldout} show no significant difference between the methods, and it is first in the default order."
     others = [name for name in tied_methods if name != best]
     if others:
         listed = ", ".join(others[:-1]) + (" and " if len(others) > 1 else "") + others[-1]
         return (
-            f"Use {best}: by {heldout}, it cannot be told from {listed}, which stand behind it in the order of methods that were "
-            "right most often elsewhere; the others are behind by more than chance."
+            f"Use {best}: {heldout} show no significant difference from {listed}, and it comes first in the default order. "
+            "All other methods are significantly worse."
         )
     second = table.index[1]
     runner_up = table.loc[second]
     return (
-        f"Use {best}: of {heldout}, it gives each {np.exp(runner_up['behind']):.2f} times the probability that {second}, the next, "
-        f"does ({LEVEL:.0%} interval {np.exp(runner_up['low']):.2f} to {np.exp(runner_up['high']):.2f})."
+        f"Use {best}: it gives each of {heldout} {np.exp(runner_up['behind']):.2f} times the probability of the second-best "
+        f"method, {second} ({LEVEL:.0%} interval {np.exp(runner_up['low']):.2f} to {np.exp(runner_up['high']):.2f})."
     )

@@ -1,1 +1,1 @@
-"""Choice of the next votes to collect, and when to stop."""
+"""Planning of further votes: acquisition, stopping and costs."""

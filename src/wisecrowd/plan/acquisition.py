@@ -1,4 +1,4 @@
-"""What to buy next: which worker to ask about which task, when a task is done, and what the money will be worth."""
+"""Acquisition of votes: which worker to ask about which task."""
 
 from __future__ import annotations
 
@@ -26,34 +26,45 @@ from wisecrowd.plan.greedy import (
 from wisecrowd.plan.stopping import check_target, is_finished
 from wisecrowd.utils.slices import slice_rows
 
-#: Tasks that are looked at beyond twice those that can be asked about, the least certain first.
+#: Number of tasks that are considered beyond twice the number of affordable votes, most uncertain first.
 EXTRA_TASKS = 1000
-#: Workers that are weighed for a question, the most informative first; and how many who voted on a task are looked past to find
-#: as many.
-MAX_WORKERS, MAX_SKIPPED = 64, 1000
+#: Number of candidates that are evaluated for a task, most informative first.
+MAX_WORKERS = 64
+#: Largest number of workers added to the candidates because others may have voted on a task already.
+MAX_SKIPPED = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Which votes to buy, best first, and what they are expected to be worth.
+    """Votes to request, best first, and their expected value.
 
+    Attributes
+    ----------
+    requests : DataFrame
+        One row per requested vote: ``task``, ``worker``, ``gain`` (expected reduction of entropy in nats, after the earlier
+        requests on the same task), ``confidence`` before and ``expected_confidence`` after the vote; with costs also ``cost``.
+    curve : DataFrame
+        ``expected_accuracy``, the mean confidence over all tasks, by number of bought ``votes`` and ``money``.
+    finished_tasks : DataFrame
+        ``label``, ``confidence`` and ``n_votes`` of tasks that need no more votes.
+    excluded_workers : Index
+        Workers who are not asked because they are flagged as spammers.
+    summary : str
+        Recommendation in one or two sentences.
+
+    Examples
+    --------
     >>> from wisecrowd import simulate_crowd
-    >>> found = plan_votes(simulate_crowd(n_tasks=100, n_workers=10, votes_per_task=2).crowd, budget=20)
-    >>> found.requests.columns.tolist(), len(found.requests), len(found.curve)
+    >>> plan = plan_votes(simulate_crowd(n_tasks=100, n_workers=10, votes_per_task=2).crowd, budget=20)
+    >>> plan.requests.columns.tolist(), len(plan.requests), len(plan.curve)
     (['task', 'worker', 'gain', 'confidence', 'expected_confidence'], 20, 21)
     """
 
     requests: pd.DataFrame
-    """The questions, best first: ``task``, ``worker``, ``gain`` (entropy that the answer is expected to take away, in nats, after
-    the questions on the same task that stand above), ``confidence`` before the answer and ``expected_confidence`` after it."""
     curve: pd.DataFrame
-    """After so many ``labels``, for so much ``money``: ``expected_accuracy``, the mean confidence over all tasks."""
     finished_tasks: pd.DataFrame
-    """Tasks that may stop, by task: ``label``, ``confidence`` and ``n_votes``."""
     excluded_workers: pd.Index
-    """Workers who are not asked, because their answers have nothing to do with the truth."""
     summary: str
-    """What to buy and what it is worth."""
 
     def __repr__(self) -> str:
         return f"Plan: {self.summary}"
@@ -73,40 +84,62 @@ def plan_votes(
     costs: Mapping[Any, float] | None = None,
     random_state: int = 0,
 ) -> Plan:
-    """Which votes to buy next, so that the most is learnt for the money.
+    """Plan which votes to buy next, by expected information gain per cost.
 
-    An answer of worker r on task i is expected to take away the entropy
+    A vote of worker r on task i is expected to reduce the entropy by
 
         H(q_i) − Σ_l P(y_ir = l) H(q_i | y_ir = l),   P(y_ir = l) = Σ_k q_i(k) π_r[k, l]
 
-    with matrices π that are drawn toward the crowd's where votes are few, and a q that follows from them, no surer than hidden
-    votes bear out. Questions are chosen one after the other; the second on a task counts what it adds to the first, whatever
-    that will be answered.
+    The matrices π are shrunk towards the matrix of the crowd if votes are few, and q is tempered by held-out votes (see
+    `compute_belief`). Requests are chosen greedily; the gain of a second request on a task is its expectation over the possible
+    labels of the first. Workers who are probably spammers are not asked.
 
-    ``budget`` is what may be spent, where a vote costs ``cost``; with the default cost it is the number of votes. A task is done
-    when its likeliest class has the probability ``target`` and there are two votes or more. At most ``per_task`` questions are
-    asked about a task, and ``per_worker`` of a worker: unless given, a tenth of all, or twice an equal share where workers are few,
-    for whoever is best is not always there, and errs alike every time. ``workers`` are those who can be asked, all unless given;
-    one without votes is taken for an average one. ``among`` restricts it further, to the rows of a table with columns task and
-    worker, and then limits what is asked of a worker unless ``per_worker`` does. Who is more probably a spammer than not is not
-    asked. ``model`` is a fitted method with confusion matrices, or its name; Dawid–Skene unless given.
+    With a `Panel` with groups as model, a further member of a group is expected to add only what the earlier votes of the group
+    leave open, and at most one member per group is asked about a task. Its posterior is used as it is.
 
-    ``costs`` are prices by worker, or by kind where the model knows kinds (`Panel`): ``{"person": 0.2, "machine": 0.01}``; who is
-    not named costs ``cost``. The question is then taken that tells most for its price. A `Panel` with groups knows what the
-    group of a judge said of a task already, and expects of a further judge only what that leaves open; of one group, one
-    judge is asked about a task in a plan. Its confidence is then taken as it is.
+    If workers err together on misleading tasks, no vote shows it and the expected accuracy is too high. Buy votes in rounds, plan
+    again after each, and collect some ground truth to check the confidence.
 
-    Where workers err together, on tasks that mislead all of them, no vote shows it, and a plan promises too much. Buy in rounds,
-    and plan again with the answers; know some truth, to see what the confidence is worth.
+    Parameters
+    ----------
+    crowd : Crowd or DataFrame
+        Votes with classes and worker ids.
+    budget : float
+        Largest total cost. With the default cost of 1 it is the number of votes.
+    model : ConfusionEM or str, default=None
+        Fitted model, or the name of a method. Defaults to Dawid–Skene.
+    target : float, default=0.95
+        Probability of the label at which a task with two or more votes is finished.
+    per_task : int, default=2
+        Largest number of requests per task.
+    per_worker : int, default=None
+        Largest number of requests per worker. Defaults to a tenth of all requests, or twice an equal share if workers are few.
+        There is no default limit if ``among`` is given.
+    workers : iterable, default=None
+        Ids of workers who can be asked. Defaults to all workers of the crowd. A worker without votes counts as average.
+    among : DataFrame, default=None
+        Table with columns task and worker. Only these pairs are requested.
+    cost : float, default=1.0
+        Cost of a vote.
+    costs : mapping, default=None
+        Costs by worker, or by kind if the model has kinds: ``{"person": 0.2, "machine": 0.01}``. Other workers cost ``cost``.
+    random_state : int, default=0
+        Seed for held-out votes and sampled outcomes.
 
+    Returns
+    -------
+    Plan
+
+    Examples
+    --------
     >>> from wisecrowd import simulate_crowd
     >>> made = simulate_crowd(n_tasks=400, workers=["noisy(0.8)"] * 9 + ["spammer"], n_classes=2, votes_per_task=3)
-    >>> found = plan_votes(made.crowd, budget=50, per_worker=20)
-    >>> len(found.requests), int(found.requests["worker"].value_counts().max()), found.excluded_workers.tolist()
+    >>> plan = plan_votes(made.crowd, budget=50, per_worker=20)
+    >>> len(plan.requests), int(plan.requests["worker"].value_counts().max()), plan.excluded_workers.tolist()
     (50, 20, ['w9'])
     """
     votes = require_votes(crowd)
-    if costs is None:  # who asks for too much is told before the work begins
+    if costs is None:  # invalid arguments fail before the expensive part
         _count_affordable_votes(budget, cost, target, per_task, per_worker)
     assessment, belief = assess_crowd(votes, model, random_state)
     is_done = is_finished(votes.votes_per_task, belief, target)
@@ -137,7 +170,7 @@ def plan_votes(
     request_table = _tabulate_requests(requests, votes, pool.worker_ids)
     money = np.asarray(np.arange(len(requests) + 1) * cost, dtype=np.float64)
     if pool.costs is not None:
-        request_table["cost"] = pool.costs[[ask.worker for ask in requests]]
+        request_table["cost"] = pool.costs[[request.worker for request in requests]]
         money = np.cumsum([0.0, *request_table["cost"]])
     curve = _expected_curve(requests, belief, money)
     finished_tasks = _tabulate_finished(assessment, belief, is_done)
@@ -153,28 +186,25 @@ def plan_votes(
     return Plan(request_table, curve, finished_tasks, excluded_workers, summary)
 
 
-# ---------------------------------------------------------------------- inside
-
-
 @dataclass
 class _CandidatePool:
-    """Who may be asked about what, few enough to be weighed against each other."""
+    """Candidate workers and tasks of a plan."""
 
     workers: WorkerDiagnosis | GroupedWorkers
     belief: NDArray[np.float64]
     worker_ids: pd.Index
+    #: Position of each id among the workers of the crowd; -1 for workers without votes.
     worker_position: NDArray[np.intp]
-    """Of each name among the crowd's workers; −1 for strangers."""
     max_votes: int
     per_task: int
     per_worker: int | None
+    #: Cost of a vote of each id; None if all cost the same.
     costs: NDArray[np.float64] | None = None
-    """Of each name; None where all cost the same."""
 
     def select_from_all(
         self, is_open: NDArray[np.bool_]
     ) -> tuple[GreedySelector, NDArray[np.intp], NDArray[np.float64]]:
-        """Everybody about everything that they did not vote on: the least certain tasks, the most informative workers."""
+        """Return a selector, tasks and bounds for all open tasks, most uncertain first, and the most informative workers."""
         from scipy.special import entr
 
         crowd = self.workers.crowd
@@ -197,7 +227,7 @@ class _CandidatePool:
         selector.max_candidates = MAX_WORKERS
         if len(self.worker_ids) == 0:
             return selector, tasks, np.zeros(len(tasks))
-        if selector.task_confusion is not None:  # what the groups said is looked up task by task
+        if selector.task_confusion is not None:  # gains depend on earlier votes of the groups and have no cheap bound
             return selector, tasks, np.full(len(tasks), np.inf)
         return (
             selector,
@@ -208,7 +238,7 @@ class _CandidatePool:
     def select_from_offers(
         self, is_open: NDArray[np.bool_], offers: pd.DataFrame
     ) -> tuple[GreedySelector, NDArray[np.intp], NDArray[np.float64]]:
-        """Only certain workers about certain tasks."""
+        """Return a selector, tasks and bounds for the offered pairs of task and worker."""
         crowd = self.workers.crowd
         task, worker = self._encode_offers(offers)
         existing = pd.MultiIndex.from_arrays([crowd.task, crowd.worker_codes])
@@ -227,17 +257,18 @@ class _CandidatePool:
         return selector, tasks, bound
 
     def _encode_offers(self, offers: pd.DataFrame) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the positions of the tasks and workers of the offers."""
         crowd = self.workers.crowd
         task = crowd.tasks.get_indexer(pd.Index(offers["task"]))
         if (task < 0).any():
             unknown = pd.unique(offers["task"].to_numpy()[task < 0])
-            raise InputError(f"among names tasks that the crowd does not know: {preview(unknown)}")
+            raise InputError(f"among has tasks that are not in the crowd: {preview(unknown)}; drop these rows")
         worker = self.worker_ids.get_indexer(pd.Index(offers["worker"]))
-        is_available = worker >= 0  # others are spammers, or not among those who can be asked
+        is_available = worker >= 0  # the others are spammers, or cannot be asked
         return task[is_available], worker[is_available]
 
     def _most_informative(self, tasks: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Positions of the workers whose answers tell most about some of the tasks, the best first."""
+        """Return the positions of the workers with the largest mean gain on a sample of tasks, best first."""
         crowd = self.workers.crowd
         n_workers = MAX_WORKERS + (0 if self.per_worker is None else -(-self.max_votes // self.per_worker))
         n_workers += min(int(crowd.votes_per_task[tasks].max(initial=0)), MAX_SKIPPED)
@@ -251,16 +282,19 @@ class _CandidatePool:
         return np.argsort(-gain, kind="stable")[:n_workers]
 
     def _restrict(self, positions: NDArray[np.intp]) -> None:
+        """Keep only some of the workers."""
         self.worker_ids, self.worker_position = self.worker_ids[positions], self.worker_position[positions]
         self.costs = None if self.costs is None else self.costs[positions]
 
     def _confusion(self, part: slice) -> NDArray[np.float64]:
+        """Return the confusion matrices of a slice of the workers; workers without votes get that of the crowd."""
         worker_position = self.worker_position[part]
         confusion = np.repeat(self.workers.confusion[None], len(worker_position), axis=0)
         confusion[worker_position >= 0] = self.workers.confusion_of(worker_position[worker_position >= 0])
         return confusion
 
     def _make_selector(self, candidates: Any) -> GreedySelector:
+        """Return a selector for these workers."""
         confusion = self._confusion(slice(None))
         selector = GreedySelector(self.belief, confusion, candidates, self.per_task, self.per_worker, costs=self.costs)
         if isinstance(self.workers, GroupedWorkers):
@@ -269,9 +303,7 @@ class _CandidatePool:
 
             def task_confusion(task: int, candidates: NDArray[np.intp]) -> NDArray[np.float64]:
                 label_probs = confusion[candidates]
-                label_probs[in_crowd[candidates]] = expected.task_confusion(
-                    task, position[candidates[in_crowd[candidates]]]
-                )
+                label_probs[in_crowd[candidates]] = expected.matrices(task, position[candidates[in_crowd[candidates]]])
                 return label_probs
 
             selector.task_confusion, selector.group = task_confusion, np.where(in_crowd, expected.group[position], -1)
@@ -279,39 +311,40 @@ class _CandidatePool:
 
 
 def _count_affordable_votes(budget: float, cost: float, target: float, per_task: int, per_worker: int | None) -> int:
-    """How many votes the budget buys."""
+    """Return the number of votes that the budget buys."""
     check_target(target)
     if not (np.isfinite(cost) and cost > 0):
-        raise UsageError(f"cost must be a positive number, the price of a vote; got {cost}")
+        raise UsageError(f"cost must be a positive number; got {cost}")
     if not np.isfinite(budget) or budget < cost:
-        raise UsageError(f"a budget of {budget:g} buys no vote at {cost:g} each; give more")
+        raise UsageError(f"budget must cover at least one vote at a cost of {cost:g}; got {budget:g}")
     if per_task < 1 or (per_worker is not None and per_worker < 1):
         raise UsageError(f"per_task and per_worker must be 1 or more; got {per_task} and {per_worker}")
     return int(budget / cost * (1 + 1e-12))
 
 
-def _default_per_worker(n_questions: int, n_workers: int) -> int:
-    """How much is asked of one worker where nobody says: a tenth, or twice an equal share."""
-    return int(np.ceil(n_questions * max(0.1, 2 / max(n_workers, 1))))
+def _default_per_worker(n_requests: int, n_workers: int) -> int:
+    """Return the default limit per worker: a tenth of all requests, or twice an equal share."""
+    return int(np.ceil(n_requests * max(0.1, 2 / max(n_workers, 1))))
 
 
 def _as_offers(offers: Any) -> pd.DataFrame:
+    """Return ``among`` as a DataFrame with columns task and worker."""
     table = offers if isinstance(offers, pd.DataFrame) else pd.DataFrame(offers)
     if not {"task", "worker"} <= set(table.columns):
-        raise InputError(f"among needs the columns task and worker; it has {preview(map(str, table.columns), 8)}")
+        raise InputError(f"among must have the columns task and worker; got {preview(map(str, table.columns), 8)}")
     return table
 
 
 def _resolve_workers(
     crowd: Crowd, workers: Iterable[Any] | None, offers: pd.DataFrame | None
 ) -> tuple[pd.Index, NDArray[np.intp]]:
-    """Who can be asked, and where each stands among the crowd's workers."""
+    """Return the ids of workers who can be asked and their positions in the crowd."""
     assert crowd.workers is not None
     if isinstance(workers, str):
-        raise UsageError(f"a list of workers was wanted; got {workers!r}")
+        raise UsageError(f"workers must be a list of ids; got {workers!r}. For one worker: [{workers!r}]")
     worker_ids = None if workers is None else pd.Index(list(workers)).unique()
     if worker_ids is not None and not len(worker_ids):
-        raise UsageError("the list of workers who can be asked is empty; leave it out to ask any of the crowd")
+        raise UsageError("workers is empty; omit it to ask all workers of the crowd")
     if offers is not None:
         offered_ids = pd.Index(offers["worker"].unique())
         worker_ids = offered_ids if worker_ids is None else offered_ids[offered_ids.isin(worker_ids)]
@@ -321,6 +354,7 @@ def _resolve_workers(
 
 
 def _tabulate_requests(requests: list[VoteRequest], crowd: Crowd, worker_ids: pd.Index) -> pd.DataFrame:
+    """Return the requests as a table with ids."""
     table = pd.DataFrame(requests, columns=list(VoteRequest._fields))
     return table.assign(
         task=crowd.tasks.take(table["task"].to_numpy(dtype=np.intp)),
@@ -332,15 +366,17 @@ def _tabulate_requests(requests: list[VoteRequest], crowd: Crowd, worker_ids: pd
 def _expected_curve(
     requests: list[VoteRequest], belief: NDArray[np.float64], money: NDArray[np.float64]
 ) -> pd.DataFrame:
-    increases = np.cumsum([0.0, *(ask.expected_confidence - ask.confidence for ask in requests)])
-    labels = np.arange(len(requests) + 1)
+    """Return the expected accuracy after each request."""
+    increases = np.cumsum([0.0, *(request.expected_confidence - request.confidence for request in requests)])
+    n_bought = np.arange(len(requests) + 1)
     expected = belief.max(axis=1).mean() + increases / len(belief)
-    return pd.DataFrame({"labels": labels, "money": money, "expected_accuracy": expected})
+    return pd.DataFrame({"votes": n_bought, "money": money, "expected_accuracy": expected})
 
 
 def _tabulate_finished(
     workers: WorkerDiagnosis | GroupedWorkers, belief: NDArray[np.float64], is_done: NDArray[np.bool_]
 ) -> pd.DataFrame:
+    """Return label, confidence and votes of the finished tasks."""
     crowd = workers.crowd
     table = {
         "label": workers.model.classes_[belief.argmax(axis=1)],
@@ -354,7 +390,7 @@ def _write_summary(
     request_table: pd.DataFrame, curve: pd.DataFrame, crowd: Crowd, n_finished: int, excluded_workers: pd.Index, unspent: str,
     target: float, *, has_costs: bool,
 ) -> str:  # fmt: skip
-    """What to buy and what it is worth, for people."""
+    """Write the recommendation."""
     from wisecrowd.utils.text import count_noun
 
     now, then = curve["expected_accuracy"].iloc[[0, -1]]
@@ -362,23 +398,25 @@ def _write_summary(
         price = f" for {curve['money'].iloc[-1]:,.2f}" if has_costs else ""
         text = (
             f"Buy {count_noun(len(request_table), 'vote')}{price} on {count_noun(request_table['task'].nunique(), 'task')} from "
-            f"{count_noun(request_table['worker'].nunique(), 'worker')}: the labels, of which {now:.1%} should be right now, should then be "
-            f"right on {then:.1%} of all tasks."
+            f"{count_noun(request_table['worker'].nunique(), 'worker')}. The expected accuracy rises from {now:.1%} to {then:.1%}."
         )
         if unspent:
-            text += f" The limits allow nothing else that tells anything: {unspent} saved."
+            text += f" No other vote within the limits is expected to add information, so {unspent} not needed."
     else:
         n_open = crowd.n_tasks - n_finished
         reason = (
-            f": who can be asked has voted on the {count_noun(n_open, 'task')} that {'is' if n_open == 1 else 'are'} open"
+            f", because all available workers have voted on the {count_noun(n_open, 'unfinished task')}"
             if n_open
             else ""
         )
-        text = f"There is nothing to ask{reason}; the labels should be right on {now:.1%} of the tasks."
+        text = f"No vote is worth requesting{reason}. The expected accuracy is {now:.1%}."
         text += " Invite other workers." if n_open else ""
     if n_finished:
-        text += f" {count_noun(n_finished, 'task')} of {crowd.n_tasks:,} may stop, with {target:.0%} or more."
+        verb = "is" if n_finished == 1 else "are"
+        text += (
+            f" {n_finished:,} of {count_noun(crowd.n_tasks, 'task')} {verb} finished (confidence {target:.0%} or more)."
+        )
     if len(excluded_workers):
-        verb = "is" if len(excluded_workers) == 1 else "are"
-        text += f" Nothing is asked of {preview(excluded_workers)}, who {verb} flagged as spammer{'s' if len(excluded_workers) > 1 else ''}."
+        kind = "a spammer" if len(excluded_workers) == 1 else "spammers"
+        text += f" Excluded as {kind}: {preview(excluded_workers)}."
     return text

@@ -1,4 +1,4 @@
-"""What may be believed of each task, with no more confidence than hidden votes bear out."""
+"""Class probabilities for planning, tempered by held-out votes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from wisecrowd.evaluate.heldout_votes import EXPONENTS, assign_vote_folds, heldo
 from wisecrowd.evaluate.inputs import require_categorical_crowd
 from wisecrowd.utils.slices import slice_rows
 
-#: Parts of the votes that are hidden in turn.
+#: Number of folds for choosing the exponent.
 FOLDS = 5
-#: Fewer votes than this are too few to hide some of them.
+#: Smallest number of votes for which the exponent is chosen by cross-validation.
 MIN_VOTES_TO_TEMPER = 4 * FOLDS
-#: Nats by which a hidden vote must be foretold better for it to be a reason to be less sure.
+#: Gain in mean log-probability of a held-out vote (nats) that justifies a smaller exponent.
 LOG_PROB_TOLERANCE = 5e-4
 
 FloatArray = NDArray[np.float64]
@@ -31,16 +31,31 @@ FloatArray = NDArray[np.float64]
 def compute_belief(
     workers: WorkerDiagnosis, random_state: int = 0, exponent: float | None = None
 ) -> tuple[FloatArray, float]:
-    """The posterior of each task by matrices that are drawn toward the crowd's, to the power τ: (tasks, classes), and τ.
+    """Compute the class probabilities of each task by shrunk confusion matrices, tempered by an exponent τ.
 
-    With few votes on a task EM is far too sure of itself, for two reasons. Matrices were fitted to the votes that they weigh:
-    here they come from `WorkerDiagnosis.confusion_of`, which judges a vote by the others. And workers err together: τ ≤ 1 is the
-    exponent with which EM's posterior foretells votes that were hidden from it best, as in `wisecrowd.compare`. It takes both.
-    On eight public crowds cut to 3, 5 and 8 votes for each task, the mean confidence exceeds the accuracy by .01, .03 and .05, and
-    that of `calibrate_posterior`, whose τ comes from votes that the matrices were fitted to, by .23, .20 and .17; on eleven
-    others as they are, by .01 and .13. Where workers err independently, as simulated ones do, it is too modest instead.
-    A task without votes keeps the shares of the classes. Where the ``exponent`` is known, it is not sought.
+    With few votes per task EM is overconfident for two reasons. Its confusion matrices are fitted to the votes that they weigh; the
+    matrices used here compare each vote with the other votes on its task. And workers err together; the exponent τ ≤ 1 is the one
+    with which the posterior predicts held-out votes best, as in `compare_methods`. Tasks without votes get the class shares. If
+    workers err independently, as simulated workers do, the result is underconfident.
 
+    Parameters
+    ----------
+    workers : WorkerDiagnosis
+        Workers of the crowd and the model behind them.
+    random_state : int, default=0
+        Seed of the folds.
+    exponent : float, default=None
+        Exponent τ. Chosen by cross-validation if None.
+
+    Returns
+    -------
+    belief : ndarray of shape (n_tasks, n_classes)
+        Class probabilities.
+    exponent : float
+        Exponent τ.
+
+    Examples
+    --------
     >>> from wisecrowd import simulate_crowd
     >>> belief, exponent = compute_belief(WorkerDiagnosis(simulate_crowd(n_tasks=100, n_workers=8, votes_per_task=4).crowd))
     >>> belief.shape, 0 < exponent <= 1
@@ -56,6 +71,7 @@ def compute_belief(
 
 
 def _shrunk_posterior(workers: WorkerDiagnosis) -> FloatArray:
+    """Compute the posterior by the shrunk confusion matrices of the workers."""
     crowd, pairs = workers.crowd, workers.crowd.pairs
     prior = workers.model.posterior_[crowd.votes_per_task > 0].mean(axis=0)
     label_probs = np.empty((len(pairs), crowd.n_classes))
@@ -67,26 +83,60 @@ def _shrunk_posterior(workers: WorkerDiagnosis) -> FloatArray:
 
 
 def _choose_exponent(model: ConfusionEM, crowd: Crowd, random_state: int) -> float:
+    """Choose the largest exponent that predicts held-out votes about as well as the best."""
     if crowd.n_votes < MIN_VOTES_TO_TEMPER or crowd.votes_per_task.max() < 2:
         return 1.0
     fold = assign_vote_folds(crowd, FOLDS, random_state)
     log_probs = heldout_log_probs(model, crowd, None, fold, FOLDS)
-    # A vote that is alone on its task says nothing of how sure the others make one.
+    # The only vote on a task is predicted by the class shares alone, whatever the exponent.
     mean_log_probs = log_probs[crowd.votes_per_task[crowd.task] > 1].mean(axis=0)
     return float(EXPONENTS[np.flatnonzero(mean_log_probs >= mean_log_probs.max() - LOG_PROB_TOLERANCE)[-1]])
 
 
 def require_votes(crowd: Any) -> Crowd:
-    votes = require_categorical_crowd(crowd, "votes are planned")
+    """Return the observed votes of a crowd that can be planned for.
+
+    Parameters
+    ----------
+    crowd : Crowd or DataFrame
+        Votes with classes and worker ids.
+
+    Returns
+    -------
+    Crowd
+
+    Raises
+    ------
+    InputError
+        If there are no votes.
+    """
+    votes = require_categorical_crowd(crowd, "planning votes")
     if votes.n_votes == 0:
-        raise InputError("there are no votes yet, so that nothing is known of anybody; begin with two on each task")
+        raise InputError("the crowd has no votes to plan from; collect two votes per task first")
     return votes
 
 
 def assess_crowd(
     votes: Crowd, model: ConfusionEM | str | None, random_state: int = 0
 ) -> tuple[WorkerDiagnosis | GroupedWorkers, NDArray[np.float64]]:
-    """The workers, and what may be believed of each task."""
+    """Fit a model of the workers and compute the class probabilities of each task.
+
+    Parameters
+    ----------
+    votes : Crowd
+        Votes from `require_votes`.
+    model : ConfusionEM, str or None
+        Fitted model, or the name of a method. Defaults to Dawid–Skene.
+    random_state : int, default=0
+        Seed of the folds that choose the exponent.
+
+    Returns
+    -------
+    workers : WorkerDiagnosis or GroupedWorkers
+        Model of the workers.
+    belief : ndarray of shape (n_tasks, n_classes)
+        Class probabilities; the posterior as it is for a model with groups.
+    """
     if has_worker_groups(model):
         grouped = GroupedWorkers(votes, model)
         return grouped, np.asarray(grouped.model.posterior_)
@@ -96,10 +146,20 @@ def assess_crowd(
 
 @dataclass(frozen=True, eq=False)
 class GroupedWorkers:
-    """What a plan wants of `WorkerDiagnosis`, of a model whose workers do not err independently.
+    """Workers of a model in which members of a group err together, such as `Panel`.
 
-    Matrices are the model's own. Nobody is left out for a spammer: what they would say is expected to tell nothing.
+    The class offers the attributes of `WorkerDiagnosis` that planning needs. Confusion matrices are those of the model. No worker
+    counts as a spammer, because the expected information of a spammer's vote is about zero anyway.
 
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes that the model was fitted to.
+    model : Panel
+        Fitted model.
+
+    Examples
+    --------
     >>> from wisecrowd import Panel
     >>> from wisecrowd.simulate import simulate_panel
     >>> made = simulate_panel(n_tasks=60)
@@ -112,18 +172,30 @@ class GroupedWorkers:
 
     def __post_init__(self) -> None:
         if not self.crowd.tasks.equals(self.model.task_index_) or self.crowd.n_votes != self.model.n_votes_:
-            raise UsageError("give the crowd that the model was fitted on, or fit the model to these votes")
+            raise UsageError(
+                "crowd differs from the crowd that the model was fitted to; pass that crowd, or refit the model"
+            )
 
     @property
     def type_probs(self) -> NDArray[np.float64]:
-        """Nobody is known to be a spammer."""
+        """Probability of each worker to be helpful, a spammer or an adversary: always helpful."""
         return np.tile([1.0, 0.0, 0.0], (self.crowd.n_workers, 1))
 
     @property
     def confusion(self) -> NDArray[np.float64]:
-        """What the crowd as a whole says when each class is true, (true, said)."""
+        """Mean confusion matrix of all workers, by true class and label."""
         return np.asarray(self.model.confusion_.mean(axis=0))
 
     def confusion_of(self, workers: Any) -> NDArray[np.float64]:
-        """Matrices of some workers, by position."""
+        """Return the confusion matrices of workers.
+
+        Parameters
+        ----------
+        workers : sequence of int
+            Positions of the workers.
+
+        Returns
+        -------
+        ndarray of shape (n_workers, n_classes, n_classes)
+        """
         return np.asarray(self.model.confusion_of(workers))

@@ -1,4 +1,4 @@
-"""Who costs what, and whose votes go together: what a plan for people and machines knows beside a crowd."""
+"""Costs of votes by worker and by kind of worker."""
 
 from __future__ import annotations
 
@@ -15,42 +15,66 @@ from wisecrowd.errors import UsageError, preview
 
 
 def vote_costs(
-    costs: Mapping[Any, Any] | None, names: pd.Index, cost: float, crowd: Crowd, model: ConfusionEM | None = None
+    costs: Mapping[Any, Any] | None, worker_ids: pd.Index, cost: float, crowd: Crowd, model: ConfusionEM | None = None
 ) -> NDArray[np.float64]:
-    """What a vote of each worker costs: as said of the worker, else of the worker's kind, else ``cost``.
+    """Return the cost of a vote for each worker.
 
-    Kinds are those of a model that has some (`Panel`). Prices of others of the crowd do no harm.
+    The cost of a worker takes precedence over the cost of the worker's kind. Workers without either cost ``cost``.
 
+    Parameters
+    ----------
+    costs : mapping or None
+        Costs by worker id or by kind. Kinds are those of a model with ``kinds``, such as `Panel`.
+    worker_ids : Index
+        Workers to return costs for.
+    cost : float
+        Default cost.
+    crowd : Crowd
+        Votes. Costs of other workers of the crowd are ignored.
+    model : ConfusionEM, default=None
+        Fitted model, which may know the kinds of workers.
+
+    Returns
+    -------
+    ndarray of shape (n_workers,)
+
+    Raises
+    ------
+    UsageError
+        If a cost is not a positive number, or belongs to no worker and no kind.
+
+    Examples
+    --------
     >>> crowd = Crowd.from_triples([("t1", "ann", 0), ("t1", "bob", 0), ("t1", "cy", 0)])
     >>> vote_costs({"ann": 2.0, "cy": 3.0}, pd.Index(["ann", "bob"]), 1.0, crowd).tolist()
     [2.0, 1.0]
     >>> vote_costs({"robot": 2.0}, pd.Index(["ann"]), 1.0, crowd)
     Traceback (most recent call last):
         ...
-    wisecrowd.errors.UsageError: costs name nobody who is known: 'robot'; the workers are 'ann'...
+    wisecrowd.errors.UsageError: costs has unknown workers or kinds: 'robot'. The workers are 'ann'...
     """
-    result = np.full(len(names), float(cost))
+    cost_by_worker = np.full(len(worker_ids), float(cost))
     if costs is None:
-        return result
+        return cost_by_worker
     if not hasattr(costs, "items"):
-        raise UsageError(f"costs must be a dict with the price of a vote by worker or kind; got {costs!r}")
+        raise UsageError(f"costs must be a dict of costs per vote by worker or kind; got {costs!r}")
     kind_by_worker: Mapping[str, str] = getattr(model, "kinds", None) or {}
-    kinds = np.array([kind_by_worker.get(str(name), "") for name in names], dtype=object)
-    for key, price in costs.items():
-        if isinstance(price, str) or not (np.isfinite(price) and price > 0):
-            raise UsageError(f"the cost of {key!r} must be a positive number, the price of a vote; got {price!r}")
+    kinds = np.array([kind_by_worker.get(str(name), "") for name in worker_ids], dtype=object)
+    for key, cost_ in costs.items():
+        if isinstance(cost_, str) or not (np.isfinite(cost_) and cost_ > 0):
+            raise UsageError(f"the cost per vote of {key!r} must be a positive number; got {cost_!r}")
     known_names = {
-        *names.astype(str),
+        *worker_ids.astype(str),
         *(() if crowd.workers is None else crowd.workers.astype(str)),
         *kind_by_worker.values(),
     }
     unknown = [key for key in costs if str(key) not in known_names]
     if unknown:
         raise UsageError(
-            f"costs name nobody who is known: {preview(unknown)}; the workers are {preview(names)}, and kinds (person, machine) are "
-            "known by a model that has them: plan(…, model=Panel(groups=…, kinds=…).fit(crowd))"
+            f"costs has unknown workers or kinds: {preview(unknown)}. The workers are {preview(worker_ids)}; costs by kind need a model "
+            "with kinds, such as model=Panel(groups=…, kinds=…).fit(crowd)"
         )
-    for keys in (kinds, names.astype(str)):  # what is said of a worker counts more than what is said of the kind
-        for key, price in costs.items():
-            result[keys == str(key)] = price
-    return result
+    for keys in (kinds, worker_ids.astype(str)):  # the cost of a worker overrides the cost of the kind
+        for key, cost_ in costs.items():
+            cost_by_worker[keys == str(key)] = cost_
+    return cost_by_worker

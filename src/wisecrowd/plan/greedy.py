@@ -1,4 +1,4 @@
-"""Choosing questions greedily: the one that tells most, then the one that tells most given what the first may have told."""
+"""Greedy selection of votes by expected information gain."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from wisecrowd.utils.slices import slice_rows
 
-#: Ways in which earlier answers on a task may turn out that are followed up; where there are more, as many are drawn.
+#: Largest number of outcomes of earlier requests that is tracked per task; from more, this many are sampled.
 MAX_OUTCOMES = 64
-#: Two gains that differ by less are the same, and a smaller one is none (nats).
+#: Gains that differ by less are tied, and smaller gains count as zero (in nats).
 GAIN_TOLERANCE = 1e-9
-#: Where workers have limits, a question is taken that is this near to the best: whenever one of them has done their share, what
-#: was known of every task is out of date, and to bring all of it up to date each time would take most of the time.
+#: With limits per worker, a request within this relative distance of the best is accepted. A worker who reaches the limit makes
+#: the bounds of all tasks stale, and recomputing all of them each time would dominate the running time.
 LAZY_TOLERANCE = 0.01
 
 FloatArray = NDArray[np.float64]
@@ -25,11 +25,24 @@ IntArray = NDArray[np.intp]
 
 
 def information_gains(belief: FloatArray, confusion: FloatArray) -> FloatArray:
-    """How much entropy an answer takes away, in nats: (beliefs, workers).
+    """Compute the expected reduction of entropy by one vote, in nats.
 
-    H(q) − Σ_l P(y = l) H(q | y = l) is the information that truth and answer share, and the other side of it is cheaper:
-    H(y) − Σ_k q(k) H(y | k).
+    The mutual information between truth and label, H(q) − Σ_l P(y = l) H(q | y = l), is computed as H(y) − Σ_k q(k) H(y | k),
+    which is cheaper.
 
+    Parameters
+    ----------
+    belief : ndarray of shape (n_tasks, n_classes)
+        Class probabilities q of each task.
+    confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices, by true class and label.
+
+    Returns
+    -------
+    ndarray of shape (n_tasks, n_workers)
+
+    Examples
+    --------
     >>> information_gains(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([[[1.0, 0.0], [0.0, 1.0]]])).round(3).tolist()
     [[0.693], [0.0]]
     """
@@ -42,8 +55,23 @@ def information_gains(belief: FloatArray, confusion: FloatArray) -> FloatArray:
 
 
 def best_information_gains(belief: FloatArray, confusion: FloatArray, costs: FloatArray | float = 1.0) -> FloatArray:
-    """The largest gain that any of some workers offers, for each belief; for the money, where workers have prices.
+    """Compute the largest information gain per cost that any worker offers on each task.
 
+    Parameters
+    ----------
+    belief : ndarray of shape (n_tasks, n_classes)
+        Class probabilities of each task.
+    confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices.
+    costs : ndarray of shape (n_workers,) or float, default=1.0
+        Cost of a vote of each worker.
+
+    Returns
+    -------
+    ndarray of shape (n_tasks,)
+
+    Examples
+    --------
     >>> best_information_gains(np.array([[0.5, 0.5]]), np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]])).round(3).tolist()
     [0.693]
     """
@@ -54,8 +82,23 @@ def best_information_gains(belief: FloatArray, confusion: FloatArray, costs: Flo
 
 
 def pair_information_gains(belief: FloatArray, confusion: FloatArray, task: IntArray, worker: IntArray) -> FloatArray:
-    """As `information_gains`, for pairs of a belief and a worker, by position.
+    """Compute the information gain for given pairs of task and worker.
 
+    Parameters
+    ----------
+    belief : ndarray of shape (n_tasks, n_classes)
+        Class probabilities of each task.
+    confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices.
+    task, worker : ndarray of shape (n_pairs,)
+        Positions of the pairs.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,)
+
+    Examples
+    --------
     >>> pair_information_gains(np.array([[0.5, 0.5]]), np.array([[[1.0, 0.0], [0.0, 1.0]]]), np.array([0]), np.array([0])).round(3)
     array([0.693])
     """
@@ -71,8 +114,17 @@ def pair_information_gains(belief: FloatArray, confusion: FloatArray, task: IntA
 
 
 class OutcomeDistribution(NamedTuple):
-    """What may be believed of a task once the questions chosen so far are answered, and how likely each belief is.
+    """Distribution over the beliefs about a task after the labels of the requests so far.
 
+    Attributes
+    ----------
+    belief : ndarray of shape (n_outcomes, n_classes)
+        Class probabilities after each outcome.
+    weight : ndarray of shape (n_outcomes,)
+        Probability of each outcome.
+
+    Examples
+    --------
     >>> sure = OutcomeDistribution(np.array([[0.5, 0.5]]), np.ones(1)).update(np.eye(2), np.random.default_rng(0))
     >>> sure.belief.tolist(), sure.weight.tolist()
     ([[1.0, 0.0], [0.0, 1.0]], [0.5, 0.5])
@@ -82,28 +134,63 @@ class OutcomeDistribution(NamedTuple):
     weight: FloatArray
 
     def update(self, matrix: FloatArray, rng: np.random.Generator) -> OutcomeDistribution:
-        """One more answer, of a worker with this matrix: all that it may be, or a fair draw where that is too much."""
-        joint = self.weight[:, None, None] * self.belief[:, None, :] * matrix.T[None]  # (belief, said, true)
+        """Return the distribution after one more vote.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_classes, n_classes)
+            Confusion matrix of the worker.
+        rng : Generator
+            Random numbers, used if there are more than `MAX_OUTCOMES` outcomes.
+
+        Returns
+        -------
+        OutcomeDistribution
+        """
+        joint = self.weight[:, None, None] * self.belief[:, None, :] * matrix.T[None]  # (outcome, label, true class)
         joint = joint.reshape(-1, joint.shape[2])
         weight = joint.sum(axis=1)
         joint, weight = joint[weight > 0], weight[weight > 0]
         belief = joint / weight[:, None]
         if len(weight) <= MAX_OUTCOMES:
             return OutcomeDistribution(belief, weight / weight.sum())
-        # Systematic: a future with twice the weight is drawn twice as often, up to rounding.
+        # Systematic sampling: an outcome with twice the weight is drawn twice as often, up to rounding.
         positions = (rng.random() + np.arange(MAX_OUTCOMES)) / MAX_OUTCOMES
         chosen = np.minimum(np.searchsorted(np.cumsum(weight) / weight.sum(), positions), len(weight) - 1)
         return OutcomeDistribution(belief[chosen], np.full(MAX_OUTCOMES, 1 / MAX_OUTCOMES))
 
     def confidence_gain(self, matrix: FloatArray) -> float:
-        """By how much an answer raises the confidence that is to be expected."""
-        update = (self.belief[:, :, None] * matrix).max(axis=1).sum(axis=1)
-        return float(np.maximum(update - self.belief.max(axis=1), 0) @ self.weight)
+        """Return the expected increase in confidence by one vote.
+
+        Parameters
+        ----------
+        matrix : ndarray of shape (n_classes, n_classes)
+            Confusion matrix of the worker.
+
+        Returns
+        -------
+        float
+        """
+        confidence_after = (self.belief[:, :, None] * matrix).max(axis=1).sum(axis=1)
+        return float(np.maximum(confidence_after - self.belief.max(axis=1), 0) @ self.weight)
 
 
 class VoteRequest(NamedTuple):
-    """A question, by position.
+    """Requested vote of one worker on one task.
 
+    Attributes
+    ----------
+    task, worker : int
+        Positions of the task and the worker.
+    gain : float
+        Expected reduction of entropy, in nats.
+    confidence : float
+        Confidence in the label of the task before the vote.
+    expected_confidence : float
+        Expected confidence after the vote.
+
+    Examples
+    --------
     >>> VoteRequest(task=3, worker=0, gain=0.2, confidence=0.6, expected_confidence=0.8).gain
     0.2
     """
@@ -117,37 +204,74 @@ class VoteRequest(NamedTuple):
 
 @dataclass
 class GreedySelector:
-    """Chooses questions one after the other, always one that takes away most entropy for its price (or nearly, see `LAZY_TOLERANCE`).
+    """Greedy selection of the request with the largest information gain per cost.
 
-    As answers are independent given the truth, a question never gains by other questions on its task: gains from before are
-    bounds, and only tasks whose bound is the largest are looked at again.
+    Votes are independent given the truth, so the gain of a request never grows with other requests on the same task. Earlier gains
+    are therefore upper bounds, and only the task with the largest bound is evaluated again.
 
-    >>> knows, guesses = np.array([[0.9, 0.1], [0.1, 0.9]]), np.full((2, 2), 0.5)
-    >>> asking = GreedySelector(np.array([[0.5, 0.5], [0.9, 0.1]]), np.stack([knows, guesses]), lambda task: np.arange(2), per_task=1)
-    >>> [(ask.task, ask.worker) for ask in asking.choose(np.array([0, 1]), np.array([1.0, 1.0]), 5)]
+    Parameters
+    ----------
+    belief : ndarray of shape (n_tasks, n_classes)
+        Class probabilities of each task.
+    confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices.
+    candidates : callable
+        Maps the position of a task to the positions of workers who can vote on it, most informative first.
+    per_task : int, default=2
+        Largest number of requests per task.
+    per_worker : int, default=None
+        Largest number of requests per worker.
+    max_candidates : int, default=None
+        Number of candidates that are evaluated for a task. Defaults to all.
+    random_state : int, default=0
+        Seed for sampling outcomes.
+    outcomes : dict of int to OutcomeDistribution
+        Outcomes of the tasks that have requests.
+    costs : ndarray of shape (n_workers,), default=None
+        Cost of a vote of each worker. Defaults to 1.
+    task_confusion : callable, default=None
+        Maps a task and workers to confusion matrices that depend on the votes of the task. Replaces ``confusion``.
+    group : ndarray of shape (n_workers,), default=None
+        Group of each worker, -1 for none. At most one worker per group is requested for a task, because the gain of a second
+        one depends on the label of the first.
+
+    Examples
+    --------
+    >>> expert, guesser = np.array([[0.9, 0.1], [0.1, 0.9]]), np.full((2, 2), 0.5)
+    >>> belief = np.array([[0.5, 0.5], [0.9, 0.1]])
+    >>> selector = GreedySelector(belief, np.stack([expert, guesser]), lambda task: np.arange(2), per_task=1)
+    >>> [(request.task, request.worker) for request in selector.choose(np.array([0, 1]), np.array([1.0, 1.0]), 5)]
     [(0, 0), (1, 0)]
     """
 
     belief: FloatArray
     confusion: FloatArray
     candidates: Callable[[int], IntArray]
-    """Who may be asked about a task; those who tell more come first, if not all are to be weighed."""
     per_task: int = 2
     per_worker: int | None = None
     max_candidates: int | None = None
-    """How many of those who are free are weighed for a question; all unless given."""
     random_state: int = 0
     outcomes: dict[int, OutcomeDistribution] = field(default_factory=dict)
-    """Of tasks that something was asked about."""
     costs: FloatArray | None = None
-    """What an answer of each worker costs; one unless given."""
     task_confusion: Callable[[int, IntArray], FloatArray] | None = None
-    """What some workers would say of a task, where that depends on what was said before; as ``confusion``, which it replaces."""
     group: IntArray | None = None
-    """Workers of one group (−1: none) are not asked about the same task: what a second adds depends on what the first will say."""
 
     def choose(self, tasks: IntArray, bound: FloatArray, budget: float) -> list[VoteRequest]:
-        """The questions, best first, for ``budget`` of money; ``bound`` is no less than any gain for its price on a task."""
+        """Choose requests, best first.
+
+        Parameters
+        ----------
+        tasks : ndarray of shape (n_open_tasks,)
+            Positions of the tasks to consider.
+        bound : ndarray of shape (n_open_tasks,)
+            Upper bound of the gain per cost of any request on each task.
+        budget : float
+            Largest total cost.
+
+        Returns
+        -------
+        list of VoteRequest
+        """
         rng = np.random.default_rng(self.random_state)
         n_requests = np.zeros(len(self.confusion), dtype=np.int64)
         assigned: dict[int, list[int]] = {}
@@ -156,7 +280,7 @@ class GreedySelector:
         queue = list(zip((-bound).tolist(), tasks.tolist(), strict=True))
         heapq.heapify(queue)
         requests: list[VoteRequest] = []
-        budget_left = budget * (1 + GAIN_TOLERANCE)  # sums of prices are rounded
+        budget_left = budget * (1 + GAIN_TOLERANCE)  # sums of costs have rounding errors
         while queue and budget_left >= self._min_cost:
             _, task = heapq.heappop(queue)
             worker, gain = self._best_worker(task, assigned.get(task, []), n_requests, budget_left)
@@ -183,13 +307,13 @@ class GreedySelector:
         return 1.0 if self.costs is None else float(self.costs.min(initial=np.inf))
 
     def _label_probs(self, task: int, workers: IntArray) -> FloatArray:
-        """Matrices of some workers on a task."""
+        """Return the confusion matrices of workers on a task."""
         return self.confusion[workers] if self.task_confusion is None else self.task_confusion(task, workers)
 
     def _best_worker(
         self, task: int, assigned: list[int], n_requests: NDArray[np.int64], budget_left: float
     ) -> tuple[int, float]:
-        """Whom to ask about a task with the money that is left, and what it gains; of equals, who was asked least."""
+        """Return the worker with the largest gain per cost and the gain; ties go to the worker with fewest requests."""
         candidates = self.candidates(task)
         for worker in assigned:
             candidates = candidates[candidates != worker]

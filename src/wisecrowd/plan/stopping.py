@@ -12,13 +12,31 @@ from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import UsageError
 from wisecrowd.plan.belief import assess_crowd, require_votes
 
-#: A task is done with no fewer votes than this, however sure the model is.
+#: Smallest number of votes on a finished task. A single vote has no second opinion, whatever the confidence.
 MIN_VOTES = 2
 
 
 def find_finished_tasks(crowd: Any, target: float = 0.95, *, model: ConfusionEM | str | None = None) -> pd.Series:
-    """For each task, whether it needs no more votes: two or more are there, and its label is as probable as wanted.
+    """Find tasks that need no more votes.
 
+    A task is finished if it has at least two votes and its most probable class has probability ``target`` or more.
+
+    Parameters
+    ----------
+    crowd : Crowd or DataFrame
+        Votes with classes and worker ids.
+    target : float, default=0.95
+        Probability of the label at which a task is finished.
+    model : ConfusionEM or str, default=None
+        Fitted model, or the name of a method. Defaults to Dawid–Skene.
+
+    Returns
+    -------
+    Series of bool
+        Whether each task is finished.
+
+    Examples
+    --------
     >>> from wisecrowd import simulate_crowd
     >>> easy = simulate_crowd(n_tasks=50, workers=["expert"] * 5, votes_per_task=4).crowd
     >>> float(find_finished_tasks(easy, 0.9).mean()) > 0.8
@@ -31,8 +49,23 @@ def find_finished_tasks(crowd: Any, target: float = 0.95, *, model: ConfusionEM 
 
 
 def is_finished(n_votes: NDArray[np.int64], belief: NDArray[np.float64], target: float) -> NDArray[np.bool_]:
-    """Which tasks need no more votes, by how many they have and what may be believed of them.
+    """Return whether tasks are finished, given their votes and class probabilities.
 
+    Parameters
+    ----------
+    n_votes : ndarray of shape (n_tasks,)
+        Number of votes.
+    belief : ndarray of shape (n_tasks, n_classes)
+        Class probabilities.
+    target : float
+        Probability of the label at which a task is finished.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_tasks,)
+
+    Examples
+    --------
     >>> is_finished(np.array([1, 2, 2]), np.array([[1.0, 0.0], [0.99, 0.01], [0.5, 0.5]]), 0.95).tolist()
     [False, True, False]
     """
@@ -40,5 +73,16 @@ def is_finished(n_votes: NDArray[np.int64], belief: NDArray[np.float64], target:
 
 
 def check_target(target: float) -> None:
+    """Raise an error if a target probability is not in (0, 1].
+
+    Parameters
+    ----------
+    target : float
+        Probability of the label at which a task is finished.
+
+    Raises
+    ------
+    UsageError
+    """
     if not 0 < target <= 1:
-        raise UsageError(f"target is the probability at which a task is done, for example 0.95; got {target}")
+        raise UsageError(f"target must be a probability above 0 and at most 1, such as 0.95; got {target}")

@@ -1,7 +1,7 @@
-"""Plots for notebooks and papers, with the look of the report.
+"""Plots for notebooks and papers, in the style of the report.
 
-Each function takes what wisecrowd gives, draws it with matplotlib on ``ax`` (or on a new figure) and gives the Axes back, or the
-Figure where there are several panels. Nothing is shown or saved, and no setting of matplotlib is changed for other plots:
+Each function takes a result of wisecrowd, draws it with matplotlib on ``ax`` or on a new figure, and returns the Axes, or the
+Figure if there are several panels. Nothing is shown or saved, and global settings of matplotlib do not change:
 
 >>> from wisecrowd import diagnose_crowd, plot, simulate_crowd
 >>> made = simulate_crowd(n_tasks=200, n_workers=12, votes_per_task=5)
@@ -10,8 +10,8 @@ Figure where there are several panels. Nothing is shown or saved, and no setting
 Text(0.5, 1.0, 'Our workers')
 >>> path = plot.save(ax, "workers.pdf")
 
-Ids and labels are shown as they are, dollar signs and all. Series differ in sign or dashes as well as in colour, so that they can
-be told apart on grey paper and with any colour vision.
+Ids and labels are drawn literally, including dollar signs. Series differ by marker or dashes as well as by colour, so they can be
+distinguished in greyscale and with any colour vision.
 """
 
 from wisecrowd.plot._abilities import abilities, expertise

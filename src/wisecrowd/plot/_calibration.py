@@ -1,4 +1,4 @@
-"""Reliability diagrams: whether a confidence of 90% is right nine times out of ten."""
+"""Reliability diagrams: accuracy against confidence."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from wisecrowd.utils.binning import assign_bins, check_bins
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Area of the points with fewest and with most tasks, in square points.
+#: Areas of the smallest and the largest marker, in square points.
 MARKER_AREAS = (14.0, 150.0)
-#: Half the width of a 95% interval, in standard errors.
+#: Half-width of a 95% interval, in standard errors.
 NORMAL_QUANTILE = 1.96
 
 
@@ -29,17 +29,35 @@ def calibration(
     bins: Literal["width", "mass"] = "mass",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how often answers are right against how sure the method is of them: below the line it is too sure of itself.
+    """Draw accuracy against confidence in bins of tasks; points below the diagonal mean overconfidence.
 
-    ``predictions`` is a fitted method or a posterior, or several of them by name; truth meets it as in `wisecrowd.evaluate.metrics`. Tasks
-    are put together by confidence, in bins with as many tasks ("mass") or of one width ("width"); a larger sign stands for more
-    tasks, and bars are Wilson's 95% intervals. The legend has the expected calibration error over the same bins.
+    Larger markers stand for more tasks, and bars are 95% Wilson intervals. The legend has the expected calibration error over the
+    same bins.
 
+    Parameters
+    ----------
+    truth : Series, mapping, DataFrame or array-like
+        True classes, aligned as in `wisecrowd.evaluate.metrics`.
+    predictions : fitted method, DataFrame, array-like or mapping
+        Posterior, or several of them by name.
+    n_bins : int, default=10
+        Number of bins.
+    bins : {"width", "mass"}, default="mass"
+        Bins of equal width, or bins with about equally many tasks.
+    ax : Axes, default=None
+        Axes to draw on. Defaults to a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene, plot, simulate_crowd
     >>> made = simulate_crowd(n_tasks=400, n_classes=3, votes_per_task=3)
     >>> ax = plot.calibration(made.truth, DawidSkene().fit(made.crowd))
     >>> ax.get_xlabel(), ax.get_ylabel()
-    ('confidence in the answer', 'answers that are right')
+    ('confidence', 'accuracy')
     """
     _style.check_axes(ax)
     check_bins(n_bins, bins)
@@ -53,16 +71,16 @@ def calibration(
         handles = [_draw_bins(drawn, table, number, max_tasks) for number, table in enumerate(tables.values())]
         low = min(float(table[["confidence", "low"]].min().min()) for table in tables.values())
         handles.append(_style.draw_diagonal(drawn, low, 1))
-        drawn.set_xlabel("confidence in the answer")
-        drawn.set_ylabel("answers that are right")
+        drawn.set_xlabel("confidence")
+        drawn.set_ylabel("accuracy")
         for axis in (drawn.xaxis, drawn.yaxis):
             _style.format_percent_axis(axis)
-        _style.add_legend(drawn, handles, [*tables, "as sure as it may be"])
+        _style.add_legend(drawn, handles, [*tables, "perfect calibration"])
     return drawn
 
 
 def _bin_tasks(aligned: AlignedPrediction, n_bins: int, bins: str) -> pd.DataFrame:
-    """Number of tasks, mean confidence, share that is right and its interval, for each bin that has tasks."""
+    """Return number of tasks, mean confidence, accuracy and its interval for each bin with tasks."""
     confidence, credit = aligned.posterior.max(axis=1), aligned.credit
     bin_of_task = assign_bins(confidence, n_bins, bins)
     n_tasks = np.bincount(bin_of_task)
@@ -70,7 +88,7 @@ def _bin_tasks(aligned: AlignedPrediction, n_bins: int, bins: str) -> pd.DataFra
     mean_confidence, share_right = (
         np.bincount(bin_of_task, values)[occupied] / n_tasks for values in (confidence, credit)
     )
-    # Wilson (1927): an interval that stays within 0 and 1, and has a width where all answers are right.
+    # The Wilson interval stays within 0 and 1, and has a width even if all labels are right.
     middle = (share_right + NORMAL_QUANTILE**2 / (2 * n_tasks)) / (1 + NORMAL_QUANTILE**2 / n_tasks)
     half_width = (
         NORMAL_QUANTILE
@@ -89,6 +107,7 @@ def _bin_tasks(aligned: AlignedPrediction, n_bins: int, bins: str) -> pd.DataFra
 
 
 def _draw_bins(ax: Axes, table: pd.DataFrame, number: int, max_tasks: float) -> Any:
+    """Draw the bins of one series."""
     style = _style.series_style(number)
     ax.vlines(table["confidence"], table["low"], table["high"], color=style["color"], linewidth=0.9, alpha=0.8)
     ax.plot(table["confidence"], table["right"], color=style["color"], linestyle=style["linestyle"], linewidth=1.1)

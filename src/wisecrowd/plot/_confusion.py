@@ -1,4 +1,4 @@
-"""Confusion matrices: what workers say when each class is true."""
+"""Confusion matrices of crowds and workers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.base.method import Method
+from wisecrowd.data.pairs import Pairs
 from wisecrowd.data.vocabulary import as_index
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.em.priors import estimate_crowd_confusion
@@ -23,19 +24,25 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Workers that a figure has room for, and workers side by side.
-MAX_WORKERS, MAX_COLUMNS = 24, 4
-#: Classes up to which cells have figures (alone, among others), and names that an axis has room for.
-MAX_ANNOTATED_CLASSES, MAX_ANNOTATED_CLASSES_IN_GRID, MAX_CLASS_NAMES = 10, 6, 25
+#: Largest number of workers in a figure.
+MAX_WORKERS = 24
+#: Largest number of panels side by side.
+MAX_COLUMNS = 4
+#: Largest number of classes for which the cells of a single matrix show percentages.
+MAX_ANNOTATED_CLASSES = 10
+#: Largest number of classes for which the cells of a matrix in a grid show percentages.
+MAX_ANNOTATED_CLASSES_IN_GRID = 6
+#: Largest number of class names on an axis.
+MAX_CLASS_NAMES = 25
 
 
 @dataclass(frozen=True, eq=False)
 class _MatrixStack:
-    """Matrices, whose they are, and what their classes are called."""
+    """Confusion matrices with the names of their workers and classes."""
 
     names: list[object]
+    #: Of shape (n_matrices, n_classes, n_classes), by true class and label.
     matrices: NDArray[np.float64]
-    """(matrices, true, said)"""
     classes: pd.Index | None = None
 
 
@@ -47,16 +54,31 @@ def confusion(
     classes: Sequence[Any] | None = None,
     ax: Axes | None = None,
 ) -> Axes | Figure:
-    """Draw confusion matrices, true classes by row and labels by column; the true ones beside, if they are known.
+    """Draw confusion matrices, true classes by row and labels by column.
 
-    ``estimated`` is a `Diagnosis` or a fitted method (the crowd's matrix, or those of ``workers``: ids, or so many with most
-    labels); a table or an array (true, said); several of them by name; or an array (workers, true, said). ``true`` is any of
-    these, or a simulated crowd. ``classes`` names the classes of bare arrays.
+    One matrix is drawn on ``ax``. Several matrices, or true ones for comparison, make a figure with the true matrices above the
+    estimated ones, as in figure 2 of Mena and Ñanculef (2019). Right labels and errors have different colours.
 
-    One matrix is drawn on ``ax`` and its Axes are given back; several, or true ones beside, make a Figure, with what is true
-    above what is estimated as in figure 2 of Mena and Ñanculef (2019). The right answers are in one colour and errors in
-    another, both the darker the more frequent.
+    Parameters
+    ----------
+    estimated : Diagnosis, fitted method, DataFrame, ndarray or mapping
+        Diagnosis or method: the matrix of the crowd, or those of ``workers``. Table or array of shape (n_classes, n_classes),
+        several of them by name, or an array of shape (n_workers, n_classes, n_classes).
+    true : Simulation or as ``estimated``, default=None
+        True matrices.
+    workers : sequence or int, default=None
+        Worker ids, or the number of workers with most votes.
+    classes : sequence, default=None
+        Names of the classes of arrays.
+    ax : Axes, default=None
+        Axes to draw a single matrix on. Defaults to a new figure.
 
+    Returns
+    -------
+    Axes or Figure
+
+    Examples
+    --------
     >>> from wisecrowd import diagnose_crowd, plot, simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, workers=["expert"] * 4 + ["spammer"], n_classes=3, votes_per_task=4)
     >>> found = diagnose_crowd(made.crowd)
@@ -80,16 +102,17 @@ def confusion(
                 _add_colorbars(single.figure, [single])
         return single
     if ax is not None:
-        raise UsageError("several matrices make a figure of their own; leave ax out, or give one matrix")
+        raise UsageError("ax cannot hold several matrices; omit it, or pass one matrix")
     return _draw_panels(estimated_stack, true_stack, names)
 
 
-# ---------------------------------------------------------------------- what was given
+# ---------------------------------------------------------------------- inputs
 
 
 def _read_matrices(source: Any, workers: Sequence[Any] | int | None) -> _MatrixStack:
+    """Return the matrices of any supported argument."""
     if isinstance(workers, str):
-        raise UsageError(f"a list of worker ids was wanted; got {workers!r}. For one worker: [{workers!r}]")
+        raise UsageError(f"workers must be a list of ids; got {workers!r}. For one worker: [{workers!r}]")
     if isinstance(source, Diagnosis):
         workers_ = source.worker_diagnosis
         counts = pd.Series(source.crowd.votes_per_worker, index=source.crowd.workers)
@@ -104,7 +127,7 @@ def _read_matrices(source: Any, workers: Sequence[Any] | int | None) -> _MatrixS
         return _read_mapping(source, workers)
     if workers is not None and np.ndim(source) != 3:
         raise UsageError(
-            "workers choose among those of a diagnosis, a fitted method or an array (workers, true, said); "
+            "workers can be selected from a Diagnosis, a fitted method or an array of shape (n_workers, n_classes, n_classes); "
             f"got {type(source).__name__}"
         )
     stack = _check_matrices(source)
@@ -113,7 +136,7 @@ def _read_matrices(source: Any, workers: Sequence[Any] | int | None) -> _MatrixS
         return _MatrixStack([None], stack[None], classes)
     ids = [f"worker {number}" for number in range(len(stack))] if workers is None else workers
     if isinstance(ids, int) or len(ids) != len(stack):
-        raise UsageError(f"there are {len(stack):,} matrices in the array; name as many workers, or leave workers out")
+        raise UsageError(f"workers must name all {len(stack):,} matrices of the array, or be omitted")
     _check_worker_count(len(stack))
     return _MatrixStack(list(ids), stack)
 
@@ -121,42 +144,47 @@ def _read_matrices(source: Any, workers: Sequence[Any] | int | None) -> _MatrixS
 def _select_workers(
     counts: pd.Series, workers: Any, classes: pd.Index, crowd_matrix: Any, worker_matrices: Any
 ) -> _MatrixStack:
-    """The crowd's matrix, or those of some workers, by positions in an index with numbers of labels."""
+    """Return the matrix of the crowd, or those of workers given by id or by number of votes."""
     if workers is None:
         return _MatrixStack(["the crowd"], np.asarray(crowd_matrix())[None], classes)
     if isinstance(workers, int):
         if workers < 1:
-            raise UsageError(f"one worker or more was wanted; got workers={workers}")
+            raise UsageError(f"workers must be 1 or more; got {workers}")
         position = np.argsort(-counts.to_numpy(), kind="stable")[:workers]
     else:
         position = np.asarray(counts.index.get_indexer(pd.Index(list(workers))))
         if (position < 0).any() or not len(position):
             unknown = [name for name, code in zip(workers, position, strict=True) if code < 0]
             raise InputError(
-                f"unknown workers: {preview(unknown) or 'none were named'}; there are {preview(counts.index)}"
+                f"unknown workers: {preview(unknown) or 'the list is empty'}; the workers are {preview(counts.index)}"
             )
     _check_worker_count(len(position))
     return _MatrixStack(counts.index[position].tolist(), np.asarray(worker_matrices(position)), classes)
 
 
 def _read_method(fitted: Method, workers: Any) -> _MatrixStack:
-    tally = fitted._check_fitted("tally_")
+    """Return the matrices of a fitted method."""
+    fitted.require_fitted()
     if fitted.worker_index_ is None:
         if workers is not None:
-            raise UsageError("this crowd had no worker ids, so there is only the crowd's own matrix; leave workers out")
+            raise UsageError("the crowd has no worker ids, so only its own matrix can be drawn; omit workers")
         counts = pd.Series([0])
     else:
         counts = fitted.workers_["n_votes"]
 
     def crowd_matrix() -> NDArray[np.float64]:
         crowd_confusion = getattr(fitted, "crowd_confusion_", None)
-        return estimate_crowd_confusion(tally, fitted._pairs) if crowd_confusion is None else crowd_confusion
+        if crowd_confusion is not None:
+            return crowd_confusion
+        n_workers = 1 if fitted.worker_index_ is None else len(fitted.worker_index_)
+        pairs = Pairs(fitted.pair_worker_, fitted.pair_label_, np.empty(0, dtype=np.int32), n_workers)
+        return estimate_crowd_confusion(fitted.tally_, pairs)
 
     return _select_workers(counts, workers, fitted.classes_, crowd_matrix, fitted.confusion_of)
 
 
 def _read_simulation(simulation: Simulation, workers: Any) -> _MatrixStack:
-    """What is true of a simulated crowd; the crowd's matrix is that of its workers by how much they labelled."""
+    """Return the true matrices of a simulated crowd; that of the crowd is weighted by votes."""
     worker_confusion = simulation.expected_confusion
     votes_per_worker = simulation.crowd.votes_per_worker
     counts = pd.Series(votes_per_worker, index=simulation.crowd.workers)
@@ -170,69 +198,71 @@ def _read_simulation(simulation: Simulation, workers: Any) -> _MatrixStack:
 
 
 def _read_mapping(matrices_by_name: Mapping[Any, Any], workers: Any) -> _MatrixStack:
+    """Return matrices given by name."""
     chosen = list(matrices_by_name) if workers is None or isinstance(workers, int) else list(workers)
     if not chosen or (missing := [name for name in chosen if name not in matrices_by_name]):
         raise InputError(
-            f"unknown workers: {preview(missing) if chosen else 'none'}; there are {preview(matrices_by_name) or 'none'}"
+            f"unknown workers: {preview(missing) if chosen else 'none'}; the names are {preview(matrices_by_name) or 'none'}"
         )
     chosen = chosen[: workers if isinstance(workers, int) else None]
     _check_worker_count(len(chosen))
     stack = [_check_matrices(matrices_by_name[name]) for name in chosen]
     if any(matrix.ndim != 2 or matrix.shape != stack[0].shape for matrix in stack):
         raise InputError(
-            f"matrices of one size were wanted, (true, said); got shapes {preview(matrix.shape for matrix in stack)}"
+            f"all matrices must have the same square shape; got {preview(matrix.shape for matrix in stack)}"
         )
     first = matrices_by_name[chosen[0]]
     return _MatrixStack(chosen, np.stack(stack), first.columns if isinstance(first, pd.DataFrame) else None)
 
 
 def _check_matrices(source: Any) -> NDArray[np.float64]:
+    """Return a matrix or a stack of matrices whose rows are distributions."""
     try:
         matrices_ = np.asarray(source, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise UsageError(
-            "a diagnosis, a fitted method, a confusion matrix or several by name were wanted; "
-            f"got {type(source).__name__}"
+            f"expected a Diagnosis, a fitted method, a confusion matrix or several by name; got {type(source).__name__}"
         ) from error
     if matrices_.ndim not in (2, 3) or matrices_.shape[-1] != matrices_.shape[-2] or matrices_.size == 0:
-        raise InputError(f"a matrix (true, said) or a stack of them was wanted; got shape {matrices_.shape}")
-    is_empty_row = np.isnan(matrices_).all(axis=-1)  # of classes that were never true
+        raise InputError(f"confusion matrices must have shape (n_classes, n_classes); got {matrices_.shape}")
+    is_empty_row = np.isnan(matrices_).all(axis=-1)  # classes that are never true
     if not (((matrices_ >= 0).all(axis=-1) & np.isclose(matrices_.sum(axis=-1), 1, atol=1e-3)) | is_empty_row).all():
         raise InputError(
-            "each row of a confusion matrix must hold shares that sum to one; divide counts by their row sums, or use "
+            "the rows of a confusion matrix must be shares that sum to 1; divide counts by their row sums, or use "
             "confusion_table(truth, prediction, normalize=True)"
         )
     return matrices_
 
 
 def _check_worker_count(n_workers: int) -> None:
+    """Raise an error if there are too many workers for a figure."""
     if n_workers > MAX_WORKERS:
-        raise UsageError(
-            f"a figure has room for {MAX_WORKERS} workers, and {n_workers:,} were asked for; choose some of them"
-        )
+        raise UsageError(f"a figure can show at most {MAX_WORKERS} workers; got {n_workers:,}")
 
 
 def _resolve_class_names(
     estimated_stack: _MatrixStack, true_stack: _MatrixStack | None, classes: Sequence[Any] | None
 ) -> list[object]:
+    """Return the names of the classes, and check that both stacks match."""
     n_classes = estimated_stack.matrices.shape[-1]
     if true_stack is not None:
         if true_stack.matrices.shape != estimated_stack.matrices.shape:
             raise InputError(
-                f"as many true matrices as estimated ones were wanted, of one size; got shapes {true_stack.matrices.shape} and "
+                f"true and estimated matrices must have the same shape; got {true_stack.matrices.shape} and "
                 f"{estimated_stack.matrices.shape}"
             )
         class_indexes = [stack.classes for stack in (estimated_stack, true_stack) if stack.classes is not None]
         if len(class_indexes) == 2 and class_indexes[0].tolist() != class_indexes[1].tolist():
             raise InputError(
-                f"true and estimated matrices have other classes, or another order of them: {preview(class_indexes[1])} and {preview(class_indexes[0])}"
+                "true and estimated matrices must have the same classes in the same order; "
+                f"got {preview(class_indexes[1])} and {preview(class_indexes[0])}"
             )
     class_indexes_ = [
         stack.classes for stack in (estimated_stack, true_stack) if stack is not None and stack.classes is not None
     ]
     if classes is not None:
         if isinstance(classes, str) or len(classes) != n_classes:
-            raise UsageError(f"a list of {n_classes} class names was wanted; got {classes!r}")
+            raise UsageError(f"classes must be a list of {n_classes} names; got {classes!r}")
         return list(classes)
     return class_indexes_[0].tolist() if class_indexes_ else list(range(n_classes))
 
@@ -241,9 +271,10 @@ def _resolve_class_names(
 
 
 def _draw_panels(estimated_stack: _MatrixStack, true_stack: _MatrixStack | None, names: list[object]) -> Figure:
+    """Draw several matrices in a grid."""
     n_workers = len(estimated_stack.names)
     kinds = [("", estimated_stack)] if true_stack is None else [("true", true_stack), ("estimated", estimated_stack)]
-    # One worker's two matrices stand side by side; of several, the true ones stand above.
+    # The two matrices of a single worker are side by side; those of several workers are above each other.
     n_columns = 2 if n_workers == 1 else min(n_workers, MAX_COLUMNS)
     n_bands = -(-n_workers // n_columns)
     n_rows = 1 if n_workers == 1 else n_bands * len(kinds)
@@ -267,7 +298,7 @@ def _draw_panels(estimated_stack: _MatrixStack, true_stack: _MatrixStack | None,
 
 
 def _label_outer(axes: NDArray[Any], is_drawn: NDArray[np.bool_]) -> None:
-    """Names and labels at the left and below the lowest panel of each column; panels without a matrix go."""
+    """Label only the left and lowest panels, and remove empty ones."""
     lowest = len(is_drawn) - 1 - is_drawn[::-1].argmax(axis=0)
     for (row, column), panel in np.ndenumerate(axes):
         if not is_drawn[row, column]:
@@ -282,12 +313,13 @@ def _label_outer(axes: NDArray[Any], is_drawn: NDArray[np.bool_]) -> None:
 
 
 def _figure_size(n_rows: int, n_columns: int, n_classes: int) -> tuple[float, float]:
-    """Of the figure, in inches."""
+    """Return the size of the figure in inches."""
     side = min(1.2 + 0.55 * n_classes, 5.0) if n_rows * n_columns == 1 else min(1.4 + 0.2 * n_classes, 2.8)
     return side * n_columns + 1.2, side * n_rows + 0.9
 
 
 def _draw_matrix(ax: Axes, matrix: NDArray[np.float64], names: list[object], max_annotated: int) -> None:
+    """Draw one matrix."""
     theme, n_classes = _style.get_theme(), len(names)
     is_right = np.eye(n_classes, dtype=bool)
     for colour, hidden in ((theme.heat, ~is_right), (theme.warm, is_right)):
@@ -316,9 +348,9 @@ def _draw_matrix(ax: Axes, matrix: NDArray[np.float64], names: list[object], max
 
 
 def _add_colorbars(figure: Any, panels: list[Any]) -> None:
-    """How dark is how often, where cells have no figures."""
+    """Add colour bars for matrices without percentages."""
     right, wrong = panels[0].images
-    for image, name in ((wrong, "wrong"), (right, "right")):  # the first is the outermost
+    for image, name in ((wrong, "wrong"), (right, "right")):  # the first bar is the outermost
         padding = 0.05 if name == "wrong" else 0.02
         bar = figure.colorbar(image, ax=panels, shrink=0.6, pad=padding, aspect=20, format="{x:.0%}")
         bar.outline.set_visible(False)

@@ -1,4 +1,4 @@
-"""The map of the workers: who errs alike stands near each other."""
+"""Map of workers by the similarity of their errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wisecrowd.utils.text import format_percent
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Signs of flags, as in the report; a worker with several is drawn by the first.
+#: Markers of flags, as in the report. A worker with several flags is drawn by the first.
 FLAG_MARKERS: dict[str, Any] = {
     "no flag": "o",
     "one-button": "s",
@@ -29,19 +29,19 @@ FLAG_MARKERS: dict[str, Any] = {
     "drifts": [(-1, 1.1), (1, 1.1), (-1, -1.1), (1, -1.1), (-1, 1.1)],
     "copies": "D",
 }
-#: Area of the smallest and of the largest point, in square points.
+#: Areas of the smallest and the largest point, in square points.
 POINT_AREAS = (12.0, 160.0)
-#: Workers up to which points are as large as that.
+#: Number of workers up to which points have full size.
 MAX_LARGE_POINTS = 150
-#: Groups that colours and signs can tell apart.
+#: Largest number of groups that colours and markers can distinguish.
 MAX_GROUPS = 12
-#: Where `MMLC.worker_map` puts the centre of its workers.
+#: Index of the oracle in the table of `MMLC.worker_map`.
 ORACLE_ID = "(oracle)"
 
 
 @dataclass(frozen=True, eq=False)
 class _MapPoints:
-    """Workers in the plane (x, y, n_votes), what else is marked there, and whose table to colour them by."""
+    """Positions and votes of workers, landmarks, the table of workers and the label of the x axis."""
 
     table: pd.DataFrame
     marks: dict[str, NDArray[np.float64]]
@@ -50,13 +50,25 @@ class _MapPoints:
 
 
 def worker_map(workers: Any, *, by: Any = None, ax: Axes | None = None) -> Axes:
-    """Draw workers as points in the plane, near each other if they err alike, the larger the more labels they gave.
+    """Draw workers as points in the plane; nearby workers make similar errors, and larger points have more votes.
 
-    ``workers`` is a `Diagnosis`, whose confusion matrices are compared as in the report; a fitted `MMLC`, or the table of its
-    ``worker_map()``, with the oracle as a star (figure 4 of Han et al. 2025). ``by`` colours the points: a column of the
-    diagnosis ("flags" unless given), or a Series by worker. Numbers with a fraction, such as accuracies, get a scale of colours;
-    anything else is taken for groups, each with a colour and a sign of its own.
+    Parameters
+    ----------
+    workers : Diagnosis, MMLC or DataFrame
+        A `Diagnosis`, whose confusion matrices are compared as in the report; a fitted `MMLC`, or the table of its
+        ``worker_map()``, with the oracle as a star (figure 4 of Han et al. 2025).
+    by : str or Series, default=None
+        Column of the workers' table, or a Series by worker, that colours the points. Defaults to "flags". Floating-point numbers
+        get a colour scale; other values are groups with a colour and a marker each.
+    ax : Axes, default=None
+        Axes to draw on. Defaults to a new figure.
 
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
     >>> from wisecrowd import diagnose_crowd, plot, simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, workers=["expert"] * 8 + ["spammer"] * 2, votes_per_task=5)
     >>> ax = plot.worker_map(diagnose_crowd(made.crowd))
@@ -71,7 +83,7 @@ def worker_map(workers: Any, *, by: Any = None, ax: Axes | None = None) -> Axes:
     values = _check_values(_resolve_values(points, by))
     table = points.table.assign(value=values) if values is not None else points.table
     with _style.styled_axes(ax, (6.5, 4.6)) as drawn:
-        drawn.set_aspect("equal", adjustable="datalim")  # or distances would lie
+        drawn.set_aspect("equal", adjustable="datalim")  # unequal scales would distort distances
         if values is None:
             _scatter(drawn, table, table, color=_style.get_theme().heat)
         elif values.dtype.kind == "f":
@@ -88,27 +100,29 @@ def worker_map(workers: Any, *, by: Any = None, ax: Axes | None = None) -> Axes:
     return drawn
 
 
-# ---------------------------------------------------------------------- what was given
+# ---------------------------------------------------------------------- inputs
 
 
 def _read_workers(source: Any) -> _MapPoints:
+    """Return the points of a diagnosis, an MMLC or a table."""
     if isinstance(source, Diagnosis):
         return _map_diagnosis(source)
     table = source.worker_map() if hasattr(source, "worker_map") else source
     if not isinstance(table, pd.DataFrame):
         raise UsageError(
-            f"a diagnosis, a fitted MMLC or a table by worker with x and y was wanted; got {type(source).__name__}"
+            f"workers must be a Diagnosis, a fitted MMLC or a table by worker with x and y; got {type(source).__name__}"
         )
     _inputs.require_columns(table, ("x", "y"), "MMLC.worker_map()")
     workers = table.drop(index=ORACLE_ID, errors="ignore")
     points = workers.assign(n_votes=workers.get("n_votes", 1.0))[["x", "y", "n_votes"]].astype(np.float64)
     if not np.isfinite(points.to_numpy()).all():
-        raise InputError("x, y and n_votes of a map must be finite numbers; drop the workers that have none")
+        raise InputError("x, y and n_votes of a map must be finite numbers; drop workers with NaN")
     marks = {"oracle": table.loc[ORACLE_ID, ["x", "y"]].to_numpy(dtype=np.float64)} if ORACLE_ID in table.index else {}
-    return _MapPoints(points, marks, workers, "workers who are alike stand near each other")
+    return _MapPoints(points, marks, workers, "nearby workers are similar")
 
 
 def _map_diagnosis(diagnosis: Diagnosis) -> _MapPoints:
+    """Return the points of a diagnosis."""
     crowd, workers, classes = diagnosis.crowd, diagnosis.worker_diagnosis, diagnosis.frequent_classes()
     all_workers = np.arange(crowd.n_workers)
 
@@ -119,12 +133,13 @@ def _map_diagnosis(diagnosis: Diagnosis) -> _MapPoints:
     worker_map = map_workers(matrices, diagnosis.model.posterior_.mean(axis=0)[classes])
     if worker_map is None:
         raise InputError(
-            f"a map compares three workers or more who differ, and two classes or more; here are {crowd.n_workers:,} workers and "
-            f"{crowd.n_classes:,} classes, or all workers are the same"
+            f"a map needs at least three different workers and two classes; got {crowd.n_workers:,} workers and "
+            f"{crowd.n_classes:,} classes, or all workers are equal"
         )
     x, y = worker_map.workers.T
     table = pd.DataFrame({"x": x, "y": y, "n_votes": crowd.votes_per_worker.astype(np.float64)}, index=crowd.workers)
-    x_label = f"workers who err alike stand near each other\n(the plane holds {format_percent(worker_map.explained_share)} of how they differ)"
+    share = format_percent(worker_map.explained_share)
+    x_label = f"nearby workers make similar errors\n({share} of the squared distances are preserved)"
     return _MapPoints(
         table,
         {"always right": worker_map.perfect_worker, "guesses": worker_map.guessing_worker},
@@ -134,7 +149,7 @@ def _map_diagnosis(diagnosis: Diagnosis) -> _MapPoints:
 
 
 def _resolve_values(points: _MapPoints, by: Any) -> pd.Series | None:
-    """What to colour workers by, in their order; None for all alike."""
+    """Return the values that colour the workers, in their order, or None."""
     if by is None:
         if "flags" not in points.worker_table:
             return None
@@ -142,16 +157,16 @@ def _resolve_values(points: _MapPoints, by: Any) -> pd.Series | None:
     if isinstance(by, str):
         if by not in points.worker_table:
             raise UsageError(
-                f"by must be a column of the workers' table, or a Series by worker; {by!r} is none of "
+                f"by must be a Series by worker or a column of the workers' table; got {by!r}, expected one of "
                 f"{preview(map(str, points.worker_table.columns), 15)}"
             )
         column = points.worker_table[by]
-        # The first flag is what the report draws, too.
+        # The report draws the first flag as well.
         return column.str.split(", ").str[0].replace("", "no flag") if by == "flags" else column
     series = pd.Series(by) if isinstance(by, Mapping) else by
     if not isinstance(series, pd.Series) or not series.index.is_unique:
         raise UsageError(
-            f"by must be a column of the workers' table, or a Series with one value by worker; got {type(by).__name__}"
+            f"by must be a column of the workers' table or a Series with one value per worker; got {type(by).__name__}"
         )
     matched, position = _inputs.match_ids(series.to_frame("value"), points.table.index, "by and the workers of the map")
     values = matched["value"].set_axis(points.table.index[position])
@@ -161,14 +176,15 @@ def _resolve_values(points: _MapPoints, by: Any) -> pd.Series | None:
 
 
 def _check_values(values: pd.Series | None) -> pd.Series | None:
+    """Raise an error if no worker has a value, or there are too many groups."""
     if values is None:
         return None
     if not values.notna().any():
-        raise InputError("none of the workers has a value to be coloured by")
+        raise InputError("by has no value for any worker")
     if values.dtype.kind != "f" and values.nunique() > MAX_GROUPS:
         raise UsageError(
-            f"by has {values.nunique():,} different values, and {MAX_GROUPS} groups can be told apart; give fewer, or numbers "
-            "with a fraction"
+            f"by has {values.nunique():,} different values, but at most {MAX_GROUPS} groups can be distinguished; "
+            "use fewer, or floating-point numbers"
         )
     return values
 
@@ -177,11 +193,11 @@ def _check_values(values: pd.Series | None) -> pd.Series | None:
 
 
 def _scatter(ax: Axes, table: pd.DataFrame, all_points: pd.DataFrame, **options: Any) -> Any:
-    """Points, the large ones first, so that they do not hide the small ones."""
+    """Draw points, large ones first so that they do not hide small ones."""
     table = table.sort_values("n_votes", ascending=False, kind="stable")
     if "c" in options:
         options["c"] = table["value"].to_numpy(dtype=np.float64)
-    # Of many workers each has less room, and no edge.
+    # Points of many workers are smaller and have no edge.
     (small, large), scale = POINT_AREAS, min(1.0, MAX_LARGE_POINTS / len(all_points)) ** 0.75
     area = scale * (small + (large - small) * table["n_votes"] / max(all_points["n_votes"].max(), 1.0))
     edge_width = 0.5 if scale > 0.3 else 0.0
@@ -191,6 +207,7 @@ def _scatter(ax: Axes, table: pd.DataFrame, all_points: pd.DataFrame, **options:
 
 
 def _draw_values(ax: Axes, table: pd.DataFrame, name: object) -> None:
+    """Draw workers with a colour scale."""
     has_value = table["value"].notna()
     if not has_value.all():
         _scatter(ax, table[~has_value], table, color=_style.get_theme().sheet)
@@ -201,6 +218,7 @@ def _draw_values(ax: Axes, table: pd.DataFrame, name: object) -> None:
 
 
 def _draw_groups(ax: Axes, table: pd.DataFrame, *, flags: bool) -> None:
+    """Draw workers by group."""
     from matplotlib.lines import Line2D
 
     counts = table["value"].value_counts()
@@ -215,12 +233,13 @@ def _draw_groups(ax: Axes, table: pd.DataFrame, *, flags: bool) -> None:
         if flags:
             options = {"color": theme.heat if name == "no flag" else theme.warm, "marker": FLAG_MARKERS.get(name, "D")}
         _scatter(ax, table[table["value"] == name], table, **options)
-        # Of one size, whoever has most labels.
+        # Markers of the legend have one size.
         handles.append(Line2D([], [], linestyle="none", markersize=7, markeredgecolor=theme.ink, alpha=0.75, **options))
     _style.add_legend(ax, handles, [f"{_style.format_name(name)} ({counts[name]:,})" for name in names], loc="best")
 
 
 def _draw_marks(ax: Axes, marks: dict[str, NDArray[np.float64]]) -> None:
+    """Draw the landmarks with their names."""
     from matplotlib.patheffects import withStroke
 
     theme = _style.get_theme()

@@ -1,4 +1,4 @@
-"""ROC curves: how many of a class are found, at the price of how many false alarms."""
+"""ROC curves."""
 
 from __future__ import annotations
 
@@ -15,18 +15,31 @@ if TYPE_CHECKING:
 
 
 def roc(truth: Any, predictions: Any, *, positive: Any = None, ax: Axes | None = None) -> Axes:
-    """Draw ROC curves, with the area under each in the legend (figures 2 and 4 of Xu et al. 2019).
+    """Draw ROC curves with the area under each in the legend (figures 2 and 4 of Xu et al. 2019).
 
-    ``predictions`` is a fitted method or a posterior (a table of tasks x classes, or a bare array), or several of them by name;
-    truth meets it as in `wisecrowd.evaluate.metrics`. ``positive`` is the class that is to be found; of two classes the second, unless
-    given.
+    Parameters
+    ----------
+    truth : Series, mapping, DataFrame or array-like
+        True classes, aligned as in `wisecrowd.evaluate.metrics`.
+    predictions : fitted method, DataFrame, array-like or mapping
+        Posterior, or several of them by name.
+    positive : object, default=None
+        Positive class. Defaults to the second of two classes.
+    ax : Axes, default=None
+        Axes to draw on. Defaults to a new figure.
 
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene, MajorityVote, plot, simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, n_classes=2)
     >>> fitted = {"vote": MajorityVote().fit(made.crowd), "Dawid–Skene": DawidSkene().fit(made.crowd)}
     >>> ax = plot.roc(made.truth, fitted)
     >>> ax.get_xlabel(), len(ax.get_legend().get_texts())
-    ('false alarms, of the other tasks', 3)
+    ('false positive rate', 3)
     """
     from sklearn.metrics import roc_curve
 
@@ -48,9 +61,9 @@ def roc(truth: Any, predictions: Any, *, positive: Any = None, ax: Axes | None =
             )
             names.append(f"{_style.format_name(name)} (area {area:.3f})")
         handles.append(_style.draw_diagonal(drawn, 0, 1))
-        names.append("guesses")
-        drawn.set_xlabel("false alarms, of the other tasks")
-        drawn.set_ylabel(f"found, of the tasks that are {_style.format_name(positive)!r}", **_style.LITERAL_TEXT)
+        names.append("random guess")
+        drawn.set_xlabel("false positive rate")
+        drawn.set_ylabel(f"true positive rate of {_style.format_name(positive)!r}", **_style.LITERAL_TEXT)
         for axis in (drawn.xaxis, drawn.yaxis):
             _style.format_percent_axis(axis)
         _style.add_legend(drawn, handles, names, loc="lower right")
@@ -58,7 +71,7 @@ def roc(truth: Any, predictions: Any, *, positive: Any = None, ax: Axes | None =
 
 
 def _thin_points(values: Any) -> Any:
-    """No more points than can be seen; both ends stay."""
+    """Return at most `MAX_VECTOR_POINTS` values, including both ends."""
     if len(values) <= _style.MAX_VECTOR_POINTS:
         return values
     return values[np.linspace(0, len(values) - 1, _style.MAX_VECTOR_POINTS).astype(int)]

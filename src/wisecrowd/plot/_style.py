@@ -1,4 +1,4 @@
-"""The look of the plots: the colours of the report, and signs beside colours for grey paper and for the colour-blind."""
+"""Style of the plots: the colours of the report, with markers and dashes for greyscale and colour-blind readers."""
 
 from __future__ import annotations
 
@@ -19,20 +19,30 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.text import Text
 
-#: For text of the data: a dollar in an id is a dollar, and begins no formula.
+#: Options for text from the data, in which a dollar sign does not start a formula.
 LITERAL_TEXT: dict[str, Any] = {"parse_math": False, "usetex": False}
-#: Characters of an id or a label on a plot, which has less room than a page.
+#: Largest number of characters of an id or a label on a plot.
 MAX_NAME_CHARS = 24
-#: More points than this go into a PDF or SVG as an image, or the file would be slow to open.
+#: Number of points from which vector formats embed an image, because the file would open slowly.
 MAX_VECTOR_POINTS = 2000
-#: Signs and dashes of the series; with five colours the combination repeats after 35.
+#: Markers and dashes of the series; combined with five colours they repeat after 35 series.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", ":")
 
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours by what they are for, under the names that the report's style sheet gives them."""
+    """Colours by role, with the names of the report's style sheet.
+
+    Attributes
+    ----------
+    paper, sheet, ink, soft, line, heat, warm, good : str
+        Colours.
+    max_opacity : float
+        Opacity of the fullest cell of a matrix, low enough to keep text legible.
+    others : tuple of str
+        Colours of further series, chosen for all kinds of colour vision.
+    """
 
     paper: str
     sheet: str
@@ -43,13 +53,11 @@ class Theme:
     warm: str
     good: str
     max_opacity: float
-    """How much of its colour the fullest cell of a matrix gets; the rest is paper, so that figures stay legible on it."""
     others: tuple[str, ...]
-    """Further series, chosen to be told apart with any kind of colour vision."""
 
     @property
     def cycle(self) -> tuple[str, ...]:
-        """Colours of series."""
+        """Colours of series, in order."""
         return (self.heat, self.warm, *self.others)
 
 
@@ -69,8 +77,15 @@ _theme: ContextVar[Theme] = ContextVar("wisecrowd_plot_theme", default=THEMES["l
 
 @contextlib.contextmanager
 def style(theme: str = "light") -> Iterator[None]:
-    """Inside the block, plots are "light" (as everywhere) or "dark"; outside, and for other plots, nothing changes.
+    """Draw plots inside the block with a theme.
 
+    Parameters
+    ----------
+    theme : {"light", "dark"}, default="light"
+        Theme of the plots.
+
+    Examples
+    --------
     >>> from wisecrowd import plot, simulate_crowd
     >>> with plot.style("dark"):
     ...     ax = plot.votes_per_worker(simulate_crowd(n_tasks=100).crowd)
@@ -87,12 +102,12 @@ def style(theme: str = "light") -> Iterator[None]:
 
 
 def get_theme() -> Theme:
-    """The colours to draw with."""
+    """Return the current theme."""
     return _theme.get()
 
 
 def require_matplotlib() -> Any:
-    """matplotlib, or the line that installs it."""
+    """Return matplotlib, or raise an error that names the extra to install."""
     try:
         import matplotlib
     except ImportError as error:
@@ -101,7 +116,7 @@ def require_matplotlib() -> Any:
 
 
 def rc_settings() -> dict[str, Any]:
-    """What a figure of ours is made with; the font stays the user's, who may need one with other letters."""
+    """Return the matplotlib settings of the current theme; the font stays that of the user."""
     theme = get_theme()
     return {
         "figure.facecolor": theme.paper, "axes.facecolor": theme.paper, "axes.edgecolor": theme.soft,
@@ -118,9 +133,20 @@ def rc_settings() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def styled_axes(ax: Axes | None = None, size: tuple[float, float] = (6.0, 4.0)) -> Iterator[Axes]:
-    """The axes that were given, or those of a new figure; what is drawn inside has our look.
+    """Yield the given axes, or those of a new figure, with the style applied.
 
-    Whoever gives axes has chosen their paper, and colours follow it.
+    The theme follows the background of given axes.
+
+    Parameters
+    ----------
+    ax : Axes, default=None
+        Axes to draw on.
+    size : tuple of float, default=(6.0, 4.0)
+        Size of a new figure in inches.
+
+    Yields
+    ------
+    Axes
     """
     check_axes(ax)
     with (
@@ -136,14 +162,29 @@ def styled_axes(ax: Axes | None = None, size: tuple[float, float] = (6.0, 4.0)) 
 
 @contextlib.contextmanager
 def styled_grid(n_rows: int, n_columns: int, size: tuple[float, float]) -> Iterator[tuple[Figure, Any]]:
-    """A new figure with so many panels, (rows, columns); what is drawn inside has our look."""
+    """Yield a new figure with a grid of panels, with the style applied.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+        Shape of the grid.
+    size : tuple of float
+        Size of the figure in inches.
+
+    Yields
+    ------
+    figure : Figure
+        New figure.
+    axes : ndarray of shape (n_rows, n_columns)
+        Panels.
+    """
     with require_matplotlib().rc_context(rc_settings()), _new_figure(size) as figure:
         yield figure, figure.subplots(n_rows, n_columns, squeeze=False)
 
 
 @contextlib.contextmanager
 def _new_figure(size: tuple[float, float]) -> Iterator[Figure]:
-    """One of pyplot's, because notebooks show those and no others; half of a plot is none."""
+    """Yield a pyplot figure, which notebooks display, and close it if drawing fails."""
     from matplotlib import pyplot
 
     figure = pyplot.figure(figsize=size, layout="constrained")
@@ -155,11 +196,11 @@ def _new_figure(size: tuple[float, float]) -> Iterator[Figure]:
 
 
 def _choose_theme(ax: Axes) -> str:
-    """Whether axes are light or dark, behind which there may be a figure to be seen through them."""
+    """Return the theme that suits the background of axes."""
     from matplotlib.colors import to_rgba
 
     figure = ax.get_figure(root=True)
-    colour = np.ones(3)  # what is saved without a colour is shown on white
+    colour = np.ones(3)  # transparent files are displayed on white
     for layer in (figure.get_facecolor() if figure is not None else "none", ax.get_facecolor()):
         *rgb, alpha = to_rgba(layer)
         colour = alpha * np.array(rgb) + (1 - alpha) * colour
@@ -167,50 +208,113 @@ def _choose_theme(ax: Axes) -> str:
 
 
 def check_axes(ax: object) -> None:
-    """Refuse what cannot be drawn on."""
+    """Raise an error if a value cannot be drawn on.
+
+    Parameters
+    ----------
+    ax : object
+        Axes, or None for a new figure.
+
+    Raises
+    ------
+    UsageError
+    """
     require_matplotlib()
     from matplotlib.axes import Axes
 
     if ax is not None and not isinstance(ax, Axes):
         raise UsageError(
-            f"ax must be one Axes of matplotlib, such as plt.subplots()[1]; got {type(ax).__name__}. "
-            "Leave it out for a new figure"
+            f"ax must be a matplotlib Axes such as plt.subplots()[1]; got {type(ax).__name__}. Omit it for a new figure"
         )
 
 
-# ---------------------------------------------------------------------- text of the data
+# ---------------------------------------------------------------------- text from the data
 
 
 def format_name(value: object, room: int = MAX_NAME_CHARS) -> str:
-    """An id, a label or a name as a plot can show it: short, on one line, without control characters, and never unseen."""
+    """Return an id, a label or a name in a short, visible form on one line.
+
+    Parameters
+    ----------
+    value : object
+        Value to show.
+    room : int, default=24
+        Largest number of characters.
+
+    Returns
+    -------
+    str
+    """
     return display_name(value, room)
 
 
 def set_title(ax: Axes, text: object, room: int = 2 * MAX_NAME_CHARS, **options: Any) -> None:
-    """A title that may hold text of the data."""
+    """Set a title that may contain text from the data.
+
+    Parameters
+    ----------
+    ax : Axes
+        Axes.
+    text : object
+        Title.
+    room : int, default=48
+        Largest number of characters.
+    **options
+        Options of ``Axes.set_title``.
+    """
     ax.set_title(format_name(text, room), **LITERAL_TEXT, **options)
 
 
 def add_legend(ax: Axes, handles: Sequence[Any], names: Sequence[object], **options: Any) -> None:
-    """A legend of names that may be text of the data."""
-    # matplotlib leaves out a name that begins with an underscore, so that names come after the legend is made.
+    """Add a legend whose names may contain text from the data.
+
+    Parameters
+    ----------
+    ax : Axes
+        Axes.
+    handles : sequence of Artist
+        Series.
+    names : sequence of object
+        Name of each series.
+    **options
+        Options of ``Axes.legend``.
+    """
+    # matplotlib skips names that begin with an underscore, so the names are set after the legend exists.
     legend = ax.legend(list(handles), [" "] * len(names), **options)
     for text, name in zip(legend.get_texts(), names, strict=True):
         set_literal_text(text, format_name(name, 2 * MAX_NAME_CHARS))
 
 
 def set_literal_text(text: Text, words: str) -> None:
-    """Let a text show these words, whatever they look like."""
+    """Set a text without interpreting formulas.
+
+    Parameters
+    ----------
+    text : Text
+        Text element of matplotlib.
+    words : str
+        Characters to show.
+    """
     text.set_parse_math(False)
     text.set_usetex(False)
     text.set_text(words)
 
 
-# ---------------------------------------------------------------------- series and shares
+# ---------------------------------------------------------------------- series and axes
 
 
 def series_style(number: int) -> dict[str, Any]:
-    """Colour, sign and dashes of a series."""
+    """Return colour, marker and dashes of a series.
+
+    Parameters
+    ----------
+    number : int
+        Number of the series, from 0.
+
+    Returns
+    -------
+    dict of str to object
+    """
     cycle = get_theme().cycle
     return {
         "color": cycle[number % len(cycle)],
@@ -220,14 +324,26 @@ def series_style(number: int) -> dict[str, Any]:
 
 
 def format_percent_axis(axis: Any) -> None:
-    """Shares in percent."""
+    """Format the ticks of an axis as percentages.
+
+    Parameters
+    ----------
+    axis : Axis
+        Axis of matplotlib.
+    """
     from matplotlib.ticker import PercentFormatter
 
     axis.set_major_formatter(PercentFormatter(1.0, symbol="%"))
 
 
 def format_counts(axis: Any) -> None:
-    """Whole numbers, thousands apart."""
+    """Format the ticks of an axis as integers with thousands separators.
+
+    Parameters
+    ----------
+    axis : Axis
+        Axis of matplotlib.
+    """
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
     axis.set_major_locator(MaxNLocator(integer=True, nbins="auto", steps=[1, 2, 5, 10]))
@@ -235,7 +351,17 @@ def format_counts(axis: Any) -> None:
 
 
 def cell_colormap(colour: str) -> Colormap:
-    """From paper to as much of a colour as leaves black figures legible on it."""
+    """Return a colormap from the background to a colour that leaves text legible.
+
+    Parameters
+    ----------
+    colour : str
+        Colour of the largest value.
+
+    Returns
+    -------
+    Colormap
+    """
     from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
     theme = get_theme()
@@ -246,15 +372,27 @@ def cell_colormap(colour: str) -> Colormap:
 
 
 def value_colormap() -> Colormap:
-    """From little to much, in one order for every kind of colour vision and on grey paper."""
+    """Return a colormap for numbers that is ordered for all kinds of colour vision and in greyscale."""
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 
-    # Its darkest blues cannot be seen on dark paper.
+    # Its darkest blues are invisible on a dark background.
     begin = 0.25 if get_theme() is THEMES["dark"] else 0.0
     return ListedColormap(colormaps["cividis"](np.linspace(begin, 1, 256)), "wisecrowd-scale")
 
 
 def draw_diagonal(ax: Axes, low: float, high: float) -> Any:
-    """The line on which both axes say the same."""
+    """Draw the line of equal x and y.
+
+    Parameters
+    ----------
+    ax : Axes
+        Axes.
+    low, high : float
+        Ends of the line.
+
+    Returns
+    -------
+    Line2D
+    """
     return ax.plot([low, high], [low, high], color=get_theme().soft, linewidth=1, linestyle=(0, (4, 3)), zorder=1)[0]

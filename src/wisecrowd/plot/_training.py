@@ -1,4 +1,4 @@
-"""How a fit went: by epoch for networks, by iteration for EM."""
+"""Progress of a fit by epoch or iteration."""
 
 from __future__ import annotations
 
@@ -15,12 +15,24 @@ if TYPE_CHECKING:
 
 
 def training(fitted: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw how a fit went.
+    """Draw the progress of a fit.
 
-    Of a network (or its ``history_``), the loss by epoch, and on a second axis, if votes were held out, how often they say what
-    is predicted, with the best epoch marked. Of any other method that iterates (or its ``trace_``), the objective that it
-    climbs by iteration.
+    For a network it is the loss by epoch, with the accuracy on held-out votes on a second axis and the best epoch marked. For other
+    iterative methods it is the objective by iteration.
 
+    Parameters
+    ----------
+    fitted : fitted method, DataFrame or array-like
+        Fitted method, or its ``history_`` or ``trace_``.
+    ax : Axes, default=None
+        Axes to draw on. Defaults to a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene, plot, simulate_crowd
     >>> fitted = DawidSkene().fit(simulate_crowd(n_tasks=200).crowd)
     >>> ax = plot.training(fitted)
@@ -34,11 +46,11 @@ def training(fitted: Any, *, ax: Axes | None = None) -> Axes:
     trace = getattr(fitted, "trace_", fitted)
     if not isinstance(trace, np.ndarray | list | tuple):
         raise UsageError(
-            f"a fitted method that iterates was wanted, or its history_ or trace_; got {type(fitted).__name__}, which has neither"
+            f"fitted must be an iterative method with history_ or trace_, or one of these; got {type(fitted).__name__}"
         )
     objective = np.asarray(trace, dtype=np.float64)
     if objective.ndim != 1 or not len(objective):
-        raise InputError(f"a trace has one number for each iteration; got shape {objective.shape}")
+        raise InputError(f"a trace must have one number per iteration; got shape {objective.shape}")
     with _style.styled_axes(ax) as drawn:
         style: dict[str, Any] = {"marker": "o", "markersize": 3} if len(objective) <= 50 else {}
         drawn.plot(np.arange(1, len(objective) + 1), objective, color=_style.get_theme().heat, **style)
@@ -49,6 +61,7 @@ def training(fitted: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def _draw_epochs(history: pd.DataFrame, ax: Axes | None) -> Axes:
+    """Draw loss and held-out accuracy by epoch."""
     epoch = history.index.to_numpy()
     with _style.styled_axes(ax) as drawn:
         theme = _style.get_theme()
@@ -62,7 +75,7 @@ def _draw_epochs(history: pd.DataFrame, ax: Axes | None) -> Axes:
             right_axes.grid(visible=False)
             right_axes.spines["right"].set_visible(True)
             handles += right_axes.plot(epoch, history["validation"], color=theme.warm, linestyle="--")
-            right_axes.set_ylabel("held-out votes that say what is predicted")
+            right_axes.set_ylabel("accuracy on held-out votes")
             _style.format_percent_axis(right_axes.yaxis)
             best: Any = history["validation"].idxmax()
             handles.append(drawn.axvline(best, color=theme.soft, linewidth=1, linestyle=":"))

@@ -1,4 +1,4 @@
-"""How many labels each worker gave."""
+"""Histogram of votes per worker."""
 
 from __future__ import annotations
 
@@ -17,35 +17,49 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Panels side by side.
+#: Largest number of panels side by side.
 MAX_COLUMNS = 2
-#: Who gives less than this share of the mean number of labels gives few.
+#: Workers with less than this share of the mean number of votes have few votes.
 FEW_VOTES_SHARE = 0.25
 
 
 def votes_per_worker(crowds: Any, *, n_bars: int = 20, ax: Axes | None = None) -> Axes | Figure:
-    """Draw a histogram of how many labels workers gave; those who gave none are left out.
+    """Draw a histogram of the number of votes per worker, without workers who have none.
 
-    ``crowds`` is a `Crowd`, or numbers of labels; several of them by title make a Figure with a panel each. The patch on the left
-    is where workers give few labels, less than a quarter of the mean (figure 1 of Zhang et al. 2024).
+    The shaded area marks workers with less than a quarter of the mean number of votes, as in figure 1 of Zhang et al. (2024).
 
+    Parameters
+    ----------
+    crowds : Crowd, array-like or mapping
+        Crowd, or numbers of votes by worker. Several by title make a figure with one panel each.
+    n_bars : int, default=20
+        Largest number of bars.
+    ax : Axes, default=None
+        Axes to draw on. Defaults to a new figure.
+
+    Returns
+    -------
+    Axes or Figure
+
+    Examples
+    --------
     >>> from wisecrowd import plot, simulate_crowd
     >>> ax = plot.votes_per_worker(simulate_crowd(n_tasks=500, n_workers=60, activity="beta(1.5, 3)").crowd)
     >>> ax.get_xlabel(), ax.get_ylabel()
-    ('labels of a worker', 'workers')
+    ('votes per worker', 'workers')
     >>> int(sum(bar.get_height() for bar in ax.containers[0]))
     60
     """
     _style.check_axes(ax)
     if n_bars < 1:
-        raise UsageError(f"n_bars must be one or more; got {n_bars}")
+        raise UsageError(f"n_bars must be 1 or more; got {n_bars}")
     if not isinstance(crowds, Mapping):
         counts = _read_vote_counts(crowds, "the crowd")
         with _style.styled_axes(ax) as drawn:
             _draw_histogram(drawn, counts, n_bars)
         return drawn
     if ax is not None:
-        raise UsageError("several crowds make a figure of their own; leave ax out, or give one crowd")
+        raise UsageError("ax cannot hold several crowds; omit it, or pass one crowd")
     counts_by_title = {
         title: _read_vote_counts(crowd, title) for title, crowd in _inputs.name_series(crowds, "").items()
     }
@@ -61,9 +75,10 @@ def votes_per_worker(crowds: Any, *, n_bars: int = 20, ax: Axes | None = None) -
 
 
 def _read_vote_counts(source: Any, title: str) -> NDArray[np.int64]:
+    """Return the numbers of votes of workers with votes."""
     if isinstance(source, Crowd):
         if not source.has_workers:
-            raise UsageError(f"{title} has no worker ids, so that their labels cannot be counted")
+            raise UsageError(f"{title} has no worker ids, so votes per worker cannot be counted")
         counts = np.asarray(source.votes_per_worker)
     elif isinstance(source, pd.Series | np.ndarray | list | tuple):
         counts = np.asarray(source)
@@ -73,17 +88,18 @@ def _read_vote_counts(source: Any, title: str) -> NDArray[np.int64]:
             or not (counts == np.floor(counts)).all()
             or (counts < 0).any()
         ):
-            raise InputError(f"{title} must be whole numbers of labels, one for each worker")
+            raise InputError(f"{title} must hold one non-negative integer per worker")
     else:
-        raise UsageError(f"a Crowd, or numbers of labels by worker, was wanted; got {type(source).__name__}")
+        raise UsageError(f"crowds must be a Crowd or numbers of votes by worker; got {type(source).__name__}")
     if not (counts > 0).any():
-        raise InputError(f"{title} has no labels by workers to count")
+        raise InputError(f"{title} has no votes")
     return counts[counts > 0].astype(np.int64)
 
 
 def _draw_histogram(ax: Axes, votes: NDArray[np.int64], n_bars: int) -> None:
+    """Draw one histogram."""
     theme = _style.get_theme()
-    # Whole numbers of labels to a bar, so that no bar can hold more different numbers than its neighbours.
+    # Each bar covers equally many integers.
     step = max(1, -(-int(votes.max()) // n_bars))
     edges = np.arange(-(-int(votes.max()) // step) + 1) * step + 0.5
     counts, _ = np.histogram(votes, bins=edges)
@@ -92,10 +108,10 @@ def _draw_histogram(ax: Axes, votes: NDArray[np.int64], n_bars: int) -> None:
     ax.bar(edges[:-1], counts, step, align="edge", color=theme.heat, edgecolor=theme.paper, linewidth=0.6)
     ax.set_xlim(0.5, edges[-1])
     ax.set_ylim(0, 1.2 * counts.max())  # room for the legend
-    ax.set_xlabel("labels of a worker")
+    ax.set_xlabel("votes per worker")
     ax.set_ylabel("workers")
     ax.grid(visible=False, axis="x")
     for axis in (ax.xaxis, ax.yaxis):
         _style.format_counts(axis)
-    text = f"{int((votes < threshold).sum()):,} of {len(votes):,} workers give few labels"
+    text = f"{int((votes < threshold).sum()):,} of {len(votes):,} workers have few votes"
     _style.add_legend(ax, [patch], [text], loc="upper right")
