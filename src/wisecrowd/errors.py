@@ -1,4 +1,7 @@
-"""What wisecrowd raises: every message says what was wanted, what came, and what to do."""
+"""Exceptions, warnings and helpers for their messages.
+
+A message says what is wrong, what was expected, and what to do.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,20 @@ from collections.abc import Iterable, Iterator
 
 
 class WisecrowdError(Exception):
-    """Anything wisecrowd refuses to do; the command line prints it without a traceback.
+    """Base class of all errors that wisecrowd raises; the command line prints them without a traceback.
 
+    Examples
+    --------
     >>> issubclass(InputError, WisecrowdError)
     True
     """
 
 
 class InputError(WisecrowdError, ValueError):
-    """The data cannot mean what the caller hopes.
+    """Invalid data.
 
+    Examples
+    --------
     >>> raise InputError("no votes at all")
     Traceback (most recent call last):
         ...
@@ -29,8 +36,10 @@ class InputError(WisecrowdError, ValueError):
 
 
 class UsageError(WisecrowdError, ValueError):
-    """The call asks for something that does not exist or does not fit.
+    """Invalid argument, or a call that does not fit the object.
 
+    Examples
+    --------
     >>> raise UsageError("ties must be one of 'first', 'random', 'split'; got 'last'")
     Traceback (most recent call last):
         ...
@@ -39,30 +48,46 @@ class UsageError(WisecrowdError, ValueError):
 
 
 class MissingExtra(WisecrowdError, ImportError):
-    """An optional dependency is not installed; the message is the line that installs it.
+    """Missing optional dependency; the message contains the command that installs it.
 
+    Parameters
+    ----------
+    extra : str
+        Name of the extra of the ``wisecrowd`` package.
+    feature : str
+        Feature that needs it, as the plural subject of a sentence.
+
+    Examples
+    --------
     >>> raise MissingExtra("fast", "the compiled kernels")
     Traceback (most recent call last):
         ...
     wisecrowd.errors.MissingExtra: the compiled kernels need an optional dependency; install it with: pip install "wisecrowd[fast]"
     """
 
-    def __init__(self, extra: str, what: str) -> None:
+    def __init__(self, extra: str, feature: str) -> None:
         self.extra = extra
-        self.what = what
-        super().__init__(f'{what} need an optional dependency; install it with: pip install "wisecrowd[{extra}]"')
+        self.feature = feature
+        super().__init__(f'{feature} need an optional dependency; install it with: pip install "wisecrowd[{extra}]"')
 
-    def __reduce__(self) -> tuple[type, tuple[str, str]]:  # from one process to another
-        return type(self), (self.extra, self.what)
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:  # to pickle it between processes
+        return type(self), (self.extra, self.feature)
 
 
 class DiskFull(WisecrowdError, OSError):
-    """There is no room left for a file; nothing of it was left behind.
+    """No room left on the disk for a file; the partial file has been removed.
 
+    Parameters
+    ----------
+    path : path-like
+        File that did not fit.
+
+    Examples
+    --------
     >>> raise DiskFull("results/labels.parquet")
     Traceback (most recent call last):
         ...
-    wisecrowd.errors.DiskFull: the disk is full: no room for results/labels.parquet; make room, and do the same again. ...
+    wisecrowd.errors.DiskFull: the disk is full: no room for results/labels.parquet; make room and run the same command again. ...
     """
 
     def __init__(self, path: object) -> None:
@@ -70,17 +95,29 @@ class DiskFull(WisecrowdError, OSError):
 
     def __str__(self) -> str:
         return (
-            f"the disk is full: no room for {self.filename}; make room, and do the same again. "
-            "Nothing half-written is left of it"
+            f"the disk is full: no room for {self.filename}; make room and run the same command again. "
+            "The partial file has been removed"
         )
 
-    def __reduce__(self) -> tuple[type, tuple[object]]:  # from one process to another
+    def __reduce__(self) -> tuple[type, tuple[object]]:  # to pickle it between processes
         return type(self), (self.filename,)
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether an error says, in whoever's words, that there is no room left.
+    """Return whether an error means that the disk is full.
 
+    Parameters
+    ----------
+    error : BaseException
+        Error of the operating system or of a library.
+
+    Returns
+    -------
+    bool
+        True for a full disk or an exceeded quota.
+
+    Examples
+    --------
     >>> is_disk_full(OSError(errno.ENOSPC, "No space left on device")), is_disk_full(OSError("No space left on device"))
     (True, True)
     """
@@ -90,41 +127,61 @@ def is_disk_full(error: BaseException) -> bool:
 
 
 class DataWarning(UserWarning):
-    """The data allow an answer, but somebody should look at them first.
+    """Data that can be used but deserve a check.
 
+    Examples
+    --------
     >>> issubclass(DataWarning, UserWarning)
     True
     """
 
 
 class NotConverged(UserWarning):
-    """The iteration limit came before the tolerance was met.
+    """Iteration limit reached before convergence.
 
+    Examples
+    --------
     >>> issubclass(NotConverged, UserWarning)
     True
     """
 
 
 def preview(values: Iterable[object], limit: int = 3) -> str:
-    """Show the first few values of a possibly long list, for a message.
+    """Format the first few values of a possibly long list for a message.
 
+    Parameters
+    ----------
+    values : iterable
+        Values.
+    limit : int, default=3
+        Number of values to show.
+
+    Returns
+    -------
+    str
+        The values separated by commas, with an ellipsis if there are more. Long values are shortened.
+
+    Examples
+    --------
     >>> preview(["a", "b", "c", "d", "e"])
     "'a', 'b', 'c', …"
     """
-    shown: list[str] = []
+    texts: list[str] = []
     for value in values:
-        if len(shown) == limit:
-            shown.append("…")
+        if len(texts) == limit:
+            texts.append("…")
             break
         text = repr(value.item() if hasattr(value, "item") else value)
-        shown.append(text if len(text) <= 60 else text[:57] + "…" + text[0])
-    return ", ".join(shown)
+        texts.append(text if len(text) <= 60 else text[:57] + "…" + text[0])
+    return ", ".join(texts)
 
 
 @contextlib.contextmanager
 def ignore_fit_warnings() -> Iterator[None]:
-    """A block in which a fit is a means: nobody is told that it was cut short, or that the votes are odd.
+    """Silence warnings about convergence and data, for fits that are intermediate steps.
 
+    Examples
+    --------
     >>> with ignore_fit_warnings():
     ...     warnings.warn("stopped early", NotConverged)
     """
@@ -134,24 +191,54 @@ def ignore_fit_warnings() -> Iterator[None]:
         yield
 
 
-def suggest_name(word: str, known: Iterable[str]) -> str:
-    """Advice for a misspelt name or the initials of one, or nothing when nothing is near.
+def suggest_name(word: str, names: Iterable[str]) -> str:
+    """Suggest the name that a misspelt word or initials probably mean.
 
+    Parameters
+    ----------
+    word : str
+        Word that is no name.
+    names : iterable of str
+        Valid names.
+
+    Returns
+    -------
+    str
+        Question with a leading space, to append to a message; empty if no name is similar.
+
+    Examples
+    --------
     >>> suggest_name("dawid-skeene", ["dawid-skene", "one-coin"])
     " Did you mean 'dawid-skene'?"
     >>> suggest_name("DS", ["dawid-skene", "hds"])
     " Did you mean 'dawid-skene'?"
     """
-    names = list(known)
-    parts = {name: name.split("-") for name in names if "-" in name}
+    candidates = list(names)
+    parts = {name: name.split("-") for name in candidates if "-" in name}
     initials = [name for name, words in parts.items() if "".join(part[:1] for part in words) == word.lower()]
-    near = initials or difflib.get_close_matches(word, names, n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    similar = initials or difflib.get_close_matches(word, candidates, n=1)
+    return f" Did you mean {similar[0]!r}?" if similar else ""
 
 
 def check_choice(name: str, value: object, allowed: Iterable[object]) -> None:
-    """Refuse a value that is not in a closed list.
+    """Raise when a value is not one of the allowed values.
 
+    Parameters
+    ----------
+    name : str
+        Name of the argument.
+    value : object
+        Value of the argument.
+    allowed : iterable
+        Allowed values.
+
+    Raises
+    ------
+    UsageError
+        With all allowed values, and a suggestion if the value looks misspelt.
+
+    Examples
+    --------
     >>> check_choice("ties", "split", ["first", "split"])
     """
     choices = list(allowed)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.base.provenance import record
+from wisecrowd.base.run_record import record_run
 from wisecrowd.errors import InputError
 from wisecrowd.utils.files import read_json, write_json
 
@@ -62,7 +62,7 @@ def test_fitted_learners_and_completers_are_read_back(crowd: wc.Crowd, tmp_path:
 
 def test_the_record_names_every_class(crowd: wc.Crowd, tmp_path: Path) -> None:
     fitted = wc.MajorityVote().fit(crowd)
-    told = record(fitted, crowd, source="\udcff.csv", command={"title": HOSTILE})
+    told = record_run(fitted, crowd, source="\udcff.csv", command={"title": HOSTILE})
     write_json(tmp_path / "run.json", told)
     assert read_json(tmp_path / "run.json") == told
     assert told["input"]["classes"] == CLASSES
@@ -70,7 +70,7 @@ def test_the_record_names_every_class(crowd: wc.Crowd, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../../x", "fit", "__class__", "a b_", "", "."])
-@pytest.mark.parametrize("part", ["tables", "learnt", "methods", "parts"])
+@pytest.mark.parametrize("part", ["tables", "values", "methods", "parts"])
 def test_a_model_from_a_stranger_reaches_nothing_else(tmp_path: Path, part: str, name: str) -> None:
     folder = tmp_path / "model"
     wc.MajorityVote().fit(wc.Crowd.from_triples([("t", "ann", "cat")])).save(folder)

@@ -181,11 +181,11 @@ def test_answers_come_shard_by_shard_and_to_a_file(tmp_path: Path) -> None:
 def test_what_would_fill_memory_is_not_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     crowd = small(tmp_path / "crowd")
     fitted = DawidSkene().fit(crowd)
-    monkeypatch.setattr("wisecrowd.base.posterior_stream.MAX_CELLS", 5)
-    monkeypatch.setattr("wisecrowd.data.sharded.MAX_CELLS", 5)
+    monkeypatch.setattr("wisecrowd.base.posterior_stream.MAX_COLLECTED_CELLS", 5)
+    monkeypatch.setattr("wisecrowd.data.sharded.MAX_COLLECTED_CELLS", 5)
     with pytest.raises(UsageError, match=r"does not fit in memory.*posterior_tables\(\).*write_labels"):
         _ = fitted.labels_
-    with pytest.raises(UsageError, match="task ids would not fit"):
+    with pytest.raises(UsageError, match="task ids do not fit"):
         _ = crowd.tasks
     assert len(fitted.workers_) == 3
 

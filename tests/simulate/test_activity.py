@@ -48,7 +48,7 @@ def test_huge_activities_do_not_overflow() -> None:
         ([1.0, 2.0], "one entry per worker, 3"),
         ([1.0, -1.0, 1.0], "not negative"),
         ([1.0, np.nan, 1.0], "finite"),
-        ([0.0, 0.0, 0.0], "somebody must work"),
+        ([0.0, 0.0, 0.0], "positive for at least one worker"),
     ],
 )
 def test_bad_activity(activity: object, message: str) -> None:

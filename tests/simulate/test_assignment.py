@@ -11,7 +11,7 @@ from scipy import stats
 
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate import assign
-from wisecrowd.simulate.assignment import _by_race, _by_turns, resolve_votes_per_task
+from wisecrowd.simulate.assignment import _draw_by_race, _draw_successively, resolve_votes_per_task
 
 
 def set_probabilities(share: np.ndarray, k: int) -> dict[tuple[int, ...], float]:
@@ -26,7 +26,7 @@ def set_probabilities(share: np.ndarray, k: int) -> dict[tuple[int, ...], float]
     return found
 
 
-@pytest.mark.parametrize("draw", [_by_race, _by_turns])
+@pytest.mark.parametrize("draw", [_draw_by_race, _draw_successively])
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 def test_sets_of_workers_have_their_exact_probabilities(draw: object, k: int) -> None:
     share = np.array([0.5, 0.25, 0.15, 0.08, 0.02])
@@ -98,7 +98,7 @@ def test_many_sizes_at_once(k: int) -> None:
 
 
 def test_too_few_workers() -> None:
-    with pytest.raises(UsageError, match="4 labels per task need as many different workers; only 3 work"):
+    with pytest.raises(UsageError, match="4 votes per task need 4 different workers, but only 3 are active"):
         assign([1, 4], [1, 1, 1, 0])
 
 

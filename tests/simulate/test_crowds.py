@@ -161,7 +161,7 @@ def test_truth_can_be_given_by_code() -> None:
 def test_matrices_can_be_given() -> None:
     flip = np.array([[0.0, 1.0], [1.0, 0.0]])
     made = simulate_crowd(50, None, 2, workers=[flip, "expert(1)", flip])
-    assert made.kind.tolist() == ["given", "expert(1)", "given"]
+    assert made.kind.tolist() == ["custom", "expert(1)", "custom"]
     assert made.accuracy.tolist() == [0, 1, 0]
     stacked = simulate_crowd(50, None, 2, workers=np.stack([flip] * 4))
     assert stacked.confusion.tolist() == [flip.tolist()] * 4
@@ -195,20 +195,20 @@ def test_difficulty_by_task_is_matched_by_id() -> None:
         ({"n_tasks": 0}, "needs a task and two classes"),
         ({"n_classes": 1}, "needs a task and two classes"),
         ({"n_workers": 0}, "n_workers=0"),
-        ({"n_workers": 2}, "only 2 work"),
-        ({"votes_per_task": 51}, "only 50 work"),
-        ({"votes_per_task": 1}, "two labels or more"),
+        ({"n_workers": 2}, "only 2 are active"),
+        ({"votes_per_task": 51}, "only 50 are active"),
+        ({"votes_per_task": 1}, "two or more votes"),
         ({"workers": {"expert": 0.5}}, "these sum to 0.5"),
         ({"workers": {"expert": 1.5, "noisy": -0.5}}, "not be negative"),
-        ({"workers": {"expert": 2, "noisy": 3}, "n_workers": 6}, "5 workers are described, but 6 wanted"),
+        ({"workers": {"expert": 2, "noisy": 3}, "n_workers": 6}, "5 workers are described, but 6 expected"),
         ({"workers": {}}, "at least one|sum to"),
         ({"workers": []}, "at least one"),
         ({"workers": "expert"}, "for one kind write {'expert': 1.0}"),
-        ({"workers": ["expert"] * 3, "n_workers": 4}, "3 workers are listed, but 4 wanted"),
+        ({"workers": ["expert"] * 3, "n_workers": 4}, "3 workers are listed, but 4 expected"),
         ({"workers": {"exprt": 1.0}}, "Did you mean 'expert'"),
         ({"workers": {"copier": 1.0}}, "somebody to copy"),
         ({"workers": [np.eye(3)] * 3}, r"confusion of worker 0 must have the shape \(4, 4\)"),
-        ({"n_workers": 10_000_000}, "would not fit in memory"),
+        ({"n_workers": 10_000_000}, "do not fit in memory"),
         ({"prior": [0.5, 0.6]}, "prior must hold probabilities"),
         ({"prior": [0.5, 0.5], "n_classes": 3}, "prior must have the shape"),
         ({"truth": [0, 1], "prior": [0.5, 0.5]}, "leave one of them out"),

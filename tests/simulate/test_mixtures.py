@@ -16,7 +16,7 @@ from wisecrowd.simulate import (
     simulate_gaussian_groups,
     simulate_image_groups,
 )
-from wisecrowd.simulate.mixtures import IMAGE_ACCURACIES, image_confusion
+from wisecrowd.simulate.mixtures import IMAGE_ACCURACIES, build_image_confusion
 
 
 def truth_codes(made: GroupedSimulation) -> np.ndarray[Any, Any]:
@@ -63,7 +63,7 @@ def test_best_accuracy_and_majority_are_those_of_the_paper() -> None:
 
 
 def test_image_groups() -> None:
-    matrices = image_confusion()
+    matrices = build_image_confusion()
     np.testing.assert_allclose(matrices.sum(axis=2), 1)
     np.testing.assert_allclose(matrices.diagonal(axis1=1, axis2=2).mean(axis=1), IMAGE_ACCURACIES, atol=1e-6)
     assert (matrices >= 0).all()

@@ -90,9 +90,9 @@ def test_what_is_expected_of_who_looks_is_the_sum_over_others_and_guesses(look: 
     for true in range(3):
         for other in range(3):
             for guess in range(3):
-                said = PEER_PATTERNS[look].says(*(np.array([code]) for code in (other, true, guess)))[0]
+                said = PEER_PATTERNS[look].respond(*(np.array([code]) for code in (other, true, guess)))[0]
                 brute[true, said] += mean[true, other] / 3
-    np.testing.assert_allclose(PEER_PATTERNS[look].expects(mean), brute)
+    np.testing.assert_allclose(PEER_PATTERNS[look].expected_confusion(mean), brute)
 
 
 def test_who_looks_sees_what_was_voted() -> None:
@@ -206,7 +206,7 @@ def test_noise_of_real_crowds_is_the_published(
         (["class-wise"], {}, "codes from 0 to 9"),
         (["expert"], {}, "pattern must be one of"),
         (["pair(0.2)"], {"workers_per_pattern": 0}, "1 or more"),
-        (["pair(0.2)"], {"workers_per_pattern": 2, "votes_per_task": 3}, "only 2 work"),
+        (["pair(0.2)"], {"workers_per_pattern": 2, "votes_per_task": 3}, "only 2 are active"),
         (["pair(0.2)"], {"truth": [0, 1], "n_classes": 1}, "leave n_classes out"),
     ],
 )

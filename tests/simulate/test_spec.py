@@ -29,7 +29,7 @@ def test_what_cannot_be_read_is_refused(text: str) -> None:
 def test_unknown_names_and_too_many_numbers_come_with_advice() -> None:
     with pytest.raises(UsageError, match="Did you mean 'plus'"):
         spec.call_spec({"plus": lambda x: x}, "step", "plsu", 1)
-    with pytest.raises(UsageError, match=r"gives 2 numbers, but 'plus' takes at most 1 \(by\)"):
+    with pytest.raises(UsageError, match=r"has 2 numbers, but 'plus' takes at most 1 \(by\)"):
         spec.call_spec({"plus": lambda x, by=1.0: x + by}, "step", "plus(1, 2)", 1)
     with pytest.raises(UsageError, match="takes none"):
         spec.call_spec({"same": lambda x: x}, "step", "same(1)", 1)

@@ -9,7 +9,7 @@ from scipy import stats
 
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate import draw_labels, simulate_votes
-from wisecrowd.simulate.votes import _first_above, make_ids
+from wisecrowd.simulate.votes import _search_cumulative, make_ids
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 9, 33])
@@ -42,7 +42,7 @@ def test_bisection_counts_what_does_not_exceed_the_point(shares: np.ndarray) -> 
     reached = np.cumsum(shares) / shares.sum()
     points = np.concatenate([reached[reached < 1], np.linspace(0, 1, 50, endpoint=False)])
     expected = (reached[:-1] <= points[:, None]).sum(axis=1)
-    found = _first_above(reached, np.zeros(len(points), dtype=np.int64), points, len(shares))
+    found = _search_cumulative(reached, np.zeros(len(points), dtype=np.int64), points, len(shares))
     assert (found == expected).all()
 
 
@@ -88,10 +88,10 @@ EYES = [np.eye(2)] * 4
         ({"difficulty": [0.1, 0.2, 0.3]}, "one for each of the 2 tasks"),
         ({"difficulty": np.nan}, "difficulty must lie"),
         ({"fidelity": [0.5]}, "one for each of the 4 workers"),
-        ({"source": [-1, 0, 1, -1]}, "cannot be copied himself"),
-        ({"source": [-1, 4, -1, -1]}, "by position, or -1"),
+        ({"source": [-1, 0, 1, -1]}, "a copier cannot be copied"),
+        ({"source": [-1, 4, -1, -1]}, "the position of the worker to copy, or -1"),
         ({"source": [-1, -1]}, "for each of the 4 workers"),
-        ({"votes_per_task": 5}, "only 4 work"),
+        ({"votes_per_task": 5}, "only 4 are active"),
     ],
 )
 def test_bad_input(options: dict[str, object], message: str) -> None:

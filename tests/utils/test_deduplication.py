@@ -40,7 +40,7 @@ def test_intervals_of_workers_are_the_same(made: Any, weighted: bool, monkeypatc
         crowd = wc.Crowd.from_frame(votes, weight="weight")
     fitted = wc.DawidSkene().fit(crowd)
     plain = intervals.worker_intervals(fitted, crowd)
-    monkeypatch.setattr(intervals, "MANY", 0)
+    monkeypatch.setattr(intervals, "MIN_ROWS_TO_MERGE", 0)
     merged = intervals.worker_intervals(fitted, crowd)
     np.testing.assert_allclose(merged, plain, rtol=1e-11)
 
@@ -49,7 +49,7 @@ def test_copies_are_the_same(made: Any, monkeypatch: pytest.MonkeyPatch) -> None
     fitted = wc.DawidSkene().fit(made.crowd)
     plain = copying.find_copying_pairs(made.crowd, fitted)
     assert len(plain.flagged) == 1
-    monkeypatch.setattr(copying, "MANY", 0)
+    monkeypatch.setattr(copying, "MIN_ROWS_TO_MERGE", 0)
     merged = copying.find_copying_pairs(made.crowd, fitted)
-    pd.testing.assert_frame_equal(merged.pairs, plain.pairs, rtol=1e-9)
+    pd.testing.assert_frame_equal(merged.suspects, plain.suspects, rtol=1e-9)
     pd.testing.assert_frame_equal(merged.flagged, plain.flagged, rtol=1e-9)

@@ -1,1 +1,1 @@
-"""Crowds of votes: in memory, in shards, and their vocabularies."""
+"""Crowds of votes in memory and in shards, their vocabularies, and data aligned with them."""

@@ -1,4 +1,4 @@
-"""Truth and features meet a crowd by task id, never by hope."""
+"""Alignment of truth and features with a crowd by task id."""
 
 from __future__ import annotations
 
@@ -11,13 +11,34 @@ from numpy.typing import NDArray
 
 from wisecrowd.data.arrow_tables import as_table
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import AnyCrowd, FeaturesLike, TruthLike
 from wisecrowd.data.vocabulary import match_id_type
 from wisecrowd.errors import InputError, preview
 
 
-def as_truth_series(truth: Any, crowd: Any = None) -> pd.Series:
-    """Truth in any usual form as a Series by task: Series, mapping, table with task and label, or array in task order.
+def as_truth_series(truth: TruthLike, crowd: AnyCrowd | None = None) -> pd.Series:
+    """Convert truth in any supported form to a Series by task.
 
+    Parameters
+    ----------
+    truth : Series, mapping, table or array-like
+        Series or mapping by task; table with a column task and a column label, truth or true_label; or an array in
+        the order of the tasks of ``crowd``.
+    crowd : Crowd, default=None
+        Crowd that fixes the order of the tasks; needed only for an array.
+
+    Returns
+    -------
+    Series
+        Truth by task, without missing values.
+
+    Raises
+    ------
+    InputError
+        If the tasks of ``truth`` are not clear.
+
+    Examples
+    --------
     >>> as_truth_series({"t1": "cat"}).to_dict()
     {'t1': 'cat'}
     """
@@ -32,83 +53,153 @@ def as_truth_series(truth: Any, crowd: Any = None) -> pd.Series:
             raise InputError(f"a table of truth needs the columns task and label; got {preview(frame.columns, 8)}")
         return frame.set_index("task")[column].dropna()
     values = np.asarray(truth)
-    if crowd is None or values.shape != (crowd.n_tasks,) or not crowd.has_task_order:
+    if not isinstance(crowd, Crowd) or values.shape != (crowd.n_tasks,) or not crowd.has_task_order:
         raise InputError(
-            "truth must carry task ids: a Series by task, a dict, or a table with task and label. A bare array is "
-            "understood only for a crowd whose tasks were given in order (tasks=...) and must then have one entry per task"
+            "truth must carry task ids: pass a Series by task, a dict, or a table with task and label. An array needs a "
+            "crowd with a fixed order of tasks (tasks=...) and one entry per task"
         )
     return pd.Series(values, index=crowd.tasks).dropna()
 
 
-def encode_truth(truth: Any, crowd: Crowd) -> NDArray[np.int32]:
-    """The class of every task whose truth is known, −1 elsewhere.
+def encode_truth(truth: TruthLike, crowd: Crowd) -> NDArray[np.int32]:
+    """Encode truth as class codes in the order of the crowd's tasks.
 
+    Parameters
+    ----------
+    truth : Series, mapping, table or array-like
+        Truth of some tasks; see `as_truth_series`. Tasks that the crowd does not have are ignored.
+    crowd : Crowd
+        Crowd with the tasks and classes.
+
+    Returns
+    -------
+    ndarray of shape (n_tasks,)
+        Class code of each task; -1 where the truth is unknown.
+
+    Raises
+    ------
+    InputError
+        If ``truth`` repeats a task, shares no task with the crowd, or contains an unknown class.
+
+    Examples
+    --------
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")])
     >>> encode_truth({"t2": "dog"}, crowd).tolist()
     [-1, 1]
     """
-    known = as_truth_series(truth, crowd)
-    if not known.index.is_unique:
+    series = as_truth_series(truth, crowd)
+    if not series.index.is_unique:
         raise InputError(
-            f"the truth names some tasks twice: {preview(known.index[known.index.duplicated()])}; keep one row each"
+            f"the truth names some tasks twice: {preview(series.index[series.index.duplicated()])}; keep one row per task"
         )
     codes = np.full(crowd.n_tasks, -1, dtype=np.int32)
-    place = crowd.tasks.get_indexer(match_id_type(known.index, crowd.tasks))
-    here = place >= 0
-    if len(known) and not here.any():
+    position = crowd.tasks.get_indexer(match_id_type(series.index, crowd.tasks))
+    in_crowd = position >= 0
+    if len(series) and not in_crowd.any():
         raise InputError(
-            f"none of the {len(known):,} tasks with truth is in the crowd; the truth starts with {preview(known.index)}, "
-            f"the crowd with {preview(crowd.tasks)}. Check that both use the same ids"
+            f"none of the {len(series):,} tasks with truth is in the crowd. The truth starts with "
+            f"{preview(series.index)}, the crowd with {preview(crowd.tasks)}; use the same ids in both"
         )
     if crowd.classes is None:
-        raise InputError("this crowd holds numbers, so its truth has no class; compare numbers instead")
-    said = pd.Index(known[here].to_numpy())
-    label = crowd.classes.get_indexer(match_id_type(said, crowd.classes))
-    if (label < 0).any():
+        raise InputError("this crowd holds numbers, so its truth cannot be encoded as classes; compare numbers instead")
+    true_class = pd.Index(series[in_crowd].to_numpy())
+    class_codes = crowd.classes.get_indexer(match_id_type(true_class, crowd.classes))
+    if (class_codes < 0).any():
         raise InputError(
-            f"the truth names classes that the crowd does not have: {preview(said[label < 0].unique())}; the classes are "
-            f"{preview(crowd.classes, 8)}. If nobody ever chose them, name all classes when reading: classes=[...]"
+            f"the truth contains unknown classes: {preview(true_class[class_codes < 0].unique())}. The classes are "
+            f"{preview(crowd.classes, 8)}; if no vote uses a class, name all classes when reading: classes=[...]"
         )
-    codes[place[here]] = label
+    codes[position[in_crowd]] = class_codes
     return codes
 
 
-def align_features(features: Any, crowd: Crowd) -> NDArray[np.float64]:
-    """The rows of a feature table in the order of the crowd's tasks.
+def align_features(features: FeaturesLike, crowd: Crowd) -> NDArray[np.float64]:
+    """Align finite features with the tasks of a crowd.
 
-    A table indexed by task is matched by id. A bare array is accepted when the order of tasks is beyond doubt.
+    Parameters
+    ----------
+    features : DataFrame or array-like
+        Table indexed by task, which is matched by id; or an array in the order of the tasks, if that order is fixed.
+    crowd : Crowd
+        Crowd with the tasks.
 
+    Returns
+    -------
+    ndarray of shape (n_tasks, ...)
+        Features in the order of the tasks.
+
+    Raises
+    ------
+    InputError
+        If a task has no features, or a feature is not a finite number.
+
+    Examples
+    --------
     >>> crowd = Crowd.from_triples([("b", "ann", 1), ("a", "ann", 0)])
     >>> align_features(pd.DataFrame({"x": [2.0, 1.0]}, index=["b", "a"]), crowd).tolist()
     [[1.0], [2.0]]
     """
     rows = as_float_features(order_by_task(features, crowd))
-    bad = np.logical_not(np.isfinite(rows).reshape(len(rows), -1).all(axis=1))
-    if bad.any():
+    is_invalid = np.logical_not(np.isfinite(rows).reshape(len(rows), -1).all(axis=1))
+    if is_invalid.any():
         raise InputError(
-            f"features of {bad.sum():,} tasks are not finite, for example {preview(crowd.tasks[bad])}; impute them first"
+            f"features of {is_invalid.sum():,} tasks are not finite, for example {preview(crowd.tasks[is_invalid])}; "
+            "impute them first"
         )
     return rows
 
 
-def align_feature_rows(features: Any, crowd: Crowd) -> NDArray[np.float64]:
-    """A row of features, at least one number, for each of the crowd's tasks; see `align_features`.
+def align_feature_rows(features: FeaturesLike, crowd: Crowd) -> NDArray[np.float64]:
+    """Align finite features of at least one dimension with the tasks of a crowd.
 
+    Parameters
+    ----------
+    features : DataFrame or array-like
+        See `align_features`.
+    crowd : Crowd
+        Crowd with the tasks.
+
+    Returns
+    -------
+    ndarray of shape (n_tasks, n_features, ...)
+        Features in the order of the tasks.
+
+    Raises
+    ------
+    InputError
+        If there is not at least one feature per task.
+
+    Examples
+    --------
     >>> crowd = Crowd.from_triples([(0, "ann", 1), (1, "ann", 0)])
     >>> align_feature_rows([1.0, 2.0], crowd)
     Traceback (most recent call last):
         ...
-    wisecrowd.errors.InputError: a row of features for every task was wanted; got an array of shape (2,)
+    wisecrowd.errors.InputError: expected a row of features per task; got an array of shape (2,)
     """
     rows = align_features(features, crowd)
     if rows.ndim < 2 or rows[:1].size == 0:
-        raise InputError(f"a row of features for every task was wanted; got an array of shape {rows.shape}")
+        raise InputError(f"expected a row of features per task; got an array of shape {rows.shape}")
     return rows
 
 
-def order_by_task(features: Any, crowd: Crowd) -> Any:
-    """The features as they are, but in the order of the crowd's tasks.
+def order_by_task(features: FeaturesLike, crowd: Crowd) -> Any:
+    """Order features as the tasks of a crowd, without converting them.
 
+    Parameters
+    ----------
+    features : DataFrame or array-like
+        See `align_features`.
+    crowd : Crowd
+        Crowd with the tasks.
+
+    Returns
+    -------
+    DataFrame or array-like
+        Features in the order of the tasks, of the same type.
+
+    Examples
+    --------
     >>> crowd = Crowd.from_triples([("b", "ann", 1), ("a", "ann", 0)])
     >>> order_by_task(pd.DataFrame({"colour": ["red", "blue"]}, index=["b", "a"]), crowd)["colour"].tolist()
     ['blue', 'red']
@@ -116,16 +207,18 @@ def order_by_task(features: Any, crowd: Crowd) -> Any:
     if isinstance(features, pd.DataFrame):
         if not features.index.is_unique:
             raise InputError(
-                f"features repeat the tasks {preview(features.index[features.index.duplicated()])}; keep one row each"
+                f"features repeat the tasks {preview(features.index[features.index.duplicated()])}; "
+                "keep one row per task"
             )
-        place = features.index.get_indexer(match_id_type(crowd.tasks, features.index))
-        if (place < 0).any():
+        position = features.index.get_indexer(match_id_type(crowd.tasks, features.index))
+        is_absent = position < 0
+        if is_absent.any():
             raise InputError(
-                f"no features for {np.sum(place < 0):,} tasks, for example {preview(crowd.tasks[place < 0])}; the features "
+                f"no features for {is_absent.sum():,} tasks, for example {preview(crowd.tasks[is_absent])}; the features "
                 f"are of {preview(features.index)}. If the ids are a column, make them the index: X.set_index('task'). If "
-                "scikit-learn split these, it split by position: put X in the crowd's order first, X.loc[crowd.tasks]"
+                "scikit-learn split X, it split by position: put X in the crowd's order first, X.loc[crowd.tasks]"
             )
-        return features.iloc[place]
+        return features.iloc[position]
     if not crowd.has_task_order:
         raise InputError(
             "a bare feature array cannot be matched to these tasks; index it by task "
@@ -134,15 +227,32 @@ def order_by_task(features: Any, crowd: Crowd) -> Any:
     try:
         n_rows = len(features)
     except TypeError:  # a single number, or a sparse matrix
-        raise InputError(f"a table or a dense array of features was wanted; got {type(features).__name__}") from None
+        raise InputError(f"expected a table or a dense array of features; got {type(features).__name__}") from None
     if n_rows != crowd.n_tasks:
-        raise InputError(f"one row of features per task was wanted, {crowd.n_tasks:,} in all; got {n_rows:,}")
+        raise InputError(f"expected one row of features for each of {crowd.n_tasks:,} tasks; got {n_rows:,} rows")
     return features
 
 
-def as_float_features(features: Any) -> NDArray[np.float64]:
-    """Features as an array of numbers; a hole in a table is NaN.
+def as_float_features(features: FeaturesLike) -> NDArray[np.float64]:
+    """Convert features to floating-point numbers.
 
+    Parameters
+    ----------
+    features : DataFrame or array-like
+        Numbers; missing values of a table become NaN.
+
+    Returns
+    -------
+    ndarray
+        The numbers.
+
+    Raises
+    ------
+    InputError
+        If a feature is no number.
+
+    Examples
+    --------
     >>> as_float_features([["red"]])
     Traceback (most recent call last):
         ...

@@ -511,7 +511,7 @@ class Crowd:
 
     @property
     def has_task_order(self) -> bool:
-        """Whether the caller fixed the order of the tasks, so that a bare feature array can be matched to them."""
+        """True if the caller fixed the order of the tasks, so that a bare feature array can be matched to them."""
         return self._storage.has_task_order
 
     @property
@@ -548,22 +548,22 @@ class Crowd:
 
     @property
     def has_workers(self) -> bool:
-        """Whether votes have worker ids."""
+        """True if votes have worker ids."""
         return self.workers is not None
 
     @property
     def is_numeric(self) -> bool:
-        """Whether labels are numbers rather than classes."""
+        """True if labels are numbers rather than classes."""
         return self.classes is None
 
     @property
     def is_weighted(self) -> bool:
-        """Whether some vote has a weight other than one."""
+        """True if some vote has a weight other than one."""
         return self._storage.weight is not None
 
     @property
     def has_times(self) -> bool:
-        """Whether some vote has a time."""
+        """True if some vote has a time."""
         return self._storage.time is not None
 
     # ------------------------------------------------------------------ columns

@@ -1,4 +1,4 @@
-"""Rows of a crowd: checked, sorted by (task, worker), duplicates settled."""
+"""Rows of a crowd: validation, sorting, duplicates and random groups."""
 
 from __future__ import annotations
 
@@ -10,15 +10,28 @@ from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.errors import InputError, UsageError
 
+#: Treatment of several votes of one worker on one task.
 Duplicates: TypeAlias = Literal["error", "first", "last", "distinct", "keep"]
-#: What an integer has room for, its sign aside.
-MOST_BITS = 63
-#: Words for the rows (by position) that repeat an earlier one.
-Describe: TypeAlias = "Callable[[VoteRows, NDArray[np.int64]], str]"
+#: Bits of a sort key: those of a 64-bit integer without its sign.
+MAX_KEY_BITS = 63
+#: Function that describes the rows (by position) that repeat an earlier one.
+DescribeDuplicates: TypeAlias = "Callable[[VoteRows, NDArray[np.int64]], str]"
 
 
 class VoteRows(NamedTuple):
-    """The columns of a crowd, as codes."""
+    """Columns of a crowd as codes.
+
+    Parameters
+    ----------
+    task : ndarray of shape (n_votes,)
+        Task codes.
+    worker : ndarray of shape (n_votes,) or None
+        Worker codes; None when votes have no worker ids.
+    label : ndarray of shape (n_votes,)
+        Class codes, or numbers.
+    weight, observed, time : ndarray of shape (n_votes,) or None
+        Further columns; None when every vote has the default.
+    """
 
     task: NDArray[np.int32]
     worker: NDArray[np.int32] | None
@@ -28,32 +41,63 @@ class VoteRows(NamedTuple):
     time: NDArray[np.float64] | None = None
 
     def take(self, order: NDArray[Any]) -> VoteRows:
-        """Some rows, in some order."""
-        return VoteRows(*(None if array is None else array[order] for array in self))  # type: ignore[arg-type]  # lengths match
+        """Select rows by position.
 
-    def sort(self, n_tasks: int, n_workers: int, duplicates: Duplicates, describe: Describe) -> VoteRows:
-        """The rows in order, one per (task, worker) unless more are wanted."""
+        Parameters
+        ----------
+        order : ndarray of int
+            Positions in the wanted order.
+
+        Returns
+        -------
+        VoteRows
+            The selected rows.
+        """
+        return VoteRows(*(None if array is None else array[order] for array in self))  # type: ignore[arg-type]  # equal length
+
+    def sort(self, n_tasks: int, n_workers: int, duplicates: Duplicates, describe: DescribeDuplicates) -> VoteRows:
+        """Sort the rows by task and worker and treat duplicates.
+
+        Parameters
+        ----------
+        n_tasks, n_workers : int
+            Sizes of the vocabularies.
+        duplicates : {"error", "first", "last", "distinct", "keep"}
+            Treatment of several votes of one worker on one task.
+        describe : callable
+            Returns the error message for duplicate rows.
+
+        Returns
+        -------
+        VoteRows
+            The sorted rows.
+
+        Raises
+        ------
+        InputError
+            If the columns differ in length, or rows repeat while ``duplicates="error"``.
+        """
         lengths = {len(array) for array in self if array is not None}
         if len(lengths) > 1:
             raise InputError(f"all columns of a crowd must have equal length; got lengths {sorted(lengths)}")
-        rows = self if self._is_sorted() else self._sorted_by_task_and_worker(n_tasks, n_workers)
+        rows = self if self._is_sorted() else self._sort_by_task_and_worker(n_tasks, n_workers)
         if rows.worker is None:
             return rows.take(np.lexsort((rows.label, rows.task))) if len(rows.task) else rows
-        same = _repeats(rows.task, rows.worker)
-        if not same.any():
+        is_repeat = _find_repeats(rows.task, rows.worker)
+        if not is_repeat.any():
             return rows
         if duplicates == "error":
-            raise InputError(describe(rows, np.flatnonzero(same) + 1))
+            raise InputError(describe(rows, np.flatnonzero(is_repeat) + 1))
         if duplicates == "first":
-            return rows.take(np.flatnonzero(np.append(True, ~same)))
+            return rows.take(np.flatnonzero(np.append(True, ~is_repeat)))
         if duplicates == "last":
-            return rows.take(np.flatnonzero(np.append(~same, True)))
-        # Rows that are kept together must not betray the order in which they came.
+            return rows.take(np.flatnonzero(np.append(~is_repeat, True)))
+        # Sorted by all columns, so that the result does not depend on the order of the input rows.
         keys = (rows.label, rows.worker, rows.task)
         order = np.lexsort([key for key in (rows.time, rows.observed, rows.weight, *keys) if key is not None])
         rows = rows.take(order)
         if duplicates == "distinct":
-            rows = rows.take(np.flatnonzero(np.append(True, ~_repeats(*(key[order] for key in keys)))))
+            rows = rows.take(np.flatnonzero(np.append(True, ~_find_repeats(*(key[order] for key in keys)))))
         return rows
 
     def _is_sorted(self) -> bool:
@@ -62,14 +106,14 @@ class VoteRows(NamedTuple):
             return False
         return self.worker is None or not (np.diff(self.worker)[step == 0] < 0).any()
 
-    def _sorted_by_task_and_worker(self, n_tasks: int, n_workers: int) -> VoteRows:
+    def _sort_by_task_and_worker(self, n_tasks: int, n_workers: int) -> VoteRows:
         n_votes = len(self.task)
         worker_bits, row_bits = n_workers.bit_length(), n_votes.bit_length()
-        if n_tasks.bit_length() + worker_bits + row_bits > MOST_BITS:
+        if n_tasks.bit_length() + worker_bits + row_bits > MAX_KEY_BITS:
             keys = (self.task,) if self.worker is None else (self.worker, self.task)
             return self.take(np.lexsort(keys))
-        # Task, worker and row in one integer: to sort these, with the processor's vector instructions, is many times
-        # faster than to sort by two columns, and the row in the lowest bits makes the order stable.
+        # Task, worker and row packed into one integer sort many times faster than two columns do, and the row in the
+        # lowest bits makes the order stable.
         key = self.task.astype(np.int64)
         if self.worker is not None:
             key = (key << worker_bits) | self.worker
@@ -78,14 +122,28 @@ class VoteRows(NamedTuple):
         return self.take(key & ((1 << row_bits) - 1))
 
 
-def _repeats(*columns: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which rows but the first equal the row before them."""
+def _find_repeats(*columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return for each row but the first whether it equals the row before."""
     return np.logical_and.reduce([column[1:] == column[:-1] for column in columns])
 
 
 def argsort_codes(codes: NDArray[np.int32], n: int) -> NDArray[np.int64]:
-    """The stable permutation that sorts codes below ``n``, in linear time.
+    """Return the stable permutation that sorts integer codes, in linear time.
 
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows,)
+        Codes from 0 to ``n`` - 1.
+    n : int
+        Number of codes.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        Positions in ascending order of the codes.
+
+    Examples
+    --------
     >>> argsort_codes(np.array([2, 0, 2, 1], dtype=np.int32), 3).tolist()
     [1, 3, 0, 2]
     """
@@ -98,52 +156,153 @@ def argsort_codes(codes: NDArray[np.int32], n: int) -> NDArray[np.int64]:
 def shuffle_within_groups(
     codes: NDArray[Any], n: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows in the order of their codes below ``n``, those of one code at random, and the place of each within its code.
+    """Sort rows by code, with the rows of one code in random order.
 
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows,)
+        Codes from 0 to ``n`` - 1.
+    n : int
+        Number of codes.
+    rng : Generator
+        Random numbers.
+
+    Returns
+    -------
+    order : ndarray of shape (n_rows,)
+        Positions of the rows.
+    rank : ndarray of shape (n_rows,)
+        Rank of each of them among the rows of its code.
+
+    Examples
+    --------
     >>> order, rank = shuffle_within_groups(np.array([1, 0, 1], dtype=np.int32), 2, np.random.default_rng(0))
     >>> order[0].item(), rank.tolist()
     (1, [0, 0, 1])
     """
-    drawn = rng.permutation(len(codes))
-    order = drawn[argsort_codes(codes[drawn], n)]
+    shuffled = rng.permutation(len(codes))
+    order = shuffled[argsort_codes(codes[shuffled], n)]
     counts = np.bincount(codes, minlength=n)
     return order, np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-def assign_folds(codes: NDArray[Any], n: int, folds: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """The fold of each row: rows of one code below ``n`` go to different folds, as far as there are so many.
+def assign_folds(codes: NDArray[Any], n: int, n_folds: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Assign rows to folds so that the rows of one code are spread over as many folds as possible.
 
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows,)
+        Codes from 0 to ``n`` - 1.
+    n : int
+        Number of codes.
+    n_folds : int
+        Number of folds.
+    rng : Generator
+        Random numbers.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        Fold of each row.
+
+    Examples
+    --------
     >>> sorted(assign_folds(np.zeros(3, dtype=np.int32), 1, 3, np.random.default_rng(0)).tolist())
     [0, 1, 2]
     """
     order, rank = shuffle_within_groups(codes, n, rng)
-    first = rng.integers(folds, size=n)
+    first_fold = rng.integers(n_folds, size=n)
     fold = np.empty(len(codes), dtype=np.intp)
-    fold[order] = (rank + first[codes[order]]) % folds
+    fold[order] = (rank + first_fold[codes[order]]) % n_folds
     return fold
 
 
-def as_codes(values: ArrayLike | None, n: int, what: str) -> NDArray[np.int32]:
+def as_codes(values: ArrayLike | None, n: int, kind: str) -> NDArray[np.int32]:
+    """Validate and copy integer codes.
+
+    Parameters
+    ----------
+    values : array-like of int
+        Codes.
+    n : int
+        Size of the vocabulary.
+    kind : str
+        Kind of the codes, for messages: "task", "worker" or "label".
+
+    Returns
+    -------
+    ndarray of int32
+        Copy of the codes; a view would let the caller change the crowd.
+
+    Raises
+    ------
+    UsageError
+        If the codes are missing or no one-dimensional integer array.
+    InputError
+        If a code is outside the vocabulary.
+
+    Examples
+    --------
+    >>> as_codes([0, 2], 3, "task").tolist()
+    [0, 2]
+    """
     if values is None:
-        raise UsageError(f"{what} codes are missing although a {what} vocabulary is given")
+        raise UsageError(f"{kind} codes are missing although there is a {kind} vocabulary; pass both or neither")
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise UsageError(
-            f"{what} codes must be a one-dimensional integer array; got {array.dtype} of shape {array.shape}"
+            f"{kind} codes must be a one-dimensional integer array; got {array.dtype} of shape {array.shape}"
         )
     if array.size and not (array.min() >= 0 and array.max() < n):
-        raise InputError(f"{what} codes must lie in 0…{n - 1}; got {array.min()}…{array.max()}")
-    # A view would let the caller's own array change, or become read-only, behind their back.
+        raise InputError(f"{kind} codes must lie in 0…{n - 1}; got {array.min()}…{array.max()}")
     return np.array(array, dtype=np.int32)
 
 
 def as_observed_mask(values: ArrayLike | None) -> NDArray[np.bool_] | None:
-    """Marks of observed votes; None when all are, so that equal crowds look alike."""
-    marks = None if values is None else np.array(values, dtype=bool)
-    return None if marks is None or marks.all() else marks
+    """Copy the mask of observed votes.
+
+    Parameters
+    ----------
+    values : array-like of bool or None
+        False for votes that a completer filled in.
+
+    Returns
+    -------
+    ndarray of bool or None
+        None when all votes are observed, so that equal crowds have equal contents.
+
+    Examples
+    --------
+    >>> as_observed_mask([True, True]) is None
+    True
+    """
+    mask = None if values is None else np.array(values, dtype=bool)
+    return None if mask is None or mask.all() else mask
 
 
 def as_weights(values: ArrayLike | None) -> NDArray[np.float64] | None:
+    """Validate and copy the weights of votes.
+
+    Parameters
+    ----------
+    values : array-like of float or None
+        Weights.
+
+    Returns
+    -------
+    ndarray of float64 or None
+        None when every vote counts once, so that equal crowds have equal contents.
+
+    Raises
+    ------
+    InputError
+        If a weight is not finite and positive.
+
+    Examples
+    --------
+    >>> as_weights([1.0, 2.0]).tolist()
+    [1.0, 2.0]
+    """
     if values is None:
         return None
     weight = np.array(values, dtype=np.float64)
@@ -153,12 +312,20 @@ def as_weights(values: ArrayLike | None) -> NDArray[np.float64] | None:
 
 
 class GrowingColumn:
-    """Column that grows in place while chunks are appended, so that no chunk is kept until the end.
+    """Column that grows in place while chunks are appended, so that chunks need not be kept.
 
     Parameters
     ----------
     default : object
         Value of the rows of a chunk that has no such column.
+
+    Examples
+    --------
+    >>> column = GrowingColumn(1.0)
+    >>> column.append(None, 2)
+    >>> column.append(np.array([0.5]), 1)
+    >>> column.to_array().tolist()
+    [1.0, 1.0, 0.5]
     """
 
     def __init__(self, default: Any) -> None:
@@ -184,7 +351,7 @@ class GrowingColumn:
         self.n_rows += n_rows
 
     def to_array(self) -> NDArray[Any] | None:
-        """Return all values, or None when every chunk had the default."""
+        """Return all values, or None when every chunk has the default."""
         if self.values is not None:
             self.values.resize(self.n_rows, refcheck=False)
         return self.values

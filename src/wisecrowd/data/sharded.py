@@ -43,7 +43,7 @@ VERSION = 1
 #: Default number of votes per shard: the fixed cost per shard is negligible, and a shard is small beside memory.
 VOTES_PER_SHARD = 2**24
 #: Largest number of task ids, or of posterior probabilities, that is collected from all shards into one array.
-MAX_CELLS = 2**28
+MAX_COLLECTED_CELLS = 2**28
 
 
 class ShardInfo(NamedTuple):
@@ -263,7 +263,7 @@ class ShardedCrowd:
     @property
     def tasks(self) -> pd.Index:
         """All task ids; raises UsageError if there are more than fit in memory."""
-        if self.n_tasks > MAX_CELLS:
+        if self.n_tasks > MAX_COLLECTED_CELLS:
             raise UsageError(
                 f"{self.n_tasks:,} task ids do not fit in memory; read them shard by shard: crowd.shards[0].tasks"
             )

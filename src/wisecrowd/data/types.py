@@ -1,4 +1,4 @@
-"""Types of the arguments that every method takes."""
+"""Types of the arguments that methods take."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from wisecrowd.data.sharded import ShardedCrowd
 
 
 class ArrowTable(Protocol):
-    """Any dataframe that exports itself through Arrow: polars, pyarrow, duckdb."""
+    """Table that exports itself as an Arrow stream: polars, pyarrow, duckdb."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the table as an Arrow stream."""
 
 
-#: A table with one vote per row.
+#: Table with one vote per row.
 DataFrameLike: TypeAlias = pd.DataFrame | ArrowTable | Mapping[str, Sequence[Any]]
 #: Votes in memory, or in shards on disk.
 AnyCrowd: TypeAlias = Crowd | ShardedCrowd
-#: Votes in any form that ``fit`` accepts: a crowd, a table, or (task, worker, label) triples.
+#: Votes in any form that ``fit`` accepts: a crowd, a table, or triples of task, worker and label.
 CrowdLike: TypeAlias = Crowd | ShardedCrowd | DataFrameLike | Sequence[tuple[Any, ...]]
 #: One row of features per task: a table indexed by task, or an array in the order of the tasks.
 FeaturesLike: TypeAlias = pd.DataFrame | NDArray[Any] | Sequence[Any]
-#: Known truth of some tasks by task id.
+#: Truth of some tasks by task id, or an array in the order of the tasks.
 TruthLike: TypeAlias = "pd.Series[Any] | Mapping[Any, Any] | pd.DataFrame | NDArray[Any]"

@@ -1,4 +1,4 @@
-"""Columns of ids become integer codes over a sorted vocabulary."""
+"""Vocabularies: columns of ids as integer codes over sorted or given ids."""
 
 from __future__ import annotations
 
@@ -16,9 +16,28 @@ from wisecrowd.data.distinct_ids import Codes, factorize_ids, is_strictly_ascend
 from wisecrowd.errors import InputError, preview
 
 
-def as_column(values: Any, what: str) -> pa.ChunkedArray:
-    """Turn any sequence of ids into an Arrow column, refusing what has no one type.
+def as_column(values: Any, kind: str) -> pa.ChunkedArray:
+    """Convert a sequence of ids to an Arrow column.
 
+    Parameters
+    ----------
+    values : sequence
+        Ids of one type.
+    kind : str
+        Kind of the ids, for messages: "task", "worker" or "label".
+
+    Returns
+    -------
+    pyarrow.ChunkedArray
+        The ids.
+
+    Raises
+    ------
+    InputError
+        If the ids have several types.
+
+    Examples
+    --------
     >>> as_column(["a", "b"], "task").type
     DataType(string)
     """
@@ -27,33 +46,47 @@ def as_column(values: Any, what: str) -> pa.ChunkedArray:
             column = pa.chunked_array(values) if hasattr(values, "__arrow_c_stream__") else pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
         raise InputError(
-            f"the {what} column mixes types ({error}); make it one type first, for example "
-            f"df[{what!r}] = df[{what!r}].astype(str)"
+            f"the {kind} column mixes types ({error}). Convert it to one type, for example "
+            f"df[{kind!r}] = df[{kind!r}].astype(str)"
         ) from None
     return pa.chunked_array([column]) if isinstance(column, pa.Array) else column
 
 
 @contextlib.contextmanager
 def check_encodable() -> Iterator[None]:
-    """Say what is wrong with text that cannot be encoded: half of a pair that stands for one character (a surrogate).
+    """Raise InputError when text inside the block contains a lone surrogate, which UTF-8 cannot encode.
 
+    Examples
+    --------
     >>> with check_encodable():
     ...     _ = "half \\ud800".encode()
     Traceback (most recent call last):
         ...
-    wisecrowd.errors.InputError: 'half \\ud800' holds half a character, which no file in UTF-8 can hold; repair it first
+    wisecrowd.errors.InputError: 'half \\ud800' contains a lone surrogate, which UTF-8 cannot encode; remove it first
     """
     try:
         yield
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{preview([error.object])} holds half a character, which no file in UTF-8 can hold; repair it first"
+            f"{preview([error.object])} contains a lone surrogate, which UTF-8 cannot encode; remove it first"
         ) from None
 
 
 def find_missing(column: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Tell which entries are null or NaN.
+    """Find null and NaN entries.
 
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray
+        Values.
+
+    Returns
+    -------
+    ndarray of bool
+        True where an entry is missing.
+
+    Examples
+    --------
     >>> find_missing(as_column([1.0, None, float("nan")], "label")).tolist()
     [False, True, True]
     """
@@ -62,10 +95,26 @@ def find_missing(column: pa.ChunkedArray) -> NDArray[np.bool_]:
 
 
 def check_no_missing(
-    column: pa.ChunkedArray, what: str, where: Callable[[Sequence[int]], str] = lambda rows: f"row {preview(rows)}"
+    column: pa.ChunkedArray, kind: str, locate: Callable[[Sequence[int]], str] = lambda rows: f"row {preview(rows)}"
 ) -> None:
-    """Raise when a column has a hole, and say in which rows, or in which lines of the file if ``where`` can tell.
+    """Raise when a column has missing values.
 
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray
+        Values.
+    kind : str
+        Kind of the values, for messages.
+    locate : callable, optional
+        Describes the location of rows, for example by lines of a file.
+
+    Raises
+    ------
+    InputError
+        With the number and the location of the missing values.
+
+    Examples
+    --------
     >>> check_no_missing(as_column(["a", None], "worker"), "worker")
     Traceback (most recent call last):
         ...
@@ -77,41 +126,76 @@ def check_no_missing(
     if rows.size:
         verb = "has" if rows.size == 1 else "have"
         raise InputError(
-            f"{rows.size:,} of {len(column):,} rows {verb} no {what} ({where(rows.tolist())}); "
+            f"{rows.size:,} of {len(column):,} rows {verb} no {kind} ({locate(rows.tolist())}); "
             f'drop such rows first: missing="drop", or --missing drop'
         )
 
 
 def encode_ids(
-    column: pa.ChunkedArray, what: str, vocabulary: Sequence[Any] | pd.Index | NDArray[Any] | None = None
+    column: pa.ChunkedArray, kind: str, vocabulary: Sequence[Any] | pd.Index | NDArray[Any] | None = None
 ) -> tuple[Codes, pd.Index]:
-    """Give each id its place in the vocabulary; without one, in the sorted list of the ids that occur.
+    """Encode ids as positions in a vocabulary.
 
-    Sorting makes the codes independent of the order of rows, so that no method can depend on it.
+    A sorted vocabulary makes the codes independent of the order of the rows, so results cannot depend on it.
 
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray
+        Ids.
+    kind : str
+        Kind of the ids, for messages: "task", "worker" or "label".
+    vocabulary : sequence or Index, default=None
+        Vocabulary in its order; the sorted ids of the column by default.
+
+    Returns
+    -------
+    codes : ndarray of int32
+        Position of each id.
+    vocabulary : Index
+        The vocabulary.
+
+    Raises
+    ------
+    InputError
+        If an id is missing or not in the vocabulary.
+
+    Examples
+    --------
     >>> codes, index = encode_ids(as_column(["b", "a", "b"], "worker"), "worker")
     >>> codes.tolist(), index.tolist()
     ([1, 0, 1], ['a', 'b'])
     """
-    check_no_missing(column, what)
-    codes, ids = factorize_ids(_whole_floats_as_integers(column), what)
-    found = as_index(ids)
+    check_no_missing(column, kind)
+    codes, ids = factorize_ids(_convert_whole_floats(column), kind)
+    distinct = as_index(ids)
     if vocabulary is None:
-        return codes, found
-    index = as_vocabulary(vocabulary, what)
-    place = index.get_indexer(match_id_type(found, index))
-    unknown = found[place < 0]
+        return codes, distinct
+    index = as_vocabulary(vocabulary, kind)
+    position = index.get_indexer(match_id_type(distinct, index))
+    unknown = distinct[position < 0]
     if len(unknown):
         raise InputError(
-            f"{len(unknown):,} {what} ids are not in the given vocabulary of {len(index):,}: {preview(unknown)}; "
+            f"{len(unknown):,} {kind} ids are not in the given vocabulary of {len(index):,}: {preview(unknown)}; "
             f"the vocabulary starts with {preview(index)}. Extend it, or drop those rows"
         )
-    return np.take(place.astype(np.int32), codes), index
+    return np.take(position.astype(np.int32), codes), index
 
 
 def as_index(values: Any) -> pd.Index:
-    """Ids as a pandas Index, whatever they came as.
+    """Convert ids to a pandas Index.
 
+    Parameters
+    ----------
+    values : Index, Arrow array or iterable
+        Ids.
+
+    Returns
+    -------
+    Index
+        The same ids.
+
+    Examples
+    --------
     >>> as_index(pa.array(["x", "y"])).tolist()
     ['x', 'y']
     """
@@ -122,28 +206,59 @@ def as_index(values: Any) -> pd.Index:
     return pd.Index(list(values) if not hasattr(values, "__len__") else values)
 
 
-def as_vocabulary(values: Iterable[Any], what: str) -> pd.Index:
-    """A vocabulary given by the caller: its order is kept, repeats and holes are refused.
+def as_vocabulary(values: Iterable[Any], kind: str) -> pd.Index:
+    """Validate a vocabulary that the caller passes.
 
+    Parameters
+    ----------
+    values : iterable
+        Ids in their order.
+    kind : str
+        Kind of the ids, for messages.
+
+    Returns
+    -------
+    Index
+        The same ids.
+
+    Raises
+    ------
+    InputError
+        If an id is missing, repeated, or not encodable.
+
+    Examples
+    --------
     >>> as_vocabulary(["yes", "no"], "class").tolist()
     ['yes', 'no']
     """
     with check_encodable():
         index = as_index(values)
-        if index.dtype == object:  # it may hold any text, while that of other kinds was encoded already
+        if index.dtype == object:  # only object arrays may contain text that has not been encoded yet
             "".join(value for value in index if isinstance(value, str)).encode()
     if index.hasnans:
-        raise InputError(f"the given {what} vocabulary holds a missing value; remove it")
+        raise InputError(f"the {kind} vocabulary contains a missing value; remove it")
     if not (_is_sorted(index) or index.is_unique):
         raise InputError(
-            f"the given {what} vocabulary repeats {preview(index[index.duplicated()].unique())}; list each id once"
+            f"the {kind} vocabulary repeats {preview(index[index.duplicated()].unique())}; list each id once"
         )
     return index
 
 
 def unite_vocabularies(indexes: Sequence[pd.Index]) -> pd.Index:
-    """All ids of several vocabularies: the first one's order where they agree, sorted where they do not.
+    """Unite several vocabularies.
 
+    Parameters
+    ----------
+    indexes : sequence of Index
+        Vocabularies.
+
+    Returns
+    -------
+    Index
+        The first vocabulary if it contains the others; otherwise all ids, sorted.
+
+    Examples
+    --------
     >>> unite_vocabularies([pd.Index(["b", "a"]), pd.Index(["b", "a"])]).tolist()
     ['b', 'a']
     >>> unite_vocabularies([pd.Index(["b"]), pd.Index(["a"])]).tolist()
@@ -152,39 +267,39 @@ def unite_vocabularies(indexes: Sequence[pd.Index]) -> pd.Index:
     first = indexes[0]
     if all(other.isin(first).all() for other in indexes[1:]):
         return first
-    merged = first
+    union = first
     for other in indexes[1:]:
-        merged = merged.append(other)
-    merged = merged.unique()
-    return merged.sort_values() if merged.inferred_type not in ("mixed", "mixed-integer") else merged
+        union = union.append(other)
+    union = union.unique()
+    return union.sort_values() if union.inferred_type not in ("mixed", "mixed-integer") else union
 
 
-def _whole_floats_as_integers(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    # pandas turns integer ids into floats as soon as one is missing; 1.0 and 1 must be the same id.
-    if not pa.types.is_floating(column.type):
-        return column
-    try:
-        return pc.cast(column, pa.int64(), safe=True)
-    except pa.ArrowInvalid:
-        return column
+def match_id_type(ids: pd.Index, vocabulary: pd.Index) -> pd.Index:
+    """Convert ids to the type of a vocabulary when only one of them is text.
 
+    A file's "7" and a vocabulary's 7 are the same id.
 
-def _is_sorted(index: pd.Index) -> bool:
-    # Vocabularies mostly are, and that is far cheaper to see than a hash table of all ids is to build.
-    plain = index.dtype.kind in "iu" or isinstance(index.dtype, pd.StringDtype)
-    return plain and is_strictly_ascending(pa.array(index))
+    Parameters
+    ----------
+    ids : Index
+        Ids to look up.
+    vocabulary : Index
+        Vocabulary to look them up in.
 
+    Returns
+    -------
+    Index
+        Ids of the vocabulary; unknown ids stay as they are.
 
-def match_id_type(found: pd.Index, vocabulary: pd.Index) -> pd.Index:
-    """Ids ready to be looked up: a file's "7" and a vocabulary's 7 are the same id when only one side is text.
-
+    Examples
+    --------
     >>> match_id_type(pd.Index(["7", "x"]), pd.Index([7, 8])).tolist()
     [7, 'x']
     """
-    if pd.api.types.is_string_dtype(found) == pd.api.types.is_string_dtype(vocabulary):
-        return found
+    if pd.api.types.is_string_dtype(ids) == pd.api.types.is_string_dtype(vocabulary):
+        return ids
     by_text = dict(zip(vocabulary.astype(str), vocabulary, strict=True))
-    return pd.Index([by_text.get(text, text) for text in found.astype(str)], dtype=object)
+    return pd.Index([by_text.get(text, text) for text in ids.astype(str)], dtype=object)
 
 
 def check_no_fractions(classes: pd.Index) -> None:
@@ -209,3 +324,19 @@ def check_no_fractions(classes: pd.Index) -> None:
             f"the labels are fractional numbers ({preview(classes)}), which cannot be classes. Read them as numbers with "
             "numeric=True (--numeric), or convert them to text if they are names"
         )
+
+
+def _convert_whole_floats(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    # pandas turns integer ids into floats as soon as one is missing; 1.0 and 1 must be the same id.
+    if not pa.types.is_floating(column.type):
+        return column
+    try:
+        return pc.cast(column, pa.int64(), safe=True)
+    except pa.ArrowInvalid:
+        return column
+
+
+def _is_sorted(index: pd.Index) -> bool:
+    # Most vocabularies are sorted, and checking that is far cheaper than building a hash table of all ids.
+    has_order = index.dtype.kind in "iu" or isinstance(index.dtype, pd.StringDtype)
+    return has_order and is_strictly_ascending(pa.array(index))

@@ -34,7 +34,7 @@ class VoteStorage(Protocol):
 
     @property
     def has_task_order(self) -> bool:
-        """Whether the caller fixed the order of the tasks."""
+        """True if the caller fixed the order of the tasks."""
 
     @property
     def n_tasks(self) -> int:
@@ -66,7 +66,7 @@ class VoteStorage(Protocol):
 
     @property
     def observed(self) -> NDArray[np.bool_] | None:
-        """Whether a worker cast each vote; None when all were cast."""
+        """Mask of the votes that a worker cast; None when all were cast."""
 
     @property
     def time(self) -> NDArray[np.float64] | None:
@@ -143,7 +143,7 @@ class VotesInMemory:
 
     @property
     def observed(self) -> NDArray[np.bool_] | None:
-        """Whether a worker cast each vote; None when all were cast."""
+        """Mask of the votes that a worker cast; None when all were cast."""
         return self.rows.observed
 
     @property

@@ -1,19 +1,21 @@
-"""Crowds with known truth.
+"""Simulated crowds with known truth.
 
+A generator combines three steps: `assign` decides which workers vote on which tasks, `draw_labels` draws labels from
+confusion matrices, and `assign_with_copiers` sends copiers to the tasks of their sources.
+
+Examples
+--------
 >>> from wisecrowd.simulate import simulate_crowd
->>> made = simulate_crowd(n_tasks=200, n_workers=20, n_classes=3, workers={"expert": 0.5, "spammer": 0.5})
->>> made.crowd
+>>> simulation = simulate_crowd(n_tasks=200, n_workers=20, n_classes=3, workers={"expert": 0.5, "spammer": 0.5})
+>>> simulation.crowd
 Crowd(600 votes: 200 tasks x 20 workers, 3 classes, 3.0 votes/task)
->>> made.accuracy.groupby(made.kind).mean().round(2).to_dict()
+>>> simulation.accuracy.groupby(simulation.kind).mean().round(2).to_dict()
 {'expert': 0.94, 'spammer': 0.33}
-
-A generator is made of three steps that others can share: `assign` decides who labels what, `draw_labels` lets workers
-speak by their confusion matrices, and `assign_with_copiers` sends copiers to where their sources have been.
 """
 
 from wisecrowd.simulate.activity import ACTIVITIES
 from wisecrowd.simulate.assignment import assign
-from wisecrowd.simulate.copying import assign_with_copiers
+from wisecrowd.simulate.copiers import assign_with_copiers
 from wisecrowd.simulate.crowds import DEFAULT_WORKER_MIX, Simulation, simulate_crowd
 from wisecrowd.simulate.difficulty import (
     XU2019_ACCURACIES,

@@ -1,4 +1,7 @@
-"""Kinds of worker: each a function that gives confusion matrices, and an entry in `KINDS`."""
+"""Kinds of simulated workers.
+
+Each kind is a function that makes confusion matrices, and an entry in `KINDS`.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +14,54 @@ from numpy.typing import NDArray
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate.spec import check_fraction
 
+#: Range of the accuracy of an expert.
+EXPERT_ACCURACY = (0.9, 0.98)
+#: Range of the accuracy of a noisy worker.
+NOISY_ACCURACY = (0.55, 0.8)
+#: Range of the accuracy of a drifter in the first half of the time.
+FRESH_ACCURACY = (0.8, 0.95)
+
 
 class Behaviour(NamedTuple):
-    """How some workers vote: by ``confusion`` (workers, true, said), after copying with probability ``fidelity``.
+    """Behaviour of some workers.
 
-    In the second half of the time they vote by ``later``, if it is there.
+    Parameters
+    ----------
+    confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        Probability of each label, by worker and true class.
+    fidelity : float, default=0.0
+        Probability with which the workers repeat the label of a source; zero for independent workers.
+    later_confusion : ndarray of shape (n_workers, n_classes, n_classes), default=None
+        Confusion matrices in the second half of the time, if they differ.
 
+    Examples
+    --------
     >>> Behaviour(np.eye(2)[None]).fidelity
     0.0
     """
 
     confusion: NDArray[np.float64]
     fidelity: float = 0.0
-    later: NDArray[np.float64] | None = None
+    later_confusion: NDArray[np.float64] | None = None
 
 
 def build_symmetric_confusion(accuracy: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
-    """Matrices of workers who are right with one probability whatever is true, and err on all other classes alike.
+    """Build confusion matrices with one accuracy for all classes and uniform errors.
 
+    Parameters
+    ----------
+    accuracy : ndarray of shape (n_workers,)
+        Accuracy of each worker.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    ndarray of shape (n_workers, n_classes, n_classes)
+        Confusion matrices.
+
+    Examples
+    --------
     >>> build_symmetric_confusion(np.array([0.8]), 3).round(3).tolist()
     [[[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]]
     """
@@ -40,28 +73,84 @@ def build_symmetric_confusion(accuracy: NDArray[np.float64], n_classes: int) -> 
 def make_expert(
     rng: np.random.Generator, n: int, n_classes: int, accuracy: float | None = None, up_to: float | None = None
 ) -> Behaviour:
-    """Nearly always right: ``expert`` between 0.9 and 0.98, ``expert(0.95)`` exactly, ``expert(0.9, 1)`` between.
+    """Make workers who are nearly always right.
 
+    Parameters
+    ----------
+    rng : Generator
+        Random numbers.
+    n : int
+        Number of workers.
+    n_classes : int
+        Number of classes.
+    accuracy : float, default=None
+        Accuracy, or lower bound of it; drawn between 0.9 and 0.98 by default.
+    up_to : float, default=None
+        Upper bound of the accuracy.
+
+    Returns
+    -------
+    Behaviour
+        Symmetric confusion matrices.
+
+    Examples
+    --------
     >>> make_expert(np.random.default_rng(0), 1, 2, 0.95).confusion.round(2).tolist()
     [[[0.95, 0.05], [0.05, 0.95]]]
     """
-    return Behaviour(build_symmetric_confusion(_between(rng, n, (0.9, 0.98), accuracy, up_to), n_classes))
+    return Behaviour(build_symmetric_confusion(_draw_accuracy(rng, n, EXPERT_ACCURACY, accuracy, up_to), n_classes))
 
 
 def make_noisy(
     rng: np.random.Generator, n: int, n_classes: int, accuracy: float | None = None, up_to: float | None = None
 ) -> Behaviour:
-    """Often right: ``noisy`` between 0.55 and 0.8, ``noisy(0.7)`` exactly, ``noisy(0.6, 0.9)`` between.
+    """Make workers who are often right.
 
+    Parameters
+    ----------
+    rng : Generator
+        Random numbers.
+    n : int
+        Number of workers.
+    n_classes : int
+        Number of classes.
+    accuracy : float, default=None
+        Accuracy, or lower bound of it; drawn between 0.55 and 0.8 by default.
+    up_to : float, default=None
+        Upper bound of the accuracy.
+
+    Returns
+    -------
+    Behaviour
+        Symmetric confusion matrices.
+
+    Examples
+    --------
     >>> make_noisy(np.random.default_rng(0), 1, 2, 0.75).confusion.tolist()
     [[[0.75, 0.25], [0.25, 0.75]]]
     """
-    return Behaviour(build_symmetric_confusion(_between(rng, n, (0.55, 0.8), accuracy, up_to), n_classes))
+    return Behaviour(build_symmetric_confusion(_draw_accuracy(rng, n, NOISY_ACCURACY, accuracy, up_to), n_classes))
 
 
-def make_spammer(rng: np.random.Generator, n: int, n_classes: int) -> Behaviour:  # noqa: ARG001  # one signature for all
-    """Answers at random, without looking.
+def make_spammer(rng: np.random.Generator, n: int, n_classes: int) -> Behaviour:  # noqa: ARG001  # common signature
+    """Make workers who vote at random.
 
+    Parameters
+    ----------
+    rng : Generator
+        Random numbers; unused.
+    n : int
+        Number of workers.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    Behaviour
+        Uniform confusion matrices.
+
+    Examples
+    --------
     >>> make_spammer(np.random.default_rng(0), 1, 2).confusion.tolist()
     [[[0.5, 0.5], [0.5, 0.5]]]
     """
@@ -69,54 +158,148 @@ def make_spammer(rng: np.random.Generator, n: int, n_classes: int) -> Behaviour:
 
 
 def make_one_button(rng: np.random.Generator, n: int, n_classes: int, button: float | None = None) -> Behaviour:
-    """Always gives the same answer: ``one-button`` a class drawn for each worker, ``one-button(0)`` the class of code 0.
+    """Make workers who always give the same label.
 
+    Parameters
+    ----------
+    rng : Generator
+        Random numbers.
+    n : int
+        Number of workers.
+    n_classes : int
+        Number of classes.
+    button : float, default=None
+        Class code of the label; drawn for each worker by default.
+
+    Returns
+    -------
+    Behaviour
+        Confusion matrices with ones in one column.
+
+    Examples
+    --------
     >>> make_one_button(np.random.default_rng(0), 1, 2, 0).confusion.tolist()
     [[[1.0, 0.0], [1.0, 0.0]]]
     """
-    favourite = _favourites(rng, n, n_classes, button)
+    favourite = _draw_favourites(rng, n, n_classes, button)
     return Behaviour(np.repeat(np.eye(n_classes)[favourite][:, None, :], n_classes, axis=1))
 
 
 def make_biased(
     rng: np.random.Generator, n: int, n_classes: int, pull: float = 0.4, button: float | None = None
 ) -> Behaviour:
-    """A noisy worker who gives one favourite class instead with probability ``pull``.
+    """Make noisy workers who sometimes give one favourite class instead.
 
+    Parameters
+    ----------
+    rng : Generator
+        Random numbers.
+    n : int
+        Number of workers.
+    n_classes : int
+        Number of classes.
+    pull : float, default=0.4
+        Probability of the favourite class.
+    button : float, default=None
+        Class code of the favourite; drawn for each worker by default.
+
+    Returns
+    -------
+    Behaviour
+        Mixtures of noisy and one-button matrices.
+
+    Examples
+    --------
     >>> make_biased(np.random.default_rng(0), 1, 2, 1, 1).confusion.tolist()
     [[[0.0, 1.0], [0.0, 1.0]]]
     """
     check_fraction("the pull of a biased worker", pull)
-    seen = make_noisy(rng, n, n_classes).confusion
-    return Behaviour((1 - pull) * seen + pull * make_one_button(rng, n, n_classes, button).confusion)
+    unbiased = make_noisy(rng, n, n_classes).confusion
+    return Behaviour((1 - pull) * unbiased + pull * make_one_button(rng, n, n_classes, button).confusion)
 
 
 def make_mixer(
     rng: np.random.Generator, n: int, n_classes: int, accuracy: float | None = None, up_to: float | None = None
 ) -> Behaviour:
-    """Takes each class for the next one when wrong (the last for the first), as accurate as a noisy worker.
+    """Make workers who confuse each class with the next one only (the last with the first).
 
+    Parameters
+    ----------
+    rng : Generator
+        Random numbers.
+    n : int
+        Number of workers.
+    n_classes : int
+        Number of classes.
+    accuracy : float, default=None
+        Accuracy, or lower bound of it; drawn between 0.55 and 0.8 by default.
+    up_to : float, default=None
+        Upper bound of the accuracy.
+
+    Returns
+    -------
+    Behaviour
+        Confusion matrices with two diagonals.
+
+    Examples
+    --------
     >>> make_mixer(np.random.default_rng(0), 1, 3, 0.75).confusion.tolist()
     [[[0.75, 0.25, 0.0], [0.0, 0.75, 0.25], [0.25, 0.0, 0.75]]]
     """
-    right = _between(rng, n, (0.55, 0.8), accuracy, up_to)[:, None, None]
-    return Behaviour(right * np.eye(n_classes) + (1 - right) * _shift(n_classes))
+    right = _draw_accuracy(rng, n, NOISY_ACCURACY, accuracy, up_to)[:, None, None]
+    return Behaviour(right * np.eye(n_classes) + (1 - right) * _shift_classes(n_classes))
 
 
 def make_adversary(rng: np.random.Generator, n: int, n_classes: int, malice: float = 0.8) -> Behaviour:  # noqa: ARG001
-    """Knows the truth and says the next class instead with probability ``malice``.
+    """Make workers who know the truth and often give the next class instead.
 
+    Parameters
+    ----------
+    rng : Generator
+        Random numbers; unused.
+    n : int
+        Number of workers.
+    n_classes : int
+        Number of classes.
+    malice : float, default=0.8
+        Probability of the wrong label.
+
+    Returns
+    -------
+    Behaviour
+        Confusion matrices with two diagonals.
+
+    Examples
+    --------
     >>> make_adversary(np.random.default_rng(0), 1, 2, 0.75).confusion.tolist()
     [[[0.25, 0.75], [0.75, 0.25]]]
     """
     check_fraction("the malice of an adversary", malice)
-    one = (1 - malice) * np.eye(n_classes) + malice * _shift(n_classes)
-    return Behaviour(np.repeat(one[None], n, axis=0))
+    matrix = (1 - malice) * np.eye(n_classes) + malice * _shift_classes(n_classes)
+    return Behaviour(np.repeat(matrix[None], n, axis=0))
 
 
 def make_copier(rng: np.random.Generator, n: int, n_classes: int, fidelity: float = 0.9) -> Behaviour:
-    """Goes where another worker has been and repeats his answer with probability ``fidelity``; else votes as if noisy.
+    """Make workers who repeat the labels of another worker.
 
+    Parameters
+    ----------
+    rng : Generator
+        Random numbers.
+    n : int
+        Number of workers.
+    n_classes : int
+        Number of classes.
+    fidelity : float, default=0.9
+        Probability of a repeated label; the other labels are those of a noisy worker.
+
+    Returns
+    -------
+    Behaviour
+        Noisy confusion matrices and the fidelity.
+
+    Examples
+    --------
     >>> make_copier(np.random.default_rng(0), 1, 2, 0.9).fidelity
     0.9
     """
@@ -128,20 +311,41 @@ def make_copier(rng: np.random.Generator, n: int, n_classes: int, fidelity: floa
 def make_drifter(
     rng: np.random.Generator, n: int, n_classes: int, before: float | None = None, after: float | None = None
 ) -> Behaviour:
-    """Begins well and tires: right between 0.8 and 0.95 of the time at first, then between chance and halfway there.
+    """Make workers whose accuracy drops in the middle of the time.
 
-    ``drifter(0.9, 0.4)`` says how often. The votes of a crowd with drifters have times, and all change in the middle of them.
+    Parameters
+    ----------
+    rng : Generator
+        Random numbers.
+    n : int
+        Number of workers.
+    n_classes : int
+        Number of classes.
+    before : float, default=None
+        Accuracy in the first half; drawn between 0.8 and 0.95 by default.
+    after : float, default=None
+        Accuracy in the second half; drawn between chance and halfway to 0.8 by default.
 
-    >>> make_drifter(np.random.default_rng(0), 1, 2, 0.9, 0.5).later.tolist()
+    Returns
+    -------
+    Behaviour
+        Symmetric confusion matrices for both halves.
+
+    Examples
+    --------
+    >>> make_drifter(np.random.default_rng(0), 1, 2, 0.9, 0.5).later_confusion.tolist()
     [[[0.5, 0.5], [0.5, 0.5]]]
     """
-    first = _between(rng, n, (0.8, 0.95), before, before)
+    accuracy = _draw_accuracy(rng, n, FRESH_ACCURACY, before, before)
     chance = 1 / n_classes
-    then = _between(rng, n, (chance, (chance + 0.8) / 2), after, after)
-    return Behaviour(build_symmetric_confusion(first, n_classes), later=build_symmetric_confusion(then, n_classes))
+    later_accuracy = _draw_accuracy(rng, n, (chance, (chance + 0.8) / 2), after, after)
+    return Behaviour(
+        build_symmetric_confusion(accuracy, n_classes),
+        later_confusion=build_symmetric_confusion(later_accuracy, n_classes),
+    )
 
 
-#: Kinds by name; a new one is a function (rng, how many, n_classes, numbers…) and an entry here.
+#: Kinds by name; to add one, write a function (rng, n, n_classes, numbers…) and an entry here.
 KINDS: dict[str, Callable[..., Behaviour]] = {
     "expert": make_expert,
     "noisy": make_noisy,
@@ -155,26 +359,27 @@ KINDS: dict[str, Callable[..., Behaviour]] = {
 }
 
 
-def _between(
-    rng: np.random.Generator, n: int, usual: tuple[float, float], accuracy: float | None, up_to: float | None
+def _draw_accuracy(
+    rng: np.random.Generator, n: int, default: tuple[float, float], accuracy: float | None, up_to: float | None
 ) -> NDArray[np.float64]:
-    low, high = usual if accuracy is None else (accuracy, accuracy if up_to is None else up_to)
+    low, high = default if accuracy is None else (accuracy, accuracy if up_to is None else up_to)
     check_fraction("the accuracy of a worker", low)
     check_fraction("the accuracy of a worker", high)
     if low > high:
         raise UsageError(
-            f"the accuracy of a worker lies between a low and a high number, in this order; got {low}, {high}"
+            f"the bounds of a worker's accuracy must be a low and a high number, in this order; got {low}, {high}"
         )
     return low + (high - low) * rng.random(n)
 
 
-def _favourites(rng: np.random.Generator, n: int, n_classes: int, button: float | None) -> NDArray[np.int64]:
+def _draw_favourites(rng: np.random.Generator, n: int, n_classes: int, button: float | None) -> NDArray[np.int64]:
     if button is None:
         return rng.integers(n_classes, size=n)
     if button not in range(n_classes):
-        raise UsageError(f"the favourite class is a code from 0 to {n_classes - 1}; got {button:g}")
+        raise UsageError(f"the favourite class must be a code from 0 to {n_classes - 1}; got {button:g}")
     return np.full(n, int(button))
 
 
-def _shift(n_classes: int) -> NDArray[np.float64]:
+def _shift_classes(n_classes: int) -> NDArray[np.float64]:
+    """Return the confusion matrix of a worker who always gives the next class."""
     return np.roll(np.eye(n_classes), 1, axis=1)

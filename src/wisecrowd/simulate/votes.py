@@ -1,4 +1,4 @@
-"""Workers speak: labels drawn from confusion matrices."""
+"""Simulated votes: labels drawn from confusion matrices."""
 
 from __future__ import annotations
 
@@ -16,29 +16,51 @@ from wisecrowd.errors import UsageError
 from wisecrowd.simulate import spec
 from wisecrowd.simulate.activity import resolve_activity
 from wisecrowd.simulate.assignment import BLOCK_SIZE, resolve_votes_per_task
-from wisecrowd.simulate.copying import assign_with_copiers, repeat_sources
+from wisecrowd.simulate.copiers import assign_with_copiers, repeat_sources
 
-#: When votes with times begin, 2024-01-01, and for how long they go on, thirty days: in seconds.
-_BEGIN, _PERIOD = 1_704_067_200, 30 * 86_400
+#: Time of the first vote in seconds since 1970: 2024-01-01, an arbitrary date.
+_START_SECONDS = 1_704_067_200
+#: Time between the first and the last vote in seconds: thirty days, a usual length of a labelling project.
+_PERIOD_SECONDS = 30 * 86_400
 
 
-def draw_labels(confusion: ArrayLike, worker: ArrayLike, seen: ArrayLike, random_state: Any = 0) -> NDArray[np.int32]:
-    """One label per row from ``confusion[worker[n], seen[n]]``, whose rows are (worker, true, said).
+def draw_labels(
+    confusion: ArrayLike, worker: ArrayLike, apparent_class: ArrayLike, random_state: Any = 0
+) -> NDArray[np.int32]:
+    """Draw one label per vote from the confusion matrices of the workers.
 
-    >>> draw_labels(np.eye(3)[None], worker=[0, 0, 0], seen=[2, 0, 1]).tolist()
+    Parameters
+    ----------
+    confusion : array-like of shape (n_workers, n_classes, n_classes)
+        Probability of each label, by worker and class.
+    worker : array-like of shape (n_votes,)
+        Worker of each vote.
+    apparent_class : array-like of shape (n_votes,)
+        Class that each worker perceives; the truth, unless the task is difficult.
+    random_state : int or Generator, default=0
+        Seed.
+
+    Returns
+    -------
+    ndarray of shape (n_votes,)
+        Labels.
+
+    Examples
+    --------
+    >>> draw_labels(np.eye(3)[None], worker=[0, 0, 0], apparent_class=[2, 0, 1]).tolist()
     [2, 0, 1]
     """
     table = np.asarray(confusion, dtype=np.float64)
     n_classes = table.shape[-1]
-    row = np.asarray(worker, dtype=np.int64) * table.shape[-2] + np.asarray(seen)
-    reached = np.cumsum(table.reshape(-1, n_classes), axis=1)
-    reached /= reached[:, -1:].copy()  # the last class that can be said ends exactly at one
-    reached = reached.ravel()
+    row = np.asarray(worker, dtype=np.int64) * table.shape[-2] + np.asarray(apparent_class)
+    cumulative = np.cumsum(table.reshape(-1, n_classes), axis=1)
+    cumulative /= cumulative[:, -1:].copy()  # the last class with a positive probability ends exactly at one
+    cumulative = cumulative.ravel()
     rng = np.random.default_rng(random_state)
     label = np.zeros(len(row), dtype=np.int32)
     for start in range(0, len(row), BLOCK_SIZE):
-        part = slice(start, start + BLOCK_SIZE)
-        label[part] = _first_above(reached, row[part] * n_classes, rng.random(len(row[part])), n_classes)
+        block = slice(start, start + BLOCK_SIZE)
+        label[block] = _search_cumulative(cumulative, row[block] * n_classes, rng.random(len(row[block])), n_classes)
     return label
 
 
@@ -51,46 +73,72 @@ def simulate_votes(
     difficulty: float | ArrayLike = 0.0,
     source: ArrayLike | None = None,
     fidelity: float | ArrayLike = 1.0,
-    later: ArrayLike | None = None,
+    later_confusion: ArrayLike | None = None,
     tasks: Sequence[Any] | pd.Index | None = None,
     workers: Sequence[Any] | pd.Index | None = None,
     classes: Sequence[Any] | pd.Index | None = None,
     random_state: Any = 0,
 ) -> Crowd:
-    """Votes of given workers on tasks of given truth (class codes).
+    """Simulate the votes of workers with known confusion matrices on tasks with known truth.
 
-    ``confusion`` is (workers, true, said). ``votes_per_task`` is a number, a tuple (low, high) or one number per task.
-    ``activity`` is a shape by name (``zipf(1.2)``) or one number per worker. On a task of ``difficulty`` d a worker sees
-    the truth with probability 1 − d and otherwise answers as if it were any class: those who never look are
-    not affected. ``source[worker]`` is whom a worker copies (−1: nobody) with the probability ``fidelity``.
-    With ``later`` matrices votes have times, spread over thirty days, and in the second half of them workers vote by these.
+    Parameters
+    ----------
+    truth : array-like of shape (n_tasks,)
+        Class code of each task.
+    confusion : array-like of shape (n_workers, n_classes, n_classes)
+        Probability of each label, by worker and true class.
+    votes_per_task : int, tuple (low, high) or array-like of shape (n_tasks,), default=3
+        Number of votes of each task.
+    activity : str or array-like of shape (n_workers,), default="uniform"
+        Name of a distribution (``zipf(1.2)``), or relative activity of each worker.
+    difficulty : float or array-like of shape (n_tasks,), default=0.0
+        Probability that a worker perceives a random class instead of the truth. Workers whose labels do not depend on
+        the truth are not affected.
+    source : array-like of shape (n_workers,), default=None
+        Source that each worker copies; -1 for independent workers.
+    fidelity : float or array-like of shape (n_workers,), default=1.0
+        Probability with which a copier repeats the label of the source.
+    later_confusion : array-like of shape (n_workers, n_classes, n_classes), default=None
+        Confusion matrices in the second half of the time. With them, votes have times, spread over thirty days.
+    tasks, workers, classes : sequence or Index, default=None
+        Ids; made up by default.
+    random_state : int or Generator, default=0
+        Seed.
 
+    Returns
+    -------
+    Crowd
+        The votes.
+
+    Examples
+    --------
     >>> simulate_votes([0, 1, 1], [[[0.9, 0.1], [0.2, 0.8]]] * 5, votes_per_task=4)
     Crowd(12 votes: 3 tasks x 5 workers, 2 classes, 4.0 votes/task)
     """
-    table = _confusion(confusion)
+    table = _check_confusion(confusion)
     n_workers, n_classes = table.shape[:2]
-    z = _truth_codes(truth, n_classes)
-    n_tasks = len(z)
-    d = spec.broadcast_fractions("difficulty", difficulty, n_tasks, "task")
-    copied = np.full(n_workers, -1, dtype=np.int32) if source is None else _sources(source, n_workers)
-    sizing, working, assigning, looking, speaking, copying, passing = np.random.default_rng(random_state).spawn(7)
+    true_class = _check_truth(truth, n_classes)
+    n_tasks = len(true_class)
+    task_difficulty = spec.broadcast_fractions("difficulty", difficulty, n_tasks, "task")
+    sources = np.full(n_workers, -1, dtype=np.int32) if source is None else _check_sources(source, n_workers)
+    # One random stream per step, so that a change of one step leaves the others as they are.
+    sizing, working, assigning, perceiving, voting, copying, timing = np.random.default_rng(random_state).spawn(7)
 
     counts = resolve_votes_per_task(votes_per_task, n_tasks, sizing)
-    task, worker = assign_with_copiers(counts, resolve_activity(activity, n_workers, working), copied, assigning)
-    seen = z[task]
-    if d.any():
-        guesses = looking.random(len(task)) < d[task]
-        seen = np.where(guesses, looking.integers(n_classes, size=len(task), dtype=np.int32), seen)
-    speaker, time = worker, None
-    if later is not None:
-        time = np.floor(passing.random(len(task)) * _PERIOD) + _BEGIN
-        speaker = worker + n_workers * (time >= _BEGIN + _PERIOD / 2)
-        table = np.concatenate([table, _confusion(later)])
-    label = draw_labels(table, speaker, seen, speaking)
-    label = repeat_sources(
-        task, worker, label, copied, spec.broadcast_fractions("fidelity", fidelity, n_workers, "worker"), copying
-    )
+    task, worker = assign_with_copiers(counts, resolve_activity(activity, n_workers, working), sources, assigning)
+    apparent_class = true_class[task]
+    if task_difficulty.any():
+        is_guess = perceiving.random(len(task)) < task_difficulty[task]
+        guess = perceiving.integers(n_classes, size=len(task), dtype=np.int32)
+        apparent_class = np.where(is_guess, guess, apparent_class)
+    matrix, time = worker, None
+    if later_confusion is not None:
+        time = np.floor(timing.random(len(task)) * _PERIOD_SECONDS) + _START_SECONDS
+        matrix = worker + n_workers * (time >= _START_SECONDS + _PERIOD_SECONDS / 2)
+        table = np.concatenate([table, _check_confusion(later_confusion)])
+    label = draw_labels(table, matrix, apparent_class, voting)
+    fidelities = spec.broadcast_fractions("fidelity", fidelity, n_workers, "worker")
+    label = repeat_sources(task, worker, label, sources, fidelities, copying)
     return Crowd.from_codes(
         task,
         worker,
@@ -103,8 +151,22 @@ def simulate_votes(
 
 
 def make_ids(prefix: str, n: int) -> pd.Index:
-    """Names that sort as their numbers do.
+    """Make numbered ids that sort as their numbers do.
 
+    Parameters
+    ----------
+    prefix : str
+        Text before the number.
+    n : int
+        Number of ids.
+
+    Returns
+    -------
+    Index
+        Ids with zero-padded numbers from zero.
+
+    Examples
+    --------
     >>> make_ids("w", 11).tolist()[-2:]
     ['w09', 'w10']
     """
@@ -112,21 +174,21 @@ def make_ids(prefix: str, n: int) -> pd.Index:
     return pd.Index(pc.binary_join_element_wise(prefix, digits, "").to_pandas())
 
 
-def _first_above(
-    reached: NDArray[np.float64], start: NDArray[np.int64], point: NDArray[np.float64], n_classes: int
+def _search_cumulative(
+    cumulative: NDArray[np.float64], start: NDArray[np.int64], point: NDArray[np.float64], n_classes: int
 ) -> NDArray[np.int64]:
-    """Per row, how many of the first K − 1 cumulative shares from ``start`` do not exceed the point, by bisection."""
-    found = np.zeros(len(start), dtype=np.int64)
+    """Count, by bisection, the first K - 1 cumulative shares from ``start`` that do not exceed the point, per row."""
+    count = np.zeros(len(start), dtype=np.int64)
     step = 1 << ((n_classes - 1).bit_length() - 1)
     while step:
-        probe = found + (step - 1)
+        probe = count + (step - 1)
         inside = np.minimum(probe, n_classes - 2)
-        found += step * ((probe == inside) & (reached[start + inside] <= point))
+        count += step * ((probe == inside) & (cumulative[start + inside] <= point))
         step >>= 1
-    return found
+    return count
 
 
-def _confusion(confusion: ArrayLike) -> NDArray[np.float64]:
+def _check_confusion(confusion: ArrayLike) -> NDArray[np.float64]:
     array = np.asarray(confusion, dtype=np.float64)
     if array.ndim != 3 or array.shape[1] != array.shape[2] or array.shape[2] < 2 or len(array) == 0:
         raise UsageError(
@@ -135,7 +197,7 @@ def _confusion(confusion: ArrayLike) -> NDArray[np.float64]:
     return spec.check_distributions(array, "confusion", array.shape)
 
 
-def _truth_codes(truth: ArrayLike, n_classes: int) -> NDArray[np.int32]:
+def _check_truth(truth: ArrayLike, n_classes: int) -> NDArray[np.int32]:
     codes = np.asarray(truth)
     if codes.ndim != 1 or (codes.size and codes.dtype.kind not in "iu"):
         raise UsageError(f"truth must be a list of class codes; got {codes.dtype} of shape {codes.shape}")
@@ -144,12 +206,12 @@ def _truth_codes(truth: ArrayLike, n_classes: int) -> NDArray[np.int32]:
     return codes.astype(np.int32)
 
 
-def _sources(source: ArrayLike, n_workers: int) -> NDArray[np.int32]:
+def _check_sources(source: ArrayLike, n_workers: int) -> NDArray[np.int32]:
     codes = np.asarray(source)
     fits = codes.shape == (n_workers,) and codes.dtype.kind == "i" and codes.min() >= -1 and codes.max() < n_workers
     if not fits or (codes[codes[codes >= 0]] >= 0).any():
         raise UsageError(
-            f"source must name for each of the {n_workers} workers whom he copies, by position, or -1; "
-            "a worker who copies cannot be copied himself"
+            f"source must hold for each of the {n_workers} workers the position of the worker to copy, or -1; "
+            "a copier cannot be copied"
         )
     return codes.astype(np.int32)

@@ -1,1 +1,1 @@
-"""Helpers without knowledge of crowds: files, progress, hashing."""
+"""Helpers that know nothing about crowds: files, progress, hashing, threads and bins."""

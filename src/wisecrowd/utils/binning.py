@@ -9,8 +9,22 @@ from wisecrowd.errors import UsageError, check_choice
 
 
 def check_bins(n_bins: int, bins: str) -> None:
-    """Refuse bins that are none.
+    """Raise when the number or the kind of bins is invalid.
 
+    Parameters
+    ----------
+    n_bins : int
+        Number of bins.
+    bins : {"width", "mass"}
+        Kind of bins; see `assign_bins`.
+
+    Raises
+    ------
+    UsageError
+        If ``n_bins`` is below one or ``bins`` is unknown.
+
+    Examples
+    --------
     >>> check_bins(10, "mass")
     """
     check_choice("bins", bins, ("width", "mass"))
@@ -19,8 +33,24 @@ def check_bins(n_bins: int, bins: str) -> None:
 
 
 def assign_bins(confidence: NDArray[np.float64], n_bins: int, bins: str) -> NDArray[np.intp]:
-    """The bin of each confidence; see `calibration_error`.
+    """Assign each confidence to a bin.
 
+    Parameters
+    ----------
+    confidence : ndarray of shape (n_tasks,)
+        Probabilities.
+    n_bins : int
+        Number of bins.
+    bins : {"width", "mass"}
+        "width" for bins of equal width, "mass" for bins with about equally many values.
+
+    Returns
+    -------
+    ndarray of shape (n_tasks,)
+        Number of the bin, from zero. Equal confidences share a bin.
+
+    Examples
+    --------
     >>> assign_bins(np.array([0.2, 0.9, 0.9]), 2, "width").tolist()
     [0, 1, 1]
     """

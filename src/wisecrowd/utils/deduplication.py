@@ -1,4 +1,4 @@
-"""Votes that say the same, counted once: whoever reads page after page meets the same votes again and again."""
+"""Merging of equal rows, so that each distinct row is processed once."""
 
 from __future__ import annotations
 
@@ -7,25 +7,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: From so many rows on it pays to look for those that are alike. Of the nine million votes of pico_tokens, one in fifty is unlike
-#: all others of its worker, by how probably it is right.
+#: Number of rows from which merging pays off: below it, sorting costs more than the repeated work.
 MIN_ROWS_TO_MERGE = 500_000
 
 
 def merge_equal_rows(
     *columns: NDArray[Any], weight: NDArray[np.float64]
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Where one row of each kind stands, and the weight of all rows of that kind.
+    """Merge rows that are equal in all columns and add up their weights.
 
-    >>> where, weight = merge_equal_rows(np.array([1, 0, 1]), np.array([0.5, 0.5, 0.5]), weight=np.ones(3))
-    >>> where.tolist(), weight.tolist()
+    Parameters
+    ----------
+    *columns : ndarray of shape (n_rows,)
+        Columns to compare.
+    weight : ndarray of shape (n_rows,)
+        Weight of each row.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_distinct,)
+        Position of one row of each kind.
+    total : ndarray of shape (n_distinct,)
+        Total weight of the rows of each kind.
+
+    Examples
+    --------
+    >>> rows, total = merge_equal_rows(np.array([1, 0, 1]), np.array([0.5, 0.5, 0.5]), weight=np.ones(3))
+    >>> rows.tolist(), total.tolist()
     ([1, 0], [1.0, 2.0])
     """
     order = np.lexsort(columns)
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = False
+    is_new = np.ones(len(order), dtype=bool)
+    is_new[1:] = False
     for column in columns:
         values = column[order]
-        new[1:] |= values[1:] != values[:-1]
-    first = np.flatnonzero(new)
-    return order[first], np.add.reduceat(weight[order], first) if len(first) else np.empty(0)
+        is_new[1:] |= values[1:] != values[:-1]
+    starts = np.flatnonzero(is_new)
+    return order[starts], np.add.reduceat(weight[order], starts) if len(starts) else np.empty(0)

@@ -8,8 +8,25 @@ from wisecrowd.errors import UsageError
 
 
 def thread_count(n_jobs: int) -> int:
-    """How many threads a number of jobs means; −1 is all cores.
+    """Return the number of threads that ``n_jobs`` means.
 
+    Parameters
+    ----------
+    n_jobs : int
+        Number of threads; -1 for all cores, -2 for all but one, and so on.
+
+    Returns
+    -------
+    int
+        Number of threads, at least one.
+
+    Raises
+    ------
+    UsageError
+        If ``n_jobs`` is zero.
+
+    Examples
+    --------
     >>> thread_count(2), thread_count(-1) >= 1
     (2, True)
     """

@@ -1,4 +1,7 @@
-"""Progress for whoever watches: methods report, and the program that runs them decides what is shown."""
+"""Progress reports of long computations.
+
+Methods call `report`. The program that runs them decides with `listen`, `show` or `show_if` who receives the reports.
+"""
 
 from __future__ import annotations
 
@@ -9,37 +12,64 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TypeAlias
 
-#: Called with (what is done, steps so far, steps at most, one line of detail).
+#: Receiver of reports, called with title, number of finished steps, largest number of steps and one line of detail.
 Listener: TypeAlias = Callable[[str, int, int, str], None]
 
 _listener: ContextVar[Listener | None] = ContextVar("wisecrowd_progress", default=None)
 
 
-def report(what: str, step: int, total: int, detail: str = "") -> None:
-    """Tell the listener, if there is one, how far a long computation has come.
+def report(title: str, step: int, total: int, detail: str = "") -> None:
+    """Report the progress of a long computation to the current listener, if any.
 
-    >>> with listen(lambda what, step, total, detail: print(what, f"{step}/{total}", detail)):
+    Parameters
+    ----------
+    title : str
+        Name of the computation.
+    step : int
+        Number of finished steps.
+    total : int
+        Largest number of steps.
+    detail : str, default=""
+        One line of further information.
+
+    Examples
+    --------
+    >>> with listen(lambda title, step, total, detail: print(title, f"{step}/{total}", detail)):
     ...     report("Dawid-Skene", 3, 10, "log-likelihood -12.5")
     Dawid-Skene 3/10 log-likelihood -12.5
     """
     listener = _listener.get()
     if listener is not None:
-        listener(what, step, total, detail)
+        listener(title, step, total, detail)
 
 
 def read_launcher_rank() -> tuple[int, int] | None:
-    """The number of this process and how many there are, if a launcher such as ``torchrun`` started several together.
+    """Read the rank of this process from the environment that a launcher such as ``torchrun`` sets.
 
+    Returns
+    -------
+    tuple of int or None
+        Rank of this process and number of processes; None if no launcher started it.
+
+    Examples
+    --------
     >>> read_launcher_rank() is None
     True
     """
-    told = [os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")]
-    return (int(told[0]), int(told[1])) if all(told) else None
+    variables = [os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")]
+    return (int(variables[0]), int(variables[1])) if all(variables) else None
 
 
 def is_main_process() -> bool:
-    """Whether this process prints and writes: of several that were started together, the first.
+    """Return whether this process prints and writes: the only one, or the first of those that a launcher started.
 
+    Returns
+    -------
+    bool
+        True for rank zero.
+
+    Examples
+    --------
     >>> is_main_process()
     True
     """
@@ -48,9 +78,16 @@ def is_main_process() -> bool:
 
 @contextlib.contextmanager
 def listen(listener: Listener) -> Iterator[None]:
-    """Send every report made inside the block to ``listener``.
+    """Send every report made inside the block to a listener.
 
-    >>> with listen(lambda *news: print(news)):
+    Parameters
+    ----------
+    listener : callable
+        Called with title, step, total and detail.
+
+    Examples
+    --------
+    >>> with listen(lambda *arguments: print(arguments)):
     ...     report("reading", 1, 2)
     ('reading', 1, 2, '')
     """
@@ -62,20 +99,39 @@ def listen(listener: Listener) -> Iterator[None]:
 
 
 def show_if(verbose: bool) -> contextlib.AbstractContextManager[None]:
-    """A progress bar from the start for a method that is asked for one; otherwise whatever there was.
+    """Show a progress bar at once if ``verbose``; otherwise keep the current listener.
 
+    Parameters
+    ----------
+    verbose : bool
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    context manager
+        To be used around the computation.
+
+    Examples
+    --------
     >>> with show_if(verbose=False):
-    ...     report("nobody looks", 1, 1)
+    ...     report("quiet", 1, 1)
     """
     return show(after=0) if verbose else contextlib.nullcontext()
 
 
 @contextlib.contextmanager
 def show(after: float = 2.0) -> Iterator[None]:
-    """Draw a progress bar on standard error for whatever takes longer than ``after`` seconds.
+    """Draw a progress bar on standard error for computations longer than ``after`` seconds.
 
+    Parameters
+    ----------
+    after : float, default=2.0
+        Delay in seconds, so that quick computations draw nothing.
+
+    Examples
+    --------
     >>> with show():
-    ...     report("quick work shows nothing", 1, 1)
+    ...     report("quick", 1, 1)
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -87,17 +143,17 @@ def show(after: float = 2.0) -> Iterator[None]:
         TimeElapsedColumn(),
     )
     bar = Progress(*columns, TextColumn("{task.fields[detail]}"), console=Console(stderr=True), transient=True)
-    tasks: dict[str, int] = {}
-    begun = time.monotonic()
+    bar_ids: dict[str, int] = {}
+    start = time.monotonic()
 
-    def draw(what: str, step: int, total: int, detail: str) -> None:
-        if time.monotonic() - begun < after or not is_main_process():
+    def draw(title: str, step: int, total: int, detail: str) -> None:
+        if time.monotonic() - start < after or not is_main_process():
             return
         if not bar.live.is_started:
             bar.start()
-        if what not in tasks:
-            tasks[what] = bar.add_task(what, total=total, detail=detail)
-        bar.update(tasks[what], completed=step, total=total, detail=detail)  # type: ignore[arg-type]  # TaskID is an int
+        if title not in bar_ids:
+            bar_ids[title] = bar.add_task(title, total=total, detail=detail)
+        bar.update(bar_ids[title], completed=step, total=total, detail=detail)  # type: ignore[arg-type]  # TaskID is int
 
     try:
         with listen(draw):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate import assign_with_copiers
-from wisecrowd.simulate.copying import choose_sources, repeat_sources
+from wisecrowd.simulate.copiers import choose_sources, repeat_sources
 
 
 @st.composite
@@ -63,7 +63,7 @@ def test_one_label_leaves_no_place_for_a_copier() -> None:
 def test_nobody_follows_a_source_who_never_works() -> None:
     _, worker = assign_with_copiers(np.full(50, 2), np.array([0.0, 1, 1, 1]), np.array([-1, -1, -1, 0]))
     assert set(worker.tolist()) == {1, 2}
-    with pytest.raises(UsageError, match="only 2 work"):
+    with pytest.raises(UsageError, match="only 2 are active"):
         assign_with_copiers([3], np.array([0.0, 1, 1, 1]), np.array([-1, -1, -1, 0]))
 
 
