@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from wisecrowd.base.citations import entry as bibtex
+from wisecrowd.base.citations import get_entry as bibtex
 from wisecrowd.bench import find_benchmark, list_benchmarks
 from wisecrowd.bench.benchmark import Benchmark, published_table
 from wisecrowd.bench.data import Simulated, Stored

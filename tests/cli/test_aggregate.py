@@ -281,7 +281,7 @@ def test_a_method_that_stops_early_warns_in_one_line(run: Any, votes: Path) -> N
     result = run("aggregate", votes, "-p", "max_iter=1", "-p", "tol=1e-12")
     assert result.exit_code == 0
     [line] = result.stderr.splitlines()
-    assert line.startswith("Warning: DawidSkene stopped after 1 iterations before its answers settled; raise max_iter")
+    assert line.startswith("Warning: DawidSkene stopped after 1 iterations before it converged; raise max_iter")
     assert "stopped before it converged" in result.stdout
 
 

@@ -69,18 +69,18 @@ def test_writes_every_vote_and_the_record(run: Any, sparse: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("answers", ["hard", "sample", "soft"])
+@pytest.mark.parametrize("fill_mode", ["hard", "sample", "soft"])
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_what_was_written_is_read_again_with_weights_and_marks(run: Any, sparse: Path, form: str, answers: str) -> None:
+def test_what_was_written_is_read_again_with_weights_and_marks(run: Any, sparse: Path, form: str, fill_mode: str) -> None:
     parquet = ["--parquet"] if form == "parquet" else []
     told = run(
-        "complete", sparse, *DS, "-p", f"answers={answers}", "-p", "fill_weight=0.3", "-o", "out", *parquet
+        "complete", sparse, *DS, "-p", f"fill_mode={fill_mode}", "-p", "fill_weight=0.3", "-o", "out", *parquet
     ).stdout
     [command] = [line.split(maxsplit=2)[2] for line in told.splitlines() if line.startswith("Go on")]
     assert command.startswith(f"wisecrowd aggregate out/completed.{form}")
-    assert ("--duplicates keep" in command) == (answers == "soft")
+    assert ("--duplicates keep" in command) == (fill_mode == "soft")
     assert run(*command.split()[1:], "-o", "labels", "--proba").exit_code == 0
-    filled = wc.DSFill(answers=answers, fill_weight=0.3).complete(wc.read(sparse))  # type: ignore[arg-type]
+    filled = wc.DSFill(fill_mode=fill_mode, fill_weight=0.3).complete(wc.read(sparse))  # type: ignore[arg-type]
     again = wc.read(f"out/completed.{form}", duplicates="keep")
     assert again == filled
     assert again.is_weighted
@@ -93,7 +93,7 @@ def test_what_was_written_is_read_again_with_weights_and_marks(run: Any, sparse:
 def test_pieces_make_the_same_file(run: Any, sparse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fill is written block by block; how large the blocks are does not show."""
     run("complete", sparse, *DS, "-o", "whole")
-    monkeypatch.setattr(completion, "CELLS", 16)
+    monkeypatch.setattr(completion, "BLOCK_CELLS", 16)
     assert len(list(wc.DSFill().fit(wc.read(sparse)).stream())) == 6
     run("complete", sparse, *DS, "-o", "chunks")
     assert Path("chunks/completed.csv").read_bytes() == Path("whole/completed.csv").read_bytes()
@@ -106,11 +106,11 @@ def test_a_dense_fill_is_never_held(run: Any, sparse: Path, monkeypatch: pytest.
 
 
 def test_says_the_handful_of_things_a_person_wants(run: Any, sparse: Path) -> None:
-    text = run("complete", sparse.name, *DS, "-p", "min_labels=9", "-o", "out").stdout
+    text = run("complete", sparse.name, *DS, "-p", "min_votes=9", "-o", "out").stdout
     lines = {line.partition("  ")[0]: line for line in text.splitlines() if not line.startswith(" ")}
     assert list(lines) == ["Read", "Votes", "Method", "Filled in", "Left open", "Wrote", "Go on"]
     crowd = wc.read(sparse)
-    filled = wc.DSFill(min_labels=9).complete(crowd)
+    filled = wc.DSFill(min_votes=9).complete(crowd)
     n = filled.n_votes - crowd.n_votes
     assert f"{n} votes: {n / 12:.1f} on each task" in lines["Filled in"]
     assert lines["Left open"].endswith(f"{48 - filled.n_votes} cells of 48")
@@ -170,9 +170,9 @@ def test_evaluate(run: Any, sparse: Path) -> None:
 
 
 def test_what_is_not_filled_in_is_told(run: Any, sparse: Path) -> None:
-    shown = run("complete", sparse, "-m", "gmv", "-p", "min_labels=8", "--evaluate").stdout
+    shown = run("complete", sparse, "-m", "gmv", "-p", "min_votes=8", "--evaluate").stdout
     assert "gmv would fill in " in shown
-    none = run("complete", sparse, "-m", "gmv", "-p", "min_labels=80", "--evaluate", "--json")
+    none = run("complete", sparse, "-m", "gmv", "-p", "min_votes=80", "--evaluate", "--json")
     judged = json.loads(none.stdout)["summary"]["judged"]
     assert judged["coverage"] == 0
     assert judged["forecasts"]["gmv"]["filled_log_loss"] is None
@@ -270,7 +270,7 @@ def test_votes_that_cannot_be_completed(run: Any, sparse: Path) -> None:
     ("parameter", "message"),
     [
         ("fill_weight=-1", "fill_weight must be 'shared' or a positive number"),
-        ("answers=loud", "answers of ds-fill must be hard or sample or soft; got 'loud'"),
+        ("fill_mode=loud", "fill_mode of ds-fill must be hard or sample or soft; got 'loud'"),
         ("max_per_task=0", "max_per_task must be a whole number of 1 or more"),
     ],
 )

@@ -43,7 +43,7 @@ def test_tables_are_those_of_the_library(run: Run, planted: Path, tmp_path: Path
     workers = pd.read_csv(out / "workers.csv", index_col="worker")
     assert workers["n_votes"].tolist() == found.workers["n_votes"].tolist()
     assert workers["accuracy"].to_numpy() == pytest.approx(found.workers["accuracy"].to_numpy())
-    assert json.loads((out / "run.json").read_text())["crowd"]["labels"] == 1000
+    assert json.loads((out / "run.json").read_text())["crowd"]["votes"] == 1000
     tasks = pd.read_csv(out / "tasks.csv")
     assert tasks["kind"].tolist() == found.tasks["kind"].tolist()
 

@@ -223,7 +223,7 @@ def test_new_tasks_with_other_features(run: Any, votes: Path, features: Path) ->
     features_of([21])[["size"]].to_csv("new.csv")
     result = run("learn", votes, "-x", features, *RAYKAR, "--predict", "new.csv", "-o", "out")
     assert result.exit_code == 1
-    assert "new.csv: the columns of training were wanted, in any order; got a table without 'noise'" in result.stderr
+    assert "new.csv: X must have the columns of training, in any order; this table lacks 'noise'" in result.stderr
     assert not Path("out").exists()
 
 

@@ -39,7 +39,7 @@ def test_money_is_shown_where_a_vote_has_a_price(run: Run, votes: Path) -> None:
     said = run("plan", votes, "--budget", 2, "--price", 0.1, "--json")
     found = json.loads(said.stdout)
     assert found["asks"] == 20
-    assert [point["labels"] for point in found["curve"]] == [0, 5, 10, 15, 20]
+    assert [point["votes"] for point in found["curve"]] == [0, 5, 10, 15, 20]
     assert found["curve"][-1]["money"] == pytest.approx(2)
     accuracies = [point["expected_accuracy"] for point in found["curve"]]
     assert accuracies == sorted(accuracies)

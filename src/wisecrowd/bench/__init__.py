@@ -22,7 +22,7 @@ from types import ModuleType
 
 from wisecrowd.bench import papers
 from wisecrowd.bench.benchmark import Benchmark
-from wisecrowd.errors import InputError, UsageError, did_you_mean
+from wisecrowd.errors import InputError, UsageError, suggest_name
 
 #: What the name of a small version ends in.
 QUICK = "-quick"
@@ -36,7 +36,7 @@ def list_benchmarks() -> dict[str, str]:
     >>> "all-aggregators" in list_benchmarks()
     True
     """
-    return {name: (inspect.getdoc(module) or "").split("\n\n")[0] for name, module in _found().items()}
+    return {name: (inspect.getdoc(module) or "").split("\n\n")[0] for name, module in _load_modules().items()}
 
 
 def find_benchmark(name: str, *, quick: bool = False) -> Benchmark:
@@ -51,15 +51,17 @@ def find_benchmark(name: str, *, quick: bool = False) -> Benchmark:
     """
     if name.endswith(".py"):
         return _made(_name(Path(name).stem), _load(Path(name)), quick)
-    known = _found()
+    modules = _load_modules()
     if name.endswith(QUICK):
         name, quick = name.removesuffix(QUICK), True
-    if name not in known:
-        raise UsageError(f"no benchmark is called {name!r}.{did_you_mean(name, known)} There are: {', '.join(known)}")
-    return _made(name, known[name], quick)
+    if name not in modules:
+        raise UsageError(
+            f"no benchmark is called {name!r}.{suggest_name(name, modules)} There are: {', '.join(modules)}"
+        )
+    return _made(name, modules[name], quick)
 
 
-def _found() -> dict[str, ModuleType]:
+def _load_modules() -> dict[str, ModuleType]:
     modules = (
         importlib.import_module(f"{papers.__name__}.{info.name}")
         for info in pkgutil.iter_modules(papers.__path__)
@@ -72,7 +74,7 @@ def _made(name: str, module: ModuleType, quick: bool) -> Benchmark:
     if not quick:
         return replace(module.benchmark(), name=name)
     if not hasattr(module, "quick"):
-        small = [other for other, found in _found().items() if hasattr(found, "quick")]
+        small = [other for other, module in _load_modules().items() if hasattr(module, "quick")]
         raise UsageError(f"{name} has no quick version; leave --quick out. These have one: {', '.join(small)}")
     return replace(module.quick(), name=name + QUICK)
 

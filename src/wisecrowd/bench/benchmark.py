@@ -161,13 +161,13 @@ def published_table(text: str, figure: str = "accuracy") -> dict[tuple[str, str,
     """
     header, *lines = (line.split() for line in text.strip("\n").splitlines() if line.strip())
     columns = [(name.partition(":")[0], name.partition(":")[2] or figure) for name in header]
-    found: dict[tuple[str, str, str], float] = {}
+    figures: dict[tuple[str, str, str], float] = {}
     for entry, *cells in lines:
         if len(cells) != len(columns):
             raise UsageError(
                 f"the row {entry!r} has {len(cells)} figures for {len(columns)} columns; put dots in the gaps"
             )
-        found |= {
+        figures |= {
             (entry, *column): float(cell) for column, cell in zip(columns, cells, strict=True) if cell != "."
         }  # fmt: skip
-    return found
+    return figures

@@ -55,7 +55,7 @@ class Cell:
         return f"{self.entry} on {self.data}" + (f", seed {self.seed}" if self.seed else "")
 
 
-def cells_of(benchmark: Benchmark) -> tuple[list[Cell], dict[str, str]]:
+def list_cells(benchmark: Benchmark) -> tuple[list[Cell], dict[str, str]]:
     """Everything that can be run here, the largest data first, and which data cannot be had, with the reason."""
     absent = {title: reason for title, data in benchmark.data.items() if (reason := data.absence()) is not None}
     here = {title: data for title, data in benchmark.data.items() if title not in absent}
@@ -74,7 +74,7 @@ def cells_of(benchmark: Benchmark) -> tuple[list[Cell], dict[str, str]]:
     return sorted(cells, key=lambda cell: -cell.size), absent
 
 
-class Shelf:
+class DatasetCache:
     """Loads data, and keeps the last: cells on the same data follow each other."""
 
     def __init__(self) -> None:
@@ -87,45 +87,45 @@ class Shelf:
         if self._dataset is None or label != self._label:
             self._dataset = None  # two large datasets at once may be too much
             self._label, self._dataset = label, source.load(seed)
-            _derive(self._dataset.crowd)
+            _compute_cached_properties(self._dataset.crowd)
         return self._dataset
 
 
-def evaluate(cell: Cell, shelf: Shelf) -> Row:
+def evaluate(cell: Cell, shelf: DatasetCache) -> Row:
     """Let the entry answer and score it; a refusal and a failure are results too."""
-    begun = time.perf_counter()
-    with warnings.catch_warnings(record=True) as heard:
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always")
         try:
-            found = _answered(cell, shelf.load(cell.source, cell.seed))
+            outcome = _answer_cell(cell, shelf.load(cell.source, cell.seed))
         except Exception as error:
-            found = {
+            outcome = {
                 "status": FAILED,
-                "seconds": time.perf_counter() - begun,
+                "seconds": time.perf_counter() - started,
                 "reason": " ".join(traceback.format_exception_only(error)).strip(),
                 "traceback": traceback.format_exc(),
             }
-    if any(issubclass(warning.category, NotConverged) for warning in heard):
-        found["converged"] = False
-    others = {str(warning.message) for warning in heard if not issubclass(warning.category, NotConverged)}
+    if any(issubclass(warning.category, NotConverged) for warning in caught_warnings):
+        outcome["converged"] = False
+    others = {str(warning.message) for warning in caught_warnings if not issubclass(warning.category, NotConverged)}
     if others:
-        found["warnings"] = "\n".join(sorted(others))
-    return row_of(cell, **found)
+        outcome["warnings"] = "\n".join(sorted(others))
+    return make_row(cell, **outcome)
 
 
-def _answered(cell: Cell, dataset: Dataset) -> Row:
-    begun = time.perf_counter()
+def _answer_cell(cell: Cell, dataset: Dataset) -> Row:
+    started = time.perf_counter()
     try:
         answer = cell.answer(dataset, cell.seed)
     except WisecrowdError as error:
         status = NOT_INSTALLED if isinstance(error, MissingExtra) else DECLINED
-        return {"status": status, "seconds": time.perf_counter() - begun, "reason": str(error)}
-    seconds = time.perf_counter() - begun
+        return {"status": status, "seconds": time.perf_counter() - started, "reason": str(error)}
+    seconds = time.perf_counter() - started
     figures = answer if isinstance(answer, Mapping) else cell.source.score(dataset, answer)
-    return {"status": OK, "seconds": seconds, "figures": _finite(figures)} | _progress_of(answer)
+    return {"status": OK, "seconds": seconds, "figures": _finite(figures)} | _read_progress(answer)
 
 
-def row_of(cell: Cell, *, status: str, seconds: float, **found: Any) -> Row:
+def make_row(cell: Cell, *, status: str, seconds: float, **outcome: Any) -> Row:
     """What is stored of a cell: what it is, what came of it, and under which circumstances."""
     return {
         "entry": cell.entry,
@@ -133,23 +133,23 @@ def row_of(cell: Cell, *, status: str, seconds: float, **found: Any) -> Row:
         "seed": cell.seed,
         "status": status,
         "seconds": round(seconds, 4),
-        **found,
+        **outcome,
         "digest": cell.digest,
-        **circumstances(),
+        **describe_environment(),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 
 @cache
-def circumstances() -> dict[str, str]:
+def describe_environment() -> dict[str, str]:
     """Versions and the machine."""
-    found = {"wisecrowd": __version__, "python": platform.python_version()}
+    versions = {"wisecrowd": __version__, "python": platform.python_version()}
     for package in _VERSIONS_OF:
         try:
-            found[package] = metadata.version(package)
+            versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found | {"machine": _machine()}
+    return versions | {"machine": _machine()}
 
 
 def _machine() -> str:
@@ -161,16 +161,16 @@ def _machine() -> str:
     return f"{name}, {os.cpu_count()} cores"
 
 
-def _derive(crowd: Crowd) -> None:
+def _compute_cached_properties(crowd: Crowd) -> None:
     """Ask for what a crowd works out once and keeps: it is not the first method that should pay for it."""
-    _ = crowd.offset if crowd.is_numeric else (crowd.votes, crowd.layout)
+    _ = crowd.offset if crowd.is_numeric else (crowd.vote_counts, crowd.layout)
 
 
 def _finite(figures: Mapping[str, Any]) -> dict[str, float | None]:
     return {name: float(value) if math.isfinite(value) else None for name, value in figures.items()}
 
 
-def _progress_of(answer: Any) -> dict[str, Any]:
+def _read_progress(answer: Any) -> dict[str, Any]:
     iterations, converged = getattr(answer, "n_iter_", None), getattr(answer, "converged_", None)
     return {
         "iterations": None if iterations is None else int(iterations),

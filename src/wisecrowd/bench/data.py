@@ -74,7 +74,7 @@ class Simulated:
     """A crowd from `wisecrowd.simulate_crowd` with these settings; every seed makes another one.
 
     >>> Simulated({"n_tasks": 50, "n_workers": 5}).load(seed=1)
-    Dataset('simulated', Crowd(150 labels: 50 tasks x 5 workers, 4 classes, 3.0 labels/task), truth of 50 tasks)
+    Dataset('simulated', Crowd(150 votes: 50 tasks x 5 workers, 4 classes, 3.0 votes/task), truth of 50 tasks)
     """
 
     settings: Mapping[str, Any]
@@ -86,8 +86,8 @@ class Simulated:
         """Simulate."""
         from wisecrowd.simulate import simulate_crowd
 
-        made = simulate_crowd(**self.settings, random_state=seed)
-        return Dataset(name="simulated", crowd=made.crowd, truth=made.truth)
+        simulation = simulate_crowd(**self.settings, random_state=seed)
+        return Dataset(name="simulated", crowd=simulation.crowd, truth=simulation.truth)
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
         """The usual figures."""
@@ -151,18 +151,25 @@ def parts_of(dataset: Dataset) -> Parts:
     return Parts(features, truth, splits.index[splits == "test"])
 
 
-def train_and_test(name: str, made: GroupedSimulation | DifficultyCrowd, **meta: Any) -> Dataset:
+def train_and_test(name: str, simulation: GroupedSimulation | DifficultyCrowd, **meta: Any) -> Dataset:
     """A simulated crowd as a dataset of tasks with votes to train on and tasks without to test on.
 
     >>> from wisecrowd.simulate import simulate_gaussian_groups
-    >>> made = simulate_gaussian_groups(20, n_tasks=30)
-    >>> len(train_and_test("groups", made).features) == len(made.truth) + len(made.test_truth)
+    >>> simulation = simulate_gaussian_groups(20, n_tasks=30)
+    >>> len(train_and_test("groups", simulation).features) == len(simulation.truth) + len(simulation.test_truth)
     True
     """
-    assert made.test_truth is not None
-    truth = pd.concat([made.truth, made.test_truth])
-    split = np.repeat(["train", "test"], [len(made.truth), len(made.test_truth)])
+    assert simulation.test_truth is not None
+    truth = pd.concat([simulation.truth, simulation.test_truth])
+    split = np.repeat(["train", "test"], [len(simulation.truth), len(simulation.test_truth)])
     return Dataset(
-        name=name, crowd=made.crowd, truth=truth, features=pd.concat([made.features, made.test_features]),
+        name=name, crowd=simulation.crowd, truth=truth, features=pd.concat([simulation.features, simulation.test_features]),
         splits=pd.Series(split, index=truth.index), meta=meta,
     )  # fmt: skip
+
+
+def require_features(dataset: Dataset) -> pd.DataFrame:
+    """Return the features of a dataset, or raise an error if it has none."""
+    if dataset.features is None:
+        raise InputError(f"{dataset.name} has no features, which this entry needs")
+    return dataset.features

@@ -9,9 +9,11 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Never
 
+import wisecrowd
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.fields import parameter_fields
 from wisecrowd.base.learner import Learner
@@ -45,14 +47,14 @@ class OfLearner(Portable):
     @property
     def kind(self) -> type[Learner]:
         """Its class."""
-        found = find(self.method)
-        if not issubclass(found, Learner):
+        method = find(self.method)
+        if not issubclass(method, Learner):
             raise UsageError(f"{self.method} does not learn from features")
-        return found
+        return method
 
-    def code(self) -> list[str]:
-        """Digests of the code that is its own: of its module, and of all in `wisecrowd.learn` that this builds on."""
-        return [code_digest(module) for module in ["wisecrowd.em.priors", *built_on(self.kind.__module__)]]
+    def code(self) -> str:
+        """Return a digest of the learner's code."""
+        return code_digest(self.kind.__module__)
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Aggregate(Portable):
         """Method, all parameters and the code that is its own: what must be equal for an old answer to count."""
         kind = self._kind
         parameters = kind(**self.settings).get_params()
-        code = [code_digest(part.__module__) for part in kind.__mro__ if _is_family(part.__module__)]
+        code = code_digest(kind.__module__)
         return [self.method, {name: repr(value) for name, value in sorted(parameters.items())}, self.at_most, code]
 
     @property
@@ -144,40 +146,80 @@ def identity_of(entry: Any) -> Any:
     return [entry.__module__, name, code_digest(entry.__module__)]
 
 
-@cache
-def code_digest(module: str) -> str:
-    """A digest of what a module does; comments and docstrings do not count.
+#: Packages whose code decides about the results of a benchmark.
+MODEL_PACKAGES = (
+    "aggregate",
+    "learn",
+    "complete",
+    "em",
+    "nn",
+    "classifiers",
+    "evaluate",
+    "diagnose",
+    "plan",
+    "simulate",
+    "kernels",
+)
 
-    >>> code_digest("wisecrowd.em.confusion") == code_digest("wisecrowd.base.method")
+
+@cache
+def code_digest(*modules: str) -> str:
+    """Return a digest of modules and of all modelling code that they import; comments and docstrings do not count.
+
+    Parameters
+    ----------
+    *modules : str
+        Dotted names of modules.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> code_digest("wisecrowd.em.loop") == code_digest("wisecrowd.em.confusion")
     False
     """
-    tree = _tree(module)
+    names = sorted({name for module in modules for name in find_imported_modules(module)})
+    return hashlib.sha256("".join(map(_digest_module, names)).encode()).hexdigest()[:16]
+
+
+@cache
+def find_imported_modules(module: str) -> frozenset[str]:
+    """Return a module and the modules of `MODEL_PACKAGES` that it imports, directly or indirectly.
+
+    Examples
+    --------
+    >>> "wisecrowd.em.confusion" in find_imported_modules("wisecrowd.aggregate.categorical.dawid_skene")
+    True
+    """
+    modules: set[str] = set()
+    waiting = [module]
+    while waiting:
+        modules.add(name := waiting.pop())
+        for node in ast.walk(_parse(name)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "wisecrowd":
+                candidates = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+                waiting += [name for name in candidates if _is_model_code(name) and name not in modules]
+    return frozenset(modules)
+
+
+def _is_model_code(name: str) -> bool:
+    """Return whether a dotted name is a module (not a package or a class) of `MODEL_PACKAGES`."""
+    parts = name.split(".")
+    if len(parts) < 3 or parts[1] not in MODEL_PACKAGES:
+        return False
+    return (Path(wisecrowd.__file__).parent.joinpath(*parts[1:]).with_suffix(".py")).is_file()
+
+
+@cache
+def _digest_module(module: str) -> str:
+    tree = _parse(module)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:]
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
 
 
-@cache
-def built_on(module: str, package: str = "wisecrowd.learn") -> tuple[str, ...]:
-    """A module, and whatever it imports from a package, itself or by way of one another.
-
-    >>> built_on("wisecrowd.nn.seeding")
-    ('wisecrowd.nn.seeding', 'wisecrowd.nn.checkpoint', 'wisecrowd.nn.process_group')
-    """
-    found: set[str] = set()
-    waiting = [module]
-    while waiting:
-        found.add(name := waiting.pop())
-        imports = [node.module or "" for node in ast.walk(_tree(name)) if isinstance(node, ast.ImportFrom)]
-        waiting += [each for each in imports if each.startswith(f"{package}.") and each not in found]
-    return tuple(sorted(found))
-
-
-def _tree(module: str) -> ast.Module:
+def _parse(module: str) -> ast.Module:
     return ast.parse(inspect.getsource(importlib.import_module(module)))
-
-
-def _is_family(module: str) -> bool:
-    """Whether a method inherits what it computes from there, rather than what every method has."""
-    return module.startswith("wisecrowd.") and module != "wisecrowd.base.method"

@@ -23,12 +23,12 @@ def as_text(
     only: tuple[Collection[str], Collection[str]] | None = None,
 ) -> str:
     """The tables of a benchmark, each no wider than ``width``, and their footnotes."""
-    known = list(rows)
-    numbers = Numbers(benchmark, known, only)
+    row_list = list(rows)
+    numbers = Numbers(benchmark, row_list, only)
     tables = _tables(numbers)
     parts = ["\n".join(_text_lines(table, groups)) for table in tables for groups in _fitting(table, width)]
     parts.append("\n".join(_wrapped(numbers.notes, width)))
-    parts += [textwrap.fill(finding, width) for finding in _findings(benchmark, known)]
+    parts += [textwrap.fill(finding, width) for finding in _findings(benchmark, row_list)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -47,22 +47,22 @@ def as_markdown(benchmark: Benchmark, rows: Sequence[Row]) -> str:
 
 def provenance(rows: Iterable[Row]) -> str:
     """One paragraph: how much was run, when, with what, and on which machine."""
-    known = list(rows)
-    if not known:
+    row_list = list(rows)
+    if not row_list:
         return "Nothing has been run yet."
-    states = Counter(row["status"] for row in known)
+    states = Counter(row["status"] for row in row_list)
     counts = ", ".join(f"{n:,} {state}" for state, n in sorted(states.items()) if state != OK)
-    unsettled = sum(row["status"] == OK and row.get("converged") is False for row in known)
-    days = sorted({row["finished"][:10] for row in known})
-    total = sum(row["seconds"] for row in known)
+    unsettled = sum(row["status"] == OK and row.get("converged") is False for row in row_list)
+    days = sorted({row["finished"][:10] for row in row_list})
+    total = sum(row["seconds"] for row in row_list)
     parts = [
         f"{states[OK]:,} answers"
         + (f" ({counts})" if counts else "")
         + f" in {seconds_text(total)} seconds of computing",
         f"{unsettled:,} of them ended at their limit of iterations" if unsettled else "",
         f"run {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else ""),
-        "with " + ", ".join(_versions(known)),
-        "on " + " and ".join(sorted({row["machine"] for row in known})),
+        "with " + ", ".join(_versions(row_list)),
+        "on " + " and ".join(sorted({row["machine"] for row in row_list})),
     ]
     return "; ".join(part for part in parts if part) + "."
 
@@ -77,18 +77,18 @@ def _findings(benchmark: Benchmark, rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def _references(benchmark: Benchmark) -> list[str]:
-    from wisecrowd.base.citations import short
+    from wisecrowd.base.citations import format_citation
 
     if not benchmark.references:
         return []
-    return [f"Published figures: {', '.join(short(key) for key in benchmark.references)}."]
+    return [f"Published figures: {', '.join(format_citation(key) for key in benchmark.references)}."]
 
 
 def _versions(rows: Sequence[Row]) -> Iterator[str]:
     for package in ("wisecrowd", "python", "numpy", "scipy", "numba"):
-        found = sorted({row[package] for row in rows if row.get(package)})
-        if found:
-            yield f"{package} {'/'.join(found)}"
+        versions = sorted({row[package] for row in rows if row.get(package)})
+        if versions:
+            yield f"{package} {'/'.join(versions)}"
 
 
 def _wrapped(notes: Sequence[str], width: int) -> Iterator[str]:
@@ -144,8 +144,8 @@ def _text_lines(table: Table, groups: list[Group]) -> Iterator[str]:
     def line(title: str, texts: Sequence[tuple[str, ...]]) -> str:
         cells = [
             text.ljust(wide)
-            for parts, found in zip(widths, texts, strict=True)
-            for wide, text in zip(parts, found, strict=True)
+            for parts, cells in zip(widths, texts, strict=True)
+            for wide, text in zip(parts, cells, strict=True)
         ]
         return gap.join([title.ljust(first), *cells]).rstrip()
 

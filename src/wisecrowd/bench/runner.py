@@ -15,7 +15,7 @@ from multiprocessing import connection
 from typing import Any
 
 from wisecrowd.base.registry import methods
-from wisecrowd.bench.cells import FAILED, TOO_SLOW, Cell, Row, Shelf, evaluate, row_of
+from wisecrowd.bench.cells import FAILED, TOO_SLOW, Cell, DatasetCache, Row, evaluate, make_row
 from wisecrowd.errors import UsageError
 
 #: Each process computes on one core: parallel methods inside of parallel cells would only be in each other's way.
@@ -96,15 +96,17 @@ class _Worker:
         row: Row | None = None
         if self.pipe.poll():
             try:
-                found: Row | str = self.pipe.recv()
-                row = row_of(cell, status=FAILED, seconds=0.0, reason=found) if isinstance(found, str) else found
+                message: Row | str = self.pipe.recv()
+                row = (
+                    make_row(cell, status=FAILED, seconds=0.0, reason=message) if isinstance(message, str) else message
+                )
             except (EOFError, OSError):
                 self._process.join(timeout=10)
-                row = row_of(cell, status=FAILED, seconds=self.seconds, reason=_cause(self._process.exitcode))
+                row = make_row(cell, status=FAILED, seconds=self.seconds, reason=_cause(self._process.exitcode))
                 self.stop()
         elif time_limit is not None and self.seconds >= time_limit:
             reason = f"stopped after {time_limit:g} seconds"
-            row = row_of(cell, status=TOO_SLOW, seconds=time_limit, reason=reason)
+            row = make_row(cell, status=TOO_SLOW, seconds=time_limit, reason=reason)
             self.stop()
         if row is not None:
             self.cell, self.last = None, cell
@@ -130,7 +132,7 @@ def _serve(pipe: connection.Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then stops this process
     threading.Thread(target=_die_with_parent, daemon=True).start()
     methods()  # finding them takes a moment, which should not count for the first one
-    shelf = Shelf()
+    shelf = DatasetCache()
     with contextlib.suppress(EOFError, OSError):
         while True:
             message = pipe.recv_bytes()

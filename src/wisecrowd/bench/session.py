@@ -9,11 +9,11 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from wisecrowd.bench.benchmark import Benchmark
-from wisecrowd.bench.cells import Cell, Row, cells_of
+from wisecrowd.bench.cells import Cell, Row, list_cells
 from wisecrowd.bench.render import as_markdown, as_text, provenance
 from wisecrowd.bench.results import Results
 from wisecrowd.bench.runner import run_cells
-from wisecrowd.errors import UsageError, did_you_mean
+from wisecrowd.errors import UsageError, suggest_name
 from wisecrowd.utils.files import write_text
 
 
@@ -56,7 +56,7 @@ class Session:
         self.time_limit = time_limit if time_limit is not None else benchmark.time_limit
         self.only = _chosen(benchmark, only)
         self._results = Results(folder, benchmark.name)
-        cells, self.absent = cells_of(self.benchmark)
+        cells, self.absent = list_cells(self.benchmark)
         chosen = [cell for cell in cells if _within(self.only, cell.entry, cell.data)]
         self.todo = [cell for cell in chosen if fresh or not self._results.settled(cell, self.time_limit)]
         #: How many cells an earlier run has done.
@@ -105,19 +105,19 @@ def _chosen(benchmark: Benchmark, only: Iterable[str]) -> tuple[Collection[str],
     entries: dict[str, None] = {}
     data: dict[str, None] = {}
     for pattern in only:
-        found = [
+        matches = [
             (side, title)
             for side, titles in ((entries, benchmark.entries), (data, benchmark.data))
             for title in titles
             if fnmatch(title.lower(), pattern.lower())
         ]
-        if not found:
-            known = [*benchmark.entries, *benchmark.data]
+        if not matches:
+            titles = [*benchmark.entries, *benchmark.data]
             raise UsageError(
-                f"nothing in {benchmark.name} is called {pattern!r}.{did_you_mean(pattern, known)} "
-                f"There are: {', '.join(known)}"
+                f"nothing in {benchmark.name} is called {pattern!r}.{suggest_name(pattern, titles)} "
+                f"There are: {', '.join(titles)}"
             )
-        for side, title in found:
+        for side, title in matches:
             side[title] = None
     return entries, data
 

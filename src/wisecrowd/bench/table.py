@@ -84,18 +84,18 @@ class Numbers:
         for row in rows:
             self._rows.setdefault((row["entry"], row["data"]), []).append(row)
         entries, data = only or ((), ())
-        seen = {key for key, _, _ in benchmark.published} | {entry for entry, _ in self._rows}
-        self.entries = [title for title in benchmark.entries if title in seen and (not entries or title in entries)]
+        titles = {key for key, _, _ in benchmark.published} | {entry for entry, _ in self._rows}
+        self.entries = [title for title in benchmark.entries if title in titles and (not entries or title in entries)]
         elsewhere = sorted({data for _, data in self._rows}) if benchmark.data_at_hand else []
-        titles = dict.fromkeys([*benchmark.data, *elsewhere])
+        data_titles = dict.fromkeys([*benchmark.data, *elsewhere])
         shown = {title for _, title, _ in benchmark.published} | {title for _, title in self._rows}
-        self.data = [title for title in titles if title in shown and (not data or title in data)]
+        self.data = [title for title in data_titles if title in shown and (not data or title in data)]
         self.notes: list[str] = []
 
     def figures(self, data: str) -> tuple[str, ...]:
         """The figures to show of data."""
-        known = self.benchmark.data.get(data)
-        return ("accuracy",) if known is None else known.figures
+        source = self.benchmark.data.get(data)
+        return ("accuracy",) if source is None else source.figures
 
     def answer(self, entry: str, data: str, figure: str) -> Answer:
         """Everything about one cell of the table."""
@@ -103,7 +103,7 @@ class Numbers:
         values = [row["figures"][figure] for row in rows if row.get("figures", {}).get(figure) is not None]
         state = next((row["status"] for row in rows if row["status"] != OK), OK if rows else "")
         reasons = {row["reason"]: None for row in rows if row["status"] != OK}
-        told = self.benchmark.notes.get((entry, data))
+        note = self.benchmark.notes.get((entry, data))
         return Answer(
             figure=FIGURES.get(figure, Figure(figure)),
             paper=self.benchmark.published.get((entry, data, figure)),
@@ -112,7 +112,7 @@ class Numbers:
             state=state,
             seconds=sum(row["seconds"] for row in rows if row["status"] == OK) / max(len(values), 1),
             comparable=data not in self.benchmark.incomparable,
-            notes=self.mark([*reasons, *([told] if told else [])]),
+            notes=self.mark([*reasons, *([note] if note else [])]),
         )
 
     def mark(self, notes: Sequence[str]) -> str:
@@ -124,20 +124,20 @@ class Numbers:
 
     def title(self, name: str) -> str:
         """The title of an entry or data, with its footnote."""
-        told = self.benchmark.notes.get(name)
-        return name + self.mark([told] if told else [])
+        note = self.benchmark.notes.get(name)
+        return name + self.mark([note] if note else [])
 
     def ours(self) -> pd.DataFrame:
         """Data x entries: the figure that counts, NaN where there is none; higher is better."""
-        found: dict[str, dict[str, float]] = {}
+        ranks: dict[str, dict[str, float]] = {}
         for data in self.data:
             figure = self.figures(data)[0]
             sign = 1 if FIGURES.get(figure, Figure(figure)).more_is_better else -1
             answers = {entry: self.answer(entry, data, figure).ours for entry in self.entries}
-            found[data] = {
+            ranks[data] = {
                 entry: float("nan") if value is None else sign * value for entry, value in answers.items()
             }  # fmt: skip
-        return pd.DataFrame.from_dict(found, orient="index", columns=self.entries, dtype="float64")
+        return pd.DataFrame.from_dict(ranks, orient="index", columns=self.entries, dtype="float64")
 
     def ranks(self) -> pd.DataFrame:
         """Data x ranked entries: the rank of each, on the data that all of them scored."""

@@ -67,7 +67,7 @@ def read_features_file(path: Path, reading: Reading) -> Features:
 
 def match_features(features: Features | None, crowd: Crowd) -> tuple[Any, Crowd]:
     """Return the features (or None) and the crowd in the form that ``fit`` takes."""
-    return (None, crowd) if features is None else features.beside(crowd)
+    return (None, crowd) if features is None else features.align(crowd)
 
 
 def describe_features(features: Features, crowd: Crowd) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from wisecrowd.cli._reading import Reading
     from wisecrowd.data.crowd import Crowd
+    from wisecrowd.io import VoteSource
     from wisecrowd.io.tools.projects import Question
 
 JUDGES, CONFUSION, GROUPS, CALIBRATION = "judges.csv", "judge_confusion.csv", "groups.csv", "calibration.csv"
@@ -81,11 +82,11 @@ def set_members(method: Any, members: Members) -> None:
         method.set_params(kinds=members.kinds, groups=members.groups)
 
 
-def suggest_panel(method: Any, votes: Path, reading: Reading, crowd: Crowd) -> None:
+def suggest_panel(method: Any, source: VoteSource, reading: Reading, crowd: Crowd) -> None:
     """Suggest the method panel if machines vote and the chosen method treats them as people."""
     if takes_members(method) or crowd.is_numeric or crowd.workers is None:
         return
-    if find_members(votes, reading, crowd, None).has_machines:
+    if find_members(source, reading, crowd, None).has_machines:
         print_note(
             f"Note: {method.name} treats every machine as an independent person, but machines of one model make the same errors; "
             "-m panel models this"
@@ -96,7 +97,7 @@ def _has_parameters(method: Any) -> bool:
     return method.groups is not None or method.kinds is not None
 
 
-def find_members(votes: Path, reading: Reading, crowd: Crowd, path: Path | None) -> Members:
+def find_members(source: VoteSource, reading: Reading, crowd: Crowd, path: Path | None) -> Members:
     """Return kinds, groups and scores from the export of a labelling tool, overridden by the table of members."""
     from wisecrowd.errors import UsageError
 
@@ -104,9 +105,9 @@ def find_members(votes: Path, reading: Reading, crowd: Crowd, path: Path | None)
         if path is not None:
             raise UsageError("--members needs votes with worker ids, and these have none; leave it out")
         return Members()
-    question, scores = _exported(votes, reading, crowd)
-    kinds = {} if question is None else dict(question.kinds.items())
-    groups = {} if question is None or question.groups is None else dict(question.groups.dropna().items())
+    question, scores = _read_question(source, reading, crowd)
+    kinds: dict[Any, Any] = {} if question is None else dict(question.kinds.items())
+    groups: dict[Any, Any] = {} if question is None or question.groups is None else dict(question.groups.dropna().items())
     if path is not None:
         table = _read(path, reading, crowd)
         kinds |= table["kind"].dropna().to_dict()
@@ -114,31 +115,28 @@ def find_members(votes: Path, reading: Reading, crowd: Crowd, path: Path | None)
     voters = {str(name) for name in crowd.workers}
     if kinds:  # workers that are not listed are people
         kinds = dict.fromkeys(sorted(voters), "person") | kinds
-    kinds, groups = (
+    kinds_by_worker, groups_by_worker = (
         {str(worker): str(value) for worker, value in column.items() if str(worker) in voters}
         for column in (kinds, groups)
     )
-    return Members(kinds or None, groups or None, scores)
+    return Members(kinds_by_worker or None, groups_by_worker or None, scores)
 
 
-def _exported(votes: Path, reading: Reading, crowd: Crowd) -> tuple[Question | None, pd.DataFrame | None]:
+def _read_question(source: VoteSource, reading: Reading, crowd: Crowd) -> tuple[Question | None, pd.DataFrame | None]:
     """Return the question of the export that the votes answer, and the scores of machines; None for other files."""
     from dataclasses import replace
 
-    from wisecrowd.cli._reading import resolve_path
-    from wisecrowd.io.formats import find_format
-    from wisecrowd.io.tools.projects import project_of
+    from wisecrowd.io.tools.projects import build_project
 
-    place = resolve_path(votes)
-    form = find_format(place, reading.format)
-    if form.project is None or any((reading.task, reading.worker, reading.label, reading.weight, reading.time)):
+    names_columns = any((reading.task, reading.worker, reading.label, reading.weight, reading.time))
+    if not source.format.is_tool or names_columns:
         return None, None
-    gathered = form.project(place)
-    question_name = reading.question or next(iter(gathered.asked))
-    name = question_name if question_name in gathered.asked else question_name.partition("=")[0]
+    export = source.read_export()
+    question_name = reading.question or next(iter(export.questions))
+    name = question_name if question_name in export.questions else question_name.partition("=")[0]
     # Problems of other questions do not matter here.
-    only = replace(gathered, asked={name: gathered.asked[name]})
-    question = project_of(only, form.name, duplicates="keep").question()
+    export = replace(export, questions={name: export.questions[name]})
+    question = build_project(export, source.format.name, duplicates="keep").question()
     scores = question.scores.drop_duplicates(["task", "worker"], keep=False)
     if (
         crowd.is_numeric or name != question_name or not len(scores)
@@ -280,7 +278,7 @@ def _row(name: str, row: Mapping[str, Any]) -> str:
 def parse_costs(text: str | None, crowd: Crowd, members: Members) -> dict[str, float] | None:
     """Return the cost of a vote by worker or kind, parsed from ``person=0.20,machine=0.01``."""
     from wisecrowd.errors import UsageError, preview, suggest_name
-    from wisecrowd.io.members import kind_called
+    from wisecrowd.io.members import parse_kind
 
     if text is None:
         return None
@@ -294,7 +292,7 @@ def parse_costs(text: str | None, crowd: Crowd, members: Members) -> dict[str, f
                 f"--costs takes costs by kind or worker, such as person=0.20,machine=0.01; got {part.strip()!r}"
             )
         if name not in workers:
-            kind = kind_called(name)
+            kind = parse_kind(name)
             if kind is not None and not kinds:
                 raise UsageError(
                     f"--costs gives the cost of a {kind}, but no worker is known to be one. Add a table with the columns worker and "
@@ -331,7 +329,7 @@ def _price(name: str, text: str) -> float:
 
 
 def find_members_for_diagnosis(
-    method: str | None, votes: Path, reading: Reading, crowd: Crowd, path: Path | None
+    method: str | None, source: VoteSource, reading: Reading, crowd: Crowd, path: Path | None
 ) -> Members:
     """Return the members for a plan or a diagnosis with the method that the user named, if any."""
     from wisecrowd.base.registry import find
@@ -339,7 +337,7 @@ def find_members_for_diagnosis(
 
     if path is not None and method is not None and not takes_members(find(method)):
         raise UsageError(f"--members is used by the method panel only, not by {method}; leave out -m or --members")
-    members = find_members(votes, reading, crowd, path)
+    members = find_members(source, reading, crowd, path)
     if path is None and not members.has_machines:  # groups alone (channels, vendors) do not change the model
         return Members()
     return members

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from wisecrowd.data.crowd import Crowd
+    from wisecrowd.io import VoteSource
 
 PANEL = "Reading the votes"
 
@@ -102,17 +103,21 @@ class Reading:
             "question": self.question,
         }
 
-    def read(self, path: Path) -> Crowd:
-        """Read the votes in a file or folder."""
+    def open(self, path: Path) -> VoteSource:
+        """Detect the format of a file or folder; the result is passed on, so that it is detected once per run."""
+        from wisecrowd.io import VoteSource
+
+        return VoteSource.detect(resolve_path(path), self.format)
+
+    def read(self, source: VoteSource) -> Crowd:
+        """Read the votes."""
         from wisecrowd import io
 
-        return io.read(resolve_path(path), **self.read_arguments())
+        return io.read(source, **self.read_arguments())
 
-    def to_record(self, path: Path) -> dict[str, Any]:
+    def to_record(self, source: VoteSource) -> dict[str, Any]:
         """Return the options that read the same votes again, for JSON."""
-        from wisecrowd.io.formats import find_format
-
-        return dataclasses.asdict(self) | {"format": find_format(resolve_path(path), self.format).name}
+        return dataclasses.asdict(self) | {"format": source.format.name}
 
     @contextlib.contextmanager
     def silence_notes(self, *, quiet: bool) -> Iterator[None]:
@@ -160,17 +165,16 @@ def resolve_path(path: Path) -> Path:
 
 def read_truth(path: Path, reading: Reading, crowd: Crowd | None = None) -> pd.Series:
     """Read the truth in a file or dataset folder; its task column may have the name given by ``--task``."""
-    from wisecrowd import io
-    from wisecrowd.io.formats import find_format
+    from wisecrowd.io import VoteSource
     from wisecrowd.io.problems import MissingColumn
 
-    path, numeric = resolve_path(path), crowd is not None and crowd.is_numeric
-    if reading.question is not None and find_format(path).project is not None:
-        return io.read_truth(path, numeric=numeric, question=reading.question)
+    source, numeric = VoteSource.detect(resolve_path(path)), crowd is not None and crowd.is_numeric
+    if reading.question is not None and source.format.is_tool:
+        return source.read_truth(numeric=numeric, question=reading.question)
     if reading.task is not None:
         try:
-            return io.read_truth(path, task=reading.task, numeric=numeric)
+            return source.read_truth(task=reading.task, numeric=numeric)
         except MissingColumn as error:
             if "task" not in error.roles:
                 raise
-    return io.read_truth(path, numeric=numeric)
+    return source.read_truth(numeric=numeric)

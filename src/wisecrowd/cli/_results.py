@@ -49,8 +49,8 @@ def read_posterior(results: Path, run: dict[str, Any]) -> pd.DataFrame | None:
     """Return class probabilities by task, or None if the run did not write them."""
     import pandas as pd
 
-    from wisecrowd.io.formats import about
-    from wisecrowd.io.tools.export_files import cells
+    from wisecrowd.io.problems import prefix_errors
+    from wisecrowd.io.tools.export_files import iter_rows
 
     path = (results if results.is_dir() else results.parent) / POSTERIOR
     if not path.is_file():
@@ -59,8 +59,8 @@ def read_posterior(results: Path, run: dict[str, Any]) -> pd.DataFrame | None:
         if results.is_dir():
             warn(f"{path} is ignored: {RECORD} does not list it among the files of this run; see aggregate --proba")
         return None
-    with about(path):
-        frame = pd.DataFrame([row for _, row in cells(path, ",")])
+    with prefix_errors(path):
+        frame = pd.DataFrame([row for _, row in iter_rows(path, ",")])
         first = str(frame.columns[0])  # "task", or "task_id" if a class is named "task"
         frame = frame.set_index(first)
         if _is_guarded(path, run):
@@ -72,18 +72,17 @@ def read_queue(results: Path) -> list[str]:
     """Return the tasks of a queue in order."""
     import pyarrow as pa
 
-    from wisecrowd.io.formats import about
-    from wisecrowd.io.problems import EmptyInput
+    from wisecrowd.io.problems import EmptyInput, prefix_errors
     from wisecrowd.io.tables.columns import find_column
-    from wisecrowd.io.tools.export_files import cells
+    from wisecrowd.io.tools.export_files import iter_rows
 
     path = _find_table(results, QUEUE)
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
 
         return [str(task) for task in pq.read_table(path, columns=["task"])["task"].cast(pa.string()).to_pylist()]
-    with about(path):
-        rows = [row for _, row in cells(path, "\t" if path.suffix == ".tsv" else ",")]
+    with prefix_errors(path):
+        rows = [row for _, row in iter_rows(path, "\t" if path.suffix == ".tsv" else ",")]
         if not rows:
             raise EmptyInput("the file contains no tasks")
         column = find_column(list(rows[0]), "task")

@@ -32,7 +32,7 @@ def aggregate_shards(
     proba: bool, save: bool, spreadsheet: bool, quiet: bool, as_json: bool, command: dict[str, Any], inputs: list[Path],
 ) -> None:  # fmt: skip
     """Fit a method, write labels.parquet shard by shard, and print a summary."""
-    from wisecrowd.base.provenance import record
+    from wisecrowd.base.run_record import record_run
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd, summary_lines
@@ -55,16 +55,16 @@ def aggregate_shards(
         fitted = unfitted.fit(crowd, truth=gold)
         if checkpoint is not None:  # a detail of this run that does not belong into the record
             unfitted.set_params(checkpoint=None)
-        run = record(fitted, crowd, source=str(votes), command=command)
+        run = record_run(fitted, crowd, source=str(votes), command=command)
         labels = LabelStream(fitted, crowd, score_truth)
         tables: dict[str, Any] = {}
         if fitted.worker_index_ is not None:
             tables[fitting.WORKERS] = fitting.with_integer_counts(fitted.workers_)
 
         def write(path: Path) -> None:
-            from wisecrowd.base.posterior_stream import write_answers
+            from wisecrowd.base.posterior_stream import write_labels
 
-            write_answers(labels, path, proba=proba)
+            write_labels(labels, path, proba=proba)
             run["summary"] = labels.summary(gold)
 
         tables[fitting.LABELS_PARQUET] = write

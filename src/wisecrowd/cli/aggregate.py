@@ -92,7 +92,7 @@ def aggregate(
       wisecrowd aggregate crowd -o results --jobs 2
       wisecrowd aggregate crowd -o results --engine ray --address auto
     """  # fmt: skip
-    from wisecrowd.base.provenance import record
+    from wisecrowd.base.run_record import record_run
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
@@ -112,20 +112,21 @@ def aggregate(
     if output is not None:
         check_folder(output, [fitting.LABELS, fitting.WORKERS, *([fitting.POSTERIOR] if proba else []), RECORD], inputs)
     with reading.silence_notes(quiet=quiet):
-        crowd = reading.read(votes)
+        vote_source = reading.open(votes)
+        crowd = reading.read(vote_source)
         gold = None if truth is None else read_truth(truth, reading, crowd)
         score_truth = None if score is None else read_truth(score, reading, crowd)
         feature_table = None if source is None else feature_files.read_features_file(source, reading)
     _check_kind(unfitted, crowd, proba=proba)
     member_info = (
-        members_file.find_members(votes, reading, crowd, members)
+        members_file.find_members(vote_source, reading, crowd, members)
         if members_file.takes_members(unfitted)
         else members_file.Members()
     )
     if members_file.takes_members(unfitted):
         members_file.set_members(unfitted, member_info)
     elif not quiet:
-        members_file.suggest_panel(unfitted, votes, reading, crowd)
+        members_file.suggest_panel(unfitted, vote_source, reading, crowd)
     fitting.warn_similar_labels(crowd, votes)
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):
@@ -135,13 +136,13 @@ def aggregate(
         summary["features"] = {"shape": list(feature_table.rows.shape[1:]), "tasks": len(feature_table.tasks)}
     command = {
         "votes": str(votes),
-        **reading.to_record(votes),
+        **reading.to_record(vote_source),
         "features": fitting.path_text(source),
         "members": fitting.path_text(members),
         "truth": fitting.path_text(truth),
         "score": fitting.path_text(score),
     }
-    run = record(fitted, crowd, source=str(votes), command=command, summary=summary)
+    run = record_run(fitted, crowd, source=str(votes), command=command, summary=summary)
     tables = {} if output is None else fitting.make_tables(fitted, proba=proba)
     if output is not None:
         tables |= members_file.make_judge_tables(fitted, member_info, gold if score_truth is None else score_truth)

@@ -71,7 +71,7 @@ def compare(
 
     With -o, writes methods.csv, disputed.csv (tasks with different labels), agreement.csv and run.json.
     """  # fmt: skip
-    from wisecrowd.base.provenance import surroundings
+    from wisecrowd.base.run_record import describe_environment
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
@@ -83,7 +83,8 @@ def compare(
     if output is not None:
         check_folder(output, [COMPARED, DISPUTED, AGREEMENT, RECORD], inputs)
     with reading.silence_notes(quiet=quiet):
-        crowd = reading.read(votes)
+        vote_source = reading.open(votes)
+        crowd = reading.read(vote_source)
         score_truth = None if truth is None else read_truth(truth, reading, crowd)
         feature_table = None if features is None else feature_files.read_features_file(features, reading)
     fitting.warn_similar_labels(crowd, votes)
@@ -97,8 +98,8 @@ def compare(
         "cannot_be_told_apart": list(comparison.tied_methods),
         "sentence": comparison.summary,
         "methods": comparison.table.reset_index().to_dict("records"),
-        "votes": str(votes), **reading.to_record(votes), "features": fitting.path_text(features), "truth": fitting.path_text(truth),
-        "folds": folds, "random_state": seed, **surroundings(crowd),
+        "votes": str(votes), **reading.to_record(vote_source), "features": fitting.path_text(features), "truth": fitting.path_text(truth),
+        "folds": folds, "random_state": seed, **describe_environment(crowd),
     }  # fmt: skip
     tables = {} if output is None else _tables(comparison)
     written = fitting.write_run(output, tables, run, Guard(on=spreadsheet), inputs=inputs, what="tables")

@@ -81,10 +81,10 @@ def complete(
 
       wisecrowd complete votes.csv -o results
       wisecrowd complete votes.csv -p fill_weight=1 -o results
-      wisecrowd complete votes.csv -p min_labels=10 -o results
-      wisecrowd complete votes.csv -p answers=soft -o results
+      wisecrowd complete votes.csv -p min_votes=10 -o results
+      wisecrowd complete votes.csv -p fill_mode=soft -o results
     """
-    from wisecrowd.base.provenance import record
+    from wisecrowd.base.run_record import record_run
     from wisecrowd.cli._completion import CompletionSummary
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
@@ -101,7 +101,8 @@ def complete(
     if output is not None:
         check_folder(output, [filled_file, *further, RECORD], inputs)
     with reading.silence_notes(quiet=quiet):
-        crowd = reading.read(votes)
+        vote_source = reading.open(votes)
+        crowd = reading.read(vote_source)
         score_truth = None if score is None else read_truth(score, reading, crowd)
         feature_table = None if source is None else feature_files.read_features_file(source, reading)
     _check_kind(completer, crowd)
@@ -113,9 +114,9 @@ def complete(
         completion.evaluate(completer, crowd, X, score_truth, evaluate=evaluate)
         fitted = completer.fit(crowd, X)
         command = {
-            "votes": str(votes), **reading.to_record(votes), "features": fitting.path_text(source), "score": fitting.path_text(score),
+            "votes": str(votes), **reading.to_record(vote_source), "features": fitting.path_text(source), "score": fitting.path_text(score),
         }  # fmt: skip
-        run = record(fitted, crowd, source=str(votes), command=command, summary=completion.summary)
+        run = record_run(fitted, crowd, source=str(votes), command=command, summary=completion.summary)
         if output is None:
             for _ in completion.count_filled(fitted.stream()):
                 pass
@@ -161,5 +162,5 @@ def _reading_again(fitted: Completer, crowd: Crowd, reading: Reading) -> list[st
     """Return the options for reading the completed votes."""
     from wisecrowd.evaluate.completion import count_cells
 
-    repeated = fitted.answers == "soft" or count_cells(crowd) < crowd.n_votes
+    repeated = fitted.fill_mode == "soft" or count_cells(crowd) < crowd.n_votes
     return ["--duplicates", "keep"] * repeated + ([] if reading.classes is None else ["--classes", reading.classes])

@@ -172,14 +172,14 @@ def _tell_completions(demo: Demo) -> None:
 
 def _files(demo: Demo, output: Path) -> dict[Path, Writer]:
     from wisecrowd import io
-    from wisecrowd.base.provenance import record
+    from wisecrowd.base.run_record import record_run
     from wisecrowd.cli._outputs import labels_table, table_of
     from wisecrowd.utils.files import write_json
 
     methods = demo.contest.table().round(6).reset_index()
     notes = [*demo.contest.footnotes(demo.crowd.n_classes), *demo.completions.footnotes()]
     declined = demo.contest.declined | demo.completions.declined
-    run = record(demo.fitted, demo.crowd, demo_seconds=round(demo.seconds, 3), declined=declined, footnotes=notes)
+    run = record_run(demo.fitted, demo.crowd, demo_seconds=round(demo.seconds, 3), declined=declined, footnotes=notes)
     return {
         output / RECORD: lambda path: write_json(path, run),
         output / VOTES: lambda path: io.write(demo.crowd, path),

@@ -55,7 +55,7 @@ def diagnose(
 
     With -o, writes workers.csv, tasks.csv, confusion.csv (labels given by true class), copies.csv and run.json.
     """  # fmt: skip
-    from wisecrowd.base.provenance import surroundings
+    from wisecrowd.base.run_record import describe_environment
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd
@@ -66,11 +66,12 @@ def diagnose(
     if output is not None:
         check_folder(output, [WORKERS, TASKS, CONFUSION, COPIES, RECORD], inputs)
     with reading.silence_notes(quiet=quiet):
-        crowd = reading.read(votes)
+        vote_source = reading.open(votes)
+        crowd = reading.read(vote_source)
         feature_table = None if features is None else feature_files.read_features_file(features, reading)
     fitting.warn_similar_labels(crowd, votes)
     fitting.warn_filled_votes(crowd)
-    member_info = members_file.find_members_for_diagnosis(method, votes, reading, crowd, members)
+    member_info = members_file.find_members_for_diagnosis(method, vote_source, reading, crowd, members)
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):
         result = diagnose_crowd(crowd, X, model=members_file.choose_model(method, crowd, member_info))
@@ -80,9 +81,9 @@ def diagnose(
             "votes": str(votes),
             "members": fitting.path_text(members),
             "method": result.model.name,
-            **reading.to_record(votes),
+            **reading.to_record(vote_source),
         }
-        run |= surroundings(crowd)
+        run |= describe_environment(crowd)
         tables = {} if output is None else _tables(result)
         written = fitting.write_run(output, tables, run, Guard(on=spreadsheet), inputs=inputs, what="tables")
     facts = [("Read", str(votes)), ("Votes", describe_crowd(crowd)), *_facts(result), ("Wrote", written)]
@@ -115,7 +116,7 @@ def _facts(result: Diagnosis) -> list[tuple[str, str]]:
         f"{figures['krippendorff_alpha_high']:.2f}), Gwet's AC1 {figures['gwet_ac1']:.2f}"
     )
     kinds = ", ".join(f"{n:,} {kind}" for kind, n in figures["tasks_by_kind"].items() if n)
-    flagged, few = figures["flagged_workers"], figures["workers_with_fewer_than_10_labels"]
+    flagged, few = figures["flagged_workers"], figures["workers_with_fewer_than_10_votes"]
     workers = f"{flagged:,} of {figures['workers']:,} flagged; {few:,} with fewer than 10 votes"
     return [("Agreement", agreed), ("Workers", workers), ("Tasks", kinds)]
 

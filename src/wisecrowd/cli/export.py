@@ -118,7 +118,7 @@ def _back(
 ) -> dict[str, Any]:
     from wisecrowd.cli._results import check_question, read_answers, read_queue
     from wisecrowd.errors import UsageError
-    from wisecrowd.io.tools.consensus_export import TOOLS, doubts, write_answers, write_queue
+    from wisecrowd.io.tools.consensus_export import TOOLS, find_export_warnings, write_answers, write_queue
     from wisecrowd.io.tools.projects import read_project
     from wisecrowd.utils.text import count_noun
 
@@ -127,8 +127,8 @@ def _back(
     labelling_project = read_project(project, format, duplicates="keep")
     if to is not None and to.removesuffix("-min") != labelling_project.format.removesuffix("-min"):
         raise UsageError(f"{project} is an export of {labelling_project.format}, not of {to}; leave --to out")
-    for doubt in doubts(labelling_project):
-        warn(f"{project}: {doubt}")
+    for warning in find_export_warnings(labelling_project):
+        warn(f"{project}: {warning}")
     if queue:
         tasks = read_queue(results)
         write_queue(tasks, labelling_project, output)
@@ -164,20 +164,19 @@ def _release(
 ) -> dict[str, Any]:
     from wisecrowd.cli._results import check_question, check_votes, read_answers, read_posterior, restore_reading
     from wisecrowd.errors import InputError
-    from wisecrowd.io.formats import find_format
     from wisecrowd.io.problems import MissingColumn
-    from wisecrowd.io.research.release import release_key, write_release
+    from wisecrowd.io.research.release import load_release_key, write_release
     from wisecrowd.io.tools.projects import read_project
     from wisecrowd.utils.text import count_noun
 
-    key = release_key(key_file)
+    key = load_release_key(key_file)
     table, run = read_answers(results)
     chosen = check_question(results, run, question)
     reading = restore_reading(run, project, question=chosen, format=format, duplicates=duplicates)
-    form = find_format(project, reading.format)
+    source = reading.open(project)
     try:
         with reading.silence_notes(quiet=quiet):
-            crowd = reading.read(project)
+            crowd = reading.read(source)
     except MissingColumn as error:  # its advice is for other commands
         error.args = (
             f"{error}. wisecrowd export reads the columns as the results record them: run wisecrowd aggregate {project} first",
@@ -188,12 +187,12 @@ def _release(
             f"{results} was made with --no-workers, and a dataset needs worker ids; run wisecrowd aggregate {project} "
             "without --no-workers first"
         )
-    check_votes(results, run, table, project, crowd, form.name)
+    check_votes(results, run, table, project, crowd, source.format.name)
     if crowd.is_numeric:
         table["label"] = table["label"].astype(float)
     sets = False
-    if form.project is not None and "=" not in (chosen or ""):  # one option of a question is answered by yes or no
-        sets = read_project(project, form.name, duplicates="keep").question(chosen).kind == "multiple"
+    if source.format.is_tool and "=" not in (chosen or ""):  # one option of a question is answered by yes or no
+        sets = read_project(source, duplicates="keep").question(chosen).kind == "multiple"
     posterior = read_posterior(results, run)
     write_release(crowd, output, key=key, answers=table, posterior=posterior, sets=sets)
     sentence = f"{count_noun(crowd.n_votes, 'vote')} on {count_noun(crowd.n_tasks, 'task')}, {count_noun(crowd.n_workers, 'worker')} "

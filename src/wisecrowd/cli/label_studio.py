@@ -13,7 +13,7 @@ from wisecrowd.cli._console import show_facts, show_json, show_progress
 from wisecrowd.cli._options import Quiet, flag, parse_output_path
 
 if TYPE_CHECKING:
-    from wisecrowd.io.tools.label_studio_server import LabelStudio
+    from wisecrowd.io.tools.label_studio_server import LabelStudioClient
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -175,12 +175,12 @@ def push(
 
 
 @contextmanager
-def _connected(url: str, token_file: Path | None, *, insecure: bool) -> Iterator[tuple[LabelStudio, str]]:
+def _connected(url: str, token_file: Path | None, *, insecure: bool) -> Iterator[tuple[LabelStudioClient, str]]:
     """Yield the server and its version; the token is sent only after the server answered as Label Studio."""
-    from wisecrowd.io.tools.label_studio_server import LabelStudio, token_from
+    from wisecrowd.io.tools.label_studio_server import LabelStudioClient, load_token
 
-    with LabelStudio(url, token_from(token_file), insecure=insecure) as server:
-        yield server, server.version()
+    with LabelStudioClient(url, load_token(token_file), insecure=insecure) as server:
+        yield server, server.get_version()
 
 
 def _questions(export: Path) -> dict[str, int]:

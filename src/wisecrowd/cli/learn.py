@@ -69,7 +69,7 @@ def learn(
 
     Use the model in Python: wisecrowd.load("results/model").predict(X)
     """  # fmt: skip
-    from wisecrowd.base.provenance import record
+    from wisecrowd.base.run_record import record_run
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
@@ -84,7 +84,8 @@ def learn(
     if output is not None and is_main_process():
         check_folder(output, names, inputs)
     with _heard_once(), reading.silence_notes(quiet=quiet or not is_main_process()):
-        crowd = reading.read(votes)
+        vote_source = reading.open(votes)
+        crowd = reading.read(vote_source)
         gold = None if truth is None else read_truth(truth, reading, crowd)
         score_truth = None if score is None else read_truth(score, reading, crowd)
         feature_table = feature_files.read_features_file(source, reading)
@@ -92,7 +93,7 @@ def learn(
     if is_main_process():
         fitting.warn_similar_labels(crowd, votes)
     with _heard_once(), show_progress(quiet=quiet):
-        X, crowd = feature_table.beside(crowd)
+        X, crowd = feature_table.align(crowd)
         fitted = unfitted.fit(X, crowd, truth=gold)
     if not is_main_process():  # with torchrun, only the first process prints and writes
         return
@@ -103,13 +104,13 @@ def learn(
         summary["predicted"] = _figures(predicted, score_truth)
     command = {
         "votes": str(votes),
-        **reading.to_record(votes),
+        **reading.to_record(vote_source),
         "features": str(source),
         "predict": fitting.path_text(predict),
         "truth": fitting.path_text(truth),
         "score": fitting.path_text(score),
     }
-    run = record(fitted, crowd, source=str(votes), command=command, summary=summary)
+    run = record_run(fitted, crowd, source=str(votes), command=command, summary=summary)
     tables = {} if output is None else fitting.make_tables(fitted, proba=proba)
     if predicted is not None:
         tables[fitting.PREDICTIONS] = _table(predicted)

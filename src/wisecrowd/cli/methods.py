@@ -54,7 +54,7 @@ def methods(
 
 
 def _list() -> None:
-    from wisecrowd.base.citations import short
+    from wisecrowd.base.citations import format_citation
     from wisecrowd.base.registry import kind_of
     from wisecrowd.base.registry import methods as list_methods
 
@@ -66,7 +66,7 @@ def _list() -> None:
         columns = {
             "method".ljust(first): list(members),
             SUMMARY: [_mark(method) + method.summary() for method in members.values()],
-            "paper": [short(method.references[0]) if method.references else "" for method in members.values()],
+            "paper": [format_citation(method.references[0]) if method.references else "" for method in members.values()],
         }
         others = [max(map(len, [title, *cells])) for title, cells in columns.items() if title != SUMMARY]
         room = max(console().width - sum(others) - GAP * len(others), 20)
@@ -96,7 +96,7 @@ def _cut(text: str, room: int) -> str:
 
 
 def _page(method: type[Method]) -> None:
-    from wisecrowd.base.citations import entry, short
+    from wisecrowd.base.citations import format_citation, get_entry
     from wisecrowd.base.registry import kind_of
 
     text, example = _split(inspect.getdoc(method) or "")
@@ -118,7 +118,7 @@ def _page(method: type[Method]) -> None:
         show_verbatim(textwrap.indent(example, "  "))
     if method.references:
         heading(f"Papers: wisecrowd cite {method.name}")
-        show_facts((short(key), _title(entry(key))) for key in method.references)
+        show_facts((format_citation(key), _title(get_entry(key))) for key in method.references)
 
 
 def _split(page: str) -> tuple[str, str]:

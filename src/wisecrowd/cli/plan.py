@@ -83,7 +83,7 @@ def plan(
     With -o, writes asks.csv (task, worker, expected information), curve.csv (cost and expected accuracy), finished.csv (finished
     tasks) and run.json.
     """  # fmt: skip
-    from wisecrowd.base.provenance import surroundings
+    from wisecrowd.base.run_record import describe_environment
     from wisecrowd.cli._outputs import RECORD, check_folder, rounded
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd
@@ -94,9 +94,10 @@ def plan(
     if output is not None:
         check_folder(output, [ASKS, CURVE, FINISHED, RECORD], inputs)
     with reading.silence_notes(quiet=quiet):
-        crowd = reading.read(votes)
+        vote_source = reading.open(votes)
+        crowd = reading.read(vote_source)
     fitting.warn_similar_labels(crowd, votes)
-    member_info = members_file.find_members_for_diagnosis(method, votes, reading, crowd, members)
+    member_info = members_file.find_members_for_diagnosis(method, vote_source, reading, crowd, members)
     prices = members_file.parse_costs(costs, crowd, member_info)
     with show_progress(quiet=quiet):
         vote_plan = plan_votes(
@@ -114,7 +115,7 @@ def plan(
         "budget": budget, "price": price, "costs": prices, "members": fitting.path_text(members),
         "method": method,
         "target": target, "per_task": per_task, "per_worker": per_worker,
-        "votes": str(votes), **reading.to_record(votes), "random_state": seed, **surroundings(crowd),
+        "votes": str(votes), **reading.to_record(vote_source), "random_state": seed, **describe_environment(crowd),
     }  # fmt: skip
     tables = {
         ASKS: rounded(vote_plan.requests),

@@ -50,7 +50,7 @@ def questions(
         "format": project.format,
         "tasks": len(project.tasks),
         "questions": {name: _figures(one) for name, one in project.questions.items()},
-        "left_out": dict(project.left_out),
+        "left_out": dict(project.excluded),
     }
     if as_json:
         show_json(figures)
@@ -60,7 +60,7 @@ def questions(
 
 def _figures(question: Question) -> dict[str, Any]:
     crowd, machines = question.crowd, question.machines
-    of_question = {why: n for why, n in question.left_out.items() if n}
+    of_question = {why: n for why, n in question.excluded.items() if n}
     return {
         "kind": question.kind,
         "votes": crowd.n_votes,
@@ -76,15 +76,14 @@ def _figures(question: Question) -> dict[str, Any]:
 
 
 def _show(export: Path, project: Project, figures: dict[str, Any], format: str | None) -> None:
-    from wisecrowd.io.formats import formats
-    from wisecrowd.io.tools.question_votes import counts
+    from wisecrowd.io.tools.question_votes import format_counts
     from wisecrowd.utils.text import count_noun
 
     facts = figures["questions"]
     show_facts(
         [
             ("Read", str(export)),
-            ("What", formats()[project.format].about),
+            ("What", FORMATS[project.format].about),
             ("Tasks", count_noun(figures["tasks"], "task")),
         ]
     )
@@ -95,7 +94,7 @@ def _show(export: Path, project: Project, figures: dict[str, Any], format: str |
     ]  # fmt: skip
     show(table(["question", "kind", "votes", "tasks", "people", "machines", "gold"], rows, n_text_columns=2))
     notes = [
-        (f"Left out of {name}" if len(facts) > 1 else "Left out", counts(one["left_out"]))
+        (f"Left out of {name}" if len(facts) > 1 else "Left out", format_counts(one["left_out"]))
         for name, one in facts.items()
     ]
     notes = [(what, text) for what, text in notes if text]

@@ -91,7 +91,8 @@ def report(
     _check(output, inputs, force=force)
     keep_freed_memory()
     with reading.silence_notes(quiet=quiet):
-        crowd = reading.read(votes)
+        vote_source = reading.open(votes)
+        crowd = reading.read(vote_source)
         gold = None if truth is None else read_truth(truth, reading, crowd)
         task_texts = None if texts is None else read_texts(resolve_path(texts), task=reading.task, text=text_column)
         task_images = (
@@ -100,7 +101,7 @@ def report(
         feature_table = None if features is None else feature_files.read_features_file(features, reading)
     fitting.warn_similar_labels(crowd, votes)
     fitting.warn_unknown_classes(gold, crowd, truth)
-    member_info = members_file.find_members_for_diagnosis(method, votes, reading, crowd, members)
+    member_info = members_file.find_members_for_diagnosis(method, vote_source, reading, crowd, members)
     X, crowd = feature_files.match_features(feature_table, crowd)
     with show_progress(quiet=quiet):
         page = build(

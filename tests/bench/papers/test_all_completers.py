@@ -9,7 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import LDPLC, DawidSkene, DSFill, MajorityVote, after_filling, judge, methods, simulate_crowd
+from wisecrowd import (
+    LDPLC,
+    DawidSkene,
+    DSFill,
+    MajorityVote,
+    accuracy_after_completion,
+    methods,
+    score_completer,
+    simulate_crowd,
+)
 from wisecrowd.bench import find_benchmark
 from wisecrowd.bench.benchmark import FIGURES as SHOWN
 from wisecrowd.bench.papers.all_completers import FIGURES, FitCompleter, Simple, Unfilled
@@ -33,7 +42,7 @@ def test_a_completer_by_features_some_of_which_are_categories(dataset: Dataset) 
     assert dataset.features is not None
     X = pd.get_dummies(dataset.features, dtype=float)
     assert X.shape == (80, 3)
-    judged = judge(LDPLC(random_state=3), dataset.crowd, X, random_state=3)
+    judged = score_completer(LDPLC(random_state=3), dataset.crowd, X, random_state=3)
     assert found["hidden log-loss"] == judged.table["log_loss"].iloc[0]
     assert found["hidden accuracy"] == judged.table["accuracy"].iloc[0]
     assert found["coverage"] == judged.coverage
@@ -46,10 +55,10 @@ def test_a_completer_by_features_some_of_which_are_categories(dataset: Dataset) 
 
 def test_what_stands_beside_them(dataset: Dataset) -> None:
     plain = Unfilled()(dataset, 0)
-    before = after_filling("gmv", dataset.crowd, None, dataset.truth).xs("before", level="votes")
+    before = accuracy_after_completion("gmv", dataset.crowd, None, dataset.truth).xs("before", level="votes")
     assert plain["DS after"] == before["accuracy"]["dawid-skene"]
     assert plain["MV ECE"] == before["calibration_error"]["majority-vote"]
-    table = judge(DSFill(), dataset.crowd, random_state=2).table
+    table = score_completer(DSFill(), dataset.crowd, random_state=2).table
     assert Simple("labels of the worker")(dataset, 2)["hidden log-loss"] == table["log_loss"]["labels of the worker"]
 
 

@@ -60,8 +60,10 @@ def test_the_network_is_theirs() -> None:
 def test_targets_are_learnt_with_and_without_mixup(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(annotmix2024.TRAINING, "epochs", 8)
     drawn: list[float] = []
-    mixing = annotmix2024.mixing
-    monkeypatch.setattr(annotmix2024, "mixing", lambda n, alpha, like: (drawn.append(alpha), mixing(n, alpha, like))[1])
+    draw_mixup = annotmix2024.draw_mixup
+    monkeypatch.setattr(
+        annotmix2024, "mixing", lambda n, alpha, like: (drawn.append(alpha), draw_mixup(n, alpha, like))[1]
+    )
     scores = {entry: entry(dataset, 0)[TEST] for entry in (OnTargets(None), OnTargets("majority-vote", alpha=1.0))}
     assert min(scores.values()) > 0.75
     assert set(drawn) == {0.0, 1.0}

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from wisecrowd import choose, simulate_crowd
+from wisecrowd import choose_method, simulate_crowd
 from wisecrowd.base.registry import find
 from wisecrowd.bench import find_benchmark
 from wisecrowd.bench.papers.choosing import BY_GOLD, BY_LOT, BY_VOTES, POINT, Rule, candidates, findings
@@ -50,7 +50,7 @@ def test_gold_takes_the_best_and_lots_the_mean(right: dict[str, float]) -> None:
 
 def test_choosing_by_votes_does_not_see_gold(right: dict[str, float]) -> None:
     found = Rule(BY_VOTES)(DATASET, 0)
-    taken = choose(MADE.crowd).name
+    taken = choose_method(MADE.crowd).name
     assert CANDIDATES[int(found["taken"])] == taken
     assert found["accuracy"] == pytest.approx(right[taken])
     mixed = MADE.truth.sample(frac=1, random_state=0).set_axis(MADE.truth.index)

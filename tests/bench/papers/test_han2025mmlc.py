@@ -77,7 +77,7 @@ def test_what_is_equal_is_made_once_and_not_kept_forever(monkeypatch: pytest.Mon
     monkeypatch.setattr(_han, "MOST_KEPT", 2)
     made: list[int] = []
     for key in (1, 1, 2, 3, 1):
-        _han.once(key, lambda key=key: made.append(key))  # type: ignore[misc]
+        _han.compute_once(key, lambda key=key: made.append(key))  # type: ignore[misc]
     assert made == [1, 2, 3, 1]
 
 
@@ -89,13 +89,13 @@ class TestLearners:
     def test_centres_of_a_seed_are_of_one_fit(self, dataset: Dataset) -> None:
         settings = SMALL | {"epochs": 6}
         scores = {kind: Oracle("mmlc", settings, centre=kind)(dataset, 0) for kind in ("kde", "mean", "truth")}
-        assert len(_han._kept) == 1
+        assert len(_han._cache) == 1
         X, z = _han.features_and_truth(dataset)
-        (model,) = _han._kept.values()
+        (model,) = _han._cache.values()
         assert scores["kde"][ACCURACY] == float((model.predict(X) == z).mean())
         assert scores["kde"][EPOCHS] == 6
         Oracle("mmlc", settings)(dataset, 1)
-        assert len(_han._kept) == 2
+        assert len(_han._cache) == 2
 
     def test_the_curve_passes_the_fit_to_fewer_epochs(self, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("wisecrowd.nn.epoch_search.TRIED", 4)
@@ -104,7 +104,7 @@ class TestLearners:
         assert chosen[SURPRISE] > 0
         best = AtEpoch("mmlc", SMALL, at="best", until=6)(dataset, 0)
         assert best[ACCURACY] == max(AtEpoch("mmlc", SMALL, at=at, until=6)(dataset, 0)[ACCURACY] for at in range(1, 7))
-        assert len(_han._kept) == 2  # one fit by hidden votes, one curve
+        assert len(_han._cache) == 2  # one fit by hidden votes, one curve
         with pytest.raises(UsageError, match="beyond"):
             AtEpoch("mmlc", SMALL, at=7, until=6)(dataset, 0)
 
@@ -124,7 +124,7 @@ def test_a_change_is_what_filling_in_makes_of_the_same_aggregator(dataset: Datas
     found = entry(dataset, 3)
     assert found[ACCURACY] == metrics.accuracy(truth, MajorityVote().fit(filled))
     assert found[CHANGE] == pytest.approx(100 * (found[ACCURACY] - before))
-    fewer = Dataset(name="made", crowd=dataset.crowd, truth=dataset.truth, meta={"min_labels": 20})
+    fewer = Dataset(name="made", crowd=dataset.crowd, truth=dataset.truth, meta={"min_votes": 20})
     assert entry(fewer, 3)[DENSITY] < found[DENSITY] == 1
 
 
@@ -144,4 +144,4 @@ def test_the_crowds_come_as_they_are_asked_for() -> None:
     fewer = _han.AtMost("labelme", "distinct", most=2)
     assert fewer.load(0).crowd.votes_per_task.max() == 2
     assert fewer.load(0).crowd != fewer.load(1).crowd
-    assert _han.Beyond("labelme", "distinct", min_labels=50).load(0).meta["min_labels"] == 50
+    assert _han.Beyond("labelme", "distinct", min_votes=50).load(0).meta["min_votes"] == 50

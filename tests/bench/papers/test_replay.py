@@ -46,7 +46,9 @@ def test_the_scores_of_active_lab_are_those_of_its_formula() -> None:
     crowd = MADE.crowd
     votes = crowd.to_frame()
     assert crowd.classes is not None
-    consensus = pd.Series(crowd.votes.argmax(axis=1), index=crowd.tasks).map(dict(enumerate(crowd.classes.tolist())))
+    consensus = pd.Series(crowd.vote_counts.argmax(axis=1), index=crowd.tasks).map(
+        dict(enumerate(crowd.classes.tolist()))
+    )
     met: dict[Any, list[bool]] = {}
     for _, group in votes.groupby("task"):
         for mine in group.itertuples():
@@ -58,10 +60,10 @@ def test_the_scores_of_active_lab_are_those_of_its_formula() -> None:
     right = float(np.mean(votes["label"] == votes["task"].map(consensus)))  # as many votes on each task
     mean = sum(weight.values()) / len(weight)
     for (task, group), score in zip(votes.groupby("task"), active_lab_scores(crowd), strict=True):
-        heard = [weight[worker] for worker in group["worker"]]
+        caught_warnings = [weight[worker] for worker in group["worker"]]
         chance = [right if label == consensus[task] else (1 - right) / 2 for label in group["label"]]
-        quality = sum(map(float.__mul__, chance, heard)) / sum(heard)
-        assert score == pytest.approx((quality * sum(heard) + mean / 3) / (sum(heard) + mean))
+        quality = sum(map(float.__mul__, chance, caught_warnings)) / sum(caught_warnings)
+        assert score == pytest.approx((quality * sum(caught_warnings) + mean / 3) / (sum(caught_warnings) + mean))
 
 
 def test_areas_are_means_over_budgets() -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from wisecrowd.bench import find_benchmark
 from wisecrowd.bench.papers._xu import AUC, EXPERTISE, FALSE_POSITIVES, FIGURES, Learn, Points, Shirts, roc
-from wisecrowd.simulate import gaussian_difficulty_2019
+from wisecrowd.simulate import simulate_xu2019
 
 
 def test_points_are_the_published_ones_or_new() -> None:
     fixed, drawn = Points(), Points(is_random=True)
-    assert fixed.load(0).crowd == fixed.load(1).crowd == gaussian_difficulty_2019().crowd
+    assert fixed.load(0).crowd == fixed.load(1).crowd == simulate_xu2019().crowd
     assert drawn.load(0).crowd != drawn.load(1).crowd
     assert fixed.identity() != drawn.identity()
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.bench.entries import code_digest
-from wisecrowd.io.datasets import cache_folder
+from wisecrowd.io.datasets import get_cache_folder
 from wisecrowd.utils.files import atomic_path
 
 Rows = NDArray[np.float32]
@@ -99,11 +99,11 @@ class Filters:
             part = (images[start : start + size] / 255).astype(np.float32)
             windows = np.lib.stride_tricks.sliding_window_view(part, (self.side, self.side), axis=(1, 2))
             alike = _even(windows.reshape(-1, self.side**2)) @ weights - shift
-            found = np.concatenate([alike - self.threshold, -alike - self.threshold], axis=1)
-            np.maximum(found, 0, out=found)
-            found = found.reshape(len(part), places, places, -1)
-            found = np.add.reduceat(np.add.reduceat(found, edges, axis=1), edges, axis=2)
-            yield np.sqrt(found.reshape(len(part), -1) * (self.n_cells / places) ** 2)
+            responses = np.concatenate([alike - self.threshold, -alike - self.threshold], axis=1)
+            np.maximum(responses, 0, out=responses)
+            responses = responses.reshape(len(part), places, places, -1)
+            responses = np.add.reduceat(np.add.reduceat(responses, edges, axis=1), edges, axis=2)
+            yield np.sqrt(responses.reshape(len(part), -1) * (self.n_cells / places) ** 2)
 
 
 def _even(patches: Rows) -> Rows:
@@ -124,14 +124,14 @@ def _components(rows: Rows, n_train: int, number: int) -> Rows:
 
 def fashion(filters: Filters, file: Path) -> tuple[Rows, NDArray[np.int64]]:
     """Features and classes of all images; what was computed once is in the cache (see `wisecrowd.io.datasets`)."""
-    kept = cache_folder() / "features" / f"fashion_mnist-{features_digest(filters, file)}.npz"
-    if not kept.is_file():
+    cache_file = get_cache_folder() / "features" / f"fashion_mnist-{features_digest(filters, file)}.npz"
+    if not cache_file.is_file():
         with np.load(file) as images:
             X, y = filters.apply(images["X"]), images["y"].astype(np.int64)
-        with atomic_path(kept) as partial:
+        with atomic_path(cache_file) as partial:
             np.savez(partial, X=X, y=y)
-    with np.load(kept) as found:
-        return found["X"], found["y"]
+    with np.load(cache_file) as arrays:
+        return arrays["X"], arrays["y"]
 
 
 @cache

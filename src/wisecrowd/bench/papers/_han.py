@@ -17,10 +17,11 @@ from wisecrowd.base.registry import find
 from wisecrowd.bench.data import Stored
 from wisecrowd.bench.entries import OfLearner, Portable, code_digest
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.vocabulary import as_index
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.evaluate import metrics
 from wisecrowd.io.datasets import Dataset
-from wisecrowd.nn.epoch_watchers import each_epoch
+from wisecrowd.nn.epoch_watchers import watch_epochs
 
 ACCURACY = "accuracy"
 #: Of labels that follow from features and votes together; accuracy after less that before, in points; filled cells of all;
@@ -54,22 +55,22 @@ def crowds(*figures: str) -> dict[str, Stored]:
 
 # ---------------------------------------------------------------------- fits that several rows share
 
-_kept: dict[Any, Any] = {}
+_cache: dict[Any, Any] = {}
 #: Crowds of some megabytes, and small networks.
 MOST_KEPT = 40
 
 
-def once(key: Any, make: Callable[[], Any]) -> Any:
+def compute_once(key: Any, make: Callable[[], Any]) -> Any:
     """What ``make`` gives, and gave before for an equal key: rows that differ in what is made of a fit need one fit.
 
-    >>> once("three", lambda: 3), once("three", lambda: 4)
+    >>> compute_once("three", lambda: 3), compute_once("three", lambda: 4)
     (3, 3)
     """
-    if key not in _kept:
-        while len(_kept) >= MOST_KEPT:
-            del _kept[next(iter(_kept))]
-        _kept[key] = make()
-    return _kept[key]
+    if key not in _cache:
+        while len(_cache) >= MOST_KEPT:
+            del _cache[next(iter(_cache))]
+        _cache[key] = make()
+    return _cache[key]
 
 
 def features_and_truth(dataset: Dataset) -> tuple[pd.DataFrame, NDArray[Any]]:
@@ -103,13 +104,13 @@ class OnTasks(OfLearner):
         """The learner, perhaps as another row fitted it."""
         key = (self.method, repr(dict(self.settings)), dataset.crowd.digest, seed)
         settings = {"random_state": seed, **self.settings}
-        return once(key, lambda: self.kind(**settings).fit(features_and_truth(dataset)[0], dataset.crowd))
+        return compute_once(key, lambda: self.kind(**settings).fit(features_and_truth(dataset)[0], dataset.crowd))
 
     def identity(self) -> Any:
         """Method, parameters and the code that is its own."""
         parameters = self.kind(**self.settings).get_params(deep=False)
         shown = {name: repr(value) for name, value in sorted(parameters.items())}
-        return [self.method, shown, code_digest(__name__), *self.code()]
+        return [self.method, shown, code_digest(__name__), self.code()]
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class Oracle(OnTasks):
 
     def identity(self) -> Any:
         """As of any learner, and the centre."""
-        return [super().identity(), self.centre, self.weights, code_digest("wisecrowd.learn.mmlc._centers")]
+        return [super().identity(), self.centre, self.weights, code_digest(find("mmlc").__module__)]
 
 
 @dataclass(frozen=True)
@@ -166,20 +167,21 @@ class AtEpoch(OnTasks):
         rows = X.to_numpy(dtype=np.float64)
 
         def watched() -> list[float]:
-            found: list[float] = []
+            accuracies: list[float] = []
+            classes = as_index(dataset.crowd.classes)
             settings = {"random_state": seed, **self.settings, "epochs": epochs}
             model = self.kind(**settings)
-            with each_epoch(
-                lambda learner: found.append(
-                    float((learner.classes_[learner.classify(rows).argmax(axis=1)] == z).mean())
+            with watch_epochs(
+                lambda snapshot: accuracies.append(
+                    float((classes[snapshot.classify(rows).argmax(axis=1)] == z).mean())
                 )
             ):
                 model.fit(X, dataset.crowd)
-            return found
+            return accuracies
 
         key = ("curve", self.method, repr(dict(self.settings)), dataset.crowd.digest, seed, epochs)
-        found: list[float] = once(key, watched)
-        return found
+        losses: list[float] = compute_once(key, watched)
+        return losses
 
     def identity(self) -> Any:
         """As of any learner, and the epoch."""
@@ -222,22 +224,22 @@ class AfterFilling(Portable):
             return metrics.accuracy(truth, kind().fit(crowd))  # of classes that tie, each counts its share
 
         votes = dataset.crowd if self.completer is None else self.filled(dataset, seed)
-        found, before = accuracy(votes), accuracy(dataset.crowd)
-        return {ACCURACY: found, CHANGE: 100 * (found - before), DENSITY: votes.n_votes / np.prod(votes.shape)}
+        after, before = accuracy(votes), accuracy(dataset.crowd)
+        return {ACCURACY: after, CHANGE: 100 * (after - before), DENSITY: votes.n_votes / np.prod(votes.shape)}
 
     def filled(self, dataset: Dataset, seed: int) -> Crowd:
         """The completed crowd; one fit of a completer is enough for all aggregators and thresholds."""
         kind: Any = self._kind
 
         def fitted() -> Completer:
-            made = kind(**{"random_state": seed, "fill_weight": 1.0, **self.settings})
-            return made.fit(dataset.crowd, features_and_truth(dataset)[0] if kind.uses_features else None)
+            completer_ = kind(**{"random_state": seed, "fill_weight": 1.0, **self.settings})
+            return completer_.fit(dataset.crowd, features_and_truth(dataset)[0] if kind.uses_features else None)
 
         key = (self.completer, repr(dict(self.settings)), dataset.crowd.digest, seed)
-        completer = once(key, fitted)
-        fewest = int(dataset.meta.get("min_labels", 0))
-        found: Crowd = once((*key, fewest), lambda: completer.set_params(min_labels=fewest).fill())
-        return found
+        completer = compute_once(key, fitted)
+        fewest = int(dataset.meta.get("min_votes", 0))
+        completed: Crowd = compute_once((*key, fewest), lambda: completer.set_params(min_votes=fewest).fill())
+        return completed
 
     @property
     def _kind(self) -> type[Completer]:
@@ -253,9 +255,7 @@ class AfterFilling(Portable):
             return parts
         parameters = self._kind(**self.settings).get_params(deep=False)
         shown = {name: repr(value) for name, value in sorted(parameters.items())}
-        family = [kind.__module__ for kind in self._kind.__mro__ if kind.__module__.startswith("wisecrowd.comple")]
-        further = [code_digest(find("mmlc").__module__)] if self.completer == "mmlc-fill" else []
-        return [*parts, self.completer, shown, *(code_digest(module) for module in family), *further]
+        return [*parts, self.completer, shown, code_digest(self._kind.__module__)]
 
 
 # ---------------------------------------------------------------------- fewer labels, and fewer who are filled in for
@@ -275,8 +275,8 @@ class AtMost(Stored):
 
     def load(self, seed: int) -> Dataset:
         """The dataset with fewer labels."""
-        found = super().load(seed)
-        return replace(found, crowd=found.crowd.at_most(self.most, random_state=seed))
+        dataset = super().load(seed)
+        return replace(dataset, crowd=dataset.crowd.limit_votes_per_task(self.most, random_state=seed))
 
     def identity(self) -> Any:
         """As of any dataset, and the number."""
@@ -287,17 +287,17 @@ class AtMost(Stored):
 class Beyond(Stored):
     """Workers with more labels than this are filled in for, the others stay as they are.
 
-    >>> Beyond("labelme", "distinct", min_labels=50).min_labels
+    >>> Beyond("labelme", "distinct", min_votes=50).min_votes
     50
     """
 
-    min_labels: int = 0
+    min_votes: int = 0
 
     def load(self, seed: int) -> Dataset:
         """The dataset, which says so."""
-        found = super().load(seed)
-        return replace(found, meta={**found.meta, "min_labels": self.min_labels})
+        dataset = super().load(seed)
+        return replace(dataset, meta={**dataset.meta, "min_votes": self.min_votes})
 
     def identity(self) -> Any:
         """As of any dataset, and the number."""
-        return [super().identity(), self.min_labels]
+        return [super().identity(), self.min_votes]

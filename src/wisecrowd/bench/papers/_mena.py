@@ -12,14 +12,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.base.learner import Learner
-from wisecrowd.bench.data import Stored, parts_of, train_and_test
+from wisecrowd.bench.data import Stored, parts_of, require_features, train_and_test
 from wisecrowd.bench.entries import OfLearner, code_digest
-from wisecrowd.classifiers.soft import soft_classifier
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import as_index
 from wisecrowd.evaluate import metrics
 from wisecrowd.io.datasets import Dataset
-from wisecrowd.simulate import one_worker_per_label, simulate_gaussian_groups
+from wisecrowd.nn.classifier_choice import make_classifier
+from wisecrowd.simulate import assign_worker_per_vote, simulate_gaussian_groups
 
 TEST, TRAIN, I_JS, G_JS = "test accuracy", "train accuracy", "I-JS", "G-JS"
 
@@ -46,8 +46,8 @@ class GaussianGroups:
 
     def load(self, seed: int) -> Dataset:
         """Simulate; the test tasks have features and truth, and no votes."""
-        made = simulate_gaussian_groups(self.n_workers, n_tasks=self.n_tasks, random_state=seed)
-        return train_and_test("gaussians", made)
+        simulation = simulate_gaussian_groups(self.n_workers, n_tasks=self.n_tasks, random_state=seed)
+        return train_and_test("gaussians", simulation)
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
         """The usual figures, of an entry that does not score itself."""
@@ -59,7 +59,7 @@ class GaussianGroups:
 
     def identity(self) -> Any:
         """The settings, and the code that simulates."""
-        return [self.n_workers, self.n_tasks, code_digest("wisecrowd.simulate.mixtures")]
+        return [self.n_workers, self.n_tasks, code_digest(__name__)]
 
     def size(self) -> int:
         """Five labels for each task."""
@@ -78,10 +78,10 @@ class LabelMe(Stored):
 
     def load(self, seed: int) -> Dataset:
         """The dataset."""
-        found = super().load(seed)
-        crowd = one_worker_per_label(found.crowd) if self.setting == "global" else found.crowd
+        dataset = super().load(seed)
+        crowd = assign_worker_per_vote(dataset.crowd) if self.setting == "global" else dataset.crowd
         return Dataset(
-            name="labelme", crowd=crowd, truth=found.truth, features=found.features, splits=found.splits
+            name="labelme", crowd=crowd, truth=dataset.truth, features=dataset.features, splits=dataset.splits
         )  # fmt: skip
 
     def identity(self) -> Any:
@@ -112,7 +112,7 @@ class Learn(OfLearner):
         """The learner, fitted to the votes."""
         chosen = {"random_state": seed, **self.settings, **(self.on_labelme if dataset.name == "labelme" else {})}
         chosen |= {"classifier": self._classifier(dataset, seed)} if self.network else {"l2": RIDGES[dataset.name]}
-        return self.kind(**chosen | settings).fit(dataset.features, dataset.crowd)
+        return self.kind(**chosen | settings).fit(require_features(dataset), dataset.crowd)
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """Fit and score."""
@@ -130,10 +130,10 @@ class Learn(OfLearner):
             self.epochs,
             self.per_worker,
         ]
-        return [*parts, code_digest(__name__), *self.code()]
+        return [*parts, code_digest(__name__), self.code()]
 
     def _classifier(self, dataset: Dataset, seed: int) -> Any:
-        return soft_classifier("mlp", epochs=self.epochs, random_state=seed, **NETWORKS[dataset.name])
+        return make_classifier("mlp", epochs=self.epochs, random_state=seed, **NETWORKS[dataset.name])
 
 
 @dataclass(frozen=True)
@@ -151,10 +151,10 @@ class Ideal:
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """Train and score."""
         classes, (features, truth, _) = as_index(dataset.crowd.classes), parts_of(dataset)
-        known = np.eye(len(classes))[classes.get_indexer(pd.Index(truth.loc[dataset.crowd.tasks]))]
+        one_hot_truth = np.eye(len(classes))[classes.get_indexer(pd.Index(truth.loc[dataset.crowd.tasks]))]
         rows = features.loc[dataset.crowd.tasks].to_numpy(dtype=np.float64)
         settings = NETWORKS[dataset.name]
-        model = soft_classifier("mlp", epochs=self.epochs, random_state=seed, **settings).fit(rows, known)
+        model = make_classifier("mlp", epochs=self.epochs, random_state=seed, **settings).fit(rows, one_hot_truth)
         return classified(dataset, lambda X: classes[model.predict_proba(X.to_numpy(dtype=np.float64)).argmax(axis=1)])
 
 
@@ -166,11 +166,11 @@ def classified(dataset: Dataset, predict: Any) -> dict[str, float]:
     {'train accuracy': 1.0, 'test accuracy': 1.0}
     """
     features, truth, test = parts_of(dataset)
-    found = {}
+    figures = {}
     for name, tasks in ((TRAIN, dataset.crowd.tasks), (TEST, test)):
         right = np.asarray(predict(features.loc[tasks])) == truth.loc[tasks].to_numpy()
-        found[name] = float(right.mean())
-    return found
+        figures[name] = float(right.mean())
+    return figures
 
 
 def divergences(dataset: Dataset, model: Learner, per_worker: bool) -> dict[str, float]:

@@ -19,7 +19,7 @@ from wisecrowd.base.registry import find
 from wisecrowd.bench.cells import OK
 from wisecrowd.bench.data import Stored
 from wisecrowd.bench.entries import Portable, code_digest
-from wisecrowd.bench.papers._han import once
+from wisecrowd.bench.papers._han import compute_once
 from wisecrowd.data.alignment import encode_truth
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import InputError, UsageError
@@ -66,11 +66,11 @@ class Encoded(Stored):
 
     def load(self, seed: int) -> Dataset:
         """The dataset with numbers for features."""
-        found = super().load(seed)
-        if found.features is None:
+        dataset = super().load(seed)
+        if dataset.features is None:
             raise InputError(f"{self.name} has no features, and completers by features need them")
-        numbers = spread(found.features) if self.categories == "spread" else numbered(found.features, seed)
-        return replace(found, features=numbers)
+        numbers = spread(dataset.features) if self.categories == "spread" else numbered(dataset.features, seed)
+        return replace(dataset, features=numbers)
 
     def identity(self) -> Any:
         """As of any dataset, and what becomes of categories."""
@@ -111,8 +111,10 @@ def crowds(*figures: str, twice: bool = True) -> dict[str, Stored]:
     """
     shown = figures or (ACCURACY,)
     names = {"Income": "income", "Leaves": "leaves", "Music_genre": "music_genre_ceka"}
-    found: dict[str, Stored] = {title: Encoded(name, "distinct", shown) for title, name in names.items()}
-    return found | ({"Income, numbered": Encoded("income", "distinct", shown, categories="numbered")} if twice else {})
+    datasets: dict[str, Stored] = {title: Encoded(name, "distinct", shown) for title, name in names.items()}
+    return datasets | (
+        {"Income, numbered": Encoded("income", "distinct", shown, categories="numbered")} if twice else {}
+    )
 
 
 # ---------------------------------------------------------------------- entries
@@ -137,9 +139,11 @@ class Filled(Portable):
             return dataset.crowd
         kind: Any = self._kind
         key = (self.completer, repr(dict(self.settings)), dataset.crowd.digest, tuple(dataset.features.columns), seed)
-        fitted = once(key, lambda: kind(random_state=seed, **self.settings).fit(dataset.crowd, dataset.features))
-        found: Crowd = once((*key, weight), lambda: fitted.set_params(fill_weight=weight).fill())
-        return found
+        fitted = compute_once(
+            key, lambda: kind(random_state=seed, **self.settings).fit(dataset.crowd, dataset.features)
+        )
+        completed: Crowd = compute_once((*key, weight), lambda: fitted.set_params(fill_weight=weight).fill())
+        return completed
 
     @property
     def _kind(self) -> type[Completer]:
@@ -153,10 +157,7 @@ class Filled(Portable):
         if self.completer is None:
             return [None, code_digest(__name__)]
         shown = {name: repr(value) for name, value in sorted(self._kind(**self.settings).get_params().items())}
-        modules = [kind.__module__ for kind in self._kind.__mro__ if kind.__module__.startswith("wisecrowd.comple")]
-        if self.completer == "tllc":
-            modules += [f"wisecrowd.complete.{name}" for name in ("_drawing", "_filtering", "_siamese")]
-        return [self.completer, shown, code_digest(__name__), *(code_digest(module) for module in modules)]
+        return [self.completer, shown, code_digest(__name__, self._kind.__module__)]
 
 
 @dataclass(frozen=True)
@@ -179,9 +180,9 @@ class After(Filled):
         """Fill in, aggregate and score; a draw counts as the share of it that is right."""
         kind: Any = find(self.aggregator)
         assert issubclass(kind, Aggregator)
-        made = kind(**{"random_state": seed} if self._is_seeded else {})
+        method = kind(**{"random_state": seed} if self._is_seeded else {})
         votes = self.filled(dataset, seed, self.weight)
-        fitted = made.fit(votes, dataset.features if kind.uses_features else None)
+        fitted = method.fit(votes, dataset.features if kind.uses_features else None)
         return {ACCURACY: metrics.accuracy(dataset.truth, fitted)}
 
     @property
@@ -211,6 +212,7 @@ class Compared(Filled):
         mv: Any = find("majority-vote")
         crowd = dataset.crowd
         as_votes, shared = (self.filled(dataset, seed, weight) for weight in (1.0, "shared"))
+        assert dataset.truth is not None  # checked when votes are filled in
         z = encode_truth(dataset.truth, crowd)
         before, after = (_right(votes, z) for votes in (crowd, as_votes))
         busy = crowd.votes_per_worker > 0
@@ -226,11 +228,11 @@ class Compared(Filled):
 class OfTasks(Portable):
     """Accuracy of the most voted class over all tasks, or over those that TLLC keeps; in all, and by that class.
 
-    >>> OfTasks(kept=True).kept
+    >>> OfTasks(is_kept=True).is_kept
     True
     """
 
-    kept: bool
+    is_kept: bool
 
     is_random: ClassVar[bool] = True
 
@@ -238,19 +240,22 @@ class OfTasks(Portable):
         """Vote, with draws by the seed, filter and score."""
         crowd = dataset.crowd
         kind: Any = find("tllc")
-        found = kind(filtering=self.kept, epochs=0, pretrain_epochs=0, hidden=1, random_state=seed)  # nothing is learnt
-        found.fit(crowd, dataset.features)
+        completer = kind(
+            filtering=self.is_kept, epochs=0, pretrain_epochs=0, hidden=1, random_state=seed
+        )  # nothing is learnt
+        completer.fit(crowd, dataset.features)
+        assert dataset.truth is not None  # checked when votes are filled in
         z = encode_truth(dataset.truth, crowd)
-        known = found.kept_ & (z >= 0)
-        figures = {ACCURACY: float((found.voted_ == z)[known].mean()), "tasks": float(known.sum())}
+        has_truth = completer.confident_ & (z >= 0)
+        figures = {ACCURACY: float((completer.majority_ == z)[has_truth].mean()), "tasks": float(has_truth.sum())}
         for place in range(crowd.n_classes):
-            mine = known & (found.voted_ == place)
+            mine = has_truth & (completer.majority_ == place)
             figures[class_figure(place)] = float((z[mine] == place).mean()) if mine.any() else math.nan
         return figures
 
     def identity(self) -> Any:
         """Which, and how."""
-        return [self.kept, Filled("tllc").identity()]
+        return [self.is_kept, Filled("tllc").identity()]
 
 
 def class_figure(place: int) -> str:
@@ -264,9 +269,9 @@ def class_figure(place: int) -> str:
 
 def _right(votes: Crowd, z: NDArray[Any]) -> NDArray[np.float64]:
     """The share of each worker's labels that is right."""
-    known = z[votes.task] >= 0
-    worker = votes.worker_codes[known]
-    right = (votes.label == z[votes.task])[known]
+    has_truth = z[votes.task] >= 0
+    worker = votes.worker_codes[has_truth]
+    right = (votes.label == z[votes.task])[has_truth]
     count = np.bincount(worker, minlength=votes.n_workers)
     return np.bincount(worker, right, minlength=votes.n_workers) / np.maximum(count, 1)
 
@@ -322,25 +327,25 @@ def findings(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
             gap = ranks[WAYS.index(other)] - ranks[WAYS.index(one)]
             if p < LEVEL and abs(gap) > least:
                 wins[one, other][0 if gap > 0 else 1] += 1
-    found = []
+    paragraphs = []
     if tested:
-        told = "; ".join(
+        figures = "; ".join(
             f"{one} above {other} in {up}, below it in {down}" for (one, other), (up, down) in wins.items()
         )
-        found.append(
+        paragraphs.append(
             f"Friedman test over seeds with Nemenyi's after it, as in the paper, for each of {tested} pairs of aggregator and "
-            f"crowd (level {LEVEL}): {told}. Where nothing is drawn, the same answer stands for every seed, and seeds are no "
+            f"crowd (level {LEVEL}): {figures}. Where nothing is drawn, the same answer stands for every seed, and seeds are no "
             "new data: such tests speak of the method's chance, not of other crowds."
         )
     means = np.array([cells.mean(axis=0) for cells in scores.values()])
     if len(means) > 1:
         p, ranks, least = friedman(means)
         shown = ", ".join(f"{way} {rank:.2f}" for way, rank in zip(WAYS, ranks, strict=True))
-        found.append(
+        paragraphs.append(
             f"Over the means of these {len(means)} pairs: mean ranks {shown}; Friedman p = {p:.2g}, and ranks differ by chance "
             f"up to {least:.2f} (Nemenyi)."
         )
-    return tuple(found)
+    return tuple(paragraphs)
 
 
 def _by_seed(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], NDArray[np.float64]]:
@@ -349,10 +354,10 @@ def _by_seed(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], NDArray
     for row in rows:
         if row["status"] == OK and row["figures"].get(ACCURACY) is not None:
             values.setdefault((row["entry"], row["data"]), {})[row["seed"]] = row["figures"][ACCURACY]
-    found = {}
+    ranks = {}
     for aggregator, data in itertools.product(AGGREGATORS, dict.fromkeys(data for _, data in values)):
         parts: Sequence[dict[int, float]] = [values.get((title(aggregator, way), data), {}) for way in WAYS]
         if all(parts):
             seeds = sorted(set.intersection(*(set(part) for part in parts if len(part) > 1)) or {0})
-            found[aggregator, data] = np.array([[part.get(seed, part.get(0, 0.0)) for part in parts] for seed in seeds])
-    return found
+            ranks[aggregator, data] = np.array([[part.get(seed, part.get(0, 0.0)) for part in parts] for seed in seeds])
+    return ranks

@@ -20,13 +20,13 @@ from wisecrowd.bench.entries import OfLearner, code_digest
 from wisecrowd.evaluate import metrics
 from wisecrowd.io.datasets import Dataset
 from wisecrowd.simulate import (
-    FIVE_WORKERS,
+    XU2019_ACCURACIES,
     DifficultyCrowd,
-    easiness_of,
-    gaussian_difficulty,
-    gaussian_difficulty_2019,
+    compute_easiness,
     simulate_by_difficulty,
+    simulate_gaussian_difficulty,
     simulate_unstructured,
+    simulate_xu2019,
 )
 
 TEST, AUC, LABELS, EXPERTISE = "test accuracy", "AUC", "label accuracy", "expertise error"
@@ -63,12 +63,12 @@ class Points(Scored):
 
     def load(self, seed: int) -> Dataset:
         """The test points have features and truth, and no votes."""
-        made = gaussian_difficulty(random_state=seed) if self.is_random else gaussian_difficulty_2019()
-        return _dataset("points", made)
+        simulation = simulate_gaussian_difficulty(random_state=seed) if self.is_random else simulate_xu2019()
+        return _dataset("points", simulation)
 
     def identity(self) -> Any:
         """Which, and the code that makes them."""
-        return ["points", self.is_random, code_digest("wisecrowd.simulate.difficulty")]
+        return ["points", self.is_random, code_digest(__name__)]
 
     def size(self) -> int:
         """Five workers label 1,000 points."""
@@ -95,14 +95,14 @@ class Shirts(Scored):
         """Images as rows of 784 numbers from 0 to 1."""
         X, z, test_X, test_z, easiness = _shirts(self._file, self.n_tasks)
         if self.labels == "structural":
-            crowd = simulate_by_difficulty(z, easiness, FIVE_WORKERS, random_state=seed)
+            crowd = simulate_by_difficulty(z, easiness, XU2019_ACCURACIES, random_state=seed)
         else:
-            crowd = simulate_unstructured(z, len(FIVE_WORKERS), levels=int(self.labels), random_state=seed)
-        accuracy = pd.DataFrame(FIVE_WORKERS, index=crowd.workers, columns=crowd.classes)
+            crowd = simulate_unstructured(z, len(XU2019_ACCURACIES), levels=int(self.labels), random_state=seed)
+        accuracy = pd.DataFrame(XU2019_ACCURACIES, index=crowd.workers, columns=crowd.classes)
         if self.labels != "structural":
             accuracy[:] = np.nan  # they have none
         test = pd.Index([f"test{n}" for n in range(len(test_z))])
-        made = DifficultyCrowd(
+        simulation = DifficultyCrowd(
             crowd=crowd,
             features=pd.DataFrame(X, index=crowd.tasks),
             truth=pd.Series(z, index=crowd.tasks),
@@ -111,7 +111,7 @@ class Shirts(Scored):
             test_features=pd.DataFrame(test_X, index=test),
             test_truth=pd.Series(test_z, index=test),
         )
-        return _dataset("shirts", made)
+        return _dataset("shirts", simulation)
 
     @property
     def _file(self) -> Path:
@@ -131,7 +131,7 @@ class Shirts(Scored):
         """The images, the labels, and the code that makes them."""
         with self._file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        return [digest, self.labels, self.n_tasks, code_digest("wisecrowd.simulate.difficulty"), code_digest(__name__)]
+        return [digest, self.labels, self.n_tasks, code_digest(__name__)]
 
     def size(self) -> int:
         """Five workers label every image."""
@@ -154,11 +154,11 @@ def _shirts(file: Path, n_tasks: int) -> tuple[Array, NDArray[np.int64], Array, 
     train = np.random.default_rng(0).permutation(train)
     tasks, others = train[:n_tasks], train[n_tasks : 2 * n_tasks]
     judge = MLPClassifier((64,), alpha=1.0, early_stopping=True, random_state=0).fit(X[others], z[others])
-    return X[tasks], z[tasks], X[test], z[test], easiness_of(judge.predict_proba(X[tasks]))
+    return X[tasks], z[tasks], X[test], z[test], compute_easiness(judge.predict_proba(X[tasks]))
 
 
-def _dataset(name: str, made: DifficultyCrowd) -> Dataset:
-    return train_and_test(name, made, accuracy=made.accuracy.to_numpy())
+def _dataset(name: str, simulation: DifficultyCrowd) -> Dataset:
+    return train_and_test(name, simulation, accuracy=simulation.accuracy.to_numpy())
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class Learn(OfLearner):
     def identity(self) -> Any:
         """Method, settings, and the code that is its own."""
         parts = [self.method, repr(dict(self.settings)), self.hard, repr(dict(self.network)), self.passes]
-        return [*parts, code_digest(__name__), *self.code()]
+        return [*parts, code_digest(__name__), self.code()]
 
 
 def roc(true: NDArray[Any], score: Array) -> dict[str, float]:
@@ -215,5 +215,5 @@ def roc(true: NDArray[Any], score: Array) -> dict[str, float]:
 
     false_positives, true_positives, _ = roc_curve(true, score)
     points = np.interp(FALSE_POSITIVES, false_positives, true_positives)
-    found = {f"TPR at {at:g}": float(value) for at, value in zip(FALSE_POSITIVES, points, strict=True)}
-    return {AUC: float(roc_auc_score(true, score))} | found
+    rates = {f"TPR at {at:g}": float(value) for at, value in zip(FALSE_POSITIVES, points, strict=True)}
+    return {AUC: float(roc_auc_score(true, score))} | rates

@@ -13,19 +13,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.bench.data import Stored, parts_of
+from wisecrowd.bench.data import Stored, parts_of, require_features
 from wisecrowd.bench.entries import OfLearner, Portable, code_digest
 from wisecrowd.bench.papers._fashion import FILE, N_TRAIN, Filters, fashion, features_digest, images_file
 from wisecrowd.bench.papers.annotmix2024 import SETTING
-from wisecrowd.classifiers.soft import soft_classifier
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import as_index
 from wisecrowd.errors import InputError
 from wisecrowd.evaluate import metrics
 from wisecrowd.io.datasets import Dataset
-from wisecrowd.nn.backend import need_torch
-from wisecrowd.nn.epoch_watchers import each_epoch
-from wisecrowd.nn.network_classifier import described
+from wisecrowd.nn.backend import import_torch
+from wisecrowd.nn.classifier_choice import make_classifier
+from wisecrowd.nn.epoch_watchers import watch_epochs
+from wisecrowd.nn.network_classifier import describe_classifier
 from wisecrowd.simulate import simulate_patterns
 
 #: Test accuracy of the last epoch, of the best by the test set itself, and of the best by votes that are held out.
@@ -46,7 +46,7 @@ def two_layers(shape: tuple[int, ...], n_classes: int) -> Any:
     >>> two_layers((4,), 3)[-1].out_features
     3
     """
-    nn = need_torch().nn
+    nn = import_torch().nn
     first = nn.Linear(math.prod(shape), 512), nn.BatchNorm1d(512), nn.ReLU()
     return nn.Sequential(*first, nn.Linear(512, 256), nn.BatchNorm1d(256), nn.ReLU(), nn.Linear(256, n_classes))
 
@@ -57,7 +57,7 @@ def normed_layer(shape: tuple[int, ...], n_classes: int) -> Any:
     >>> normed_layer((4,), 3)[-1].out_features
     3
     """
-    nn = need_torch().nn
+    nn = import_torch().nn
     first = nn.Linear(math.prod(shape), 128), nn.BatchNorm1d(128), nn.ReLU(), nn.Dropout(0.5)
     return nn.Sequential(*first, nn.Linear(128, n_classes))
 
@@ -79,7 +79,7 @@ def masked_layer(shape: tuple[int, ...], n_classes: int) -> Any:
     >>> masked_layer((4,), 3)[-1].out_features
     3
     """
-    nn = need_torch().nn
+    nn = import_torch().nn
     return nn.Sequential(
         nn.Flatten(), nn.Dropout(0.3), nn.Linear(math.prod(shape), 128), nn.ReLU(), nn.Linear(128, n_classes)
     )
@@ -128,18 +128,18 @@ class Fashion:
         X, y = fashion(self.filters, self._file)
         chosen = np.sort(np.random.default_rng(0).permutation(N_TRAIN)[: self.n_tasks])
         rows = np.concatenate([chosen, np.arange(N_TRAIN, len(y))])
-        made = simulate_patterns(
+        simulation = simulate_patterns(
             self.patterns, truth=y[chosen], n_classes=10, votes_per_task=self.votes_per_task, random_state=seed
         )
-        tasks = made.crowd.tasks.append(pd.Index([f"test{row}" for row in range(N_TRAIN, len(y))]))
+        tasks = simulation.crowd.tasks.append(pd.Index([f"test{row}" for row in range(N_TRAIN, len(y))]))
         split = np.repeat(["train", "test"], [len(chosen), len(rows) - len(chosen)])
         return Dataset(
             name=self.trained_as,
-            crowd=made.crowd,
-            truth=pd.Series(as_index(made.crowd.classes)[y[rows]], index=tasks),
+            crowd=simulation.crowd,
+            truth=pd.Series(as_index(simulation.crowd.classes)[y[rows]], index=tasks),
             features=pd.DataFrame(X[rows], index=tasks),
             splits=pd.Series(split, index=tasks),
-            meta={"aside": ASIDE, "pattern": made.pattern, "epochs": self.epochs},
+            meta={"aside": ASIDE, "pattern": simulation.pattern, "epochs": self.epochs},
         )
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
@@ -148,10 +148,10 @@ class Fashion:
 
     @property
     def _file(self) -> Path:
-        found = images_file()
-        if found is None:
+        images = images_file()
+        if images is None:
             raise InputError(self.absence() or "")
-        return found
+        return images
 
     def absence(self) -> str | None:
         """Says so when the images are not on this machine."""
@@ -161,7 +161,7 @@ class Fashion:
 
     def identity(self) -> Any:
         """The features, the crowd, and the code that makes it."""
-        code = [code_digest(module) for module in ("wisecrowd.simulate.patterns", "wisecrowd.simulate.assignment")]
+        code = code_digest(__name__)
         features = features_digest(self.filters, self._file)
         rest = [] if self.trained_as == "fashion" else [self.trained_as]
         return [features, self.patterns, self.votes_per_task, self.n_tasks, self.epochs, code, *rest]
@@ -191,12 +191,12 @@ class Real(Stored):
 
     def load(self, seed: int) -> Dataset:
         """The dataset."""
-        found = super().load(seed)
-        crowd = found.crowd
+        dataset = super().load(seed)
+        crowd = dataset.crowd
         if self.n_tasks is not None and self.n_tasks < crowd.n_tasks:
             crowd = crowd[np.sort(np.random.default_rng(0).permutation(crowd.n_tasks)[: self.n_tasks])]
         name = self.name if self.trained_as is None else self.trained_as
-        return replace(found, name=name, crowd=crowd, meta={"aside": self.aside, "epochs": self.epochs})
+        return replace(dataset, name=name, crowd=crowd, meta={"aside": self.aside, "epochs": self.epochs})
 
     def identity(self) -> Any:
         """As of any dataset, and what else matters."""
@@ -224,24 +224,24 @@ class Trained(OfLearner):
         """Fit, perhaps twice, and score."""
         aside = float(dataset.meta["aside"])
         curve, model = self.curve(dataset, seed, aside)
-        found = {LAST: curve[-1], BEST: max(curve)}
+        figures = {LAST: curve[-1], BEST: max(curve)}
         chosen, judge = (curve, model) if aside else self.curve(dataset, seed, ASIDE)
         validation = judge.history_["validation"].to_numpy()
         assert len(validation) == len(chosen)  # whoever trains in stages must tell of all of them
-        found[SELECTED] = chosen[int(validation.argmax())]
+        figures[SELECTED] = chosen[int(validation.argmax())]
         if "pattern" in dataset.meta and hasattr(model, "groups_"):
-            found |= groups_found(model, dataset.crowd, dataset.meta["pattern"])
-        return found
+            figures |= groups_found(model, dataset.crowd, dataset.meta["pattern"])
+        return figures
 
     def curve(self, dataset: Dataset, seed: int, validation: float) -> tuple[list[float], Any]:
         """Test accuracy by epoch, and the fitted learner."""
         rows, z = _test(dataset)
-        found: list[float] = []
+        accuracies: list[float] = []
         settings = _training(dataset) | dict(self.settings) | dict(self.on.get(dataset.name, {}))
         model = self.kind(**settings | {"validation": validation, "random_state": seed})
-        with each_epoch(lambda learner: found.append(_accuracy(learner.classify(rows), z))):
-            model.fit(dataset.features, dataset.crowd)
-        return found, model
+        with watch_epochs(lambda learner: accuracies.append(_accuracy(learner.classify(rows), z))):
+            model.fit(require_features(dataset), dataset.crowd)
+        return accuracies, model
 
     def identity(self) -> Any:
         """Method, settings by dataset, and the code that is its own."""
@@ -249,7 +249,7 @@ class Trained(OfLearner):
         settings = {
             name: _plain(training | common | dict(self.on.get(name, {}))) for name, training in TRAINING.items()
         }
-        return [self.method, settings, code_digest(__name__), *self.code()]
+        return [self.method, settings, code_digest(__name__), self.code()]
 
 
 @dataclass(frozen=True)
@@ -267,8 +267,8 @@ class Taught(Portable):
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """Train and score as `Trained` does; with true classes, those of the tasks aside select as well."""
         aside = float(dataset.meta["aside"])
-        curve, held = self.curve(dataset, seed, aside)
-        chosen, judged = (curve, held) if aside else self.curve(dataset, seed, ASIDE)
+        curve, heldout_accuracy = self.curve(dataset, seed, aside)
+        chosen, judged = (curve, heldout_accuracy) if aside else self.curve(dataset, seed, ASIDE)
         return {LAST: curve[-1], BEST: max(curve), SELECTED: chosen[int(np.argmax(judged))]}
 
     def curve(self, dataset: Dataset, seed: int, aside: float) -> tuple[list[float], list[float]]:
@@ -282,7 +282,7 @@ class Taught(Portable):
         settings = _training(dataset)
         epochs = settings.pop("epochs")
         choice = settings.pop("classifier", "mlp")
-        network = soft_classifier(choice, epochs=1, epochs_per_fit=1, random_state=seed, **settings)
+        network = make_classifier(choice, epochs=1, epochs_per_fit=1, random_state=seed, **settings)
         targets = np.eye(crowd.n_classes)[target[taught]]
         on_test, on_held = [], []
         for _ in range(epochs):  # each fit goes on where the one before ended
@@ -294,7 +294,7 @@ class Taught(Portable):
     def identity(self) -> Any:
         """Settings and code."""
         settings = {name: _plain(training) for name, training in TRAINING.items()}
-        return [self.source, settings, code_digest(__name__), code_digest("wisecrowd.classifiers.soft")]
+        return [self.source, settings, code_digest(__name__)]
 
 
 def groups_found(model: Any, crowd: Crowd, pattern: pd.Series) -> dict[str, float]:
@@ -322,7 +322,7 @@ def groups_found(model: Any, crowd: Crowd, pattern: pd.Series) -> dict[str, floa
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: described(value) if name == "classifier" else value for name, value in settings.items()}
+    return {name: describe_classifier(value) if name == "classifier" else value for name, value in settings.items()}
 
 
 def _training(dataset: Dataset) -> dict[str, Any]:
@@ -342,7 +342,7 @@ def _codes(dataset: Dataset, tasks: pd.Index) -> NDArray[np.intp]:
 
 def _winners(crowd: Crowd, rng: np.random.Generator) -> NDArray[np.intp]:
     """The class of most votes of each task, drawn among equals."""
-    votes = np.asarray(crowd.votes, dtype=np.float64)
+    votes = np.asarray(crowd.vote_counts, dtype=np.float64)
     return np.asarray((votes + 0.5 * rng.random(votes.shape)).argmax(axis=1))
 
 

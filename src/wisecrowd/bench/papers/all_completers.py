@@ -15,7 +15,15 @@ from wisecrowd.bench.benchmark import Benchmark, Entry
 from wisecrowd.bench.data import Stored
 from wisecrowd.bench.entries import Portable, code_digest
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.evaluate.completion import AS_VOTES, BEFORE, SHARED, TASK_SHARES, WORKER_SHARES, after_filling, judge
+from wisecrowd.evaluate.completion import (
+    AFTER_FULL,
+    AFTER_SHARED,
+    BEFORE,
+    TASK_FORECAST,
+    WORKER_FORECAST,
+    accuracy_after_completion,
+    score_completer,
+)
 from wisecrowd.io.datasets import Dataset
 
 #: Of hidden votes.
@@ -48,10 +56,10 @@ class FitCompleter(Portable):
     @property
     def kind(self) -> type[Completer]:
         """Its class."""
-        found = find(self.method)
-        if not issubclass(found, Completer):
+        completer = find(self.method)
+        if not issubclass(completer, Completer):
             raise UsageError(f"{self.method} does not complete votes")
-        return found
+        return completer
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """Judge it by hidden votes, then fill in all that is empty and aggregate."""
@@ -59,22 +67,17 @@ class FitCompleter(Portable):
             raise InputError("completers are scored by truth and features, and this dataset has not both")
         completer = self.kind(**{"random_state": seed, **self.settings})
         X = pd.get_dummies(dataset.features, dtype=float)  # numbers stay as they are
-        judged = judge(completer, dataset.crowd, X, random_state=seed)
-        after = after_filling(completer, dataset.crowd, X, dataset.truth)
-        foretold = judged.table.iloc[0]
-        hidden = {LOSS: float(foretold["log_loss"]), HIDDEN: float(foretold["accuracy"]), COVERAGE: judged.coverage}
-        return hidden | aggregated(after, SHARED) | _of(after, "calibration_error", AS_VOTES, ECE_AS_VOTES)
+        judged = score_completer(completer, dataset.crowd, X, random_state=seed)
+        after = accuracy_after_completion(completer, dataset.crowd, X, dataset.truth)
+        heldout = judged.table.iloc[0]
+        hidden = {LOSS: float(heldout["log_loss"]), HIDDEN: float(heldout["accuracy"]), COVERAGE: judged.coverage}
+        return hidden | aggregated(after, AFTER_SHARED) | _of(after, "calibration_error", AFTER_FULL, ECE_AS_VOTES)
 
     def identity(self) -> Any:
         """Method, parameters and the code that is its own."""
         parameters = self.kind(**self.settings).get_params(deep=False)
         shown = {name: repr(value) for name, value in sorted(parameters.items())}
-        family = [part.__module__ for part in self.kind.__mro__ if part.__module__.startswith("wisecrowd.complet")]
-        return [
-            self.method,
-            shown,
-            *(code_digest(module) for module in (__name__, "wisecrowd.evaluate.completion", *family)),
-        ]
+        return [self.method, shown, code_digest(__name__, self.kind.__module__)]
 
 
 @dataclass(frozen=True)
@@ -91,12 +94,12 @@ class Simple(Portable):
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """How well it foretells the same hidden votes."""
-        table = judge("gmv", dataset.crowd, random_state=seed).table
+        table = score_completer("gmv", dataset.crowd, random_state=seed).table
         return {LOSS: table["log_loss"][self.forecast], HIDDEN: table["accuracy"][self.forecast], COVERAGE: 1.0}
 
     def identity(self) -> Any:
         """The forecast and its code."""
-        return [self.forecast, code_digest(__name__), code_digest("wisecrowd.evaluate.completion")]
+        return [self.forecast, code_digest(__name__)]
 
 
 class Unfilled:
@@ -113,11 +116,11 @@ class Unfilled:
         """Aggregate, and compare with the truth."""
         if dataset.truth is None:
             raise InputError("aggregators are scored by truth, and this dataset has none")
-        return aggregated(after_filling("gmv", dataset.crowd, None, dataset.truth), BEFORE)
+        return aggregated(accuracy_after_completion("gmv", dataset.crowd, None, dataset.truth), BEFORE)
 
     def identity(self) -> Any:
         """Its code."""
-        return ["unfilled", code_digest(__name__), code_digest("wisecrowd.evaluate.completion")]
+        return ["unfilled", code_digest(__name__)]
 
 
 def aggregated(after: pd.DataFrame, votes: str) -> dict[str, float]:
@@ -131,8 +134,8 @@ def aggregated(after: pd.DataFrame, votes: str) -> dict[str, float]:
 
 
 def _of(after: pd.DataFrame, column: str, votes: str, figure: str) -> dict[str, float]:
-    found = after[column].xs(votes, level=1)
-    return {f"{short} {figure}": float(found[name]) for name, short in SHORT.items()}
+    accuracy = after[column].xs(votes, level=1)
+    return {f"{short} {figure}": float(accuracy[name]) for name, short in SHORT.items()}
 
 
 def benchmark() -> Benchmark:
@@ -142,7 +145,7 @@ def benchmark() -> Benchmark:
     True
     """
     entries: dict[str, Entry] = {NOTHING: Unfilled()}
-    entries |= {f"({forecast})": Simple(forecast) for forecast in (TASK_SHARES, WORKER_SHARES)}
+    entries |= {f"({forecast})": Simple(forecast) for forecast in (TASK_FORECAST, WORKER_FORECAST)}
     entries |= {name: FitCompleter(name) for name in methods("complete")}
     return Benchmark(
         title="Every completer on crowds with features",

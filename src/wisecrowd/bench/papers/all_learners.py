@@ -39,7 +39,7 @@ class FitLearner(OfLearner):
         """Method, parameters and the code that is its own."""
         parameters = self.kind(**self.settings).get_params(deep=False)
         shown = {name: repr(value) for name, value in sorted(parameters.items())}
-        return [self.method, shown, code_digest(__name__), *self.code()]
+        return [self.method, shown, code_digest(__name__), self.code()]
 
 
 #: Learners whose model of workers is a part of a network.

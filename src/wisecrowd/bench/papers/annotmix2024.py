@@ -14,13 +14,13 @@ from wisecrowd.bench.benchmark import Benchmark, Entry
 from wisecrowd.bench.data import Stored, parts_of
 from wisecrowd.bench.entries import code_digest
 from wisecrowd.bench.papers.all_learners import TEST, FitLearner
-from wisecrowd.classifiers.soft import Standardiser
+from wisecrowd.classifiers.standardiser import Standardiser
 from wisecrowd.data.vocabulary import as_index
 from wisecrowd.io.datasets import Dataset
-from wisecrowd.nn.backend import need_torch
-from wisecrowd.nn.mixup import mixing
-from wisecrowd.nn.seeding import chosen_device, own_chance
-from wisecrowd.nn.trainer import Trainer, Training
+from wisecrowd.nn.backend import import_torch
+from wisecrowd.nn.mixup import draw_mixup
+from wisecrowd.nn.seeding import fork_random_state, select_device
+from wisecrowd.nn.trainer import Trainer, TrainingSettings
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Layers:
 
     def __call__(self, shape: tuple[int, ...], n_classes: int) -> Any:
         """A torch module."""
-        nn = need_torch().nn
+        nn = import_torch().nn
         sizes = (shape[0], *self.widths)
         parts: list[Any] = []
         for inputs, outputs in zip(sizes, self.widths, strict=False):
@@ -67,7 +67,7 @@ class OnTargets:
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """Train, and score on the test tasks."""
-        torch, classes = need_torch(), as_index(dataset.crowd.classes)
+        torch, classes = import_torch(), as_index(dataset.crowd.classes)
         train, (features, truth, test) = dataset.crowd.tasks, parts_of(dataset)
         standardiser = Standardiser().fit(features.loc[train].to_numpy(dtype=np.float64))
         rows, new = (
@@ -75,12 +75,12 @@ class OnTargets:
             for tasks in (train, test)
         )
         taught = torch.eye(len(classes))[torch.from_numpy(classes.get_indexer(self._labels(dataset, seed)))]
-        with own_chance(chosen_device("cpu"), seed):
+        with fork_random_state(select_device("cpu"), seed):
             module = Layers()(tuple(rows.shape[1:]), len(classes))
-        trainer = Trainer(module, Training(**TRAINING, random_state=seed, device="cpu", threads=1))
+        trainer = Trainer(module, TrainingSettings(**TRAINING, random_state=seed, device="cpu", n_threads=1))
 
         def loss(batch: Any) -> Any:
-            mix = mixing(len(batch), self.alpha, rows)
+            mix = draw_mixup(len(batch), self.alpha, rows)
             return torch.nn.functional.cross_entropy(module(mix(rows[batch])), mix(taught[batch]))
 
         trainer.run(loss, len(rows))
@@ -98,7 +98,7 @@ class OnTargets:
 
     def identity(self) -> Any:
         """Settings, and the code that trains."""
-        return [self.aggregator, self.alpha, code_digest(__name__), code_digest("wisecrowd.nn.mixup")]
+        return [self.aggregator, self.alpha, code_digest(__name__)]
 
 
 def learner(method: str, **settings: Any) -> FitLearner:

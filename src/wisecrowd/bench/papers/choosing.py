@@ -15,9 +15,9 @@ from wisecrowd.bench.benchmark import Benchmark, Entry
 from wisecrowd.bench.data import Stored
 from wisecrowd.bench.entries import Portable, code_digest
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.errors import InputError, UsageError, unwarned
+from wisecrowd.errors import InputError, UsageError, ignore_fit_warnings
 from wisecrowd.evaluate import metrics
-from wisecrowd.evaluate.model_selection import CANDIDATES, choose
+from wisecrowd.evaluate.model_selection import CANDIDATES, choose_method
 from wisecrowd.io.datasets import Dataset
 
 #: Figures: accuracy, and how much less it is than that of the best candidate. Kept beside them: whether it is within a point
@@ -53,14 +53,14 @@ class Rule(Portable):
             return {
                 ACCURACY: float(best - gaps.mean()), BEHIND: float(gaps.mean()), WITHIN: float((gaps <= POINT + SLACK).mean()),
             }  # fmt: skip
-        taken = self._taken(dataset.crowd, right)
-        gap = best - right[taken]
-        place = float(CANDIDATES.index(taken))
-        return {ACCURACY: right[taken], BEHIND: gap, WITHIN: float(gap <= POINT + SLACK), TAKEN: place}
+        chosen = self._choose(dataset.crowd, right)
+        gap = best - right[chosen]
+        place = float(CANDIDATES.index(chosen))
+        return {ACCURACY: right[chosen], BEHIND: gap, WITHIN: float(gap <= POINT + SLACK), TAKEN: place}
 
-    def _taken(self, crowd: Crowd, right: Mapping[str, float]) -> str:
+    def _choose(self, crowd: Crowd, right: Mapping[str, float]) -> str:
         if self.name == BY_VOTES:
-            return choose(crowd).name
+            return choose_method(crowd).name
         if self.name == BY_GOLD:
             return max(right, key=right.__getitem__)
         if self.name not in right:
@@ -70,8 +70,7 @@ class Rule(Portable):
     def identity(self) -> Any:
         """The rule, and the code behind it and the candidates."""
         methods = [find(name).__module__ for name in CANDIDATES]
-        modules = [__name__, "wisecrowd.evaluate.model_selection", *methods]
-        return [self.name, *(code_digest(module) for module in modules)]
+        return [self.name, code_digest(__name__, *methods)]
 
 
 @lru_cache(maxsize=1)  # rules on the same crowd follow each other
@@ -83,7 +82,7 @@ def candidates(crowd: Crowd) -> dict[str, Aggregator]:
     True
     """
     fitted: dict[str, Aggregator] = {}
-    with unwarned():
+    with ignore_fit_warnings():
         for name in CANDIDATES:
             method: Any = find(name)
             fitted[name] = method().fit(crowd)
@@ -93,7 +92,7 @@ def candidates(crowd: Crowd) -> dict[str, Aggregator]:
 def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """How often each rule is within a point of the best, how far behind on average, and what `choose` took.
 
-    >>> figures = {"accuracy": 0.9, "behind": 0.02, "within a point": 0.0, "taken": 0.0}
+    >>> figures = {"accuracy": 0.9, "behind": 0.02, "within a point": 0.0, "chosen": 0.0}
     >>> findings([{"entry": "choose", "data": "rte", "figures": figures}])[0]
     'Within one point of the best candidate: choose on 0 of 1 crowds (0 %), .020 behind on average and .020 at worst.'
     """
@@ -101,17 +100,17 @@ def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     for row in rows:
         if row.get("figures"):
             by_rule.setdefault(row["entry"], {})[row["data"]] = row["figures"]
-    told = []
+    paragraphs = []
     for rule in (title for title in ENTRIES if title in by_rule and title != BY_GOLD):
-        found = list(by_rule[rule].values())
-        within, behind = [one[WITHIN] for one in found], [one[BEHIND] for one in found]
-        told.append(
+        gaps = list(by_rule[rule].values())
+        within, behind = [one[WITHIN] for one in gaps], [one[BEHIND] for one in gaps]
+        paragraphs.append(
             f"{rule} on {sum(within):.3g} of {len(within)} crowds ({np.mean(within):.0%}".replace("%", " %)")
             + f", {_short(float(np.mean(behind)))} behind on average and {_short(max(behind))} at worst"
         )
-    if not told:
+    if not paragraphs:
         return ()
-    return f"Within one point of the best candidate: {'; '.join(told)}.", *_choices(by_rule.get(BY_VOTES, {}))
+    return f"Within one point of the best candidate: {'; '.join(paragraphs)}.", *_choices(by_rule.get(BY_VOTES, {}))
 
 
 def _choices(chosen: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:

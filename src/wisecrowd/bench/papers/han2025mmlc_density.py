@@ -16,7 +16,7 @@ def benchmark() -> Benchmark:
     'LabelMe, beyond 0'
     """
     data: dict[str, Data] = {
-        f"{title}, beyond {number}": Beyond(NAMES[title], "distinct", (ACCURACY, DENSITY), min_labels=number)
+        f"{title}, beyond {number}": Beyond(NAMES[title], "distinct", (ACCURACY, DENSITY), min_votes=number)
         for title, numbers in THRESHOLDS.items()
         for number in numbers
     }

@@ -36,13 +36,13 @@ def published() -> dict[tuple[str, str, str], float]:
     >>> published()["DS, MMLC-df", "Text", "change"], published()["DS", "Text", "accuracy"]
     (4.02, 0.7072)
     """
-    found: dict[tuple[str, str, str], float] = {}
+    figures: dict[tuple[str, str, str], float] = {}
     for data, title, before, *changes in (line.split() for line in _LINES.strip().splitlines()):
-        found[title, data, ACCURACY] = round(float(before) / 100, 4)
-        found |= {
+        figures[title, data, ACCURACY] = round(float(before) / 100, 4)
+        figures |= {
             (f"{title}, {filler}", data, CHANGE): float(change) for filler, change in zip(FILLERS, changes, strict=True)
         }
-    return found
+    return figures
 
 
 def benchmark() -> Benchmark:

@@ -65,7 +65,7 @@ def published() -> dict[tuple[str, str, str], float]:
     >>> published()["CMM", "T = 100", "test accuracy"]
     0.9053
     """
-    found = {
+    figures = {
         (entry, title(n_workers), TEST): round(value / 100, 4)
         for entry, values in SIMULATED.items()
         for n_workers, value in zip(WORKERS, values, strict=True)
@@ -73,8 +73,8 @@ def published() -> dict[tuple[str, str, str], float]:
     for entry, row in REAL.items():
         for (data, figure), value in zip(REAL_COLUMNS, row, strict=True):
             if value is not None:
-                found[entry, data, figure] = value if figure in (I_JS, G_JS) else round(value / 100, 4)
-    return found
+                figures[entry, data, figure] = value if figure in (I_JS, G_JS) else round(value / 100, 4)
+    return figures
 
 
 _MAJORITY = (

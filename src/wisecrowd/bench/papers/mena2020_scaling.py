@@ -40,31 +40,31 @@ class Scaling:
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """Measure."""
-        found: dict[str, float] = {}
+        figures: dict[str, float] = {}
         self.learn.fitted(_SMALL.load(seed), seed)  # what is loaded with the first fit of a process is not of the pass
         costs: list[float] = []
         while len(costs) < REPEATS and sum(costs) < ENOUGH:
             few, many = (self._seconds(dataset, seed, number) for number in (1, 1 + TIMED))
             costs.append(many - few)  # the start and the end of a fit cost the same in both, and are not of the pass
-        found[PASS] = 1000 * min(costs) / TIMED
+        figures[PASS] = 1000 * min(costs) / TIMED
         tracemalloc.start()
         try:
             self.learn.fitted(dataset, seed, max_iter=WATCHED, tol=0.0)
-            found[MEMORY] = tracemalloc.get_traced_memory()[1] / 2**20
+            figures[MEMORY] = tracemalloc.get_traced_memory()[1] / 2**20
         finally:
             tracemalloc.stop()
         if self.whole:
-            begun = time.perf_counter()
+            started = time.perf_counter()
             model = self.learn.fitted(dataset, seed)
-            found[SECONDS] = time.perf_counter() - begun
-            found[TEST] = classified(dataset, model.predict)[TEST]
-        return found
+            figures[SECONDS] = time.perf_counter() - started
+            figures[TEST] = classified(dataset, model.predict)[TEST]
+        return figures
 
     def _seconds(self, dataset: Dataset, seed: int, passes: int) -> float:
         """Of the processor, so that others on the machine do not count."""
-        begun = time.process_time()
+        started = time.process_time()
         self.learn.fitted(dataset, seed, max_iter=passes, tol=0.0)
-        return time.process_time() - begun
+        return time.process_time() - started
 
     def identity(self) -> Any:
         """That of the learner, and of what is measured here."""

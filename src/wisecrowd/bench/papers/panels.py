@@ -13,7 +13,7 @@ from wisecrowd.base.registry import find
 from wisecrowd.bench.benchmark import Benchmark
 from wisecrowd.bench.data import Simulated
 from wisecrowd.bench.entries import Portable, code_digest
-from wisecrowd.errors import InputError, unwarned
+from wisecrowd.errors import InputError, ignore_fit_warnings
 from wisecrowd.io.datasets import Dataset
 
 CLASSES, STRENGTHS = (2, 3, 5), (0.0, 0.3, 0.6, 0.9, 1.0)
@@ -26,8 +26,8 @@ STRONG = 0.6
 class SimulatedPanel(Simulated):
     """A panel from `wisecrowd.simulate.simulate_panel`, whose dataset tells, as ``meta``, what is known of it.
 
-    >>> made = SimulatedPanel({"n_tasks": 40, "n_judges": 4}).load(0)
-    >>> made.meta["groups"]["judge0"], made.crowd.n_workers
+    >>> simulation = SimulatedPanel({"n_tasks": 40, "n_judges": 4}).load(0)
+    >>> simulation.meta["groups"]["judge0"], simulation.crowd.n_workers
     ('model0', 7)
     """
 
@@ -35,14 +35,14 @@ class SimulatedPanel(Simulated):
         """Simulate."""
         from wisecrowd.simulate import simulate_panel
 
-        made = simulate_panel(**self.settings, random_state=seed)
-        known = {
-            "confusion": made.confusion,
-            "shared": made.shared.to_numpy(),
-            "opinion_confusion": made.opinion_confusion,
+        simulation = simulate_panel(**self.settings, random_state=seed)
+        members = {
+            "confusion": simulation.confusion,
+            "shared": simulation.shared.to_numpy(),
+            "opinion_confusion": simulation.opinion_confusion,
         }
-        meta = {"groups": made.groups.to_dict(), "kinds": made.kinds.to_dict(), "known": known}
-        return Dataset(name="panel", crowd=made.crowd, truth=made.truth, meta=meta)
+        meta = {"groups": simulation.groups.to_dict(), "kinds": simulation.kinds.to_dict(), "known": members}
+        return Dataset(name="panel", crowd=simulation.crowd, truth=simulation.truth, meta=meta)
 
     def size(self) -> int:
         """The number of labels, if everybody votes on everything."""
@@ -127,14 +127,12 @@ class Answer(Portable):
         """Answer for the dataset."""
         if "known" not in dataset.meta:
             raise InputError("this compares answers on simulated panels (bench.panels.SimulatedPanel)")
-        with unwarned():
+        with ignore_fit_warnings():
             return ANSWERS[self.title](dataset)
 
     def identity(self) -> Any:
         """The title and the code behind it."""
-        own = ["aggregate.panel", "aggregate._panel_opinions", "aggregate.dawid_skene", "aggregate.majority_vote", "em",
-               "iteration", "matrices", "simulate.panels"]  # fmt: skip
-        return [self.title, code_digest(__name__), *(code_digest(f"wisecrowd.{module}") for module in own)]
+        return [self.title, code_digest(__name__, find("panel").__module__)]
 
 
 def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -151,7 +149,7 @@ def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
             scores.setdefault((row["entry"], row["data"]), []).append(row["figures"]["accuracy"])
     # Exact sums: rows come in the order in which they were done, and a page must not depend on that.
     mean = {key: math.fsum(values) / len(values) for key, values in scores.items()}
-    told = []
+    paragraphs = []
     for what, strong in (
         (f"Where judges repeat their model {100 * STRONG:.0f} % of the time or more", True),
         ("Where less", False),
@@ -169,8 +167,8 @@ def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
                     f"{entry} {np.mean(gaps):.1f} on average, at least {min(gaps):.1f} and at most {max(gaps):.1f}"
                 )
         if parts:
-            told.append(f"{what}, points behind the oracle: {'; '.join(parts)}.")
-    return tuple(told)
+            paragraphs.append(f"{what}, points behind the oracle: {'; '.join(parts)}.")
+    return tuple(paragraphs)
 
 
 def title(n_classes: int, strength: float) -> str:

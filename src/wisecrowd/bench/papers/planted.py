@@ -17,7 +17,7 @@ from wisecrowd.bench.entries import Portable, code_digest
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.em.confusion import ConfusionEM
-from wisecrowd.errors import InputError, unwarned
+from wisecrowd.errors import InputError, ignore_fit_warnings
 from wisecrowd.io.datasets import Dataset
 
 CLASSES, VOTES = (2, 4, 8), (30, 60, 120)
@@ -63,8 +63,8 @@ class Named(NamedTuple):
 class Planted(Simulated):
     """A simulated crowd whose dataset says, as ``meta``, of what kind each worker is and who copies whom.
 
-    >>> made = Planted({"n_tasks": 60, "workers": ["noisy"] * 4 + ["copier(1)"]}).load(0)
-    >>> made.meta["kind"]["w4"], list(made.meta["copies"])
+    >>> simulation = Planted({"n_tasks": 60, "workers": ["noisy"] * 4 + ["copier(1)"]}).load(0)
+    >>> simulation.meta["kind"]["w4"], list(simulation.meta["copies"])
     ('copier', ['w4'])
     """
 
@@ -74,23 +74,25 @@ class Planted(Simulated):
         """Simulate."""
         from wisecrowd.simulate import simulate_crowd
 
-        made = simulate_crowd(**self.settings, random_state=seed)
-        kind = {worker: name.partition("(")[0] for worker, name in made.kind.items()}
-        meta = {"kind": kind, "copies": made.copies.to_dict()}
-        return Dataset(name="planted", crowd=made.crowd, truth=made.truth, meta=meta)
+        simulation = simulate_crowd(**self.settings, random_state=seed)
+        kind = {worker: name.partition("(")[0] for worker, name in simulation.kind.items()}
+        meta = {"kind": kind, "copies": simulation.copies.to_dict()}
+        return Dataset(name="planted", crowd=simulation.crowd, truth=simulation.truth, meta=meta)
 
 
 def diagnosed(crowd: Crowd, model: ConfusionEM | None = None) -> Named:
     """Whom `WorkerDiagnosis` flags.
 
-    >>> made = Planted({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "votes_per_task": 5}).load(0)
-    >>> diagnosed(made.crowd).workers["spammers"]
+    >>> simulation = Planted({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "votes_per_task": 5}).load(0)
+    >>> diagnosed(simulation.crowd).workers["spammers"]
     {'w8'}
     """
-    found = WorkerDiagnosis(crowd, model)
-    said = {worker: set(flags.split(", ")) for worker, flags in found.table["flags"].items()}
-    workers = {flag: {str(worker) for worker, names in said.items() if names & FLAGS[flag]} for flag in FLAGS}
-    together = found.copies.found
+    diagnosis = WorkerDiagnosis(crowd, model)
+    flags_by_worker = {worker: set(flags.split(", ")) for worker, flags in diagnosis.table["flags"].items()}
+    workers = {
+        flag: {str(worker) for worker, names in flags_by_worker.items() if names & FLAGS[flag]} for flag in FLAGS
+    }
+    together = diagnosis.copying.flagged
     return Named(workers, {frozenset(pair) for pair in zip(together["first"], together["second"], strict=True)})
 
 
@@ -128,14 +130,14 @@ NEAR_CHANCE, SAME, COMMON, FALL = 0.1, 0.9, 10, 0.2
 def by_agreement(dataset: Dataset) -> Named:
     """What people do with a spreadsheet: how often each worker agrees with the majority of the others, and thresholds.
 
-    >>> made = Planted({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "votes_per_task": 5}).load(0)
-    >>> by_agreement(made).workers["spammers"]
+    >>> simulation = Planted({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "votes_per_task": 5}).load(0)
+    >>> by_agreement(simulation).workers["spammers"]
     {'w8'}
     """
     crowd, names = dataset.crowd, dataset.crowd.workers
     assert names is not None
     each = np.arange(crowd.n_votes)
-    rest = crowd.votes[crowd.task].astype(np.float64)
+    rest = crowd.vote_counts[crowd.task].astype(np.float64)
     rest[each, crowd.label] -= 1
     agrees = rest[each, crowd.label] == rest.max(axis=1)  # with one of the largest, where several are
     chance = 1 / crowd.n_classes
@@ -161,13 +163,17 @@ def by_agreement(dataset: Dataset) -> Named:
 def _same_answers(crowd: Crowd) -> Pairs:
     """Two workers with ten common tasks or more and the same answer to nine in ten of them."""
     table = pd.DataFrame({"task": crowd.task, "worker": crowd.worker_codes, "label": crowd.label})
-    met = table.merge(table, on="task")
-    met = met[met["worker_x"] < met["worker_y"]]
-    same = (met["label_x"] == met["label_y"]).groupby([met["worker_x"], met["worker_y"]]).agg(["size", "mean"])
+    meetings = table.merge(table, on="task")
+    meetings = meetings[meetings["worker_x"] < meetings["worker_y"]]
+    same = (
+        (meetings["label_x"] == meetings["label_y"])
+        .groupby([meetings["worker_x"], meetings["worker_y"]])
+        .agg(["size", "mean"])
+    )
     names = crowd.workers
     assert names is not None
-    found = same[(same["size"] >= COMMON) & (same["mean"] >= SAME)]
-    return {frozenset((str(names[first]), str(names[second]))) for first, second in found.index}
+    suspects = same[(same["size"] >= COMMON) & (same["mean"] >= SAME)]
+    return {frozenset((str(names[first]), str(names[second]))) for first, second in suspects.index}
 
 
 RULES: Mapping[str, Callable[[Dataset], Named]] = {
@@ -181,8 +187,8 @@ RULES: Mapping[str, Callable[[Dataset], Named]] = {
 class Search(Portable):
     """Names workers by a rule, and is scored by who was planted.
 
-    >>> made = Planted({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "votes_per_task": 5}).load(0)
-    >>> Search("wisecrowd diagnose")(made, 0)["spammers recall"]
+    >>> simulation = Planted({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "votes_per_task": 5}).load(0)
+    >>> Search("wisecrowd diagnose")(simulation, 0)["spammers recall"]
     1.0
     """
 
@@ -196,21 +202,13 @@ class Search(Portable):
             raise InputError(
                 "workers are sought where it is known who was planted, in simulated crowds (bench.planted.Planted)"
             )
-        with unwarned():
+        with ignore_fit_warnings():
             named = RULES[self.rule](dataset)
         return scored(named, dataset.meta["kind"], dataset.meta["copies"])
 
     def identity(self) -> Any:
         """The rule and the code behind it."""
-        modules = [f"wisecrowd.diagnose.{name}" for name in ("workers", "copying", "drifting")]
-        own = [
-            *modules,
-            "wisecrowd.simulate.kinds",
-            "wisecrowd.simulate.votes",
-            "wisecrowd.evaluate.uncertainty",
-            "wisecrowd.em.confusion",
-        ]
-        return [self.rule, *(code_digest(module) for module in (__name__, *own))]
+        return [self.rule, code_digest(__name__)]
 
 
 def scored(named: Named, kind: Mapping[str, str], copies: Mapping[str, str]) -> dict[str, float]:
@@ -233,16 +231,16 @@ def scored(named: Named, kind: Mapping[str, str], copies: Mapping[str, str]) -> 
     ):
         planted = {worker for worker, name in kind.items() if name in kinds}
         guilty = {worker for worker, name in acts.items() if name in kinds} | planted
-        told = named.workers[flag]
-        counts[flag] = len(told & planted), len(planted), len(told & guilty), len(told)
+        flagged = named.workers[flag]
+        counts[flag] = len(flagged & planted), len(planted), len(flagged & guilty), len(flagged)
     true = {frozenset((one, other)) for one in copies for other in kind if other != one and _shares(one, other, copies)}
     caught = {one for one in copies if any(one in pair for pair in named.pairs & true)}
     counts["copiers"] = len(caught), len(copies), len(named.pairs & true), len(named.pairs)
     figures: dict[str, float] = {}
-    for flag, (found, planted_, right, told_) in counts.items():
-        figures[f"{flag} recall"] = found / planted_ if planted_ else float("nan")
-        figures[f"{flag} precision"] = right / told_ if told_ else float("nan")
-        figures |= dict(zip(_counted(flag), (found, planted_, right, told_), strict=True))
+    for flag, (n_found, planted_, right, n_flagged) in counts.items():
+        figures[f"{flag} recall"] = n_found / planted_ if planted_ else float("nan")
+        figures[f"{flag} precision"] = right / n_flagged if n_flagged else float("nan")
+        figures |= dict(zip(_counted(flag), (n_found, planted_, right, n_flagged), strict=True))
     return figures
 
 
@@ -274,8 +272,8 @@ def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
             here = {data: total[rule, flag, data] for data in DATA if (rule, flag, data) in total}
             both = {data: (n[0] / max(n[1], 1), n[2] / max(n[3], 1)) for data, n in here.items()}
             if both:
-                told = "; ".join(f"{data} {_short(r)}/{_short(p)}" for data, (r, p) in both.items())
-                lines.append(f"*{rule}*, {flag}: {told}.")
+                flagged = "; ".join(f"{data} {_short(r)}/{_short(p)}" for data, (r, p) in both.items())
+                lines.append(f"*{rule}*, {flag}: {flagged}.")
                 good.append(f"{flag} in {sum(min(pair) >= ENOUGH for pair in both.values())} of {len(both)}")
         reached.append(f"with *{rule}*, {', '.join(good)} crowds")
     if not lines:

@@ -15,13 +15,13 @@ from wisecrowd.bench.benchmark import Benchmark
 from wisecrowd.bench.data import Stored
 from wisecrowd.bench.entries import Portable, code_digest
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.data.rows import shuffled_within
+from wisecrowd.data.rows import shuffle_within_groups
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.em.confusion import ConfusionEM
-from wisecrowd.errors import InputError, unwarned
+from wisecrowd.errors import InputError, ignore_fit_warnings
 from wisecrowd.evaluate import metrics
 from wisecrowd.io.datasets import Dataset
-from wisecrowd.plan.acquisition import plan
+from wisecrowd.plan.acquisition import plan_votes
 
 #: Mean accuracy between the first budget and all votes, and up to so many votes for each task.
 AREA, EARLY = "area", "early area"
@@ -42,9 +42,9 @@ class Round(NamedTuple):
     crowd: Crowd
     """All votes; of those that are left, rules see task and worker."""
     bought: Rows
-    left: Rows
+    open_votes: Rows
     model: ConfusionEM
-    seen: Crowd
+    bought_crowd: Crowd
     rng: np.random.Generator
 
 
@@ -54,26 +54,26 @@ def random_votes(now: Round) -> NDArray[np.float64]:
     >>> random_votes(Round(None, None, np.arange(3), None, None, np.random.default_rng(0))).shape
     (3,)
     """
-    return now.rng.random(len(now.left))
+    return now.rng.random(len(now.open_votes))
 
 
 def fewest_votes(now: Round) -> NDArray[np.float64]:
     """The task with the fewest votes, as one who deals tasks out evenly does; anybody who voted on it.
 
     >>> crowd = Crowd.from_triples([(task, worker, 0) for task in "ab" for worker in "xyz"])
-    >>> seen = crowd.take([0, 1, 3])
-    >>> fewest_votes(Round(crowd, np.array([0, 1, 3]), np.array([2, 4]), None, seen, np.random.default_rng(0))).argmin().item()
+    >>> bought_crowd = crowd.take([0, 1, 3])
+    >>> fewest_votes(Round(crowd, np.array([0, 1, 3]), np.array([2, 4]), None, bought_crowd, np.random.default_rng(0))).argmin().item()
     1
     """
-    return _in_turns(now, now.seen.votes_per_task.astype(np.float64))
+    return _in_turns(now, now.bought_crowd.votes_per_task.astype(np.float64))
 
 
 def most_uncertain(now: Round) -> NDArray[np.float64]:
     """The task whose posterior has the largest entropy; anybody who voted on it.
 
     >>> crowd = Crowd.from_triples([("a", w, 0) for w in "xyz"] + [("b", "x", 0), ("b", "y", 1), ("b", "z", 1)])
-    >>> seen = crowd.take([0, 1, 3, 4])  # two of three votes on each task, and they differ on the second
-    >>> now = Round(crowd, np.array([0, 1, 3, 4]), np.array([2, 5]), _fitted(seen), seen, np.random.default_rng(0))
+    >>> bought_crowd = crowd.take([0, 1, 3, 4])  # two of three votes on each task, and they differ on the second
+    >>> now = Round(crowd, np.array([0, 1, 3, 4]), np.array([2, 5]), _fitted(bought_crowd), bought_crowd, np.random.default_rng(0))
     >>> most_uncertain(now).argmin().item()
     1
     """
@@ -86,45 +86,47 @@ def most_uncertain_best_worker(now: Round) -> NDArray[np.float64]:
     """The task whose posterior has the largest entropy, and who tells most about the truth of those that voted on it.
 
     >>> crowd = Crowd.from_triples([("a", w, 0) for w in "xyz"] + [("b", "x", 0), ("b", "y", 1), ("b", "z", 1)])
-    >>> seen = crowd.take([0, 1, 3, 4])  # two of three votes on each task, and they differ on the second
-    >>> now = Round(crowd, np.array([0, 1, 3, 4]), np.array([2, 5]), _fitted(seen), seen, np.random.default_rng(0))
+    >>> bought_crowd = crowd.take([0, 1, 3, 4])  # two of three votes on each task, and they differ on the second
+    >>> now = Round(crowd, np.array([0, 1, 3, 4]), np.array([2, 5]), _fitted(bought_crowd), bought_crowd, np.random.default_rng(0))
     >>> most_uncertain_best_worker(now).argmin().item()
     1
     """
     from scipy.special import entr
 
-    told = WorkerDiagnosis(now.seen, now.model).information[now.crowd.worker_codes[now.left]]
-    return _in_turns(now, -entr(now.model.posterior_).sum(axis=1), first=told)
+    information = WorkerDiagnosis(now.bought_crowd, now.model).information[now.crowd.worker_codes[now.open_votes]]
+    return _in_turns(now, -entr(now.model.posterior_).sum(axis=1), first=information)
 
 
 def active_lab(now: Round) -> NDArray[np.float64]:
     """The task with the lowest score of ActiveLab, as it is without a classifier; anybody who voted on it.
 
     >>> crowd = Crowd.from_triples([("a", w, 0) for w in "xyz"] + [("b", "x", 0), ("b", "y", 1), ("b", "z", 1)])
-    >>> seen = crowd.take([0, 1, 3, 4])  # two of three votes on each task, and they differ on the second
-    >>> now = Round(crowd, np.array([0, 1, 3, 4]), np.array([2, 5]), _fitted(seen), seen, np.random.default_rng(0))
+    >>> bought_crowd = crowd.take([0, 1, 3, 4])  # two of three votes on each task, and they differ on the second
+    >>> now = Round(crowd, np.array([0, 1, 3, 4]), np.array([2, 5]), _fitted(bought_crowd), bought_crowd, np.random.default_rng(0))
     >>> active_lab(now).argmin().item()
     1
     """
-    return _in_turns(now, active_lab_scores(now.seen))
+    return _in_turns(now, active_lab_scores(now.bought_crowd))
 
 
 def expected_information(now: Round) -> NDArray[np.float64]:
     """The task and the worker by `wisecrowd.plan`, with no task ever done; what it does not want comes last, at random.
 
     >>> crowd = Crowd.from_triples([("a", w, 0) for w in "xyz"] + [("b", "x", 0), ("b", "y", 1), ("b", "z", 1)])
-    >>> seen = crowd.take([0, 1, 3, 4])  # two of three votes on each task, and they differ on the second
-    >>> now = Round(crowd, np.array([0, 1, 3, 4]), np.array([2, 5]), _fitted(seen), seen, np.random.default_rng(0))
+    >>> bought_crowd = crowd.take([0, 1, 3, 4])  # two of three votes on each task, and they differ on the second
+    >>> now = Round(crowd, np.array([0, 1, 3, 4]), np.array([2, 5]), _fitted(bought_crowd), bought_crowd, np.random.default_rng(0))
     >>> expected_information(now).argmin().item()
     1
     """
-    crowd, left = now.crowd, now.left
+    crowd, open_votes = now.crowd, now.open_votes
     assert crowd.workers is not None
-    offers = pd.DataFrame({"task": crowd.tasks[crowd.task[left]], "worker": crowd.workers[crowd.worker_codes[left]]})
-    wanted = plan(now.seen, _batch(now), model=now.model, target=1.0, among=offers).asks
-    order = 1 + now.rng.random(len(left))
-    asked = pd.MultiIndex.from_frame(offers).get_indexer(pd.MultiIndex.from_frame(wanted[["task", "worker"]]))
-    order[asked] = np.arange(len(asked)) / max(len(asked), 1)
+    offers = pd.DataFrame(
+        {"task": crowd.tasks[crowd.task[open_votes]], "worker": crowd.workers[crowd.worker_codes[open_votes]]}
+    )
+    requests = plan_votes(now.bought_crowd, _batch(now), model=now.model, target=1.0, among=offers).requests
+    order = 1 + now.rng.random(len(open_votes))
+    positions = pd.MultiIndex.from_frame(offers).get_indexer(pd.MultiIndex.from_frame(requests[["task", "worker"]]))
+    order[positions] = np.arange(len(positions)) / max(len(positions), 1)
     return order
 
 
@@ -139,15 +141,15 @@ def active_lab_scores(crowd: Crowd) -> NDArray[np.float64]:
     >>> active_lab_scores(Crowd.from_triples([(t, w, int(t == 0 and w == "b")) for t in range(4) for w in "abc"])).round(2)
     array([0.6 , 0.81, 0.81, 0.81])
     """
-    votes, size = crowd.votes, crowd.votes.sum(axis=1)
+    votes, size = crowd.vote_counts, crowd.vote_counts.sum(axis=1)
     consensus = votes.argmax(axis=1)
     cast = np.flatnonzero(size[crowd.task] > 1)
     task, label, worker = crowd.task[cast], crowd.label[cast], crowd.worker_codes[cast]
-    met = np.bincount(worker, size[task] - 1, minlength=crowd.n_workers)
+    n_meetings = np.bincount(worker, size[task] - 1, minlength=crowd.n_workers)
     agreed = np.bincount(worker, votes[task, label] - 1, minlength=crowd.n_workers)
     with np.errstate(invalid="ignore"):
-        agreement = agreed / met
-    agreement = np.where(met > 0, agreement, np.nanmean(agreement))
+        agreement = agreed / n_meetings
+    agreement = np.where(n_meetings > 0, agreement, np.nanmean(agreement))
     shared = np.flatnonzero(size > 1)
     error = max(1 - np.bincount(consensus[shared]).max() / len(shared), 1e-6)
     weight = np.maximum(1 - (1 - agreement) / error, 1e-6)
@@ -155,9 +157,9 @@ def active_lab_scores(crowd: Crowd) -> NDArray[np.float64]:
     chance = np.where(
         crowd.label == consensus[crowd.task], right, (1 - right) / max(crowd.n_classes - 1, 1)
     )  # of the consensus, by each vote
-    heard = weight[crowd.worker_codes]
-    total = np.bincount(crowd.task, heard, minlength=crowd.n_tasks)
-    quality = np.bincount(crowd.task, heard * chance, minlength=crowd.n_tasks)
+    caught_warnings = weight[crowd.worker_codes]
+    total = np.bincount(crowd.task, caught_warnings, minlength=crowd.n_tasks)
+    quality = np.bincount(crowd.task, caught_warnings * chance, minlength=crowd.n_tasks)
     mean = weight[crowd.votes_per_worker > 0].mean()
     return np.asarray((quality + mean / crowd.n_classes) / (total + mean))
 
@@ -167,7 +169,7 @@ def _in_turns(now: Round, score: NDArray[np.float64], first: NDArray[np.float64]
 
     Within a task, votes with a high ``first`` come first; at random unless given.
     """
-    task, n_left = now.crowd.task[now.left], len(now.left)
+    task, n_left = now.crowd.task[now.open_votes], len(now.open_votes)
     within = now.rng.random(n_left) if first is None else -first
     order = np.lexsort((within, task))
     counts = np.bincount(task, minlength=now.crowd.n_tasks)
@@ -179,7 +181,7 @@ def _in_turns(now: Round, score: NDArray[np.float64], first: NDArray[np.float64]
 
 
 def _batch(now: Round) -> int:
-    return min(max(round(BATCH * len(now.bought)), 1), len(now.left))
+    return min(max(round(BATCH * len(now.bought)), 1), len(now.open_votes))
 
 
 RULES: Mapping[str, Callable[[Round], NDArray[np.float64]]] = {
@@ -220,31 +222,30 @@ class Replay(Portable):
         bought = _first(crowd, seed)
         points = []
         while True:
-            seen = crowd.take(bought)
-            model = _fitted(seen)
+            bought_crowd = crowd.take(bought)
+            model = _fitted(bought_crowd)
             points.append((len(bought), metrics.accuracy(dataset.truth, model)))
-            left = np.setdiff1d(np.arange(crowd.n_votes), bought)
-            if not len(left):
+            open_votes = np.setdiff1d(np.arange(crowd.n_votes), bought)
+            if not len(open_votes):
                 return pd.DataFrame(points, columns=["votes", "accuracy"])
-            now = Round(crowd, bought, left, model, seen, rng)
+            now = Round(crowd, bought, open_votes, model, bought_crowd, rng)
             order = np.argsort(RULES[self.rule](now), kind="stable")
-            bought = np.union1d(bought, left[order[: _batch(now)]])
+            bought = np.union1d(bought, open_votes[order[: _batch(now)]])
 
     def identity(self) -> Any:
         """The rule and the code behind it."""
-        modules = [f"wisecrowd.diagnose.{name}" for name in ("planning", "_asking", "_belief", "workers")]
-        return [self.rule, code_digest(__name__), *(code_digest(module) for module in modules)]
+        return [self.rule, code_digest(__name__)]
 
 
 def _first(crowd: Crowd, seed: int) -> Rows:
     """Two votes on each task, at random; the same for every rule."""
-    order, rank = shuffled_within(crowd.task, crowd.n_tasks, np.random.default_rng(seed))
+    order, rank = shuffle_within_groups(crowd.task, crowd.n_tasks, np.random.default_rng(seed))
     return np.sort(order[rank < START])
 
 
 def _fitted(crowd: Crowd) -> ConfusionEM:
     method: Any = find("dawid-skene")
-    with unwarned():
+    with ignore_fit_warnings():
         fitted: ConfusionEM = method().fit(crowd)
     return fitted
 

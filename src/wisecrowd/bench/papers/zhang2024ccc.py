@@ -169,17 +169,17 @@ def published() -> dict[tuple[str, str, str], float]:
     >>> published()["CCC", "IND-I", "last"]
     0.9251
     """
-    found = published_table(_BEST, BEST) | published_table(_LAST, LAST)
+    figures = published_table(_BEST, BEST) | published_table(_LAST, LAST)
     for method in ("CrowdLayer", "CCC", "clean"):
-        found |= {(method, MASKED, figure): found[method, "LabelMe", figure] for figure in (BEST, LAST)}
+        figures |= {(method, MASKED, figure): figures[method, "LabelMe", figure] for figure in (BEST, LAST)}
     for name, column in DECAYED.items():
         for figure in (BEST, LAST):
             for title in (column, SAME_STEPS[name]):
-                found |= {(method, title, figure): found[method, name, figure] for method in ("CrowdLayer", "CCC")}
-            found[STRONGER, column, figure] = found["CCC", name, figure]
+                figures |= {(method, title, figure): figures[method, name, figure] for method in ("CrowdLayer", "CCC")}
+            figures[STRONGER, column, figure] = figures["CCC", name, figure]
     for method in ("CrowdLayer", "CCC"):
-        found |= {(method, DEEPER, figure): found[method, "Music", figure] for figure in (BEST, LAST)}
-    return {key: round(value / 100, 4) for key, value in found.items()}
+        figures |= {(method, DEEPER, figure): figures[method, "Music", figure] for figure in (BEST, LAST)}
+    return {key: round(value / 100, 4) for key, value in figures.items()}
 
 
 def real(epochs: int | None = None) -> dict[str, Data]:

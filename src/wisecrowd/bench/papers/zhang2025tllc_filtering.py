@@ -9,7 +9,7 @@ from wisecrowd.bench.papers._tllc import ACCURACY, OfTasks, class_figure, crowds
 
 N_CLASSES = {"Income": 2, "Leaves": 6, "Music_genre": 10}
 
-ENTRIES: dict[str, Entry] = {"all tasks": OfTasks(kept=False), "kept tasks": OfTasks(kept=True)}
+ENTRIES: dict[str, Entry] = {"all tasks": OfTasks(is_kept=False), "kept tasks": OfTasks(is_kept=True)}
 
 
 def benchmark() -> Benchmark:
