@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wisecrowd import GMV, WSLC, Crowd, DSFill, MajorityVote, load
 from wisecrowd.base import completer as base
-from wisecrowd.base.completer import Answers, Completer
+from wisecrowd.base.completer import Completer, WorkerLabelProbs
 from wisecrowd.errors import InputError, UsageError
 
 N_TASKS, N_WORKERS, N_CLASSES = 7, 5, 3
@@ -27,10 +27,10 @@ class Table(Completer):
     def _fit(self, crowd: Crowd, X: NDArray[np.float64] | None) -> None:
         self.calls = []
 
-    def _worker_label_probs(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
+    def _worker_label_probs(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> WorkerLabelProbs:
         self.calls.append((len(tasks), len(workers)))
         cells = np.ix_(tasks, workers)
-        return Answers(self.table[cells], None if self.ready is None else self.ready[cells])
+        return WorkerLabelProbs(self.table[cells], None if self.ready is None else self.ready[cells])
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def crowd() -> Crowd:
         (5, 0, 1),
     ]
     task, worker, label = np.array(rows).T
-    return Crowd(
+    return Crowd.from_codes(
         task, worker, label, tasks=[f"t{i}" for i in range(N_TASKS)], workers=[f"w{i}" for i in range(N_WORKERS)],
         classes=["a", "b", "c"], duplicates="keep",
     )  # fmt: skip
@@ -81,13 +81,13 @@ def filled_rows(filled: Crowd) -> dict[tuple[int, int], dict[int, float]]:
 
 @pytest.mark.parametrize("least", [0, 1, 2])
 def test_hard_answers_are_the_likeliest_label_of_every_open_cell(crowd: Crowd, least: int) -> None:
-    made = table_of(crowd, fill_weight=1, min_labels=least)
+    made = table_of(crowd, fill_weight=1, min_votes=least)
     rows = filled_rows(made.complete(crowd))
     assert rows == {cell: {int(made.table[cell].argmax()): 1.0} for cell in open_cells(crowd, least)}
 
 
 def test_soft_answers_have_the_shares_of_the_table(crowd: Crowd) -> None:
-    made = table_of(crowd, fill_weight=0.5, answers="soft")
+    made = table_of(crowd, fill_weight=0.5, fill_mode="soft")
     rows = filled_rows(made.complete(crowd))
     assert list(rows) == open_cells(crowd)
     for cell, shares in rows.items():
@@ -96,7 +96,7 @@ def test_soft_answers_have_the_shares_of_the_table(crowd: Crowd) -> None:
 
 
 def test_a_faint_answer_is_left_out_and_its_weight_goes_to_the_others(crowd: Crowd) -> None:
-    made = table_of(crowd, fill_weight=1, answers="soft")
+    made = table_of(crowd, fill_weight=1, fill_mode="soft")
     made.table[:] = [0.6, 0.3996, 0.0004]
     for shares in filled_rows(made.complete(crowd)).values():
         assert shares == {0: pytest.approx(0.6 / 0.9996), 1: pytest.approx(0.3996 / 0.9996)}
@@ -104,28 +104,28 @@ def test_a_faint_answer_is_left_out_and_its_weight_goes_to_the_others(crowd: Cro
 
 def test_of_very_many_even_classes_none_is_too_faint() -> None:
     many = 3000
-    crowd = Crowd([0, 1], [0, 1], [0, 1], tasks=range(2), workers=range(2), classes=range(many))
-    made = table_of(crowd, fill_weight=1, answers="soft")
+    crowd = Crowd.from_codes([0, 1], [0, 1], [0, 1], tasks=range(2), workers=range(2), classes=range(many))
+    made = table_of(crowd, fill_weight=1, fill_mode="soft")
     made.table[:] = np.float32(1 / many) * (1 - 1e-6)  # what rounding may make of an even answer
     rows = filled_rows(made.complete(crowd))
     assert [len(shares) for shares in rows.values()] == [many, many]
 
 
 def test_drawn_answers_come_as_often_as_they_are_probable() -> None:
-    crowd = Crowd([0, 1], [0, 1], [0, 1], tasks=range(2000), workers=range(2), classes=range(3))
+    crowd = Crowd.from_codes([0, 1], [0, 1], [0, 1], tasks=range(2000), workers=range(2), classes=range(3))
     shares = np.array([0.2, 0.5, 0.3])
-    made = table_of(crowd, fill_weight=1, answers="sample")
+    made = table_of(crowd, fill_weight=1, fill_mode="sample")
     made.table[:] = shares
     first = made.complete(crowd)
     said = np.bincount(first.label[~first.observed], minlength=3) / (~first.observed).sum()
     assert np.abs(said - shares).max() < 4 * np.sqrt(0.25 / 3998)
-    again = table_of(crowd, fill_weight=1, answers="sample", random_state=1)
+    again = table_of(crowd, fill_weight=1, fill_mode="sample", random_state=1)
     again.table = made.table
     assert 0.5 < (again.complete(crowd).label != first.label).mean() < 0.75  # 1 − Σ p² = 0.62
 
 
 def test_a_certain_answer_is_always_drawn(crowd: Crowd) -> None:
-    made = table_of(crowd, answers="sample")
+    made = table_of(crowd, fill_mode="sample")
     made.table = np.eye(3)[np.random.default_rng(1).integers(3, size=crowd.shape)]
     for cell, shares in filled_rows(made.complete(crowd)).items():
         assert list(shares) == [made.table[cell].argmax()]
@@ -163,9 +163,9 @@ def test_where_a_method_is_not_ready_nothing_is_filled_in(crowd: Crowd) -> None:
 
 
 def test_blocks_are_small_and_make_the_same_crowd(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = table_of(crowd, answers="sample").fit(crowd)
+    made = table_of(crowd, fill_mode="sample").fit(crowd)
     whole, votes = made.fill(), made.expected_votes()
-    monkeypatch.setattr(base, "CELLS", 2 * 4 * N_CLASSES)  # two tasks of the four workers with votes
+    monkeypatch.setattr(base, "BLOCK_CELLS", 2 * 4 * N_CLASSES)  # two tasks of the four workers with votes
     made.calls.clear()
     assert made.fill() == whole
     assert made.calls == [(2, 4), (2, 4), (2, 4), (1, 4)]
@@ -174,7 +174,7 @@ def test_blocks_are_small_and_make_the_same_crowd(crowd: Crowd, monkeypatch: pyt
 
 def test_expected_votes_are_the_real_ones_and_all_that_is_open_by_its_probability(crowd: Crowd) -> None:
     made = table_of(crowd, fill_weight=0.25).fit(crowd)
-    wanted = crowd.votes.copy()
+    wanted = crowd.vote_counts.copy()
     for task, worker in open_cells(crowd):
         wanted[task] += 0.25 * made.table[task, worker]
     found = made.expected_votes()
@@ -189,7 +189,7 @@ def test_completing_what_was_completed_completes_the_real_votes(crowd: Crowd) ->
 
 
 def test_weights_of_votes_stay() -> None:
-    crowd = Crowd([0, 1], [0, 1], [0, 1], weight=[0.5, 3.0], tasks=range(2), workers=["x", "y"], classes=["a", "b"])
+    crowd = Crowd.from_codes([0, 1], [0, 1], [0, 1], weight=[0.5, 3.0], tasks=range(2), workers=["x", "y"], classes=["a", "b"])
     filled = table_of(crowd, fill_weight=0.1).complete(crowd)
     assert filled.weight[filled.observed].tolist() == [0.5, 3.0]
     assert filled.weight[~filled.observed].tolist() == [0.1, 0.1]
@@ -208,15 +208,15 @@ def test_what_is_foretold_of_votes_is_read_from_their_cells(crowd: Crowd, monkey
     kept, hidden = crowd.hide(0.4, random_state=3)
     made = table_of(crowd).fit(kept)
     wanted = np.log(made.table[hidden.task, hidden.worker, hidden.label])
-    assert np.allclose(made.log_proba_of(hidden), wanted)
-    monkeypatch.setattr(base, "CELLS", N_WORKERS * N_CLASSES)
-    assert np.allclose(made.log_proba_of(hidden), wanted)
+    assert np.allclose(made.predict_vote_log_proba(hidden), wanted)
+    monkeypatch.setattr(base, "BLOCK_CELLS", N_WORKERS * N_CLASSES)
+    assert np.allclose(made.predict_vote_log_proba(hidden), wanted)
 
 
 def test_what_is_impossible_is_very_unlikely_and_not_minus_infinity(crowd: Crowd) -> None:
     made = table_of(crowd).fit(crowd)
     made.table[:] = [0, 0, 1]
-    found = made.log_proba_of(crowd)
+    found = made.predict_vote_log_proba(crowd)
     assert np.allclose(found[crowd.label == 2], 0)
     assert np.allclose(found[crowd.label != 2], np.log(1e-12))
 
@@ -255,12 +255,12 @@ def test_a_second_fit_forgets_the_first(crowd: Crowd) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"answers": "argmax"}, "answers must be one of"),
+        ({"fill_mode": "argmax"}, "fill_mode must be one of"),
         ({"fill_weight": 0}, "fill_weight must be 'shared' or a positive number; got 0"),
         ({"fill_weight": float("nan")}, "fill_weight must be"),
         ({"fill_weight": "even"}, "fill_weight must be"),
-        ({"min_labels": -1}, "min_labels must be 0 or more; got -1"),
-        ({"min_labels": "5"}, "min_labels of Table must be a whole number"),
+        ({"min_votes": -1}, "min_votes must be 0 or more; got -1"),
+        ({"min_votes": "5"}, "min_votes of Table must be an integer"),
         ({"max_per_task": 0}, "max_per_task must be a whole number of 1 or more"),
         ({"max_per_task": 2.5}, "max_per_task must be a whole number of 1 or more"),
         ({"random_state": -1}, "random_state must be 0 or more; got -1"),
@@ -272,31 +272,31 @@ def test_parameters_that_make_no_sense_are_refused(options: dict[str, Any], mess
 
 
 def test_numbers_of_numpy_are_numbers(crowd: Crowd) -> None:
-    made = table_of(crowd, fill_weight=np.int64(1), max_per_task=np.int64(1), min_labels=np.int64(0))
+    made = table_of(crowd, fill_weight=np.int64(1), max_per_task=np.int64(1), min_votes=np.int64(0))
     assert (made.complete(crowd).weight == 1).all()
 
 
 def test_features_are_asked_for_by_who_needs_them_and_refused_by_who_does_not(crowd: Crowd) -> None:
     with pytest.raises(
-        UsageError, match=r"WSLC imitates workers by the features of tasks; give them: complete\(crowd, X\)"
+        UsageError, match=r"WSLC needs the features of the tasks; call complete\(crowd, X\)"
     ):
         WSLC().complete(crowd)
-    with pytest.raises(UsageError, match="GMV does not look at features"):
+    with pytest.raises(UsageError, match="GMV does not use features"):
         GMV().complete(crowd, np.ones((7, 2)))
     with pytest.raises(InputError, match="no features for 7 tasks"):
         WSLC().complete(crowd, pd.DataFrame({"x": range(7)}))
     with pytest.raises(
-        InputError, match=r"a row of features for every task was wanted; got an array of shape \(7, 0\)"
+        InputError, match=r"expected a row of features per task; got an array of shape \(7, 0\)"
     ):
         WSLC().complete(crowd, pd.DataFrame(index=crowd.tasks))
 
 
 def test_crowds_that_cannot_be_completed_are_refused() -> None:
     numbers = Crowd.from_triples([(0, "ann", 1.5)], numeric=True)
-    with pytest.raises(InputError, match="GMV chooses between classes, but these labels are numbers"):
+    with pytest.raises(InputError, match="GMV takes categorical votes, and these labels are numbers"):
         GMV().complete(numbers)
-    nobody = Crowd.from_triples([(0, "ann", "a")]).without_workers()
-    with pytest.raises(InputError, match="GMV must know who cast each vote"):
+    nobody = Crowd.from_triples([(0, "ann", "a")]).drop_workers()
+    with pytest.raises(InputError, match="GMV needs the worker of each vote"):
         GMV().complete(nobody)
     with pytest.raises(InputError, match="needs votes"):
         GMV().complete(Crowd.from_triples([(0, "ann", "a")]).take([False]))
@@ -316,10 +316,10 @@ def test_who_or_what_is_not_known_is_named(crowd: Crowd) -> None:
 
 def test_votes_over_other_vocabularies_are_refused(crowd: Crowd) -> None:
     fitted = GMV().fit(crowd)
-    with pytest.raises(UsageError, match=r"such as hide\(\) gives"):
-        fitted.log_proba_of(crowd[:3])
-    with pytest.raises(UsageError, match=r"a Crowd of votes was wanted, such as .* got DataFrame"):
-        fitted.log_proba_of(crowd.to_frame())  # type: ignore[arg-type]  # what is tried
+    with pytest.raises(UsageError, match=r"such as hide\(\) returns"):
+        fitted.predict_vote_log_proba(crowd[:3])
+    with pytest.raises(UsageError, match=r"votes must be a Crowd, such as .* got DataFrame"):
+        fitted.predict_vote_log_proba(crowd.to_frame())  # type: ignore[arg-type]  # what is tried
 
 
 @pytest.mark.parametrize("ask", [Completer.fill, Completer.expected_votes, Completer.predict_worker_proba])
@@ -330,4 +330,4 @@ def test_it_must_be_fitted_first(ask: Any) -> None:
 
 def test_votes_are_not_foretold_before_a_fit(crowd: Crowd) -> None:
     with pytest.raises(UsageError, match="not fitted yet"):
-        GMV().log_proba_of(crowd)
+        GMV().predict_vote_log_proba(crowd)

@@ -41,5 +41,5 @@ def test_the_aggregator_that_was_given_is_not_touched() -> None:
 
 @pytest.mark.parametrize("other", ["median", "wslc", 3])
 def test_only_an_aggregator_of_classes_will_do(other: object) -> None:
-    with pytest.raises(UsageError, match="aggregator must be one of classes"):
+    with pytest.raises(UsageError, match="aggregator must be a categorical aggregator"):
         DSFill(aggregator=other).fit(simulate_crowd(n_tasks=20, n_workers=4).crowd)

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from wisecrowd import LDPLC, WSLC, Crowd
-from wisecrowd.classifiers.neighbours import range_scaled, reconstruction_weights
+from wisecrowd.classifiers.neighbours import compute_reconstruction_weights, scale_to_range
 from wisecrowd.complete import ldplc
 from wisecrowd.errors import UsageError
 from wisecrowd.io.datasets import Dataset
@@ -23,13 +23,13 @@ def crowd_of(seed: int = 0, silent: int = 2) -> tuple[Crowd, NDArray[np.float64]
     rng = np.random.default_rng(seed)
     task, worker = np.nonzero(rng.random((20, 5)) < 0.4)
     label = rng.integers(3, size=len(task))
-    crowd = Crowd(task, worker, label, tasks=range(20 + silent), workers=range(5), classes=range(3))
+    crowd = Crowd.from_codes(task, worker, label, tasks=range(20 + silent), workers=range(5), classes=range(3))
     return crowd, rng.normal(size=(20 + silent, 3))
 
 
 def by_loops(crowd: Crowd, X: NDArray[np.float64], k: int, keep: float, rounds: int) -> NDArray[np.float64]:
     informed = crowd.votes_per_task > 0
-    W = reconstruction_weights(range_scaled(X, informed), k, informed).toarray()
+    W = compute_reconstruction_weights(scale_to_range(X, informed), k, informed).toarray()
     P = WSLC().fit(crowd, X).predict_worker_proba()
     seen = {(int(t), int(w)): int(c) for t, w, c in zip(crowd.task, crowd.worker, crowd.label, strict=True)}  # type: ignore[arg-type]  # has workers
     for cell, label in seen.items():
@@ -56,7 +56,7 @@ def test_answers_are_passed_on_as_the_formula_says(k: int, keep: float, rounds: 
 def test_some_workers_at_a_time_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     crowd, X = crowd_of()
     whole = LDPLC().fit(crowd, X).predict_worker_proba()
-    monkeypatch.setattr(ldplc, "blocks", lambda rows, columns: [slice(at, at + 2) for at in range(0, rows, 2)])
+    monkeypatch.setattr(ldplc, "slice_rows", lambda rows, columns: [slice(at, at + 2) for at in range(0, rows, 2)])
     assert np.allclose(LDPLC().fit(crowd, X).predict_worker_proba(), whole, atol=1e-6)
 
 
@@ -69,7 +69,7 @@ def test_a_worker_with_two_answers_to_a_task_keeps_both() -> None:
     crowd, X = crowd_of()
     task, worker = int(crowd.task[0]), int(crowd.worker[0])  # type: ignore[index]  # has workers
     other = (crowd.label[0] + 1) % 3
-    twice = Crowd(
+    twice = Crowd.from_codes(
         [*crowd.task, task], [*crowd.worker_codes, worker], [*crowd.label, other], tasks=crowd.tasks,
         workers=crowd.workers, classes=crowd.classes, duplicates="keep",
     )  # fmt: skip
@@ -98,8 +98,8 @@ def test_answers_are_made_once_for_all_and_not_kept_for_ever(monkeypatch: pytest
     for task in range(20):
         fitted.predict_worker_proba([task], [task % 5])
     assert made == [5]
-    assert "_held" not in vars(pickle.loads(pickle.dumps(fitted)))
-    assert "_held" not in vars(copy.deepcopy(fitted))
+    assert "_cached_probs" not in vars(pickle.loads(pickle.dumps(fitted)))
+    assert "_cached_probs" not in vars(copy.deepcopy(fitted))
     fitted.fit(crowd, X[::-1].copy()).predict_worker_proba([0], [1])
     assert made == [5, 5]
 
@@ -107,14 +107,14 @@ def test_answers_are_made_once_for_all_and_not_kept_for_ever(monkeypatch: pytest
 def test_what_does_not_fit_is_made_for_who_is_asked_about_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     crowd, X = crowd_of()
     whole = LDPLC().fit(crowd, X).predict_worker_proba()
-    monkeypatch.setattr(ldplc, "LIMIT", 2 * 22 * 3 * 4)  # two workers
+    monkeypatch.setattr(ldplc, "MAX_BYTES", 2 * 22 * 3 * 4)  # two workers
     fitted = LDPLC().fit(crowd, X)
     for workers in ([3, 1], [1], [0, 4]):
         assert np.allclose(fitted.predict_worker_proba(workers=workers), whole[:, workers], atol=1e-6)
-    with pytest.raises(UsageError, match=r"what 5 workers would say of 22 tasks .*min_labels=..., for 2 of them"):
+    with pytest.raises(UsageError, match=r"the predictions for 5 workers on 22 tasks .*raise min_votes until 2 workers remain"):
         fitted.fill()
     most = int(np.sort(crowd.votes_per_worker)[-2]) - 1
-    assert fitted.set_params(min_labels=most).fill().n_votes > crowd.n_votes
+    assert fitted.set_params(min_votes=most).fill().n_votes > crowd.n_votes
 
 
 @pytest.mark.parametrize("wrong", [{"k": 0}, {"keep": 0.0}, {"keep": 1.5}, {"keep": float("nan")}, {"rounds": -1}])
@@ -129,7 +129,7 @@ def test_parameters_that_make_no_sense_are_refused(wrong: dict[str, float]) -> N
 def test_majority_vote_after(dataset: Callable[[str], Dataset], name: str, after: float) -> None:
     data = dataset(name)
     assert data.features is not None
-    votes = LDPLC(fill_weight=1).complete(data.crowd, data.features).votes
+    votes = LDPLC(fill_weight=1).complete(data.crowd, data.features).vote_counts
     best = votes == votes.max(axis=1, keepdims=True)
     truth: pd.Series = data.truth.reindex(data.crowd.tasks)
     right = data.crowd.classes.get_indexer(truth)  # type: ignore[union-attr]  # has classes

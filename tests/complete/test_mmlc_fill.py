@@ -44,7 +44,7 @@ def test_a_missing_vote_is_what_the_learner_finds_likeliest_and_the_others_stay(
     assert filled.n_votes == 120 * 9  # density one
     new = filled.take(~filled.observed)
     np.testing.assert_array_equal(new.label, said.argmax(axis=2)[new.task, new.worker_codes])
-    assert filled.only_observed() == made.crowd
+    assert filled.select_observed() == made.crowd
     assert fitted.fill() == filled  # nothing is drawn
 
 
@@ -75,7 +75,7 @@ def test_experts_are_asked_once_for_a_task_however_many_workers_answer(made: Sim
 
 
 def test_features_bring_in_what_votes_do_not_know(made: Simulation, X: pd.DataFrame) -> None:
-    few = made.crowd.at_most(1)
+    few = made.crowd.limit_votes_per_task(1)
     filled = MMLCFill(learner=MMLC(**QUICK | {"epochs": 30, "learning_rate": 1e-2}), fill_weight=1.0).complete(few, X)
     before, after = ((MajorityVote().fit(votes).labels_ == made.truth).mean() for votes in (few, filled))
     assert after > before + 0.05

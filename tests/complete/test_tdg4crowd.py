@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from wisecrowd import Crowd, TDG4Crowd, load
 from wisecrowd.complete import tdg4crowd
 from wisecrowd.errors import InputError, MissingExtra, UsageError
-from wisecrowd.nn.backend import need_torch
+from wisecrowd.nn.backend import import_torch
 from wisecrowd.nn.vote_tensors import Batch, grid
 
 try:
-    need_torch()
+    import_torch()
 except MissingExtra as missing:
     pytest.skip(str(missing), allow_module_level=True)
 
@@ -31,7 +31,7 @@ def crowd_of(n_tasks: int = 60, n_workers: int = 6) -> tuple[Crowd, NDArray[np.f
     truth = (X[:, 0] > 0).astype(np.intp)
     task, worker = np.nonzero(rng.random((n_tasks, n_workers)) < 0.5)
     label = np.where(worker == 0, 1 - truth[task], truth[task])
-    crowd = Crowd(task, worker, label, tasks=range(n_tasks), workers=range(n_workers), classes=["no", "yes"])
+    crowd = Crowd.from_codes(task, worker, label, tasks=range(n_tasks), workers=range(n_workers), classes=["no", "yes"])
     return crowd, X, truth
 
 
@@ -57,7 +57,7 @@ def test_what_it_answers_is_what_the_network_says_of_means(spied: list[Any]) -> 
 
 
 def test_the_divergence_is_that_of_normal_distributions(spied: list[Any]) -> None:
-    torch = need_torch()
+    torch = import_torch()
     crowd, X, _ = crowd_of()
     TDG4Crowd(**SMALL).fit(crowd, X)
     model = spied[0]
@@ -76,7 +76,7 @@ def test_the_divergence_is_that_of_normal_distributions(spied: list[Any]) -> Non
 
 def test_it_learns_who_says_what_of_which_tasks() -> None:
     crowd, X, truth = crowd_of(n_tasks=150)
-    fitted = TDG4Crowd(epochs=20, batch_size=16, learning_rate=0.02, answers="hard").fit(crowd, X)
+    fitted = TDG4Crowd(epochs=20, batch_size=16, learning_rate=0.02, fill_mode="hard").fit(crowd, X)
     filled = fitted.fill()
     new = ~filled.observed
     first = filled.worker[new] == 0  # type: ignore[index]  # has workers
@@ -104,7 +104,7 @@ def test_draws_move_answers_and_many_of_them_less() -> None:
 
 
 def test_features_are_found_again_when_that_counts(spied: list[Any]) -> None:
-    torch = need_torch()
+    torch = import_torch()
     crowd, X, _ = crowd_of()
     errors = []
     for rebuild in (1e-9, 10.0):

@@ -22,7 +22,7 @@ def crowd_of(
     X = rng.normal(size=(n_tasks, 4)) * [1, 10, 0.1, 1] + [0, 1e6, 3, 0]
     X[:, 3] = X[:, 3] > 0
     label = rng.integers(n_classes, size=len(task))
-    made = Crowd(task, worker, label, tasks=range(n_tasks), workers=range(n_workers), classes=range(n_classes),
+    made = Crowd.from_codes(task, worker, label, tasks=range(n_tasks), workers=range(n_workers), classes=range(n_classes),
                  weight=rng.choice([1.0, 1.0, 2.0], size=len(task)))  # fmt: skip
     return made, X
 
@@ -60,14 +60,14 @@ def said_by_loops(crowd: Crowd, vectors: NDArray[np.float64]) -> NDArray[np.floa
 
 def test_vectors_are_correlations_by_share() -> None:
     crowd, X = crowd_of()
-    assert np.allclose(wslc.worker_vectors(crowd, X), vectors_by_loops(crowd, X), atol=1e-8)
+    assert np.allclose(wslc.compute_worker_vectors(crowd, X), vectors_by_loops(crowd, X), atol=1e-8)
 
 
 def test_vectors_in_blocks_of_features_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     crowd, X = crowd_of()
-    whole = wslc.worker_vectors(crowd, X)
-    monkeypatch.setattr(wslc, "blocks", lambda rows, columns: [slice(at, at + 1) for at in range(rows)])
-    assert np.allclose(wslc.worker_vectors(crowd, X), whole)
+    whole = wslc.compute_worker_vectors(crowd, X)
+    monkeypatch.setattr(wslc, "slice_rows", lambda rows, columns: [slice(at, at + 1) for at in range(rows)])
+    assert np.allclose(wslc.compute_worker_vectors(crowd, X), whole)
 
 
 def test_answers_are_votes_weighted_by_likeness(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_answers_are_votes_weighted_by_likeness(monkeypatch: pytest.MonkeyPatch)
     alone = np.isnan(wanted).any(axis=2)
     assert alone.mean() < 0.2
     assert np.allclose(fitted.predict_worker_proba()[~alone], wanted[~alone], atol=1e-6)
-    monkeypatch.setattr(wslc, "blocks", lambda rows, columns: [slice(at, at + 1) for at in range(rows)])
+    monkeypatch.setattr(wslc, "slice_rows", lambda rows, columns: [slice(at, at + 1) for at in range(rows)])
     assert np.allclose(fitted.predict_worker_proba()[~alone], wanted[~alone], atol=1e-6)
 
 
@@ -162,7 +162,7 @@ def test_majority_vote_before_and_after(
 
 def accuracy(crowd: Crowd, truth: pd.Series) -> float:
     """Of majority vote, expected over ties."""
-    votes = crowd.votes
+    votes = crowd.vote_counts
     best = votes == votes.max(axis=1, keepdims=True)
     right = crowd.classes.get_indexer(truth.reindex(crowd.tasks))  # type: ignore[union-attr]  # has classes
     return float((best / best.sum(axis=1, keepdims=True))[np.arange(len(right)), right][right >= 0].mean())

@@ -8,7 +8,7 @@ import pytest
 
 from wisecrowd import Crowd, CrowdLab, MajorityVote, simulate_crowd
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.learn.crowd_lab import _majority, _Votes
+from wisecrowd.learn.crowd_lab import _choose_majority, _MergedVotes
 
 # Some votes with ties that the classifier breaks (task 3), or cannot (task 7), a task with a single vote (5), and one on
 # which the classifier is overruled (9).
@@ -25,7 +25,7 @@ X = np.arange(10.0)[:, None]
 
 def crowd_of(labels: np.ndarray[tuple[int, int], np.dtype[np.int_]], n_classes: int = 3) -> Crowd:
     task, worker = np.nonzero(labels >= 0)
-    return Crowd(task, worker, labels[task, worker], tasks=range(len(labels)), workers=range(labels.shape[1]),
+    return Crowd.from_codes(task, worker, labels[task, worker], tasks=range(len(labels)), workers=range(labels.shape[1]),
                  classes=range(n_classes))  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def slowly(
 @pytest.mark.parametrize("seed", range(5))
 def test_the_formulas_vote_by_vote(seed: int) -> None:
     made = simulate_crowd(40, 6, 4, votes_per_task=(2, 4), workers={"expert": 3, "noisy": 3}, random_state=seed)
-    crowd = Crowd(
+    crowd = Crowd.from_codes(
         made.crowd.task, made.crowd.worker, made.crowd.label, tasks=range(40), workers=range(6), classes=range(4)
     )
     expected = np.random.default_rng(seed).dirichlet(np.ones(4), size=40)
@@ -93,13 +93,13 @@ def test_the_formulas_vote_by_vote(seed: int) -> None:
 def test_ties_go_to_the_classifier_then_the_rarer_class_then_the_better_workers() -> None:
     even, inclined = np.full((4, 2), 0.5), np.array([[0.5, 0.5]] * 3 + [[0.6, 0.4]])
     rows = np.array([[0, 0, 0], [1, 1, 0], [0, 0, 0], [0, -1, 1]])
-    assert _majority(_Votes(crowd_of(rows, 2)), inclined).tolist() == [0, 1, 0, 0]
-    assert _majority(_Votes(crowd_of(rows, 2)), even).tolist() == [0, 1, 0, 1]  # class 1 is rarer
+    assert _choose_majority(_MergedVotes(crowd_of(rows, 2)), inclined).tolist() == [0, 1, 0, 0]
+    assert _choose_majority(_MergedVotes(crowd_of(rows, 2)), even).tolist() == [0, 1, 0, 1]  # class 1 is rarer
     # Both classes are as frequent: the third worker was right where it is clear, the first was wrong.
     rows = np.array([[1, 0, 0], [0, 1, 1], [-1, 0, 1], [0, -1, 1]])
-    assert _majority(_Votes(crowd_of(rows, 2)), even)[3] == 1
+    assert _choose_majority(_MergedVotes(crowd_of(rows, 2)), even)[3] == 1
     rows = np.array([[1, 1, 0], [0, 0, 1], [-1, 0, 1], [0, -1, 1]])
-    assert _majority(_Votes(crowd_of(rows, 2)), even)[3] == 0
+    assert _choose_majority(_MergedVotes(crowd_of(rows, 2)), even)[3] == 0
 
 
 def test_a_worker_who_meets_nobody_is_taken_for_an_average_one() -> None:
@@ -114,7 +114,7 @@ def test_a_worker_who_meets_nobody_is_taken_for_an_average_one() -> None:
 
 def test_one_label_per_task_is_refused_with_advice() -> None:
     single = Crowd.from_triples([(task, task % 3, task % 2) for task in range(12)])
-    with pytest.raises(InputError, match="no task was labelled by two of them; use raykar or concord"):
+    with pytest.raises(InputError, match="no task has votes of two workers; use raykar or concord"):
         CrowdLab().fit(np.eye(12), single)
 
 
@@ -127,7 +127,7 @@ def test_it_does_better_than_either_votes_or_features() -> None:
     fitted = CrowdLab().fit(FEATURES, MADE.crowd)
     right = (fitted.labels_ == MADE.truth).mean()
     assert right > (MajorityVote().fit(MADE.crowd).labels_ == MADE.truth).mean() + 0.02
-    assert right > (MADE.crowd.classes[fitted.expected_.argmax(axis=1)] == MADE.truth).mean() + 0.02
+    assert right > (MADE.crowd.classes[fitted.pred_probs_.argmax(axis=1)] == MADE.truth).mean() + 0.02
     experts = fitted.workers_["quality"][MADE.kind == "expert"]
     assert experts.min() > fitted.workers_["quality"][MADE.kind == "spammer"].max()
     assert fitted.score(FEATURES, MADE.truth) > 0.7
@@ -137,9 +137,9 @@ def test_nobody_judges_a_task_that_he_has_seen() -> None:
     # A classifier that knows every task it saw by heart would echo its votes.
     by_heart = np.eye(300)
     fitted = CrowdLab(l2=1e-3).fit(pd.DataFrame(by_heart, index=MADE.truth.index), MADE.crowd)
-    share = MADE.crowd.votes / MADE.crowd.votes.sum(axis=1, keepdims=True)
+    share = MADE.crowd.vote_counts / MADE.crowd.vote_counts.sum(axis=1, keepdims=True)
     clear = share.max(axis=1) == 1
-    assert (fitted.expected_[clear].argmax(axis=1) == share[clear].argmax(axis=1)).mean() < 0.6
+    assert (fitted.pred_probs_[clear].argmax(axis=1) == share[clear].argmax(axis=1)).mean() < 0.6
 
 
 def test_gold_teaches_who_is_right() -> None:
@@ -157,7 +157,7 @@ def test_predictions_of_one_s_own_are_checked_and_aligned() -> None:
     np.testing.assert_array_equal(CrowdLab(pred_probs=mixed).fit(X, CROWD).posterior_, wanted)
     for wrong, message in [
         (PREDICTED[:, :2], r"must be of shape \(10, 3\), tasks x classes; got \(10, 2\)"),
-        (PREDICTED[:9], "10 in all; got 9"),
+        (PREDICTED[:9], "one row of features for each of 10 tasks; got 9 rows"),
         (PREDICTED * 2, "must be probabilities"),
         (table[[0, 1]], "a column for each class"),
         (table.assign(x=0.0), "and no other"),

@@ -19,10 +19,10 @@ from sklearn.preprocessing import StandardScaler
 
 import wisecrowd
 from wisecrowd import DLEM, Crowd, MajorityVote
-from wisecrowd.em.classifier import CLIP
+from wisecrowd.em.classifier_prior import PROBABILITY_FLOOR
 from wisecrowd.errors import UsageError
 from wisecrowd.evaluate.metrics import accuracy
-from wisecrowd.nn.network_classifier import Network
+from wisecrowd.nn.network_classifier import NetworkClassifier
 from wisecrowd.utils import progress
 
 torch = pytest.importorskip("torch")
@@ -44,7 +44,7 @@ made, crowd, X = _space["made"], _space["crowd"], _space["X"]
 
 
 def bits(model: DLEM) -> tuple[bytes, ...]:
-    arrays = (model.posterior_, model.tally_, model.trace_, model.expected_, model.predict_proba(X))
+    arrays = (model.posterior_, model.tally_, model.trace_, model.task_prior_, model.predict_proba(X))
     return tuple(array.tobytes() for array in arrays)
 
 
@@ -69,8 +69,8 @@ def test_workers_are_scored_against_the_posterior_with_pseudo_votes_above_and_be
     wanted /= wanted.sum(axis=2, keepdims=True)
     assert fitted.confusion_ == pytest.approx(wanted)
     assert fitted.posterior_.sum(axis=1) == pytest.approx(1)
-    assert fitted.expected_ == pytest.approx(fitted._predict_proba(X.to_numpy()), abs=1e-6)  # dropout is off in E-steps
-    assert fitted.expected_.min() >= CLIP / 2
+    assert fitted.task_prior_ == pytest.approx(fitted._predict_proba(X.to_numpy()), abs=1e-6)  # dropout is off in E-steps
+    assert fitted.task_prior_.min() >= PROBABILITY_FLOOR / 2
 
 
 def test_the_first_posterior_follows_from_the_votes_through_an_m_step() -> None:
@@ -82,7 +82,7 @@ def test_the_first_posterior_follows_from_the_votes_through_an_m_step() -> None:
     for task, worker, label in zip(crowd.task, crowd.worker, crowd.label, strict=True):
         confusion[worker, :, label] += shares[task]
     confusion /= confusion.sum(axis=2, keepdims=True)
-    posterior = Network("mlp", epochs=3, l2=1.0).fit(X.to_numpy(), shares).predict_proba(X.to_numpy())
+    posterior = NetworkClassifier("mlp", epochs=3, l2=1.0).fit(X.to_numpy(), shares).predict_proba(X.to_numpy())
     for task, worker, label in zip(crowd.task, crowd.worker, crowd.label, strict=True):
         posterior[task] *= confusion[worker, :, label]
     assert model.posterior_ == pytest.approx(posterior / posterior.sum(axis=1, keepdims=True), abs=1e-6)
@@ -110,7 +110,7 @@ def test_gold_is_kept_and_tasks_without_votes_are_expected_from_features() -> No
     gold = made.truth.loc[crowd.tasks[20:60]]
     model = DLEM(max_iter=10).fit(X, some, truth=gold)
     assert (model.labels_.loc[gold.index] == gold).all()
-    assert model.posterior_[:20] == pytest.approx(model.expected_[:20])
+    assert model.posterior_[:20] == pytest.approx(model.task_prior_[:20])
 
 
 def test_cross_fitting_and_shrinkage() -> None:
@@ -126,7 +126,7 @@ def test_cross_fitting_and_shrinkage() -> None:
         "linear",
         torch.nn.Linear(3, 3),
         lambda shape, n: torch.nn.Linear(shape[0], n),
-        Network("mlp", dropout=0.1, learning_rate=0.01),
+        NetworkClassifier("mlp", dropout=0.1, learning_rate=0.01),
     ],
 )
 def test_other_networks(classifier: Any) -> None:
@@ -192,7 +192,7 @@ def test_an_interrupted_fit_resumes_to_the_same_bits(options: dict[str, Any], tm
         with pytest.raises(Interrupted), progress.listen(stop_at(step)):
             DLEM(**options, checkpoint=str(tmp_path)).fit(X, crowd)
     (kept,) = tmp_path.iterdir()
-    assert kept.suffix == ".safetensors"
+    assert kept.suffix == ".npz"
     resumed = DLEM(**options, checkpoint=str(tmp_path))
     assert bits(resumed.fit(X, crowd)) == bits(whole)
     assert resumed.converged_ == whole.converged_
@@ -206,7 +206,7 @@ def test_an_interrupted_fit_resumes_to_the_same_bits(options: dict[str, Any], tm
 def test_a_killed_fit_resumes_to_the_same_bits(tmp_path: Path) -> None:
     script = f"""{MADE}
 import sys, time
-from wisecrowd import progress
+from wisecrowd.utils import progress
 
 def listener(what, step, total, detail):
     if what == "network" and step == 5 + 6:

@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from wisecrowd import Crowd, DawidSkene, Raykar
-from wisecrowd.em.classifier import e_step, evidence_of, sharpened, sharpness_of
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate import Simulation
-
-
-def test_e_step_equals_brute_force() -> None:
-    rng = np.random.default_rng(0)
-    crowd = Crowd.from_triples([(task, worker, int(rng.integers(3))) for task in range(3) for worker in range(2)])
-    expected, said = rng.dirichlet(np.ones(3), size=3), rng.random((len(crowd.pairs), 3))
-    total = 0.0
-    marginal = np.zeros((3, 3))
-    for truth in itertools.product(range(3), repeat=3):
-        joint = np.prod([expected[task, k] for task, k in enumerate(truth)])
-        joint *= np.prod([said[pair, truth[task]] for task, pair in zip(crowd.task, crowd.pairs.of_vote, strict=True)])
-        total += joint
-        for task, k in enumerate(truth):
-            marginal[task, k] += joint
-    posterior, value = e_step(crowd.layout, expected, said, None)
-    assert np.isclose(value, np.log(total))
-    assert np.allclose(posterior, marginal / total)
 
 
 def test_a_constant_feature_makes_it_dawid_and_skene(made: Simulation) -> None:
@@ -78,20 +58,10 @@ def test_shrinkage_draws_workers_with_few_labels_to_the_crowd(made: Simulation, 
 def test_cross_fitting_lets_no_task_hear_its_own_votes(made: Simulation) -> None:
     # Features that identify every task: without cross-fitting the classifier repeats the votes, with it it cannot know.
     identity = pd.DataFrame(np.eye(made.crowd.n_tasks) * 10, index=made.crowd.tasks)
-    own = Raykar(l2=0.01, max_iter=3, tol=0.0).fit(identity, made.crowd).expected_
-    others = Raykar(l2=0.01, max_iter=3, tol=0.0, cv=5).fit(identity, made.crowd).expected_
+    own = Raykar(l2=0.01, max_iter=3, tol=0.0).fit(identity, made.crowd).task_prior_
+    others = Raykar(l2=0.01, max_iter=3, tol=0.0, cv=5).fit(identity, made.crowd).task_prior_
     assert own.max(axis=1).mean() > 0.8
     assert others.max(axis=1).mean() < 0.7
-
-
-def test_sharpening(made: Simulation) -> None:
-    share = np.array([[0.7, 0.2, 0.1]])
-    assert np.allclose(sharpened(share, 2.0), share**2 / (share**2).sum())
-    assert sharpened(share, 1.0) is share
-    crowd = made.crowd
-    timid = np.full((crowd.n_tasks, 3), 1 / 3)
-    flat = evidence_of(crowd.layout, np.full((len(crowd.pairs), 3), 0.5))
-    assert sharpness_of(timid, flat) > 0  # any will do
 
 
 def test_unseen_worker_answers_as_the_crowd(made: Simulation, X: pd.DataFrame) -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from wisecrowd import DawidSkene, MajorityVote, TwoStage
-from wisecrowd.classifiers.soft import Logistic
+from wisecrowd.classifiers.logistic import Logistic
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate import Simulation
 
@@ -33,7 +33,7 @@ def test_gold_goes_to_the_first_stage(made: Simulation, X: pd.DataFrame) -> None
 
 
 def test_works_without_worker_ids(made: Simulation, X: pd.DataFrame) -> None:
-    anonymous = made.crowd.without_workers()
+    anonymous = made.crowd.drop_workers()
     assert TwoStage(aggregator="majority-vote").fit(X, anonymous).score(X, made.truth) > 0.7
 
 

@@ -1,1 +1,1 @@
-"""Classifiers that learn from soft targets."""
+"""Classifiers that learn from soft targets, and graphs of similar tasks."""

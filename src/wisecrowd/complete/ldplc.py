@@ -1,52 +1,58 @@
-"""LDPLC: what a worker would say of a task is like what they would say of similar tasks."""
+"""LDPLC: missing votes spread over similar tasks, worker by worker."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from wisecrowd.base.completer import Answers
-from wisecrowd.base.fields import method_class, parameter
-from wisecrowd.classifiers.neighbours import range_scaled, reconstruction_weights
+from wisecrowd.base.completer import WorkerLabelProbs
+from wisecrowd.base.fields import fitted, method_class, parameter
+from wisecrowd.classifiers.neighbours import compute_reconstruction_weights, scale_to_range
 from wisecrowd.complete.wslc import WSLC
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.em.priors import blocks
 from wisecrowd.errors import UsageError
 from wisecrowd.utils.progress import report
+from wisecrowd.utils.slices import slice_rows
 
-#: Bytes that the answers of all workers to all tasks may take.
-LIMIT = 2**31
+#: Maximum size in bytes of the label probabilities that are held in memory.
+MAX_BYTES = 2**31
+
+
+class _SpreadProbs(NamedTuple):
+    """Label probabilities of some workers on all tasks."""
+
+    column: NDArray[np.intp]
+    """Column of every worker, −1 for workers without one."""
+    proba: NDArray[np.float32]
+    """(tasks, columns, classes)."""
 
 
 @method_class
 class LDPLC(WSLC):
-    """What `WSLC` expects a worker to say, then spread over tasks that look alike, worker by worker.
+    """Label distribution propagation-based label completion: `WSLC`, propagated over similar tasks.
 
-    Label distribution propagation-based label completion. Every worker has a distribution for every task, P_ir; it is the
-    label where there is one, and stays so. The others begin as `WSLC` has them, and take from the tasks most alike:
+    Every worker has a label distribution P_ir for every task. It is the vote where there is one, and stays so. The others start
+    with the prediction of `WSLC`, and mix with those of the most similar tasks:
 
         w_i  = argmin |x_i − Σ_j w_ij x_j|²,   w_ij ≥ 0,  Σ_j w_ij = 1,  j among the k nearest neighbours of i
         P_ir ← λ P⁰_ir + (1 − λ) Σ_j w_ij P_jr,   ``rounds`` times
 
-    with features on the range 0 to 1 and λ = ``keep``. k = 5, λ = 0.5 and 5 rounds are those of the authors' program; theirs
-    solves a quadratic program for the weights, to which a small ridge is added here, for several weights may do. A task that
-    nobody labelled takes all from its neighbours and gives nothing.
+    with features scaled to the range 0 to 1 and λ = ``keep``. k = 5, λ = 0.5 and 5 rounds are the settings of the authors'
+    program. It solves a quadratic program for the weights; here a small ridge makes them unique. A task without votes takes all
+    from its neighbours and gives nothing.
 
-    What it adds to `WSLC` comes from features: a worker's own labels reach five steps, and most of what travels is what
-    other workers said of neighbouring tasks. `MNLDP`, which spreads the votes of all without asking who cast them, gains as
-    much (music genres .777, scenes .822, leaves .648), so that there is little to credit the worker model with. Measured
-    with ``fill_weight=1``, accuracy of majority vote before and after: music genres .704 and .774 (.769 with 124 features
-    instead of 31), scenes .766 and .820, leaves .643 and .646, incomes .721 and .715. Of a fifth of the votes that was hidden
-    (5 times) it foretold .50, .73, .64 and .68, where `WSLC` had .45, .65, .63 and .64.
+    The features are what it adds to `WSLC`: most of what propagates are the votes of other workers on similar tasks. `MNLDP`
+    propagates the votes without regard to workers and gains as much. The benchmark ``all-completers`` compares the completers.
 
-    A round passes over tasks x workers x classes numbers, for that is what there is to fill in. Workers do not touch each
-    other's answers, so some are done at a time, when answers are first asked for; they are kept in single precision (and not
-    saved) if those of all workers fit into 2 GB, else those of the workers who are asked about. Beyond that it says so:
-    ``min_labels`` leaves out workers with few labels.
+    A round passes over tasks x workers x classes numbers, for blocks of workers, when predictions are first needed. They are held
+    in single precision, and not saved, for all workers if they fit into 2 GB, otherwise for the requested workers. Leave out
+    workers with few votes by ``min_votes`` if these do not fit either.
 
+    Examples
+    --------
     >>> import numpy as np, pandas as pd
     >>> from wisecrowd import LDPLC, Crowd
     >>> X = pd.DataFrame({"size": [1.0, 1.1, 1.2, 5.0, 5.1, 5.2]}, index=range(6))
@@ -58,9 +64,13 @@ class LDPLC(WSLC):
 
     references: ClassVar[tuple[str, ...]] = ("wu2025label",)
 
-    k: int = parameter(default=5, help="neighbours of a task")
-    keep: float = parameter(default=0.5, help="share of what was expected at first, above 0 up to 1")
-    rounds: int = parameter(default=5, help="how often answers are passed on")
+    k: int = parameter(default=5, help="Number of neighbours of a task.")
+    keep: float = parameter(default=0.5, help="Share λ of the start in every round, above 0 up to 1.")
+    rounds: int = parameter(default=5, help="Number of propagation rounds.")
+
+    edge_weight_: NDArray[np.float64] = fitted(help="Weights of the links between tasks, in CSR order.")
+    edge_to_: NDArray[np.int32] = fitted(help="Neighbour of every link.")
+    edge_offset_: NDArray[np.int32] = fitted(help="First link of every task.")
 
     def _check(self) -> None:
         super()._check()
@@ -73,65 +83,66 @@ class LDPLC(WSLC):
     def _fit(self, crowd: Crowd, X: NDArray[np.float64] | None) -> None:
         assert X is not None
         super()._fit(crowd, X)
-        informed = crowd.votes_per_task > 0
-        graph = reconstruction_weights(range_scaled(X, informed), self.k, informed)
+        has_votes = crowd.votes_per_task > 0
+        graph = compute_reconstruction_weights(scale_to_range(X, has_votes), self.k, has_votes)
         self.edge_weight_, self.edge_to_, self.edge_offset_ = graph.data, graph.indices, graph.indptr
-        self._forget()
+        self._clear_cache()
 
-    def _worker_label_probs(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
-        place, answers = self._answers(workers)
-        return Answers(answers[np.ix_(tasks, place[workers])].astype(np.float64))
+    def _worker_label_probs(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> WorkerLabelProbs:
+        spread = self._get_spread_probs(workers)
+        return WorkerLabelProbs(spread.proba[np.ix_(tasks, spread.column[workers])].astype(np.float64))
 
-    def _answers(self, workers: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        """Answers to all tasks of these workers at least, and where each worker's are; made when first asked for."""
-        held: tuple[NDArray[np.intp], NDArray[np.float32]] | None = vars(self).get("_held")
-        if held is not None and (held[0][workers] >= 0).all():
-            return held
+    def _get_spread_probs(self, workers: NDArray[np.intp]) -> _SpreadProbs:
+        """Return the label probabilities of at least these workers, from the cache if it has them."""
+        cached: _SpreadProbs | None = vars(self).get("_cached_probs")
+        if cached is not None and (cached.column[workers] >= 0).all():
+            return cached
         n_tasks, n_workers = self._crowd.shape
-        cell = n_tasks * len(self.classes_) * np.dtype(np.float32).itemsize
-        wanted = np.arange(n_workers) if n_workers * cell <= LIMIT else np.unique(workers)
-        if len(wanted) * cell > LIMIT:
+        worker_bytes = n_tasks * len(self.classes_) * np.dtype(np.float32).itemsize
+        chosen = np.arange(n_workers) if n_workers * worker_bytes <= MAX_BYTES else np.unique(workers)
+        if len(chosen) * worker_bytes > MAX_BYTES:
             raise UsageError(
-                f"what {len(wanted):,} workers would say of {n_tasks:,} tasks of {len(self.classes_):,} classes takes "
-                f"{len(wanted) * cell / 2**30:.1f} GB, and LDPLC keeps {LIMIT / 2**30:.0f} GB at most; fill in for fewer workers "
-                f"(min_labels=..., for {LIMIT // cell:,} of them), for fewer tasks at a time, or take WSLC"
+                f"the predictions for {len(chosen):,} workers on {n_tasks:,} tasks with {len(self.classes_):,} classes need "
+                f"{len(chosen) * worker_bytes / 2**30:.1f} GB, and LDPLC uses at most {MAX_BYTES / 2**30:.0f} GB; raise "
+                f"min_votes until {MAX_BYTES // worker_bytes:,} workers remain, or use WSLC"
             )
-        self._forget()
-        place = np.full(n_workers, -1)
-        place[wanted] = np.arange(len(wanted))
-        answers = np.empty((n_tasks, len(wanted), len(self.classes_)), dtype=np.float32)
-        parts = blocks(len(wanted), n_tasks * len(self.classes_))
-        for done, part in enumerate(parts, start=1):
-            answers[:, part] = self._spread(wanted[part])
-            report("LDPLC: passing on", done, len(parts))
-        self._held = place, answers
-        return self._held
+        self._clear_cache()
+        column = np.full(n_workers, -1)
+        column[chosen] = np.arange(len(chosen))
+        proba = np.empty((n_tasks, len(chosen), len(self.classes_)), dtype=np.float32)
+        parts = slice_rows(len(chosen), n_tasks * len(self.classes_))
+        for number, part in enumerate(parts, start=1):
+            proba[:, part] = self._propagate(chosen[part])
+            report("LDPLC: propagating", number, len(parts))
+        spread = _SpreadProbs(column, proba)
+        self._cached_probs = spread
+        return spread
 
-    def _spread(self, workers: NDArray[np.intp]) -> NDArray[np.float64]:
-        """What some workers would say of all tasks: (tasks, workers, classes)."""
+    def _propagate(self, workers: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the label probabilities of some workers on all tasks: (tasks, workers, classes)."""
         crowd, n_classes = self._crowd, len(self.classes_)
-        first = super()._worker_label_probs(np.arange(crowd.n_tasks), workers).proba
-        place = np.full(crowd.n_workers, -1)
-        place[workers] = np.arange(len(workers))
-        vote = np.flatnonzero(place[crowd.worker_codes] >= 0)
-        task, column = crowd.task[vote], place[crowd.worker_codes[vote]]
-        own = np.zeros_like(first)
-        np.add.at(own, (task, column, crowd.label[vote]), crowd.weight[vote])
-        own = own[task, column] / own[task, column].sum(axis=1, keepdims=True)
-        first[task, column] = own
+        start = super()._worker_label_probs(np.arange(crowd.n_tasks), workers).proba
+        position = np.full(crowd.n_workers, -1)
+        position[workers] = np.arange(len(workers))
+        vote = np.flatnonzero(position[crowd.worker_codes] >= 0)
+        task, column = crowd.task[vote], position[crowd.worker_codes[vote]]
+        own_votes = np.zeros_like(start)
+        np.add.at(own_votes, (task, column, crowd.label[vote]), crowd.weight[vote])
+        own_shares = own_votes[task, column] / own_votes[task, column].sum(axis=1, keepdims=True)
+        start[task, column] = own_shares
         graph = csr_array((self.edge_weight_, self.edge_to_, self.edge_offset_), shape=(crowd.n_tasks, crowd.n_tasks))
         keep = np.where(crowd.votes_per_task > 0, self.keep, 0.0)[:, None]
-        answers, flat = first, first.reshape(crowd.n_tasks, -1)
-        for _ in range(self.rounds):
-            passed = graph @ answers.reshape(crowd.n_tasks, -1)
-            passed *= 1 - keep
-            passed += keep * flat
-            answers = passed.reshape(-1, len(workers), n_classes)
-            answers[task, column] = own
-        return answers
+        proba, flat_start = start, start.reshape(crowd.n_tasks, -1)
+        for _ in range(self.rounds):  # a fixed number of rounds, in which votes stay: not a fixed-point iteration
+            mixed = graph @ proba.reshape(crowd.n_tasks, -1)
+            mixed *= 1 - keep
+            mixed += keep * flat_start
+            proba = mixed.reshape(-1, len(workers), n_classes)
+            proba[task, column] = own_shares
+        return proba
 
-    def _forget(self) -> None:
-        vars(self).pop("_held", None)
+    def _clear_cache(self) -> None:
+        vars(self).pop("_cached_probs", None)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_held"}
+        return {name: value for name, value in vars(self).items() if name != "_cached_probs"}

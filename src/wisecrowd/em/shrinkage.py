@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.data.crowd import Pairs
-from wisecrowd.em.priors import crowd_prior, shrunk
+from wisecrowd.data.pairs import Pairs
+from wisecrowd.em.priors import estimate_crowd_prior, shrink_to_crowd
 
 
 def shrink_label_probs(
@@ -49,8 +49,8 @@ def shrink_label_probs(
     >>> shrink_label_probs(tally, pairs, tally, pairs, strength=0.0).tolist()
     [[1.0, 1.0]]
     """
-    prior = crowd_prior(fitted_tally, fitted_pairs, smoothing, diagonal, strength)
-    return shrunk(tally, pairs, *prior)
+    prior = estimate_crowd_prior(fitted_tally, fitted_pairs, smoothing, diagonal, strength)
+    return shrink_to_crowd(tally, pairs, *prior)
 
 
 def count_shrinkage_votes(

@@ -9,43 +9,47 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.base.fields import method_class, parameter
+from wisecrowd.base.fields import fitted, method_class, parameter
+from wisecrowd.base.learner import Learner
+from wisecrowd.classifiers.soft_classifier import SoftClassifier
 from wisecrowd.data.alignment import align_features
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.em.classifier_fields import ClassifierLearner, cross_fitted, taught_by
-from wisecrowd.em.initialization import apply_gold, vote_shares
+from wisecrowd.em.classifier_prior import find_training_tasks, split_folds
+from wisecrowd.em.initialization import apply_gold, compute_vote_shares
 from wisecrowd.errors import InputError, UsageError
+from wisecrowd.nn.classifier_choice import CLASSIFIER_HELP, CLASSIFIER_L2_HELP, make_classifier
 
-#: No weight is less than this.
-LEAST_WEIGHT = 1e-6
+#: Smallest weight of a worker or of the classifier, as in cleanlab.
+MIN_WEIGHT = 1e-6
+#: Largest difference from 1 of a row sum of ``pred_probs``, which may have been rounded.
+ROW_SUM_TOLERANCE = 1e-3
 
 Codes = NDArray[np.intp]
 Numbers = NDArray[np.float64]
 
 
 @method_class
-class CrowdLab(ClassifierLearner):
-    """A weighted average of what a classifier expects and what the workers say, as cleanlab computes it.
+class CrowdLab(Learner):
+    """Weighted average of the predictions of a classifier and the votes of the workers, as in cleanlab.
 
-    The classifier is trained on the shares of the votes, and asked only about tasks that it has not batch (``cv``
-    folds). It and every worker get a weight by how much better than always naming the commonest class they are: the
-    workers s_r by how often they agree with others on the same tasks, the classifier A by how often it agrees with the
-    consensus. e is the error of always naming the commonest class, n̄ the mean number of labels of a task:
+    The classifier is trained on the vote shares and predicts tasks outside its training folds (``cv``). It and every worker
+    get a weight by how much they improve on always choosing the commonest class: worker r by the agreement s_r with others on
+    the same tasks, the classifier by its agreement A with the consensus. With the error e of always choosing the commonest
+    class and the mean number n̄ of votes per task,
 
         w_r = max(1e−6, 1 − (1 − s_r) / e),   w = max(1e−6, 1 − (1 − A) / e) √n̄
         q_i(k) ∝ w f_k(x_i) + Σ_r w_r P(y_ir | k),   P(y | k) = P if y = k, else (1 − P) / (K − 1)
 
-    where P is how often a vote agrees with the consensus of its task. The consensus is the majority, in a tie what the
-    classifier prefers, then the rarer class, then the word of better workers, then the first class; from the q that
-    follows it is chosen once more, and everything computed again.
-    ``workers_`` has each worker's ``quality``, ``weight`` and ``agreement`` with others; ``tasks_`` has the
-    ``consensus``, its ``quality`` q_i, and the share of votes that ``agree`` with it.
+    where P is the share of votes that agree with the consensus of their task. The consensus is the majority. Ties go to the
+    class that the classifier prefers, then to the rarer class, then to the class of the better workers, then to the first.
+    From the resulting q the consensus is chosen again, and everything is computed a second time.
 
-    Choose it to find doubtful labels in the way that cleanlab does, also with a classifier's predictions that you have
-    (``pred_probs``). It is an average of opinions and no model of how votes come about: its posterior is not sharp, a
-    worker who is reliably wrong is ignored instead of understood, and it says nothing where no two workers share a task.
-    `Concord` and `Raykar` have none of these limits.
+    Use it to find doubtful labels as cleanlab does, also with predictions of your own classifier (``pred_probs``). It averages
+    opinions and does not model how votes arise: its posterior is not sharp, a worker who is consistently wrong is ignored
+    instead of inverted, and it needs tasks with votes of two workers. `Concord` and `Raykar` have none of these limits.
 
+    Examples
+    --------
     >>> from wisecrowd import CrowdLab, simulate_crowd
     >>> import numpy as np, pandas as pd
     >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
@@ -63,186 +67,250 @@ class CrowdLab(ClassifierLearner):
         "task_names_do_not_matter": "the folds of cross-fitting are drawn in the order of the tasks",
     }
 
-    cv: int = parameter(default=5, help="folds of cross-fitting: no task is judged by who has seen it")
+    classifier: Any = parameter(default="logistic", help=CLASSIFIER_HELP)
+    l2: float | None = parameter(default=None, help=CLASSIFIER_L2_HELP)
+    random_state: int = parameter(default=0, help="Seed of the folds and of the initial weights of networks.")
+    cv: int = parameter(
+        default=5, help="Number of folds; a task is predicted by classifiers that were not fitted to it."
+    )
     pred_probs: Any = parameter(
-        default=None, help="out-of-sample predictions to use instead: tasks x classes, a table by task or an array"
+        default=None,
+        help="Out-of-sample class probabilities to use instead of the classifier: a table by task, or an array of "
+        "shape (n_tasks, n_classes).",
     )
 
+    classifier_: SoftClassifier = fitted(help="Classifier fitted to the posterior, which predicts new tasks.")
+    pred_probs_: NDArray[np.float64] = fitted(
+        help="Out-of-sample class probabilities of the training tasks, of shape (n_tasks, n_classes)."
+    )
+    consensus_: NDArray[np.intp] = fitted(help="Class code of the consensus of every task.")
+    consensus_quality_: NDArray[np.float64] = fitted(help="Posterior probability of the consensus of every task.")
+    consensus_share_: NDArray[np.float64] = fitted(help="Share of the votes on a task that agree with the consensus.")
+    votes_per_task_: NDArray[np.float64] = fitted(help="Number of votes on every task.")
+    model_weight_: float = fitted(help="Weight of the classifier.")
+    worker_weight_: NDArray[np.float64] = fitted(help="Weight of every worker.")
+    worker_quality_: NDArray[np.float64] = fitted(help="Quality of the votes of every worker.")
+    agreement_: NDArray[np.float64] = fitted(help="Share of the votes of others on the same tasks that agree.")
+
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
-        votes = _Votes(crowd)
-        if not votes.shared.any():
+        votes = _MergedVotes(crowd)
+        if not votes.has_overlap.any():
             raise InputError(
-                "CrowdLab weighs workers by how often they agree, and here no task was labelled by two of them; "
-                "use raykar or concord, which can do without"
+                "CrowdLab weighs workers by their agreement, and no task has votes of two workers; use raykar or concord"
             )
-        expected = self._out_of_sample(X, crowd) if self.pred_probs is None else self._given(crowd)
-        majority = _gold(_majority(votes, expected), gold)
-        first = _weighted(votes, expected, majority)
-        best = _only_best(first.posterior)
-        consensus = _gold(np.where(best >= 0, best, majority), gold)
-        final = _weighted(votes, expected, consensus)
-        self.expected_, self.consensus_ = expected, consensus
-        self.model_weight_, self.worker_weight_ = final.model, final.workers
+        pred_probs = self._predict_out_of_sample(X, crowd) if self.pred_probs is None else self._align_pred_probs(crowd)
+        majority = _set_gold(_choose_majority(votes, pred_probs), gold)
+        first_average = _average_opinions(votes, pred_probs, majority)
+        best = _find_unique_best(first_average.posterior)
+        consensus = _set_gold(np.where(best >= 0, best, majority), gold)
+        average = _average_opinions(votes, pred_probs, consensus)
+        self.pred_probs_, self.consensus_ = pred_probs, consensus
+        self.model_weight_, self.worker_weight_ = average.model_weight, average.worker_weight
         self.agreement_ = votes.agreement
-        self.quality_ = _quality(votes, final, consensus)
+        self.worker_quality_ = _score_workers(votes, average, consensus)
         at_consensus = np.arange(crowd.n_tasks), consensus
-        with np.errstate(invalid="ignore"):  # where nobody voted, nobody agreed
-            self.agree_ = crowd.votes[at_consensus] / votes.size
-        self.n_votes_ = votes.size
-        self.consensus_quality_ = final.posterior[at_consensus]
-        posterior = apply_gold(final.posterior, gold)
-        taught = taught_by(crowd.layout, gold)
-        self.classifier_ = self._new_classifier().fit(X[taught], posterior[taught])
+        with np.errstate(invalid="ignore"):  # a task without votes has no share
+            self.consensus_share_ = crowd.vote_counts[at_consensus] / votes.votes_per_task
+        self.votes_per_task_ = votes.votes_per_task
+        self.consensus_quality_ = average.posterior[at_consensus]
+        posterior = apply_gold(average.posterior, gold)
+        training = find_training_tasks(crowd.layout, gold)
+        self.classifier_ = self._make_classifier().fit(X[training], posterior[training])
         self._set_fitted(crowd, posterior)
 
-    def _out_of_sample(self, X: NDArray[np.float64], crowd: Crowd) -> Numbers:
-        """What classifiers expect of each task who have not seen it."""
-        n_voted = int(crowd.layout.voted.sum())
+    def _predict_out_of_sample(self, X: NDArray[np.float64], crowd: Crowd) -> Numbers:
+        """Predict every task by a classifier that was not fitted to it."""
+        n_voted = int(crowd.layout.has_votes.sum())
         if not 2 <= self.cv <= n_voted:
             raise UsageError(f"cv must be from 2 to the number of labelled tasks, {n_voted:,}; got {self.cv}")
-        targets = vote_shares(crowd)
-        expected = np.empty_like(targets)
-        for train, test in cross_fitted(crowd.layout.voted, self.cv, self.random_state):
-            expected[test] = self._new_classifier().fit(X[train], targets[train]).predict_proba(X[test])
-        return expected
+        targets = compute_vote_shares(crowd)
+        pred_probs = np.empty_like(targets)
+        for train, test in split_folds(crowd.layout.has_votes, self.cv, self.random_state):
+            pred_probs[test] = self._make_classifier().fit(X[train], targets[train]).predict_proba(X[test])
+        return pred_probs
 
-    def _given(self, crowd: Crowd) -> Numbers:
+    def _align_pred_probs(self, crowd: Crowd) -> Numbers:
+        """Check the predictions of the user, and order them by task and class."""
         table = self.pred_probs
         if isinstance(table, pd.DataFrame):
             columns = table.columns.get_indexer(pd.Index(self.classes_))
             if (columns < 0).any() or len(columns) != table.shape[1]:
                 raise InputError(
-                    "pred_probs must have a column for each class, and no other; it is a table of predictions"
+                    f"pred_probs must have a column for each class, and no other; got the columns {list(table.columns)}"
                 )
             table = table.iloc[:, columns]
-        found = align_features(table, crowd)
-        if found.shape != (crowd.n_tasks, crowd.n_classes):
+        pred_probs = align_features(table, crowd)
+        if pred_probs.shape != (crowd.n_tasks, crowd.n_classes):
             raise InputError(
-                f"pred_probs must be of shape {(crowd.n_tasks, crowd.n_classes)}, tasks x classes; got {found.shape}"
+                f"pred_probs must be of shape {(crowd.n_tasks, crowd.n_classes)}, tasks x classes; got {pred_probs.shape}"
             )
-        if (found < 0).any() or not np.allclose(found.sum(axis=1), 1, atol=1e-3):
+        if (pred_probs < 0).any() or not np.allclose(pred_probs.sum(axis=1), 1, atol=ROW_SUM_TOLERANCE):
             raise InputError("pred_probs must be probabilities: not negative, and each row with a sum of 1")
-        return found
+        return pred_probs
+
+    def _make_classifier(self) -> SoftClassifier:
+        return make_classifier(self.classifier, l2=self.l2, random_state=self.random_state)
+
+    def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.classifier_.predict_proba(X)
+
+    def restore_part(self, name: str, arrays: dict[str, NDArray[Any]]) -> SoftClassifier:
+        """Return the saved classifier.
+
+        Parameters
+        ----------
+        name : str
+            Name of the attribute, ``classifier_``.
+        arrays : dict of str to ndarray
+            Fitted parameters of the classifier.
+
+        Returns
+        -------
+        SoftClassifier
+        """
+        return self._make_classifier().restore(arrays)
 
     def _worker_columns(self) -> dict[str, NDArray[Any]]:
-        further = {"quality": self.quality_, "weight": self.worker_weight_, "agreement": self.agreement_}
-        return super()._worker_columns() | further
+        columns = {"quality": self.worker_quality_, "weight": self.worker_weight_, "agreement": self.agreement_}
+        return super()._worker_columns() | columns
 
     @property
     def tasks_(self) -> pd.DataFrame:
-        """The consensus on every task, how good it is, which share of the votes agrees with it, and how many there are."""
+        """Consensus, its quality, the share of votes that agree with it, and the number of votes, by task."""
         self._check_fitted("posterior_")
         columns = {
             "consensus": self.classes_[self.consensus_],
             "quality": self.consensus_quality_,
-            "agree": self.agree_,
+            "agree": self.consensus_share_,
+            "n_votes": self.votes_per_task_,
         }
-        return pd.DataFrame(columns | {"n_votes": self.n_votes_}, index=self.task_index_.rename("task"))
+        return pd.DataFrame(columns, index=self.task_index_.rename("task"))
 
 
-class _Votes:
-    """The votes as (task, worker, label, weight), what repeats added up, and what follows from them alone."""
+class _MergedVotes:
+    """Votes as columns (task, worker, label, weight) without repetitions, and statistics of them."""
 
     def __init__(self, crowd: Crowd) -> None:
-        table = crowd.layout.matrix.copy()
-        table.sum_duplicates()  # which also sorts: by task, then worker, then label
+        table = crowd.layout.vote_matrix.copy()
+        table.sum_duplicates()  # also sorts by task, worker and label
         table = table.tocoo()
         self.task, pair = table.coords
         self.weight: Numbers = table.data
         self.worker, self.label = crowd.pairs.worker[pair], crowd.pairs.label[pair]
-        self.votes, self.n_workers, self.n_classes = crowd.votes, crowd.pairs.n_workers, crowd.n_classes
-        self.size = crowd.votes.sum(axis=1)
-        begins = np.flatnonzero(np.diff(self.task, prepend=-1) | np.diff(self.worker, prepend=-1))
-        self.of_own = np.repeat(np.add.reduceat(self.weight, begins), np.diff(begins, append=len(self.task)))
-        """How much all votes of the vote's worker on its task weigh."""
-        self.shared: NDArray[np.bool_] = np.bincount(self.task[begins], minlength=len(self.votes)) > 1
-        """Which tasks several workers labelled."""
+        self.vote_counts, self.n_workers, self.n_classes = crowd.vote_counts, crowd.pairs.n_workers, crowd.n_classes
+        self.votes_per_task = crowd.vote_counts.sum(axis=1)
+        starts = np.flatnonzero(np.diff(self.task, prepend=-1) | np.diff(self.worker, prepend=-1))
+        sizes = np.diff(starts, append=len(self.task))
+        self.own_weight = np.repeat(np.add.reduceat(self.weight, starts), sizes)
+        """Weight of all votes by the same worker on the same task, for every vote."""
+        self.has_overlap: NDArray[np.bool_] = np.bincount(self.task[starts], minlength=len(self.vote_counts)) > 1
+        """Whether a task has votes of several workers."""
 
-    def by_worker(self, value: Numbers) -> Numbers:
-        """Add up a value of each vote within each worker."""
+    def sum_by_worker(self, value: Numbers) -> Numbers:
+        """Return the sum of a value of every vote by worker."""
         return np.bincount(self.worker, weights=value, minlength=self.n_workers).astype(np.float64)
 
-    def share(self, right: NDArray[np.bool_], among: NDArray[np.bool_]) -> Numbers:
-        """Which share of a worker's votes among some is right; NaN where there are none."""
+    def sum_by_task_and_label(self, value: Numbers) -> Numbers:
+        """Return the sum of a value of every vote by task and label."""
+        cell = self.task.astype(np.int64) * self.n_classes + self.label
+        size = self.vote_counts.size
+        return np.bincount(cell, weights=value, minlength=size).astype(np.float64).reshape(self.vote_counts.shape)
+
+    def score_by_worker(self, is_right: NDArray[np.bool_], counted: NDArray[np.bool_]) -> Numbers:
+        """Return the share of right votes by worker.
+
+        Parameters
+        ----------
+        is_right : ndarray of bool, shape (n_votes,)
+            Votes that are right.
+        counted : ndarray of bool, shape (n_votes,)
+            Votes that count.
+
+        Returns
+        -------
+        ndarray of shape (n_workers,)
+            NaN for workers without a counted vote.
+        """
         with np.errstate(invalid="ignore"):
-            return self.by_worker(self.weight * (right & among)) / self.by_worker(self.weight * among)
+            return self.sum_by_worker(self.weight * (is_right & counted)) / self.sum_by_worker(self.weight * counted)
 
     @cached_property
     def agreement(self) -> Numbers:
-        """How often each worker agrees with another on the same task; the mean of workers for one who met nobody."""
-        met = self.by_worker(self.weight * (self.size[self.task] - self.of_own))
-        agreed = self.by_worker(self.weight * (self.votes[self.task, self.label] - self.weight))
+        """Share of pairs with a vote of another worker on the same task that agree; the mean for workers without any."""
+        compared = self.sum_by_worker(self.weight * (self.votes_per_task[self.task] - self.own_weight))
+        agreeing = self.sum_by_worker(self.weight * (self.vote_counts[self.task, self.label] - self.weight))
         with np.errstate(invalid="ignore"):
-            found = agreed / np.where(met > 0, met, np.nan)
-        return np.where(np.isnan(found), np.nanmean(found), found)
+            agreement = agreeing / np.where(compared > 0, compared, np.nan)
+        return np.where(np.isnan(agreement), np.nanmean(agreement), agreement)
 
 
-class _Weighted(NamedTuple):
+class _AveragedOpinions(NamedTuple):
     posterior: Numbers
-    model: float
-    workers: Numbers
+    model_weight: float
+    worker_weight: Numbers
 
 
-def _weighted(votes: _Votes, expected: Numbers, consensus: Codes) -> _Weighted:
-    """The average of classifier and workers, and their weights, given a consensus."""
-    shared = np.flatnonzero(votes.shared)
-    likely = float((votes.votes[shared, consensus[shared]] / votes.size[shared]).mean())  # P
-    counts = np.bincount(consensus[shared], minlength=votes.n_classes)
-    naive = max(1 - counts.max() / len(shared), LEAST_WEIGHT)  # e
-    workers = np.maximum(1 - (1 - votes.agreement) / naive, LEAST_WEIGHT)
-    wrong = float((expected[shared].argmax(axis=1) != consensus[shared]).mean())
-    model = max(1 - wrong / naive, LEAST_WEIGHT) * float(np.sqrt(votes.size[votes.size > 0].mean()))
-    heard = votes.weight * workers[votes.worker]
-    total = np.bincount(votes.task, weights=heard, minlength=len(expected))
-    unlikely = (1 - likely) / (votes.n_classes - 1)
-    cell = votes.task.astype(np.int64) * votes.n_classes + votes.label
-    said = np.bincount(cell, weights=heard, minlength=expected.size).reshape(expected.shape)
-    posterior = model * expected + unlikely * total[:, None] + (likely - unlikely) * said
-    return _Weighted(posterior / (model + total)[:, None], model, workers)
+def _average_opinions(votes: _MergedVotes, pred_probs: Numbers, consensus: Codes) -> _AveragedOpinions:
+    """Return the weighted average of classifier and workers for a consensus, and the weights."""
+    shared = np.flatnonzero(votes.has_overlap)
+    agreeing = float((votes.vote_counts[shared, consensus[shared]] / votes.votes_per_task[shared]).mean())  # P
+    class_counts = np.bincount(consensus[shared], minlength=votes.n_classes)
+    baseline_error = max(1 - class_counts.max() / len(shared), MIN_WEIGHT)  # e
+    worker_weight = np.maximum(1 - (1 - votes.agreement) / baseline_error, MIN_WEIGHT)
+    model_error = float((pred_probs[shared].argmax(axis=1) != consensus[shared]).mean())
+    mean_votes = votes.votes_per_task[votes.votes_per_task > 0].mean()
+    model_weight = max(1 - model_error / baseline_error, MIN_WEIGHT) * float(np.sqrt(mean_votes))
+    vote_weight = votes.weight * worker_weight[votes.worker]
+    total = np.bincount(votes.task, weights=vote_weight, minlength=len(pred_probs))
+    disagreeing = (1 - agreeing) / (votes.n_classes - 1)
+    support = votes.sum_by_task_and_label(vote_weight)
+    posterior = model_weight * pred_probs + disagreeing * total[:, None] + (agreeing - disagreeing) * support
+    return _AveragedOpinions(posterior / (model_weight + total)[:, None], model_weight, worker_weight)
 
 
-def _majority(votes: _Votes, expected: Numbers) -> Codes:
-    """The class with most votes; ties go to what the classifier prefers, to the rarer class, to better workers."""
-    tied = _among(votes.votes, np.ones(votes.votes.shape, dtype=bool))
-    clear = tied.sum(axis=1) == 1
+def _choose_majority(votes: _MergedVotes, pred_probs: Numbers) -> Codes:
+    """Return the class with most votes; ties go by classifier, rarity, quality of workers and order of classes."""
+    counts = votes.vote_counts
+    tied = _keep_highest(counts, np.ones(counts.shape, dtype=bool))
+    is_clear = tied.sum(axis=1) == 1
     consensus = tied.argmax(axis=1)
-    if clear.all():
+    if is_clear.all():
         return consensus
-    right = votes.label == consensus[votes.task]
-    worth = votes.share(right, clear[votes.task])
-    worth = np.where(np.isnan(worth), np.nanmean(worth) if clear.any() else 0.0, worth)
-    cell = votes.task.astype(np.int64) * votes.n_classes + votes.label
-    said = np.bincount(cell, weights=votes.weight * worth[votes.worker], minlength=expected.size)
-    backing = np.divide(said.reshape(expected.shape), votes.votes, out=np.zeros(expected.shape), where=votes.votes > 0)
-    rarity = np.broadcast_to(-votes.votes.sum(axis=0), expected.shape)
-    for liking in (expected, rarity, backing):
-        tied = _among(liking, tied)
+    is_right = votes.label == consensus[votes.task]
+    quality = votes.score_by_worker(is_right, is_clear[votes.task])
+    quality = np.where(np.isnan(quality), np.nanmean(quality) if is_clear.any() else 0.0, quality)
+    support = votes.sum_by_task_and_label(votes.weight * quality[votes.worker])
+    mean_quality = np.divide(support, counts, out=np.zeros(counts.shape), where=counts > 0)
+    rarity = np.broadcast_to(-counts.sum(axis=0), counts.shape)
+    for criterion in (pred_probs, rarity, mean_quality):
+        tied = _keep_highest(criterion, tied)
     return tied.argmax(axis=1)
 
 
-def _among(liking: Numbers, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The candidates in each row that are liked best."""
-    masked = np.where(candidates, liking, -np.inf)
+def _keep_highest(values: Numbers, candidates: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the candidates of every row with the highest value."""
+    masked = np.where(candidates, values, -np.inf)
     return masked == masked.max(axis=1, keepdims=True)
 
 
-def _only_best(posterior: Numbers) -> Codes:
-    """The most probable class, or −1 where there are several."""
-    peak = posterior == posterior.max(axis=1, keepdims=True)
-    return np.where(peak.sum(axis=1) == 1, peak.argmax(axis=1), -1)
+def _find_unique_best(posterior: Numbers) -> Codes:
+    """Return the most probable class of every task, or −1 where several are equally probable."""
+    is_best = posterior == posterior.max(axis=1, keepdims=True)
+    return np.where(is_best.sum(axis=1) == 1, is_best.argmax(axis=1), -1)
 
 
-def _gold(consensus: Codes, gold: NDArray[np.int32] | None) -> Codes:
+def _set_gold(consensus: Codes, gold: NDArray[np.int32] | None) -> Codes:
+    """Return the consensus with the true class of gold tasks."""
     return consensus if gold is None else np.where(gold >= 0, gold, consensus)
 
 
-def _quality(votes: _Votes, found: _Weighted, consensus: Codes) -> Numbers:
-    """What a worker's labels are worth by q and by the consensus; by q alone for one who shares no task."""
+def _score_workers(votes: _MergedVotes, average: _AveragedOpinions, consensus: Codes) -> Numbers:
+    """Return the quality of every worker's votes by posterior and consensus; by the posterior alone without overlap."""
+    vote_probs = average.posterior[votes.task, votes.label]
     with np.errstate(invalid="ignore"):
-        by_model = votes.by_worker(votes.weight * found.posterior[votes.task, votes.label]) / votes.by_worker(
-            votes.weight
-        )
-    by_crowd = votes.share(votes.label == consensus[votes.task], votes.shared[votes.task])
-    others = found.workers.sum() * votes.size[votes.size > 0].mean() / len(found.workers)
-    share = found.model / (found.model + others)
-    return np.where(np.isnan(by_crowd), by_model, share * by_model + (1 - share) * by_crowd)
+        by_posterior = votes.sum_by_worker(votes.weight * vote_probs) / votes.sum_by_worker(votes.weight)
+    by_consensus = votes.score_by_worker(votes.label == consensus[votes.task], votes.has_overlap[votes.task])
+    mean_votes = votes.votes_per_task[votes.votes_per_task > 0].mean()
+    workers_weight = average.worker_weight.sum() * mean_votes / len(average.worker_weight)
+    share = average.model_weight / (average.model_weight + workers_weight)
+    return np.where(np.isnan(by_consensus), by_posterior, share * by_posterior + (1 - share) * by_consensus)

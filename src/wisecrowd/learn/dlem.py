@@ -1,4 +1,4 @@
-"""DL-EM, also known as AggNet: a network and the workers' confusion matrices, learnt together."""
+"""DL-EM (AggNet): a network and one confusion matrix per worker, fitted jointly."""
 
 from __future__ import annotations
 
@@ -7,44 +7,45 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.base.checkpoints import open_learner_checkpoint
 from wisecrowd.base.fields import method_class, parameter
-from wisecrowd.classifiers.soft import SoftClassifier, soft_classifier
+from wisecrowd.classifiers.soft_classifier import SoftClassifier
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.em.classifier import ClassifierEM
 from wisecrowd.em.loop import Step
 from wisecrowd.errors import UsageError
-from wisecrowd.nn.network_classifier import Network
-from wisecrowd.nn.resumption import own_place, resumable
+from wisecrowd.learn._classifier_em import ClassifierEM, StepOutputs
+from wisecrowd.nn.classifier_choice import make_classifier
+from wisecrowd.nn.network_classifier import NetworkClassifier
+from wisecrowd.nn.process_group import current_process_group
+from wisecrowd.nn.resumption import make_resumable_step
 
 
 @method_class
 class DLEM(ClassifierEM):
-    """A network and every worker's confusion matrix, learnt together by EM from the votes.
+    """Neural network and one confusion matrix per worker, fitted jointly by EM.
 
-    The model of `Raykar` with a network f, which an M-step moves by an epoch instead of fitting it to the end:
+    This is the model of `Raykar` with a network f, which an M-step trains for one epoch instead of fitting it completely:
 
         E:  q_i(k) ∝ f_k(x_i) Π_r π_r[k, y_ir]
         M:  π_r[k, l] = (Σ_i q_i(k) [y_ir = l] + s_kl) / (Σ_i q_i(k) [y_ir] + s_k·);
-            one epoch of f against Σ_i Σ_k q_i(k) log 1/f_k(x_i)
+            one epoch of f on the loss Σ_i Σ_k q_i(k) log 1/f_k(x_i)
 
-    Albarqouni et al. called it AggNet, Rodrigues and Pereira DL-EM. It starts from the shares of the votes: the network
-    is trained on them for ``pretraining`` epochs and the workers are counted against them before the first E-step. In
-    E-steps dropout is off, and what the network deems impossible is clipped, since it would veto all votes. The result is
-    that of the last iteration, with nothing chosen on truth.
+    Albarqouni et al. call it AggNet, Rodrigues and Pereira DL-EM. The iteration starts from the vote shares: the first M-step
+    trains the network on them for ``pretraining`` epochs. E-steps run without dropout and clip class probabilities from below.
+    The result is that of the last iteration; no epoch is selected.
 
-    The code that Rodrigues and Pereira published differs: it scores workers against the network instead of the
-    posterior, does not normalise the posterior, adds pseudo-votes to counts but not to their totals, and starts from
-    workers of whom nothing is known. None of it is reproduced here.
+    The code published by Rodrigues and Pereira differs: it scores workers against the network instead of the posterior, does
+    not normalise the posterior, adds pseudo-votes to counts but not to their totals, and starts from uninformative workers.
 
-    Choose it when features are images, or many, or tell the classes apart only together. On LabelMe (1,000 images with
-    2.5 votes each, 512 features) it is right on 84.5 ± 0.5 % of the 1,188 test images over ten seeds, where Mena and
-    Ñanculef report 83.1, and on 83.0 % of the images with votes; with ``cv=5`` and ``shrinkage=True`` on 85.8 and 87.1 %
-    (three seeds). An objective that moves by stochastic steps does not settle, so that ``tol`` is zero and ``max_iter``
-    says how long to learn: too short, and the network knows little; too long, and it learns the noise.
+    Use it for images, for many features, or for classes that only combinations of features separate. The objective of
+    stochastic steps does not converge, so ``tol`` is zero and ``max_iter`` decides how long to train: too few iterations
+    underfit, too many fit the noise of the votes. The benchmark ``all-learners`` compares it with the other learners.
 
-    A fit with a ``checkpoint`` folder that is killed goes on where it was when it is asked for again, and ends with the
-    same bits; its file stays there, until you delete it, for whoever asks once more.
+    A fit that is interrupted resumes from its ``checkpoint`` folder when it is started again, with the same result to the
+    last bit. The file stays in the folder.
 
+    Examples
+    --------
     >>> from wisecrowd import DLEM, simulate_crowd
     >>> import numpy as np, pandas as pd
     >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
@@ -62,18 +63,20 @@ class DLEM(ClassifierEM):
     }
 
     classifier: Any = parameter(
-        default="mlp", help="'mlp', 'cnn', 'linear', a torch module, or a function that makes one"
+        default="mlp", help="Network: 'mlp', 'cnn', 'linear', a torch module, or a function that returns one."
     )
-    l2: float | None = parameter(default=1.0, help="ridge on the weights, against the sum over all tasks")
-    pretraining: int = parameter(default=5, help="epochs on the shares of the votes, as the first M-step")
-    epochs_per_step: int = parameter(default=1, help="epochs of every later M-step")
-    hidden: int = parameter(default=128, help="width of the hidden layer")
-    dropout: float = parameter(default=0.5, help="share of hidden units that an epoch leaves out")
-    learning_rate: float = parameter(default=1e-3, help="step size of Adam")
-    batch_size: int = parameter(default=64, help="tasks per step of Adam")
-    max_iter: int = parameter(default=50, help="EM iterations")
-    tol: float = parameter(default=0.0, help="stop when the objective changes by less than this fraction")
-    checkpoint: str | None = parameter(default=None, help="folder in which a fit that is killed is kept")
+    l2: float | None = parameter(default=1.0, help="Ridge penalty of the weights, relative to the sum over all tasks.")
+    pretraining: int = parameter(default=5, help="Number of epochs on the vote shares in the first M-step.")
+    epochs_per_step: int = parameter(default=1, help="Number of epochs of every later M-step.")
+    hidden: int = parameter(default=128, help="Width of the hidden layer.")
+    dropout: float = parameter(default=0.5, help="Dropout rate of the hidden layer.")
+    learning_rate: float = parameter(default=1e-3, help="Learning rate of Adam.")
+    batch_size: int = parameter(default=64, help="Number of tasks in a batch.")
+    max_iter: int = parameter(default=50, help="Maximum number of EM iterations.")
+    tol: float = parameter(default=0.0, help="Relative change of the objective at which the iteration stops.")
+    checkpoint: str | None = parameter(
+        default=None, help="Folder for the state of the fit; an interrupted fit resumes from it."
+    )
 
     def _check(self, crowd: Crowd) -> None:
         super()._check(crowd)
@@ -82,27 +85,41 @@ class DLEM(ClassifierEM):
                 f"pretraining and epochs_per_step must be 1 or more; got {self.pretraining} and {self.epochs_per_step}"
             )
 
-    def _new_classifier(self) -> SoftClassifier:
-        return self._network(self.pretraining)
+    def _make_classifier(self, l2: float | None) -> SoftClassifier:
+        return self._make_network(l2, self.pretraining)
 
-    def _network(self, epochs: int) -> SoftClassifier:
-        return soft_classifier(
-            self.classifier, l2=self.l2, random_state=self.random_state, hidden=self.hidden, dropout=self.dropout,
-            epochs=epochs, epochs_per_fit=self.epochs_per_step, learning_rate=self.learning_rate,
+    def _make_final_classifier(self, l2: float | None, n_iter: int) -> SoftClassifier:
+        # It is trained for as many epochs as the network of every fold.
+        return self._make_network(l2, self.pretraining + (n_iter - 1) * self.epochs_per_step)
+
+    def _make_network(self, l2: float | None, epochs: int) -> SoftClassifier:
+        """Return an untrained network whose first fit takes a given number of epochs."""
+        return make_classifier(
+            self.classifier,
+            l2=l2,
+            random_state=self.random_state,
+            hidden=self.hidden,
+            dropout=self.dropout,
+            epochs=epochs,
+            epochs_per_fit=self.epochs_per_step,
+            learning_rate=self.learning_rate,
             batch_size=self.batch_size,
-        )  # fmt: skip
+        )
 
-    def _whole_classifier(self) -> SoftClassifier:
-        # For as many epochs as each fold's network.
-        return self._network(self.pretraining + (self.n_iter_ - 1) * self.epochs_per_step)
-
-    def _kept(
-        self, step: Step, classifiers: list[SoftClassifier], X: NDArray[np.float64], crowd: Crowd,
+    def _wrap_step(
+        self,
+        step: Step,
+        outputs: StepOutputs,
+        classifiers: list[SoftClassifier],
+        X: NDArray[np.float64],
+        crowd: Crowd,
         gold: NDArray[np.int32] | None,
-    ) -> Step:  # fmt: skip
+    ) -> Step:
         if self.checkpoint is None:
             return step
-        model = self._new_classifier()
-        shown = model.describe() if isinstance(model, Network) else repr(model)
-        place = own_place(self, self.checkpoint, shown, X, crowd, gold)
-        return resumable(step, place, self.max_iter, self, ("expected_", "strength_", "sharpness_"), classifiers)
+        network = self._make_classifier(self.l2)
+        description = network.describe() if isinstance(network, NetworkClassifier) else repr(network)
+        checkpoint = open_learner_checkpoint(
+            self.checkpoint, self, description, X, crowd, gold, writes=current_process_group().is_first
+        )
+        return make_resumable_step(step, checkpoint, self.max_iter, outputs, classifiers)

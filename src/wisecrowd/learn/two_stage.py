@@ -1,4 +1,4 @@
-"""Aggregate first, then train: the plain way, and the baseline of every learner."""
+"""TwoStage: aggregate the votes, then train a classifier on the result."""
 
 from __future__ import annotations
 
@@ -8,22 +8,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.base.aggregator import Aggregator
-from wisecrowd.base.fields import method_class, parameter
+from wisecrowd.base.fields import fitted, method_class, parameter
+from wisecrowd.base.learner import Learner
 from wisecrowd.base.registry import find
+from wisecrowd.classifiers.soft_classifier import SoftClassifier
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.em.classifier_fields import ClassifierLearner, taught_by
+from wisecrowd.em.classifier_prior import find_training_tasks
 from wisecrowd.errors import UsageError
+from wisecrowd.nn.classifier_choice import CLASSIFIER_HELP, CLASSIFIER_L2_HELP, make_classifier
 
 
 @method_class
-class TwoStage(ClassifierLearner):
-    """An aggregator's answer as the target of a classifier.
+class TwoStage(Learner):
+    """Classifier trained on the posterior of an aggregator.
 
-    ``TwoStage(aggregator="majority-vote", hard=True)`` is what papers call DL-MV, ``TwoStage(aggregator="majority-vote")``
-    DL-softMV and ``TwoStage(aggregator="dawid-skene")`` DL-DS. Soft targets tell the classifier how sure the crowd is, and
-    are better almost always. The posterior of the training tasks is the aggregator's: the classifier does not correct it.
-    `Raykar` and `Concord` let it.
+    This is the baseline of every learner. ``TwoStage(aggregator="majority-vote", hard=True)`` is called DL-MV in papers,
+    ``TwoStage(aggregator="majority-vote")`` DL-softMV and ``TwoStage(aggregator="dawid-skene")`` DL-DS. Soft targets carry the
+    uncertainty of the crowd and are almost always better than hard ones.
 
+    The posterior of the training tasks is that of the aggregator: the classifier does not correct it. In `Raykar` and
+    `Concord` it does.
+
+    Examples
+    --------
     >>> from wisecrowd import TwoStage, simulate_crowd
     >>> import numpy as np, pandas as pd
     >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
@@ -36,25 +43,54 @@ class TwoStage(ClassifierLearner):
     references: ClassVar[tuple[str, ...]] = ("raykar2010learning",)
     needs_workers: ClassVar[bool] = False
 
-    aggregator: Any = parameter(default="dawid-skene", help="an aggregator, or its name")
-    hard: bool = parameter(default=False, help="train on the most probable class alone")
+    classifier: Any = parameter(default="logistic", help=CLASSIFIER_HELP)
+    l2: float | None = parameter(default=None, help=CLASSIFIER_L2_HELP)
+    random_state: int = parameter(default=0, help="Seed of the initial weights of networks.")
+    aggregator: Any = parameter(default="dawid-skene", help="Aggregator of the first stage, or its name.")
+    hard: bool = parameter(default=False, help="Train on the most probable class only, instead of on the posterior.")
+
+    classifier_: SoftClassifier = fitted(help="Classifier fitted to the posterior of the aggregator.")
+    first_converged_: bool = fitted(help="Whether the aggregator converged.")
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         from sklearn.base import clone
 
-        chosen = find(self.aggregator)() if isinstance(self.aggregator, str) else clone(self.aggregator)
-        if not isinstance(chosen, Aggregator):
-            raise UsageError(f"the first stage must be an aggregator; got {self.aggregator!r}")
-        first: Aggregator = chosen
-        known = None
+        aggregator: Any = find(self.aggregator)() if isinstance(self.aggregator, str) else clone(self.aggregator)
+        if not isinstance(aggregator, Aggregator):
+            raise UsageError(
+                f"aggregator must be an aggregator or its name, such as 'dawid-skene'; got {self.aggregator!r}"
+            )
+        truth = None
         if gold is not None:
             gold_tasks = np.flatnonzero(gold >= 0)
-            known = dict(zip(crowd.tasks[gold_tasks], self.classes_[gold[gold_tasks]], strict=True))
-        first.fit(crowd, X if first.uses_features else None, truth=known)
-        self.first_converged_ = bool(getattr(first, "converged_", True))
-        taught = taught_by(crowd.layout, gold)
-        targets = first.posterior_
+            truth = dict(zip(crowd.tasks[gold_tasks], self.classes_[gold[gold_tasks]], strict=True))
+        aggregator.fit(crowd, X if aggregator.uses_features else None, truth=truth)
+        self.first_converged_ = bool(getattr(aggregator, "converged_", True))
+        training = find_training_tasks(crowd.layout, gold)
+        targets = aggregator.posterior_
         if self.hard:
             targets = np.eye(crowd.n_classes)[targets.argmax(axis=1)]
-        self.classifier_ = self._new_classifier().fit(X[taught], targets[taught])
-        self._set_fitted(crowd, first.posterior_, first.tally_)
+        self.classifier_ = self._make_classifier().fit(X[training], targets[training])
+        self._set_fitted(crowd, aggregator.posterior_, aggregator.tally_)
+
+    def _make_classifier(self) -> SoftClassifier:
+        return make_classifier(self.classifier, l2=self.l2, random_state=self.random_state)
+
+    def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.classifier_.predict_proba(X)
+
+    def restore_part(self, name: str, arrays: dict[str, NDArray[Any]]) -> SoftClassifier:
+        """Return the saved classifier.
+
+        Parameters
+        ----------
+        name : str
+            Name of the attribute, ``classifier_``.
+        arrays : dict of str to ndarray
+            Fitted parameters of the classifier.
+
+        Returns
+        -------
+        SoftClassifier
+        """
+        return self._make_classifier().restore(arrays)

@@ -1,81 +1,84 @@
-"""An EM iteration that outlives its process: each step is kept in a checkpoint, and told instead of taken again."""
+"""EM iterations that resume from a checkpoint."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from wisecrowd.base.fields import parameter_fields
-from wisecrowd.base.learner import Learner
-from wisecrowd.classifiers.soft import SoftClassifier
-from wisecrowd.data.crowd import Crowd
+from wisecrowd.base.checkpoints import Arrays, Checkpoint, CheckpointState
+from wisecrowd.classifiers.soft_classifier import SoftClassifier
 from wisecrowd.em.loop import Statistics, Step
-from wisecrowd.errors import UsageError
-from wisecrowd.nn.checkpoint import Arrays, Checkpoint, fingerprint
-from wisecrowd.nn.network_classifier import Network
-from wisecrowd.nn.trainer import part_of
+from wisecrowd.nn.network_classifier import NetworkClassifier
+from wisecrowd.nn.process_group import current_process_group
+from wisecrowd.nn.trainer import select_prefix
 
-#: Parameters that do not change what a fit gives, and the classifier, which knows better how to describe itself.
-LEFT_OUT = ("checkpoint", "verbose", "classifier")
-
-
-def own_place(
-    method: Learner, folder: str, shown: str, X: NDArray[Any], crowd: Crowd, gold: NDArray[Any] | None
-) -> Checkpoint:
-    """A file in the folder for this fit alone, named by all that it depends on: other fits, say of cross-validation,
-    have theirs beside it. ``shown`` describes the classifier.
-    """
-    if Path(folder).is_file():
-        raise UsageError(f"checkpoint names a folder to keep files in, and {folder} is a file; name another place")
-    settings = {each.name: getattr(method, each.name) for each in parameter_fields(method) if each.name not in LEFT_OUT}
-    votes = (crowd.task, crowd.worker, crowd.label, crowd.weight, crowd.n_tasks, crowd.n_classes)
-    name = fingerprint(X, *votes, gold, shown, settings)
-    return Checkpoint(Path(folder) / f"{method.name}-{name}.safetensors", {"fit": name})
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
-def resumable(
+def make_resumable_step(
     step: Step,
-    place: Checkpoint,
+    checkpoint: Checkpoint,
     max_iter: int,
-    method: Learner,
-    learns: Sequence[str],
-    parts: Sequence[SoftClassifier],
+    outputs: DataclassInstance,
+    classifiers: Sequence[SoftClassifier],
 ) -> Step:
-    """The step, noting where it leads.
+    """Return an EM step that writes a checkpoint and skips the steps that an earlier process completed.
 
-    ``learns`` are the attributes of the method that a step sets, and ``parts`` the classifiers that it trains. If the
-    checkpoint holds steps that an earlier process took, method and parts are put where the last of them left them, and
-    the first calls give their objectives: whoever iterates need not know.
+    If the checkpoint holds earlier steps, outputs and classifiers are restored. The first calls then return the recorded
+    objectives, so the iteration needs no change.
+
+    Parameters
+    ----------
+    step : callable
+        EM step, which fits the classifiers.
+    checkpoint : Checkpoint
+        File of this fit.
+    max_iter : int
+        Number of the step after which the checkpoint is final.
+    outputs : dataclass instance
+        Results that the step sets beside its statistics: arrays and numbers.
+    classifiers : sequence of SoftClassifier
+        Classifiers that the step fits.
+
+    Returns
+    -------
+    callable
     """
-    reached = place.read()
+    current_process_group().wait()  # the process that writes may not have finished
+    state = checkpoint.read()
+    saved = None if state is None else state.arrays
     trace: list[float] = []
-    if reached is not None:
-        trace = reached["trace"].tolist()
-        for name in learns:
-            kept = reached[f"learnt.{name}"]
-            setattr(method, name, kept if kept.ndim else kept.item())
-        for number, part in enumerate(parts):
-            part.restore(part_of(reached, f"part-{number}"))
-    told = list(trace)
+    if saved is not None:
+        trace = saved["trace"].tolist()
+        for name, array in select_prefix(saved, "outputs").items():
+            value: Any = array if array.ndim else array.item()
+            setattr(outputs, name, value)
+        for number, classifier in enumerate(classifiers):
+            classifier.restore(select_prefix(saved, f"classifier-{number}"))
+    recorded_objectives = list(trace)
 
-    def arrays(found: Statistics) -> Arrays:
-        state: Arrays = {"trace": np.array(trace), "classes": found.classes, "tally": found.tally}
-        state |= {f"learnt.{name}": np.asarray(getattr(method, name)) for name in learns}
-        for number, part in enumerate(parts):
-            inner = part.state() if isinstance(part, Network) else part.arrays()
-            state |= {f"part-{number}.{name}": array for name, array in inner.items()}
-        return state
+    def make_state(statistics: Statistics) -> CheckpointState:
+        arrays: Arrays = {
+            "trace": np.array(trace),
+            "class_counts": statistics.class_counts,
+            "tally": statistics.tally,
+        }
+        arrays |= {f"outputs.{name}": np.asarray(value) for name, value in asdict(outputs).items()}
+        for number, classifier in enumerate(classifiers):
+            inner = classifier.state() if isinstance(classifier, NetworkClassifier) else classifier.arrays()
+            arrays |= {f"classifier-{number}.{name}": array for name, array in inner.items()}
+        return CheckpointState(arrays)
 
-    def noted(statistics: Statistics) -> tuple[Statistics, float]:
-        if told and reached is not None:
-            return Statistics(reached["classes"], reached["tally"]), told.pop(0)
-        found, objective = step(statistics)
+    def resumable_step(statistics: Statistics) -> tuple[Statistics, float]:
+        if recorded_objectives and saved is not None:
+            return Statistics(saved["class_counts"], saved["tally"]), recorded_objectives.pop(0)
+        updated, objective = step(statistics)
         trace.append(objective)
-        place.offer(lambda: arrays(found), last=len(trace) == max_iter)
-        return found, objective
+        checkpoint.write_if_due(lambda: make_state(updated), final=len(trace) == max_iter)
+        return updated, objective
 
-    return noted
+    return resumable_step

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from wisecrowd import TLLC, Crowd, DawidSkene, MajorityVote, find
-from wisecrowd.base.completer import Answers
-from wisecrowd.complete.tllc._filtering import confident_tasks
-from wisecrowd.complete.tllc._sampling import keys_of_rows
+from wisecrowd.base.completer import WorkerLabelProbs
+from wisecrowd.complete.tllc._confident_tasks import select_confident_tasks
+from wisecrowd.complete.tllc._random_keys import compute_task_keys
 from wisecrowd.data.alignment import encode_truth
 from wisecrowd.errors import DataWarning, UsageError
 from wisecrowd.evaluate import metrics
@@ -20,8 +20,13 @@ from wisecrowd.io.datasets import Dataset
 
 torch = pytest.importorskip("torch")
 
-from wisecrowd.complete.tllc import _siamese, tllc  # noqa: E402
-from wisecrowd.complete.tllc._siamese import Layers, Lessons, pair_slope, taught  # noqa: E402
+from wisecrowd.complete.tllc import _siamese_networks, tllc  # noqa: E402
+from wisecrowd.complete.tllc._siamese_networks import (  # noqa: E402
+    NetworkVotes,
+    StackedNetworks,
+    compute_pair_gradient,
+    train_networks,
+)
 
 DOUBLE: dict[str, Any] = {"precision": "double", "hidden": 16}
 
@@ -39,7 +44,7 @@ def voted(z: Any, X: pd.DataFrame, policies: list[Any], density: float = 0.4, se
     rng = np.random.default_rng(seed)
     task, worker = np.nonzero(rng.random((len(z), len(policies))) < density)
     label = np.array(policies)[worker, z[task]]
-    return Crowd(task, worker, label, tasks=X.index, workers=range(len(policies)), classes=["a", "b", "c"])
+    return Crowd.from_codes(task, worker, label, tasks=X.index, workers=range(len(policies)), classes=["a", "b", "c"])
 
 
 HONEST = [0, 1, 2]
@@ -51,7 +56,7 @@ def noisy() -> tuple[Crowd, pd.DataFrame]:
     rng = np.random.default_rng(1)
     task, worker = np.nonzero(rng.random((90, 8)) < 0.4)
     label = np.where(rng.random(len(task)) < 0.7, z[task], rng.integers(3, size=len(task)))
-    return Crowd(task, worker, label, tasks=X.index, workers=range(8), classes=["a", "b", "c"]), X
+    return Crowd.from_codes(task, worker, label, tasks=X.index, workers=range(8), classes=["a", "b", "c"]), X
 
 
 # ---------------------------------------------------------------------- confident tasks
@@ -61,23 +66,23 @@ def test_confident_tasks_by_hand() -> None:
     votes = np.array([[4, 0, 0], [3, 1, 0], [2, 1, 1], [0, 2, 0], [1, 2, 1], [1, 1, 0], [0, 0, 0]], dtype=float)
     draws = np.zeros((7, 3))
     draws[5, 1] = 0.5  # the draw goes to the second class
-    found = confident_tasks(votes, draws)
-    assert found.voted.tolist() == [0, 0, 0, 1, 1, 1, -1]
+    found = select_confident_tasks(votes, draws)
+    assert found.majority.tolist() == [0, 0, 0, 1, 1, 1, -1]
     assert found.confidence.tolist() == [1, 0.75, 0.5, 1, 0.5, 0.5, 0]
     np.testing.assert_allclose(found.threshold, [0.75, 2 / 3, np.nan])
-    assert found.kept.tolist() == [True, True, False, True, False, False, False]
-    assert confident_tasks(votes, draws, every=True).kept.tolist() == [True] * 6 + [False]
+    assert found.selected.tolist() == [True, True, False, True, False, False, False]
+    assert select_confident_tasks(votes, draws, select_all=True).selected.tolist() == [True] * 6 + [False]
 
 
 def test_who_is_kept_is_confident_and_unanimous_tasks_are_kept() -> None:
     rng = np.random.default_rng(0)
     votes = rng.poisson(1.2, size=(300, 4)).astype(float)
-    found = confident_tasks(votes, rng.random(votes.shape))
+    found = select_confident_tasks(votes, rng.random(votes.shape))
     some = votes.sum(axis=1) > 0
-    assert (found.confidence[found.kept] >= found.threshold[found.voted[found.kept]] - 1e-9).all()
-    assert found.kept[some & (found.confidence == 1)].all()
-    assert 0 < found.kept.sum() < some.sum()
-    assert (votes[some, found.voted[some]] == votes[some].max(axis=1)).all()
+    assert (found.confidence[found.selected] >= found.threshold[found.majority[found.selected]] - 1e-9).all()
+    assert found.selected[some & (found.confidence == 1)].all()
+    assert 0 < found.selected.sum() < some.sum()
+    assert (votes[some, found.majority[some]] == votes[some].max(axis=1)).all()
 
 
 # ---------------------------------------------------------------------- pairs
@@ -95,8 +100,8 @@ def loss_by_hand(points: Any, labels: Any, valid: Any, balance: bool) -> Any:
                 away = (((points[network, i] - points[network, j]) ** 2).sum() + 1e-30) ** 0.5
                 terms[equal].append((float(not equal) - away) ** 2)
         parts = [torch.stack(part).mean() for part in terms.values() if part]
-        every = terms[True] + terms[False]
-        total = total + (sum(parts) / len(parts) if balance else torch.stack(every).mean())
+        select_all = terms[True] + terms[False]
+        total = total + (sum(parts) / len(parts) if balance else torch.stack(select_all).mean())
     return total
 
 
@@ -106,25 +111,25 @@ def test_gradients_are_those_of_the_loss(balance: bool) -> None:
     rows = torch.randn(2, 6, 3, dtype=torch.float64, generator=generator)
     labels = torch.tensor([[0, 1, 0, 2, 1, 0], [0, 0, 1, 0, 1, 1]])
     valid = torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
-    net = Layers(*(torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_()
+    net = StackedNetworks(*(torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_()
                    for shape in ((2, 3, 5), (2, 1, 5), (2, 5, 2), (2, 1, 2))))  # fmt: skip
     wanted = torch.autograd.grad(loss_by_hand(net.embed(rows), labels, valid, balance), net)
     with torch.no_grad():
-        found = net.slopes(rows, labels, valid, balance)
+        found = net.compute_gradients(rows, labels, valid, balance)
     for mine, theirs in zip(found, wanted, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-9)
 
 
 def test_points_in_one_place_are_not_moved() -> None:
     same = torch.ones(1, 3, 2)
-    slope = pair_slope(same, torch.tensor([[0, 1, 1]]), torch.ones(1, 3, dtype=torch.bool), False)
+    slope = compute_pair_gradient(same, torch.tensor([[0, 1, 1]]), torch.ones(1, 3, dtype=torch.bool), False)
     assert slope.tolist() == torch.zeros(1, 3, 2).tolist()
 
 
 def test_the_same_rows_for_all_networks_are_embedded_alike() -> None:
-    torch_net = Layers(*(torch.randn(*shape) for shape in ((4, 3, 5), (4, 1, 5), (4, 5, 2), (4, 1, 2))))
+    torch_net = StackedNetworks(*(torch.randn(*shape) for shape in ((4, 3, 5), (4, 1, 5), (4, 5, 2), (4, 1, 2))))
     rows = torch.randn(7, 3)
-    torch.testing.assert_close(torch_net.embed_all(rows), torch_net.embed(rows.expand(4, 7, 3)))
+    torch.testing.assert_close(torch_net.embed_shared(rows), torch_net.embed(rows.expand(4, 7, 3)))
 
 
 def test_each_network_is_taught_as_if_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,22 +137,22 @@ def test_each_network_is_taught_as_if_alone(monkeypatch: pytest.MonkeyPatch) -> 
     rows = torch.from_numpy(rng.normal(size=(40, 4)))
     counts = np.array([2, 17, 9, 30])
     network = np.repeat(np.arange(4), counts)
-    lessons = Lessons(
+    lessons = NetworkVotes(
         network, rng.integers(40, size=58), rng.integers(3, size=58), rng.integers(2**60, size=4).astype(np.uint64),
-        keys_of_rows(rows.numpy()),
+        compute_task_keys(rows.numpy()),
     )  # fmt: skip
-    start = Layers.drawn(4, 6, 2, torch.float64)
+    start = StackedNetworks.initialize(4, 6, 2, torch.float64)
 
-    def all_of(lessons: Lessons) -> dict[int, Layers]:
+    def all_of(lessons: NetworkVotes) -> dict[int, StackedNetworks]:
         found = {}
-        for networks, group in taught(
+        for networks, group in train_networks(
             start, rows, lessons, epochs=3, batch_size=8, learning_rate=0.01, balance=False, seed=1
         ):
-            found |= {int(one): Layers(*(part[place] for part in group)) for place, one in enumerate(networks)}
+            found |= {int(one): StackedNetworks(*(part[place] for part in group)) for place, one in enumerate(networks)}
         return found
 
     together = all_of(lessons)
-    monkeypatch.setattr(_siamese, "NUMBERS", 1)
+    monkeypatch.setattr(_siamese_networks, "GROUP_FLOATS", 1)
     for one, alone in all_of(lessons).items():
         for mine, theirs in zip(together[one], alone, strict=True):
             torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-9)
@@ -174,7 +179,7 @@ def test_real_votes_stay_and_nobody_says_what_they_never_said(noisy: tuple[Crowd
     only = crowd.take((crowd.worker_codes != 0) | (crowd.label != 2))  # the first worker does without a class
     for rule in tllc.RULES:
         filled = TLLC(rule=rule, fill_weight=1).complete(only, X)
-        assert filled.only_observed() == only
+        assert filled.select_observed() == only
         assert filled.n_votes > only.n_votes
         assert not ((filled.worker_codes == 0) & (filled.label == 2)).any()
 
@@ -194,15 +199,15 @@ def test_rules_differ_in_what_they_fill(noisy: tuple[Crowd, pd.DataFrame]) -> No
     fitted = TLLC(**DOUBLE).fit(crowd, X)
     tasks, workers = np.arange(90), np.arange(8)
 
-    def by(rule: str) -> Answers:
+    def by(rule: str) -> WorkerLabelProbs:
         fitted.rule = rule  # type: ignore[assignment]
         return fitted._worker_label_probs(tasks, workers)
 
-    nearest, inside, first, every = (by(rule) for rule in ("nearest", "nearest_inside", "first", "all"))
-    assert every.given is not None
+    nearest, inside, first, select_all = (by(rule) for rule in ("nearest", "nearest_inside", "first", "all"))
+    assert select_all.given is not None
     assert nearest.given is not None
     assert inside.given is not None
-    assert every.given.all()
+    assert select_all.given.all()
     assert (inside.given | ~nearest.given).all()
     assert nearest.given.sum() < inside.given.sum()
     np.testing.assert_array_equal(inside.given, first.given)
@@ -212,13 +217,13 @@ def test_rules_differ_in_what_they_fill(noisy: tuple[Crowd, pd.DataFrame]) -> No
         balls = np.flatnonzero(within[i, r])
         assert inside.proba[i, r].argmax() == balls[away[i, r, balls].argmin()]
         assert first.proba[i, r].argmax() == balls[0]
-    for answers in (nearest, inside, first, every):
+    for answers in (nearest, inside, first, select_all):
         np.testing.assert_allclose(answers.proba.sum(axis=2), 1)
 
 
 def test_the_first_ball_alone_depends_on_the_order_of_classes(noisy: tuple[Crowd, pd.DataFrame]) -> None:
     crowd, X = noisy
-    turned = Crowd(
+    turned = Crowd.from_codes(
         crowd.task, crowd.worker, 2 - crowd.label, tasks=crowd.tasks, workers=crowd.workers, classes=["c", "b", "a"]
     )
     for rule in tllc.RULES:
@@ -232,7 +237,7 @@ def test_centres_and_radii_are_means(noisy: tuple[Crowd, pd.DataFrame]) -> None:
     fitted = TLLC(**DOUBLE).fit(crowd, X)
     rows = torch.from_numpy(fitted.features_)
     for worker in range(8):
-        points = fitted._layers(fitted.network_[[worker]]).embed_all(rows)[0].numpy()
+        points = fitted._layers(fitted.network_index_[[worker]]).embed_shared(rows)[0].numpy()
         for label in range(3):
             own = points[crowd.task[(crowd.worker_codes == worker) & (crowd.label == label)]]
             centre = own.mean(axis=0)
@@ -243,7 +248,7 @@ def test_centres_and_radii_are_means(noisy: tuple[Crowd, pd.DataFrame]) -> None:
 def test_no_epochs_are_no_network_of_ones_own(noisy: tuple[Crowd, pd.DataFrame]) -> None:
     crowd, X = noisy
     alike = TLLC(epochs=0, **DOUBLE).fit(crowd, X)
-    assert (alike.network_ == 0).all()
+    assert (alike.network_index_ == 0).all()
     assert len(alike.weight_) == 1
     whole = TLLC(**DOUBLE).fit(crowd, X)
     np.testing.assert_array_equal(whole.weight_[0], alike.weight_[0])
@@ -269,7 +274,7 @@ def test_workers_of_one_class_one_label_and_none() -> None:
     again = X.copy()
     again.loc["t005"] = X.loc["t000"]  # looks like the only task of one worker
     model = TLLC(**DOUBLE).fit(votes, again)
-    assert model.network_.tolist() == [1, 2, 3, 4, 0, 0, 0]
+    assert model.network_index_.tolist() == [1, 2, 3, 4, 0, 0, 0]
     filled = model.fill()
     new = filled.to_frame().query("not observed")
     assert new.query("worker == 'single'")[["task", "label"]].to_numpy().tolist() == [["t005", "a"]]
@@ -289,7 +294,7 @@ def test_where_nobody_agrees_on_two_classes_there_is_no_network_of_all() -> None
 
 def test_two_valued_features_stay_as_they_are_and_others_are_standardised() -> None:
     X = np.array([[0, 1.0, 7, 5], [0, 2.0, 3, 5], [1, 3.0, 3, 5]])
-    found = tllc._scaled(X)
+    found = tllc._scale_features(X)
     np.testing.assert_allclose(found[:, 0], [0, 0, 1])
     np.testing.assert_allclose(found[:, 2], [1, 0, 0])
     np.testing.assert_allclose(found[:, 1], [-(1.5**0.5), 0, 1.5**0.5])
@@ -341,14 +346,14 @@ def test_filtering_raises_the_accuracy_of_votes_as_in_the_paper(
     assert (*crowd.shape, crowd.n_classes) == shape
     assert crowd.n_votes == n_votes
     z = encode_truth(truth, crowd)
-    best = crowd.votes == crowd.votes.max(axis=1, keepdims=True)
+    best = crowd.vote_counts == crowd.vote_counts.max(axis=1, keepdims=True)
     assert (best[np.arange(len(z)), z] / best.sum(axis=1)).mean() == pytest.approx(
         vote, abs=2e-4
     )  # expected over draws
     scores = []
     for seed in range(10):
-        found = confident_tasks(crowd.votes, np.random.default_rng(seed).random(crowd.votes.shape))
-        scores.append((found.voted == z)[found.kept].mean())
+        found = select_confident_tasks(crowd.vote_counts, np.random.default_rng(seed).random(crowd.vote_counts.shape))
+        scores.append((found.majority == z)[found.selected].mean())
     assert np.mean(scores) == pytest.approx(kept, abs=0.01)
 
 

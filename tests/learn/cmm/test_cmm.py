@@ -14,11 +14,11 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 from wisecrowd import CMM, Crowd, Raykar, load
-from wisecrowd.classifiers.soft import Logistic
+from wisecrowd.classifiers.logistic import Logistic
 from wisecrowd.errors import DataWarning, InputError, UsageError
 from wisecrowd.evaluate.metrics import confusion_divergence
-from wisecrowd.learn.cmm._groups import Groups
-from wisecrowd.simulate import GroupedSimulation, one_worker_per_label, simulate_gaussian_groups
+from wisecrowd.learn.cmm._confusion_mixture import ConfusionMixture
+from wisecrowd.simulate import GroupedSimulation, assign_worker_per_vote, simulate_gaussian_groups
 
 Array = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 def crowd_of(votes: Array) -> Crowd:
     """A crowd without ids that has these counts."""
     task, label = np.nonzero(votes)
-    return Crowd(task, None, label, tasks=range(len(votes)), workers=None, classes=range(votes.shape[1]),
+    return Crowd.from_codes(task, None, label, tasks=range(len(votes)), workers=None, classes=range(votes.shape[1]),
                  weight=votes[task, label], duplicates="keep")  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def test_perfect_votes_give_the_identity_and_the_supervised_classifier(gaussian:
 def test_who_voted_does_not_matter(gaussian: GroupedSimulation) -> None:
     fits = [
         CMM().fit(gaussian.features, crowd)
-        for crowd in (gaussian.crowd, gaussian.crowd.without_workers(), one_worker_per_label(gaussian.crowd))
+        for crowd in (gaussian.crowd, gaussian.crowd.drop_workers(), assign_worker_per_vote(gaussian.crowd))
     ]
     for other in fits[1:]:
         assert np.array_equal(other.posterior_, fits[0].posterior_)
@@ -62,7 +62,7 @@ def test_who_voted_does_not_matter(gaussian: GroupedSimulation) -> None:
 
 def test_doubling_every_vote_changes_nothing_without_priors(gaussian: GroupedSimulation) -> None:
     crowd, X = gaussian.crowd, gaussian.features
-    double = Crowd(crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks, workers=crowd.workers,
+    double = Crowd.from_codes(crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks, workers=crowd.workers,
                    classes=crowd.classes, weight=np.full(crowd.n_votes, 2.0))  # fmt: skip
     once = CMM(n_groups=2, smoothing=0.0, l2=1.0).fit(X, crowd)
     twice = CMM(n_groups=2, smoothing=0.0, l2=2.0).fit(X, double)
@@ -79,7 +79,7 @@ def test_tasks_classes_and_workers_can_be_renamed(gaussian: GroupedSimulation, t
     assert features is not None
     rng = np.random.default_rng(0)
     task, label, worker = (rng.permutation(n) for n in (crowd.n_tasks, crowd.n_classes, crowd.n_workers))
-    moved = Crowd(task[crowd.task], worker[crowd.worker], label[crowd.label], tasks=range(crowd.n_tasks),
+    moved = Crowd.from_codes(task[crowd.task], worker[crowd.worker], label[crowd.label], tasks=range(crowd.n_tasks),
                   workers=range(crowd.n_workers), classes=range(crowd.n_classes))  # fmt: skip
     X = np.empty(features.shape)
     X[task] = features.to_numpy()
@@ -94,11 +94,11 @@ def test_groups_are_sorted_and_may_come_in_any_order(gaussian: GroupedSimulation
     model = CMM(n_groups=4).fit(gaussian.features, gaussian.crowd)
     assert (np.diff(model.group_weight_) <= 0).all()
     assert model.groups_["n_votes"].sum() == pytest.approx(gaussian.crowd.n_votes)
-    groups = Groups(model.group_weight_, model.group_confusion_)
-    turned = Groups(groups.weight[::-1], groups.confusion[::-1])
+    groups = ConfusionMixture(model.group_weight_, model.group_confusion_)
+    turned = ConfusionMixture(groups.weight[::-1], groups.confusion[::-1])
     f = model.predict_proba(gaussian.features)
     np.testing.assert_allclose(turned.pooled, groups.pooled)
-    np.testing.assert_allclose(turned.of_workers(f, gaussian.crowd)[:, ::-1], groups.of_workers(f, gaussian.crowd))
+    np.testing.assert_allclose(turned.worker_memberships(f, gaussian.crowd)[:, ::-1], groups.worker_memberships(f, gaussian.crowd))
 
 
 def test_the_pooled_matrix_is_recovered() -> None:
@@ -119,7 +119,7 @@ def test_known_groups_tell_their_workers() -> None:
     assert made.features is not None
     assert made.truth is not None
     f = Logistic().fit(made.features.to_numpy(), np.eye(3)[made.truth.factorize(sort=True)[0]])
-    member = Groups(made.weight, made.confusion).of_workers(f.predict_proba(made.features.to_numpy()), made.crowd)
+    member = ConfusionMixture(made.weight, made.confusion).worker_memberships(f.predict_proba(made.features.to_numpy()), made.crowd)
     busy = made.crowd.votes_per_worker >= 50
     assert busy.sum() > 100
     assert (member.argmax(axis=1) == made.group.to_numpy())[busy].mean() > 0.95
@@ -163,7 +163,7 @@ def test_workers_tell_groups_apart_where_votes_cannot() -> None:
     # The votes say nothing against the wrong groups: the true ones, which have the same sum, are no more probable.
     assert float(confusion_divergence(loose.crowd_confusion_, made.pooled)) < 0.01
     f = loose.predict_proba(made.features)
-    said = made.crowd.votes * np.log(f @ loose.crowd_confusion_), made.crowd.votes * np.log(f @ made.pooled)
+    said = made.crowd.vote_counts * np.log(f @ loose.crowd_confusion_), made.crowd.vote_counts * np.log(f @ made.pooled)
     assert said[0].sum() >= said[1].sum()
 
 
@@ -171,7 +171,7 @@ def test_new_votes_find_their_groups(gaussian: GroupedSimulation) -> None:
     fresh = simulate_gaussian_groups(n_workers=40, n_tasks=400, random_state=9)
     crowd = fresh.crowd
     names_of_strangers = [f"new-{n}" for n in range(40)]
-    strangers = Crowd(crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks, workers=names_of_strangers,
+    strangers = Crowd.from_codes(crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks, workers=names_of_strangers,
                       classes=crowd.classes)  # fmt: skip
     tied = CMM(tied="worker").fit(gaussian.features, gaussian.crowd)
     names = pd.crosstab(tied.workers_["group"], gaussian.group).idxmax(axis=1)
@@ -183,10 +183,10 @@ def test_new_votes_find_their_groups(gaussian: GroupedSimulation) -> None:
         of_worker.idxmax(axis=1).map(names).loc[names_of_strangers].to_numpy() == fresh.group.to_numpy()
     ).mean() > 0.9
     loose = CMM().fit(gaussian.features, gaussian.crowd)
-    votes = loose.assign(fresh.features, crowd.without_workers())
+    votes = loose.assign(fresh.features, crowd.drop_workers())
     np.testing.assert_allclose(votes.sum(axis=1), 1)
     f, groups = loose.predict_proba(fresh.features), loose.group_confusion_
-    row = crowd.without_workers()
+    row = crowd.drop_workers()
     by_hand = loose.group_weight_ * np.einsum("nk,mkn->nm", f[row.task], groups[:, :, row.label])
     np.testing.assert_allclose(votes, by_hand / by_hand.sum(axis=1, keepdims=True))
 
@@ -198,7 +198,7 @@ def test_posterior_weighs_features_against_votes(gaussian: GroupedSimulation) ->
     model = CMM().fit(gaussian.features, gaussian.crowd)
     said = model.crowd_confusion_
     evidence = model.predict_proba(gaussian.features) * np.prod(
-        said.T[None] ** gaussian.crowd.votes[:, :, None], axis=1
+        said.T[None] ** gaussian.crowd.vote_counts[:, :, None], axis=1
     )
     np.testing.assert_allclose(model.posterior_, evidence / evidence.sum(axis=1, keepdims=True), atol=1e-9)
     assert (model.labels_ == gaussian.truth).mean() > (model.predict(gaussian.features) == gaussian.truth).mean()
@@ -209,7 +209,7 @@ def test_a_task_nobody_labelled_is_predicted_and_teaches_nothing(gaussian: Group
     crowd, features = gaussian.crowd, gaussian.features
     assert features is not None
     more = pd.concat([features, pd.DataFrame([[50.0, 50.0]], index=["silent"], columns=features.columns)])
-    wider = Crowd(crowd.task, crowd.worker, crowd.label, tasks=more.index, workers=[*crowd.workers, "idle"],  # type: ignore[misc]
+    wider = Crowd.from_codes(crowd.task, crowd.worker, crowd.label, tasks=more.index, workers=[*crowd.workers, "idle"],  # type: ignore[misc]
                   classes=crowd.classes)  # fmt: skip
     plain, found = CMM(tied=tied).fit(features, crowd), CMM(tied=tied).fit(more, wider)
     np.testing.assert_allclose(found.posterior_[:-1], plain.posterior_, atol=1e-9)
@@ -231,7 +231,7 @@ def test_gold_is_kept_and_helps(tied: Any) -> None:
 
 def test_the_number_of_groups_by_hidden_votes() -> None:
     made = simulate_gaussian_groups(n_workers=60, n_tasks=700, random_state=4)
-    loose = CMM(n_groups="auto").fit(made.features, made.crowd.without_workers())
+    loose = CMM(n_groups="auto").fit(made.features, made.crowd.drop_workers())
     assert loose.n_groups_ == 1  # more cannot foretell better
     assert loose.selection_["log_likelihood"].max() - loose.selection_["log_likelihood"].min() < 0.01
     tied = CMM(n_groups="auto", tied="worker").fit(made.features, made.crowd)
@@ -262,14 +262,14 @@ def test_other_classifiers(gaussian: GroupedSimulation) -> None:
     model = CMM(classifier=LogisticRegression(), tol=1e-3).fit(gaussian.features, gaussian.crowd)
     assert model.score(gaussian.test_features, gaussian.test_truth) > 0.9
     pytest.importorskip("torch")
-    from wisecrowd.nn.network_classifier import Network
+    from wisecrowd.nn.network_classifier import NetworkClassifier
 
-    network = Network("mlp", hidden=16, dropout=0.2, epochs=1)
+    network = NetworkClassifier("mlp", hidden=16, dropout=0.2, epochs=1)
     model = CMM(classifier=network, max_iter=40, tol=0.0).fit(gaussian.features, gaussian.crowd)
     # The best iterate is kept, not the last.
-    votes = gaussian.crowd.votes
+    votes = gaussian.crowd.vote_counts
     said = np.clip(model.predict_proba(gaussian.features), 1e-6, None) @ model.crowd_confusion_
-    prior = Groups(model.group_weight_, model.group_confusion_).log_prior(1.0)
+    prior = ConfusionMixture(model.group_weight_, model.group_confusion_).log_prior(1.0)
     assert (votes * np.log(said)).sum() + prior == pytest.approx(model.trace_.max(), rel=1e-5)
 
 
@@ -278,7 +278,7 @@ def test_switched_classes_are_reported() -> None:
     X = np.concatenate([rng.normal(-3, 1, size=(200, 1)), rng.normal(3, 1, size=(200, 1))])
     truth = np.repeat([0, 1], 200)
     votes = np.eye(2)[1 - truth] * 3  # everybody means the other class, and gold says so
-    with pytest.warns(DataWarning, match="answer better to other labels"):
+    with pytest.warns(DataWarning, match="match other labels better than their own"):
         CMM(n_groups=1).fit(X, crowd_of(votes), truth={task: int(truth[task]) for task in range(0, 400, 2)})
 
 
@@ -300,7 +300,7 @@ def test_bad_settings(gaussian: GroupedSimulation, settings: dict[str, Any], mes
 
 
 def test_bad_input(gaussian: GroupedSimulation) -> None:
-    nameless = gaussian.crowd.without_workers()
+    nameless = gaussian.crowd.drop_workers()
     with pytest.raises(InputError, match="no worker ids"):
         CMM(tied="worker").fit(gaussian.features, nameless)
     model = CMM().fit(gaussian.features, nameless)
@@ -325,7 +325,7 @@ def test_a_crowd_in_shards_is_taken_by_its_counts(tmp_path: Path) -> None:
     made = simulate_gaussian_groups(n_workers=200, n_tasks=150)
     shards = made.crowd.to_shards(tmp_path / "crowd", votes_per_shard=300)
     found = CMM(n_groups=2).fit(made.features, shards)
-    wanted = CMM(n_groups=2).fit(made.features, made.crowd.without_workers())
+    wanted = CMM(n_groups=2).fit(made.features, made.crowd.drop_workers())
     assert np.array_equal(found.posterior_, wanted.posterior_)
-    with pytest.raises(UsageError, match="wants the votes in memory"):
+    with pytest.raises(UsageError, match="needs the votes in memory"):
         CMM(n_groups=2, tied="worker").fit(made.features, shards)

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from wisecrowd import CMM, Crowd
-from wisecrowd.classifiers.soft import Logistic, SoftClassifier
-from wisecrowd.learn.cmm._groups import Groups, clustered
-from wisecrowd.learn.cmm._votes import VoteMixture
-from wisecrowd.learn.cmm._workers import WorkerMixture
+from wisecrowd.classifiers.logistic import Logistic
+from wisecrowd.classifiers.soft_classifier import SoftClassifier
+from wisecrowd.learn.cmm._confusion_mixture import ConfusionMixture, cluster_points
+from wisecrowd.learn.cmm._vote_mixture import VoteMixture
+from wisecrowd.learn.cmm._worker_mixture import WorkerMixture
 from wisecrowd.simulate import GroupedSimulation, simulate_gaussian_groups
 
 Array = NDArray[np.float64]
@@ -35,7 +36,7 @@ class Fixed(SoftClassifier):
     def predict_proba(self, X: Array) -> Array:
         return np.asarray(self.answers)[X[:, 0].astype(int)]
 
-    def fresh(self) -> Fixed:
+    def clone_unfitted(self) -> Fixed:
         return Fixed(self.answers)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -48,7 +49,7 @@ class Fixed(SoftClassifier):
 def crowd_of(votes: Array) -> Crowd:
     """A crowd without ids that has these counts."""
     task, label = np.nonzero(votes)
-    return Crowd(task, None, label, tasks=range(len(votes)), workers=None, classes=range(votes.shape[1]),
+    return Crowd.from_codes(task, None, label, tasks=range(len(votes)), workers=None, classes=range(votes.shape[1]),
                  weight=votes[task, label], duplicates="keep")  # fmt: skip
 
 
@@ -84,12 +85,12 @@ def test_a_pass_by_the_small_table_equals_the_pass_over_all_responsibilities(
     counts = rng.gamma(1.0, size=(n_groups, n_classes, n_classes)) + 0.01
     mixture = VoteMixture(np.arange(25.0)[:, None], votes, None, n_groups, smoothing=0.0)
     reached = mixture.step(mixture.start(0)._replace(tally=counts), Fixed(f))
-    groups = reached.groups
+    groups = reached.mixture
     alpha, beta, targets = tensor_step(f, votes, groups.weight, groups.confusion)
-    following = Groups.estimated(reached.found.tally.sum(axis=(1, 2)), reached.found.tally, 0.0)
+    following = ConfusionMixture.estimate(reached.statistics.tally.sum(axis=(1, 2)), reached.statistics.tally, 0.0)
     np.testing.assert_allclose(following.weight, alpha, atol=1e-12)
     np.testing.assert_allclose(following.confusion, beta, atol=1e-12)
-    np.testing.assert_allclose(reached.found.classes, targets, atol=1e-12)
+    np.testing.assert_allclose(reached.statistics.class_counts, targets, atol=1e-12)
     # The likelihood sees the groups only through their sum.
     split = np.einsum("mkj,ik,m->ij", groups.confusion, f, groups.weight)
     assert reached.objective == pytest.approx((votes * np.log(split)).sum(), abs=1e-10)
@@ -101,12 +102,12 @@ def test_start_equals_the_sums_over_responsibilities() -> None:
     mixture = VoteMixture(np.zeros((60, 1)), votes, None, 3, random_state=1)
     for attempt in (0, 1):
         start = mixture.start(attempt)
-        assert start.classes.sum() == pytest.approx(votes.sum())
-        np.testing.assert_allclose(start.classes.sum(axis=1), votes.sum(axis=1))
+        assert start.class_counts.sum() == pytest.approx(votes.sum())
+        np.testing.assert_allclose(start.class_counts.sum(axis=1), votes.sum(axis=1))
         np.testing.assert_allclose(start.tally.sum(axis=(0, 1)), votes.sum(axis=0))
-        np.testing.assert_allclose(start.tally.sum(axis=(0, 2)), start.classes.sum(axis=0))
+        np.testing.assert_allclose(start.tally.sum(axis=(0, 2)), start.class_counts.sum(axis=0))
     share = votes / votes.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(mixture.start(0).classes, share * votes.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(mixture.start(0).class_counts, share * votes.sum(axis=1, keepdims=True))
     np.testing.assert_allclose(mixture.start(0).tally.sum(axis=0), share.T @ votes)
 
 
@@ -125,7 +126,7 @@ def test_groups_do_not_change_the_limit_when_the_classifier_stands_still() -> No
 
 def test_one_group_equals_em_with_a_single_noise_matrix(gaussian: GroupedSimulation) -> None:
     assert gaussian.features is not None
-    X, votes = gaussian.features.to_numpy(), gaussian.crowd.votes
+    X, votes = gaussian.features.to_numpy(), gaussian.crowd.vote_counts
     mass = votes.sum(axis=1)
     f, targets, said = Logistic(), votes, (votes / mass[:, None]).T @ votes
     for _ in range(150):
@@ -164,13 +165,13 @@ def test_a_task_counts_as_often_as_it_has_votes() -> None:
 
 
 def _standardiser(X: Array) -> Any:
-    from wisecrowd.classifiers.soft import Standardiser
+    from wisecrowd.classifiers.standardiser import Standardiser
 
     return Standardiser().fit(X)
 
 
 def test_clustering_keeps_empty_groups_empty() -> None:
-    group = clustered(np.zeros((4, 2)), np.ones(4), np.array([0, 0, 0, 0]), 3)
+    group = cluster_points(np.zeros((4, 2)), np.ones(4), np.array([0, 0, 0, 0]), 3)
     assert group.tolist() == [0, 0, 0, 0]
 
 
@@ -183,14 +184,14 @@ def test_the_bound_lies_below_the_likelihood_and_reaches_it_with_one_group() -> 
         mixture = WorkerMixture(np.arange(3.0)[:, None], crowd, None, first, n_groups, smoothing=0.5)
         start = mixture.start(0)._replace(tally=rng.dirichlet(np.ones(n_groups), 2))
         reached = mixture.step(start, Fixed(f))
-        bound = reached.objective - reached.groups.log_prior(0.5)
-        exact = _log_likelihood(f, reached.groups, crowd)
+        bound = reached.objective - reached.mixture.log_prior(0.5)
+        exact = _log_likelihood(f, reached.mixture, crowd)
         assert bound <= exact + 1e-12
         if n_groups == 1:
             assert bound == pytest.approx(exact, abs=1e-12)
 
 
-def _log_likelihood(f: Array, groups: Groups, crowd: Crowd) -> float:
+def _log_likelihood(f: Array, groups: ConfusionMixture, crowd: Crowd) -> float:
     """By summing over every truth and every grouping."""
     assert crowd.worker is not None
     total = 0.0

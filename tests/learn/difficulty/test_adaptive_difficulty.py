@@ -15,15 +15,15 @@ import wisecrowd
 from wisecrowd import AdaptiveDifficulty, Crowd, Raykar
 from wisecrowd.errors import UsageError
 from wisecrowd.evaluate import metrics
-from wisecrowd.learn.difficulty._responses import Responses, confusion_at, easiness_of
-from wisecrowd.simulate import DifficultyCrowd, gaussian_difficulty
+from wisecrowd.learn.difficulty._responses import Responses, compute_confusion, compute_easiness
+from wisecrowd.simulate import DifficultyCrowd, simulate_gaussian_difficulty
 
 pytestmark = pytest.mark.usefixtures("never_falls")
 
 
 def three_classes(n_tasks: int = 300) -> DifficultyCrowd:
     accuracy = np.random.default_rng(1).uniform(0.6, 0.95, size=(8, 3))
-    return gaussian_difficulty(n_tasks, 300, accuracy=accuracy, sharpness=1.0, votes_per_task=4, random_state=1)
+    return simulate_gaussian_difficulty(n_tasks, 300, accuracy=accuracy, sharpness=1.0, votes_per_task=4, random_state=1)
 
 
 # ---------------------------------------------------------------------- the paper's data
@@ -66,7 +66,7 @@ def test_easiness_is_recovered(published: DifficultyCrowd) -> None:
 
 def test_abilities_are_recovered() -> None:
     accuracy = np.random.default_rng(3).uniform(0.55, 0.95, size=(20, 2))
-    made = gaussian_difficulty(5000, 10, accuracy=accuracy, random_state=3)
+    made = simulate_gaussian_difficulty(5000, 10, accuracy=accuracy, random_state=3)
     model = AdaptiveDifficulty().fit(made.features, made.crowd)
     assert np.corrcoef(model.ability_.ravel(), made.ability.to_numpy().ravel())[0, 1] > 0.95
     assert np.abs(np.diagonal(model.confusion_, axis1=1, axis2=2) - accuracy).mean() < 0.03
@@ -85,7 +85,7 @@ def test_three_classes_are_told_apart_better_than_by_constant_workers() -> None:
 
 
 def test_constant_difficulty_is_raykar() -> None:
-    made = gaussian_difficulty(400, 10, accuracy=np.linspace(0.7, 0.95, 10).reshape(5, 2), random_state=5)
+    made = simulate_gaussian_difficulty(400, 10, accuracy=np.linspace(0.7, 0.95, 10).reshape(5, 2), random_state=5)
     ours = AdaptiveDifficulty(
         difficulty_source="constant", ability_update="ml", allow_adversarial=True, l2=0.1, max_iter=1000, tol=1e-13
     )
@@ -147,7 +147,7 @@ def test_the_objective_never_falls(small: DifficultyCrowd, update: str, adversar
 
 def test_flipping_the_classes_flips_the_answer(small: DifficultyCrowd) -> None:
     crowd = small.crowd
-    flipped = Crowd(crowd.task, crowd.worker, 1 - crowd.label, tasks=crowd.tasks, workers=crowd.workers, classes=[0, 1])
+    flipped = Crowd.from_codes(crowd.task, crowd.worker, 1 - crowd.label, tasks=crowd.tasks, workers=crowd.workers, classes=[0, 1])
     one, two = (AdaptiveDifficulty(tol=1e-10).fit(small.features, votes) for votes in (crowd, flipped))
     np.testing.assert_allclose(one.posterior_, two.posterior_[:, ::-1], atol=1e-4)
     np.testing.assert_allclose(one.workers_["sensitivity"], two.workers_["specificity"], atol=1e-4)
@@ -157,7 +157,7 @@ def test_the_order_of_tasks_and_workers_is_irrelevant(small: DifficultyCrowd) ->
     crowd, rng = small.crowd, np.random.default_rng(0)
     tasks, workers = rng.permutation(crowd.n_tasks), rng.permutation(crowd.n_workers)
     assert crowd.workers is not None
-    shuffled = Crowd(
+    shuffled = Crowd.from_codes(
         np.argsort(tasks)[crowd.task], np.argsort(workers)[crowd.worker], crowd.label, classes=crowd.classes,
         tasks=crowd.tasks[tasks], workers=crowd.workers[workers],
     )  # fmt: skip
@@ -175,7 +175,7 @@ def test_gold_is_kept_and_teaches(small: DifficultyCrowd) -> None:
 
 
 def test_a_worker_against_the_truth_is_a_guesser_unless_allowed() -> None:
-    made = gaussian_difficulty(600, 10, accuracy=[[0.85, 0.85]] * 5 + [[0.1, 0.1]])
+    made = simulate_gaussian_difficulty(600, 10, accuracy=[[0.85, 0.85]] * 5 + [[0.1, 0.1]])
     bounded, free = (
         AdaptiveDifficulty(allow_adversarial=allowed).fit(made.features, made.crowd) for allowed in (False, True)
     )
@@ -190,9 +190,9 @@ def test_a_worker_against_the_truth_is_a_guesser_unless_allowed() -> None:
 @pytest.mark.parametrize("m_step", ["full", "plugin"])
 def test_a_network_in_the_place_of_logistic_regression(published: DifficultyCrowd, m_step: str) -> None:
     pytest.importorskip("torch")
-    from wisecrowd.nn.network_classifier import Network
+    from wisecrowd.nn.network_classifier import NetworkClassifier
 
-    network = Network("mlp", epochs=20)
+    network = NetworkClassifier("mlp", epochs=20)
     model = AdaptiveDifficulty(classifier=network, m_step=m_step, max_iter=15, tol=0.0)
     model.fit(published.features, published.crowd)
     assert metrics.auc(published.truth, model) > 0.965
@@ -202,20 +202,20 @@ def test_a_network_in_the_place_of_logistic_regression(published: DifficultyCrow
 def test_the_step_of_a_network_is_the_gradient_of_the_step_of_logistic_regression(small: DifficultyCrowd) -> None:
     """One small step of plain gradient descent on all tasks, with votes missing, beside the formula."""
     torch = pytest.importorskip("torch")
-    from wisecrowd.learn.difficulty._full_step import teach
-    from wisecrowd.learn.difficulty._responses import easiness_slope
-    from wisecrowd.nn.network_classifier import Network
+    from wisecrowd.learn.difficulty._full_m_step import fit_full
+    from wisecrowd.learn.difficulty._responses import compute_easiness_gradient
+    from wisecrowd.nn.network_classifier import NetworkClassifier
 
     X, rng = small.features.to_numpy(), np.random.default_rng(0)
     responses, posterior = Responses(small.crowd), rng.dirichlet(np.ones(2), size=300)
     ability = rng.uniform(0, 3, size=(5, 2))
-    network = Network("linear", epochs=0, batch_size=300, learning_rate=1e-3, optimiser="sgd", standardise=False)
+    network = NetworkClassifier("linear", epochs=0, batch_size=300, learning_rate=1e-3, optimiser="sgd", standardise=False)
     network.fit(X, posterior)
     share = network.predict_proba(X)
     before = {name: array.copy() for name, array in network.arrays().items()}
-    teach(network, X, posterior, ability, responses)
-    _, by_easiness = responses.expected(posterior, ability, easiness_of(share))
-    slope = (posterior - share + by_easiness[:, None] * easiness_slope(share)) / 300
+    fit_full(network, X, posterior, ability, responses)
+    _, by_easiness = responses.expected_log_likelihood(posterior, ability, compute_easiness(share))
+    slope = (posterior - share + by_easiness[:, None] * compute_easiness_gradient(share)) / 300
     change = {name: array - before[name] for name, array in network.arrays().items() if name.startswith("model.")}
     weight, bias = (next(c for n, c in change.items() if n.endswith(end)) for end in ("weight", "bias"))
     np.testing.assert_allclose(weight, 1e-3 * (slope.T @ X), atol=1e-7)
@@ -233,7 +233,7 @@ def test_a_classifier_without_gradient_has_the_plugin_step(small: DifficultyCrow
 def test_tables(small: DifficultyCrowd) -> None:
     model = AdaptiveDifficulty().fit(small.features, small.crowd)
     workers = model.workers_
-    np.testing.assert_allclose(workers["sensitivity"], confusion_at(model.ability_)[:, 1, 1])
+    np.testing.assert_allclose(workers["sensitivity"], compute_confusion(model.ability_)[:, 1, 1])
     np.testing.assert_allclose(workers["specificity"], 1 / (1 + np.exp(-workers["ability_0"])))
     assert "sensitivity" not in AdaptiveDifficulty().fit(three_classes().features, three_classes().crowd).workers_
     assert list(model.tasks_.index) == list(small.crowd.tasks)

@@ -13,7 +13,7 @@ import wisecrowd
 from wisecrowd import Crowd, FixedDifficulty, Raykar
 from wisecrowd.errors import UsageError
 from wisecrowd.evaluate import metrics
-from wisecrowd.simulate import DifficultyCrowd, gaussian_difficulty
+from wisecrowd.simulate import DifficultyCrowd, simulate_gaussian_difficulty
 
 pytestmark = pytest.mark.usefixtures("never_falls")
 
@@ -49,7 +49,7 @@ def test_maximum_likelihood_makes_everybody_perfect(published: DifficultyCrowd) 
 def test_the_anchor_holds_however_much_data_there_are() -> None:
     errors = []
     for n_tasks in (1000, 8000):
-        made = gaussian_difficulty(n_tasks, 10, random_state=4)
+        made = simulate_gaussian_difficulty(n_tasks, 10, random_state=4)
         model = FixedDifficulty().fit(made.features, made.crowd)
         errors.append(np.abs(right(model) - made.accuracy.to_numpy()).mean())
     assert max(errors) < 0.06
@@ -63,10 +63,10 @@ def test_vote_shares_as_the_prior_are_no_better_than_votes(published: Difficulty
 
 def test_easiness_follows_from_the_votes_alone(small: DifficultyCrowd) -> None:
     model = FixedDifficulty(kappa=0.0).fit(small.features, small.crowd)
-    share = small.crowd.votes[:, 1] / 3
+    share = small.crowd.vote_counts[:, 1] / 3
     np.testing.assert_allclose(model.tasks_["easiness"], 4 * (share - 0.5) ** 2)
     shrunk = FixedDifficulty(kappa=1.0).fit(small.features, small.crowd).tasks_["easiness"]
-    share = (small.crowd.votes[:, 1] + 0.5) / 4
+    share = (small.crowd.vote_counts[:, 1] + 0.5) / 4
     np.testing.assert_allclose(shrunk, 4 * (share - 0.5) ** 2)
 
 
@@ -87,7 +87,7 @@ def test_a_task_that_nobody_labelled_is_what_the_classifier_expects(small: Diffi
 @pytest.mark.parametrize("update", ["map", "ml", "frozen"])
 def test_the_objective_never_falls(small: DifficultyCrowd, update: str) -> None:
     accuracy = np.random.default_rng(1).uniform(0.6, 0.95, size=(8, 3))
-    three = gaussian_difficulty(300, 10, accuracy=accuracy, sharpness=1.0, votes_per_task=4)
+    three = simulate_gaussian_difficulty(300, 10, accuracy=accuracy, sharpness=1.0, votes_per_task=4)
     for made in (small, three):
         model = FixedDifficulty(ability_update=update).fit(made.features, made.crowd)
         assert np.diff(model.trace_).min() > -1e-7
@@ -95,7 +95,7 @@ def test_the_objective_never_falls(small: DifficultyCrowd, update: str) -> None:
 
 def test_flipping_the_classes_flips_the_answer(small: DifficultyCrowd) -> None:
     crowd = small.crowd
-    flipped = Crowd(crowd.task, crowd.worker, 1 - crowd.label, tasks=crowd.tasks, workers=crowd.workers, classes=[0, 1])
+    flipped = Crowd.from_codes(crowd.task, crowd.worker, 1 - crowd.label, tasks=crowd.tasks, workers=crowd.workers, classes=[0, 1])
     one, two = (FixedDifficulty(tol=1e-10).fit(small.features, votes) for votes in (crowd, flipped))
     np.testing.assert_allclose(one.posterior_, two.posterior_[:, ::-1], atol=1e-4)
     np.testing.assert_allclose(one.workers_["sensitivity"], two.workers_["specificity"], atol=1e-4)
@@ -110,9 +110,9 @@ def test_half_of_the_labels_change_the_answer_a_little(published: DifficultyCrow
 
 def test_a_network_in_the_place_of_logistic_regression(published: DifficultyCrowd) -> None:
     pytest.importorskip("torch")
-    from wisecrowd.nn.network_classifier import Network
+    from wisecrowd.nn.network_classifier import NetworkClassifier
 
-    model = FixedDifficulty(classifier=Network("mlp", epochs=20), max_iter=15, tol=0.0)
+    model = FixedDifficulty(classifier=NetworkClassifier("mlp", epochs=20), max_iter=15, tol=0.0)
     model.fit(published.features, published.crowd)
     assert metrics.auc(published.truth, model) > 0.96
     assert model.score(published.test_features, published.test_truth) > 0.92

@@ -1,87 +1,85 @@
-"""TLLC: a network that knows tasks, tuned to every worker (Zhang, Jiang and Li)."""
+"""TLLC: missing votes by a network fine-tuned to every worker (Zhang, Jiang and Li)."""
 
 from __future__ import annotations
 
 import contextlib
 import warnings
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.base.completer import Answers, Completer
-from wisecrowd.base.fields import method_class, parameter
-from wisecrowd.classifiers.soft import Standardiser
-from wisecrowd.complete.tllc._filtering import confident_tasks
-from wisecrowd.complete.tllc._sampling import keys_of_rows, keys_of_voters, uniform
-from wisecrowd.complete.tllc._siamese import NUMBERS, Layers, Lessons, taught
+from wisecrowd.base.completer import Completer, WorkerLabelProbs
+from wisecrowd.base.fields import fitted, method_class, parameter
+from wisecrowd.classifiers.standardiser import Standardiser
+from wisecrowd.complete.tllc._confident_tasks import select_confident_tasks
+from wisecrowd.complete.tllc._random_keys import compute_task_keys, compute_voter_keys, draw_uniform
+from wisecrowd.complete.tllc._siamese_networks import GROUP_FLOATS, NetworkVotes, StackedNetworks, train_networks
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.errors import DataWarning, UsageError, one_of
-from wisecrowd.nn.backend import need_torch, threads
-from wisecrowd.nn.seeding import chosen_device, own_chance
+from wisecrowd.errors import DataWarning, UsageError, check_choice
+from wisecrowd.nn.backend import import_torch, limit_threads
+from wisecrowd.nn.seeding import fork_random_state, select_device
 from wisecrowd.utils.progress import report
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 RULES = ("nearest", "nearest_inside", "first", "all")
-#: A task as far from a centre as its radius is within it, whatever rounding says.
-SLACK = 1e-5
+#: Relative and absolute tolerance of a radius, so that rounding does not exclude a task at exactly that distance.
+RADIUS_TOLERANCE = 1e-5
+#: Number of floats in a step below which one thread is fastest.
+SINGLE_THREAD_FLOATS = 2**21
+
+
+class _WorkerNetworks(NamedTuple):
+    """Networks of the workers as arrays; the first network is shared by all."""
+
+    weight: NDArray[Any]
+    bias: NDArray[Any]
+    out_weight: NDArray[Any]
+    out_bias: NDArray[Any]
 
 
 @method_class
 class TLLC(Completer):
-    """A network that knows which tasks are alike is tuned to every worker, and fills in what that worker is near to.
+    """Transfer learning-based label completion: a network of all tasks, fine-tuned to every worker.
 
-    Transfer learning-based label completion, in three steps. n_ik are the votes for class k on task i, of n_i.
+    The method has three steps. n_ik are the votes for class k on task i, of n_i in total.
 
     *Filter.* The network starts from tasks on which workers agree:
 
         ẑ_i = argmax_k n_ik,   P(k | L_i) = n_ik / n_i,   μ_k = mean of P(k | L_i) over the tasks with ẑ_i = k     (1–3)
         X_S = {x_i : P(ẑ_i | L_i) ≥ μ_ẑ_i},   D_S = {(x_i, ẑ_i) : x_i in X_S}                                  (4, 5)
 
-    *Learn.* z = f(x) places tasks so that those with the same label are near and others at distance one; f is trained on
-    D_S, then a copy f_r for each worker goes on with the tasks and labels of that worker:
+    *Learn.* z = f(x) embeds tasks with equal labels near each other and others at distance one. f is trained on D_S; then a copy
+    f_r for each worker is trained on the tasks and labels of that worker:
 
         y′ = 0 for two tasks with the same label, 1 for others,   d′ = |z − z′|,   minimise the mean of (y′ − d′)²   (8–11)
 
-    *Fill.* c_rk is the mean of f_r(x) over the tasks that r called k, ρ_rk their mean distance from it. A task that r did not
-    see gets the class of the nearest centre if it is no further from it than ρ_rk, and nothing otherwise (16–19).
+    *Fill.* c_rk is the mean of f_r(x) over the tasks that r labelled k, ρ_rk their mean distance from it. A task without a vote
+    of r gets the class of the nearest centre if its distance is at most ρ_rk, and no vote otherwise (16–19).
 
-    **What is stated and what is ours.** What could be read of the paper, its slides, states (4) to (6), the squared loss, the
-    order of the steps and the loop that fills in. (1) to (3), (8) to (10) and (16) to (19) are not there and are
-    reconstructed, and so is everything about the network: one hidden layer of ``hidden`` rectified units, Adam, batches of
-    tasks of which all pairs are used (so that ``batch_size`` bounds their number), dimension K − 1, for K points at distance
-    one from each other need as many. The loop taken by its letter fills in the first class in whose ball a task lies
-    (``rule="first"``), which depends on the order of classes; ``"nearest_inside"`` takes the nearest of those balls, ``"all"``
-    the nearest centre however far. Probabilities are ours: P(r says k) ∝ exp(−``sharpness`` · d²) among the classes that r
-    used, mixed with ``smoothing`` labels' worth of all classes alike; the likeliest is always what is filled in. Rates, epochs,
-    width, batch, sharpness and smoothing were chosen by hidden votes on incomes (categories spread), leaves and music genres,
-    never by the truth; what is best is flat around them, but dimension 2 is much worse with six or ten classes.
+    **Reconstruction.** The available slides of the paper state (4) to (6), the squared loss, the order of the steps and the loop
+    that fills in. (1) to (3), (8) to (10), (16) to (19) and the network are reconstructed: one hidden layer of ``hidden``
+    rectified units, Adam, batches of tasks of which all pairs are used, and dimension K − 1, which K points at distance one
+    from each other need. Taken literally, the loop fills in the first class whose ball contains the task (``rule="first"``),
+    which depends on the order of classes; ``"nearest_inside"`` takes the nearest of those balls, ``"all"`` the nearest centre
+    at any distance. The probabilities are not from the paper: P(label k) ∝ exp(−``sharpness`` · d²) among the classes that r
+    used, mixed with ``smoothing`` votes' worth of a uniform distribution; the most probable label is always the one that the
+    rule fills in. Learning rates, epochs, width, batch size, sharpness and smoothing were chosen by hidden votes, never by the
+    truth.
 
-    A worker who used one class has no two tasks to tell apart and keeps the network of all; so does everybody where
-    ``epochs`` is 0. A class with one label has radius zero, so that only tasks with the same features are filled in. Where
-    nobody agrees on two classes, there is nothing to pretrain on, and a warning says so. Draws of the vote and the order of
-    batches follow from a task's features and the seed, not from names or places, and each worker's network is trained as
-    if it were alone: all are trained at once, as one stack of matrices.
+    A worker who used only one class has no pair with unequal labels and keeps the shared network; so do all workers if
+    ``epochs`` is 0. A class with one vote has radius zero. If workers agree on fewer than two classes, a warning says that there
+    is no pretraining. Random numbers depend on the features of tasks and the seed, not on names or positions.
 
-    Features are numbers: spread categories over columns of ones and zeros, which stay as they are; all others are
-    standardised. Choose it when features say much and each task has few labels. It looks at the features of a task and
-    never at its votes, and foretells hidden votes better than anything simple only where workers follow features (incomes:
-    .77 right, the votes of the task .64) and worse elsewhere (leaves .59 and .62, music genres .42 and .47); a worker
-    with many labels and a grudge is imitated all the same. `LDPLC` and `MMLCFill` fill in by features as well.
+    Encode categories as columns of ones and zeros, which stay as they are; other features are standardised. Use the method where
+    features are informative and tasks have few votes. It looks at the features of a task and never at its votes, so it predicts
+    held-out votes better than simple baselines only where workers follow the features. `LDPLC` and `MMLCFill` use features as
+    well. The benchmark ``zhang2025tllc`` repeats the experiments of the paper, not all of which are reproduced.
 
-    Measured (ten seeds; accuracy of majority vote before, after, and after with ``fill_weight=1`` as in papers): leaves .643,
-    .689 ± .011, .700 ± .011; music genres .704, .736 ± .008, .726 ± .008; incomes .721, .719 ± .005, .711 ± .004. On incomes
-    workers are foretold best, and are imitated with the mistakes that they share. **The paper's .749 on incomes is not
-    reproduced.** It does not say how it reads categories: numbered, instead of spread over columns, they give .69 to .76 by
-    luck of the numbering, and hidden votes are foretold worse. Filtering raises the accuracy of votes from .72 to .81 on
-    incomes, .64 to .87 on leaves, .71 to .86 on music genres, as the paper says it does, but what is learnt gains by it on
-    leaves only. Without pretraining all is lost; without networks of their own (``epochs=0``) workers still differ by their
-    centres, and the vote afterwards is about as good.
-
-    ``kept_``, ``confidence_``, ``voted_`` and ``threshold_`` show the filter; ``centre_``, ``radius_`` and ``count_`` the workers.
-
+    Examples
+    --------
     >>> import numpy as np, pandas as pd
     >>> from wisecrowd import TLLC, simulate_crowd
     >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
@@ -89,7 +87,7 @@ class TLLC(Completer):
     >>> X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + rng.normal(size=200)}, index=made.truth.index)
     >>> model = TLLC().fit(made.crowd, X)
     >>> filled = model.fill()
-    >>> made.crowd.n_votes < filled.n_votes <= 2000, filled.only_observed() == made.crowd
+    >>> made.crowd.n_votes < filled.n_votes <= 2000, filled.select_observed() == made.crowd
     (True, True)
     """
 
@@ -97,36 +95,58 @@ class TLLC(Completer):
     uses_features: ClassVar[bool] = True
 
     rule: Literal["nearest", "nearest_inside", "first", "all"] = parameter(
-        default="nearest", help="what is filled in: 'nearest', 'nearest_inside', 'first' or 'all'"
+        default="nearest",
+        help="Class to fill in: 'nearest' if the task lies in its ball, 'nearest_inside' of the balls that contain the task, "
+        "'first' of those balls, or 'all' for the nearest class at any distance.",
     )
-    hidden: int = parameter(default=128, help="units of the hidden layer")
+    hidden: int = parameter(default=128, help="Width of the hidden layer.")
     embedding: int | Literal["auto"] = parameter(
-        default="auto", help="dimensions of the embedding: a number, or 'auto', one less than classes"
+        default="auto", help="Dimension of the embedding; 'auto' is the number of classes minus one, and at least 2."
     )
-    pretrain_epochs: int = parameter(default=50, help="times through the tasks that most agree on; 0 is none")
-    epochs: int = parameter(default=10, help="times through each worker's own tasks; 0 leaves workers alike")
-    pretrain_rate: float = parameter(default=1e-3, help="size of a step before workers are told apart")
-    learning_rate: float = parameter(default=3e-4, help="size of a step of each worker's network")
-    batch_size: int = parameter(default=32, help="tasks in a step, of which all pairs are used")
-    balance: bool = parameter(default=False, help="whether pairs of equal and of unequal labels weigh the same")
-    filtering: bool = parameter(default=True, help="whether the first network learns confident tasks only")
-    sharpness: float = parameter(default=6.0, help="how fast probabilities fall with the squared distance")
-    smoothing: float = parameter(default=16.0, help="labels' worth of any answer in a worker's probabilities")
-    precision: Literal["single", "double"] = parameter(default="single", help="of the networks: 'single' or 'double'")
+    pretrain_epochs: int = parameter(default=50, help="Number of epochs of the shared network; 0 skips pretraining.")
+    epochs: int = parameter(
+        default=10, help="Number of epochs on the votes of each worker; 0 uses the shared network for all."
+    )
+    pretrain_rate: float = parameter(default=1e-3, help="Learning rate of the shared network.")
+    learning_rate: float = parameter(default=3e-4, help="Learning rate of the network of each worker.")
+    batch_size: int = parameter(default=32, help="Number of tasks in a batch, of which all pairs are used.")
+    balance: bool = parameter(
+        default=False, help="Give pairs with equal and with unequal labels the same total weight."
+    )
+    filtering: bool = parameter(default=True, help="Train the shared network on confident tasks only.")
+    sharpness: float = parameter(
+        default=6.0, help="Rate at which probabilities fall with the squared distance to a centre."
+    )
+    smoothing: float = parameter(
+        default=16.0, help="Number of votes that the uniform distribution in a worker's probabilities is worth."
+    )
+    precision: Literal["single", "double"] = parameter(default="single", help="Floating-point precision.")
 
-    # ------------------------------------------------------------------ learning
+    majority_: NDArray[np.intp] = fitted(help="Class with most votes on every task; −1 without votes.")
+    confidence_: NDArray[np.float64] = fitted(help="Share of the votes for that class.")
+    threshold_: NDArray[np.float64] = fitted(help="Mean confidence of every class.")
+    confident_: NDArray[np.bool_] = fitted(help="Whether a task was used to train the shared network.")
+    features_: NDArray[Any] = fitted(help="Scaled features of the tasks.")
+    network_index_: NDArray[np.intp] = fitted(help="Network of every worker; 0 is the shared network.")
+    weight_: NDArray[Any] = fitted(help="Weights of the hidden layers, of shape (n_networks, n_features, hidden).")
+    bias_: NDArray[Any] = fitted(help="Biases of the hidden layers.")
+    out_weight_: NDArray[Any] = fitted(help="Weights of the output layers, of shape (n_networks, hidden, embedding).")
+    out_bias_: NDArray[Any] = fitted(help="Biases of the output layers.")
+    label_counts_: NDArray[np.int64] = fitted(help="Number of votes by worker and class.")
+    centre_: NDArray[Any] = fitted(help="Centres c, of shape (n_workers, n_classes, embedding).")
+    radius_: NDArray[Any] = fitted(help="Radii ρ, of shape (n_workers, n_classes).")
+
+    # ------------------------------------------------------------------ fitting
 
     def _check(self) -> None:
         super()._check()
-        one_of("rule", self.rule, RULES)
-        one_of("precision", self.precision, ("single", "double"))
-        size: Any = self.embedding
-        if size != "auto" and not (isinstance(size, int | np.integer) and size >= 1):
+        check_choice("rule", self.rule, RULES)
+        check_choice("precision", self.precision, ("single", "double"))
+        dimension: Any = self.embedding
+        if dimension != "auto" and not (isinstance(dimension, int | np.integer) and dimension >= 1):
             raise UsageError(f"embedding must be 'auto' or a whole number of 1 or more; got {self.embedding!r}")
         if self.hidden < 1 or self.batch_size < 2:
-            raise UsageError(
-                f"hidden must be 1 or more, batch_size 2 or more; got {self.hidden} and {self.batch_size}"
-            )  # fmt: skip
+            raise UsageError(f"hidden must be 1 or more, batch_size 2 or more; got {self.hidden} and {self.batch_size}")
         if self.epochs < 0 or self.pretrain_epochs < 0:
             raise UsageError(
                 f"epochs must be 0 or more; got {self.epochs} and {self.pretrain_epochs} (pretrain_epochs)"
@@ -140,180 +160,202 @@ class TLLC(Completer):
     def _fit(self, crowd: Crowd, X: NDArray[np.float64] | None) -> None:
         assert X is not None
         X = X.reshape(len(X), -1)
-        tasks = keys_of_rows(X)
-        workers, classes = keys_of_voters(crowd, tasks)
-        draws = uniform(self.random_state, tasks[:, None], classes[None])
-        found = confident_tasks(crowd.votes, draws, every=not self.filtering)
-        self.voted_, self.confidence_, self.threshold_, self.kept_ = found
-        self.features_ = _scaled(X).astype(self._type)
-        self.count_ = np.zeros((crowd.n_workers, crowd.n_classes), dtype=np.int64)
-        np.add.at(self.count_, (crowd.worker_codes, crowd.label), 1)
-        kept = np.flatnonzero(self.kept_)
-        source = Lessons(np.zeros(len(kept), dtype=np.intp), kept, self.voted_[kept], tasks[:1] * 0, tasks)
-        # Who uses one class has no pair that tells tasks apart: to tune to such a worker would put all tasks in one place.
-        own = np.flatnonzero((self.count_ > 0).sum(axis=1) > 1) if self.epochs else np.empty(0, dtype=np.intp)
-        rows = np.flatnonzero(np.isin(crowd.worker_codes, own))
+        task_keys = compute_task_keys(X)
+        worker_keys, class_keys = compute_voter_keys(crowd, task_keys)
+        tie_breakers = draw_uniform(self.random_state, task_keys[:, None], class_keys[None])
+        confident = select_confident_tasks(crowd.vote_counts, tie_breakers, select_all=not self.filtering)
+        features = _scale_features(X).astype(self._dtype)
+        label_counts = np.zeros((crowd.n_workers, crowd.n_classes), dtype=np.int64)
+        np.add.at(label_counts, (crowd.worker_codes, crowd.label), 1)
+        tasks = np.flatnonzero(confident.selected)
+        shared_network = np.zeros(len(tasks), dtype=np.intp)
+        shared_votes = NetworkVotes(shared_network, tasks, confident.majority[tasks], task_keys[:1] * 0, task_keys)
+        # A worker with one class has no pair with unequal labels: training would move all tasks to one point.
+        tuned = np.flatnonzero((label_counts > 0).sum(axis=1) > 1) if self.epochs else np.empty(0, dtype=np.intp)
+        rows = np.flatnonzero(np.isin(crowd.worker_codes, tuned))
         rows = rows[np.argsort(crowd.worker_codes[rows], kind="stable")]
-        place = np.zeros(crowd.n_workers, dtype=np.intp)
-        place[own] = np.arange(len(own))
-        target = Lessons(
-            place[crowd.worker_codes[rows]], np.asarray(crowd.task[rows]), np.asarray(crowd.label[rows]), workers[own], tasks
-        )  # fmt: skip
-        self.network_ = np.zeros(crowd.n_workers, dtype=np.intp)
-        self.network_[own] = 1 + np.arange(len(own))
-        self._train(source, target)
-        self._measure(crowd)
+        position = np.zeros(crowd.n_workers, dtype=np.intp)
+        position[tuned] = np.arange(len(tuned))
+        worker_votes = NetworkVotes(
+            position[crowd.worker_codes[rows]],
+            np.asarray(crowd.task[rows]),
+            np.asarray(crowd.label[rows]),
+            worker_keys[tuned],
+            task_keys,
+        )
+        network_index = np.zeros(crowd.n_workers, dtype=np.intp)
+        network_index[tuned] = 1 + np.arange(len(tuned))
+        networks = self._train(features, shared_votes, worker_votes)
+        points = _embed_votes(crowd, features, network_index, networks)
+        self.centre_, self.radius_ = _measure_classes(crowd, points, label_counts)
+        self.majority_, self.confidence_, self.threshold_, self.confident_ = confident
+        self.features_, self.label_counts_, self.network_index_ = features, label_counts, network_index
+        self.weight_, self.bias_, self.out_weight_, self.out_bias_ = networks
 
-    def _train(self, source: Lessons, target: Lessons) -> None:
-        """The network of all, then a copy for each worker: ``weight_`` and the others, the first of which is of all."""
-        torch = need_torch("the networks of TLLC")
+    def _train(self, features: NDArray[Any], shared_votes: NetworkVotes, worker_votes: NetworkVotes) -> _WorkerNetworks:
+        """Train the shared network, then a copy for each worker."""
+        torch = import_torch("the networks of TLLC")
         dimension = max(2, len(self.classes_) - 1) if self.embedding == "auto" else int(self.embedding)
-        rows = torch.from_numpy(self.features_)
+        rows = torch.from_numpy(features)
         settings: dict[str, Any] = {"batch_size": self.batch_size, "balance": self.balance, "seed": self.random_state}
-        with own_chance(chosen_device("cpu"), self.random_state):
-            shared = Layers.drawn(self.features_.shape[1], self.hidden, dimension, rows.dtype)
-        if self.pretrain_epochs and len(np.unique(source.label)) < 2:
+        with fork_random_state(select_device("cpu"), self.random_state):
+            shared = StackedNetworks.initialize(features.shape[1], self.hidden, dimension, rows.dtype)
+        if self.pretrain_epochs and len(np.unique(shared_votes.label)) < 2:
             warnings.warn(
-                "TLLC has no two classes that workers agree on, and does without the network that all share",
+                "TLLC has no two classes that workers agree on, and skips the pretraining of the shared network",
                 DataWarning,
                 stacklevel=4,
             )
         elif self.pretrain_epochs:
-            with threads(1):  # a single small network
-                (_, shared), = taught(
-                    shared, rows, source, epochs=self.pretrain_epochs, learning_rate=self.pretrain_rate, **settings
-                )  # fmt: skip
-        n_own = len(target.network_keys)
-        stacked = [np.empty((1 + n_own, *part.shape[1:]), self._type) for part in shared]
-        for whole, part in zip(stacked, shared, strict=True):
-            whole[0] = part[0].numpy()
-        with _threads_for(n_own * stacked[0][0].size):
-            groups = taught(
-                shared, rows, target, epochs=self.epochs, learning_rate=self.learning_rate, **settings,
-                told=lambda done: report("TLLC: learning workers", done, n_own),
-            )  # fmt: skip
-            for networks, group in groups:
-                for whole, part in zip(stacked, group, strict=True):
-                    whole[1 + networks] = part.numpy()
-        self.weight_, self.bias_, self.out_weight_, self.out_bias_ = stacked
+            with limit_threads(1):  # one small network
+                groups = train_networks(
+                    shared,
+                    rows,
+                    shared_votes,
+                    epochs=self.pretrain_epochs,
+                    learning_rate=self.pretrain_rate,
+                    **settings,
+                )
+                ((_, shared),) = groups
+        n_tuned = len(worker_votes.network_keys)
+        networks = _WorkerNetworks(*(np.empty((1 + n_tuned, *part.shape[1:]), self._dtype) for part in shared))
+        for array, part in zip(networks, shared, strict=True):
+            array[0] = part[0].numpy()
+        with _limit_threads_for(n_tuned * networks.weight[0].size):
+            groups = train_networks(
+                shared,
+                rows,
+                worker_votes,
+                epochs=self.epochs,
+                learning_rate=self.learning_rate,
+                **settings,
+                callback=lambda n_trained: report("TLLC: learning workers", n_trained, n_tuned),
+            )
+            for positions, group in groups:
+                for array, part in zip(networks, group, strict=True):
+                    array[1 + positions] = part.numpy()
+        return networks
 
-    def _measure(self, crowd: Crowd) -> None:
-        """Centre and radius of each class of each worker, in the embedding of the worker."""
-        worker, label = crowd.worker_codes, crowd.label
-        points = self._embedded_votes(crowd)
-        shape = (*self.count_.shape, points.shape[1])
-        self.centre_ = np.zeros(shape, self._type)
-        np.add.at(self.centre_, (worker, label), points)
-        self.centre_ /= np.maximum(self.count_, 1)[..., None]
-        away = np.linalg.norm(points - self.centre_[worker, label], axis=1)
-        self.radius_ = np.zeros(self.count_.shape, self._type)
-        np.add.at(self.radius_, (worker, label), away)
-        self.radius_ /= np.maximum(self.count_, 1)
+    # ------------------------------------------------------------------ prediction
 
-    def _embedded_votes(self, crowd: Crowd) -> NDArray[Any]:
-        """Where each vote's task lies for its worker, (votes, dimension)."""
-        torch = need_torch()
-        points = np.empty((crowd.n_votes, self.out_bias_.shape[2]), self._type)
-        order = np.argsort(self.network_[crowd.worker_codes], kind="stable")
-        network, task = self.network_[crowd.worker_codes][order], np.asarray(crowd.task)[order]
-        _, begin, count = np.unique(network, return_index=True, return_counts=True)
-        # Networks with about as many votes go together, filled up to the longest of them.
-        by_size = np.argsort(count, kind="stable")
-        for part in _runs(count[by_size], self.weight_[0].size + self.features_.shape[1] + self.hidden):
-            which = by_size[part]
-            column = np.arange(count[which].max())
-            valid = column < count[which, None]
-            row = np.where(valid, begin[which, None] + column, begin[which, None])
-            found = self._layers(network[begin[which]]).embed(torch.from_numpy(self.features_[task[row]])).numpy()
-            points[order[row[valid]]] = found[valid]
-        return points
-
-    # ------------------------------------------------------------------ answering
-
-    def _worker_label_probs(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> Answers:
-        torch = need_torch("the networks of TLLC")
+    def _worker_label_probs(self, tasks: NDArray[np.intp], workers: NDArray[np.intp]) -> WorkerLabelProbs:
+        torch = import_torch("the networks of TLLC")
         n_classes = len(self.classes_)
-        proba = np.empty((len(tasks), len(workers), n_classes), self._type)
-        given = np.zeros((len(tasks), len(workers)), dtype=bool)
+        proba = np.empty((len(tasks), len(workers), n_classes), self._dtype)
+        fillable = np.zeros((len(tasks), len(workers)), dtype=bool)
         rows = torch.from_numpy(self.features_[tasks])
-        size = max(1, NUMBERS // max(1, self.weight_[0].size + len(tasks) * (self.hidden + 4 * n_classes)))
+        per_worker = self.weight_[0].size + len(tasks) * (self.hidden + 4 * n_classes)
+        size = max(1, GROUP_FLOATS // max(1, per_worker))
         for start in range(0, len(workers), size):
             part = slice(start, start + size)
-            with _threads_for(len(tasks) * len(workers[part]) * self.hidden):
-                away = self._distances(rows, workers[part])
-            proba[:, part], given[:, part] = self._answers(away, workers[part])
-        return Answers(proba, given)
+            with _limit_threads_for(len(tasks) * len(workers[part]) * self.hidden):
+                distance = self._compute_distances(rows, workers[part])
+            proba[:, part], fillable[:, part] = self._apply_rule(distance, workers[part])
+        return WorkerLabelProbs(proba, fillable)
 
-    def _distances(self, rows: Tensor, workers: NDArray[np.intp]) -> NDArray[Any]:
-        """From tasks to the centres of workers' classes, (tasks, workers, classes); infinite where there is no centre."""
-        torch = need_torch()
-        networks, place = np.unique(self.network_[workers], return_inverse=True)
-        points = self._layers(networks).embed_all(rows)[torch.from_numpy(place)]
+    def _compute_distances(self, rows: Tensor, workers: NDArray[np.intp]) -> NDArray[Any]:
+        """Return the distances of tasks from the centres, (tasks, workers, classes); infinite without a centre."""
+        torch = import_torch()
+        positions, inverse = np.unique(self.network_index_[workers], return_inverse=True)
+        arrays = (self.weight_, self.bias_, self.out_weight_, self.out_bias_)
+        networks = StackedNetworks.from_arrays(arrays, positions)
+        points = networks.embed_shared(rows)[torch.from_numpy(inverse)]
         centres = torch.from_numpy(self.centre_[workers])
-        away = torch.cdist(points, centres, compute_mode="donot_use_mm_for_euclid_dist").numpy()
-        return np.where(self.count_[workers] > 0, away.transpose(1, 0, 2), np.inf)
+        distance = torch.cdist(points, centres, compute_mode="donot_use_mm_for_euclid_dist").numpy()
+        return np.where(self.label_counts_[workers] > 0, distance.transpose(1, 0, 2), np.inf)
 
-    def _answers(self, away: NDArray[Any], workers: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Probabilities, and where there is an answer, by the distances from centres."""
-        counts = self.count_[workers]
-        nearest = away.argmin(axis=2)
-        given: NDArray[np.bool_]
-        inside = away <= (self.radius_[workers] * (1 + SLACK) + SLACK)
+    def _apply_rule(self, distance: NDArray[Any], workers: NDArray[np.intp]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return label probabilities and the cells to fill, from the distances to the centres."""
+        counts = self.label_counts_[workers]
+        nearest = distance.argmin(axis=2)
+        fillable: NDArray[np.bool_]
+        inside = distance <= (self.radius_[workers] * (1 + RADIUS_TOLERANCE) + RADIUS_TOLERANCE)
         if self.rule == "nearest":
-            chosen, given = nearest, np.take_along_axis(inside, nearest[..., None], axis=2)[..., 0]
+            chosen, fillable = nearest, np.take_along_axis(inside, nearest[..., None], axis=2)[..., 0]
         elif self.rule == "all":
-            chosen, given = nearest, np.asarray((away < np.inf).any(axis=2))
+            chosen, fillable = nearest, np.asarray((distance < np.inf).any(axis=2))
         else:
-            given = np.asarray(inside.any(axis=2))
-            within = inside if self.rule == "first" else np.where(inside, -away, -np.inf)
-            chosen = np.where(given, within.argmax(axis=2), nearest)
-        used = counts.sum(axis=1)
-        least = np.where(used > 0, away.min(axis=2), 0)[..., None]
+            fillable = np.asarray(inside.any(axis=2))
+            preference = inside if self.rule == "first" else np.where(inside, -distance, -np.inf)
+            chosen = np.where(fillable, preference.argmax(axis=2), nearest)
+        n_votes = counts.sum(axis=1)
+        least = np.where(n_votes > 0, distance.min(axis=2), 0)[..., None]
         with np.errstate(invalid="ignore"):
-            fit = np.where(counts > 0, np.exp(-self.sharpness * (away**2 - least**2)), 0)
-        fit[:, used == 0] = 1
-        share = (used / (used + self.smoothing) if self.smoothing else np.ones(len(used)))[:, None]
-        proba = share * fit / fit.sum(axis=2, keepdims=True) + (1 - share) / counts.shape[1]
-        # What is filled in is the likeliest answer: where another class than the nearest is, they change places.
-        best, told = (np.take_along_axis(proba, which[..., None], axis=2) for which in (nearest, chosen))
-        np.put_along_axis(proba, nearest[..., None], told, axis=2)
-        np.put_along_axis(proba, chosen[..., None], best, axis=2)
-        return proba, given
-
-    def _layers(self, networks: NDArray[np.intp]) -> Layers:
-        torch = need_torch()
-        return Layers(
-            *(torch.from_numpy(part[networks]) for part in (self.weight_, self.bias_, self.out_weight_, self.out_bias_))
+            density = np.where(counts > 0, np.exp(-self.sharpness * (distance**2 - least**2)), 0)
+        density[:, n_votes == 0] = 1
+        share = (n_votes / (n_votes + self.smoothing) if self.smoothing else np.ones(len(n_votes)))[:, None]
+        proba = share * density / density.sum(axis=2, keepdims=True) + (1 - share) / counts.shape[1]
+        # The class to fill in must be the most probable one; if it is not the nearest, the two swap probabilities.
+        nearest_proba, chosen_proba = (
+            np.take_along_axis(proba, column[..., None], axis=2) for column in (nearest, chosen)
         )
+        np.put_along_axis(proba, nearest[..., None], chosen_proba, axis=2)
+        np.put_along_axis(proba, chosen[..., None], nearest_proba, axis=2)
+        return proba, fillable
 
     @property
-    def _type(self) -> Any:
+    def _dtype(self) -> Any:
         return np.float64 if self.precision == "double" else np.float32
 
 
-def _threads_for(numbers: int) -> contextlib.AbstractContextManager[None]:
-    """One thread for steps over so few numbers that threads would only wait for each other; otherwise as many as there are."""
-    return threads(1 if numbers < 2**21 else None)
+def _embed_votes(
+    crowd: Crowd, features: NDArray[Any], network_index: NDArray[np.intp], networks: _WorkerNetworks
+) -> NDArray[Any]:
+    """Return the task of every vote in the embedding of its worker, (votes, dimension)."""
+    torch = import_torch()
+    points = np.empty((crowd.n_votes, networks.out_bias.shape[2]), features.dtype)
+    vote_network = network_index[crowd.worker_codes]
+    order = np.argsort(vote_network, kind="stable")
+    network, task = vote_network[order], np.asarray(crowd.task)[order]
+    _, first, count = np.unique(network, return_index=True, return_counts=True)
+    # Networks with similar numbers of votes are embedded together, padded to the largest number.
+    by_size = np.argsort(count, kind="stable")
+    for part in _group_by_size(count[by_size], networks.weight[0].size + features.shape[1] + networks.bias.shape[2]):
+        group = by_size[part]
+        column = np.arange(count[group].max())
+        valid = column < count[group, None]
+        row = np.where(valid, first[group, None] + column, first[group, None])
+        stacked = StackedNetworks.from_arrays(networks, network[first[group]])
+        embedded = stacked.embed(torch.from_numpy(features[task[row]])).numpy()
+        points[order[row[valid]]] = embedded[valid]
+    return points
 
 
-def _scaled(X: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Features with mean zero and variance one; those with two values only become 0 and 1.
+def _measure_classes(
+    crowd: Crowd, points: NDArray[Any], label_counts: NDArray[np.int64]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return centre and radius of every class of every worker."""
+    worker, label = crowd.worker_codes, crowd.label
+    centre = np.zeros((*label_counts.shape, points.shape[1]), points.dtype)
+    np.add.at(centre, (worker, label), points)
+    centre /= np.maximum(label_counts, 1)[..., None]
+    distance = np.linalg.norm(points - centre[worker, label], axis=1)
+    radius = np.zeros(label_counts.shape, points.dtype)
+    np.add.at(radius, (worker, label), distance)
+    radius /= np.maximum(label_counts, 1)
+    return centre, radius
 
-    Categories that were spread over columns are such: the rare ones would otherwise weigh most.
-    """
+
+def _limit_threads_for(n_floats: int) -> contextlib.AbstractContextManager[None]:
+    """Use one thread for steps over few numbers, where several would wait for each other."""
+    return limit_threads(1 if n_floats < SINGLE_THREAD_FLOATS else None)
+
+
+def _scale_features(X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Standardise features; features with two values become 0 and 1, because rare categories would dominate otherwise."""
     low, high = X.min(axis=0), X.max(axis=0)
-    switch = ((low == X) | (high == X)).all(axis=0) & (high > low)
-    width = np.where(switch, high - low, 1)
-    return np.where(switch, (X - low) / width, Standardiser().fit(X).apply(X))
+    is_binary = ((low == X) | (high == X)).all(axis=0) & (high > low)
+    width = np.where(is_binary, high - low, 1)
+    return np.where(is_binary, (X - low) / width, Standardiser().fit(X).apply(X))
 
 
-def _runs(counts: NDArray[np.integer[Any]], per_network: int) -> list[slice]:
-    """Slices of rising counts, in each of which networks, filled up to the longest, hold so many numbers at most."""
-    found, start = [], 0
+def _group_by_size(counts: NDArray[np.integer[Any]], floats_per_row: int) -> list[slice]:
+    """Return slices of ascending counts whose networks, padded to the largest count, fit in memory."""
+    groups, start = [], 0
     while start < len(counts):
         stop = start + 1
-        while stop < len(counts) and (stop + 1 - start) * per_network * int(counts[stop]) <= NUMBERS:
+        while stop < len(counts) and (stop + 1 - start) * floats_per_row * int(counts[stop]) <= GROUP_FLOATS:
             stop += 1
-        found.append(slice(start, stop))
+        groups.append(slice(start, stop))
         start = stop
-    return found
+    return groups

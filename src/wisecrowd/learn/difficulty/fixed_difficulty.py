@@ -1,4 +1,4 @@
-"""Fixed Difficulty EM: what the workers disagree about is hard."""
+"""Fixed Difficulty EM: difficulty by the disagreement of workers."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from wisecrowd.base.fields import method_class, parameter
-from wisecrowd.classifiers.soft import SoftClassifier
+from wisecrowd.classifiers.soft_classifier import SoftClassifier
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.em.classifier import CLIP
-from wisecrowd.errors import UsageError, one_of
-from wisecrowd.learn.difficulty._family import DifficultyEM
-from wisecrowd.learn.difficulty._responses import Array
+from wisecrowd.em.classifier_prior import PROBABILITY_FLOOR
+from wisecrowd.errors import UsageError, check_choice
+from wisecrowd.learn.difficulty._easiness_em import EasinessEM
+from wisecrowd.learn.difficulty._responses import Array, compute_easiness
 
 
 @method_class
-class FixedDifficulty(DifficultyEM):
-    """A classifier and the abilities of every worker, learnt together by EM; what workers disagree about is hard.
+class FixedDifficulty(EasinessEM):
+    """Classifier and abilities of every worker, fitted jointly by EM, with difficulties from the votes.
 
-    The model of `AdaptiveDifficulty`, but for the easiness of a task, which is read off its votes once and for all
+    The model is that of `AdaptiveDifficulty`, except that the easiness of a task follows from its votes before the fit
     (Xu et al. 2019):
 
         c_ik = (votes for k + κ/K) / (votes + κ),   s_i = K/(K−1) Σ_k (c_ik − 1/K)²
 
-    κ keeps a single vote from making a task look easiest; the paper, whose workers label everything, has κ = 0.
+    κ keeps a single vote from making a task easiest. The paper, whose workers label every task, has κ = 0.
 
-    Maximum likelihood fails here (``ability_update="ml"``): unanimous tasks look easy *because* everybody said the same,
-    so that everybody seems perfect on easy tasks. The paper's program hides it by learning abilities so slowly that
-    they stay where the soft vote put them (``ability_update="frozen"``). The default holds them by a Gaussian prior around
-    that start, whose precision is ``anchor`` for every label that a worker gave of a class: the trouble does not
-    go away with more data, and neither may the anchor. The paper's Algorithm 3 also takes the vote shares for the prior
-    of a task (``prior="votes"``), with which the classifier never corrects a vote; its program takes the classifier.
+    Maximum likelihood (``ability_update="ml"``) fails here: unanimous tasks are easy *because* all votes agree, so all workers
+    appear perfect on easy tasks. The program of the authors avoids this by learning abilities so slowly that they stay at those
+    of the vote shares (``ability_update="frozen"``). The default is a Gaussian prior around these, with precision ``anchor``
+    for every vote of a worker on a class: the problem grows with the data, and so must the prior. Algorithm 3 of the paper
+    also takes the vote shares as the prior of a task (``prior="votes"``), so that the classifier never corrects a vote; the
+    program of the authors takes the classifier.
 
-    Choose `AdaptiveDifficulty` unless difficulty has nothing to do with the features. On the paper's Gaussian data the
-    posterior's area under the ROC curve is 0.973 (published 0.970) and the test accuracy 93.8; the published 94.4 is
-    the best of all epochs by the test set itself, above the 94.1 of Bayes' rule, and is not reached. Frozen abilities
-    have 0.975 and 93.5. The defaults of ``anchor`` and κ were chosen on simulated crowds, these data among them.
+    Use `AdaptiveDifficulty` unless difficulty is unrelated to the features. The defaults of ``anchor`` and κ were chosen on
+    simulated crowds. The benchmark ``xu2019`` repeats the experiments of the paper.
 
+    Examples
+    --------
     >>> from wisecrowd import FixedDifficulty
-    >>> from wisecrowd.simulate import gaussian_difficulty
-    >>> made = gaussian_difficulty(1000, votes_per_task=4)
+    >>> from wisecrowd.simulate import simulate_gaussian_difficulty
+    >>> made = simulate_gaussian_difficulty(1000, votes_per_task=4)
     >>> model = FixedDifficulty().fit(made.features, made.crowd)
     >>> bool(model.score(made.test_features, made.test_truth) > 0.9)
     True
@@ -51,37 +51,44 @@ class FixedDifficulty(DifficultyEM):
     references: ClassVar[tuple[str, ...]] = ("xu2019difficulty",)
 
     anchor: float = parameter(
-        default=0.1, help="precision per label with which 'map' keeps abilities near those of the soft vote"
+        default=0.1,
+        help="Precision per vote of the prior of abilities around those of the vote shares, with 'map'.",
     )
-    kappa: float = parameter(default=1.0, help="pseudo-votes, spread over the classes, in a task's vote shares")
+    kappa: float = parameter(
+        default=1.0, help="Number of pseudo-votes, spread evenly over the classes, in the vote shares of a task."
+    )
     prior: Literal["classifier", "votes"] = parameter(
-        default="classifier", help="what the E-step starts from: the classifier, or the vote shares again"
+        default="classifier", help="Class prior of a task in the E-step: the classifier, or the vote shares."
     )
 
     def _check(self) -> None:
         super()._check()
-        one_of("prior", self.prior, ("classifier", "votes"))
+        check_choice("prior", self.prior, ("classifier", "votes"))
         if min(self.kappa, self.anchor) < 0:
             raise UsageError(f"kappa and anchor must not be negative; got {self.kappa} and {self.anchor}")
 
-    def _prepare(self, crowd: Crowd) -> None:
-        total = crowd.votes.sum(axis=1, keepdims=True) + self.kappa
-        even = np.full(crowd.votes.shape, 1 / crowd.n_classes)
-        self.shares_ = np.divide(crowd.votes + self.kappa * even, total, out=even.copy(), where=total > 0)
+    def _smooth_vote_shares(self, crowd: Crowd) -> Array:
+        """Return the vote shares c of every task."""
+        total = crowd.vote_counts.sum(axis=1, keepdims=True) + self.kappa
+        uniform = np.full(crowd.vote_counts.shape, 1 / crowd.n_classes)
+        return np.divide(crowd.vote_counts + self.kappa * uniform, total, out=uniform.copy(), where=total > 0)
 
-    def _belief(self, expected: Array, posterior: Array) -> Array | None:
-        return self.shares_
+    def _estimate_easiness(self, class_probs: Array, posterior: Array, crowd: Crowd) -> Array:
+        return compute_easiness(self._smooth_vote_shares(crowd))
 
-    def _precision(self, crowd: Crowd) -> Array:
-        return self.anchor * crowd.pairs.by_worker(np.asarray(crowd.layout.matrix.sum(axis=0))) / crowd.n_classes
+    def _predict_easiness(self, class_probs: Array) -> Array:
+        # Without votes, the mean easiness of the training tasks is the best guess.
+        return np.full(len(class_probs), self.easiness_.mean())
 
-    def _prior(self, expected: Array) -> Array:
-        return expected if self.prior == "classifier" else np.maximum(self.shares_, CLIP)
+    def _prior_precision(self, crowd: Crowd) -> Array:
+        votes_by_worker = crowd.pairs.sum_by_worker(np.asarray(crowd.layout.vote_matrix.sum(axis=0)))
+        return self.anchor * votes_by_worker / crowd.n_classes
 
-    def _exact(self, model: SoftClassifier) -> bool:
-        # With votes for the prior, the classifier is no part of the likelihood that its ridge is added to.
-        return model.exact and self.prior == "classifier"
+    def _class_prior(self, class_probs: Array, crowd: Crowd) -> Array:
+        if self.prior == "classifier":
+            return class_probs
+        return np.maximum(self._smooth_vote_shares(crowd), PROBABILITY_FLOOR)
 
-    def _easiness_ahead(self, expected: Array) -> Array:
-        """Without votes nobody knows: as easy as the tasks were on the average."""
-        return np.full(len(expected), self.easiness_.mean())
+    def _is_exact(self, classifier: SoftClassifier) -> bool:
+        # With the votes as prior, the penalised likelihood does not contain the classifier.
+        return classifier.exact and self.prior == "classifier"

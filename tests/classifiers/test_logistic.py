@@ -1,15 +1,12 @@
-"""Soft classifiers: against scikit-learn, against brute force, and at their edges."""
+"""Logistic regression on soft targets, against scikit-learn and brute force."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeClassifier
 
-from wisecrowd.classifiers.soft import Expanded, Logistic, Standardiser, soft_classifier
-from wisecrowd.errors import UsageError
+from wisecrowd.classifiers.logistic import Logistic
+from wisecrowd.classifiers.standardiser import Standardiser
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 5)) @ RNG.normal(size=(5, 5)) + 3
@@ -64,31 +61,3 @@ class TestLogistic:
     def test_arrays_bring_it_back(self) -> None:
         model = Logistic().fit(X, TARGETS)
         assert np.array_equal(Logistic().restore(model.arrays()).predict_proba(X), model.predict_proba(X))
-
-
-class TestExpanded:
-    def test_soft_targets_reach_the_classifier_as_weights(self) -> None:
-        found = Expanded(DecisionTreeClassifier(max_depth=1, random_state=0)).fit(X, TARGETS).predict_proba(X)
-        leaves = np.unique(found.round(12), axis=0)
-        assert len(leaves) == 2
-        for leaf in leaves:
-            rows = np.isclose(found, leaf).all(axis=1)
-            assert np.allclose(TARGETS[rows].mean(axis=0), leaf, atol=1e-5)
-
-    def test_a_class_nobody_names_has_no_probability(self) -> None:
-        targets = np.column_stack([TARGETS[:, :2] / TARGETS[:, :2].sum(axis=1, keepdims=True), np.zeros(len(X))])
-        assert (Expanded(LogisticRegression()).fit(X, targets).predict_proba(X)[:, 2] == 0).all()
-
-    def test_what_has_no_probabilities_is_refused(self) -> None:
-        with pytest.raises(UsageError, match="must have predict_proba, and LinearSVC has none"):
-            soft_classifier(LinearSVC())
-
-    def test_what_takes_no_weights_is_refused(self) -> None:
-        from sklearn.neighbors import KNeighborsClassifier
-
-        with pytest.raises(UsageError, match="KNeighborsClassifier does not"):
-            soft_classifier(KNeighborsClassifier()).fit(X, TARGETS)
-
-    def test_it_is_not_saved(self) -> None:
-        with pytest.raises(UsageError, match="cannot be saved as arrays"):
-            Expanded(LogisticRegression()).fit(X, TARGETS).arrays()
