@@ -24,7 +24,7 @@ def test_a_bias_is_imitated_and_not_mended() -> None:
     made = simulate_crowd(n_tasks=400, n_workers=6, n_classes=2, votes_per_task=5, workers={"expert(0.95)": 1.0})
     crowd = made.crowd
     label = np.where(crowd.worker == 0, 1 - crowd.label, crowd.label)  # the first worker says the opposite
-    swapped = type(crowd)(
+    swapped = type(crowd).from_codes(
         crowd.task, crowd.worker, label, tasks=crowd.tasks, workers=crowd.workers, classes=crowd.classes
     )
     filled = DSFill().complete(swapped)

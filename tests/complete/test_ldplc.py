@@ -86,13 +86,13 @@ def test_a_task_that_nobody_labelled_changes_nobody_elses() -> None:
 def test_answers_are_made_once_for_all_and_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     crowd, X = crowd_of()
     made: list[int] = []
-    spread = LDPLC._spread
+    spread = LDPLC._propagate
 
     def counted(self: LDPLC, workers: NDArray[np.intp]) -> NDArray[np.float64]:
         made.append(len(workers))
         return spread(self, workers)
 
-    monkeypatch.setattr(LDPLC, "_spread", counted)
+    monkeypatch.setattr(LDPLC, "_propagate", counted)
     fitted = LDPLC().fit(crowd, X)
     assert made == []
     for task in range(20):

@@ -61,8 +61,8 @@ def test_answers_are_found_by_position(made: Simulation, X: pd.DataFrame, fitted
 def test_the_quick_way_to_all_answers_is_the_general_one(made: Simulation, X: pd.DataFrame, size: Any) -> None:
     learner = MMLC(epochs=2, n_experts=3, gate_hidden=5, classifier=size, precision="double").fit(X, made.crowd)
     rows, workers = X.to_numpy()[:50], np.array([4, 0, 8])
-    quick = learner._answers_by(learner.network_, rows, workers)
-    plain = DeepLearner._answers_by(learner, learner.network_, rows, workers)
+    quick = learner._network_label_probs(learner.network_, rows, workers)
+    plain = DeepLearner._network_label_probs(learner, learner.network_, rows, workers)
     np.testing.assert_allclose(quick, plain, atol=1e-12)
 
 
@@ -90,7 +90,7 @@ def test_any_learner_fills(made: Simulation, X: pd.DataFrame, learner: Any) -> N
 
 
 def test_by_default_it_is_mmlc_with_this_seed(made: Simulation, X: pd.DataFrame, monkeypatch: Any) -> None:
-    monkeypatch.setattr("wisecrowd.nn.epoch_search.TRIED", 3)
+    monkeypatch.setattr("wisecrowd.nn.epoch_search.MAX_SEARCH_EPOCHS", 3)
     learner = MMLCFill(random_state=7).fit(made.crowd, X).learner_
     assert (type(learner).__name__, learner.random_state) == ("MMLC", 7)  # type: ignore[attr-defined]
 

@@ -14,7 +14,7 @@ from wisecrowd import Crowd, TDG4Crowd, load
 from wisecrowd.complete import tdg4crowd
 from wisecrowd.errors import InputError, MissingExtra, UsageError
 from wisecrowd.nn.backend import import_torch
-from wisecrowd.nn.vote_tensors import Batch, grid
+from wisecrowd.nn.vote_tensors import Batch, cross_tasks_and_workers
 
 try:
     import_torch()
@@ -61,8 +61,8 @@ def test_the_divergence_is_that_of_normal_distributions(spied: list[Any]) -> Non
     crowd, X, _ = crowd_of()
     TDG4Crowd(**SMALL).fit(crowd, X)
     model = spied[0]
-    ((inputs, hidden, logits),) = model.network_.blocks(X)
-    row, worker = (torch.from_numpy(side) for side in grid(len(X), np.arange(6)))
+    ((inputs, hidden, logits),) = model.network_.iterate_batches(X)
+    row, worker = (torch.from_numpy(side) for side in cross_tasks_and_workers(len(X), np.arange(6)))
     ones = torch.ones(len(row), dtype=torch.float64)
     with torch.no_grad():
         *_, found = model._drawn(Batch(model.network_, inputs, hidden, logits, row, worker, 0 * row, ones))
@@ -111,8 +111,8 @@ def test_features_are_found_again_when_that_counts(spied: list[Any]) -> None:
         TDG4Crowd(**SMALL | {"epochs": 30, "learning_rate": 0.02}, rebuild=rebuild).fit(crowd, X)
         network = spied[-1].network_
         with torch.no_grad():
-            back = network.own.decoder(torch.from_numpy(spied[-1].task_points(X).mean)).numpy()
-        errors.append(float(((back - network.rows(X)) ** 2).mean()))
+            back = network.worker_parameters.decoder(torch.from_numpy(spied[-1].task_points(X).mean)).numpy()
+        errors.append(float(((back - network.prepare_inputs(X)) ** 2).mean()))
     assert errors[1] < 0.2 < 0.5 < errors[0]
 
 

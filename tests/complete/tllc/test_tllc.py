@@ -100,8 +100,8 @@ def loss_by_hand(points: Any, labels: Any, valid: Any, balance: bool) -> Any:
                 away = (((points[network, i] - points[network, j]) ** 2).sum() + 1e-30) ** 0.5
                 terms[equal].append((float(not equal) - away) ** 2)
         parts = [torch.stack(part).mean() for part in terms.values() if part]
-        select_all = terms[True] + terms[False]
-        total = total + (sum(parts) / len(parts) if balance else torch.stack(select_all).mean())
+        every = terms[True] + terms[False]
+        total = total + (sum(parts) / len(parts) if balance else torch.stack(every).mean())
     return total
 
 
@@ -203,21 +203,21 @@ def test_rules_differ_in_what_they_fill(noisy: tuple[Crowd, pd.DataFrame]) -> No
         fitted.rule = rule  # type: ignore[assignment]
         return fitted._worker_label_probs(tasks, workers)
 
-    nearest, inside, first, select_all = (by(rule) for rule in ("nearest", "nearest_inside", "first", "all"))
-    assert select_all.given is not None
-    assert nearest.given is not None
-    assert inside.given is not None
-    assert select_all.given.all()
-    assert (inside.given | ~nearest.given).all()
-    assert nearest.given.sum() < inside.given.sum()
-    np.testing.assert_array_equal(inside.given, first.given)
-    away = fitted._distances(torch.from_numpy(fitted.features_), workers)
+    nearest, inside, first, everywhere = (by(rule) for rule in ("nearest", "nearest_inside", "first", "all"))
+    assert everywhere.fillable is not None
+    assert nearest.fillable is not None
+    assert inside.fillable is not None
+    assert everywhere.fillable.all()
+    assert (inside.fillable | ~nearest.fillable).all()
+    assert nearest.fillable.sum() < inside.fillable.sum()
+    np.testing.assert_array_equal(inside.fillable, first.fillable)
+    away = fitted._compute_distances(torch.from_numpy(fitted.features_), workers)
     within = away <= fitted.radius_ + 1e-9
-    for i, r in np.argwhere(inside.given):
+    for i, r in np.argwhere(inside.fillable):
         balls = np.flatnonzero(within[i, r])
         assert inside.proba[i, r].argmax() == balls[away[i, r, balls].argmin()]
         assert first.proba[i, r].argmax() == balls[0]
-    for answers in (nearest, inside, first, select_all):
+    for answers in (nearest, inside, first, everywhere):
         np.testing.assert_allclose(answers.proba.sum(axis=2), 1)
 
 
@@ -237,7 +237,9 @@ def test_centres_and_radii_are_means(noisy: tuple[Crowd, pd.DataFrame]) -> None:
     fitted = TLLC(**DOUBLE).fit(crowd, X)
     rows = torch.from_numpy(fitted.features_)
     for worker in range(8):
-        points = fitted._layers(fitted.network_index_[[worker]]).embed_shared(rows)[0].numpy()
+        arrays = (fitted.weight_, fitted.bias_, fitted.out_weight_, fitted.out_bias_)
+        network = StackedNetworks.from_arrays(arrays, fitted.network_index_[[worker]])
+        points = network.embed_shared(rows)[0].numpy()
         for label in range(3):
             own = points[crowd.task[(crowd.worker_codes == worker) & (crowd.label == label)]]
             centre = own.mean(axis=0)
