@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.data.rows import argsort_codes
 from wisecrowd.errors import InputError, UsageError
 
 TRIPLES = [("t2", "bob", "dog"), ("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t3", "cy", "cat")]
@@ -204,16 +203,6 @@ class TestDerived:
         assert np.array_equal(pairs.label[pairs.vote_pairs], crowd.label)
         assert len(pairs) == len(frame.drop_duplicates(["worker", "label"]))
 
-    def test_pairs_of_a_huge_vocabulary_are_as_many_as_votes(self) -> None:
-        crowd = Crowd.from_codes(
-            [0, 1], [5, 99_999], [7, 99], tasks=range(2), workers=range(100_000), classes=range(100)
-        )
-        assert len(crowd.pairs) == 2
-
-    def test_counting_order_is_stable(self) -> None:
-        codes = np.random.default_rng(0).integers(5, size=100).astype(np.int32)
-        assert np.array_equal(argsort_codes(codes, 5), np.argsort(codes, kind="stable"))
-
     def test_equal_crowds_have_equal_digests(self) -> None:
         crowd = Crowd.from_frame(FRAME)
         assert crowd.digest == pickle.loads(pickle.dumps(crowd)).digest
@@ -286,6 +275,22 @@ class TestSubCrowds:
         assert crowd.select_observed().to_frame()["worker"].tolist() == ["a"]
         assert crowd.vote_counts.tolist() == [[1, 0.5]]
         assert crowd.to_frame()["observed"].tolist() == [True, False]
+
+    def test_fields_can_be_replaced(self) -> None:
+        same = self.CROWD.replace_fields()
+        assert same == self.CROWD
+        workers = [f"worker {number}" for number in range(self.CROWD.n_workers)]
+        renamed = self.CROWD.replace_fields(workers=workers)
+        assert renamed.workers.tolist() == workers
+        assert np.array_equal(renamed.label, self.CROWD.label)
+        few = self.CROWD.replace_fields([3, 5], weight=[2.0, 0.5])
+        assert few.weight.tolist() == [2.0, 0.5]
+        assert few.label.tolist() == self.CROWD.label[[3, 5]].tolist()
+        assert few.tasks.equals(self.CROWD.tasks)
+
+    def test_replaced_fields_keep_accepted_duplicates(self) -> None:
+        crowd = Crowd.from_triples([("t", "w", "a"), ("t", "w", "b")], duplicates="keep")
+        assert crowd.replace_fields(classes=["x", "y"]).to_frame()["label"].tolist() == ["x", "y"]
 
     def test_an_empty_crowd_is_a_crowd(self) -> None:
         empty = self.CROWD.take(np.zeros(40, dtype=bool))

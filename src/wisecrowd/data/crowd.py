@@ -668,7 +668,9 @@ class Crowd:
         rows = self.rows
         for index in (self.tasks, self.workers, self.classes):
             sha.update(b"-" if index is None else pd.util.hash_array(index.to_numpy(dtype=object)).tobytes())
-        for array in (rows.task, rows.worker, rows.label, rows.weight, rows.observed):
+        # A slice of a weighted crowd may have weights that are all one.
+        weight = None if rows.weight is None or (rows.weight == 1).all() else rows.weight
+        for array in (rows.task, rows.worker, rows.label, weight, rows.observed):
             sha.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
         if rows.time is not None:
             sha.update(np.ascontiguousarray(rows.time).tobytes())

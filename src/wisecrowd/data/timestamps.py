@@ -91,7 +91,7 @@ def parse_times(
     ):
         return _to_seconds(column.cast(pa.timestamp("us", getattr(column.type, "tz", None)), safe=False))
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        return _scale_numbers(column.cast(pa.float64()))
+        return _scale_numbers(column.cast(pa.float64(), safe=False))  # nanoseconds exceed the exact range of floats
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         raise InputError(f"expected times in the time column; got {column.type} values")
     text = pc.utf8_trim_whitespace(column)
