@@ -51,7 +51,7 @@ def test_ten_who_say_the_same_are_found_and_people_are_not(strength: float) -> N
     assert names == {f"judge{number}" for number in range(10)}
     workers = diagnose_crowd(crowd).workers
     assert (workers["flags"] == "copies").to_dict() == {name: name.startswith("judge") for name in workers.index}
-    assert "more answer alike)" in workers.loc["judge4", "why"]
+    assert "other workers)" in workers.loc["judge4", "why"]
     assert len(workers.loc["judge4", "why"]) < 200
 
 

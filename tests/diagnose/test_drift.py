@@ -71,7 +71,7 @@ def test_bayes_factor_by_brute_force(monkeypatch: pytest.MonkeyPatch) -> None:
     right = rng.uniform(0.1, 0.9, 40)
     n_classes, spans, grid = 3, module.N_SPANS, (np.arange(module._GRID) + 0.5) / module._GRID
     seen: list[np.ndarray] = []
-    monkeypatch.setattr(module, "_shared", lambda odds: seen.append(odds) or np.zeros_like(odds))
+    monkeypatch.setattr(module, "_estimate_change_probs", lambda odds: seen.append(odds) or np.zeros_like(odds))
 
     class People:
         crowd = Crowd.from_codes(

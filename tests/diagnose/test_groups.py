@@ -70,7 +70,7 @@ def test_how_alike_workers_are_is_found() -> None:
     matrix = np.array([[0.8, 0.1, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])
     rows = [[rng.multinomial(40, rng.dirichlet(12 * row)) for row in matrix] for _ in range(300)]
     tally = ConfusionTally(csr_array(np.array(rows, dtype=float).reshape(300, 9)), 3)
-    assert tally.strength(matrix[None], np.zeros(300, dtype=np.intp)) == pytest.approx(12, rel=0.25)
+    assert tally.estimate_strength(matrix[None], np.zeros(300, dtype=np.intp)) == pytest.approx(12, rel=0.25)
     found = fit_group_mixture(tally, np.full((3, 3), 1 / 3), 1, 1, rng)
     assert np.allclose(found.confusion[0], matrix, atol=0.03)
     assert np.allclose(estimate_confusion(np.zeros((9, 1)), matrix)[0], matrix)
@@ -136,7 +136,7 @@ def test_few_votes_mean_an_uncertain_place() -> None:
 
 
 def test_everybody_is_placed_though_some_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "MOST_WORKERS", 30)
+    monkeypatch.setattr(groups, "MAX_WORKERS", 30)
     found = group_workers(MADE.crowd, 4)
     assert len(found.memberships) == len(KINDS)
     assert rand(found.memberships["group"], KINDS) > 0.7
@@ -154,14 +154,14 @@ def test_sentences() -> None:
     prior, names = np.array([0.5, 0.3, 0.2]), ["street", "inside city", "coast"]
     seen = np.full(3, 100.0)
     mixer = np.array([[0.6, 0.35, 0.05], [0.02, 0.96, 0.02], [0.02, 0.02, 0.96]])
-    told = groups._sentence(12, mixer, seen, prior, names)
+    told = groups._describe_group(12, mixer, seen, prior, names)
     assert told == "12 workers: right 78% of the time; say 'inside city' for 'street' in 35%"
-    unseen = groups._sentence(12, mixer, np.array([2.0, 100.0, 100.0]), prior, names)
+    unseen = groups._describe_group(12, mixer, np.array([2.0, 100.0, 100.0]), prior, names)
     assert unseen == "12 workers: right 78% of the time; no dominant error"
     button = np.tile([0.02, 0.96, 0.02], (3, 1))
-    told = groups._sentence(1, button, seen, prior, names)
-    assert told == "1 worker: right 30% of the time; say 'inside city' in 96%, whatever is true"
-    two = groups._sentence(3, np.array([[0.75, 0.25], [0.1, 0.9]]), seen[:2], np.array([0.5, 0.5]), ["no", "yes"])
+    told = groups._describe_group(1, button, seen, prior, names)
+    assert told == "1 worker: right 30% of the time; say 'inside city' in 96%, whatever the true class"
+    two = groups._describe_group(3, np.array([[0.75, 0.25], [0.1, 0.9]]), seen[:2], np.array([0.5, 0.5]), ["no", "yes"])
     assert two == "3 workers: right 82% of the time; say 'yes' for 'no' in 25%"
 
 
@@ -177,7 +177,7 @@ def test_odd_crowds_and_bad_input() -> None:
     assert group_workers(one_class).descriptions == ("2 workers: right 100% of the time",)
     identical = Crowd.from_triples([(task, worker, task % 2) for task in range(6) for worker in "abc"])
     assert group_workers(identical, 3).size.sum() == 3  # groups that nobody is in are left out
-    with pytest.raises(WisecrowdError, match="from 1 to"):
+    with pytest.raises(WisecrowdError, match="must lie between 1 and"):
         group_workers(single, 3)
     with pytest.raises(WisecrowdError, match="max_groups"):
         group_workers(single, max_groups=0)

@@ -22,7 +22,7 @@ def test_matrices_and_scores_are_those_of_their_formulas() -> None:
     tally = np.zeros((crowd.n_workers, 3, 3))
     for vote in range(crowd.n_votes):
         tally[crowd.worker[vote], :, crowd.label[vote]] += others[vote]
-    matrix = tally + found._strength * found.confusion
+    matrix = tally + found.prior_strength * found.confusion
     matrix /= matrix.sum(axis=2, keepdims=True)
     assert np.allclose(found.confusion_of(range(12)), matrix)
     assert np.allclose(found.confusion_of([3, 1]), matrix[[3, 1]])

@@ -41,7 +41,7 @@ def test_what_a_judge_would_say_follows_from_its_group(panel: Panel, unfinished:
     told = panel.expected_answers(unfinished)
     judge = int(unfinished.workers.get_loc("judge5"))
     task = int(np.flatnonzero(unfinished.tasks == made_task(unfinished, 60))[0])
-    own = told._own
+    own = told.own
     a, sigma = panel.shared_, panel.opinion_confusion_[0]
     rows = (unfinished.task == task) & (panel.group_[unfinished.worker] >= 0)
     assert rows.sum() == 5
@@ -52,10 +52,10 @@ def test_what_a_judge_would_say_follows_from_its_group(panel: Panel, unfinished:
 
     cast = list(zip(unfinished.worker[rows], unfinished.label[rows], strict=True))
     wanted = np.stack([likelihood([*cast, (judge, label)]) / likelihood(cast) for label in range(3)], axis=1)
-    assert np.allclose(told.matrices(task, np.array([judge]))[0], wanted, atol=1e-9)
+    assert np.allclose(told.confusion_on(task, np.array([judge]))[0], wanted, atol=1e-9)
     fresh = int(np.flatnonzero(unfinished.tasks == made_task(unfinished, 200))[0])
     alone = np.stack([likelihood([(judge, label)]) for label in range(3)], axis=1)
-    assert np.allclose(told.matrices(fresh, np.array([judge]))[0], alone, atol=1e-9)
+    assert np.allclose(told.confusion_on(fresh, np.array([judge]))[0], alone, atol=1e-9)
 
 
 def made_task(crowd: Crowd, place: int) -> Any:
@@ -68,7 +68,7 @@ def test_a_judge_of_a_group_that_answered_adds_little(panel: Panel, unfinished: 
     even = np.full(3, 1 / 3)
 
     def gain(task: int) -> float:
-        matrix = told.matrices(task, judge)[0]
+        matrix = told.confusion_on(task, judge)[0]
         return float(entr(even @ matrix).sum() - even @ entr(matrix).sum(axis=1))
 
     seen = [gain(task) for task in range(50, 150)]

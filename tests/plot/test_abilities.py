@@ -53,7 +53,7 @@ def test_several_methods_and_only_common_ids(drawn: Any) -> None:
 def test_bare_numbers_meet_bare_numbers_only(drawn: Any) -> None:
     assert drawn.line(plot.abilities([0.1, 0.2], [0.3, 0.5]), 0) == [[0.3, 0.5], [0.1, 0.2]]
     for estimated, true in (([0.1, 0.2], [0.3]), (pd.Series([0.1, 0.2]), [0.3, 0.5]), ([[0.1]], [[0.3]])):
-        with pytest.raises(UsageError, match="as many"):
+        with pytest.raises(UsageError, match="arrays of equal length"):
             plot.abilities(estimated, true)
 
 
@@ -70,12 +70,12 @@ def test_a_cloud_of_many_is_an_image_without_bars() -> None:
     [
         (pd.Series({"a": 1.0}), pd.Series({"b": 1.0}), {}, "no id in common"),
         (pd.Series({"a": 1.0}), pd.Series({"a": "high"}), {}, "must be numbers"),
-        (pd.Series([1.0, 2.0], index=["a", "a"]), {"a": 1.0}, {}, "twice"),
-        (pd.DataFrame({"accuracy": [1.0]}, index=["a"]), {"a": 1.0}, {"of": "skill"}, "'skill' is none of 'accuracy'"),
+        (pd.Series([1.0, 2.0], index=["a", "a"]), {"a": 1.0}, {}, "duplicate ids: 'a'"),
+        (pd.DataFrame({"accuracy": [1.0]}, index=["a"]), {"a": 1.0}, {"of": "skill"}, "got 'skill', expected one of 'accuracy'"),
         (pd.Series({"a": np.inf}), {"a": 1.0}, {}, "finite"),
         ({"one": 3}, {"a": 1.0}, {}, "got int"),
-        ({}, {"a": 1.0}, {}, "nothing to draw"),
-        ({str(n): pd.Series({"a": 1.0}) for n in range(30)}, {"a": 1.0}, {}, "30 series cannot be told apart"),
+        ({}, {"a": 1.0}, {}, "dict of series is empty"),
+        ({str(n): pd.Series({"a": 1.0}) for n in range(30)}, {"a": 1.0}, {}, "at most 20 series; got 30"),
         (DawidSkene(), {"a": 1.0}, {}, "not fitted"),
     ],
 )
@@ -115,8 +115,8 @@ def test_workers_in_one_place_share_it() -> None:
 @pytest.mark.parametrize(
     ("given", "true", "message"),
     [
-        (pd.DataFrame(np.eye(3)), None, "of two classes; here are 3"),
-        (pd.DataFrame({0: [1.2], 1: [0.5]}), None, "a share from 0 to 1"),
+        (pd.DataFrame(np.eye(3)), None, "exactly two classes; got 3"),
+        (pd.DataFrame({0: [1.2], 1: [0.5]}), None, "must lie between 0 and 1"),
         (pd.DataFrame({0: [0.2], 1: [0.5]}), pd.DataFrame({"a": [0.2], "b": [0.5]}), "the same two classes"),
         ([0.5], None, "got list"),
     ],

@@ -50,10 +50,10 @@ def test_repeats_have_a_mean_and_a_band(drawn: Any) -> None:
     ("given", "more", "message"),
     [
         (3, {}, "got int"),
-        (pd.DataFrame({"votes": [1]}), {}, "lacks accuracy"),
+        (pd.DataFrame({"votes": [1]}), {}, "missing accuracy"),
         (pd.DataFrame({"votes": [1.0], "accuracy": [np.nan]}), {}, "finite"),
-        (pd.DataFrame({"votes": [1], "accuracy": [1.0]}), {"money": True}, "only plans know"),
-        ([pd.DataFrame({"votes": [n], "accuracy": [1.0]}) for n in (1, 2)], {}, "no number of votes in common"),
+        (pd.DataFrame({"votes": [1], "accuracy": [1.0]}), {"money": True}, "money=True needs a Plan"),
+        ([pd.DataFrame({"votes": [n], "accuracy": [1.0]}) for n in (1, 2)], {}, "no common range of votes"),
         ([], {}, "got list"),
     ],
 )
@@ -65,5 +65,5 @@ def test_what_cannot_be_drawn_is_refused(given: Any, more: dict[str, Any], messa
 
 def test_promises_and_measurements_have_axes_of_their_own(made: Simulation) -> None:
     curve = pd.DataFrame({"votes": [1], "accuracy": [1.0]})
-    with pytest.raises(UsageError, match="draw each kind on axes of its own"):
+    with pytest.raises(UsageError, match="draw them on separate axes"):
         plot.budget({"plan": plan_votes(made.crowd, budget=3), "replay": curve})

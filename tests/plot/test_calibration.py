@@ -59,6 +59,6 @@ def test_what_cannot_be_drawn_is_refused() -> None:
     for more, message in (({"n_bins": 0}, "one or more"), ({"bins": "weight"}, "'width', 'mass'")):
         with pytest.raises(UsageError, match=message):
             plot.calibration(truth, posterior, **more)
-    with pytest.raises(UsageError, match="labels came"):
+    with pytest.raises(UsageError, match="prediction consists of labels"):
         plot.calibration(truth, truth)
     assert pyplot.get_fignums() == []

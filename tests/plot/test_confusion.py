@@ -102,19 +102,19 @@ def test_many_classes_have_a_scale_instead_of_figures() -> None:
 @pytest.mark.parametrize(
     ("given", "more", "message"),
     [
-        (np.array([[3.0, 1.0], [1.0, 3.0]]), {}, "shares that sum to one; divide counts"),
-        (np.ones((2, 3)) / 3, {}, r"got shape \(2, 3\)"),
-        (np.ones(3), {}, r"got shape \(3,\)"),
-        ("matrix", {}, "a diagnosis, a fitted method, a confusion matrix"),
-        (np.eye(2), {"classes": ["a"]}, "a list of 2 class names"),
-        (np.eye(2), {"workers": ["a"]}, "workers choose among"),
-        (np.stack([np.eye(2)] * 3), {"workers": ["a"]}, "there are 3 matrices"),
-        (np.stack([np.eye(2)] * 40), {}, "room for 24 workers, and 40"),
-        (np.eye(2), {"true": np.eye(3)}, "of one size"),
-        ({"a": np.eye(2), "b": np.eye(3)}, {}, "matrices of one size"),
+        (np.array([[3.0, 1.0], [1.0, 3.0]]), {}, "shares that sum to 1; divide counts"),
+        (np.ones((2, 3)) / 3, {}, r"got \(2, 3\)"),
+        (np.ones(3), {}, r"got \(3,\)"),
+        ("matrix", {}, "a Diagnosis, a fitted method, a confusion matrix"),
+        (np.eye(2), {"classes": ["a"]}, "must be a list of 2 names"),
+        (np.eye(2), {"workers": ["a"]}, "workers can be selected from"),
+        (np.stack([np.eye(2)] * 3), {"workers": ["a"]}, "must name all 3 matrices"),
+        (np.stack([np.eye(2)] * 40), {}, "at most 24 workers; got 40"),
+        (np.eye(2), {"true": np.eye(3)}, "must have the same shape"),
+        ({"a": np.eye(2), "b": np.eye(3)}, {}, "must have the same square shape"),
         ({}, {}, "unknown workers: none"),
-        ({"a": np.eye(2)}, {"workers": ["b"]}, "unknown workers: 'b'; there are 'a'"),
-        (pd.DataFrame(np.eye(2), columns=["a", "b"]), {"true": pd.DataFrame(np.eye(2), columns=["b", "a"])}, "another order"),
+        ({"a": np.eye(2)}, {"workers": ["b"]}, "unknown workers: 'b'; the names are 'a'"),
+        (pd.DataFrame(np.eye(2), columns=["a", "b"]), {"true": pd.DataFrame(np.eye(2), columns=["b", "a"])}, "the same classes in the same order"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_drawn_is_refused(given: Any, more: dict[str, Any], message: str) -> None:
@@ -124,13 +124,13 @@ def test_what_cannot_be_drawn_is_refused(given: Any, more: dict[str, Any], messa
 
 
 def test_workers_are_named_as_they_are(found: Diagnosis) -> None:
-    with pytest.raises(InputError, match=r"unknown workers: 'nobody'; there are 'w00'"):
+    with pytest.raises(InputError, match=r"unknown workers: 'nobody'; the workers are 'w00'"):
         plot.confusion(found, workers=["nobody"])
     with pytest.raises(UsageError, match=r"For one worker: \['w01'\]"):
         plot.confusion(found, workers="w01")
-    with pytest.raises(UsageError, match="workers=0"):
+    with pytest.raises(UsageError, match="must be 1 or more; got 0"):
         plot.confusion(found, workers=0)
-    with pytest.raises(UsageError, match="leave ax out"):
+    with pytest.raises(UsageError, match="omit it, or pass one matrix"):
         plot.confusion(found, workers=2, ax=pyplot.subplots()[1])
 
 

@@ -65,11 +65,11 @@ def test_density_has_a_line_for_what_was_before(made: Simulation, drawn: Any) ->
     ("given", "more", "message"),
     [
         ([1, 2], {}, "got list"),
-        (pd.DataFrame({"before": [0.5]}), {}, "lacks votes_per_task, after"),
-        (pd.DataFrame({"vote": ["high"]}, index=[2]), {}, "must be what redundancy_curve gives"),
-        (pd.DataFrame({"vote": [0.5]}, index=["two"]), {}, "must be what redundancy_curve gives"),
-        (pd.DataFrame({"vote": [0.5, 0.6]}, index=[2, 2]), {}, "twice"),
-        (pd.DataFrame({"vote": [0.5]}, index=[2]), {"show": "gain"}, "before and after"),
+        (pd.DataFrame({"before": [0.5]}), {}, "missing votes_per_task, after"),
+        (pd.DataFrame({"vote": ["high"]}, index=[2]), {}, "must be the result of redundancy_curve"),
+        (pd.DataFrame({"vote": [0.5]}, index=["two"]), {}, "must be the result of redundancy_curve"),
+        (pd.DataFrame({"vote": [0.5, 0.6]}, index=[2, 2]), {}, "duplicate rows or columns"),
+        (pd.DataFrame({"vote": [0.5]}, index=[2]), {"show": "gain"}, "needs the result of redundancy_curve"),
         (pd.DataFrame({"vote": [0.5]}, index=[2]), {"show": "loss"}, "'accuracy', 'gain'"),
         (
             pd.DataFrame({"vote": [0.5]}, index=[2]),
@@ -86,7 +86,7 @@ def test_what_cannot_be_drawn_is_refused(given: Any, more: dict[str, Any], messa
 
 
 def test_tables_of_others_are_refused(curve: pd.DataFrame) -> None:
-    with pytest.raises(InputError, match="lacks density"):
+    with pytest.raises(InputError, match="missing density"):
         plot.density(curve)
     with pytest.raises(InputError, match="aggregators in its index"):
         plot.redundancy(curve.reset_index())

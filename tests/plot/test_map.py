@@ -13,7 +13,7 @@ from wisecrowd import MMLC, Crowd, diagnose_crowd, plot
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.diagnose.map import map_workers
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.report import map as _map
+from wisecrowd.report import worker_map as report_map
 from wisecrowd.report import workers as _workers
 from wisecrowd.simulate import Simulation
 
@@ -48,16 +48,16 @@ def test_workers_stand_where_the_projection_puts_them(found: Diagnosis, drawn: A
     assert np.allclose(marks["always right"], places.perfect_worker)
     assert np.allclose(marks["guesses"], places.guessing_worker)
     assert ax.get_aspect() == 1, "distances must not lie"
-    assert f"holds {places.held:.0%}" in ax.get_xlabel()
+    assert f"{places.explained_share:.0%} of the squared distances" in ax.get_xlabel()
     flags = found.workers["flags"].str.split(", ").str[0].replace("", "no flag").value_counts()
     assert sorted(drawn.names(ax)) == sorted(f"{name} ({number})" for name, number in flags.items())
 
 
 def test_it_is_the_map_of_the_report(found: Diagnosis) -> None:
-    shown = _workers.shown_workers(found)
-    theirs = _map.drawn(found, shown, _workers.section(found, shown, None)["rows"])
+    shown = _workers.select_workers(found)
+    theirs = report_map.build_map(found, shown, _workers.build_section(found, shown, None)["rows"])
     assert theirs is not None
-    report = np.array([[point["x"], -point["y"]] for point in theirs["points"]])[np.argsort(shown.place)]
+    report = np.array([[point["x"], -point["y"]] for point in theirs["points"]])[np.argsort(shown.positions)]
     places = map_workers(
         found.worker_diagnosis.confusion_of(range(found.crowd.n_workers)), found.model.posterior_.mean(axis=0)
     )
@@ -122,14 +122,14 @@ def test_many_workers_are_drawn_as_an_image() -> None:
 @pytest.mark.parametrize(
     ("given", "more", "message"),
     [
-        ([1, 2], {}, "a diagnosis, a fitted MMLC or a table"),
-        (TABLE[["x"]], {}, "lacks y"),
-        (TABLE[:0], {}, "no rows"),
+        ([1, 2], {}, "a Diagnosis, a fitted MMLC or a table"),
+        (TABLE[["x"]], {}, "missing y"),
+        (TABLE[:0], {}, "without rows"),
         (TABLE.assign(x=np.inf), {}, "finite"),
-        (TABLE, {"by": "colour"}, "'colour' is none of 'x', 'y', 'n_votes'"),
+        (TABLE, {"by": "colour"}, "got 'colour', expected one of 'x', 'y', 'n_votes'"),
         (TABLE, {"by": [1, 2]}, "got list"),
         (TABLE, {"by": pd.Series({"zoe": 1})}, "no id in common"),
-        (TABLE, {"by": pd.Series({"ann": np.nan})}, "none of the workers has a value"),
+        (TABLE, {"by": pd.Series({"ann": np.nan})}, "by has no value for any worker"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(given: Any, more: dict[str, Any], message: str) -> None:
@@ -139,7 +139,7 @@ def test_what_cannot_be_drawn_is_refused(given: Any, more: dict[str, Any], messa
 
 
 def test_too_many_groups_and_too_few_workers_are_refused(found: Diagnosis) -> None:
-    with pytest.raises(UsageError, match="12 groups can be told apart"):
+    with pytest.raises(UsageError, match="at most 12 groups can be distinguished"):
         plot.worker_map(found, by=pd.Series(found.crowd.workers, index=found.crowd.workers))
     with pytest.raises(InputError, match="three workers or more"):
         plot.worker_map(diagnose_crowd(Crowd.from_triples([("t", "a", 0), ("t", "b", 1), ("u", "a", 0)])))

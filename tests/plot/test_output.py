@@ -41,7 +41,7 @@ def test_a_part_of_a_figure_is_saved_with_the_whole(tmp_path: Path) -> None:
 
 def test_what_cannot_be_saved_is_refused(tmp_path: Path) -> None:
     ax = plot.votes_per_worker([1])
-    with pytest.raises(UsageError, match=r"ends in one of .*'pdf'.*got 'labels.docx'"):
+    with pytest.raises(UsageError, match=r"must end in one of .*'pdf'.*got 'labels.docx'"):
         plot.save(ax, tmp_path / "labels.docx")
     with pytest.raises(UsageError, match="Axes or a Figure; got list"):
         plot.save([ax], tmp_path / "labels.png")

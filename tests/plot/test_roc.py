@@ -48,7 +48,7 @@ def test_the_legend_has_the_areas_and_the_axis_the_class(drawn: Any) -> None:
 
 def test_a_class_has_to_be_named_if_there_are_many(made: Simulation) -> None:
     fitted = DawidSkene().fit(made.crowd)
-    with pytest.raises(UsageError, match="there are 3 classes; name the one to look at"):
+    with pytest.raises(UsageError, match="with 3 classes, the positive class must be named"):
         plot.roc(made.truth, fitted)
     ax = plot.roc(made.truth, fitted, positive="c2")
     assert f"{metrics.auc(made.truth, fitted, positive='c2'):.3f}" in ax.get_legend().get_texts()[0].get_text()
@@ -67,9 +67,9 @@ def test_a_long_curve_is_thinned_and_keeps_its_ends() -> None:
 
 def test_what_cannot_be_drawn_is_refused() -> None:
     labels = pd.Series({"t": "a", "u": "b"})
-    with pytest.raises(UsageError, match="labels came; give the posterior"):
+    with pytest.raises(UsageError, match="consists of labels; pass a posterior"):
         plot.roc(labels, labels)
-    with pytest.raises(InputError, match="got one kind only"):
+    with pytest.raises(InputError, match="all tasks have the same"):
         plot.roc(np.array([1, 1]), np.array([[0.5, 0.5], [0.2, 0.8]]))
     with pytest.raises(InputError, match="no task in common"):
         plot.roc({"x": "a"}, pd.DataFrame({"a": [0.5], "b": [0.5]}, index=["t"]))

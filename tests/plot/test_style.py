@@ -85,7 +85,7 @@ def test_colours_follow_the_paper_of_given_axes(name: str) -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_what_is_no_axes_is_refused_before_a_figure_exists(name: str) -> None:
-    with pytest.raises(UsageError, match=r"one Axes of matplotlib.*got ndarray"):
+    with pytest.raises(UsageError, match=r"a matplotlib Axes.*got ndarray"):
         CALLS[name](ax=np.array([1]))
     assert pyplot.get_fignums() == []
 
@@ -156,18 +156,18 @@ def test_series_are_told_apart_by_any_eyes(theme: str, eyes: list[list[float]]) 
 
 
 def test_series_are_told_apart_on_grey_paper() -> None:
-    signs = [(look["color"], look["marker"]) for look in map(_style.look, range(20))]
+    signs = [(look["color"], look["marker"]) for look in map(_style.series_style, range(20))]
     assert len(set(signs)) == 20
-    neighbours = [_style.look(number) for number in range(4)]
+    neighbours = [_style.series_style(number) for number in range(4)]
     assert len({look["marker"] for look in neighbours}) == len({look["linestyle"] for look in neighbours}) == 4
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_figures_in_cells_are_legible(theme: str) -> None:
     with plot.style(theme):
-        now = _style.theme()
+        now = _style.get_theme()
         for colour in (now.heat, now.warm):
-            shades = [linear(_style.ramp(colour)(share)[:3]) @ [0.2126, 0.7152, 0.0722] for share in (0.0, 0.5, 1.0)]
+            shades = [linear(_style.cell_colormap(colour)(share)[:3]) @ [0.2126, 0.7152, 0.0722] for share in (0.0, 0.5, 1.0)]
             ink = linear(now.ink) @ [0.2126, 0.7152, 0.0722]
             assert all((max(ink, shade) + 0.05) / (min(ink, shade) + 0.05) > 4.5 for shade in shades)
             steps = np.diff(shades)
@@ -196,7 +196,7 @@ def test_text_of_the_data_is_shown_and_not_obeyed(name: str, drawn: Any) -> None
         plot.expertise(pd.DataFrame({name: [0.7], "other": [0.8]}, index=[name])).figure,
         plot.redundancy(pd.DataFrame({name: [0.7, 0.8]}, index=[1, 2])).figure,
     ]
-    beginning = _style.said(name, 12)[:6]
+    beginning = _style.format_name(name, 12)[:6]
     for figure in figures:
         texts = [text for text in drawn.texts(figure) if beginning in text.get_text()]
         assert texts, "the name is nowhere"
@@ -206,14 +206,14 @@ def test_text_of_the_data_is_shown_and_not_obeyed(name: str, drawn: Any) -> None
 
 @given(st.text(max_size=40))
 def test_names_are_short_and_on_one_line(name: str) -> None:
-    shown = _style.said(name)
+    shown = _style.format_name(name)
     assert shown.strip()
     assert "\n" not in shown
     assert len(shown) <= 12 * len(name) + 30
 
 
 def test_half_of_a_plot_is_none() -> None:
-    for block in (_style.drawing(), _style.grid(2, 2, (3, 3))):
+    for block in (_style.styled_axes(), _style.styled_grid(2, 2, (3, 3))):
         with pytest.raises(ZeroDivisionError), block:
             1 / 0  # noqa: B018
     assert pyplot.get_fignums() == []

@@ -41,10 +41,10 @@ def test_a_network_without_held_out_votes_has_one_axis() -> None:
 
 def test_what_cannot_be_drawn_is_refused(made: Simulation) -> None:
     for given, message in (
-        (MajorityVote().fit(made.crowd), "MajorityVote, which has neither"),
-        (pd.DataFrame({"accuracy": [1.0]}), "lacks loss"),
-        ([], "one number for each iteration"),
-        ([[1.0]], "one number for each iteration"),
+        (MajorityVote().fit(made.crowd), "history_ or trace_, or one of these; got MajorityVote"),
+        (pd.DataFrame({"accuracy": [1.0]}), "missing loss"),
+        ([], "one number per iteration"),
+        ([[1.0]], "one number per iteration"),
     ):
         with pytest.raises((InputError, UsageError), match=message):
             plot.training(given)

@@ -46,13 +46,13 @@ def test_several_crowds_have_a_panel_each(made: Simulation) -> None:
     ("given", "more", "message"),
     [
         ("crowd", {}, "got str"),
-        ([0, 0], {}, "no labels by workers"),
-        ([1.5], {}, "whole numbers"),
-        ([-1], {}, "whole numbers"),
-        ([[1]], {}, "whole numbers"),
-        ([np.nan], {}, "whole numbers"),
-        ([1], {"n_bars": 0}, "one or more"),
-        ({}, {}, "nothing to draw"),
+        ([0, 0], {}, "has no votes"),
+        ([1.5], {}, "non-negative integer per worker"),
+        ([-1], {}, "non-negative integer per worker"),
+        ([[1]], {}, "non-negative integer per worker"),
+        ([np.nan], {}, "non-negative integer per worker"),
+        ([1], {"n_bars": 0}, "must be 1 or more"),
+        ({}, {}, "dict of series is empty"),
         (Crowd.from_counts([[2, 1]]), {}, "no worker ids"),
     ],
 )
@@ -63,5 +63,5 @@ def test_what_cannot_be_drawn_is_refused(given: Any, more: dict[str, Any], messa
 
 
 def test_several_crowds_need_a_figure() -> None:
-    with pytest.raises(UsageError, match="leave ax out"):
+    with pytest.raises(UsageError, match="omit it, or pass one crowd"):
         plot.votes_per_worker({"a": [1]}, ax=pyplot.subplots()[1])

@@ -36,7 +36,7 @@ def fit_method(method: Method, crowd: Crowd, X: Any) -> Method:
         The fitted clone.
     """
     clone: Any = method.clone_unfitted()
-    with ignore_fit_warnings():  # the checks of `examine` report problems of the crowd once
+    with ignore_fit_warnings():  # the checks of `check_votes` report problems of the crowd once
         if isinstance(clone, Learner):
             fitted: Method = clone.fit(X, crowd)
             return fitted

@@ -303,7 +303,7 @@ class _CandidatePool:
 
             def task_confusion(task: int, candidates: NDArray[np.intp]) -> NDArray[np.float64]:
                 label_probs = confusion[candidates]
-                label_probs[in_crowd[candidates]] = expected.matrices(task, position[candidates[in_crowd[candidates]]])
+                label_probs[in_crowd[candidates]] = expected.confusion_on(task, position[candidates[in_crowd[candidates]]])
                 return label_probs
 
             selector.task_confusion, selector.group = task_confusion, np.where(in_crowd, expected.group[position], -1)

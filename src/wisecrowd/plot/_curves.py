@@ -163,7 +163,7 @@ def _as_number_table(table: Any, source: str) -> pd.DataFrame:
 def _split_by_aggregator(table: pd.DataFrame, across: str, maker: str) -> list[tuple[str, pd.DataFrame]]:
     """Return the rows of each aggregator, sorted by the x axis."""
     if "aggregator" not in table.index.names:
-        raise InputError(f"expected the table that {maker} returns, with aggregators in its index")
+        raise InputError(f"expected a table from {maker} with aggregators in its index")
     parts = table.groupby(level="aggregator", sort=False)
     return [(_style.format_name(name), part.sort_values(across, kind="stable")) for name, part in parts]
 

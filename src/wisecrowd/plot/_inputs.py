@@ -105,20 +105,20 @@ def require_columns(table: Any, columns: tuple[str, ...], producer: str) -> pd.D
     columns : tuple of str
         Columns that must exist.
     producer : str
-        Function that returns such a table, for error messages.
+        Source of such a table, for error messages.
 
     Returns
     -------
     DataFrame
     """
     if not isinstance(table, pd.DataFrame):
-        raise UsageError(f"expected the table that {producer} returns; got {type(table).__name__}")
+        raise UsageError(f"expected a table from {producer}; got {type(table).__name__}")
     missing = [name for name in columns if name not in table.columns]
     if missing:
         raise InputError(
-            f"expected the table that {producer} returns, with columns {', '.join(columns)}; missing {', '.join(missing)}, "
+            f"expected a table from {producer} with columns {', '.join(columns)}; missing {', '.join(missing)}, "
             f"got {preview(map(str, table.columns), 8) or 'none'}"
         )
     if not len(table):
-        raise InputError(f"expected the table that {producer} returns; got one without rows")
+        raise InputError(f"expected a table from {producer}; got one without rows")
     return table
