@@ -27,7 +27,7 @@ def trial(tried: Trial) -> None:
     project = read_project("export", "cvat")
     told = {(row.task, row.worker, row.label) for row in project.question().crowd.to_frame().itertuples()}
     tried.check("all tags are there, each with its worker", told == SAID, told ^ SAID)
-    tried.check("boxes are counted", project.left_out == {"box": 6}, project.left_out)
+    tried.check("boxes are counted", project.excluded == {"box": 6}, project.excluded)
 
 
 if __name__ == "__main__":

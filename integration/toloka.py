@@ -58,7 +58,7 @@ def trial(tried: Trial) -> None:
         for question in ("animal", "colours"):
             found, wanted = project.questions[question], served.questions[question]
             tried.check(f"{name}: {question}", found.crowd == wanted.crowd, found.crowd)
-            tried.check(f"{name}: left out of {question}", found.left_out == wanted.left_out, found.left_out)
+            tried.check(f"{name}: left out of {question}", found.excluded == wanted.excluded, found.excluded)
         truth = project.questions["animal"].truth
         tried.check(f"{name}: gold", truth is not None and truth.to_dict() == {"b.jpg": "dog"}, truth)
 

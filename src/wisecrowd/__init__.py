@@ -68,7 +68,7 @@ _HOME = {
     "MinimaxEntropy": "aggregate.categorical.minimax_entropy",
     "OneCoin": "aggregate.categorical.one_coin",
     "PM": "aggregate.numeric.pm",
-    "Panel": "aggregate.categorical.panel",
+    "Panel": "aggregate.categorical.panel.panel",
     "Rasch": "aggregate.categorical.rasch",
     "Raykar": "learn.raykar",
     "ShardedCrowd": "data.sharded",
@@ -85,12 +85,12 @@ _HOME = {
     "ZeroBasedSkill": "aggregate.categorical.zero_based_skill",
     "accuracy_after_completion": "evaluate.completion",
     "aum": "diagnose.margins",
+    "check_votes": "io.validation",
     "choose_method": "evaluate.model_selection",
     "cite": "base.citations",
     "compare_methods": "evaluate.model_selection",
     "density_curve": "evaluate.completion",
     "diagnose_crowd": "diagnose.diagnosis",
-    "examine": "io.validation",
     "fetch_dataset": "io.datasets",
     "find": "base.registry",
     "find_finished_tasks": "plan.stopping",
@@ -101,15 +101,15 @@ _HOME = {
     "load_dataset": "io.datasets",
     "methods": "base.registry",
     "plan_votes": "plan.acquisition",
-    "read": "io",
+    "read": "io.vote_source",
     "read_features": "io.features",
-    "read_truth": "io",
+    "read_truth": "io.vote_source",
     "redundancy_curve": "evaluate.completion",
     "score_completer": "evaluate.completion",
     "shard_files": "io.sharding",
     "simulate_crowd": "simulate",
     "waum": "diagnose.margins",
-    "write": "io",
+    "write": "io.vote_source",
 }
 
 __all__ = ["__version__", *_HOME]
@@ -137,7 +137,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.aggregate.categorical.mmsr import MMSR as MMSR
     from wisecrowd.aggregate.categorical.mnldp import MNLDP as MNLDP
     from wisecrowd.aggregate.categorical.one_coin import OneCoin as OneCoin
-    from wisecrowd.aggregate.categorical.panel import Panel as Panel
+    from wisecrowd.aggregate.categorical.panel.panel import Panel as Panel
     from wisecrowd.aggregate.categorical.rasch import Rasch as Rasch
     from wisecrowd.aggregate.categorical.two_pl import TwoPL as TwoPL
     from wisecrowd.aggregate.categorical.wawa import Wawa as Wawa
@@ -174,15 +174,15 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.evaluate.completion import score_completer as score_completer
     from wisecrowd.evaluate.model_selection import choose_method as choose_method
     from wisecrowd.evaluate.model_selection import compare_methods as compare_methods
-    from wisecrowd.io import read as read
-    from wisecrowd.io import read_truth as read_truth
-    from wisecrowd.io import write as write
     from wisecrowd.io.datasets import fetch_dataset as fetch_dataset
     from wisecrowd.io.datasets import list_datasets as list_datasets
     from wisecrowd.io.datasets import load_dataset as load_dataset
     from wisecrowd.io.features import read_features as read_features
     from wisecrowd.io.sharding import shard_files as shard_files
-    from wisecrowd.io.validation import examine as examine
+    from wisecrowd.io.validation import check_votes as check_votes
+    from wisecrowd.io.vote_source import read as read
+    from wisecrowd.io.vote_source import read_truth as read_truth
+    from wisecrowd.io.vote_source import write as write
     from wisecrowd.learn.annot_mix import AnnotMix as AnnotMix
     from wisecrowd.learn.ccc.ccc import CCC as CCC
     from wisecrowd.learn.ccem import CCEM as CCEM

@@ -99,7 +99,7 @@ def test_an_interrupted_push_says_how_to_go_on(ask: Any, results: Path, monkeypa
     def interrupted(*_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("wisecrowd.io.tools.label_studio_server.LabelStudio.add", interrupted)
+    monkeypatch.setattr("wisecrowd.io.tools.label_studio_server.LabelStudioClient.add_predictions", interrupted)
     stopped = ask("push", results)
     assert stopped.exit_code == 130
     assert "what was put there stays; give the same command again to go on" in stopped.stderr
@@ -164,7 +164,7 @@ def test_debug_shows_no_token_either(run: Any, studio: Any, monkeypatch: pytest.
 
 def test_plans_and_other_questions_are_refused(ask: Any, results: Path, tmp_path: Path, studio: Any) -> None:
     (tmp_path / "next").mkdir()
-    (tmp_path / "next" / "asks.csv").write_text("task,worker\n4,1\n")
+    (tmp_path / "next" / "requests.csv").write_text("task,worker\n4,1\n")
     refused = ask("push", "next")
     assert refused.exit_code == 2
     assert "write it as tasks to import with wisecrowd export --queue" in refused.stderr

@@ -69,15 +69,15 @@ def test_a_hole_is_nan_for_the_learner_to_refuse_by_task() -> None:
 def test_images_meet_their_tasks() -> None:
     np.savez("X.npz", task=["t2", "t1", "t3"], X=np.arange(12).reshape(3, 2, 2))
     crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")])
-    images, same = read_features("X.npz").beside(crowd)
+    images, same = read_features("X.npz").align(crowd)
     assert images[:, 0, 0].tolist() == [4, 0]
     assert same == crowd
-    assert same.tasks_given
-    assert not crowd.tasks_given
+    assert same.has_task_order
+    assert not crowd.has_task_order
     with pytest.raises(InputError, match="do not go into a table"):
         _ = read_features("X.npz").table
     with pytest.raises(InputError, match="no features for 1 tasks, for example 't9'"):
-        read_features("X.npz").beside(Crowd.from_triples([("t9", "ann", "cat")]))
+        read_features("X.npz").align(Crowd.from_triples([("t9", "ann", "cat")]))
 
 
 @pytest.mark.parametrize(

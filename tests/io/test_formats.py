@@ -11,18 +11,18 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.io import find_format, formats
+from wisecrowd.io import FORMATS, find_format
 
 CROWD = wc.Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
 
 
 def test_every_format_is_found() -> None:
-    assert set(formats()) == {
+    assert set(FORMATS) == {
         "csv", "tsv", "parquet", "jsonl", "json", "folder", "ceka", "peerannot", "peerannot-inverted", "truth-inference", "mace",
         "label-studio", "label-studio-min", "argilla", "doccano", "prodigy", "cvat", "toloka", "mturk", "crowdflower",
         "hugging-face",
     }  # fmt: skip
-    assert all(form.about for form in formats().values())
+    assert all(form.description for form in FORMATS.values())
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_vocabularies_are_passed_on(tmp_path: Path) -> None:
     wc.write(CROWD, tmp_path / "v.csv")
     crowd = wc.read(tmp_path / "v.csv", tasks=["t0", "t1"], workers=["bob", "ann"], classes=["dog", "cat", "fox"])
     assert (crowd.tasks.tolist(), crowd.workers.tolist(), crowd.n_classes) == (["t0", "t1"], ["bob", "ann"], 3)
-    assert crowd.tasks_given
+    assert crowd.has_task_order
     with pytest.raises(InputError, match=r"v\.csv: 1 label ids are not in the given vocabulary"):
         wc.read(tmp_path / "v.csv", classes=["cat"])
 
@@ -111,7 +111,7 @@ def test_write_makes_folders_and_replaces_files(tmp_path: Path) -> None:
 
 
 def test_ids_of_several_types_cannot_be_written(tmp_path: Path) -> None:
-    crowd = wc.Crowd([0, 1], [0, 0], [0, 0], tasks=[1, "b"], workers=["x"], classes=["p"])
+    crowd = wc.Crowd.from_codes([0, 1], [0, 0], [0, 0], tasks=[1, "b"], workers=["x"], classes=["p"])
     with pytest.raises(InputError, match="the task ids mix types"):
         wc.write(crowd, tmp_path / "v.csv")
     assert list(tmp_path.iterdir()) == []

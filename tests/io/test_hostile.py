@@ -19,7 +19,7 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import InputError
 from wisecrowd.io.dataset_folder import write_dataset
 from wisecrowd.io.features import read_features
-from wisecrowd.io.tables.chunks import write_pieces
+from wisecrowd.io.tables.chunks import write_chunks
 
 GROUPS = json.loads((Path(__file__).parents[1] / "hostile.json").read_text(encoding="utf-8"))
 LONG = "x" * 10_000
@@ -60,7 +60,7 @@ def test_each_text_survives_alone(tmp_path: Path, name: str, every: int, monkeyp
 @pytest.mark.parametrize("name", ["votes.csv", "votes.tsv", "votes.parquet"])
 def test_pieces(tmp_path: Path, name: str) -> None:
     crowd = crowd_of(HOSTILE)
-    write_pieces(crowd.shards(3), tmp_path / name)
+    write_chunks(crowd.split_tasks(3), tmp_path / name)
     assert wc.read(tmp_path / name) == crowd
 
 
@@ -192,11 +192,11 @@ def test_messages_are_short_whatever_they_quote(tmp_path: Path) -> None:
         lambda: Crowd.from_matrix(pd.DataFrame([["cat"]], index=pd.Index([HALF], dtype=object))),
         lambda: Crowd.from_matrix([[HALF, "cat"]]),
         lambda: Crowd.from_counts([[1, 2]], classes=["cat", HALF]),
-        lambda: Crowd([0], [0], [0], tasks=[HALF], workers=["ann"], classes=["cat"]),
+        lambda: Crowd.from_codes([0], [0], [0], tasks=[HALF], workers=["ann"], classes=["cat"]),
     ],
 )
 def test_half_characters_are_refused(build: Any) -> None:
-    with pytest.raises(InputError, match="half a character"):
+    with pytest.raises(InputError, match="lone surrogate"):
         build()
 
 
@@ -205,7 +205,7 @@ def test_half_characters_in_files_are_refused(tmp_path: Path, name: str) -> None
     row = {"task": HALF, "worker": "ann", "label": "cat"}
     text = {"votes.json": [row], "votes.jsonl": row, "answers.json": {HALF: {"ann": "cat"}}}[name]
     (tmp_path / name).write_text(json.dumps(text), encoding="ascii")
-    with pytest.raises(InputError, match=r"half a character|surrogate"):
+    with pytest.raises(InputError, match=r"lone surrogate|surrogate"):
         wc.read(tmp_path / name)
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from wisecrowd.errors import InputError
-from wisecrowd.io.members import kind_called, read_members
+from wisecrowd.io.members import parse_kind, read_members
 from wisecrowd.io.problems import MissingColumn
 
 ROWS = [("7", "machine", "gpt"), ("007", "person", None)]
@@ -87,4 +87,4 @@ def test_files_that_are_no_tables(tmp_path: Path) -> None:
 
 
 def test_kinds_go_by_many_names() -> None:
-    assert [kind_called(word) for word in ("People", "judge", "AI", "crowd")] == ["person", "machine", "machine", None]
+    assert [parse_kind(word) for word in ("People", "judge", "AI", "crowd")] == ["person", "machine", "machine", None]

@@ -42,10 +42,10 @@ def crowds(draw: st.DrawFn, ids: st.SearchStrategy[Any] = texts, numeric: bool =
     if form == "plain" or (form == "without workers" and numeric):
         return crowd
     if form == "without workers":
-        return crowd.without_workers()
+        return crowd.drop_workers()
     weight = draw(st.lists(weights, min_size=len(pairs), max_size=len(pairs)))
     observed = np.array(draw(st.lists(st.booleans(), min_size=len(pairs), max_size=len(pairs))))
-    return Crowd(
+    return Crowd.from_codes(
         crowd.task,
         crowd.worker,
         crowd.label,
@@ -111,7 +111,7 @@ def test_a_folder_keeps_what_nobody_used(crowd: Crowd, data: st.DataObject) -> N
         more(pd.Index(["x"]) if crowd.workers is None else crowd.workers),
         more(crowd.classes),
     )
-    larger = Crowd(
+    larger = Crowd.from_codes(
         tasks.get_indexer(crowd.tasks)[crowd.task],
         None if crowd.workers is None else workers.get_indexer(crowd.workers)[crowd.worker],
         classes.get_indexer(crowd.classes)[crowd.label],

@@ -7,7 +7,7 @@ import pytest
 from wisecrowd import Crowd, read, write
 from wisecrowd.complete.ds_fill import DSFill
 from wisecrowd.errors import InputError
-from wisecrowd.io.tables.chunks import write_pieces
+from wisecrowd.io.tables.chunks import write_chunks
 
 NOON = 1717156800.0  # 2024-05-31 12:00 UTC
 
@@ -66,7 +66,7 @@ def test_round_trip(tmp_path, name):
 def test_pieces_of_which_some_have_no_times(tmp_path, name):
     votes = crowd().take([0, 1, 2, 3])
     chunks = [votes[[0]].take([1]), votes[[1]]]
-    write_pieces(chunks, tmp_path / name, times=True)
+    write_chunks(chunks, tmp_path / name, times=True)
     again = read(tmp_path / name)
     assert again.n_votes == 3
     assert np.isnan(again.time).tolist() == [True, False, False]
@@ -76,7 +76,7 @@ def test_parts_and_unions_keep_times():
     votes = crowd()
     assert votes[[1]].time.tolist() == [NOON + 2, NOON + 1]
     assert votes.select_workers(["bob"]).time.tolist()[1] == NOON + 1
-    assert np.array_equal(Crowd.joined(votes.shards(2)).time, votes.time, equal_nan=True)
+    assert np.array_equal(Crowd.join_chunks(votes.split_tasks(2)).time, votes.time, equal_nan=True)
     timeless = Crowd.from_triples([("t3", "ann", "cat")])
     assert np.isnan(Crowd.concat([votes, timeless]).time).sum() == 2
     assert Crowd.concat([votes, timeless]).take([4]).has_times is False
@@ -84,18 +84,18 @@ def test_parts_and_unions_keep_times():
 
 def test_filled_votes_have_no_time():
     sparse = Crowd.concat([crowd(), Crowd.from_triples([("t3", "ann", "cat")])])
-    filled = DSFill(min_labels=0).complete(sparse)
+    filled = DSFill(min_votes=0).complete(sparse)
     assert filled.n_votes > sparse.n_votes
     assert np.isnan(filled.time[~filled.observed]).all()
-    assert filled.only_observed() == sparse
+    assert filled.select_observed() == sparse
 
 
 def test_times_belong_to_what_a_crowd_is():
     votes = crowd()
     rows = np.arange(votes.n_votes)
-    timeless = votes._replace(rows, time=None)
+    timeless = votes.replace_fields(rows, time=None)
     assert timeless != votes
-    assert timeless == votes._replace(rows, time=np.full(len(rows), np.nan))
+    assert timeless == votes.replace_fields(rows, time=np.full(len(rows), np.nan))
     assert timeless == Crowd.from_frame(votes.to_frame().drop(columns="time"))
 
 
@@ -106,7 +106,7 @@ def test_a_column_that_was_not_named_may_be_something_else(tmp_path):
     assert read(path, time="time").time.tolist() == [12.5, 8.0]
     path.write_text("task,worker,label,timestamp\nt1,ann,cat,soon\n")
     assert not read(path).has_times
-    with pytest.raises(InputError, match=r"times were wanted in the time column; got 'soon' \(line 2\)"):
+    with pytest.raises(InputError, match=r"expected times in the time column; got 'soon' \(line 2\)"):
         read(path, time="timestamp")
     with pytest.raises(InputError, match="there is no column 'when' to be the time"):
         read(path, time="when")
@@ -121,7 +121,7 @@ def test_dates_in_two_ways_are_refused(tmp_path):
 
 def test_infinite_times_are_refused():
     with pytest.raises(InputError, match="times must be finite"):
-        Crowd([0], [0], [0], tasks=["t"], workers=["w"], classes=["c"], time=[np.inf])
+        Crowd.from_codes([0], [0], [0], tasks=["t"], workers=["w"], classes=["c"], time=[np.inf])
 
 
 def test_a_row_without_a_time_is_no_row_with_a_hole(tmp_path):

@@ -1,7 +1,7 @@
-"""Datasets by name: votes, truth, features and texts that belong together; some can be downloaded.
+"""Datasets by name: votes together with truth, features and texts. Some can be downloaded.
 
-A name is looked up in the folders that ``WISECROWD_DATA`` lists and in the cache, which is the user's cache folder
-unless ``WISECROWD_CACHE`` names another.
+A name is looked up in the folders that ``WISECROWD_DATA`` lists and in the cache, which is the user's cache folder or the
+folder that ``WISECROWD_CACHE`` names.
 """
 
 from __future__ import annotations
@@ -23,20 +23,41 @@ import pyarrow.parquet as pq
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.rows import Duplicates
-from wisecrowd.errors import DataWarning, InputError, MissingExtra, UsageError, did_you_mean
+from wisecrowd.errors import DataWarning, InputError, MissingExtra, UsageError, suggest_name
 from wisecrowd.io.dataset_folder import ANNOTATIONS, FOLDER, TRUTH, write_dataset
-from wisecrowd.io.formats import Options, about, find_format
+from wisecrowd.io.problems import prefix_errors
+from wisecrowd.io.vote_source import VoteSource
+from wisecrowd.io.vote_table import ReadOptions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Dataset:
-    """Votes and what is known beside them; everything but the votes is indexed by task, and may be missing.
+    """Votes with the truth, features and texts of their tasks. All but the votes are indexed by task and optional.
 
-    ``truth`` also has tasks without votes, such as those of a test split.
+    Parameters
+    ----------
+    name : str
+        Name.
+    crowd : Crowd
+        Votes.
+    truth : Series, optional
+        True labels, also of tasks without votes, such as those of a test split.
+    features : DataFrame, optional
+        Features.
+    splits : Series, optional
+        Name of the split.
+    texts : DataFrame, optional
+        Texts.
+    meta : mapping
+        Description, such as source and licence.
+    folder : Path, optional
+        File or folder that the dataset was read from.
 
+    Examples
+    --------
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
     >>> Dataset(name="pets", crowd=crowd, truth=pd.Series({"t1": "cat"}))
-    Dataset('pets', Crowd(2 labels: 1 tasks x 2 workers, 2 classes, 2.0 labels/task), truth of 1 tasks)
+    Dataset('pets', Crowd(2 votes: 1 tasks x 2 workers, 2 classes, 2.0 votes/task), truth of 1 tasks)
     """
 
     name: str
@@ -62,29 +83,47 @@ class Dataset:
 
 
 def load_dataset(name_or_folder: str | os.PathLike[str], *, duplicates: Duplicates | None = None) -> Dataset:
-    """Load a dataset by name, or from a folder or file of any format that wisecrowd reads.
+    """Load a dataset by name, or from a file or folder of any format.
 
-    Datasets as published often hold a worker's repeated votes on one task. ``duplicates`` says what to do about them, as
-    for :func:`wisecrowd.read`; without it the dataset's own ``meta.json`` may say (``"duplicates": "keep"``), and
-    otherwise exact repeats are dropped and different answers all kept (``"distinct"``, the usual protocol), with a warning.
+    Parameters
+    ----------
+    name_or_folder : str or path-like
+        Name or path.
+    duplicates : {"error", "first", "last", "distinct", "keep"}, optional
+        Rule for repeated votes of a worker on a task, as for :func:`wisecrowd.read`. Published datasets often contain them.
+        Without it, the rule in the dataset's ``meta.json`` applies (``"duplicates": "keep"``), or else ``"distinct"``, the
+        usual protocol, which drops exact repeats with a warning.
 
+    Returns
+    -------
+    Dataset
+        The dataset.
+
+    Raises
+    ------
+    InputError
+        If there is no such dataset.
+
+    Examples
+    --------
     >>> from wisecrowd.io.dataset_folder import write_dataset
     >>> write_dataset("my-pets", Crowd.from_triples([("t1", "ann", "cat")]), truth=pd.Series({"t1": "cat"}))
     >>> load_dataset("my-pets")
-    Dataset('my-pets', Crowd(1 labels: 1 tasks x 1 workers, 1 classes, 1.0 labels/task), truth of 1 tasks)
+    Dataset('my-pets', Crowd(1 votes: 1 tasks x 1 workers, 1 classes, 1.0 votes/task), truth of 1 tasks)
     """
-    path = _locate(Path(name_or_folder))
-    form = find_format(path)
-    with about(path):
-        meta = {} if form.meta is None else form.meta(path)
-        votes = form.votes(path, Options())
-        wanted = duplicates or meta.get("duplicates")
-        crowd = votes.crowd(Options(duplicates=wanted or "distinct"))
-        known = None if form.truth is None or form.is_table else form.truth(path, None, None)
-        dropped = votes.table.num_rows - crowd.n_votes
-        if dropped and wanted is None:
+    source = VoteSource.detect(_locate(Path(name_or_folder)))
+    path, reader = source.path, source.format.reader
+    with prefix_errors(path):
+        meta = {} if reader.read_meta is None else reader.read_meta(path)
+        votes = source.read_table()
+        rule = duplicates or meta.get("duplicates")
+        crowd = votes.to_crowd(ReadOptions(duplicates=rule or "distinct"))
+        has_truth = reader.read_truth is not None and not source.format.is_table
+        truth = reader.read_truth(path, None, None) if has_truth and reader.read_truth is not None else None
+        n_dropped = votes.table.num_rows - crowd.n_votes
+        if n_dropped and rule is None:
             warnings.warn(
-                f"{path.name}: {dropped:,} votes repeat the same worker's same answer to the same task and were dropped; "
+                f"{path.name}: {n_dropped:,} votes repeat the same worker's same answer to the same task and were dropped; "
                 "say duplicates='distinct' if that is right, or 'keep' to count them all",
                 DataWarning,
                 stacklevel=2,
@@ -92,49 +131,75 @@ def load_dataset(name_or_folder: str | os.PathLike[str], *, duplicates: Duplicat
         return Dataset(
             name=str(meta.get("name") or (path.name if path.is_dir() else path.name.partition(".")[0])),
             crowd=crowd,
-            truth=None if known is None else known["truth"],
-            splits=known["split"] if known is not None and "split" in known else None,
-            features=None if form.features is None else form.features(path),
-            texts=None if form.texts is None else form.texts(path),
+            truth=None if truth is None else truth["truth"],
+            splits=truth["split"] if truth is not None and "split" in truth else None,
+            features=None if reader.read_features is None else reader.read_features(path),
+            texts=None if reader.read_texts is None else reader.read_texts(path),
             meta=MappingProxyType(meta),
             folder=path,
         )
 
 
 def list_datasets() -> pd.DataFrame:
-    """Every dataset that can be loaded by name, and those that can be downloaded; the votes are not read.
+    """List the datasets that can be loaded by name and those that can be downloaded. The votes are not read.
 
-    >>> list_datasets().loc["labelme", ["tasks", "workers", "labels", "classes"]].tolist()
+    Returns
+    -------
+    DataFrame
+        Counts, path and availability, indexed by name.
+
+    Examples
+    --------
+    >>> list_datasets().loc["labelme", ["tasks", "workers", "votes", "classes"]].tolist()
     [1000, 59, 2547, 8]
     """
-    rows = {name: _row(upstream.meta, None) for name, upstream in _UPSTREAM.items()}
-    rows |= {folder.name: _row(_told(folder), folder) for folder in reversed(list(_stored()))}
-    counts = ["tasks", "workers", "labels", "classes", "gold"]
-    frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*counts, "features", "where", "downloaded"])
-    return frame.sort_index().rename_axis("name").astype(dict.fromkeys(counts, "Int64"))
+    rows = {name: _build_row(upstream.meta, None) for name, upstream in _UPSTREAM.items()}
+    rows |= {folder.name: _build_row(_read_summary(folder), folder) for folder in reversed(list(_iter_stored()))}
+    frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*_COUNTS, "features", "where", "downloaded"])
+    return frame.sort_index().rename_axis("name").astype(dict.fromkeys(_COUNTS, "Int64"))
 
 
 def fetch_dataset(name: str, *, cache: str | os.PathLike[str] | None = None, base_url: str | None = None) -> Dataset:
-    """Download a dataset into the cache, unless it is there already, and load it.
+    """Load a dataset, and download it into the cache first if necessary.
 
-    The files come from where their authors published them, at one commit, and are checked against their SHA-256.
-    ``base_url`` is another place to take the same files from.
+    Files are downloaded from where their authors published them, at a fixed commit, and checked against their SHA-256.
 
+    Parameters
+    ----------
+    name : str
+        Name.
+    cache : path-like, optional
+        Folder of the cache. By default `get_cache_folder`.
+    base_url : str, optional
+        Another address of the same files.
+
+    Returns
+    -------
+    Dataset
+        The dataset.
+
+    Raises
+    ------
+    UsageError
+        If no dataset of that name can be downloaded.
+
+    Examples
+    --------
     >>> fetch_dataset("label-me")
     Traceback (most recent call last):
         ...
     wisecrowd.errors.UsageError: no dataset 'label-me' can be downloaded; there are 'labelme'. Did you mean 'labelme'?
     """
     if name not in _UPSTREAM:
-        known = ", ".join(map(repr, _UPSTREAM))
-        raise UsageError(f"no dataset {name!r} can be downloaded; there are {known}.{did_you_mean(name, _UPSTREAM)}")
-    folder = Path(cache or cache_folder()) / name
-    if not FOLDER.sniff(folder):
+        names = ", ".join(map(repr, _UPSTREAM))
+        raise UsageError(f"no dataset {name!r} can be downloaded; there are {names}.{suggest_name(name, _UPSTREAM)}")
+    folder = Path(cache or get_cache_folder()) / name
+    if not FOLDER.detect(folder):
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(
-                f"no dataset can be kept in {folder.parent}: {error}; WISECROWD_CACHE names another"
+                f"the cache folder {folder.parent} cannot be created: {error}; set WISECROWD_CACHE to another folder"
             ) from None
         with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder.parent) as downloads:
             _download(_UPSTREAM[name], Path(downloads), base_url)
@@ -142,14 +207,21 @@ def fetch_dataset(name: str, *, cache: str | os.PathLike[str] | None = None, bas
     return load_dataset(folder)
 
 
-def cache_folder() -> Path:
-    """Where downloaded datasets go: ``WISECROWD_CACHE``, or the user's cache folder.
+def get_cache_folder() -> Path:
+    """Return the folder of downloaded datasets: ``WISECROWD_CACHE``, or the user's cache folder.
 
-    >>> cache_folder().is_absolute()
+    Returns
+    -------
+    Path
+        Absolute path.
+
+    Examples
+    --------
+    >>> get_cache_folder().is_absolute()
     True
     """
-    if chosen := os.environ.get("WISECROWD_CACHE"):
-        return Path(chosen).absolute()
+    if folder := os.environ.get("WISECROWD_CACHE"):
+        return Path(folder).absolute()
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "wisecrowd" / "Cache"
     if sys.platform == "darwin":
@@ -157,50 +229,55 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wisecrowd"
 
 
-def _stored() -> Iterator[Path]:
-    """Dataset folders that have a name, those that win first."""
+def _iter_stored() -> Iterator[Path]:
+    """Yield the dataset folders that can be loaded by name, in order of precedence."""
     roots = [Path(part) for part in os.environ.get("WISECROWD_DATA", "").split(os.pathsep) if part]
-    for root in [*roots, cache_folder()]:
+    for root in [*roots, get_cache_folder()]:
         if root.is_dir():
-            yield from (folder for folder in sorted(root.iterdir()) if FOLDER.sniff(folder))
+            yield from (folder for folder in sorted(root.iterdir()) if FOLDER.detect(folder))
 
 
-def _locate(wanted: Path) -> Path:
-    is_name = len(wanted.parts) == 1
-    if wanted.exists() and (not is_name or wanted.is_file() or FOLDER.sniff(wanted)):
-        return wanted
-    stored = {folder.name: folder for folder in reversed(list(_stored()))}
-    if is_name and wanted.name in stored:
-        return stored[wanted.name]
-    if wanted.exists() or not is_name:
-        return wanted  # and let the formats say what is wrong with it
-    name = wanted.name
+def _locate(path: Path) -> Path:
+    """Return the path of a dataset, which may be given by name."""
+    is_name = len(path.parts) == 1
+    if path.exists() and (not is_name or path.is_file() or FOLDER.detect(path)):
+        return path
+    stored = {folder.name: folder for folder in reversed(list(_iter_stored()))}
+    if is_name and path.name in stored:
+        return stored[path.name]
+    if path.exists() or not is_name:
+        return path  # format detection reports what is wrong with it
+    name = path.name
     if name in _UPSTREAM:
         raise InputError(f"dataset {name!r} is not on this machine yet; download it with fetch_dataset({name!r})")
     raise InputError(
-        f"there is no dataset {name!r}; list_datasets() shows those there are, and WISECROWD_DATA names the folders to "
-        f"look in.{did_you_mean(name, [*stored, *_UPSTREAM])}"
+        f"there is no dataset {name!r}; list_datasets() shows all of them, and WISECROWD_DATA names the folders to search."
+        f"{suggest_name(name, [*stored, *_UPSTREAM])}"
     )
 
 
-def _told(folder: Path) -> Mapping[str, Any]:
-    """What a folder says about itself, without reading its votes; damage is for loading to report."""
+def _read_summary(folder: Path) -> Mapping[str, Any]:
+    """Read the description of a folder without its votes. Loading reports damage."""
     try:
-        meta = {} if FOLDER.meta is None else FOLDER.meta(folder)
+        meta = {} if FOLDER.read_meta is None else FOLDER.read_meta(folder)
     except InputError:
         meta = {}
-    return {"n_votes": _count(folder / ANNOTATIONS), "n_gold": _count(folder / TRUTH)} | meta
+    return {"n_votes": _count_rows(folder / ANNOTATIONS), "n_gold": _count_rows(folder / TRUTH)} | meta
 
 
-def _count(file: Path) -> int | None:
+def _count_rows(file: Path) -> int | None:
     try:
         return int(pq.read_metadata(file).num_rows) if file.is_file() else None
     except (pa.ArrowException, OSError):
         return None
 
 
-def _row(meta: Mapping[str, Any], folder: Path | None) -> list[Any]:
-    counts = [meta.get(f"n_{what}") for what in ("tasks", "workers", "labels", "classes")]
+#: Columns of `list_datasets` with counts.
+_COUNTS = ["tasks", "workers", "votes", "classes", "gold"]
+
+
+def _build_row(meta: Mapping[str, Any], folder: Path | None) -> list[Any]:
+    counts = [meta.get(f"n_{what}") for what in _COUNTS[:-1]]
     gold = meta.get("n_gold_with_annotations", meta.get("n_gold"))
     features = "features" in meta if folder is None else any(folder.glob("features.*"))
     return [*counts, gold, features, None if folder is None else str(folder), folder is not None]
@@ -214,7 +291,7 @@ def _download(upstream: _Upstream, folder: Path, base_url: str | None) -> None:
 
     logger = pooch.get_logger()
     level = logger.level
-    logger.setLevel("WARNING")  # it would announce every file
+    logger.setLevel("WARNING")  # pooch announces every file
     try:
         for file, (sha256, size) in upstream.files.items():
             url = f"{(base_url or upstream.base_url).rstrip('/')}/{file}"
@@ -222,16 +299,16 @@ def _download(upstream: _Upstream, folder: Path, base_url: str | None) -> None:
                 pooch.retrieve(url, known_hash=f"sha256:{sha256}", fname=file, path=folder)
             except ValueError:
                 published = f"{size:,} bytes with the SHA-256 {sha256[:12]}…"
-                raise InputError(f"{url} is not the file that was published, {published}; nothing was kept") from None
+                raise InputError(f"{url} differs from the published file, {published}; nothing was stored") from None
             except OSError as error:
-                raise InputError(f"cannot download {url}: {error}; nothing was kept, so just try again") from None
+                raise InputError(f"cannot download {url}: {error}; nothing was stored, so try again") from None
     finally:
         logger.setLevel(level)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Upstream:
-    """Files as their authors published them, and how they become a dataset folder."""
+    """Files as their authors published them, and the function that builds a dataset folder from them."""
 
     base_url: str
     files: Mapping[str, tuple[str, int]]  # name -> SHA-256, bytes
@@ -248,9 +325,9 @@ def _build_labelme(files: Path, folder: Path) -> None:
     )
     parts, features = [], []
     for split in ("train", "valid", "test"):
-        known = np.loadtxt(files / f"LabelMe_Z_{split}.txt", dtype=np.int64)
-        tasks = [f"{split}_{place:04d}" for place in range(len(known))]
-        parts.append(pd.DataFrame({"truth": known.astype(str), "split": split}, index=tasks))
+        truth = np.loadtxt(files / f"LabelMe_Z_{split}.txt", dtype=np.int64)
+        tasks = [f"{split}_{position:04d}" for position in range(len(truth))]
+        parts.append(pd.DataFrame({"truth": truth.astype(str), "split": split}, index=tasks))
         features.append(np.load(files / f"LabelMe_VGG_avg_{split}.npy", allow_pickle=False))
     frame = pd.concat(parts)
     write_dataset(

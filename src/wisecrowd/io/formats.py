@@ -1,338 +1,458 @@
-"""What a file format is: one `Format` object per format, each in its own module of this package, found by looking."""
+"""File formats: a table of all of them, and detection of the format of a file.
+
+The table holds names and file patterns only. The module that reads a format is imported when a file may have that format,
+so reading a CSV file does not import the readers of labelling tools.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import logging
-import pkgutil
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatch
-from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
-import pandas as pd
-import pyarrow as pa
-
-from wisecrowd.data import vocabulary as vocab
-from wisecrowd.data._building import Missing, Vocabulary
-from wisecrowd.data.crowd import Crowd
-from wisecrowd.data.rows import Duplicates
-from wisecrowd.data.sharded import is_whole
-from wisecrowd.errors import DataWarning, InputError, UsageError, did_you_mean, one_of, some
-from wisecrowd.io.problems import EmptyInput
-from wisecrowd.io.tables.archives import why_no_export
-from wisecrowd.io.tables.numerals import numbers, suspect_numbers
+from wisecrowd.data.sharded import is_shard_folder
+from wisecrowd.errors import InputError, UsageError, preview, suggest_name
+from wisecrowd.io.problems import EmptyInput, check_file_name
+from wisecrowd.io.tables.text_files import peek_lines
 
 if TYPE_CHECKING:
-    from wisecrowd.io.tools.gathering import Gathering
+    import pandas as pd
 
-log = logging.getLogger("wisecrowd.io")
+    from wisecrowd.data.crowd import Crowd
+    from wisecrowd.io.tools.exported_answers import ExportedAnswers
+    from wisecrowd.io.vote_table import ReadOptions, TruthTable, VoteTable
 
-_SHEET = ("a spreadsheet", "save its sheet as CSV in UTF-8 first")
+#: Kinds of content by which most formats are ruled out without importing their readers.
+ContentKind: TypeAlias = Literal["folder", "zip", "parquet", "text", "json"]
+
+_SPREADSHEET = ("a spreadsheet", "save its sheet as CSV in UTF-8 first")
 _ARCHIVE = ("an archive", "unpack it first, and give the file or folder that was in it")
-#: What people try, by suffix: what it is, and what to do instead.
-_NOT_READ = dict.fromkeys((".xlsx", ".xls", ".ods"), _SHEET) | dict.fromkeys((".zip", ".7z", ".tar", ".tgz"), _ARCHIVE)
+#: Suffixes of files that are not read: what such a file is, and what to do instead.
+_UNREADABLE_SUFFIXES = dict.fromkeys((".xlsx", ".xls", ".ods"), _SPREADSHEET) | dict.fromkeys(
+    (".zip", ".7z", ".tar", ".tgz"), _ARCHIVE
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """How to read votes: which column is which, the vocabularies, and what to do about repeats and holes.
+class FormatReader:
+    """Functions that read and write one format. None means that the format does not hold that kind of data.
 
-    >>> Options(task="question").missing
-    'error'
+    Parameters
+    ----------
+    read_votes : callable
+        Function of a path and `ReadOptions` that returns a `VoteTable`.
+    detect : callable
+        Function of a path that returns whether the content can only be of this format, whatever the file is called.
+    read_truth : callable, optional
+        Function of a path and the names of the task and truth columns that returns the truth by task, or None.
+    read_features, read_texts : callable, optional
+        Function of a path that returns a table indexed by task, or None.
+    read_meta : callable, optional
+        Function of a path that returns the description of a dataset.
+    write_votes : callable, optional
+        Function of a crowd and a path.
+    read_export : callable, optional
+        Function of a path that returns all answers in the export of a labelling tool.
     """
 
-    task: str | None = None
-    worker: str | Literal[False] | None = None
-    label: str | None = None
-    weight: str | None = None
-    time: str | Literal[False] | None = None
-    tasks: Vocabulary = None
-    workers: Vocabulary = None
-    classes: Vocabulary = None
-    numeric: bool = False
-    duplicates: Duplicates = "error"
-    missing: Missing = "error"
-    question: str | None = None
-
-    def __post_init__(self) -> None:
-        one_of("missing", self.missing, ("error", "drop"))
-        one_of("duplicates", self.duplicates, ("error", "first", "last", "distinct", "keep"))
-
-    @property
-    def names_columns(self) -> bool:
-        """Whether somebody says which column of a table is which."""
-        return any((self.task, self.worker, self.label, self.weight, self.time))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Votes:
-    """Votes as a file tells them, before anything is judged.
-
-    ``table`` has the columns ``task``, ``label`` and, where they are known, ``worker``, ``weight``, ``observed`` and ``time``;
-    the vocabularies are there when the format says more than the rows do, such as tasks that nobody labelled.
-
-    >>> votes = Votes(table=pa.table({"task": ["t1"], "worker": ["ann"], "label": ["cat"]}))
-    >>> votes.crowd(Options())
-    Crowd(1 labels: 1 tasks x 1 workers, 1 classes, 1.0 labels/task)
-    """
-
-    table: pa.Table
-    tasks: Vocabulary = None
-    workers: Vocabulary = None
-    classes: Vocabulary = None
-    numeric: bool = False
-    notes: tuple[str, ...] = ()
-    #: The lines of the file on which some rows are, where rows are lines at all; None also when it cannot be told.
-    lines: Callable[[Sequence[int]], list[int] | None] | None = None
-
-    def where(self, rows: Sequence[int]) -> str:
-        """How to call the places of some rows: the lines of the file, or else the positions from 0.
-
-        >>> Votes(table=pa.table({"task": []}), lines=lambda rows: [row + 2 for row in rows]).where([0, 3])
-        'line 2, 5'
-        """
-        word, places = self.places(rows[:4])  # one more than a message shows
-        return f"{word} {some(places)}"
-
-    def places(self, rows: Sequence[int]) -> tuple[str, list[int]]:
-        """What places are called, and the numbers of those of some rows.
-
-        >>> Votes(table=pa.table({"task": []})).places([0, 3])
-        ('row', [0, 3])
-        """
-        lines = None if self.lines is None else self.lines(rows)
-        return ("row", list(rows)) if lines is None else ("line", lines)
-
-    def complete(self) -> Votes:
-        """The votes in rows that have a value in every column, but for the time; they still know their lines.
-
-        >>> table = pa.table({"task": ["a", None, "b"], "label": [1.0, 2.0, 3.0]})
-        >>> Votes(table=table, lines=lambda rows: [row + 2 for row in rows]).complete().where([1])
-        'line 4'
-        """
-        needed = [name for name in self.table.column_names if name != "time"]
-        holes = np.logical_or.reduce([vocab.missing_mask(self.table[name]) for name in needed])
-        if not holes.any():
-            return self
-        kept, lines = np.flatnonzero(~holes), self.lines
-        return replace(
-            self,
-            table=self.table.filter(pa.array(~holes)),
-            lines=None if lines is None else lambda rows: lines(kept[list(rows)].tolist()),
-        )
-
-    def crowd(self, options: Options) -> Crowd:
-        """Judge the votes: a crowd, or an error that says what is wrong."""
-        table, numeric = self.table, self.numeric or options.numeric
-        if table.num_rows == 0:
-            raise EmptyInput("there are no votes in it: a row per vote was wanted, with a task, a worker and a label")
-        if numeric:
-            place = table.column_names.index("label")
-            table = table.set_column(place, "label", numbers(table["label"], "label", self.where))
-        self._refuse_bad_rows(table, options)
-        if options.missing == "drop":
-            table = replace(self, table=table).complete().table
-        given: dict[str, Any] = {
-            "tasks": self.tasks if options.tasks is None else options.tasks,
-            "workers": self.workers if options.workers is None else options.workers,
-            "classes": self.classes if options.classes is None else options.classes,
-        }
-        return Crowd.from_frame(
-            table,
-            worker="worker" if "worker" in table.column_names else None,
-            weight="weight" if "weight" in table.column_names else None,
-            observed="observed" if "observed" in table.column_names else None,
-            time="time" if "time" in table.column_names else None,
-            numeric=numeric,
-            duplicates=options.duplicates,
-            **given,
-        )
-
-    def _refuse_bad_rows(self, table: pa.Table, options: Options) -> None:
-        """Say on which lines of the file something is wrong, while rows are still in the order of the file."""
-        if self.lines is None:
-            return
-        if options.missing == "error":
-            for role in ("task", "worker", "label"):
-                if role in table.column_names:
-                    vocab.refuse_missing(table[role], role, self.where)
-        if "weight" in table.column_names:
-            weight = table["weight"].to_numpy()
-            bad = ~(np.isfinite(weight) & (weight > 0))
-            rows = np.flatnonzero(bad & ~np.isnan(weight) if options.missing == "drop" else bad)
-            if rows.size:
-                raise InputError(
-                    f"{rows.size:,} of {len(weight):,} weights are not finite and positive ({self.where(rows.tolist())}); "
-                    "drop votes that should not count"
-                )
-
-
-Truth: TypeAlias = pd.DataFrame  # indexed by task, with the column "truth" and perhaps "split"
+    read_votes: Callable[[Path, ReadOptions], VoteTable]
+    detect: Callable[[Path], bool]
+    read_truth: Callable[[Path, str | None, str | None], TruthTable | None] | None = None
+    read_features: Callable[[Path], pd.DataFrame | None] | None = None
+    read_texts: Callable[[Path], pd.DataFrame | None] | None = None
+    read_meta: Callable[[Path], dict[str, Any]] | None = None
+    write_votes: Callable[[Crowd, Path], None] | None = None
+    read_export: Callable[[Path], ExportedAnswers] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """One way to keep votes in files; what it has no function for, it does not hold.
+    """File format, without the code that reads it.
 
-    >>> formats()["csv"].matches(Path("votes.csv.gz"))
+    Parameters
+    ----------
+    name : str
+        Name, as in ``format="csv"``.
+    description : str
+        Noun phrase for messages.
+    location : str
+        Module below `wisecrowd.io` and name of the `FormatReader` in it, as ``"tables.csv:CSV"``.
+    kinds : tuple of {"folder", "zip", "parquet", "text", "json"}
+        Kinds of content that may have this format.
+    markers : tuple of str, default=()
+        Strings of which one occurs at the beginning of every text file of this format.
+    file_names : tuple of str, default=()
+        Patterns of file names, for formats that are recognised by name and content together.
+    patterns : tuple of str, default=()
+        Patterns of file names that imply this format if the content does not tell.
+    is_table : bool, default=False
+        Whether a file is one table, of votes or of truth.
+    is_tool : bool, default=False
+        Whether the format is the export of a labelling tool, with one or several questions.
+    is_writable : bool, default=False
+        Whether wisecrowd writes the format.
+
+    Examples
+    --------
+    >>> FORMATS["csv"].matches_name(Path("votes.csv.gz"))
     True
     """
 
     name: str
-    about: str
-    #: Names that files of this format go by, as for fnmatch.
-    patterns: tuple[str, ...]
-    votes: Callable[[Path, Options], Votes]
-    #: Whether the content can only be of this format, whatever it is called.
-    sniff: Callable[[Path], bool]
-    truth: Callable[[Path, str | None, str | None], Truth | None] | None = None
-    features: Callable[[Path], pd.DataFrame | None] | None = None
-    texts: Callable[[Path], pd.DataFrame | None] | None = None
-    meta: Callable[[Path], dict[str, Any]] | None = None
-    write: Callable[[Crowd, Path], None] | None = None
-    #: One table, of votes or of truth, rather than a place for both.
+    description: str
+    location: str
+    kinds: tuple[ContentKind, ...] = ()
+    markers: tuple[str, ...] = ()
+    file_names: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
     is_table: bool = False
-    #: All that the export of a labelling tool tells: it may hold several questions, of which ``votes`` gives one.
-    project: Callable[[Path], Gathering] | None = None
+    is_tool: bool = False
+    is_writable: bool = False
 
-    def matches(self, path: Path) -> bool:
-        """Whether the name is one that files of this format go by."""
+    @property
+    def reader(self) -> FormatReader:
+        """Functions that read the format. The module is imported on first use."""
+        module, _, name = self.location.partition(":")
+        reader: FormatReader = getattr(importlib.import_module(f"wisecrowd.io.{module}"), name)
+        return reader
+
+    def matches_name(self, path: Path) -> bool:
+        """Return whether a file name has a pattern of this format.
+
+        Parameters
+        ----------
+        path : Path
+            File name.
+
+        Returns
+        -------
+        bool
+            Whether one of the patterns matches, ignoring case.
+        """
         return any(fnmatch(path.name.lower(), pattern) for pattern in self.patterns)
 
-    def read(self, path: Path, options: Options) -> Crowd:
-        """The crowd in a file or folder of this format."""
-        with about(path):
-            if options.question is not None and self.project is None:
-                raise UsageError(f"question= (--question) is for exports of labelling tools; this is {self.about}")
-            votes = self.votes(path, options)
-            for note in votes.notes:
-                log.info("%s: %s", path, note)
-            crowd = votes.crowd(options)
-        if crowd.classes is not None and votes.classes is None and options.classes is None:
-            suspect = suspect_numbers(crowd.classes)
-            if len(suspect):
-                warnings.warn(
-                    f"{path}: the labels are numbers, and each of the {len(suspect):,} is a class of its own "
-                    f"({some(suspect)}); if they measure something, say numeric=True (--numeric); if they are names, "
-                    "list them as classes= (--classes)",
-                    DataWarning,
-                    stacklevel=3,
-                )
-        return crowd
+    def may_match_content(self, path: Path, kind: ContentKind | None, beginning: str) -> bool:
+        """Return whether a file can have this format. False spares the import of the reader.
+
+        Parameters
+        ----------
+        path : Path
+            File or folder.
+        kind : {"folder", "zip", "parquet", "text", "json"} or None
+            Kind of its content.
+        beginning : str
+            First lines of a text file.
+
+        Returns
+        -------
+        bool
+            False if ``reader.detect`` returns False for this file.
+        """
+        if self.file_names and any(fnmatch(path.name, pattern) for pattern in self.file_names):
+            return True
+        if kind == "json" and "json" not in self.kinds:  # JSON is text, too
+            kind = "text"
+        if kind not in self.kinds:
+            return False
+        return kind != "text" or not self.markers or any(marker in beginning for marker in self.markers)
 
 
-@cache
-def formats() -> dict[str, Format]:
-    """Every format there is, by name.
+def _delimited(suffix: str) -> tuple[str, ...]:
+    return tuple(f"*.{suffix}{compression}" for compression in ("", ".gz", ".bz2", ".zst"))
 
-    >>> "parquet" in formats()
-    True
-    """
-    import wisecrowd.io as package
 
-    modules = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-    # Sorted by file name, so that the order in which formats are tried does not depend on the folder they are in.
-    names = sorted((module.name for module in modules), key=lambda name: name.rsplit(".", 1)[-1])
-    values = [value for name in names for value in vars(importlib.import_module(name)).values()]
-    return {value.name: value for value in values if isinstance(value, Format)}
+#: All formats by name, in the order in which detection tries them.
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        entry.name: entry
+        for entry in (
+            Format(
+                name="argilla",
+                description="records of Argilla 2",
+                location="tools.argilla:ARGILLA",
+                kinds=("json", "parquet"),
+                is_tool=True,
+            ),
+            Format(
+                name="ceka",
+                description="CEKA's NAME.response.txt with NAME.gold.txt and NAME.arff or NAME.arffx beside it",
+                location="research.ceka:CEKA",
+                kinds=("folder",),
+                file_names=("*.response.txt", "*.gold.txt"),
+                patterns=("*.response.txt", "*.gold.txt"),
+            ),
+            Format(
+                name="csv",
+                description="a table separated by commas, with a header line",
+                location="tables.csv:CSV",
+                kinds=("text",),
+                patterns=_delimited("csv"),
+                is_table=True,
+                is_writable=True,
+            ),
+            Format(
+                name="crowdflower",
+                description="the full report of CrowdFlower",
+                location="tools.crowdflower:CROWDFLOWER",
+                kinds=("text",),
+                markers=("_unit_id",),
+                is_tool=True,
+            ),
+            Format(
+                name="tsv",
+                description="a table separated by tabs, with a header line",
+                location="tables.csv:TSV",
+                kinds=("text",),
+                patterns=_delimited("tsv"),
+                is_table=True,
+                is_writable=True,
+            ),
+            Format(
+                name="cvat",
+                description="tags of images by CVAT, in XML",
+                location="tools.cvat:CVAT",
+                kinds=("folder", "zip", "text"),
+                markers=("<annotations>",),
+                is_tool=True,
+            ),
+            Format(
+                name="folder",
+                description="a dataset folder with annotations.parquet",
+                location="dataset_folder:FOLDER",
+                kinds=("folder",),
+                is_writable=True,
+            ),
+            Format(
+                name="doccano",
+                description="an export of doccano, with a file for each annotator",
+                location="tools.doccano:DOCCANO",
+                kinds=("folder", "zip", "json"),
+                is_tool=True,
+            ),
+            Format(
+                name="jsonl",
+                description="a JSON object per line",
+                location="tables.json:JSONL",
+                kinds=("json",),
+                patterns=("*.jsonl", "*.ndjson", "*.jsonl.gz", "*.ndjson.gz", "*.jsonl.zst"),
+                is_table=True,
+                is_writable=True,
+            ),
+            Format(
+                name="parquet",
+                description="a table in Parquet",
+                location="tables.parquet:PARQUET",
+                kinds=("parquet",),
+                patterns=("*.parquet", "*.pq"),
+                is_table=True,
+                is_writable=True,
+            ),
+            Format(
+                name="hugging-face",
+                description="a dataset with a row per task and lists of its workers and labels",
+                location="tools.hugging_face:HUGGING_FACE",
+                kinds=("json", "parquet"),
+                is_tool=True,
+            ),
+            Format(
+                name="json",
+                description="a list of JSON objects",
+                location="tables.json:JSON",
+                kinds=("json",),
+                patterns=("*.json", "*.json.gz"),
+                is_table=True,
+            ),
+            Format(
+                name="label-studio",
+                description="an export of Label Studio in JSON",
+                location="tools.label_studio:LABEL_STUDIO",
+                kinds=("json",),
+                is_tool=True,
+            ),
+            Format(
+                name="label-studio-min",
+                description="an export of Label Studio in JSON_MIN",
+                location="tools.label_studio:LABEL_STUDIO_MIN",
+                kinds=("json",),
+                is_tool=True,
+            ),
+            Format(  # any table looks like a matrix, so this format is never detected
+                name="mace",
+                description="MACE's matrix in CSV without a header: a row per task, a column per worker",
+                location="research.mace:MACE",
+            ),
+            Format(
+                name="mturk",
+                description="results of Mechanical Turk",
+                location="tools.mturk:MTURK",
+                kinds=("text",),
+                markers=("HITId",),
+                is_tool=True,
+            ),
+            Format(
+                name="peerannot",
+                description="peerannot's answers.json or answers.txt",
+                location="research.peerannot:PEERANNOT",
+                kinds=("folder",),
+                file_names=("answers.json", "answers.txt"),
+            ),
+            Format(
+                name="peerannot-inverted",
+                description="the same with workers outside and tasks inside",
+                location="research.peerannot:PEERANNOT_INVERTED",
+                file_names=("answers_inversed.json",),
+            ),
+            Format(
+                name="prodigy",
+                description="annotations of Prodigy in JSON lines",
+                location="tools.prodigy:PRODIGY",
+                kinds=("json",),
+                is_tool=True,
+            ),
+            Format(
+                name="toloka",
+                description="Toloka's table of assignments",
+                location="tools.toloka:TOLOKA",
+                kinds=("text",),
+                markers=("OUTPUT:",),
+                is_tool=True,
+            ),
+            Format(
+                name="truth-inference",
+                description="a folder with answer.csv or label.csv, and truth.csv",
+                location="research.truth_inference:TRUTH_INFERENCE",
+                kinds=("folder",),
+            ),
+        )
+    }
+)
 
 
 def find_format(path: Path, name: str | None = None) -> Format:
-    """The format of that name, or the one that an existing file or folder looks like.
+    """Return the format of a file or folder.
 
-    >>> find_format(Path("votes.txt"), "tsv").about
+    Parameters
+    ----------
+    path : Path
+        File or folder. It need not exist if ``name`` is given.
+    name : str, optional
+        Name of the format. Without it, content and file name decide.
+
+    Returns
+    -------
+    Format
+        The format.
+
+    Raises
+    ------
+    InputError
+        If the path does not exist or its format is not recognised.
+    UsageError
+        If no format has that name.
+
+    Examples
+    --------
+    >>> find_format(Path("votes.txt"), "tsv").description
     'a table separated by tabs, with a header line'
     """
-    refuse_name(path)
+    check_file_name(path)
     if name is not None:
-        if name not in formats():
+        if name not in FORMATS:
             raise UsageError(
-                f"no format is called {name!r}; there are {', '.join(formats())}.{did_you_mean(name, formats())}"
+                f"no format is called {name!r}; there are {', '.join(FORMATS)}.{suggest_name(name, FORMATS)}"
             )
-        if path.is_dir() and formats()[name].is_table:
-            raise InputError(f"{path} is a folder, but {name} is the format of a file.{_inside(path)}")
-        return formats()[name]
+        if path.is_dir() and FORMATS[name].is_table:
+            raise InputError(f"{path} is a folder, but {name} is the format of a file.{_describe_folder(path)}")
+        return FORMATS[name]
+    _check_exists(path)
+    matches = _detect_by_content(path)
+    if matches and matches[0].is_tool:
+        return matches[0]
+    if not matches and path.is_file() and path.suffix.lower() in _UNREADABLE_SUFFIXES:
+        raise InputError(_describe_unreadable(path))
+    by_name = [entry for entry in FORMATS.values() if path.is_file() and entry.matches_name(path)]
+    candidates = [entry for entry in matches if entry in by_name] + matches + by_name
+    if candidates:
+        return candidates[0]
+    if path.is_dir():
+        raise InputError(
+            f"{path} is a folder, but no dataset: there is no annotations.parquet in it, nor another tool's files."
+            f"{_describe_folder(path)}"
+        )
+    raise InputError(
+        f"cannot tell what {path} is: neither its name nor its content fits any of {', '.join(FORMATS)}. "
+        'Say which it is, for example format="csv" (--format csv)'
+    )
+
+
+def _check_exists(path: Path) -> None:
+    """Raise an error unless a path is a file with content or a folder that is not sharded."""
     if str(path) == "-":
         raise InputError("votes are not read from standard input; save them to a file, and give its name")
     if not path.exists():
-        near = did_you_mean(path.name, [entry.name for entry in path.parent.iterdir()]) if path.parent.is_dir() else ""
-        raise InputError(f"there is no file or folder {path}.{near}")
-    if is_whole(path):
+        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise InputError(f"there is no file or folder {path}.{suggest_name(path.name, siblings)}")
+    if is_shard_folder(path):
         raise InputError(
             f"{path} is a folder of shards; open it with Crowd.open, or let wisecrowd aggregate work on it"
         )
     if path.is_file() and path.stat().st_size == 0:
         raise EmptyInput(f"{path} is empty; a file with a row per vote was wanted")
-    # What a labelling tool wrote is a table, too, or a list of objects; that it is the tool's says more.
-    tools = [form for form in formats().values() if form.project is not None and form.sniff(path)]
-    if tools:
-        return tools[0]
-    looks = [form for form in formats().values() if form.project is None and form.sniff(path)]
-    if not looks and path.is_file() and path.suffix.lower() in _NOT_READ:
-        if path.suffix.lower() == ".zip":
-            raise InputError(why_no_export(path))
-        what, advice = _NOT_READ[path.suffix.lower()]
-        raise InputError(f"{path} is {what}, which is not read; {advice}")
-    called = [form for form in formats().values() if path.is_file() and form.matches(path)]
-    known = [form for form in looks if form in called] + looks + called
-    if not known and path.is_dir():
-        raise InputError(
-            f"{path} is a folder, but no dataset: there is no annotations.parquet in it, nor another tool's files."
-            f"{_inside(path)}"
-        )
-    if not known:
-        raise InputError(
-            f"cannot tell what {path} is: neither its name nor its content fits any of {', '.join(formats())}. "
-            'Say which it is, for example format="csv" (--format csv)'
-        )
-    return known[0]
 
 
-def _inside(folder: Path) -> str:
-    """What there is in a folder, and which of it to try."""
+def _detect_by_content(path: Path) -> list[Format]:
+    """Return the formats that the content fits.
+
+    The export of a labelling tool is also a table or a list of objects. The tool is the better answer, so tools come first
+    and the first one ends the search.
+    """
+    beginning = "".join(peek_lines(path))
+    kind = _find_kind(path, beginning)
+    possible = [entry for entry in FORMATS.values() if entry.may_match_content(path, kind, beginning)]
+    for entry in possible:
+        if entry.is_tool and entry.reader.detect(path):
+            return [entry]
+    return [entry for entry in possible if not entry.is_tool and entry.reader.detect(path)]
+
+
+def _find_kind(path: Path, beginning: str) -> ContentKind | None:
+    """Return the kind of content of a path by its first characters."""
+    if path.is_dir():
+        return "folder"
+    if beginning:
+        return "json" if beginning.lstrip()[:1] in ("{", "[") else "text"
+    if not path.is_file():  # opening a pipe would block
+        return None
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except OSError:  # the reader reports why
+        return None
+    kinds: dict[bytes, ContentKind] = {b"PK\x03\x04": "zip", b"PAR1": "parquet"}
+    return kinds.get(magic)
+
+
+def _describe_unreadable(path: Path) -> str:
+    """Return the message for a file that wisecrowd does not read, such as a spreadsheet."""
+    suffix = path.suffix.lower()
+    if suffix == ".zip":
+        from wisecrowd.io.tables.archives import describe_unknown_zip
+
+        return describe_unknown_zip(path)
+    what, advice = _UNREADABLE_SUFFIXES[suffix]
+    return f"{path} is {what}, which is not read; {advice}"
+
+
+def _describe_folder(folder: Path) -> str:
+    """List the content of a folder for a message, with a file to try."""
     names = sorted(entry.name + "/" * entry.is_dir() for entry in folder.iterdir())
     if not names:
         return " It is empty"
-    tables = [name for name in names for form in formats().values() if form.is_table and form.matches(Path(name))]
+    tables = [name for name in names for entry in FORMATS.values() if entry.is_table and entry.matches_name(Path(name))]
     tables.sort(key=lambda name: not any(word in name for word in ("vote", "annotation", "label", "answer")))
     advice = f". Give the file with the votes itself, for example {folder / tables[0]}" if tables else ""
-    return f" In it: {some(names, 8)}{advice}"
-
-
-def refuse_name(path: Path) -> None:
-    """Raise when the name of a file is in another encoding, which what reads and writes tables does not take.
-
-    >>> refuse_name(Path("caf\\udce9.csv"))
-    Traceback (most recent call last):
-        ...
-    wisecrowd.errors.InputError: the name of 'caf\\udce9.csv' is not in UTF-8; rename it
-    """
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        raise InputError(f"the name of {some([path.name])} is not in UTF-8; rename it") from None
-
-
-@contextlib.contextmanager
-def about(path: Path) -> Iterator[None]:
-    """Put the name of the file before whatever is wrong with it.
-
-    >>> with about(Path("votes.csv")):
-    ...     raise InputError("it is empty")
-    Traceback (most recent call last):
-        ...
-    wisecrowd.errors.InputError: votes.csv: it is empty
-    """
-    refuse_name(path)
-    try:
-        with vocab.whole_characters():
-            yield
-    except InputError as error:
-        error.args = (f"{path}: {error}",)  # in place, for an error may know more than its message
-        raise
+    return f" In it: {preview(names, 8)}{advice}"

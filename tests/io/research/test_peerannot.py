@@ -24,7 +24,7 @@ def toy(tmp_path: Path) -> Path:
 
 def test_three_ways_to_say_the_same(toy: Path, tmp_path: Path) -> None:
     crowd = wc.read(toy)
-    assert repr(crowd) == "Crowd(9 labels: 3 tasks x 4 workers, 2 classes, 3.0 labels/task)"
+    assert repr(crowd) == "Crowd(9 votes: 3 tasks x 4 workers, 2 classes, 3.0 votes/task)"
     assert (crowd.tasks.tolist(), crowd.workers.tolist()) == ([0, 1, 2], [0, 1, 2, 3])
     (tmp_path / "answers.txt").write_text(MATRIX)
     (tmp_path / "answers_inversed.json").write_text(json.dumps(INVERTED))
@@ -38,7 +38,7 @@ def test_three_ways_to_say_the_same(toy: Path, tmp_path: Path) -> None:
 def test_metadata_counts_what_nobody_answered(toy: Path, key: str) -> None:
     (toy / "metadata.json").write_text(json.dumps({key: 5, "n_classes": 4}))
     crowd = wc.read(toy)
-    assert (crowd.n_tasks, crowd.n_classes, crowd.tasks_given) == (5, 4, True)
+    assert (crowd.n_tasks, crowd.n_classes, crowd.has_task_order) == (5, 4, True)
 
 
 def test_metadata_that_does_not_fit_is_not_believed(toy: Path) -> None:
@@ -99,4 +99,4 @@ def test_a_published_matrix(raw_folder: Path, data_folder: Path) -> None:
     crowd = wc.read(raw_folder / "labelme" / "answers.txt")
     known = wc.load_dataset(data_folder / "labelme").crowd
     assert (crowd.n_tasks, crowd.n_votes) == (known.n_tasks, known.n_votes)
-    assert (crowd.votes == known.votes).all()
+    assert (crowd.vote_counts == known.vote_counts).all()

@@ -16,7 +16,7 @@ import pytest
 import wisecrowd as wc
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io import read_project
-from wisecrowd.io.research.release import pseudonyms, release_key, write_release
+from wisecrowd.io.research.release import make_pseudonyms, load_release_key, write_release
 
 KEY = b"0123456789abcdef"
 CROWD = wc.Crowd.from_triples(
@@ -28,7 +28,7 @@ CROWD = wc.Crowd.from_triples(
 def test_what_was_released_is_read_again(tmp_path: Path, name: str) -> None:
     write_release(CROWD, tmp_path / name, key=KEY)
     again = read_project(tmp_path / name).question()
-    known = dict(zip(CROWD.workers, pseudonyms(CROWD.workers, KEY), strict=True))
+    known = dict(zip(CROWD.workers, make_pseudonyms(CROWD.workers, KEY), strict=True))
     frame = CROWD.to_frame().assign(worker=lambda votes: votes["worker"].map(known))
     assert again.crowd == wc.Crowd.from_frame(frame)
     assert wc.MajorityVote().fit(again.crowd).labels_.tolist() == wc.MajorityVote().fit(CROWD).labels_.tolist()
@@ -53,15 +53,15 @@ def test_the_order_of_votes_tells_nothing_of_the_ids(tmp_path: Path) -> None:
 
 def test_pseudonyms_are_keyed_hashes() -> None:
     expected = hmac.new(KEY, b"ann", hashlib.sha256).hexdigest()[:16]
-    assert pseudonyms(["ann"], KEY) == [expected]
-    assert pseudonyms(["ann"], KEY[::-1]) != [expected]
+    assert make_pseudonyms(["ann"], KEY) == [expected]
+    assert make_pseudonyms(["ann"], KEY[::-1]) != [expected]
     with pytest.raises(UsageError, match="16 bytes or more was wanted; got 3"):
-        pseudonyms(["ann"], b"abc")
+        make_pseudonyms(["ann"], b"abc")
 
 
 def test_names_grow_where_two_would_be_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wisecrowd.io.research.release._LETTERS", 1)
-    names = pseudonyms(range(40), KEY)
+    names = make_pseudonyms(range(40), KEY)
     assert len(set(names)) == 40
     assert {len(name) for name in names} == {64}
 
@@ -116,14 +116,14 @@ def test_what_is_refused(tmp_path: Path) -> None:
 def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WISECROWD_KEY", raising=False)
     with pytest.raises(UsageError, match="only released under a key, and there is none"):
-        release_key()
+        load_release_key()
     monkeypatch.setenv("WISECROWD_KEY", "secret-but-short")
-    assert release_key() == b"secret-but-short"
+    assert load_release_key() == b"secret-but-short"
     monkeypatch.setenv("WISECROWD_KEY", "short")
     with pytest.raises(UsageError, match="has 5 bytes, and can be guessed") as refused:
-        release_key()
+        load_release_key()
     assert "short" not in str(refused.value)
     (tmp_path / "key").write_text("from-a-file-0123456\nnot this\n")
-    assert release_key(tmp_path / "key") == b"from-a-file-0123456"
+    assert load_release_key(tmp_path / "key") == b"from-a-file-0123456"
     with pytest.raises(UsageError, match="cannot be read: No such file"):
-        release_key(tmp_path / "none")
+        load_release_key(tmp_path / "none")

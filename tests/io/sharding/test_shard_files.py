@@ -103,7 +103,7 @@ def files(tmp_path: Path, rows: list[Row]) -> list[Path]:
 
 def test_any_files_make_the_crowd_of_their_rows(tmp_path: Path, files: list[Path], rows: list[Row]) -> None:
     crowd = shard_files(files, tmp_path / "crowd", votes_per_shard=30)
-    assert len(crowd.parts) >= 5
+    assert crowd.n_shards >= 5
     assert_same(crowd, wc.Crowd.from_triples(rows))
     assert_same(wc.Crowd.open(tmp_path / "crowd"), wc.Crowd.from_triples(rows))
     assert not (tmp_path / "crowd" / ".sharding").exists()
@@ -150,9 +150,9 @@ def test_odd_ids_are_those_of_read(
 
 
 def _suspicious(votes: list[Row]) -> bool:
-    from wisecrowd.io.tables.numerals import suspect_numbers
+    from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
 
-    return len(suspect_numbers(pd.Index(sorted({vote[2] for vote in votes})))) > 0
+    return len(find_suspect_numbers(pd.Index(sorted({vote[2] for vote in votes})))) > 0
 
 
 TEXTS = {
@@ -206,12 +206,12 @@ def test_many_batches_are_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     made = wc.simulate_crowd(3000, 40, 4, votes_per_task=5, random_state=2).crowd
     for name in ("votes.csv", "votes.parquet"):
         wc.write(made, tmp_path / name)
-    monkeypatch.setattr("wisecrowd.io.sharding._rows._BLOCK", 4096)
-    monkeypatch.setattr("wisecrowd.io.sharding._rows._BATCH", 1000)
+    monkeypatch.setattr("wisecrowd.io.sharding._row_stream.BLOCK_BYTES", 4096)
+    monkeypatch.setattr("wisecrowd.io.sharding._row_stream._BATCH_ROWS", 1000)
     for name in ("votes.csv", "votes.parquet"):
         crowd = shard_files(tmp_path / name, tmp_path / f"{name}.crowd", votes_per_shard=2000)
         assert_same(crowd, wc.read(tmp_path / name))
-        assert 6 <= len(crowd.parts) <= 9
+        assert 6 <= crowd.n_shards <= 9
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -322,7 +322,7 @@ def test_fractional_labels(tmp_path: Path) -> None:
 
 
 def test_too_many_pairs(tmp_path: Path, files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wisecrowd.io.sharding._stages.MOST_PAIRS", 5)
+    monkeypatch.setattr("wisecrowd.io.sharding._stages.MAX_PAIRS", 5)
     with pytest.raises(InputError, match="combinations of a worker and a label, and a crowd has room for 5"):
         shard_files(files, tmp_path / "crowd")
 

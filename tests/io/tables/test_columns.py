@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from wisecrowd.io.problems import MissingColumn
-from wisecrowd.io.tables.columns import find_column, find_columns, plain
+from wisecrowd.io.tables.columns import find_column, find_columns, simplify_name
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_truth_prefers_its_own_names_to_those_of_labels() -> None:
 
 
 def test_plain_forgets_case_and_marks() -> None:
-    assert plain(" Worker-ID_") == "workerid"
+    assert simplify_name(" Worker-ID_") == "workerid"
 
 
 def test_all_missing_columns_are_told_at_once() -> None:

@@ -110,7 +110,7 @@ def test_without_worker_ids(tmp_path: Path) -> None:
         wc.read(path)
     crowd = wc.read(path, worker=False)
     assert not crowd.has_workers
-    assert crowd.votes.tolist() == [[2, 1]]
+    assert crowd.vote_counts.tolist() == [[2, 1]]
 
 
 def test_numbers(tmp_path: Path) -> None:
@@ -209,9 +209,9 @@ def test_a_repeated_vote_needs_a_decision(tmp_path: Path) -> None:
 
 
 def test_long_files_are_written_in_portions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wisecrowd.io.tables import votes_table as tables
+    from wisecrowd.io.tables import crowd_tables as tables
 
-    monkeypatch.setattr(tables, "_PORTION", 3)
+    monkeypatch.setattr(tables, "_PORTION_VOTES", 3)
     crowd = wc.Crowd.from_triples([(f"t{n}", "ann", "x") for n in range(10)])
     wc.write(crowd, tmp_path / "votes.csv")
     assert wc.read(tmp_path / "votes.csv") == crowd
@@ -224,13 +224,13 @@ def test_messages_name_the_line_of_the_file(tmp_path: Path) -> None:
         wc.read(path)
     with pytest.raises(InputError, match=r"1 of 4 weights are not finite and positive \(line 6\)"):
         wc.read(path, missing="drop")
-    messages = [finding.message for finding in wc.examine(path).errors]
+    messages = [finding.message for finding in wc.check_votes(path).errors]
     assert [message.rpartition("(")[2] for message in messages] == ["line 7)", "line 5)", "line 6)"]
     path.write_text("task,worker,label,weight\nt1,ann,,1\nt1,bob,x,heavy\n")
     with pytest.raises(InputError, match=r"numbers were wanted in the weight column; got 'heavy' \(line 3\)"):
         wc.read(path)
     path.write_text("task,worker,label\nt1,ann,\n\nt1,bob,x\n")
-    assert "got 'x' (line 4)" in str(wc.examine(path, numeric=True))
+    assert "got 'x' (line 4)" in str(wc.check_votes(path, numeric=True))
 
 
 def test_a_ragged_row_after_blank_lines_and_breaks(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_the_full_report(export: Any) -> None:
     question = read_project(path).question()
     assert question.name == "mood"
     assert rows(question.crowd) == [("501", "31", "good"), ("501", "32", "bad"), ("502", "31", "bad")]
-    assert question.left_out == {"tainted": 1}
+    assert question.excluded == {"tainted": 1}
     assert wc.read_truth(path, question="mood").to_dict() == {"501": "good"}
     assert question.groups is not None
     assert question.groups.to_dict() == {"31": "elite", "32": "neodev"}

@@ -18,7 +18,7 @@ def test_tags_of_images(export: Any) -> None:
     question = read_project(export("cvat")).question()
     assert rows(question.crowd) == [("a.jpg", "ann", "cat"), ("b.jpg", "auto", "dog")]
     assert question.machines == ["auto"]
-    assert question.left_out == {"box": 1, "empty": 1}
+    assert question.excluded == {"box": 1, "empty": 1}
     assert read_project(export("cvat-zip")).question().crowd == question.crowd
 
 
@@ -83,7 +83,7 @@ def test_several_tags_and_those_that_cvat_merged(tmp_path: Path) -> None:
     (tmp_path / "ann.xml").write_text(f'<annotations><image id="0" name="a.jpg">{tags}</image></annotations>')
     question = read_project(tmp_path / "ann.xml").question()
     assert rows(question.crowd) == [("a.jpg", "ann", "cat|fur")]
-    assert question.left_out == {"merged by CVAT": 1}
+    assert question.excluded == {"merged by CVAT": 1}
 
 
 def test_attributes_of_tags_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_attributes_of_tags_are_left_out_and_counted(tmp_path: Path) -> None:
     (tmp_path / "ann.xml").write_text(f'<annotations><image id="0" name="a.jpg">{tag}{box}</image></annotations>')
     question = read_project(tmp_path / "ann.xml").question()
     assert rows(question.crowd) == [("a.jpg", "ann", "cat")]
-    assert question.left_out == {"attributes of tags": 1, "box": 1}
+    assert question.excluded == {"attributes of tags": 1, "box": 1}
 
 
 BOMB = '<!DOCTYPE a [<!ENTITY x "ha"><!ENTITY y "&x;&x;&x;">]><annotations><image id="0" name="&y;"/></annotations>'

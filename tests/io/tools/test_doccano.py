@@ -21,7 +21,7 @@ def test_a_file_for_each_annotator(export: Any, tmp_path: Path) -> None:
     path = export("doccano")
     question = read_project(path).question()
     assert rows(question.crowd) == [("1", "ann", "good"), ("1", "bob", "bad"), ("2", "ann", "bad")]
-    assert question.left_out == {"empty": 1}
+    assert question.excluded == {"empty": 1}
     folder = tmp_path / "unpacked"
     with zipfile.ZipFile(path) as archive:
         archive.extractall(folder)
@@ -84,7 +84,7 @@ def test_intents_and_spans(tmp_path: Path, making: Any) -> None:
     (tmp_path / "export.zip").write_bytes(making.zipped(files))
     question = read_project(tmp_path / "export.zip").question()
     assert rows(question.crowd) == [("1", "ann", "praise")]
-    assert question.left_out == {"spans": 1}
+    assert question.excluded == {"spans": 1}
     files = {"ann.jsonl": making.lines([{"id": 1, "text": "Lovely!", "label": [[0, 3, "X"]]}])}
     (tmp_path / "export.zip").write_bytes(making.zipped(files))
     with pytest.raises(InputError, match=r"left out spans \(1\)"):

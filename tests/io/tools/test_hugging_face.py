@@ -29,7 +29,7 @@ def test_a_column_for_each_worker(export: Any) -> None:
         ("a", "annotator_2", "bad"),
         ("b", "annotator_1", "bad"),
     ]
-    assert question.left_out == {"empty": 1}
+    assert question.excluded == {"empty": 1}
 
 
 def test_a_list_of_objects(tmp_path: Path, making: Any) -> None:
@@ -48,7 +48,7 @@ def test_names_of_classes_come_with_the_table(tmp_path: Path, making: Any) -> No
     question = read_project(path).question()
     assert rows(question.crowd) == [("7", "u1", "good"), ("7", "u2", "bad")]
     assert question.crowd.classes.tolist() == ["bad", "good", "odd"]
-    assert question.left_out == {"empty": 1}
+    assert question.excluded == {"empty": 1}
 
 
 def test_several_questions_numbers_and_sets(tmp_path: Path, making: Any) -> None:
@@ -64,7 +64,7 @@ def test_several_questions_numbers_and_sets(tmp_path: Path, making: Any) -> None
     }  # fmt: skip
     assert project.questions["score"].crowd.label.tolist() == [0.5, 1.0]
     assert rows(project.questions["tags"].crowd) == [("a", "1", "x|y"), ("a", "2", "x")]
-    assert project.left_out == {"lists 'others' of another length": 1}
+    assert project.excluded == {"lists 'others' of another length": 1}
 
 
 def test_a_row_per_vote_stays_a_table(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_minus_one_is_an_answer_where_nobody_says_otherwise(tmp_path: Path, maki
     path.write_bytes(making.lines([{"id": "a", "annotators": ["u1", "u2", "u3"], "labels": [-1, 1, None]}]))
     question = read_project(path).question()
     assert rows(question.crowd) == [("a", "u1", "-1"), ("a", "u2", "1")]
-    assert question.left_out == {"empty": 1}
+    assert question.excluded == {"empty": 1}
 
 
 def test_an_object_of_lists_that_do_not_match(tmp_path: Path) -> None:

@@ -47,8 +47,8 @@ def test_gold_is_truth_and_no_vote(export: Any) -> None:
 
 def test_what_is_left_out_is_counted(export: Any) -> None:
     project = read_project(export("label-studio"))
-    assert project.left_out == {"drafts": 1, "rectanglelabels": 1, "cancelled": 1}
-    assert project.questions["mood"].left_out == {"drafts": 1, "rectanglelabels": 1, "cancelled": 1, "gold": 1}
+    assert project.excluded == {"drafts": 1, "rectanglelabels": 1, "cancelled": 1}
+    assert project.questions["mood"].excluded == {"drafts": 1, "rectanglelabels": 1, "cancelled": 1, "gold": 1}
 
 
 def test_scores_times_and_lead_times(export: Any) -> None:
@@ -93,7 +93,7 @@ def test_choices_of_regions_and_nested_ones_say_nothing_of_the_task(tmp_path: Pa
     tasks = [{"id": 1, "data": {}, "annotations": [making.annotation(1, region, nested, making.choice("q", "yes"))]}]
     project = read_project(written(tmp_path, tasks))
     assert list(project.questions) == ["q"]
-    assert project.left_out == {"choices of regions": 1, "nested choices": 1}
+    assert project.excluded == {"choices of regions": 1, "nested choices": 1}
 
 
 def test_only_boxes_are_no_votes(tmp_path: Path, making: Any) -> None:
@@ -114,7 +114,7 @@ def test_gold_that_contradicts_itself_is_no_truth(tmp_path: Path, making: Any) -
     marks = [making.annotation(1, making.choice("q", label), ground_truth=True) for label in ("yes", "no")]
     question = read_project(written(tmp_path, [{"id": 1, "data": {}, "annotations": marks}])).question()
     assert question.truth is None
-    assert question.left_out["contradictory gold"] == 1
+    assert question.excluded["contradictory gold"] == 1
     assert question.crowd.n_votes == 0
 
 
@@ -182,7 +182,7 @@ def test_json_min_counts_what_it_leaves_out(tmp_path: Path, making: Any) -> None
     records[0]["parts"] = [span]
     project = read_project(written(tmp_path, records))
     assert rows(project.question().crowd) == [("11", "1", "good"), ("11", "2", "bad"), ("12", "1", "bad")]
-    assert project.left_out == {"labels": 3, "empty": 1}
+    assert project.excluded == {"labels": 3, "empty": 1}
     assert project.tasks["11"]["data"] == {"text": "Lovely!"}
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from wisecrowd.errors import MissingExtra, UsageError
 from wisecrowd.io.tools import label_studio_server
-from wisecrowd.io.tools.label_studio_server import Doubtful, LabelStudio, Token, token_from
+from wisecrowd.io.tools.label_studio_server import UnconfirmedWrite, LabelStudioClient, Token, load_token
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "label_studio"
 _spec = importlib.util.spec_from_file_location("label_studio_stub", RECORDED / "stub.py")
@@ -24,7 +24,7 @@ stub = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(stub)
 
 studio, waits, connect, refused = stub.studio, stub.waits, stub.connect, stub.refused
-Connect = Callable[..., LabelStudio]
+Connect = Callable[..., LabelStudioClient]
 
 
 # ---------------------------------------------------------------------- tokens
@@ -43,17 +43,17 @@ def test_a_token_shows_itself_to_nobody() -> None:
 
 def test_tokens_come_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LABEL_STUDIO_API_KEY", f" {stub.LEGACY}\n")
-    assert token_from().reveal() == stub.LEGACY
+    assert load_token().reveal() == stub.LEGACY
     (tmp_path / "token").write_text(f"{stub.PERSONAL}\nanother line\n")
-    assert token_from(tmp_path / "token").reveal() == stub.PERSONAL
+    assert load_token(tmp_path / "token").reveal() == stub.PERSONAL
     with pytest.raises(UsageError, match="cannot be read: No such file"):
-        token_from(tmp_path / "nowhere")
+        load_token(tmp_path / "nowhere")
     (tmp_path / "token").write_bytes(b"\xff\xfe")
     with pytest.raises(UsageError, match="holds no text"):
-        token_from(tmp_path / "token")
+        load_token(tmp_path / "token")
     monkeypatch.setenv("LABEL_STUDIO_API_KEY", "")
     with pytest.raises(UsageError, match="there is none: put it into the variable LABEL_STUDIO_API_KEY"):
-        token_from()
+        load_token()
 
 
 def test_kinds_of_tokens() -> None:
@@ -65,9 +65,9 @@ def test_kinds_of_tokens() -> None:
 
 def test_an_access_token_of_old_is_sent_as_such(studio: Any, connect: Connect) -> None:
     client = connect()
-    assert client.version() == "1.23.2"
+    assert client.get_version() == "1.23.2"
     assert studio.seen == [("GET", "/api/version", "")], "the token is not sent before it is known to whom"
-    assert client.project(studio.number)["title"] == "Restaurants"
+    assert client.get_project(studio.number)["title"] == "Restaurants"
     assert studio.seen[-1][2] == f"Token {stub.LEGACY}"
     assert stub.LEGACY not in repr(client)
 
@@ -75,7 +75,7 @@ def test_an_access_token_of_old_is_sent_as_such(studio: Any, connect: Connect) -
 def test_a_personal_access_token_is_exchanged_once(studio: Any, connect: Connect) -> None:
     client = connect(stub.PERSONAL)
     for _ in range(3):
-        client.project(studio.number)
+        client.get_project(studio.number)
     assert studio.calls("POST /api/token/refresh/") == 1
     assert studio.seen[-1][2] == f"Bearer {studio.lent[0]}"
     assert all(stub.PERSONAL not in authorisation for _, _, authorisation in studio.seen)
@@ -84,34 +84,34 @@ def test_a_personal_access_token_is_exchanged_once(studio: Any, connect: Connect
 def test_a_lent_token_is_renewed_before_its_end(studio: Any, connect: Connect) -> None:
     client = connect(stub.PERSONAL)
     studio.good_for = 20.0  # seconds, fewer than the client wants to have left
-    client.project(studio.number)
-    client.project(studio.number)
+    client.get_project(studio.number)
+    client.get_project(studio.number)
     assert len(studio.lent) == 2
 
 
 def test_a_lent_token_that_is_refused_is_renewed_once(studio: Any, connect: Connect) -> None:
     client = connect(stub.PERSONAL)
-    client.project(studio.number)
+    client.get_project(studio.number)
     studio.lent.append("another")
-    client.project(studio.number)
+    client.get_project(studio.number)
     assert studio.calls("POST /api/token/refresh/") == 2
     studio.troubles = [(f"GET /api/projects/{studio.number}", 401)] * 2
     with refused("does not take this personal access token .*it may have ended", secrets=tuple(studio.lent)):
-        client.project(studio.number)
+        client.get_project(studio.number)
 
 
 def test_a_token_that_was_lent_to_somebody_is_sent_as_it_is(studio: Any, connect: Connect) -> None:
     studio.lent.append(stub.jwt("access", 9e9, "mine"))
-    connect(studio.lent[0]).project(studio.number)
+    connect(studio.lent[0]).get_project(studio.number)
     assert studio.calls("POST") == 0
 
 
 def test_nothing_travels_in_the_clear_unasked() -> None:
     with refused("would travel in the clear to example.com; give an https:// address, or say", UsageError):
-        LabelStudio("http://example.com", Token(stub.LEGACY))
-    assert LabelStudio("http://example.com", Token(stub.LEGACY), insecure=True).url == "http://example.com"
+        LabelStudioClient("http://example.com", Token(stub.LEGACY))
+    assert LabelStudioClient("http://example.com", Token(stub.LEGACY), insecure=True).url == "http://example.com"
     for host in ("localhost", "127.0.0.1:8080", "[::1]:8080"):
-        assert LabelStudio(f"http://{host}", Token(stub.LEGACY)).url == f"http://{host}"
+        assert LabelStudioClient(f"http://{host}", Token(stub.LEGACY)).url == f"http://{host}"
 
 
 @pytest.mark.parametrize(
@@ -124,31 +124,31 @@ def test_nothing_travels_in_the_clear_unasked() -> None:
     ],
 )
 def test_addresses(given: str, meant: str) -> None:
-    assert LabelStudio(given, Token(stub.LEGACY)).url == meant
+    assert LabelStudioClient(given, Token(stub.LEGACY)).url == meant
 
 
 @pytest.mark.parametrize("url", ["", "ftp://example.com", "https://", "https://example.com:port", "https://[example"])
 def test_what_is_no_address(url: str) -> None:
     with refused("the address of a Label Studio was wanted", UsageError):
-        LabelStudio(url, Token(stub.LEGACY))
+        LabelStudioClient(url, Token(stub.LEGACY))
 
 
 def test_a_password_in_the_address_is_not_repeated() -> None:
     url = "https://ann:{}@example.com".format(password := "hunter" + "2")
     with refused("has a user or a password in it", UsageError, (password,)):
-        LabelStudio(url, Token(stub.LEGACY))
+        LabelStudioClient(url, Token(stub.LEGACY))
 
 
 def test_no_proxy_sees_what_is_meant_for_this_machine(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    assert connect().version() == "1.23.2"
+    assert connect().get_version() == "1.23.2"
 
 
 def test_httpx_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(MissingExtra, match=r"wisecrowd\[tools\]"):
-        LabelStudio("https://example.com", Token(stub.LEGACY))
+        LabelStudioClient("https://example.com", Token(stub.LEGACY))
 
 
 # ---------------------------------------------------------------------- troubles
@@ -156,47 +156,47 @@ def test_httpx_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_busy_is_asked_again(studio: Any, connect: Connect, waits: list[float]) -> None:
     studio.troubles = [("GET /api/projects", status) for status in (429, 502, 503, 504)]
-    assert connect().project(studio.number)["id"] == studio.number
+    assert connect().get_project(studio.number)["id"] == studio.number
     assert waits == [1, 2, 4, 8]
 
 
 def test_a_server_may_say_when_to_come_back(studio: Any, connect: Connect, waits: list[float]) -> None:
     studio.headers = {"Retry-After": "7"}
     studio.troubles = [("GET /api/projects", 429)]
-    connect().project(studio.number)
+    connect().get_project(studio.number)
     studio.headers = {"Retry-After": "100000"}
     studio.troubles = [("GET /api/projects", 429)]
-    connect().project(studio.number)
+    connect().get_project(studio.number)
     studio.headers = {"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}
     studio.troubles = [("GET /api/projects", 503)]
-    connect().project(studio.number)
+    connect().get_project(studio.number)
     assert waits == [7, 60, 1]
 
 
 def test_patience_ends(studio: Any, connect: Connect, waits: list[float]) -> None:
     studio.troubles = [("GET /api/projects", 503)] * 9
     with refused("was busy 5 times .503. .trouble 503.; try again later"):
-        connect().project(studio.number)
+        connect().get_project(studio.number)
     assert len(waits) == 4
     studio.troubles = [("GET /api/projects", "break")] * 5
     with refused("broke 5 times"):
-        connect().project(studio.number)
+        connect().get_project(studio.number)
 
 
 def test_a_broken_connection_is_tried_again(studio: Any, connect: Connect) -> None:
     studio.troubles = [("GET /api/tasks", "break")]
-    assert len(list(connect().tasks(studio.number))) == 8
+    assert len(list(connect().iter_tasks(studio.number))) == 8
 
 
 def test_what_was_being_written_is_not_repeated_blindly(studio: Any, connect: Connect) -> None:
     prediction = {"task": 4, "model_version": "x", "score": None, "result": []}
     for trouble in ("break", "lose", 502):
         studio.troubles = [("POST /api/projects", trouble)]
-        with refused("writ", Doubtful):
-            connect().add(studio.number, [prediction])
+        with refused("writ", UnconfirmedWrite):
+            connect().add_predictions(studio.number, [prediction])
     assert studio.calls("POST /api/projects") == 3
     studio.troubles = [("POST /api/projects", 429)]  # it was not even looked at
-    assert connect().add(studio.number, [prediction]) == 1
+    assert connect().add_predictions(studio.number, [prediction]) == 1
 
 
 def test_nobody_there(connect: Connect) -> None:
@@ -204,26 +204,26 @@ def test_nobody_there(connect: Connect) -> None:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     with refused(f"{url} cannot be reached: .*; is the server running there"):
-        connect(url=url).version()
+        connect(url=url).get_version()
 
 
 def test_no_such_project(connect: Connect) -> None:
     with refused("there is no project 77 .*; there are 2 'Restaurants'. Its number is in its address"):
-        connect().project(77)
+        connect().get_project(77)
     with refused("there is no project 77"):
-        connect().add(77, [{}])
+        connect().add_predictions(77, [{}])
 
 
 def test_tokens_that_are_refused(studio: Any, connect: Connect) -> None:
     wrong = "0badc0de" * 5
     with refused("does not take this access token .Invalid token.*; take a personal access token", secrets=(wrong,)):
-        connect(wrong).project(studio.number)
+        connect(wrong).get_project(studio.number)
     wrong = stub.jwt("refresh", 9e9, "wrong")
     with refused("does not take this personal access token .Token is invalid", secrets=(wrong, "wrong-secret")):
-        connect(wrong).project(studio.number)
+        connect(wrong).get_project(studio.number)
     studio.troubles = [("GET /api/projects", 403)]
     with refused("does not allow this to the owner of the token .trouble 403."):
-        connect().project(studio.number)
+        connect().get_project(studio.number)
 
 
 PAGE = "<!DOCTYPE html><html>Welcome</html>"
@@ -260,11 +260,11 @@ def test_who_is_no_label_studio(response: httpx.Response, message: str) -> None:
         asked.append(request)
         return response
 
-    client = LabelStudio("https://example.com", Token(stub.LEGACY), transport=httpx.MockTransport(answering))
+    client = LabelStudioClient("https://example.com", Token(stub.LEGACY), transport=httpx.MockTransport(answering))
     with refused(message):
-        client.version()
+        client.get_version()
     with refused(message):
-        client.project(1)
+        client.get_project(1)
     assert {request.url.host for request in asked} == {"example.com"}, "nobody is sent on"
     assert all(stub.LEGACY not in str(request.url) for request in asked)
     assert asked[0].headers.get("authorization") is None
@@ -273,18 +273,18 @@ def test_who_is_no_label_studio(response: httpx.Response, message: str) -> None:
 def test_what_is_not_json_in_the_middle() -> None:
     for told in ("<html>", {"tasks": [1]}, {"tasks": {}}):
         text = told if isinstance(told, str) else json.dumps(told)
-        client = LabelStudio(
+        client = LabelStudioClient(
             "https://example.com",
             Token(stub.LEGACY),
             transport=httpx.MockTransport(lambda _, text=text: httpx.Response(200, text=text)),
         )
         with refused("no Label Studio answers"):
-            list(client.tasks(1))
+            list(client.iter_tasks(1))
 
 
 def test_a_version_may_be_for_members_only() -> None:
     refusing = httpx.MockTransport(lambda _: httpx.Response(401, json={"detail": "who are you?"}))
-    assert LabelStudio("https://example.com", Token(stub.LEGACY), transport=refusing).version() == "unknown"
+    assert LabelStudioClient("https://example.com", Token(stub.LEGACY), transport=refusing).get_version() == "unknown"
 
 
 # ---------------------------------------------------------------------- pages
@@ -293,17 +293,17 @@ def test_a_version_may_be_for_members_only() -> None:
 @pytest.mark.parametrize("most", [3, 4, 8, 1000])
 def test_all_pages_are_read(studio: Any, connect: Connect, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     studio.most = most  # a server may give less than it is asked for
-    found = list(connect().tasks(studio.number))
+    found = list(connect().iter_tasks(studio.number))
     assert [task["id"] for task, _ in found] == list(range(4, 12))
     assert {total for _, total in found} == {8}
-    monkeypatch.setattr(label_studio_server, "PAGE", 2)
-    assert len(list(connect().tasks(studio.number))) == 8
+    monkeypatch.setattr(label_studio_server, "PAGE_SIZE", 2)
+    assert len(list(connect().iter_tasks(studio.number))) == 8
 
 
 def test_tasks_that_go_away_hide_no_others(studio: Any, connect: Connect) -> None:
     studio.most = 2
     found = []
-    for task, _ in connect().tasks(studio.number):
+    for task, _ in connect().iter_tasks(studio.number):
         found.append(task["id"])
         if task["id"] == 6:  # two pages are read; all that follows moves forward
             del studio.tasks[0:3]
@@ -314,7 +314,7 @@ def test_tasks_that_go_away_hide_no_others(studio: Any, connect: Connect) -> Non
 def test_tasks_may_all_go_away(studio: Any, connect: Connect) -> None:
     studio.most = 2
     found = []
-    for task, _ in connect().tasks(studio.number):
+    for task, _ in connect().iter_tasks(studio.number):
         found.append(task["id"])
         studio.tasks.clear()
     assert found == [4, 5]

@@ -12,7 +12,7 @@ import pytest
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io import read_project
 from wisecrowd.io.tools import label_studio_server
-from wisecrowd.io.tools.label_studio_server import LabelStudio
+from wisecrowd.io.tools.label_studio_server import LabelStudioClient
 from wisecrowd.io.tools.label_studio_sync import pull, push
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "label_studio"
@@ -23,7 +23,7 @@ stub = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(stub)
 
 studio, waits, connect, refused = stub.studio, stub.waits, stub.connect, stub.refused
-Connect = Callable[..., LabelStudio]
+Connect = Callable[..., LabelStudioClient]
 MOOD = {"4": "good", "5": "bad", "6": "good", "7": "bad", "8": "good", "9": "good"}
 
 
@@ -141,22 +141,22 @@ def test_a_dry_run_writes_nothing(studio: Any, connect: Connect) -> None:
 def test_what_is_in_doubt_is_looked_at(
     studio: Any, connect: Connect, monkeypatch: pytest.MonkeyPatch, trouble: int | str
 ) -> None:
-    monkeypatch.setattr(label_studio_server, "BATCH", 2)
+    monkeypatch.setattr(label_studio_server, "BATCH_SIZE", 2)
     studio.troubles = [("POST /api/projects", trouble)]
     push(connect(), studio.number, answers(), question="mood")
     assert sorted(one["task"] for one in studio.predictions()) == [4, 5, 6, 7, 8, 9], "each once"
 
 
 def test_an_interrupted_push_goes_on(studio: Any, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(label_studio_server, "BATCH", 2)
-    add, sent = LabelStudio.add, []
+    monkeypatch.setattr(label_studio_server, "BATCH_SIZE", 2)
+    add, sent = LabelStudioClient.add, []
 
-    def interrupted(self: LabelStudio, project: int, predictions: Any) -> int:
+    def interrupted(self: LabelStudioClient, project: int, predictions: Any) -> int:
         sent.append(add(self, project, predictions[:3]))
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(LabelStudio, "add", interrupted)
+        patched.setattr(LabelStudioClient, "add", interrupted)
         with pytest.raises(KeyboardInterrupt):
             push(connect(), studio.number, answers(), question="mood")
     done = push(connect(), studio.number, answers(), question="mood")
@@ -168,14 +168,14 @@ def test_a_prediction_that_somebody_removes_meanwhile_comes_back(
     studio: Any, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     push(connect(), studio.number, answers(), question="mood", model="one")
-    change = LabelStudio.change
+    change = LabelStudioClient.change
 
-    def late(self: LabelStudio, prediction: int, values: Any) -> None:
-        monkeypatch.setattr(LabelStudio, "change", change)
+    def late(self: LabelStudioClient, prediction: int, values: Any) -> None:
+        monkeypatch.setattr(LabelStudioClient, "change", change)
         studio.tasks[0]["predictions"] = studio.tasks[0]["predictions"][:1]
         change(self, prediction, values)
 
-    monkeypatch.setattr(LabelStudio, "change", late)
+    monkeypatch.setattr(LabelStudioClient, "change", late)
     push(connect(), studio.number, answers(), question="mood", model="two")
     assert [one["model_version"] for one in studio.predictions()] == ["wisecrowd two"] * 6
 

@@ -22,7 +22,7 @@ def test_results_of_a_batch(export: Any) -> None:
     }  # fmt: skip
     category = project.questions["category"]
     assert rows(category.crowd) == [("h1", "w1", "cat"), ("h1", "w2", "dog"), ("h2", "w2", "dog")]
-    assert category.left_out == {"rejected": 1}
+    assert category.excluded == {"rejected": 1}
     assert category.crowd.time[0] == 1544469822.0  # 19:23:42 UTC
     assert category.seconds["seconds"].tolist() == [30.0, 60.0, 60.0]
     assert rows(project.questions["topics"].crowd) == [("h1", "w1", "fur|tail"), ("h1", "w2", "fur"), ("h2", "w2", "∅")]
@@ -53,7 +53,7 @@ def test_answers_in_json(tmp_path: Path) -> None:
     assert rows(project.questions["mood"].crowd) == [("h1", "w0", "good"), ("h1", "w1", "bad")]
     assert rows(project.questions["has"].crowd) == [("h1", "w0", "fur|tail"), ("h1", "w1", "fur")]
     assert rows(project.questions["stars"].crowd) == [("h1", "w0", "4"), ("h1", "w1", "5")]
-    assert project.questions["note"].left_out == {"empty": 1}
+    assert project.questions["note"].excluded == {"empty": 1}
 
 
 @pytest.mark.parametrize(

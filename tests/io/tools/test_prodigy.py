@@ -25,7 +25,7 @@ def test_choices(export: Any) -> None:
     assert (question.name, question.kind) == ("choice", "single")
     assert rows(question.crowd) == [("101", "news-ann", "good"), ("101", "news-bob", "bad"), ("102", "news-bob", "bad")]
     assert question.crowd.classes.tolist() == ["good", "bad"]  # as the options are listed
-    assert question.left_out == {"ignored": 1}
+    assert question.excluded == {"ignored": 1}
     assert question.crowd.time.tolist() == [1700000101.0, 1700000101.0, 1700000102.0]
 
 
@@ -40,7 +40,7 @@ def test_several_choices_and_none(tmp_path: Path, making: Any) -> None:
     assert question.kind == "multiple"
     assert rows(question.crowd) == [("1", "news-ann", "bad|good"), ("1", "news-bob", "∅")]
     assert rows(question.options["good"]) == [("1", "news-ann", "yes"), ("1", "news-bob", "no")]
-    assert question.left_out == {"rejected": 1}
+    assert question.excluded == {"rejected": 1}
 
 
 def test_accept_and_reject_answer_a_label(tmp_path: Path, making: Any) -> None:
@@ -58,7 +58,7 @@ def test_accept_and_reject_answer_a_label(tmp_path: Path, making: Any) -> None:
     project = read_project(written(tmp_path, making, records))
     assert rows(project.questions["SPORT"].crowd) == [("1", "x-ann", "accept"), ("1", "x-bob", "reject")]
     assert project.questions["NEWS"].crowd.n_votes == 0
-    assert project.questions["NEWS"].left_out == {"ignored": 1}
+    assert project.questions["NEWS"].excluded == {"ignored": 1}
 
 
 def test_spans_are_left_out(tmp_path: Path, making: Any) -> None:

@@ -14,11 +14,11 @@ import pytest
 import wisecrowd as wc
 from wisecrowd.errors import InputError, UsageError, WisecrowdError
 from wisecrowd.io import find_format, read_project
-from wisecrowd.io.tools.answers import set_of, written_set
+from wisecrowd.io.tools.label_sets import format_label_set, parse_label_set
 
 HOSTILE = [
     text
-    for texts in json.loads((Path(__file__).parents[1] / "hostile.json").read_text(encoding="utf-8")).values()
+    for texts in json.loads((Path(__file__).parents[2] / "hostile.json").read_text(encoding="utf-8")).values()
     for text in texts
     if text
 ]
@@ -133,7 +133,7 @@ def test_a_dataset_can_be_loaded_from_an_export(export: Any) -> None:
 
 
 def test_examination_tells_what_was_left_out(export: Any) -> None:
-    found = wc.examine(export("label-studio"), question="mood")
+    found = wc.check_votes(export("label-studio"), question="mood")
     assert any("cancelled (1)" in finding.message for finding in found.findings)
 
 
@@ -193,8 +193,8 @@ def test_sets_are_written_and_read_again() -> None:
         options = tuple(
             sorted({"".join(rng.choices(letters, k=rng.randint(1, 4))) or "x" for _ in range(rng.randint(0, 3))})
         )
-        text = written_set(options)
-        assert set_of(text) == options
+        text = format_label_set(options)
+        assert parse_label_set(text) == options
         assert seen.setdefault(text, options) == options
 
 
@@ -204,7 +204,7 @@ def test_options_agree_with_the_joint_view(export: Any) -> None:
     assert question.joint.classes.tolist() == ["food", "food|price", "price"]
     for option, crowd in question.options.items():
         assert crowd.classes.tolist() == ["no", "yes"]
-        expected = [option in set_of(text) for text in question.joint.to_frame()["label"]]
+        expected = [option in parse_label_set(text) for text in question.joint.to_frame()["label"]]
         assert (crowd.label == 1).tolist() == expected
         assert np.array_equal(crowd.time, question.joint.time)
 

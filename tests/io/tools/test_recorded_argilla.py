@@ -9,7 +9,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.io import read_project
-from wisecrowd.io.tools.write_back import write_answers
+from wisecrowd.io.tools.consensus_export import write_answers
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "argilla"
 NAMES = {number: name for name, number in json.loads((RECORDED / "users.json").read_text()).items()}
@@ -28,7 +28,7 @@ def test_flat_forms_tell_who_submitted(name: str) -> None:
     project = read_project(RECORDED / name)
     mood = project.questions["mood"]
     assert rows(mood.people) == MOOD
-    assert mood.left_out["draft"] == mood.left_out["discarded"] == 1
+    assert mood.excluded["draft"] == mood.excluded["discarded"] == 1
     assert project.notes == ()
     assert {question.kind for question in project.questions.values()} == {"single", "multiple"}
     assert rows(project.questions["stars"].people)[:2] == [("r0", "ann", "5"), ("r0", "bob", "4")]
@@ -57,7 +57,7 @@ def test_suggestions_are_told_in_words(name: str) -> None:
 def test_numbers_without_names_are_no_votes() -> None:
     project = read_project(RECORDED / "before.jsonl")
     assert project.questions["mood"].machines == []
-    assert project.questions["mood"].left_out["suggestions by number"] == 4
+    assert project.questions["mood"].excluded["suggestions by number"] == 4
     assert project.questions["stars"].machines == ["bert-1"]  # a rating is its number
 
 

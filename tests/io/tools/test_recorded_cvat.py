@@ -25,4 +25,4 @@ def test_workers_go_by_the_names_of_files_or_folders(tmp_path: Path, name: str) 
     project = read_project(tmp_path, "cvat")
     frame = project.question().crowd.to_frame()
     assert sorted(frame[["task", "worker", "label"]].itertuples(index=False, name=None)) == SAID
-    assert project.left_out == {"box": 6}
+    assert project.excluded == {"box": 6}

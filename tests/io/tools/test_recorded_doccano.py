@@ -10,7 +10,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.io import read_project
-from wisecrowd.io.tools.write_back import write_answers, write_queue
+from wisecrowd.io.tools.consensus_export import write_answers, write_queue
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "doccano"
 MOOD = [

@@ -11,8 +11,8 @@ import pytest
 import wisecrowd as wc
 from wisecrowd.errors import InputError
 from wisecrowd.io import read_project
-from wisecrowd.io.tools.label_studio import gather_tasks
-from wisecrowd.io.tools.projects import Project, project_of
+from wisecrowd.io.tools.label_studio import parse_tasks
+from wisecrowd.io.tools.projects import Project, build_project
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "label_studio"
 #: What three people said of six tasks; two more nobody labelled.
@@ -68,8 +68,8 @@ def test_gold_skipped_and_drafted_answers_are_no_votes(exported: Project) -> Non
     mood = exported.questions["mood"]
     assert mood.truth is not None
     assert mood.truth.tolist() == ["good"]
-    assert exported.left_out == {"cancelled": 1, "drafts": 1}
-    assert mood.left_out == {"cancelled": 1, "drafts": 1, "gold": 1}
+    assert exported.excluded == {"cancelled": 1, "drafts": 1}
+    assert mood.excluded == {"cancelled": 1, "drafts": 1, "gold": 1}
 
 
 def test_predictions_that_an_annotator_was_shown_are_whole(exported: Project) -> None:
@@ -88,7 +88,7 @@ def test_predictions_by_number_alone_are_counted(tmp_path: Path) -> None:
             annotation["prediction"] = {}
     (tmp_path / "export.json").write_text(json.dumps(raw))
     project = read_project(tmp_path / "export.json")
-    assert project.left_out["predictions told by number"] == 4
+    assert project.excluded["predictions told by number"] == 4
     assert project.questions["mood"].machines == []
 
 
@@ -101,7 +101,7 @@ def test_answers_of_deleted_accounts_are_nobodys(tmp_path: Path) -> None:
         (tmp_path / "export.json").write_text(json.dumps(raw))
         mood = read_project(tmp_path / "export.json", duplicates="distinct").questions["mood"]
         assert said(mood.people) == [labels[:2] for labels in MOODS]
-        assert mood.left_out["of deleted accounts"] == 5
+        assert mood.excluded["of deleted accounts"] == 5
 
 
 def test_json_min_says_the_same_of_votes(exported: Project) -> None:
@@ -118,8 +118,8 @@ def test_json_min_says_the_same_of_votes(exported: Project) -> None:
 
 
 def test_pages_say_the_same_as_the_export(exported: Project, pages: list[dict[str, Any]]) -> None:
-    project = project_of(gather_tasks(pages), "label-studio")
-    assert project.left_out == exported.left_out, "a draft of somebody else is told by draft_exists"
+    project = build_project(parse_tasks(pages), "label-studio")
+    assert project.excluded == exported.excluded, "a draft of somebody else is told by draft_exists"
     assert project.tasks.keys() == exported.tasks.keys()
     for name, question in project.questions.items():
         assert question.crowd == exported.questions[name].crowd, name
@@ -140,11 +140,11 @@ def test_tokens_and_addresses_were_left_out_of_recordings() -> None:
 def test_a_webhook_tells_what_an_export_does(name: str) -> None:
     body = json.loads((RECORDED / "webhooks" / f"{name}.json").read_text(encoding="utf-8"))
     task = {**body["task"], "annotations": [body["annotation"]]}
-    gathered = gather_tasks([task])
+    gathered = parse_tasks([task])
     if body["annotation"]["was_cancelled"]:
-        assert gathered.left_out == {"cancelled": 1}
+        assert gathered.excluded == {"cancelled": 1}
     elif body["annotation"]["ground_truth"]:
-        assert list(gathered.question("mood").truth.values()) == [("bad",)]
+        assert list(gathered.get_question("mood").truth.values()) == [("bad",)]
     else:
-        assert gathered.question("topics").said == [("food", "price")]
-        assert gathered.question("mood").worker == ["1"]
+        assert gathered.get_question("topics").labels == [("food", "price")]
+        assert gathered.get_question("mood").worker == ["1"]

@@ -20,6 +20,6 @@ def test_a_saved_frame(name: str) -> None:
     assert sorted(frame[["task", "worker", "label"]].itertuples(index=False, name=None)) == [
         ("a.jpg", "w1", "cat"), ("a.jpg", "w2", "cat"), ("b.jpg", "w1", "dog"), ("b.jpg", "w2", "cat"),
     ]  # fmt: skip
-    assert animal.left_out == {"rejected": 1}
+    assert animal.excluded == {"rejected": 1}
     assert animal.truth.to_dict() == {"b.jpg": "dog"}
     assert project.questions["colours"].kind == "multiple"

@@ -19,7 +19,7 @@ def test_assignments(export: Any) -> None:
     question = read_project(path).question()
     assert question.name == "result"
     assert rows(question.crowd) == [("t1", "w1", "cat"), ("t1", "w2", "dog"), ("t2", "w1", "dog")]
-    assert question.left_out == {"rejected": 1}
+    assert question.excluded == {"rejected": 1}
     assert wc.read_truth(path).to_dict() == {"t1": "cat"}
     # Two tasks share a page of thirty seconds.
     assert sorted(question.seconds["seconds"]) == [10.0, 15.0, 15.0]

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from wisecrowd.io.tools.label_studio_server import LabelStudio, ServerError, Token
+from wisecrowd.io.tools.label_studio_server import LabelStudioClient, ServerError, Token
 
 HERE = Path(__file__).parent
 #: An access token of old, and a personal access token: the secrets that nobody may see.
@@ -191,12 +191,12 @@ def waits() -> list[float]:
 
 
 @pytest.fixture
-def connect(studio: Studio, waits: list[float]) -> Iterator[Callable[..., LabelStudio]]:
+def connect(studio: Studio, waits: list[float]) -> Iterator[Callable[..., LabelStudioClient]]:
     """A client of the stand-in; nobody waits really."""
     with contextlib.ExitStack() as open_ones:
 
-        def connected(token: str = LEGACY, url: str | None = None, **more: Any) -> LabelStudio:
-            client = LabelStudio(url or studio.url, Token(token), wait=waits.append, **more)
+        def connected(token: str = LEGACY, url: str | None = None, **more: Any) -> LabelStudioClient:
+            client = LabelStudioClient(url or studio.url, Token(token), wait=waits.append, **more)
             return open_ones.enter_context(client)
 
         yield connected

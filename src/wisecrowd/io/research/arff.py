@@ -1,4 +1,4 @@
-"""Weka's attribute files (ARFF), as far as CEKA uses them: a table of features whose last part may be a list of ids."""
+"""Weka's attribute files (ARFF) as CEKA uses them: a table of features, optionally followed by a list of ids."""
 
 from __future__ import annotations
 
@@ -9,12 +9,29 @@ import numpy as np
 import pandas as pd
 
 from wisecrowd.errors import InputError
-from wisecrowd.io.tables import text as _text
+from wisecrowd.io.tables.text_files import read_lines
 
 
 def read_arff(path: Path) -> pd.DataFrame:
-    """The features by task; a task without an id of its own goes by its place in the file, counted from 0.
+    """Read features from an ARFF file.
 
+    Parameters
+    ----------
+    path : Path
+        File.
+
+    Returns
+    -------
+    DataFrame
+        Attributes by task. Without a list of ids, the id of a task is its position from 0.
+
+    Raises
+    ------
+    InputError
+        If the file is not valid ARFF.
+
+    Examples
+    --------
     >>> path = Path("pets.arffx")
     >>> header = "@relation pets\\n@attribute size numeric\\n@attribute class {0,1}\\n"
     >>> _ = path.write_text(header + "@data\\n3,0\\n9,1\\n@ID-MAP\\ncat7\\ndog2\\n")
@@ -23,19 +40,21 @@ def read_arff(path: Path) -> pd.DataFrame:
     """
     from scipy.io import arff
 
-    lines = _text.whole_lines(path)
-    cut = next((at for at, line in enumerate(lines) if line.casefold().startswith("@id-map")), len(lines))
-    ids = [line.strip() for line in lines[cut + 1 :] if line.strip()]
+    lines = read_lines(path)
+    n_lines = next((n for n, line in enumerate(lines) if line.casefold().startswith("@id-map")), len(lines))
+    ids = [line.strip() for line in lines[n_lines + 1 :] if line.strip()]
     try:
-        rows, _ = arff.loadarff(io.StringIO("\n".join(line for line in lines[:cut] if line.strip())))
+        rows, _ = arff.loadarff(io.StringIO("\n".join(line for line in lines[:n_lines] if line.strip())))
     except (arff.ArffError, NotImplementedError, ValueError, IndexError, StopIteration) as error:
         raise InputError(f"{path.name} cannot be read as ARFF: {error}") from None
     if ids and len(ids) != len(rows):
-        raise InputError(f"{path.name} has {len(rows):,} rows but {len(ids):,} ids after @ID-MAP; one each was wanted")
-    frame = pd.DataFrame({name: _column(rows[name]) for name in rows.dtype.names})
-    frame.index = pd.Index(ids or [str(place) for place in range(len(frame))], name="task")
+        raise InputError(
+            f"{path.name} has {len(rows):,} rows but {len(ids):,} ids after @ID-MAP; there must be one id per row"
+        )
+    frame = pd.DataFrame({name: _decode_column(rows[name]) for name in rows.dtype.names})
+    frame.index = pd.Index(ids or [str(position) for position in range(len(frame))], name="task")
     return frame
 
 
-def _column(values: np.ndarray) -> pd.Series:
+def _decode_column(values: np.ndarray) -> pd.Series:
     return pd.Series(np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values)

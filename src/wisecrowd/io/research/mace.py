@@ -1,6 +1,8 @@
-"""MACE: a row per task and a column per worker, separated by commas, without a header; an empty cell is no vote.
+"""MACE: CSV without a header, with a row per task and a column per worker. An empty cell is no vote.
 
-Hovy, Berg-Kirkpatrick, Vaswani and Hovy (2013), Learning whom to trust with MACE, NAACL.
+References
+----------
+D. Hovy, T. Berg-Kirkpatrick, A. Vaswani and E. Hovy (2013). Learning whom to trust with MACE. NAACL.
 """
 
 from __future__ import annotations
@@ -11,28 +13,23 @@ import numpy as np
 import pyarrow as pa
 
 from wisecrowd.errors import InputError
-from wisecrowd.io.formats import Format, Options, Votes
-from wisecrowd.io.tables.csv import read_cells
+from wisecrowd.io.formats import FormatReader
+from wisecrowd.io.tables.csv import read_matrix
+from wisecrowd.io.vote_table import ReadOptions, VoteTable
 
 
-def _votes(path: Path, options: Options) -> Votes:  # noqa: ARG001
-    """Tasks and workers go by their place, counted from 0; lines with nothing in them separate texts and are no tasks."""
-    cells = read_cells(path)
-    filled = [np.flatnonzero(~column.is_null().to_numpy(zero_copy_only=False)) for column in cells]
-    columns = {
-        "task": np.concatenate(filled),
-        "worker": np.repeat(np.arange(len(cells)), [len(rows) for rows in filled]),
-        "label": pa.chunked_array([column.drop_null() for column in cells]),
+def _read_votes(path: Path, options: ReadOptions) -> VoteTable:  # noqa: ARG001
+    """Read votes. The id of a task or worker is its position from 0. Blank lines separate texts and are no tasks."""
+    columns = read_matrix(path)
+    rows = [np.flatnonzero(~column.is_null().to_numpy(zero_copy_only=False)) for column in columns]
+    votes = {
+        "task": np.concatenate(rows),
+        "worker": np.repeat(np.arange(len(columns)), [len(worker_rows) for worker_rows in rows]),
+        "label": pa.chunked_array([column.drop_null() for column in columns]),
     }
-    if len(columns["task"]) == 0:
-        raise InputError("every cell is empty; a row of labels per task was wanted")
-    return Votes(table=pa.table(columns), tasks=np.arange(len(cells[0])))
+    if len(votes["task"]) == 0:
+        raise InputError("every cell is empty; expected a row of labels per task")
+    return VoteTable(table=pa.table(votes), tasks=np.arange(len(columns[0])))
 
 
-MACE = Format(
-    name="mace",
-    about="MACE's matrix in CSV without a header: a row per task, a column per worker",
-    patterns=(),
-    votes=_votes,
-    sniff=lambda path: False,  # any table looks like one; format="mace" says so
-)
+MACE = FormatReader(read_votes=_read_votes, detect=lambda path: False)  # any table looks like a matrix

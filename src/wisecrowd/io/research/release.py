@@ -1,7 +1,7 @@
-"""Votes for others to learn from: a row per task with what each worker said and a soft label, under names that tell nothing.
+"""Release of votes for research: a row per task with the labels of pseudonymous workers and a soft label.
 
-A worker goes by a keyed hash (HMAC-SHA256): the same key gives the same names, so that releases can be joined, and without
-the key nobody can try ids to see which name comes out. Whoever holds the key can; keep it, or destroy it.
+The pseudonym of a worker is a keyed hash (HMAC-SHA256). The same key gives the same pseudonyms, so releases can be joined.
+Without the key, nobody can test which id belongs to a pseudonym. Keep the key secret, or destroy it.
 """
 
 from __future__ import annotations
@@ -20,57 +20,94 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.errors import InputError, UsageError, some
-from wisecrowd.io.tools.answers import set_of
+from wisecrowd.errors import InputError, UsageError, preview
+from wisecrowd.io.tools.label_sets import parse_label_set
 from wisecrowd.utils.files import atomic_path
 
-__all__ = ["pseudonyms", "release_key", "write_release"]
+__all__ = ["load_release_key", "make_pseudonyms", "write_release"]
 
-#: The environment variable with the key, and the fewest bytes that a key may have.
-VARIABLE, FEWEST = "WISECROWD_KEY", 16
-#: Letters of a name; more, where two workers would share one.
-_LETTERS = 16
-_PORTION = 1 << 16
+#: Environment variable with the key.
+VARIABLE = "WISECROWD_KEY"
+#: Shorter keys can be guessed.
+MIN_KEY_BYTES = 16
+#: Hexadecimal digits of a pseudonym. All 64 are used if two workers would share a pseudonym.
+_PSEUDONYM_DIGITS = 16
+#: Rows that are converted to JSON at a time.
+_PORTION_ROWS = 1 << 16
 
 
-def release_key(file: str | os.PathLike[str] | None = None) -> bytes:
-    """The key for pseudonyms: the first line of a file, or the environment variable ``WISECROWD_KEY``.
+def load_release_key(file: str | os.PathLike[str] | None = None) -> bytes:
+    """Load the key for pseudonyms from a file or from the environment variable ``WISECROWD_KEY``.
 
+    Parameters
+    ----------
+    file : path-like, optional
+        File with the key on its first line.
+
+    Returns
+    -------
+    bytes
+        Key.
+
+    Raises
+    ------
+    UsageError
+        If there is no key, or it is too short.
+
+    Examples
+    --------
     >>> os.environ.pop("WISECROWD_KEY", None) and None
-    >>> release_key()
+    >>> load_release_key()
     Traceback (most recent call last):
         ...
-    wisecrowd.errors.UsageError: worker ids are only released under a key, and there is none: ...
+    wisecrowd.errors.UsageError: there is no key for the pseudonyms of workers; put one into the variable WISECROWD_KEY ...
     """
     if file is not None:
         try:
             key = Path(file).read_bytes().split(b"\n", 1)[0].strip()
         except OSError as error:
-            raise UsageError(f"the file of the key cannot be read: {error.strerror}") from None
+            raise UsageError(f"the key file cannot be read: {error.strerror}") from None
     else:
         key = os.environ.get(VARIABLE, "").encode(errors="surrogateescape")
     if not key:
         raise UsageError(
-            f"worker ids are only released under a key, and there is none: put one into the variable {VARIABLE} or into a "
-            f'file (--key-file). A good one: python -c "import secrets; print(secrets.token_hex())"'
+            f"there is no key for the pseudonyms of workers; put one into the variable {VARIABLE} or into a file "
+            '(--key-file). This makes a good one: python -c "import secrets; print(secrets.token_hex())"'
         )
-    if len(key) < FEWEST:
-        raise UsageError(f"the key has {len(key)} bytes, and can be guessed; {FEWEST} or more were wanted")
+    _check_key(key)
     return key
 
 
-def pseudonyms(workers: Iterable[Any], key: bytes) -> list[str]:
-    """Names that tell nothing, one for each worker.
+def _check_key(key: bytes) -> None:
+    if len(key) < MIN_KEY_BYTES:
+        raise UsageError(f"the key has {len(key)} bytes and can be guessed; use {MIN_KEY_BYTES} or more")
 
-    >>> pseudonyms(["ann", "bob"], b"a key of sixteen") == pseudonyms(["ann", "bob"], b"a key of sixteen")
+
+def make_pseudonyms(workers: Iterable[Any], key: bytes) -> list[str]:
+    """Return a pseudonym for each worker.
+
+    Parameters
+    ----------
+    workers : iterable
+        Worker ids.
+    key : bytes
+        Secret key of at least 16 bytes.
+
+    Returns
+    -------
+    list of str
+        Pseudonyms.
+
+    Examples
+    --------
+    >>> make_pseudonyms(["ann", "bob"], b"a key of sixteen") == make_pseudonyms(["ann", "bob"], b"a key of sixteen")
     True
-    >>> len(set(pseudonyms(["ann", "bob"], b"a key of sixteen")))
+    >>> len(set(make_pseudonyms(["ann", "bob"], b"a key of sixteen")))
     2
     """
-    if len(key) < FEWEST:
-        raise UsageError(f"a key of {FEWEST} bytes or more was wanted; got {len(key)}")
+    _check_key(key)
     full = [hmac.new(key, str(worker).encode(errors="surrogatepass"), hashlib.sha256).hexdigest() for worker in workers]
-    short = [name[:_LETTERS] for name in full]
+    short = [name[:_PSEUDONYM_DIGITS] for name in full]
     return short if len(set(short)) == len(short) else full
 
 
@@ -83,12 +120,28 @@ def write_release(
     posterior: pd.DataFrame | None = None,
     sets: bool = False,
 ) -> None:
-    """Write a table that Hugging Face ``datasets`` loads, to ``.parquet`` or ``.jsonl``.
+    """Write a table that Hugging Face ``datasets`` loads.
 
-    Columns: ``task``; ``workers`` (pseudonyms) and ``labels``, lists of one length; ``soft_label``, the share of each class, from
-    ``posterior`` (by task, a column for each class) or else of the votes; ``label`` and ``confidence`` from ``answers``. With
-    ``sets``, labels are sets of options. Times are left out: they may tell who was at work.
+    Columns are ``task``, ``workers`` (pseudonyms) and ``labels`` (lists of one length), ``soft_label`` (share of each class),
+    and ``label`` and ``confidence`` if answers are given. Times are left out, because they may identify workers.
 
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes with worker ids.
+    path : path-like
+        File that ends in ``.parquet`` or ``.jsonl``.
+    key : bytes
+        Secret key for the pseudonyms.
+    answers : DataFrame, optional
+        Columns ``label`` and ``confidence``, indexed by task.
+    posterior : DataFrame, optional
+        Probabilities by task, with a column per class. Without it, the soft label is the share of votes.
+    sets : bool, default=False
+        Whether labels are sets of options.
+
+    Examples
+    --------
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
     >>> write_release(crowd, "votes.jsonl", key=b"a key of sixteen")
     >>> row = json.loads(Path("votes.jsonl").read_text())
@@ -97,34 +150,35 @@ def write_release(
     """
     target = Path(path)
     if target.suffix not in (".parquet", ".jsonl"):
-        raise UsageError(f"cannot tell from the name of {target} what to write; end it in .parquet or .jsonl")
+        raise UsageError(f"the name of {target} does not imply a format; end it in .parquet or .jsonl")
     if crowd.workers is None:
-        raise InputError("these votes have no worker ids, so that there is nothing to release of any worker")
-    table = _table(crowd, pseudonyms(crowd.workers, key), sets)
+        raise InputError("these votes have no worker ids, which a release needs")
+    table = _build_table(crowd, make_pseudonyms(crowd.workers, key), sets)
     if crowd.classes is not None:
-        table = table.append_column("soft_label", _soft(crowd, posterior))
-    for name in ("label", "confidence") if answers is not None else ():
-        if name in answers:  # type: ignore[operator]  # it is there
-            table = table.append_column(name, _aligned(answers[name], crowd.tasks))  # type: ignore[index]
-    with atomic_path(target) as unfinished:
+        table = table.append_column("soft_label", _build_soft_labels(crowd, posterior))
+    if answers is not None:
+        for name in ("label", "confidence"):
+            if name in answers:
+                table = table.append_column(name, _align_column(answers[name], crowd.tasks))
+    with atomic_path(target) as partial_path:
         if target.suffix == ".parquet":
-            pq.write_table(table, unfinished, compression="zstd")
+            pq.write_table(table, partial_path, compression="zstd")
             return
-        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
-            for batch in table.to_batches(_PORTION):
+        with partial_path.open("w", encoding="utf-8", newline="\n") as file:
+            for batch in table.to_batches(_PORTION_ROWS):
                 file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in batch.to_pylist())
 
 
-def _table(crowd: Crowd, names: list[str], sets: bool) -> pa.Table:
-    """Votes by task, in the order of the pseudonyms: that of the ids would tell something of them."""
-    place = np.argsort(np.argsort(np.array(names, dtype=object)))
-    order = np.lexsort((place[crowd.worker], crowd.task))
+def _build_table(crowd: Crowd, names: list[str], sets: bool) -> pa.Table:
+    """Build the table of votes by task in the order of the pseudonyms. The order of the ids would leak information."""
+    rank = np.argsort(np.argsort(np.array(names, dtype=object)))
+    order = np.lexsort((rank[crowd.worker], crowd.task))
     offset = pa.array(crowd.offset.astype(np.int32))
     workers = pa.array(names, pa.string()).take(pa.array(crowd.worker[order]))  # type: ignore[index]  # they have ids
     labels: Any = pa.array(crowd.label[order])
     if crowd.classes is not None:
         classes = [str(name) for name in crowd.classes]
-        labels = pa.array([list(set_of(name)) for name in classes] if sets else classes).take(labels)
+        labels = pa.array([list(parse_label_set(name)) for name in classes] if sets else classes).take(labels)
     columns = {
         "task": pa.array(crowd.tasks),
         "workers": pa.ListArray.from_arrays(offset, workers),
@@ -133,26 +187,25 @@ def _table(crowd: Crowd, names: list[str], sets: bool) -> pa.Table:
     return pa.table(columns)
 
 
-def _soft(crowd: Crowd, posterior: pd.DataFrame | None) -> pa.StructArray:
+def _build_soft_labels(crowd: Crowd, posterior: pd.DataFrame | None) -> pa.StructArray:
     if posterior is None:
-        votes = crowd.votes
+        votes = crowd.vote_counts
         shares = votes / np.maximum(votes.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-        names = [str(name) for name in crowd.classes]  # type: ignore[union-attr]  # the caller looked
+        names = [str(name) for name in crowd.classes]  # type: ignore[union-attr]  # checked by the caller
     else:
         names = [str(name) for name in posterior.columns]
-        shares = posterior.reindex(_same_ids(posterior.index, crowd.tasks)).to_numpy(dtype=np.float64)
+        shares = posterior.reindex(_match_ids(posterior.index, crowd.tasks)).to_numpy(dtype=np.float64)
         if np.isnan(shares).any():
-            unknown = crowd.tasks[np.isnan(shares).any(axis=1)]
-            raise InputError(f"{len(unknown):,} tasks have no probabilities: {some(unknown)}")
+            missing = crowd.tasks[np.isnan(shares).any(axis=1)]
+            raise InputError(f"{len(missing):,} tasks have no probabilities: {preview(missing)}")
     return pa.StructArray.from_arrays([pa.array(shares[:, code]) for code in range(len(names))], names=names)
 
 
-def _aligned(column: pd.Series[Any], tasks: pd.Index) -> pa.Array:
-    return pa.array(column.reindex(_same_ids(column.index, tasks)).array, from_pandas=True)
+def _align_column(column: pd.Series[Any], tasks: pd.Index) -> pa.Array:
+    return pa.array(column.reindex(_match_ids(column.index, tasks)).array, from_pandas=True)
 
 
-def _same_ids(there: pd.Index, tasks: pd.Index) -> pd.Index:
-    """Tasks as the other table calls them: text, where it comes from a file."""
-    return (
-        tasks.astype(str) if pd.api.types.is_string_dtype(there) and not pd.api.types.is_string_dtype(tasks) else tasks
-    )
+def _match_ids(index: pd.Index, tasks: pd.Index) -> pd.Index:
+    """Return the tasks as text if the other table has text, because it was read from a file."""
+    is_text = pd.api.types.is_string_dtype(index) and not pd.api.types.is_string_dtype(tasks)
+    return tasks.astype(str) if is_text else tasks

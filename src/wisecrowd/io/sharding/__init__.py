@@ -1,9 +1,9 @@
-"""From files of votes, of any number and size, to a folder of shards (see `wisecrowd.data.sharded`).
+"""Conversion of files of votes, of any number and size, to a folder of shards (see `wisecrowd.data.sharded`).
 
-Three stages, each of which goes on where it was interrupted. The rows of the files, a portion of them at a time, are
-divided into *buckets* by a hash of their task, so that a task is in one bucket with all its votes. Then it is known who
-there is and what was said: the *vocabularies*. Last, each bucket is sorted and becomes a *shard*. What does not fit in
-memory, DuckDB keeps on disk, in the folder itself; there it stands under ``.sharding`` until all is done.
+There are three stages, and each one resumes where it was interrupted. First, the rows of the files are partitioned into
+*buckets* by a hash of their task, so that all votes of a task are in one bucket. Second, the *vocabularies* of workers and
+classes are built. Third, each bucket is sorted and becomes a *shard*. DuckDB keeps data that does not fit into memory on disk,
+in the folder ``.sharding`` within the target folder, which is removed at the end.
 """
 
 from __future__ import annotations
@@ -16,19 +16,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from wisecrowd.data._building import Missing
+from wisecrowd.data.crowd import Missing
 from wisecrowd.data.rows import Duplicates
 from wisecrowd.data.sharded import VOTES_PER_SHARD, ShardedCrowd, open_shards
-from wisecrowd.errors import DataWarning, MissingExtra, UsageError, some
-from wisecrowd.io.formats import Options, log
+from wisecrowd.errors import DataWarning, MissingExtra, UsageError, preview
 from wisecrowd.io.sharding import _state as state
-from wisecrowd.io.sharding._inputs import Paths, Source, common_kinds, find_files, look
-from wisecrowd.io.sharding._stages import Sharding
-from wisecrowd.io.tables.numerals import suspect_numbers
-from wisecrowd.utils.parallel import threads
+from wisecrowd.io.sharding._input_files import InputFile, Paths, find_files, inspect_file, unify_types
+from wisecrowd.io.sharding._stages import ShardBuilder
+from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
+from wisecrowd.io.vote_source import log
+from wisecrowd.io.vote_table import ReadOptions
+from wisecrowd.utils.parallel import thread_count
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+#: Bytes on disk per row that the scratch folder needs in addition to the size of the files.
+_SCRATCH_BYTES_PER_ROW = 16
 
 
 def shard_files(
@@ -46,21 +50,52 @@ def shard_files(
     n_jobs: int = -1,
     fresh: bool = False,
 ) -> ShardedCrowd:
-    """Turn files of votes, larger than memory together, into a folder of shards.
+    """Convert files of votes that together may exceed memory to a folder of shards.
 
-    ``paths`` are CSV, TSV and Parquet files, also compressed, folders of such files, or patterns (``votes/*.parquet``).
-    ``task``, ``worker``, ``label`` and ``weight`` name columns, ``worker=False`` reads votes of which nobody knows who cast
-    them, and ``duplicates`` and ``missing`` say what to do with repeats and holes, all as for :func:`wisecrowd.read`; the
-    first of two votes is that of the earlier file. Ids are those that `wisecrowd.read` gives; where they are whole numbers in
-    one file and text in another, they become text.
+    An interrupted call resumes when it is repeated with the same arguments.
 
-    ``memory`` ("4GB") bounds what the engine uses, by default half of what is free, and ``n_jobs`` its threads, by default all
-    cores. What was interrupted goes on when the same call is made again; ``fresh=True`` begins anew.
+    Parameters
+    ----------
+    paths : path-like or iterable of path-like
+        CSV, TSV and Parquet files, also compressed, folders of such files, or patterns (``votes/*.parquet``).
+    folder : path-like
+        Folder to write.
+    task, label, weight : str, optional
+        Columns, as for :func:`wisecrowd.read`.
+    worker : str or False, optional
+        Column of worker ids. False reads votes without worker ids.
+    duplicates : {"error", "first", "last", "distinct", "keep"}, default="error"
+        Rule for repeated votes of a worker on a task. Votes of earlier files come first.
+    missing : {"error", "drop"}, default="error"
+        Rule for rows with an empty cell.
+    votes_per_shard : int, default=2**24
+        Approximate number of votes per shard.
+    memory : str, optional
+        Limit of DuckDB's memory, such as ``"4GB"``. By default half of the free memory.
+    n_jobs : int, default=-1
+        Number of threads. -1 uses all cores.
+    fresh : bool, default=False
+        Discard what an earlier call wrote.
 
+    Returns
+    -------
+    ShardedCrowd
+        The votes. Ids are those that :func:`wisecrowd.read` gives. Ids that are whole numbers in one file and text in
+        another become text.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or its votes are not valid.
+    UsageError
+        If the folder holds something else.
+
+    Examples
+    --------
     >>> _ = Path("monday.csv").write_text("task,worker,label\\nt1,ann,cat\\nt2,ann,dog\\n")
     >>> _ = Path("tuesday.csv").write_text("task,worker,label\\nt1,bob,dog\\n")
     >>> shard_files(["monday.csv", "tuesday.csv"], "crowd")
-    ShardedCrowd(3 labels: 2 tasks x 2 workers, 2 classes, in 1 shard)
+    ShardedCrowd(3 votes: 2 tasks x 2 workers, 2 classes, in 1 shard)
     """
     try:
         import duckdb
@@ -69,85 +104,89 @@ def shard_files(
 
     if votes_per_shard < 1:
         raise UsageError(f"votes_per_shard must be 1 or more; got {votes_per_shard}")
-    options = Options(
+    options = ReadOptions(
         task=task, worker=worker, label=label, weight=weight, time=False, duplicates=duplicates, missing=missing
     )
-    if options.worker is False:  # nobody can be seen to vote twice
+    if options.worker is False:  # without worker ids there are no repeated votes
         options = replace(options, duplicates="keep")
-    place = Path(folder)
-    sources = [look(path, options) for path in find_files(paths, place)]
+    target = Path(folder)
+    files = [inspect_file(path, options) for path in find_files(paths, target)]
     columns = {"task": task, "worker": worker, "label": label, "weight": weight}
     rules = {"duplicates": options.duplicates, "missing": missing, "votes_per_shard": votes_per_shard}
-    plan = state.plan_of(sources, columns | rules, f"DuckDB {duckdb.__version__}")
-    kinds = common_kinds(sources)
-    _note_columns(sources)
-    state.prepare(place)
-    with state.locked(place), _tidied(place):
+    plan = state.build_plan(files, columns | rules, f"DuckDB {duckdb.__version__}")
+    types = unify_types(files)
+    _log_columns(files)
+    state.prepare_folder(target)
+    with state.lock_folder(target), _remove_empty_scratch(target):
         if fresh:
-            state.clear(place)
-        done = state.resume(place, plan)
-        if done is None:
-            return open_shards(place)
-        state.sweep(place)
-        size = sum(source.size for source in sources) + 16 * sum(source.rows for source in sources)
-        with state.told_plainly(place, size), _engine(place / state.SCRATCH, memory, threads(n_jobs)) as engine:
-            crowd = Sharding(place, sources, kinds, options, votes_per_shard, engine, threads(n_jobs)).run(done)
+            state.clear_folder(target)
+        progress = state.load_progress(target, plan)
+        if progress is None:
+            return open_shards(target)
+        state.remove_partial_files(target)
+        needed_bytes = sum(file.n_bytes + _SCRATCH_BYTES_PER_ROW * file.n_rows for file in files)
+        n_threads = thread_count(n_jobs)
+        with (
+            state.explain_resource_errors(target, needed_bytes),
+            _connect_engine(target / state.SCRATCH, memory, n_threads) as engine,
+        ):
+            crowd = ShardBuilder(target, files, types, options, votes_per_shard, engine, n_threads).run(progress)
     _warn_of_numbers(crowd)
     return crowd
 
 
-def _note_columns(sources: Sequence[Source]) -> None:
-    told = set()
-    for source in sources:
-        for role, name in source.columns.items():
-            if name != role and (role, name) not in told:
-                told.add((role, name))
-                log.info("%s: read %r as the %s column", source.path, name, role)
+def _log_columns(files: Sequence[InputFile]) -> None:
+    logged = set()
+    for file in files:
+        for role, name in file.columns.items():
+            if name != role and (role, name) not in logged:
+                logged.add((role, name))
+                log.info("%s: read %r as the %s column", file.path, name, role)
 
 
 def _warn_of_numbers(crowd: ShardedCrowd) -> None:
-    suspect = suspect_numbers(crowd.classes)
-    if len(suspect):
+    suspects = find_suspect_numbers(crowd.classes)
+    if len(suspects):
         warnings.warn(
-            f"{crowd.folder}: the labels are numbers, and each of the {len(suspect):,} is a class of its own "
-            f"({some(suspect)}); if they measure something, shards are not for them",
+            f"{crowd.folder}: the labels are numbers, and each of the {len(suspects):,} is a class of its own "
+            f"({preview(suspects)}); if they measure something, do not use shards, which hold classes only",
             DataWarning,
             stacklevel=3,
         )
 
 
 @contextlib.contextmanager
-def _tidied(folder: Path) -> Iterator[None]:
-    """Leave a scratch folder only while there is something in it to go on from."""
+def _remove_empty_scratch(folder: Path) -> Iterator[None]:
+    """Remove the scratch folder after the block, unless it holds progress to resume from."""
     try:
         yield
     finally:
         if (folder / "crowd.json").exists() or not (folder / state.SCRATCH / state.PROGRESS).exists():
             state.remove(folder / state.SCRATCH)
-            with contextlib.suppress(OSError):  # unless there is something in it
+            with contextlib.suppress(OSError):  # the folder is not empty
                 folder.rmdir()
 
 
 @contextlib.contextmanager
-def _engine(scratch: Path, memory: str | None, n_threads: int) -> Iterator[DuckDBPyConnection]:
+def _connect_engine(scratch: Path, memory: str | None, n_threads: int) -> Iterator[DuckDBPyConnection]:
     import duckdb
 
     spill = scratch / "spill"
     state.remove(spill)
-    limit = f"{state.free_memory() // 2**21}MiB" if memory is None else memory
+    limit = f"{state.get_free_memory() // 2**21}MiB" if memory is None else memory
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": limit,
         "temp_directory": str(spill),
         "threads": n_threads,
-        "autoinstall_known_extensions": False,  # nothing here needs one, and nothing is to be downloaded
+        "autoinstall_known_extensions": False,  # no extension is needed, and nothing must be downloaded
     }
     try:
         engine = duckdb.connect(config=settings)
     except duckdb.Error as error:
-        raise UsageError(f"memory is given like 4GB or 500MB; got {memory!r} ({error})") from None
+        raise UsageError(f"memory must be given as 4GB or 500MB; got {memory!r} ({error})") from None
     try:
         yield engine
-    except (duckdb.InterruptException, RuntimeError) as error:  # how the engine tells of Ctrl-C depends on the moment
+    except (duckdb.InterruptException, RuntimeError) as error:  # Ctrl-C raises either, depending on the moment
         if isinstance(error, RuntimeError) and str(error) != "Query interrupted":
             raise
         raise KeyboardInterrupt from None

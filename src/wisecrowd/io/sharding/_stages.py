@@ -1,4 +1,4 @@
-"""The stages on the way from files of votes to shards; each goes on where it was interrupted (see `wisecrowd.io.sharding`)."""
+"""Stages of sharding: buckets, vocabularies and shards (see `wisecrowd.io.sharding`)."""
 
 from __future__ import annotations
 
@@ -18,31 +18,32 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from wisecrowd.data import vocabulary as vocab
-from wisecrowd.data.distinct_ids import distinct
-from wisecrowd.data.rows import Rows
-from wisecrowd.data.sharded import Part, ShardedCrowd, finish_shards, write_shard
-from wisecrowd.errors import InputError, some
-from wisecrowd.io.formats import Options
+from wisecrowd.data.distinct_ids import factorize_ids
+from wisecrowd.data.rows import VoteRows
+from wisecrowd.data.sharded import ShardedCrowd, ShardInfo, finish_shards, write_shard
+from wisecrowd.data.vocabulary import encode_ids
+from wisecrowd.errors import InputError, preview
 from wisecrowd.io.problems import EmptyInput
 from wisecrowd.io.sharding import _state as state
-from wisecrowd.io.sharding._inputs import Source
-from wisecrowd.io.sharding._pairs import renumber, used_pairs
-from wisecrowd.io.sharding._rows import Stream
-from wisecrowd.utils import progress
+from wisecrowd.io.sharding._input_files import InputFile
+from wisecrowd.io.sharding._row_stream import RowStream
+from wisecrowd.io.sharding._used_pairs import find_used_pairs, renumber_pairs
+from wisecrowd.io.vote_table import ReadOptions
+from wisecrowd.utils import progress as progress_bar
 from wisecrowd.utils.files import atomic_path, read_json, write_json
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-#: Pairs of worker and label are numbered by 32-bit integers.
-MOST_PAIRS = 2**31 - 1
-USED = "used.parquet"
+#: (Worker, label) pairs are numbered by 32-bit integers.
+MAX_PAIRS = 2**31 - 1
+#: File in the scratch folder with the pairs that votes use.
+USED_PAIRS = "used.parquet"
 
 
 @dataclass(frozen=True)
 class _Vocabularies:
-    """Who there is and what was said: the ids, and the pairs of both that occur, as codes."""
+    """Workers, classes, and the codes of the (worker, label) pairs that occur."""
 
     workers: pd.Index | None
     classes: pd.Index
@@ -50,83 +51,134 @@ class _Vocabularies:
     pair_label: NDArray[np.int32]
 
 
-class Sharding:
-    """The three stages of one run."""
+class ShardBuilder:
+    """Run of the three stages.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder to write.
+    files : list of InputFile
+        Files of votes.
+    types : dict of str to pyarrow.DataType
+        Type of each role.
+    options : ReadOptions
+        Rules for repeated votes and missing cells.
+    votes_per_shard : int
+        Approximate number of votes per shard.
+    engine : duckdb.DuckDBPyConnection
+        DuckDB.
+    n_threads : int
+        Number of threads.
+    """
 
     def __init__(
-        self, folder: Path, sources: list[Source], kinds: dict[str, pa.DataType], options: Options, votes_per_shard: int,
-        engine: DuckDBPyConnection, n_threads: int,
-    ) -> None:  # fmt: skip
-        self.folder, self.sources, self.kinds, self.options = folder, sources, kinds, options
+        self,
+        folder: Path,
+        files: list[InputFile],
+        types: dict[str, pa.DataType],
+        options: ReadOptions,
+        votes_per_shard: int,
+        engine: DuckDBPyConnection,
+        n_threads: int,
+    ) -> None:
+        self.folder, self.files, self.types, self.options = folder, files, types, options
         self.engine, self.n_threads = engine, n_threads
-        self.has_workers = "worker" in kinds
+        self.has_workers = "worker" in types
+        self.roles = ["worker", "label"] if self.has_workers else ["label"]
         self.scratch = folder / state.SCRATCH
-        self.drops = options.duplicates in state.DROPPING
-        # Once it is noted which pairs are used, and if these are all, the shards have their place already.
-        placed = (self.scratch / USED).exists() and not (self.scratch / state.RAW / "shards").exists()
-        self.target = self.scratch / state.RAW if self.drops and not placed else folder
-        self.n_buckets = max(1, math.ceil(sum(source.rows for source in sources) / votes_per_shard))
-        self.portions = list(_portions(sources, votes_per_shard))
+        self.drops_votes = options.duplicates in state.DROPPING_RULES
+        # Once the used pairs are recorded, and if these are all pairs, the shards are in their final folder already.
+        is_final = (self.scratch / USED_PAIRS).exists() and not (self.scratch / state.RAW / "shards").exists()
+        self.target = self.scratch / state.RAW if self.drops_votes and not is_final else folder
+        self.n_buckets = max(1, math.ceil(sum(file.n_rows for file in files) / votes_per_shard))
+        self.portions = list(_group_files(files, votes_per_shard))
 
-    def run(self, done: state.Progress) -> ShardedCrowd:
-        """Do what is left to do."""
-        done = self._divide(done)
-        done = self._know(done)
-        known = self._vocabularies()
-        parts, n_pairs = list(self._shards(done, known)), len(known.pair_label)
-        used = np.arange(n_pairs)
-        if self.drops:
-            used = used_pairs(self.target, parts, n_pairs, self.scratch / USED)
-            parts = renumber(self.target, self.folder, parts, used, n_pairs)
-        write_json(self.folder / state.INPUTS, done.plan)
+    def run(self, progress: state.Progress) -> ShardedCrowd:
+        """Run the stages that are not finished.
+
+        Parameters
+        ----------
+        progress : Progress
+            Progress of earlier runs.
+
+        Returns
+        -------
+        ShardedCrowd
+            The votes.
+        """
+        progress = self._fill_buckets(progress)
+        progress = self._build_vocabularies(progress)
+        vocabularies = self._load_vocabularies()
+        infos, n_pairs = list(self._iter_shards(progress, vocabularies)), len(vocabularies.pair_label)
+        used_pairs = np.arange(n_pairs)
+        if self.drops_votes:
+            used_pairs = find_used_pairs(self.target, infos, n_pairs, self.scratch / USED_PAIRS)
+            infos = renumber_pairs(self.target, self.folder, infos, used_pairs, n_pairs)
+        write_json(self.folder / state.INPUTS, progress.plan)
         return finish_shards(
-            self.folder, parts, classes=known.classes, workers=known.workers, pair_worker=known.pair_worker[used],
-            pair_label=known.pair_label[used], weighted=done.weighted,
-        )  # fmt: skip
+            self.folder,
+            infos,
+            classes=vocabularies.classes,
+            workers=vocabularies.workers,
+            pair_worker=vocabularies.pair_worker[used_pairs],
+            pair_label=vocabularies.pair_label[used_pairs],
+            weighted=progress.is_weighted,
+        )
 
-    # ------------------------------------------------------------------ files into buckets
+    # ------------------------------------------------------------------ stage 1: buckets
 
-    def _divide(self, done: state.Progress) -> state.Progress:
+    def _fill_buckets(self, progress: state.Progress) -> state.Progress:
         self.engine.execute("SET preserve_insertion_order = false")  # rows are numbered
-        if not done.vocabularies:
-            for path in (self.scratch / "portions").glob("*"):  # done but not noted, or not done
-                if not path.name.isdecimal() or int(path.name) >= done.portions:
+        if not progress.has_vocabularies:
+            for path in (self.scratch / "portions").glob("*"):  # portions that are incomplete or not recorded
+                if not path.name.isdecimal() or int(path.name) >= progress.n_portions:
                     state.remove(path)
-        begun, already = time.monotonic(), done.rows
-        context = contextvars.copy_context()  # the engine reads in threads of its own
-        for number in range(done.portions, len(self.portions)):
-            before = sum(map(len, self.portions[:number]))
+        start_time, start_row = time.monotonic(), progress.n_rows
+        context = contextvars.copy_context()  # DuckDB reads in threads of its own
+        for number in range(progress.n_portions, len(self.portions)):
+            n_files_before = sum(map(len, self.portions[:number]))
 
-            def tell(stream: Stream, file: int, before: int = before) -> None:
-                speed = (stream.rows - already) / max(time.monotonic() - begun, 1e-3)
-                detail = f"{stream.rows:,} rows, {speed:,.0f} a second"
-                context.run(progress.report, "Reading files", before + file, len(self.sources), detail)
+            def report(stream: RowStream, file: int, n_files_before: int = n_files_before) -> None:
+                speed = (stream.n_rows - start_row) / max(time.monotonic() - start_time, 1e-3)
+                detail = f"{stream.n_rows:,} rows, {speed:,.0f} a second"
+                context.run(progress_bar.report, "Reading files", n_files_before + file, len(self.files), detail)
 
-            stream = Stream(
-                self.portions[number], self.kinds, self.options.missing, threads=self.n_threads > 1, first_row=done.rows,
-                tell=tell,
-            )  # fmt: skip
-            self._partition(stream, self.scratch / "portions" / f"{number:06d}")
-            done = replace(
-                done, portions=number + 1, rows=stream.rows, votes=done.votes + stream.votes,
-                weighted=done.weighted or stream.weighted, whole=done.whole and stream.whole,
-            ).write(self.folder)  # fmt: skip
-            progress.report("Reading files", before + len(self.portions[number]), len(self.sources))
-        if done.votes == 0:
-            raise EmptyInput(
-                f"there are no votes in {some([str(source.path) for source in self.sources])}: a row per vote was wanted, "
-                "with a task, a worker and a label"
+            stream = RowStream(
+                self.portions[number],
+                self.types,
+                self.options.missing,
+                threads=self.n_threads > 1,
+                first_row=progress.n_rows,
+                report=report,
             )
-        return done
+            self._partition(stream, self.scratch / "portions" / f"{number:06d}")
+            progress = replace(
+                progress,
+                n_portions=number + 1,
+                n_rows=stream.n_rows,
+                n_votes=progress.n_votes + stream.n_votes,
+                is_weighted=progress.is_weighted or stream.is_weighted,
+                has_integer_tasks=progress.has_integer_tasks and stream.has_integer_tasks,
+            )
+            progress.save(self.folder)
+            progress_bar.report("Reading files", n_files_before + len(self.portions[number]), len(self.files))
+        if progress.n_votes == 0:
+            raise EmptyInput(
+                f"there are no votes in {preview([str(file.path) for file in self.files])}; expected a row per vote with a "
+                "task, a worker and a label"
+            )
+        return progress
 
-    def _partition(self, stream: Stream, target: Path) -> None:
+    def _partition(self, stream: RowStream, target: Path) -> None:
+        """Write the rows of a stream to one folder per bucket."""
         partial = target.with_suffix(".part")
         state.remove(partial)
         partial.mkdir(parents=True)
-        self.engine.register("votes", stream.reader())
+        self.engine.register("votes", stream.open_reader())
         try:
             self.engine.execute(
-                f"COPY (SELECT *, hash(task) % {self.n_buckets} AS bucket FROM votes) TO {_quoted(partial)} "
+                f"COPY (SELECT *, hash(task) % {self.n_buckets} AS bucket FROM votes) TO {_quote(partial)} "
                 "(FORMAT parquet, PARTITION_BY (bucket), OVERWRITE_OR_IGNORE)"
             )
         except Exception:
@@ -137,143 +189,143 @@ class Sharding:
             self.engine.unregister("votes")
         partial.rename(target)
 
-    # ------------------------------------------------------------------ vocabularies
+    # ------------------------------------------------------------------ stage 2: vocabularies
 
-    def _know(self, done: state.Progress) -> state.Progress:
-        if done.vocabularies:
-            return done
-        progress.report("Finding workers and classes", 0, 1)
+    def _build_vocabularies(self, progress: state.Progress) -> state.Progress:
+        if progress.has_vocabularies:
+            return progress
+        progress_bar.report("Finding workers and classes", 0, 1)
         votes = self._scratch_files("*")
-        self.engine.execute(f"CREATE TEMP TABLE said AS SELECT DISTINCT {', '.join(self._roles)} FROM {votes}")
-        n_pairs = self._one("SELECT count(*) FROM said")
-        if n_pairs > MOST_PAIRS:
+        self.engine.execute(f"CREATE TEMP TABLE pairs AS SELECT DISTINCT {', '.join(self.roles)} FROM {votes}")
+        n_pairs = self.engine.sql("SELECT count(*) FROM pairs").to_arrow_table().column(0)[0].as_py()
+        if n_pairs > MAX_PAIRS:
             raise InputError(
-                f"there are {n_pairs:,} combinations of a worker and a label, and a crowd has room for {MOST_PAIRS:,}; are "
-                "the labels classes at all?"
+                f"there are {n_pairs:,} combinations of a worker and a label, but at most {MAX_PAIRS:,} are supported; are "
+                "the labels classes?"
             )
-        for role in self._roles:
-            ids = self.engine.sql(f"SELECT DISTINCT {role} AS id FROM said").to_arrow_table()["id"]
-            codes, index = vocab.encode(ids.cast(self.kinds[role]), role)
+        for role in self.roles:
+            ids = self.engine.sql(f"SELECT DISTINCT {role} AS id FROM pairs").to_arrow_table()["id"]
+            codes, index = encode_ids(ids.cast(self.types[role]), role)
             if role == "label":
-                _refuse_fractions(index)
-            self._keep(f"{role}.parquet", pa.table({"id": ids, "code": pa.array(codes)}))
-        self._load_codes()
-        pairs = self.engine.sql(f"SELECT DISTINCT {self._pair} AS key FROM said {self._joined} ORDER BY key")
-        self._keep("pairs.parquet", pairs.to_arrow_table())
-        self.engine.execute("DROP TABLE said")
-        counts = [0] * self.n_buckets
-        for bucket, files in self._buckets():
-            counts[bucket] = sum(pq.read_metadata(file).num_rows for file in files)
-        return replace(done, vocabularies=True, buckets=counts).write(self.folder)
+                _check_classes(index)
+            self._save_table(f"{role}.parquet", pa.table({"id": ids, "code": pa.array(codes)}))
+        self._create_code_tables()
+        pair_keys = self.engine.sql(
+            f"SELECT DISTINCT {self._pair_key()} AS key FROM pairs {self._joins()} ORDER BY key"
+        )
+        self._save_table("pairs.parquet", pair_keys.to_arrow_table())
+        self.engine.execute("DROP TABLE pairs")
+        counts = [self._count_bucket_votes(bucket) for bucket in range(self.n_buckets)]
+        progress = replace(progress, has_vocabularies=True, bucket_votes=counts)
+        progress.save(self.folder)
+        return progress
 
-    def _vocabularies(self) -> _Vocabularies:
-        self._load_codes()
-        index = {role: vocab.encode(self._ids(role)["id"].cast(self.kinds[role]), role)[1] for role in self._roles}
+    def _count_bucket_votes(self, bucket: int) -> int:
+        files = (self.scratch / "portions").glob(f"*/bucket={bucket}/*.parquet")
+        return sum(pq.read_metadata(file).num_rows for file in files)
+
+    def _load_vocabularies(self) -> _Vocabularies:
+        self._create_code_tables()
+        index = {role: encode_ids(self._load_codes(role)["id"].cast(self.types[role]), role)[1] for role in self.roles}
         key = pq.read_table(self.scratch / "pairs.parquet")["key"].to_numpy()
-        codes = pa.table({"key": key, "pair": np.arange(len(key), dtype=np.int32)})
-        self._table("pair_codes", codes)
+        self._create_table("pair_codes", pa.table({"key": key, "pair": np.arange(len(key), dtype=np.int32)}))
         worker, label = np.divmod(key, len(index["label"]))
         return _Vocabularies(index.get("worker"), index["label"], worker.astype(np.int32), label.astype(np.int32))
 
-    @property
-    def _roles(self) -> list[str]:
-        return ["worker", "label"] if self.has_workers else ["label"]
+    def _pair_key(self) -> str:
+        """Return the SQL expression of the key that orders (worker, label) pairs."""
+        n_classes = pc.max(self._load_codes("label")["code"]).as_py() + 1
+        if self.has_workers:
+            return f"worker_codes.code::BIGINT * {n_classes} + label_codes.code"
+        return "label_codes.code::BIGINT"
 
-    @property
-    def _pair(self) -> str:
-        """The place of a (worker, label) pair in the order of pairs, as an expression."""
-        n_classes = pc.max(self._ids("label")["code"]).as_py() + 1
-        return (
-            f"worker_codes.code::BIGINT * {n_classes} + label_codes.code"
-            if self.has_workers
-            else "label_codes.code::BIGINT"
-        )
+    def _joins(self) -> str:
+        """Return the SQL joins that add the codes of workers and labels."""
+        return " ".join(f"JOIN {role}_codes ON {role} = {role}_codes.id" for role in self.roles)
 
-    @property
-    def _joined(self) -> str:
-        return " ".join(f"JOIN {role}_codes ON {role} = {role}_codes.id" for role in self._roles)
+    def _create_code_tables(self) -> None:
+        for role in self.roles:
+            self._create_table(f"{role}_codes", self._load_codes(role))
 
-    def _load_codes(self) -> None:
-        for role in self._roles:
-            self._table(f"{role}_codes", self._ids(role))
-
-    def _ids(self, role: str) -> pa.Table:
+    def _load_codes(self, role: str) -> pa.Table:
         return pq.read_table(self.scratch / f"{role}.parquet")
 
-    def _table(self, name: str, table: pa.Table) -> None:
-        self.engine.register("given", table)
-        self.engine.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM given")
-        self.engine.unregister("given")
+    def _create_table(self, name: str, table: pa.Table) -> None:
+        self.engine.register("arrow_table", table)
+        self.engine.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM arrow_table")
+        self.engine.unregister("arrow_table")
 
-    def _keep(self, name: str, table: pa.Table) -> None:
+    def _save_table(self, name: str, table: pa.Table) -> None:
         with atomic_path(self.scratch / name) as partial:
             pq.write_table(table, partial)
 
-    # ------------------------------------------------------------------ buckets into shards
+    # ------------------------------------------------------------------ stage 3: shards
 
-    def _shards(self, done: state.Progress, known: _Vocabularies) -> Iterator[Part]:
+    def _iter_shards(self, progress: state.Progress, vocabularies: _Vocabularies) -> Iterator[ShardInfo]:
         self.engine.execute("SET preserve_insertion_order = true")
-        filled = [bucket for bucket, votes in enumerate(done.buckets) if votes]
-        for number, bucket in enumerate(filled):
-            progress.report("Writing shards", number, len(filled), f"{done.buckets[bucket]:,} votes")
+        buckets = [bucket for bucket, n_votes in enumerate(progress.bucket_votes) if n_votes]
+        for number, bucket in enumerate(buckets):
+            progress_bar.report("Writing shards", number, len(buckets), f"{progress.bucket_votes[bucket]:,} votes")
             finished = self.target / "shards" / f"{number:06d}.json"
-            yield Part(**read_json(finished)) if finished.exists() else self._shard(number, bucket, done, known)
+            if finished.exists():
+                yield ShardInfo(**read_json(finished))
+            else:
+                yield self._write_shard(number, bucket, progress, vocabularies)
             for portion in (self.scratch / "portions").glob("*"):
                 state.remove(portion / f"bucket={bucket}")
-        progress.report("Writing shards", len(filled), len(filled))
+        progress_bar.report("Writing shards", len(buckets), len(buckets))
 
-    def _shard(self, number: int, bucket: int, done: state.Progress, known: _Vocabularies) -> Part:
+    def _write_shard(
+        self, number: int, bucket: int, progress: state.Progress, vocabularies: _Vocabularies
+    ) -> ShardInfo:
         votes = self._scratch_files(f"bucket={bucket}")
-        # Integers are sorted many times faster than the ids that they stand for.
-        found = self.engine.sql(f"SELECT DISTINCT task AS id FROM {votes}").to_arrow_table()["id"]
-        kind = self.kinds["task"]
-        codes, ids = distinct(found.cast(pa.int64() if pa.types.is_floating(kind) and done.whole else kind), "task")
-        self._table("task_codes", pa.table({"id": found, "code": pa.array(codes)}))
-        wanted = ["task_codes.code AS task", "pair_codes.pair", *(["weight"] if done.weighted else [])]
+        # Sorting integers is many times faster than sorting ids, so tasks are replaced by codes first.
+        task_ids = self.engine.sql(f"SELECT DISTINCT task AS id FROM {votes}").to_arrow_table()["id"]
+        kind = self.types["task"]
+        if pa.types.is_floating(kind) and progress.has_integer_tasks:
+            kind = pa.int64()
+        codes, tasks = factorize_ids(task_ids.cast(kind), "task")
+        self._create_table("task_codes", pa.table({"id": task_ids, "code": pa.array(codes)}))
+        columns = ["task_codes.code AS task", "pair_codes.pair", *(["weight"] if progress.is_weighted else [])]
         order = ["task_codes.code", *(["worker_codes.code"] if self.has_workers else []), "row"]
         table = self.engine.sql(
-            f"SELECT {', '.join(wanted)} FROM {votes} JOIN task_codes ON task = task_codes.id {self._joined} "
-            f"JOIN pair_codes ON pair_codes.key = {self._pair} ORDER BY {', '.join(order)}"
+            f"SELECT {', '.join(columns)} FROM {votes} JOIN task_codes ON task = task_codes.id {self._joins()} "
+            f"JOIN pair_codes ON pair_codes.key = {self._pair_key()} ORDER BY {', '.join(order)}"
         ).to_arrow_table()
         pair = table["pair"].to_numpy()
 
-        def describe(rows: Rows, again: NDArray[np.int64]) -> str:
-            who, what = known.pair_worker[rows.label[again[0]]], ids[int(rows.task[again[0]])].as_py()
-            assert known.workers is not None
+        def describe_repeats(rows: VoteRows, repeated: NDArray[np.int64]) -> str:
+            worker = vocabularies.pair_worker[rows.label[repeated[0]]]
+            task = tasks[int(rows.task[repeated[0]])].as_py()
+            assert vocabularies.workers is not None
             return (
-                f"{again.size:,} rows of the {len(rows.task):,} in shard {number} repeat a (task, worker) that came before; "
-                f"for example worker {some([known.workers[who]])} labelled task {some([what])} twice. Say what to do, and it "
-                "goes on: duplicates='first' or 'last' keeps one, 'distinct' keeps different answers once each, 'keep' counts "
-                "all (--duplicates on the command line)"
+                f"{repeated.size:,} rows of the {len(rows.task):,} in shard {number} repeat an earlier (task, worker); for "
+                f"example worker {preview([vocabularies.workers[worker]])} labelled task {preview([task])} twice. Choose a "
+                "rule, and it goes on: duplicates='first' or 'last' keeps one vote, 'distinct' keeps different labels once "
+                "each, 'keep' counts all (--duplicates on the command line)"
             )
 
-        # Pairs stand in the order of labels, within a worker, so that they can stand for the labels here.
-        rows = Rows(
+        # Within a worker, pairs are in the order of labels, so they can stand in for the labels.
+        rows = VoteRows(
             table["task"].to_numpy(),
-            known.pair_worker[pair] if self.has_workers else None,
+            vocabularies.pair_worker[pair] if self.has_workers else None,
             pair,
-            table["weight"].to_numpy() if done.weighted else None,
+            table["weight"].to_numpy() if progress.is_weighted else None,
             None,
-        ).sorted(len(ids), 0 if known.workers is None else len(known.workers), self.options.duplicates, describe)
-        counts = np.bincount(rows.task, minlength=len(ids))
-        return write_shard(self.target, number, _alone(ids), counts, rows.label, rows.weight)
-
-    # ------------------------------------------------------------------ inside
-
-    def _buckets(self) -> Iterator[tuple[int, list[Path]]]:
-        for bucket in range(self.n_buckets):
-            yield bucket, sorted((self.scratch / "portions").glob(f"*/bucket={bucket}/*.parquet"))
+        )
+        n_workers = 0 if vocabularies.workers is None else len(vocabularies.workers)
+        rows = rows.sort(len(tasks), n_workers, self.options.duplicates, describe_repeats)
+        counts = np.bincount(rows.task, minlength=len(tasks))
+        return write_shard(self.target, number, _compact(tasks), counts, rows.label, rows.weight)
 
     def _scratch_files(self, bucket: str) -> str:
+        """Return the SQL table of the rows in a bucket."""
         pattern = f"{glob.escape(str(self.scratch / 'portions'))}/*/{bucket}/*.parquet"
-        return f"read_parquet({_quoted(pattern)}, hive_partitioning = false)"
-
-    def _one(self, query: str) -> Any:
-        return self.engine.sql(query).to_arrow_table().column(0)[0].as_py()
+        return f"read_parquet({_quote(pattern)}, hive_partitioning = false)"
 
 
-def _alone(ids: pa.Array) -> pa.Array:
-    """Ids in buffers that hold nothing else, so that the same ids have the same digest, however they were found."""
+def _compact(ids: pa.Array) -> pa.Array:
+    """Copy ids into buffers of their own, so that equal ids have the same digest."""
     if pa.types.is_large_string(ids.type):
         offsets = np.frombuffer(ids.buffers()[1], dtype=np.int64)[ids.offset :][: len(ids) + 1]
         text = ids.buffers()[2][int(offsets[0]) : int(offsets[-1])]
@@ -283,25 +335,26 @@ def _alone(ids: pa.Array) -> pa.Array:
     return pa.array(ids.to_pylist(), ids.type)
 
 
-def _portions(sources: Sequence[Source], votes: int) -> Iterator[list[Source]]:
-    """Files that are divided together: many small ones would leave far too many pieces."""
-    portion: list[Source] = []
-    for source in sources:
-        portion.append(source)
-        if sum(one.rows for one in portion) >= votes:
+def _group_files(files: Sequence[InputFile], votes_per_portion: int) -> Iterator[list[InputFile]]:
+    """Group files into portions that are partitioned together. Many small files would leave too many fragments."""
+    portion: list[InputFile] = []
+    for file in files:
+        portion.append(file)
+        if sum(item.n_rows for item in portion) >= votes_per_portion:
             yield portion
             portion = []
     if portion:
         yield portion
 
 
-def _refuse_fractions(classes: pd.Index) -> None:
+def _check_classes(classes: pd.Index) -> None:
     if classes.dtype.kind == "f":
         raise InputError(
-            f"the labels are fractional numbers ({some(classes)}), which cannot be classes, and shards hold classes only; turn "
-            "them into text if they really are names"
+            f"the labels are fractional numbers ({preview(classes)}), but shards hold classes only; convert the labels to text "
+            "if they are names"
         )
 
 
-def _quoted(path: str | Path) -> str:
+def _quote(path: Any) -> str:
+    """Return a path as an SQL string."""
     return "'" + str(path).replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""How far a folder of shards has come, so that an interrupted run goes on: its plan, its progress, a lock, a full disk."""
+"""State of a folder of shards: the plan, the progress, the lock, and errors about memory and disk space."""
 
 from __future__ import annotations
 
@@ -11,141 +11,234 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from wisecrowd.errors import InputError, UsageError, some
-from wisecrowd.io.sharding._inputs import Source
+from wisecrowd.errors import InputError, UsageError, preview
+from wisecrowd.io.sharding._input_files import InputFile
 from wisecrowd.utils.files import read_json, write_json
 
 SCRATCH, PROGRESS, INPUTS, LOCK = ".sharding", "progress.json", "inputs.json", "lock"
-#: Rules for repeats under which pairs of worker and label may be left without a vote; shards are then not final at once.
-DROPPING, RAW = ("first", "last"), "raw"
-#: What a finished folder holds, in the order in which it goes: without the first, nothing looks whole.
-MADE = ("crowd.json", "shards", INPUTS, "classes.parquet", "workers.parquet", "pairs.arrow")
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+#: Rules that drop votes, so that (worker, label) pairs may be left without a vote.
+DROPPING_RULES = ("first", "last")
+#: Folder in the scratch folder for shards that may still contain unused pairs.
+RAW = "raw"
+#: Files of a finished folder in the order of deletion. Without the first one, nothing looks finished.
+OUTPUTS = ("crowd.json", "shards", INPUTS, "classes.parquet", "workers.parquet", "pairs.arrow")
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What is done: ``portions`` of files are divided into buckets, the vocabularies are known or not.
+    """Progress of sharding.
 
-    >>> Progress({"inputs": []}).portions
+    Parameters
+    ----------
+    plan : dict
+        Plan of `build_plan`.
+    n_portions : int, default=0
+        Number of portions of files that are in buckets.
+    n_rows, n_votes : int, default=0
+        Number of rows and votes in these portions.
+    is_weighted : bool, default=False
+        Whether some weight differs from 1.
+    has_integer_tasks : bool, default=True
+        Whether all task ids are whole numbers, if they are numbers.
+    has_vocabularies : bool, default=False
+        Whether the vocabularies are built.
+    bucket_votes : list of int
+        Number of votes in each bucket. Empty buckets become no shards.
+
+    Examples
+    --------
+    >>> Progress({"inputs": []}).n_portions
     0
     """
 
     plan: dict[str, Any]
-    portions: int = 0
-    rows: int = 0
-    votes: int = 0
-    weighted: bool = False
-    whole: bool = True
-    vocabularies: bool = False
-    #: Votes in each bucket; those without any become no shard.
-    buckets: list[int] = field(default_factory=list)
+    n_portions: int = 0
+    n_rows: int = 0
+    n_votes: int = 0
+    is_weighted: bool = False
+    has_integer_tasks: bool = True
+    has_vocabularies: bool = False
+    bucket_votes: list[int] = field(default_factory=list)
 
-    def write(self, folder: Path) -> Progress:
-        """Note it."""
+    def save(self, folder: Path) -> None:
+        """Write the progress to the scratch folder.
+
+        Parameters
+        ----------
+        folder : Path
+            Folder of shards.
+        """
         write_json(folder / SCRATCH / PROGRESS, asdict(self))
-        return self
 
 
-def plan_of(sources: Sequence[Source], options: dict[str, Any], engine: str) -> dict[str, Any]:
-    """All that the shards follow from: files as they are now, options, and whose hash function it is.
+def build_plan(files: Sequence[InputFile], options: dict[str, Any], engine: str) -> dict[str, Any]:
+    """Build the plan, which determines the shards.
 
-    >>> plan_of([], {"missing": "error"}, "DuckDB 2.0.0")
+    Parameters
+    ----------
+    files : sequence of InputFile
+        Files, identified by path, size and time of change.
+    options : dict
+        Columns and rules.
+    engine : str
+        Engine and its version, whose hash function assigns tasks to buckets.
+
+    Returns
+    -------
+    dict
+        Plan.
+
+    Examples
+    --------
+    >>> build_plan([], {"missing": "error"}, "DuckDB 2.0.0")
     {'inputs': [], 'options': {'missing': 'error'}, 'engine': 'DuckDB 2.0.0'}
     """
-    inputs = [{"path": str(one.path.resolve()), "size": one.size, "changed": one.changed} for one in sources]
+    inputs = [{"path": str(file.path.resolve()), "size": file.n_bytes, "changed": file.modified} for file in files]
     return {"inputs": inputs, "options": options, "engine": engine}
 
 
-def differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What a run would do otherwise than the one before it; an option that was "error" and refused nothing may change.
+def compare_plans(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """Return the differences of two plans. A rule that was "error" and raised no error may change.
 
-    >>> differences(plan_of([], {"missing": "drop"}, "1"), plan_of([], {"missing": "error"}, "1"))
+    Parameters
+    ----------
+    old, new : dict
+        Plans.
+
+    Returns
+    -------
+    list of str
+        Descriptions for a message.
+
+    Examples
+    --------
+    >>> compare_plans(build_plan([], {"missing": "drop"}, "1"), build_plan([], {"missing": "error"}, "1"))
     ["missing was 'drop' and is 'error'"]
     """
-    known, given = ({one["path"]: one for one in plan["inputs"]} for plan in (before, now))
-    found = [f"{path} is not among the files any more" for path in known if path not in given]
-    found += [f"{path} is new" for path in given if path not in known]
-    found += [f"{path} has changed" for path in given if path in known and known[path] != given[path]]
-    if not found and list(known) != list(given):
-        found.append("the files come in another order")
-    for name, value in now["options"].items():
-        was = before["options"].get(name)
-        if was != value and not (name in ("duplicates", "missing") and was == "error"):
-            found.append(f"{name} was {was!r} and is {value!r}")
-    if before["engine"] != now["engine"]:
-        found.append(f"{before['engine']} began it, and this is {now['engine']}")
-    return found
+    old_inputs, new_inputs = ({entry["path"]: entry for entry in plan["inputs"]} for plan in (old, new))
+    differences = [f"{path} is not among the files any more" for path in old_inputs if path not in new_inputs]
+    differences += [f"{path} is new" for path in new_inputs if path not in old_inputs]
+    differences += [f"{path} has changed" for path, entry in new_inputs.items() if old_inputs.get(path, entry) != entry]
+    if not differences and list(old_inputs) != list(new_inputs):
+        differences.append("the files are in another order")
+    for name, value in new["options"].items():
+        old_value = old["options"].get(name)
+        if old_value != value and not (name in ("duplicates", "missing") and old_value == "error"):
+            differences.append(f"{name} was {old_value!r} and is {value!r}")
+    if old["engine"] != new["engine"]:
+        differences.append(f"{old['engine']} began it, and this is {new['engine']}")
+    return differences
 
 
-def resume(folder: Path, plan: dict[str, Any]) -> Progress | None:
-    """How far the same work has come; None when it is done already. Other work in the same folder is refused.
+def load_progress(folder: Path, plan: dict[str, Any]) -> Progress | None:
+    """Load the progress of an earlier run with the same plan.
 
-    >>> resume(Path("crowd"), {"inputs": [], "options": {}, "engine": ""}).portions
+    Parameters
+    ----------
+    folder : Path
+        Folder of shards.
+    plan : dict
+        Plan of this run.
+
+    Returns
+    -------
+    Progress or None
+        Progress. None if the folder is finished.
+
+    Raises
+    ------
+    UsageError
+        If the earlier run had another plan.
+
+    Examples
+    --------
+    >>> load_progress(Path("crowd"), {"inputs": [], "options": {}, "engine": ""}).n_portions
     0
     """
     record = folder / SCRATCH / PROGRESS
     if (folder / "crowd.json").exists():
-        differs = ["it was not made of files"]
+        differences = ["it was not made of files"]
         if (folder / INPUTS).exists():
-            differs = differences(read_json(folder / INPUTS), plan)
-        if not differs:
+            differences = compare_plans(read_json(folder / INPUTS), plan)
+        if not differences:
             return None
         raise UsageError(
-            f"{folder} holds a whole crowd already, and not this one: {'; '.join(_few(differs))}. Choose another folder, or "
-            "replace what is there: fresh=True (--fresh)"
+            f"{folder} holds another crowd already: {'; '.join(_shorten(differences))}. Choose another folder, or replace it: "
+            "fresh=True (--fresh)"
         )
     if not record.exists():
         return Progress(plan)
     try:
-        done = Progress(**read_json(record))
-        differs = differences(done.plan, plan)
+        progress = Progress(**read_json(record))
+        differences = compare_plans(progress.plan, plan)
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise InputError(f"{record} is not as wisecrowd writes it; begin anew: fresh=True (--fresh)") from None
-    if differs:
+        raise InputError(f"{record} was not written by wisecrowd; start again: fresh=True (--fresh)") from None
+    if differences:
         raise UsageError(
-            f"{folder} was begun otherwise: {'; '.join(_few(differs))}. Give the same files and options to go on, or begin "
-            "anew: fresh=True (--fresh), or another folder"
+            f"{folder} was begun with other inputs: {'; '.join(_shorten(differences))}. Give the same files and options to go "
+            "on, or start again: fresh=True (--fresh), or another folder"
         )
-    if done.plan == plan:
-        return done
-    # A rule for repeats was given after they had been refused: shards that had none are as final as the others will be.
+    if progress.plan == plan:
+        return progress
+    # The rule for repeated votes was given after they had raised an error. Shards without repeats are final like the others.
     raw = folder / SCRATCH / RAW / "shards"
-    if plan["options"]["duplicates"] in DROPPING and (folder / "shards").exists() and not raw.exists():
+    if plan["options"]["duplicates"] in DROPPING_RULES and (folder / "shards").exists() and not raw.exists():
         raw.parent.mkdir(exist_ok=True)
         (folder / "shards").rename(raw)
-    return replace(done, plan=plan).write(folder)
+    progress = replace(progress, plan=plan)
+    progress.save(folder)
+    return progress
 
 
-def _few(reasons: list[str], limit: int = 3) -> list[str]:
+def _shorten(reasons: list[str], limit: int = 3) -> list[str]:
     return reasons if len(reasons) <= limit else [*reasons[:limit], f"and {len(reasons) - limit:,} more"]
 
 
-def prepare(folder: Path) -> None:
-    """Have a folder for shards; one that holds something else is refused.
+def prepare_folder(folder: Path) -> None:
+    """Create the folder for shards.
 
-    >>> prepare(Path("crowd"))
+    Parameters
+    ----------
+    folder : Path
+        Folder of shards.
+
+    Raises
+    ------
+    UsageError
+        If the folder holds something else.
+
+    Examples
+    --------
+    >>> prepare_folder(Path("crowd"))
     >>> [path.name for path in Path("crowd").iterdir()]
     ['.sharding']
     """
     if folder.exists():
         if not folder.is_dir():
             raise UsageError(f"{folder} is a file; shards are written to a folder")
-        there = {path.name for path in folder.iterdir()}
-        if there and not there & {"crowd.json", SCRATCH}:
+        names = {path.name for path in folder.iterdir()}
+        if names and not names & {"crowd.json", SCRATCH}:
             raise UsageError(
-                f"{folder} exists and holds something else ({some(sorted(there))}); choose another folder for the shards"
+                f"{folder} exists and holds something else ({preview(sorted(names))}); choose another folder for the shards"
             )
     (folder / SCRATCH).mkdir(parents=True, exist_ok=True)
 
 
-def clear(folder: Path) -> None:
-    """Remove what earlier runs made, and nothing else; the lock stays.
+def clear_folder(folder: Path) -> None:
+    """Remove the files of earlier runs, but not the lock.
 
-    >>> prepare(Path("crowd"))
-    >>> clear(Path("crowd"))
+    Parameters
+    ----------
+    folder : Path
+        Folder of shards.
+
+    Examples
+    --------
+    >>> prepare_folder(Path("crowd"))
+    >>> clear_folder(Path("crowd"))
     """
-    for name in MADE:
+    for name in OUTPUTS:
         remove(folder / name)
     for path in (folder / SCRATCH).iterdir():
         if path.name != LOCK:
@@ -153,8 +246,15 @@ def clear(folder: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there.
+    """Remove a file or a folder if it exists.
 
+    Parameters
+    ----------
+    path : Path
+        File or folder.
+
+    Examples
+    --------
     >>> remove(Path("nothing"))
     """
     if path.is_dir():
@@ -163,38 +263,57 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def sweep(folder: Path) -> None:
-    """Remove what a killed run left half-written: files that never got their name.
+def remove_partial_files(folder: Path) -> None:
+    """Remove temporary files of a run that was killed.
 
-    >>> sweep(Path("nowhere"))
+    Parameters
+    ----------
+    folder : Path
+        Folder of shards.
+
+    Examples
+    --------
+    >>> remove_partial_files(Path("nowhere"))
     """
-    own = [f".{Path(name).stem}-*" for name in MADE]
-    left = [path for pattern in own for path in folder.glob(pattern)]
-    for place in (folder / "shards", folder / SCRATCH, folder / SCRATCH / RAW / "shards"):
-        left += place.glob(".*-*")
-    for path in left:
+    patterns = [f".{Path(name).stem}-*" for name in OUTPUTS]
+    files = [path for pattern in patterns for path in folder.glob(pattern)]
+    for subfolder in (folder / "shards", folder / SCRATCH, folder / SCRATCH / RAW / "shards"):
+        files += subfolder.glob(".*-*")
+    for path in files:
         if path.is_file():
             path.unlink()
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep a second run away from the same folder; the lock ends with the program, however that ends.
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Lock a folder against a second run. The lock ends with the process.
 
-    >>> prepare(Path("crowd"))
-    >>> with locked(Path("crowd")):
+    Parameters
+    ----------
+    folder : Path
+        Folder of shards.
+
+    Raises
+    ------
+    UsageError
+        If another run holds the lock.
+
+    Examples
+    --------
+    >>> prepare_folder(Path("crowd"))
+    >>> with lock_folder(Path("crowd")):
     ...     pass
     """
     try:
         import fcntl
-    except ImportError:  # a system without such locks
+    except ImportError:  # Windows
         yield
         return
     with (folder / SCRATCH / LOCK).open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            if error.errno not in (errno.EAGAIN, errno.EACCES):  # a file system that knows no locks
+            if error.errno not in (errno.EAGAIN, errno.EACCES):  # the file system does not support locks
                 yield
                 return
             raise UsageError(f"another run is writing to {folder}; wait for it, or choose another folder") from None
@@ -202,60 +321,77 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def told_plainly(folder: Path, needed: int) -> Iterator[None]:
-    """Say what to do about a full disk, or too little memory for the engine.
+def explain_resource_errors(folder: Path, needed_bytes: int) -> Iterator[None]:
+    """Replace errors about disk space and memory by errors with advice.
 
-    >>> with told_plainly(Path("."), 10**9):
+    Parameters
+    ----------
+    folder : Path
+        Folder of shards.
+    needed_bytes : int
+        Estimate of the disk space that sharding needs.
+
+    Raises
+    ------
+    InputError
+        If the disk is full, the memory limit is too low, or the folder cannot be written.
+
+    Examples
+    --------
+    >>> with explain_resource_errors(Path("."), 10**9):
     ...     raise OSError(errno.ENOSPC, "No space left on device")
     Traceback (most recent call last):
         ...
-    wisecrowd.errors.InputError: the disk of . is full: about 1.0 GB are needed, and ... are free. What was done is kept: ...
+    wisecrowd.errors.InputError: the disk of . is full: about 1.0 GB are needed, and ... are free. Finished work is kept: ...
     """
     try:
         yield
     except Exception as error:
-        from_engine = type(error).__module__.endswith("duckdb")
+        is_engine_error = type(error).__module__.endswith("duckdb")
         text = str(error)
-        full = isinstance(error, OSError) and error.errno in _FULL
-        if full or (
-            (from_engine or isinstance(error, OSError)) and ("No space left" in text or "max_temp_dir" in text)
-        ):
+        mentions_disk = "No space left" in text or "max_temp_dir" in text
+        is_disk_full = isinstance(error, OSError) and error.errno in _DISK_FULL
+        if is_disk_full or ((is_engine_error or isinstance(error, OSError)) and mentions_disk):
+            free_bytes = shutil.disk_usage(folder).free
             raise InputError(
-                f"the disk of {folder} is full: about {_size(needed)} are needed, and {_size(_free(folder))} are free. "
-                "What was done is kept: make room, and give the same command again to go on"
+                f"the disk of {folder} is full: about {_format_size(needed_bytes)} are needed, and {_format_size(free_bytes)} "
+                "are free. Finished work is kept: make room, and repeat the same command to go on"
             ) from None
-        if from_engine and type(error).__name__ == "OutOfMemoryException":
+        if is_engine_error and type(error).__name__ == "OutOfMemoryException":
             raise InputError(
-                'the memory does not suffice; allow more with memory="8GB" (--memory 8GB), or fewer threads with n_jobs=1 '
-                f"(--jobs 1), and give the same command again to go on. The engine says: {text.splitlines()[0][:200]}"
+                'the memory limit is too low; raise it with memory="8GB" (--memory 8GB), or use fewer threads with n_jobs=1 '
+                f"(--jobs 1), and repeat the same command to go on. DuckDB reports: {text.splitlines()[0][:200]}"
             ) from None
-        if from_engine and type(error).__name__ == "IOException":
+        if is_engine_error and type(error).__name__ == "IOException":
             raise InputError(f"{folder} cannot be written: {text[:300]}") from None
         raise
 
 
-def _size(n_bytes: int) -> str:
+def _format_size(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.1f} MB"
 
 
-def _free(folder: Path) -> int:
-    return shutil.disk_usage(folder).free
+def get_free_memory() -> int:
+    """Return the free memory in bytes. The limit of a container counts.
 
+    Returns
+    -------
+    int
+        Bytes.
 
-def free_memory() -> int:
-    """Bytes of memory that nobody uses, as far as the system tells.
-
-    >>> free_memory() > 2**20
+    Examples
+    --------
+    >>> get_free_memory() > 2**20
     True
     """
-    found = []
+    limits = []
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
-        found.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]))
-    with contextlib.suppress(OSError, ValueError):  # a container may have less than its machine
+        limits.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]))
+    with contextlib.suppress(OSError, ValueError):
         group = Path("/sys/fs/cgroup")
-        limit, used = ((group / name).read_text(encoding="utf-8") for name in ("memory.max", "memory.current"))
-        found.append(max(int(limit) - int(used), 2**28))
+        limit, usage = ((group / name).read_text(encoding="utf-8") for name in ("memory.max", "memory.current"))
+        limits.append(max(int(limit) - int(usage), 2**28))
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return min(found, default=2**32)
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min(limits, default=2**32)

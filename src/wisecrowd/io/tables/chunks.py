@@ -1,4 +1,4 @@
-"""A crowd that comes in chunks, written as it comes: votes that would not fit in memory together."""
+"""Writing of crowds that come in chunks and do not fit into memory together."""
 
 from __future__ import annotations
 
@@ -13,63 +13,76 @@ import pyarrow.parquet as pq
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
-from wisecrowd.io.tables.votes_table import text_portions, votes_table
+from wisecrowd.io.tables.crowd_tables import crowd_to_table, iter_text_tables
 from wisecrowd.utils.files import atomic_path
 
 
-def write_pieces(
+def write_chunks(
     chunks: Iterable[Crowd],
     path: str | os.PathLike[str],
     *,
     times: bool = False,
-    spell: Callable[[pa.Array], pa.Array] | None = None,
+    format_text: Callable[[pa.Array], pa.Array] | None = None,
 ) -> None:
-    """Write chunks of a crowd to one CSV, TSV or Parquet file, with weight and observed; it appears whole or not at all.
+    """Write chunks of a crowd to one CSV, TSV or Parquet file. The file appears complete or not at all.
 
-    With ``times``, votes have a time as well, also in chunks where none is known. ``spell`` says how the texts of ids and
-    labels are to be written in CSV and TSV, if not as they are.
+    Parameters
+    ----------
+    chunks : iterable of Crowd
+        Votes. They are written with weight and observed.
+    path : path-like
+        File that ends in ``.csv``, ``.tsv`` or ``.parquet``.
+    times : bool, default=False
+        Write the time as well, also for chunks without times.
+    format_text : callable, optional
+        Function that formats the text of ids and labels in CSV and TSV.
 
+    Raises
+    ------
+    UsageError
+        If there are no chunks, or the suffix is another one.
+
+    Examples
+    --------
     >>> from wisecrowd import read
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t3", "bob", "dog")])
-    >>> write_pieces(crowd.shards(2), "votes.csv")
+    >>> write_chunks(crowd.split_tasks(2), "votes.csv")
     >>> read("votes.csv") == crowd
     True
     """
     target = Path(path)
     if target.suffix not in (".csv", ".tsv", ".parquet"):
-        raise UsageError(f"cannot tell from the name of {target} what to write; end it in .csv, .tsv or .parquet")
-    also = ("weight", "observed", "time") if times else ("weight", "observed")
-    tables = _in_parquet(chunks, also) if target.suffix == ".parquet" else _in_text(chunks, also, spell)
+        raise UsageError(f"the name of {target} does not imply a format; end it in .csv, .tsv or .parquet")
+    columns = ("weight", "observed", "time") if times else ("weight", "observed")
+    if target.suffix == ".parquet":
+        tables = (crowd_to_table(chunk, extra_columns=columns) for chunk in chunks)
+    else:
+        tables = _iter_text_tables(chunks, columns, format_text)
     try:
         first = next(tables)
     except StopIteration:
-        raise UsageError("chunks of a crowd were wanted; there are none") from None
+        raise UsageError("there are no chunks to write; give at least one crowd") from None
     with contextlib.ExitStack() as stack:
-        unfinished = stack.enter_context(atomic_path(target))
-        write = stack.enter_context(_writer(unfinished, first.schema))
+        partial = stack.enter_context(atomic_path(target))
+        write = stack.enter_context(_open_writer(partial, first.schema))
         write(first)
         for table in tables:
             write(table)
 
 
-def _in_text(
-    chunks: Iterable[Crowd], also: Collection[str], spell: Callable[[pa.Array], pa.Array] | None
+def _iter_text_tables(
+    chunks: Iterable[Crowd], columns: Collection[str], format_text: Callable[[pa.Array], pa.Array] | None
 ) -> Iterator[pa.Table]:
-    def written(ids: pa.Array) -> pa.Array:
+    def format_ids(ids: pa.Array) -> pa.Array:
         text = ids.cast(pa.string())
-        return text if spell is None else spell(text)
+        return text if format_text is None else format_text(text)
 
     for chunk in chunks:
-        yield from text_portions(chunk, written, also=also)
-
-
-def _in_parquet(chunks: Iterable[Crowd], also: Collection[str]) -> Iterator[pa.Table]:
-    for chunk in chunks:
-        yield votes_table(chunk, also=also)
+        yield from iter_text_tables(chunk, format_ids, extra_columns=columns)
 
 
 @contextlib.contextmanager
-def _writer(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+def _open_writer(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
     if path.suffix == ".parquet":
         with pq.ParquetWriter(path, schema, store_schema=False, compression="zstd") as writer:
             yield writer.write_table

@@ -1,7 +1,7 @@
 """Argilla 2: records as ``dataset.records.to_json`` writes them, or flat, as ``to_datasets`` does.
 
-Only responses that were submitted count, as far as the file tells: ``to_json`` does not. Suggestions are votes of machines
-that go by their ``agent``.
+Only submitted responses are votes, if the file has a status, which ``to_json`` does not write. Suggestions are votes of
+machines, named after their ``agent``.
 """
 
 from __future__ import annotations
@@ -11,183 +11,202 @@ from pathlib import Path
 from typing import Any
 
 from wisecrowd.errors import InputError
-from wisecrowd.io.tools.answers import tool_format, written_set
-from wisecrowd.io.tools.exports import entries, first_object, objects, part
-from wisecrowd.io.tools.gathering import Asked, Gathering, family, identity
-from wisecrowd.io.tools.hugging_face import class_names, is_parquet, known_schema, rows_of
+from wisecrowd.io.tables.parquet import is_parquet
+from wisecrowd.io.tools.export_files import get_objects, get_part, peek_object, read_objects
+from wisecrowd.io.tools.exported_answers import ExportedAnswers, ExportedQuestion, guess_model_family, parse_id
+from wisecrowd.io.tools.hugging_face import read_class_names, read_parquet_rows, read_valid_schema
+from wisecrowd.io.tools.label_sets import format_label_set
+from wisecrowd.io.tools.question_votes import make_tool_reader
 
 RESPONSES, SUGGESTION = ".responses", ".suggestion"
-#: What is said of records that do not tell who only began to answer.
-UNTOLD = (
-    "to_json does not tell drafts and discarded answers from submitted ones, so that all are votes; to_datasets does"
+#: Note for records without a status.
+NO_STATUS_NOTE = (
+    "to_json does not mark drafts and discarded answers, so all answers are votes; to_datasets writes the status"
 )
 
 
-def gather(path: Path) -> Gathering:
-    """All that records tell, in whichever of the two forms.
+def read_export(path: Path) -> ExportedAnswers:
+    """Read all answers in a file of records, nested or flat.
 
+    Parameters
+    ----------
+    path : Path
+        JSON, JSON lines or Parquet.
+
+    Returns
+    -------
+    ExportedAnswers
+        Answers by question.
+
+    Examples
+    --------
     >>> response = '{"value": "good", "user_id": "ann", "status": "submitted"}'
     >>> record = f'{{"id": "r1", "fields": {{}}, "suggestions": {{}}, "responses": {{"mood": [{response}]}}}}'
     >>> _ = Path("records.json").write_text(f"[{record}]")
-    >>> gather(Path("records.json")).question("mood").worker
+    >>> read_export(Path("records.json")).get_question("mood").worker
     ['ann']
     """
-    gathered = Gathering()
-    records = rows_of(path) if is_parquet(path) else objects(path, "a record of Argilla")
-    names, in_words = class_names(path), _answered_in_words(records)
+    export = ExportedAnswers()
+    records = read_parquet_rows(path) if is_parquet(path) else read_objects(path, "a record of Argilla")
+    class_names, text_questions = read_class_names(path), _find_text_questions(records)
     for number, record in enumerate(records, start=1):
         where = f"record {number:,}"
-        told = record.get("id")
-        task = identity(record.get("_server_id", number) if told is None else told, "record", where)
+        record_id = record.get("id")
+        task = parse_id(record.get("_server_id", number) if record_id is None else record_id, "record", where)
         if "responses" in record or "suggestions" in record:
-            _nested(record, task, where, gathered)
+            _add_nested_record(record, task, where, export)
         elif any(key.endswith((RESPONSES, SUGGESTION)) for key in record):
-            _flat(record, task, where, gathered, names, in_words)
+            _add_flat_record(record, task, where, export, class_names, text_questions)
         else:
             raise InputError(
-                f"{where} has neither responses nor suggestions, as a record of Argilla has; its keys are {list(record)[:12]}"
+                f"{where} has neither responses nor suggestions, so it is not a record of Argilla; its keys are "
+                f"{list(record)[:12]}"
             )
-    for name, order in _orders(records).items():
-        if name in gathered.asked:
+    for name, order in _find_orders(records).items():
+        if name in export.questions:
             if order is None:
-                gathered.notes.append(f"answers to {name!r} are rankings, it seems; their order is not read")
-            gathered.asked[name].control |= {"ranked": "yes"} if order is None else {"order": written_set(order)}
-    return gathered
+                export.notes.append(f"answers to {name!r} seem to be rankings; their order is not read")
+            control = {"ranked": "yes"} if order is None else {"order": format_label_set(order)}
+            export.questions[name].control |= control
+    return export
 
 
-def _orders(records: list[dict[str, Any]]) -> dict[str, tuple[str, ...] | None]:
-    """Questions to which all answers hold the same options, as rankings do -> their order, or None where orders differ."""
-    seen: dict[str, set[tuple[str, ...]]] = {}
+def _find_orders(records: list[dict[str, Any]]) -> dict[str, tuple[str, ...] | None]:
+    """Return the questions whose answers all hold the same options, with the order, or None if orders differ.
+
+    Rankings look like this.
+    """
+    answers: dict[str, set[tuple[str, ...]]] = {}
     for record in records:
-        for name, values in _lists(record):
-            seen.setdefault(name, set()).update(tuple(map(str, value)) for value in values if isinstance(value, list))
-    alike = {name: orders for name, orders in seen.items() if len({frozenset(order) for order in orders}) == 1}
-    return {name: next(iter(orders)) if len(orders) == 1 else None for name, orders in alike.items()}
+        for name, values in _iter_responses(record):
+            lists = (tuple(map(str, value)) for value in values if isinstance(value, list))
+            answers.setdefault(name, set()).update(lists)
+    rankings = {name: orders for name, orders in answers.items() if len({frozenset(order) for order in orders}) == 1}
+    return {name: next(iter(orders)) if len(orders) == 1 else None for name, orders in rankings.items()}
 
 
-def _lists(record: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
-    """What people answered to each question, in either form."""
+def _iter_responses(record: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield each question with its responses, from a nested or flat record."""
     responses = record.get("responses")
-    for name, told in responses.items() if isinstance(responses, dict) else ():
-        yield name, [one.get("value") for one in told or () if isinstance(one, dict)]
+    for name, entries in responses.items() if isinstance(responses, dict) else ():
+        yield name, [entry.get("value") for entry in entries or () if isinstance(entry, dict)]
     for key, value in record.items():
         if key.endswith(RESPONSES) and isinstance(value, list):
             yield key.removesuffix(RESPONSES), value
 
 
-def _nested(record: dict[str, Any], task: str, where: str, gathered: Gathering) -> None:
-    gathered.tasks[task] = {key: record[key] for key in ("id", "fields", "metadata", "_server_id") if key in record}
-    for name, responses in part(record, "responses", dict, where).items():
-        for response in entries({name: responses}, name, where):
+def _add_nested_record(record: dict[str, Any], task: str, where: str, export: ExportedAnswers) -> None:
+    export.tasks[task] = {key: record[key] for key in ("id", "fields", "metadata", "_server_id") if key in record}
+    for name, responses in get_part(record, "responses", dict, where).items():
+        for response in get_objects({name: responses}, name, where):
             status = response.get("status", "submitted")
-            if "status" not in response and UNTOLD not in gathered.notes:
-                gathered.notes.append(UNTOLD)
-            _response(gathered, name, task, response.get("user_id"), response.get("value"), status, where)
-    for name, suggestion in part(record, "suggestions", dict, where).items():
+            if "status" not in response and NO_STATUS_NOTE not in export.notes:
+                export.notes.append(NO_STATUS_NOTE)
+            _add_response(export, name, task, response.get("user_id"), response.get("value"), status, where)
+    for name, suggestion in get_part(record, "suggestions", dict, where).items():
         if not isinstance(suggestion, dict):
             raise InputError(f"the suggestion {name!r} of {where} should be an object with a value")
-        _suggestion(gathered, name, task, suggestion.get("agent"), suggestion.get("value"), suggestion.get("score"))
+        _add_suggestion(export, name, task, suggestion.get("agent"), suggestion.get("value"), suggestion.get("score"))
 
 
-def _flat(
-    record: dict[str, Any], task: str, where: str, gathered: Gathering, labels: Mapping[str, list[str]], in_words: set[str]
-) -> None:  # fmt: skip
+def _add_flat_record(
+    record: dict[str, Any],
+    task: str,
+    where: str,
+    export: ExportedAnswers,
+    class_names: Mapping[str, list[str]],
+    text_questions: set[str],
+) -> None:
     names = [key.removesuffix(RESPONSES) for key in record if key.endswith(RESPONSES)]
-    fields = {key: value for key, value in record.items() if not _is_part(key)}
-    gathered.tasks[task] = {"id": record.get("id"), "fields": fields}
+    fields = {key: value for key, value in record.items() if not _is_question_key(key)}
+    export.tasks[task] = {"id": record.get("id"), "fields": fields}
     for name in names:
         key = name + RESPONSES
-        values, users = part(record, key, list, where), part(record, f"{key}.users", list, where)
-        states = part(record, f"{key}.status", list, where) or ["submitted"] * len(values)
-        if not len(values) == len(users) == len(states):
+        values, users = get_part(record, key, list, where), get_part(record, f"{key}.users", list, where)
+        statuses = get_part(record, f"{key}.status", list, where) or ["submitted"] * len(values)
+        if not len(values) == len(users) == len(statuses):
             raise InputError(
-                f"{where} has {len(values)} responses to {name!r}, {len(users)} users and {len(states)} states"
+                f"{where} has {len(values)} responses to {name!r}, {len(users)} users and {len(statuses)} states"
             )
-        for user, value, status in zip(users, values, states, strict=True):
-            _response(gathered, name, task, user, value, status, where)
+        for user, value, status in zip(users, values, statuses, strict=True):
+            _add_response(export, name, task, user, value, status, where)
     for key in [key for key in record if key.endswith(SUGGESTION) and record[key] is not None]:
         name, value = key.removesuffix(SUGGESTION), record[key]
-        if key in labels:
-            # to_datasets numbers labels as they come, and even the lack of one.
-            value = labels[key][value] or None if value in range(len(labels[key])) else None
-        elif name in in_words and isinstance(value, int):
-            gathered.question(name).left_out["suggestions by number"] += 1
+        if key in class_names:
+            # to_datasets numbers labels in order of appearance, including a missing label.
+            value = class_names[key][value] or None if value in range(len(class_names[key])) else None
+        elif name in text_questions and isinstance(value, int):
+            export.get_question(name).excluded["suggestions by number"] += 1
             continue
-        _suggestion(gathered, name, task, record.get(f"{key}.agent"), value, record.get(f"{key}.score"))
+        _add_suggestion(export, name, task, record.get(f"{key}.agent"), value, record.get(f"{key}.score"))
 
 
-def _answered_in_words(records: list[dict[str, Any]]) -> set[str]:
-    """Questions that people answered in words; where a suggestion is a number, it stands for a word that JSON lines lack."""
+def _find_text_questions(records: list[dict[str, Any]]) -> set[str]:
+    """Return questions answered in text. A suggestion by number refers to a text that JSON lines do not contain."""
     return {
         key.removesuffix(RESPONSES)
         for record in records
         for key, value in record.items()
-        if key.endswith(RESPONSES) and isinstance(value, list) and any(isinstance(one, str) for one in value)
+        if key.endswith(RESPONSES) and isinstance(value, list) and any(isinstance(entry, str) for entry in value)
     }
 
 
-def _is_part(key: str) -> bool:
-    """Whether a flat key is of a question rather than of a field."""
-    told = any(mark in key for mark in (RESPONSES, SUGGESTION))
-    return told or key in ("id", "_server_id", "status", "inserted_at", "updated_at")
+def _is_question_key(key: str) -> bool:
+    """Return whether a flat key belongs to a question rather than a field."""
+    is_answer = any(mark in key for mark in (RESPONSES, SUGGESTION))
+    return is_answer or key in ("id", "_server_id", "status", "inserted_at", "updated_at")
 
 
-def _response(
-    gathered: Gathering, name: str, task: str, user: object, value: object, status: object, where: str
+def _add_response(
+    export: ExportedAnswers, name: str, task: str, user: object, value: object, status: object, where: str
 ) -> None:
-    asked = _asked(gathered, name, value)
-    if asked is None:
+    question = _get_question(export, name, value)
+    if question is None:
         return
     if status not in ("submitted", None):
-        asked.left_out[f"{status}"] += 1
+        question.excluded[f"{status}"] += 1
     elif value is None:
-        asked.left_out["empty"] += 1
+        question.excluded["empty"] += 1
     else:
-        asked.answer(task, identity(user, "user", where), value if isinstance(value, list) else [value])
+        question.add_answer(task, parse_id(user, "user", where), value if isinstance(value, list) else [value])
 
 
-def _suggestion(gathered: Gathering, name: str, task: str, agent: object, value: object, score: object) -> None:
-    asked = _asked(gathered, name, value)
-    if asked is None or value is None:
+def _add_suggestion(export: ExportedAnswers, name: str, task: str, agent: object, value: object, score: object) -> None:
+    question = _get_question(export, name, value)
+    if question is None or value is None:
         return
     model = str(agent or "suggestions")
-    gathered.groups.setdefault(model, family(model))
-    # Of several options each has a score; the answer is as sure as its least sure part.
+    export.groups.setdefault(model, guess_model_family(model))
+    # Several options have one score each. The answer is as certain as its least certain option.
     lowest = min(score, default=None) if isinstance(score, list) else score
-    asked.suggested(task, model, value if isinstance(value, list) else [value], lowest)
+    question.add_suggestion(task, model, value if isinstance(value, list) else [value], lowest)
 
 
-def _asked(gathered: Gathering, name: str, value: object) -> Asked | None:
-    """The question, unless it asks for spans or ranks, which are lists of objects."""
-    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(one, dict | list) for one in value)):
-        ranked = "rank" in next(_objects(value), {})
-        gathered.left_out["rankings" if ranked else "spans"] += 1
+def _get_question(export: ExportedAnswers, name: str, value: object) -> ExportedQuestion | None:
+    """Return the question, or None if its answers are spans or ranks, which are lists of objects."""
+    if isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict | list) for item in value)):
+        objects = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
+        is_ranking = bool(objects) and "rank" in objects[0]
+        export.excluded["rankings" if is_ranking else "spans"] += 1
         return None
-    asked = gathered.question(name)
-    asked.multiple = asked.multiple or isinstance(value, list)
-    asked.control["question"] = name
-    # A rating comes as a number, and is given back as one.
+    question = export.get_question(name)
+    question.multiple = question.multiple or isinstance(value, list)
+    question.control["question"] = name
+    # A rating is a number, and must be written back as one.
     if isinstance(value, int | float) and not isinstance(value, bool):
-        asked.control["value"] = "number"
-    return asked
+        question.control["value"] = "number"
+    return question
 
 
-def _objects(value: object) -> Iterator[dict[str, Any]]:
-    for one in value if isinstance(value, list) else [value]:
-        if isinstance(one, dict):
-            yield one
-
-
-def _sniff(path: Path) -> bool:
+def _detect(path: Path) -> bool:
     if is_parquet(path):
-        schema = known_schema(path)
+        schema = read_valid_schema(path)
         names = set() if schema is None else set(schema.names)
     else:
-        record = first_object(path)
-        names = set(record)
+        names = set(peek_object(path))
         if {"fields", "responses", "suggestions"} <= names:
             return True
     return any(name + ".users" in names for name in names if name.endswith(RESPONSES))
 
 
-ARGILLA = tool_format("argilla", "records of Argilla 2", gather, _sniff)
+ARGILLA = make_tool_reader("argilla", read_export, _detect)

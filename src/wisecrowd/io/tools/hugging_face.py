@@ -1,7 +1,7 @@
-"""Tables of Hugging Face ``datasets``: a row per task, in Parquet or JSON lines.
+"""Tables of Hugging Face ``datasets``, in Parquet or JSON lines, with a row per task.
 
-Who said what stands in lists of one length (``annotators`` and ``labels``, or several lists of answers), in a list of objects
-or an object of lists (``annotations``: annotator and label), or in a column for each worker (``annotator_1``, …).
+Votes are in lists of one length (``annotators`` and ``labels``, or several lists of answers), in a list of objects or an
+object of lists (``annotations``: annotator and label), or in a column per worker (``annotator_1``, …).
 """
 
 from __future__ import annotations
@@ -15,186 +15,232 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from wisecrowd.errors import InputError, some
-from wisecrowd.io.formats import Format
-from wisecrowd.io.tables.columns import ROLES, plain
+from wisecrowd.errors import InputError, preview
+from wisecrowd.io.formats import FormatReader
+from wisecrowd.io.tables.columns import role_names, simplify_name
 from wisecrowd.io.tables.json import JSONL
-from wisecrowd.io.tables.parquet import PARQUET, read_schema
-from wisecrowd.io.tools.answers import tool_format
-from wisecrowd.io.tools.exports import entries, first_object, objects, part
-from wisecrowd.io.tools.gathering import Gathering, identity
+from wisecrowd.io.tables.parquet import PARQUET, is_parquet, read_schema
+from wisecrowd.io.tools.export_files import get_objects, get_part, peek_object, read_objects
+from wisecrowd.io.tools.exported_answers import ExportedAnswers, parse_id
+from wisecrowd.io.tools.question_votes import make_tool_reader
 
-_TASKS = {name for group in ROLES["task"] for name in group} | {"id", "idx", "uid", "uuid", "textid", "pairid"}
-_WORKERS = {name for group in ROLES["worker"] for name in group}
-_LABELS = {name for group in ROLES["label"] for name in group}
-#: A column for each worker.
-_OF_WORKER = re.compile(
+_TASK_NAMES = role_names("task") | {"id", "idx", "uid", "uuid", "textid", "pairid"}
+_WORKER_NAMES, _LABEL_NAMES = role_names("worker"), role_names("label")
+#: Name of a column with the answers of one worker.
+_WORKER_COLUMN = re.compile(
     r"^(?:labels?[ _-]?)?((?:annotator|worker|rater|coder|judge|labell?er)[ _-]?\d+)(?:[ _-]?labels?)?$", re.IGNORECASE
 )
-#: Lists that are no answers: what follows from them.
-_NO_ANSWERS = {"softlabel", "softlabels", "probabilities", "probs", "embedding", "embeddings", "tokens"}
+#: Lists that are not answers but derived from answers or from the text.
+_OTHER_LISTS = {"softlabel", "softlabels", "probabilities", "probs", "embedding", "embeddings", "tokens"}
+
+_Row = dict[str, Any]
 
 
-def gather(path: Path) -> Gathering:
-    """All that a table tells, in whichever form.
+def read_export(path: Path) -> ExportedAnswers:
+    """Read all answers in a table, in any of the layouts.
 
+    Parameters
+    ----------
+    path : Path
+        Parquet or JSON lines.
+
+    Returns
+    -------
+    ExportedAnswers
+        Answers by question.
+
+    Examples
+    --------
     >>> _ = Path("data.jsonl").write_text('{"id": "a", "annotators": ["ann", "bob"], "labels": ["cat", "dog"]}\\n')
-    >>> gather(Path("data.jsonl")).question("labels").worker
+    >>> read_export(Path("data.jsonl")).get_question("labels").worker
     ['ann', 'bob']
     """
-    gathered = Gathering()
-    told = rows_of(path) if is_parquet(path) else objects(path, "a row of a dataset")
-    rows = [{name: _unrolled(value) for name, value in row.items()} for row in told]
+    export = ExportedAnswers()
+    raw_rows = read_parquet_rows(path) if is_parquet(path) else read_objects(path, "a row of a dataset")
+    rows = [{name: _to_vote_list(value) for name, value in row.items()} for row in raw_rows]
     names = dict.fromkeys(name for row in rows for name in row)
-    tasks = [name for name in names if plain(name) in _TASKS]
-    if len(tasks) > 1:
-        tasks = [name for name in tasks if plain(name) in ("task", "taskid", "id")][:1] or tasks[:1]
-    columns = {found.group(1): name for name in names if (found := _OF_WORKER.match(name))}
+    task_columns = [name for name in names if simplify_name(name) in _TASK_NAMES]
+    if len(task_columns) > 1:
+        preferred = [name for name in task_columns if simplify_name(name) in ("task", "taskid", "id")]
+        task_columns = preferred[:1] or task_columns[:1]
+    worker_columns = {match.group(1): name for name in names if (match := _WORKER_COLUMN.match(name))}
     lists = [name for name in names if any(isinstance(row.get(name), list) for row in rows)]
-    who = [name for name in lists if _is_workers(name)]
-    nested = [name for name in lists if _holds_votes(rows, name)]
-    used = {*columns.values(), *lists}
-    decode = class_names(path)
+    worker_lists = [name for name in lists if _names_workers(name)]
+    vote_lists = [name for name in lists if _holds_votes(rows, name)]
+    answer_columns = {*worker_columns.values(), *lists}
+    class_names = read_class_names(path)
     for number, row in enumerate(rows, start=1):
         where = f"row {number:,}"
-        task = identity(row[tasks[0]], "task", where) if tasks and row.get(tasks[0]) is not None else str(number - 1)
-        if task in gathered.tasks:
-            raise InputError(f"{where} is about {task!r} again; a row for each task was wanted")
-        gathered.tasks[task] = {name: value for name, value in row.items() if name not in used}
-        if who:
-            _parallel(row, task, where, who[0], [name for name in lists if name not in who], gathered, decode)
-        elif nested:
-            _objects(row, task, where, nested[0], gathered, decode)
-        elif columns:
-            for worker, name in columns.items():
-                _answer(gathered, "label", task, worker, row.get(name), decode.get(name))
+        task_id = row.get(task_columns[0]) if task_columns else None
+        task = str(number - 1) if task_id is None else parse_id(task_id, "task", where)
+        if task in export.tasks:
+            raise InputError(f"{where} repeats the task {task!r}; there must be one row per task")
+        export.tasks[task] = {name: value for name, value in row.items() if name not in answer_columns}
+        if worker_lists:
+            answer_lists = [name for name in lists if name not in worker_lists]
+            _add_parallel_lists(row, task, where, worker_lists[0], answer_lists, export, class_names)
+        elif vote_lists:
+            _add_vote_list(row, task, where, vote_lists[0], export, class_names)
+        elif worker_columns:
+            for worker, name in worker_columns.items():
+                _add_answer(export, "label", task, worker, row.get(name), class_names.get(name))
         else:
             raise InputError(
-                "nobody can tell who said what: lists such as annotators and labels were wanted, or columns such as "
-                f"annotator_1 and annotator_2; the columns are {some(names, 12)}"
+                "the workers cannot be recognised; expected lists such as annotators and labels, or columns such as "
+                f"annotator_1 and annotator_2. The columns are {preview(names, 12)}"
             )
-    return gathered
+    return export
 
 
-def _parallel(
-    row: dict[str, Any], task: str, where: str, who: str, lists: list[str], gathered: Gathering, decode: Mapping[str, list[str]]
-) -> None:  # fmt: skip
-    workers = part(row, who, list, where)
-    for name in lists:
-        if row.get(name) is None or plain(name) in _NO_ANSWERS:
-            continue
-        said = part(row, name, list, where)
-        if len(said) != len(workers):
-            if plain(name) in _LABELS:
-                raise InputError(f"{where} has {len(said)} {name} of {len(workers)} {who}; one for each was wanted")
-            gathered.left_out[f"lists {name!r} of another length"] += 1
-            continue
-        for worker, one in zip(workers, said, strict=True):
-            _answer(gathered, name, task, identity(worker, "worker", where), one, decode.get(name))
-
-
-def _objects(
-    row: dict[str, Any], task: str, where: str, name: str, gathered: Gathering, decode: Mapping[str, list[str]]
+def _add_parallel_lists(
+    row: _Row,
+    task: str,
+    where: str,
+    worker_list: str,
+    answer_lists: list[str],
+    export: ExportedAnswers,
+    class_names: Mapping[str, list[str]],
 ) -> None:
-    for vote in entries(row, name, where):
-        worker = next((vote[key] for key in vote if plain(key) in _WORKERS), None)
-        for key in [key for key in vote if plain(key) in _LABELS]:
-            _answer(gathered, key, task, identity(worker, "worker", where), vote[key], decode.get(f"{name}.{key}"))
+    workers = get_part(row, worker_list, list, where)
+    for name in answer_lists:
+        if row.get(name) is None or simplify_name(name) in _OTHER_LISTS:
+            continue
+        answers = get_part(row, name, list, where)
+        if len(answers) != len(workers):
+            if simplify_name(name) in _LABEL_NAMES:
+                raise InputError(
+                    f"{where} has {len(answers)} {name} for {len(workers)} {worker_list}; there must be one for each"
+                )
+            export.excluded[f"lists {name!r} of another length"] += 1
+            continue
+        for worker, answer in zip(workers, answers, strict=True):
+            _add_answer(export, name, task, parse_id(worker, "worker", where), answer, class_names.get(name))
 
 
-def _answer(gathered: Gathering, question: str, task: str, worker: str, said: object, names: list[str] | None) -> None:
-    asked = gathered.question(question)
-    if names is not None:
-        asked.options.update(dict.fromkeys(names))
-    chosen = said if isinstance(said, list) else [] if said is None else [said]
-    if any(isinstance(one, dict | list) for one in chosen):
-        gathered.left_out["answers of parts"] += 1
+def _add_vote_list(
+    row: _Row, task: str, where: str, name: str, export: ExportedAnswers, class_names: Mapping[str, list[str]]
+) -> None:
+    for vote in get_objects(row, name, where):
+        worker = next((vote[key] for key in vote if simplify_name(key) in _WORKER_NAMES), None)
+        for key in [key for key in vote if simplify_name(key) in _LABEL_NAMES]:
+            worker_id = parse_id(worker, "worker", where)
+            _add_answer(export, key, task, worker_id, vote[key], class_names.get(f"{name}.{key}"))
+
+
+def _add_answer(
+    export: ExportedAnswers, name: str, task: str, worker: str, answer: object, class_names: list[str] | None
+) -> None:
+    question = export.get_question(name)
+    if class_names is not None:
+        question.options.update(dict.fromkeys(class_names))
+    labels = answer if isinstance(answer, list) else [] if answer is None else [answer]
+    if any(isinstance(label, dict | list) for label in labels):
+        export.excluded["answers of parts"] += 1
         return
-    # Among numbers of classes, -1 says that nobody answered; elsewhere it may be an answer.
-    if said is None or said == "" or said != said or (names is not None and said == -1):
-        asked.left_out["empty"] += 1
+    # -1 is a missing answer only if classes are numbered; elsewhere it may be a label.
+    if answer is None or answer == "" or answer != answer or (class_names is not None and answer == -1):
+        question.excluded["empty"] += 1
         return
-    asked.multiple = asked.multiple or isinstance(said, list)
-    asked.number = asked.number or (isinstance(said, float) and not said.is_integer())
-    asked.answer(task, worker, [_named(one, names) for one in chosen])
+    question.multiple = question.multiple or isinstance(answer, list)
+    question.number = question.number or (isinstance(answer, float) and not answer.is_integer())
+    question.add_answer(task, worker, [_decode_class(label, class_names) for label in labels])
 
 
-def _named(value: object, names: list[str] | None) -> object:
-    return names[value] if names is not None and isinstance(value, int) and 0 <= value < len(names) else value
+def _decode_class(label: object, class_names: list[str] | None) -> object:
+    is_code = class_names is not None and isinstance(label, int) and 0 <= label < len(class_names)
+    return class_names[label] if is_code else label  # type: ignore[index]  # narrowed by is_code
 
 
-def _is_workers(name: str) -> bool:
-    return plain(name) in _WORKERS or plain(name).removesuffix("s") in _WORKERS
+def _names_workers(name: str) -> bool:
+    return simplify_name(name) in _WORKER_NAMES or simplify_name(name).removesuffix("s") in _WORKER_NAMES
 
 
-def _holds_votes(rows: list[dict[str, Any]], name: str) -> bool:
+def _holds_votes(rows: list[_Row], name: str) -> bool:
     first = next((row[name][0] for row in rows if isinstance(row.get(name), list) and row[name]), None)
-    return isinstance(first, dict) and _are_of_votes(first)
+    return isinstance(first, dict) and _are_vote_keys(first)
 
 
-def _are_of_votes(keys: Iterable[str]) -> bool:
-    """Whether an object with these keys is a vote."""
-    found = {plain(key) for key in keys}
-    return bool(found & _WORKERS) and bool(found & _LABELS)
+def _are_vote_keys(keys: Iterable[str]) -> bool:
+    """Return whether an object with these keys is a vote."""
+    names = {simplify_name(key) for key in keys}
+    return bool(names & _WORKER_NAMES) and bool(names & _LABEL_NAMES)
 
 
-def _unrolled(value: Any) -> Any:
-    """Votes as a list of objects; ``datasets`` makes an object of lists of a sequence of objects."""
-    if not isinstance(value, dict) or not _are_of_votes(value):
+def _to_vote_list(value: Any) -> Any:
+    """Convert an object of lists to a list of objects: ``datasets`` stores a sequence of objects transposed."""
+    if not isinstance(value, dict) or not _are_vote_keys(value):
         return value
     lists = list(value.values())
-    if not all(isinstance(one, list) and len(one) == len(lists[0]) for one in lists):
+    if not all(isinstance(items, list) and len(items) == len(lists[0]) for items in lists):
         return value
-    return [dict(zip(value, one, strict=True)) for one in zip(*lists, strict=True)]
+    return [dict(zip(value, items, strict=True)) for items in zip(*lists, strict=True)]
 
 
-def _is_of_votes(kind: pa.DataType) -> bool:
-    """The same of a column in Parquet."""
-    inner = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else kind
+def _is_list_type(kind: pa.DataType) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+
+
+def _is_vote_type(kind: pa.DataType) -> bool:
+    """Return whether a Parquet column holds votes: a list of objects, or an object of lists."""
+    inner = kind.value_type if _is_list_type(kind) else kind
     if not pa.types.is_struct(inner):
         return False
-    fields = [inner.field(place) for place in range(inner.num_fields)]
-    rolled = all(pa.types.is_list(one.type) or pa.types.is_large_list(one.type) for one in fields)
-    return (inner is not kind or rolled) and _are_of_votes(one.name for one in fields)
+    fields = [inner.field(position) for position in range(inner.num_fields)]
+    is_transposed = all(_is_list_type(field.type) for field in fields)
+    return (inner is not kind or is_transposed) and _are_vote_keys(field.name for field in fields)
 
 
-def is_parquet(path: Path) -> bool:
-    """Whether a file is in Parquet, whatever it is called.
+def read_valid_schema(path: Path) -> pa.Schema | None:
+    """Read the schema of a Parquet file, or return None if the file is damaged.
 
-    >>> _ = Path("votes.parquet").write_text("task,worker,label")
-    >>> is_parquet(Path("votes.parquet"))
-    False
-    """
-    return PARQUET.sniff(path)
+    Parameters
+    ----------
+    path : Path
+        File.
 
+    Returns
+    -------
+    pyarrow.Schema or None
+        Schema.
 
-def known_schema(path: Path) -> pa.Schema | None:
-    """The columns of a table in Parquet, unless it is damaged.
-
+    Examples
+    --------
     >>> _ = Path("votes.parquet").write_text("PAR1 and nothing else")
-    >>> known_schema(Path("votes.parquet")) is None
+    >>> read_valid_schema(Path("votes.parquet")) is None
     True
     """
     try:
         return read_schema(path)
-    except ValueError:  # also names that are no text
+    except ValueError:  # also invalid column names
         return None
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    """The rows of a table in Parquet; columns of bytes, such as images, stay where they are.
+def read_parquet_rows(path: Path) -> list[dict[str, Any]]:
+    """Read the rows of a Parquet file without binary columns such as images.
 
+    Parameters
+    ----------
+    path : Path
+        File.
+
+    Returns
+    -------
+    list of dict
+        Rows.
+
+    Examples
+    --------
     >>> pq.write_table(pa.table({"id": [1], "image": [b"png"]}), "data.parquet")
-    >>> rows_of(Path("data.parquet"))
+    >>> read_parquet_rows(Path("data.parquet"))
     [{'id': 1}]
     """
-    schema = known_schema(path)
+    schema = read_valid_schema(path)
     if schema is None:
         raise InputError("it cannot be read as Parquet: it is damaged")
-    wanted = [field.name for field in schema if not _is_media(field.type)]
+    columns = [field.name for field in schema if not _is_binary(field.type)]
     try:
         with pq.ParquetFile(path) as file:
-            rows: list[dict[str, Any]] = file.read(columns=wanted).to_pylist()
+            rows: list[dict[str, Any]] = file.read(columns=columns).to_pylist()
     except (pa.ArrowException, ValueError, OverflowError, OSError) as error:
         raise InputError(f"it cannot be read as Parquet: {str(error)[:200]}") from None
     if not rows:
@@ -202,68 +248,77 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _is_media(kind: pa.DataType) -> bool:
+def _is_binary(kind: pa.DataType) -> bool:
     binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-    return binary or (pa.types.is_struct(kind) and any(_is_media(kind.field(i).type) for i in range(kind.num_fields)))
+    return binary or (pa.types.is_struct(kind) and any(_is_binary(kind.field(i).type) for i in range(kind.num_fields)))
 
 
-def class_names(path: Path) -> dict[str, list[str]]:
-    """The names of classes that ``datasets`` keeps beside a column of their numbers.
+def read_class_names(path: Path) -> dict[str, list[str]]:
+    """Read the class names that ``datasets`` stores in the metadata of a Parquet file.
 
-    >>> class_names(Path("votes.jsonl"))
+    Parameters
+    ----------
+    path : Path
+        Any file.
+
+    Returns
+    -------
+    dict of str to list of str
+        Class names by column. Fields of objects are named ``column.field``.
+
+    Examples
+    --------
+    >>> read_class_names(Path("votes.jsonl"))
     {}
     """
     if not is_parquet(path):
         return {}
-    schema = known_schema(path)
-    told = None if schema is None else (schema.metadata or {}).get(b"huggingface")
+    schema = read_valid_schema(path)
+    metadata = None if schema is None else (schema.metadata or {}).get(b"huggingface")
     try:
-        features = json.loads(told)["info"]["features"] if told else {}
-        found = {name: _names_in(feature) for name, feature in _columns_of(features)}
+        features = json.loads(metadata)["info"]["features"] if metadata else {}
+        names_by_column = {name: _get_class_names(feature) for name, feature in _iter_features(features)}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}
-    return {name: names for name, names in found.items() if names}
+    return {name: class_names for name, class_names in names_by_column.items() if class_names}
 
 
-def _columns_of(features: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Columns, and the parts of those that hold objects."""
+def _iter_features(features: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the features of all columns and of the fields of objects."""
     for name, feature in features.items():
         yield name, feature
-        inside = feature[0] if isinstance(feature, list) else feature.get("feature", feature)
-        for key, part_of in inside.items() if isinstance(inside, dict) and "_type" not in inside else ():
-            yield f"{name}.{key}", part_of
+        inner = feature[0] if isinstance(feature, list) else feature.get("feature", feature)
+        for key, field in inner.items() if isinstance(inner, dict) and "_type" not in inner else ():
+            yield f"{name}.{key}", field
 
 
-def _names_in(feature: Any) -> list[str]:
+def _get_class_names(feature: Any) -> list[str]:
     while isinstance(feature, dict) and "names" not in feature and "feature" in feature:
         feature = feature["feature"]
     names = feature.get("names") if isinstance(feature, dict) else None
     return ["" if name is None else str(name) for name in names] if isinstance(names, list) else []
 
 
-def _sniff(path: Path) -> bool:
+def _detect(path: Path) -> bool:
     if is_parquet(path):
-        schema = known_schema(path)
+        schema = read_valid_schema(path)
         if schema is None:
             return False
         names = schema.names
-        lists = [field.name for field in schema if pa.types.is_list(field.type) or pa.types.is_large_list(field.type)]
-        objects_of_votes = any(_is_of_votes(field.type) for field in schema)
+        lists = [field.name for field in schema if _is_list_type(field.type)]
+        has_vote_objects = any(_is_vote_type(field.type) for field in schema)
     else:
-        record = {name: _unrolled(value) for name, value in first_object(path).items()}
+        record = {name: _to_vote_list(value) for name, value in peek_object(path).items()}
         names, lists = list(record), [name for name, value in record.items() if isinstance(value, list)]
-        objects_of_votes = any(_holds_votes([record], name) for name in lists)
-    votes = {plain(name) for name in names}
-    if votes & _WORKERS and not lists:
-        return False  # a row per vote
-    of_worker = sum(bool(_OF_WORKER.match(name)) for name in names)
-    return of_worker > 1 or objects_of_votes or (len(lists) > 1 and any(map(_is_workers, lists)))
+        has_vote_objects = any(_holds_votes([record], name) for name in lists)
+    if {simplify_name(name) for name in names} & _WORKER_NAMES and not lists:
+        return False  # a table with a row per vote
+    n_worker_columns = sum(bool(_WORKER_COLUMN.match(name)) for name in names)
+    return n_worker_columns > 1 or has_vote_objects or (len(lists) > 1 and any(map(_names_workers, lists)))
 
 
-def _table(path: Path) -> Format:
+def _choose_table_reader(path: Path) -> FormatReader:
     return PARQUET if is_parquet(path) else JSONL
 
 
-HUGGING_FACE = tool_format(
-    "hugging-face", "a dataset with a row per task and lists of its workers and labels", gather, _sniff, _table
-)
+HUGGING_FACE = make_tool_reader("hugging-face", read_export, _detect, _choose_table_reader)

@@ -1,8 +1,8 @@
-"""Label Studio: the JSON export, and JSON_MIN, which says less.
+"""Label Studio: the JSON export, and JSON_MIN, which holds less.
 
-A task has annotations, each with one result per question (``from_name``) or region. Answers that were skipped
-(``was_cancelled``) and drafts are left out, those that are marked as ``ground_truth`` are the truth, and predictions are
-votes of machines that go by their ``model_version``.
+A task has annotations, each with one result per question (``from_name``) or region. Skipped annotations (``was_cancelled``)
+and drafts are excluded, those marked as ``ground_truth`` are the truth, and predictions are votes of machines, named after
+their ``model_version``.
 """
 
 from __future__ import annotations
@@ -13,253 +13,341 @@ from pathlib import Path
 from typing import Any
 
 from wisecrowd.errors import InputError
-from wisecrowd.io.tools.answers import tool_format
-from wisecrowd.io.tools.exports import entries, first_object, objects, part
-from wisecrowd.io.tools.gathering import OWN_TASK, Gathering, family, identity, spelled
+from wisecrowd.io.tools.export_files import get_objects, get_part, peek_object, read_objects
+from wisecrowd.io.tools.exported_answers import OWN_TASK, ExportedAnswers, format_label, guess_model_family, parse_id
+from wisecrowd.io.tools.question_votes import make_tool_reader
 
-#: Types of results that answer a question about the whole task -> the key of the answer in their value.
-ANSWERS = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected"}
-#: Why an answer is no vote: nobody can say whose it is.
+#: Types of results that answer a question about the whole task, with the key of the answer in their value.
+ANSWER_KEYS = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected"}
+#: Reason for excluding an answer without a worker.
 DELETED = "of deleted accounts"
-#: What JSON_MIN tells of an annotation beside the task's data and the answers.
-_ABOUT = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement", "id", OWN_TASK)
+#: Keys of JSON_MIN that are neither data of the task nor answers.
+_ANNOTATION_KEYS = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement", "id", OWN_TASK)
+
+_Record = dict[str, Any]
 
 
-def gather(path: Path) -> Gathering:
-    """All that an export tells.
+def read_export(path: Path) -> ExportedAnswers:
+    """Read all answers in a JSON export.
 
+    Parameters
+    ----------
+    path : Path
+        JSON file.
+
+    Returns
+    -------
+    ExportedAnswers
+        Answers by question.
+
+    Examples
+    --------
     >>> result = '{"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": ["good"]}}'
     >>> task = f'{{"id": 7, "data": {{}}, "annotations": [{{"completed_by": 1, "result": [{result}]}}]}}'
     >>> _ = Path("export.json").write_text(f"[{task}]")
-    >>> mood = gather(Path("export.json")).question("mood")
-    >>> mood.task, mood.worker, mood.said
+    >>> mood = read_export(Path("export.json")).get_question("mood")
+    >>> mood.task, mood.worker, mood.labels
     (['7'], ['1'], [('good',)])
     """
-    return gather_tasks(objects(path, "a task of Label Studio"))
+    return parse_tasks(read_objects(path, "a task of Label Studio"))
 
 
-def gather_tasks(tasks: Iterable[dict[str, Any]]) -> Gathering:
-    """All that tasks tell, as an export or a server gives them.
+def parse_tasks(tasks: Iterable[_Record]) -> ExportedAnswers:
+    """Parse tasks of an export or a server.
 
-    >>> gather_tasks([{"id": 7, "data": {"text": "Hi"}, "annotations": []}]).tasks
+    Parameters
+    ----------
+    tasks : iterable of dict
+        Tasks with annotations and predictions.
+
+    Returns
+    -------
+    ExportedAnswers
+        Answers by question.
+
+    Examples
+    --------
+    >>> parse_tasks([{"id": 7, "data": {"text": "Hi"}, "annotations": []}]).tasks
     {'7': {'id': 7, 'data': {'text': 'Hi'}}}
     """
-    gathered = Gathering()
+    export = ExportedAnswers()
     for number, task in enumerate(tasks, start=1):
         if "annotations" in task or "predictions" in task or "completions" in task:
-            _task(task, number, gathered)
+            _add_task(task, number, export)
         else:
             raise InputError(
-                f"entry {number:,} has neither annotations nor predictions, as a task of Label Studio's JSON export has; "
-                'if it is its JSON_MIN, say format="label-studio-min" (--format label-studio-min)'
+                f"entry {number:,} has neither annotations nor predictions, so it is not a task of Label Studio's JSON "
+                'export; if it is JSON_MIN, use format="label-studio-min" (--format label-studio-min)'
             )
-    return gathered
+    return export
 
 
-def _task(task: dict[str, Any], number: int, gathered: Gathering) -> None:
+def _add_task(task: _Record, number: int, export: ExportedAnswers) -> None:
     where = f"entry {number:,}"
-    name = name_of(task, number)
-    gathered.tasks[name] = {key: task[key] for key in ("id", "data", "meta") if key in task}
-    # A server shows the drafts of others to nobody, but says that there are some.
-    if drafts := len(part(task, "drafts", list, where)) or int(task.get("draft_exists") is True):
-        gathered.left_out["drafts"] += drafts
-    for annotation in entries(task, "annotations" if "annotations" in task else "completions", where):
-        if annotation.get("was_cancelled") or annotation.get("skipped"):
-            gathered.left_out["cancelled"] += 1
-            continue
-        # The server forgets who it was when an account is deleted.
-        nobody = annotation.get("completed_by", 0) is None
-        worker = "" if nobody else worker_of(annotation.get("completed_by"), where)
-        results = entries(annotation, "result", where)
-        answers = answers_of(results, gathered)
-        if not results:  # regions and the like are counted by their kind
-            gathered.left_out["empty"] += 1
-        for question, said in answers.items():
-            asked = gathered.question(question)
-            if annotation.get("ground_truth") is True:
-                asked.gold(name, said)
-                asked.left_out["gold"] += 1
-                continue
-            if nobody:
-                asked.left_out[DELETED] += 1
-                continue
-            asked.answer(
-                name,
-                worker,
-                said,
-                time=annotation.get("created_at") or annotation.get("updated_at"),
-                seconds=annotation.get("lead_time"),
-            )
-    for prediction in _predictions(task, where, gathered):
+    task_id = get_task_id(task, number)
+    export.tasks[task_id] = {key: task[key] for key in ("id", "data", "meta") if key in task}
+    # A server does not show the drafts of other people, only that there are some.
+    if drafts := len(get_part(task, "drafts", list, where)) or int(task.get("draft_exists") is True):
+        export.excluded["drafts"] += drafts
+    for annotation in get_objects(task, "annotations" if "annotations" in task else "completions", where):
+        _add_annotation(annotation, task_id, where, export)
+    for prediction in _get_predictions(task, where, export):
         model = str(prediction.get("model_version") or "predictions")
-        gathered.groups.setdefault(model, family(model))
-        for question, said in answers_of(entries(prediction, "result", where), gathered).items():
-            gathered.question(question).suggested(name, model, said, prediction.get("score"))
+        export.groups.setdefault(model, guess_model_family(model))
+        for name, labels in parse_results(get_objects(prediction, "result", where), export).items():
+            export.get_question(name).add_suggestion(task_id, model, labels, prediction.get("score"))
 
 
-def name_of(task: dict[str, Any], number: int = 0) -> str:
-    """What a task goes by: its id, or that of the task which it was made from to be labelled again.
+def _add_annotation(annotation: _Record, task_id: str, where: str, export: ExportedAnswers) -> None:
+    if annotation.get("was_cancelled") or annotation.get("skipped"):
+        export.excluded["cancelled"] += 1
+        return
+    # The server removes the worker when an account is deleted.
+    is_deleted = annotation.get("completed_by", 0) is None
+    worker = "" if is_deleted else parse_worker(annotation.get("completed_by"), where)
+    results = get_objects(annotation, "result", where)
+    answers = parse_results(results, export)
+    if not results:  # regions are counted by their type
+        export.excluded["empty"] += 1
+    for name, labels in answers.items():
+        question = export.get_question(name)
+        if annotation.get("ground_truth") is True:
+            question.add_gold(task_id, labels)
+            question.excluded["gold"] += 1
+        elif is_deleted:
+            question.excluded[DELETED] += 1
+        else:
+            time = annotation.get("created_at") or annotation.get("updated_at")
+            question.add_answer(task_id, worker, labels, time=time, seconds=annotation.get("lead_time"))
 
-    >>> name_of({"id": 7, "data": {}}), name_of({"id": 8, "data": {"wisecrowd_task": "7"}})
+
+def get_task_id(task: _Record, number: int = 0) -> str:
+    """Return the id of a task, or that of the original if wisecrowd queued the task to be labelled again.
+
+    Parameters
+    ----------
+    task : dict
+        Task.
+    number : int, default=0
+        Position in the file, for messages and for tasks without an id.
+
+    Returns
+    -------
+    str
+        Task id.
+
+    Examples
+    --------
+    >>> get_task_id({"id": 7, "data": {}}), get_task_id({"id": 8, "data": {"wisecrowd_task": "7"}})
     ('7', '7')
     """
     where = f"entry {number:,}" if number else ""
-    return identity(part(task, "data", dict, where).get(OWN_TASK, task.get("id", number)), "task", where)
+    return parse_id(get_part(task, "data", dict, where).get(OWN_TASK, task.get("id", number)), "task", where)
 
 
-def _predictions(task: dict[str, Any], where: str, gathered: Gathering) -> list[dict[str, Any]]:
-    """What models said of a task. A server exports only the numbers of predictions, except those that an annotator was shown."""
-    told = part(task, "predictions", list, where)
-    if not any(type(one) is int for one in told):
-        return entries(task, "predictions", where)
-    annotations = [one for one in part(task, "annotations", list, where) if isinstance(one, dict)]
-    was_shown = [one["prediction"] for one in annotations if isinstance(one.get("prediction"), dict)]
-    shown = {one.get("id"): one for one in was_shown}
-    numbers = [one for one in told if type(one) is int and one not in shown]
-    if numbers:
-        gathered.left_out["predictions told by number"] += len(numbers)
-    known = [shown[one] if type(one) is int else one for one in told if type(one) is not int or one in shown]
-    return entries({"predictions": known}, "predictions", where)
+def _get_predictions(task: _Record, where: str, export: ExportedAnswers) -> list[_Record]:
+    """Return the predictions of a task. A server exports ids only, except for predictions that an annotator saw."""
+    predictions = get_part(task, "predictions", list, where)
+    if not any(type(prediction) is int for prediction in predictions):
+        return get_objects(task, "predictions", where)
+    annotations = [item for item in get_part(task, "annotations", list, where) if isinstance(item, dict)]
+    shown = [item["prediction"] for item in annotations if isinstance(item.get("prediction"), dict)]
+    shown_by_id = {prediction.get("id"): prediction for prediction in shown}
+    n_unresolved = sum(type(item) is int and item not in shown_by_id for item in predictions)
+    if n_unresolved:
+        export.excluded["predictions told by number"] += n_unresolved
+    resolved = [
+        shown_by_id[item] if type(item) is int else item
+        for item in predictions
+        if type(item) is not int or item in shown_by_id
+    ]
+    return get_objects({"predictions": resolved}, "predictions", where)
 
 
-def worker_of(value: object, where: str) -> str:
-    """Who annotated: a number, or in some exports all that is known of the person.
+def parse_worker(value: object, where: str) -> str:
+    """Return the worker id of an annotation: a number, or the e-mail address if the export describes the person.
 
-    >>> worker_of({"id": 3, "email": "ann@example.com"}, "entry 1")
+    Parameters
+    ----------
+    value : object
+        Value of ``completed_by``.
+    where : str
+        Position in the file, for messages.
+
+    Returns
+    -------
+    str
+        Worker id.
+
+    Examples
+    --------
+    >>> parse_worker({"id": 3, "email": "ann@example.com"}, "entry 1")
     'ann@example.com'
     """
     if isinstance(value, dict):
         value = value.get("email") or value.get("username") or value.get("id")
-    return identity(value, "annotator", where)
+    return parse_id(value, "annotator", where)
 
 
-def answers_of(results: list[dict[str, Any]], gathered: Gathering) -> dict[str, list[Any]]:
-    """What one annotation says to each question; regions say nothing of the task as a whole.
+def parse_results(results: list[_Record], export: ExportedAnswers) -> dict[str, list[Any]]:
+    """Parse the results of an annotation. Regions are counted as excluded: they do not concern the whole task.
 
-    >>> answers_of([{"from_name": "mood", "type": "choices", "value": {"choices": ["good"]}}], Gathering())
+    Parameters
+    ----------
+    results : list of dict
+        Results.
+    export : ExportedAnswers
+        Export to which questions and counts are added.
+
+    Returns
+    -------
+    dict of str to list
+        Labels by question.
+
+    Examples
+    --------
+    >>> parse_results([{"from_name": "mood", "type": "choices", "value": {"choices": ["good"]}}], ExportedAnswers())
     {'mood': ['good']}
     """
-    found: dict[str, list[Any]] = {}
-    other: Counter[str] = Counter()
+    labels_by_question: dict[str, list[Any]] = {}
+    excluded: Counter[str] = Counter()
     for result in results:
         kind, value = str(result.get("type", "")), result.get("value")
-        if kind not in ANSWERS or not isinstance(value, dict):
-            other[kind or "results without a type"] += 1
+        if kind not in ANSWER_KEYS or not isinstance(value, dict):
+            excluded[kind or "results without a type"] += 1
             continue
-        if set(value) - {ANSWERS[kind]}:
-            other[f"{kind} of regions"] += 1
+        if set(value) - {ANSWER_KEYS[kind]}:
+            excluded[f"{kind} of regions"] += 1
             continue
-        said = value.get(ANSWERS[kind])
-        chosen = said if isinstance(said, list) else [] if said is None else [said]
-        if not all(map(_plain, chosen)):
-            other[f"nested {kind}"] += 1
+        answer = value.get(ANSWER_KEYS[kind])
+        labels = answer if isinstance(answer, list) else [] if answer is None else [answer]
+        if not all(map(_is_scalar, labels)):
+            excluded[f"nested {kind}"] += 1
             continue
-        name = identity(result.get("from_name"), "question", "from_name of a result")
-        asked = gathered.question(name)
-        asked.number = asked.number or kind == "number"
-        asked.control.update(from_name=name, to_name=str(result.get("to_name", "")), type=kind)
-        found.setdefault(name, []).extend(chosen)
-    gathered.left_out.update(other)
-    return found
+        name = parse_id(result.get("from_name"), "question", "from_name of a result")
+        question = export.get_question(name)
+        question.number = question.number or kind == "number"
+        question.control.update(from_name=name, to_name=str(result.get("to_name", "")), type=kind)
+        labels_by_question.setdefault(name, []).extend(labels)
+    export.excluded.update(excluded)
+    return labels_by_question
 
 
-def gather_min(path: Path) -> Gathering:
-    """All that JSON_MIN tells: an entry per annotation, in which answers stand beside the data of the task.
+def read_min_export(path: Path) -> ExportedAnswers:
+    """Read all answers in a JSON_MIN export: one entry per annotation, with answers beside the data of the task.
 
+    Parameters
+    ----------
+    path : Path
+        JSON file.
+
+    Returns
+    -------
+    ExportedAnswers
+        Answers by question.
+
+    Examples
+    --------
     >>> entry = '{{"id": 7, "text": "Hi", "mood": "{}", "annotator": {}, "annotation_id": 1, "lead_time": 2.5}}'
     >>> _ = Path("export.json").write_text(f"[{entry.format('good', 1)}, {entry.format('bad', 2)}]")
-    >>> gather_min(Path("export.json")).question("mood").said
+    >>> read_min_export(Path("export.json")).get_question("mood").labels
     [('good',), ('bad',)]
     """
-    gathered = Gathering()
-    records = objects(path, "an annotation of Label Studio's JSON_MIN")
-    names = _questions(records)
-    left = {*_ABOUT, *names, *(key for record in records for key, value in record.items() if _regions(value))}
+    export = ExportedAnswers()
+    records = read_objects(path, "an annotation of Label Studio's JSON_MIN")
+    names = _find_min_questions(records)
+    region_keys = {key for record in records for key, value in record.items() if _find_region_types(value)}
+    answer_keys = {*_ANNOTATION_KEYS, *names, *region_keys}
     for number, record in enumerate(records, start=1):
         where = f"entry {number:,}"
-        task = identity(record.get(OWN_TASK, record.get("id")), "task", where)
-        gathered.tasks[task] = {"id": record.get("id"), "data": {key: record[key] for key in record if key not in left}}
+        task = parse_id(record.get(OWN_TASK, record.get("id")), "task", where)
+        data = {key: record[key] for key in record if key not in answer_keys}
+        export.tasks[task] = {"id": record.get("id"), "data": data}
         if record.get("annotator", 0) is None:
-            if record.get("annotation_id") is not None:  # otherwise it is a task that nobody labelled
-                gathered.left_out[DELETED] += 1
+            if record.get("annotation_id") is not None:  # otherwise the task has no annotation
+                export.excluded[DELETED] += 1
             continue
-        worker = worker_of(record.get("annotator"), where)
-        regions = Counter(kind for value in record.values() for kind in _regions(value))
-        gathered.left_out.update(regions)
+        worker = parse_worker(record.get("annotator"), where)
+        regions = Counter(kind for value in record.values() for kind in _find_region_types(value))
+        export.excluded.update(regions)
         answered = [name for name in names if name in record]
         if not answered and not regions:
-            gathered.left_out["empty"] += 1
+            export.excluded["empty"] += 1
         for name in answered:
-            said = list(_minimal(record[name]))
-            asked = gathered.question(name)
-            asked.number = asked.number or _key(record[name]) == "number"
-            asked.answer(task, worker, said, time=record.get("created_at"), seconds=record.get("lead_time"))
-    return gathered
+            labels = list(_iter_min_labels(record[name]))
+            question = export.get_question(name)
+            question.number = question.number or _find_answer_key(record[name]) == "number"
+            time, seconds = record.get("created_at"), record.get("lead_time")
+            question.add_answer(task, worker, labels, time=time, seconds=seconds)
+    return export
 
 
-def _questions(records: list[dict[str, Any]]) -> list[str]:
-    """Which keys are answers: those that differ between annotations of a task, or hold choices; data are the same for all."""
-    first: dict[str, dict[str, Any]] = {}
-    differ: dict[str, None] = {}
+def _find_min_questions(records: list[_Record]) -> list[str]:
+    """Return the keys that hold answers: they differ between annotations of a task, or have the form of answers."""
+    first_records: dict[str, _Record] = {}
+    questions: dict[str, None] = {}
     for number, record in enumerate(records, start=1):
-        task = identity(record.get("id"), "task", f"entry {number:,}")
-        known = first.setdefault(task, record)
+        task = parse_id(record.get("id"), "task", f"entry {number:,}")
+        first = first_records.setdefault(task, record)
         for key, value in record.items():
-            if key in _ABOUT:
+            if key in _ANNOTATION_KEYS:
                 continue
-            if _key(value) or (known is not record and known.get(key) != value and _plain(value)):
-                differ[key] = None
-    if differ:
-        return list(differ)
-    if len(first) < len(records):
+            if _find_answer_key(value) or (first is not record and first.get(key) != value and _is_scalar(value)):
+                questions[key] = None
+    if questions:
+        return list(questions)
+    if len(first_records) < len(records):
         raise InputError(
-            "nobody can tell the answers from the data in this JSON_MIN, for all annotations of a task say the same; "
-            "export JSON instead, which says more"
+            "answers and data cannot be distinguished in this JSON_MIN, because all annotations of a task agree; "
+            "export JSON instead"
         )
     raise InputError(
-        "nobody can tell the answers from the data in this JSON_MIN, for no task has two annotations; export JSON instead"
+        "answers and data cannot be distinguished in this JSON_MIN, because no task has two annotations; export JSON "
+        "instead"
     )
 
 
-def _regions(value: object) -> list[str]:
-    """The kinds of the regions in what JSON_MIN holds under a key: spans or boxes, which have a place beside their labels."""
-    if not isinstance(value, list) or not all(isinstance(one, dict) and len(one) > 1 for one in value):
+def _find_region_types(value: object) -> list[str]:
+    """Return the types of the regions under a key of JSON_MIN: spans or boxes, which have a position and labels."""
+    if not isinstance(value, list) or not all(isinstance(item, dict) and len(item) > 1 for item in value):
         return []
-    kinds = [next((key for key in one if key.endswith("labels") and isinstance(one[key], list)), "") for one in value]
-    return kinds if all(kinds) else []
+    types = [
+        next((key for key in item if key.endswith("labels") and isinstance(item[key], list)), "") for item in value
+    ]
+    return types if all(types) else []
 
 
-def _plain(value: object) -> bool:
+def _is_scalar(value: object) -> bool:
     return isinstance(value, str | int | float | bool)
 
 
-def _key(value: object) -> str:
-    """Under which key an answer tells what was said, if it has the form that only answers have."""
+def _find_answer_key(value: object) -> str:
+    """Return the key under which a value of JSON_MIN holds an answer, or "" if it may be data."""
     parts = value if isinstance(value, list) and value else [value]
-    keys = {tuple(one) if isinstance(one, dict) else () for one in parts}
+    keys = {tuple(item) if isinstance(item, dict) else () for item in parts}
     (first, *others) = keys
-    return first[0] if not others and len(first) == 1 and first[0] in ANSWERS.values() else ""
+    return first[0] if not others and len(first) == 1 and first[0] in ANSWER_KEYS.values() else ""
 
 
-def _minimal(value: Any) -> Iterator[str]:
-    """The options in an answer as JSON_MIN writes it: a text, {"choices": […]} when there are several, or [{"rating": 4}]."""
-    if key := _key(value):
-        for one in value if isinstance(value, list) else [value]:
-            yield from _minimal(one[key])
+def _iter_min_labels(value: Any) -> Iterator[str]:
+    """Yield the labels of an answer in JSON_MIN: a text, {"choices": […]} for several, or [{"rating": 4}]."""
+    if key := _find_answer_key(value):
+        for item in value if isinstance(value, list) else [value]:
+            yield from _iter_min_labels(item[key])
         return
-    for one in value if isinstance(value, list) else [value]:
-        if _plain(one):
-            yield spelled(one)
+    for item in value if isinstance(value, list) else [value]:
+        if _is_scalar(item):
+            yield format_label(item)
 
 
-def _sniff(path: Path) -> bool:
-    keys = first_object(path).keys()
+def _detect(path: Path) -> bool:
+    keys = peek_object(path).keys()
     return "data" in keys and bool(keys & {"annotations", "predictions", "completions"})
 
 
-def _sniff_min(path: Path) -> bool:
-    return first_object(path).keys() >= {"id", "annotator", "annotation_id", "lead_time"}
+def _detect_min(path: Path) -> bool:
+    return peek_object(path).keys() >= {"id", "annotator", "annotation_id", "lead_time"}
 
 
-LABEL_STUDIO = tool_format("label-studio", "an export of Label Studio in JSON", gather, _sniff)
-LABEL_STUDIO_MIN = tool_format("label-studio-min", "an export of Label Studio in JSON_MIN", gather_min, _sniff_min)
+LABEL_STUDIO = make_tool_reader("label-studio", read_export, _detect)
+LABEL_STUDIO_MIN = make_tool_reader("label-studio-min", read_min_export, _detect_min)

@@ -1,7 +1,7 @@
-"""A Label Studio that is running: its tasks page by page, and predictions that are put into them.
+"""Client of a running Label Studio server: tasks page by page, and predictions for them.
 
-The token goes into the header of requests to that one server, and nowhere else: into no message, no URL, no file and no
-``repr``. It does not travel in the clear to another machine unless the caller says so, and redirects are never followed.
+The token is sent in the header of requests to that server only. It appears in no message, URL, file or ``repr``. It is not
+sent unencrypted to another machine unless the caller allows it, and redirects are never followed.
 """
 
 from __future__ import annotations
@@ -14,31 +14,38 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from wisecrowd.errors import MissingExtra, WisecrowdError
-from wisecrowd.io.tools.tokens import VARIABLE, Token, address_of, is_loopback, token_from
+from wisecrowd.io.tools.access_tokens import VARIABLE, Token, is_loopback, load_token, parse_server_url
 
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["VARIABLE", "Doubtful", "LabelStudio", "ServerError", "Token", "token_from"]
+__all__ = ["VARIABLE", "LabelStudioClient", "ServerError", "Token", "UnconfirmedWrite", "load_token"]
 
-#: Tasks on a page, and predictions sent at once.
-PAGE, BATCH = 100, 500
-#: Seconds to wait for a connection, and for an answer; a page of tasks can take a server long.
-CONNECT, ANSWER = 10.0, 120.0
-#: How often all pages are read again, because tasks went away meanwhile.
-RESTARTS = 10
-#: How often a call is tried, and seconds between the first two tries; each wait is twice the one before.
-TRIES, PAUSE = 5, 1.0
-#: Seconds at most that a server may ask for between two tries.
-LONGEST_PAUSE = 60.0
-#: Seconds before its end at which a token that was lent to us is renewed.
-EARLY = 30.0
-_BUSY = frozenset({429, 502, 503, 504})
+#: Tasks per page, as many as the server allows by default.
+PAGE_SIZE = 100
+#: Predictions per request.
+BATCH_SIZE = 500
+CONNECT_TIMEOUT_SECONDS = 10.0
+#: A server can take long for a page of tasks.
+READ_TIMEOUT_SECONDS = 120.0
+#: Number of times that all pages are read again because tasks were deleted meanwhile.
+MAX_RESTARTS = 10
+#: Attempts per request.
+MAX_ATTEMPTS = 5
+#: Pause after the first attempt. It doubles after every further attempt.
+FIRST_PAUSE_SECONDS = 1.0
+#: Longest pause, also if the server asks for more.
+MAX_PAUSE_SECONDS = 60.0
+#: An access token is renewed this long before it expires.
+RENEWAL_MARGIN_SECONDS = 30.0
+_BUSY_STATUSES = frozenset({429, 502, 503, 504})
 
 
 class ServerError(WisecrowdError):
-    """A server is not there, is no Label Studio, or refuses.
+    """Error for a server that is unreachable, is not Label Studio, or refuses a request.
 
+    Examples
+    --------
     >>> raise ServerError("no Label Studio answers at https://example.com")
     Traceback (most recent call last):
         ...
@@ -46,21 +53,38 @@ class ServerError(WisecrowdError):
     """
 
 
-class Doubtful(ServerError):
-    """A connection broke while something was being written, so that nobody knows whether it was; look before you repeat it.
+class UnconfirmedWrite(ServerError):
+    """Error for a connection that broke during a write, so that its outcome is unknown. Check before repeating it.
 
-    >>> issubclass(Doubtful, ServerError)
+    Examples
+    --------
+    >>> issubclass(UnconfirmedWrite, ServerError)
     True
     """
 
 
-class LabelStudio:
-    """A server, and a token for it.
+class LabelStudioClient:
+    """Client of a Label Studio server.
 
-    >>> LabelStudio("http://label-studio.example.com", Token("0123456789abcdef"))
+    Parameters
+    ----------
+    url : str
+        Address of the server.
+    token : Token
+        Access token.
+    insecure : bool, default=False
+        Allow sending the token unencrypted to another machine.
+    transport : httpx.BaseTransport, optional
+        Transport, for tests.
+    wait : callable, default=time.sleep
+        Function that waits for a number of seconds, for tests.
+
+    Examples
+    --------
+    >>> LabelStudioClient("http://label-studio.example.com", Token("0123456789abcdef"))
     Traceback (most recent call last):
         ...
-    wisecrowd.errors.UsageError: the token would travel in the clear to label-studio.example.com; give an https:// address, ...
+    wisecrowd.errors.UsageError: the token would be sent unencrypted to label-studio.example.com; give an https:// address, ...
     """
 
     def __init__(
@@ -72,96 +96,148 @@ class LabelStudio:
         transport: httpx.BaseTransport | None = None,
         wait: Callable[[float], object] = time.sleep,
     ) -> None:
-        self.url, host = address_of(url, insecure=insecure)
+        self.url, host = parse_server_url(url, insecure=insecure)
         self._token, self._wait = token, wait
-        self._lent: Token | None = None
-        httpx = _httpx()
-        # No proxy of the environment may read what is meant for this machine.
+        self._access_token: Token | None = None
+        httpx = _import_httpx()
+        # A proxy of the environment must not read requests to this machine.
         mounts = {f"all://{'[' + host + ']' if ':' in host else host}": None} if is_loopback(host) else {}
-        self._http = httpx.Client(
-            timeout=httpx.Timeout(ANSWER, connect=CONNECT), follow_redirects=False, transport=transport, mounts=mounts
-        )
+        timeout = httpx.Timeout(READ_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
+        self._http = httpx.Client(timeout=timeout, follow_redirects=False, transport=transport, mounts=mounts)
 
     def __repr__(self) -> str:
-        return f"LabelStudio({self.url!r})"
+        return f"LabelStudioClient({self.url!r})"
 
-    def __enter__(self) -> LabelStudio:
+    def __enter__(self) -> LabelStudioClient:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def version(self) -> str:
-        """Which Label Studio it is. The token is not sent: this is how one finds out whom it would be sent to."""
-        response = self._sent("GET", "/api/version", None, None, {})
-        if response.status_code in (401, 403):  # some tell it to members only
+    def get_version(self) -> str:
+        """Return the release of Label Studio. The token is not sent, so this checks who would receive it.
+
+        Returns
+        -------
+        str
+            Release, or ``"unknown"`` if the server shows it to members only.
+        """
+        response = self._send("GET", "/api/version", None, None, {})
+        if response.status_code in (401, 403):
             return "unknown"
-        told = self._read(response)
-        release = told.get("release") if isinstance(told, dict) else None
+        content = self._read_json(response)
+        release = content.get("release") if isinstance(content, dict) else None
         if not isinstance(release, str):
-            raise self._nobody()
+            raise self._not_label_studio()
         return release
 
-    def project(self, number: int) -> dict[str, Any]:
-        """What the server tells of a project: its title, its labelling interface, how many tasks it has."""
-        told = self._call("GET", f"/api/projects/{number}/", missing=lambda: self._no_project(number))
-        if not isinstance(told, dict) or "id" not in told:
-            raise self._nobody()
-        return told
+    def get_project(self, number: int) -> dict[str, Any]:
+        """Return the title, labelling interface and number of tasks of a project.
 
-    def tasks(self, project: int) -> Iterator[tuple[dict[str, Any], int]]:
-        """Every task with its annotations and predictions, also those that nobody labelled, in the order of their ids.
+        Parameters
+        ----------
+        number : int
+            Project id.
 
-        Each comes with how many there are. A task that goes away meanwhile moves the others forward, perhaps onto a page that
-        was read already; then all pages are read again, and what is new on them is given.
+        Returns
+        -------
+        dict
+            Project as the server describes it.
         """
-        seen: set[Any] = set()
-        for _ in range(RESTARTS):
-            page, before, size = 1, 0, 1
-            while True:
-                found, total = self._page(project, page)
-                size = len(found) if page == 1 else size  # a server may give less than it is asked for
-                for task in found:
-                    if task.get("id") not in seen:
-                        seen.add(task.get("id"))
-                        yield task, total
-                if total < before:
-                    break
-                if page * size >= total:
-                    return
-                page, before = page + 1, total
+        project = self._call("GET", f"/api/projects/{number}/", missing=lambda: self._no_project(number))
+        if not isinstance(project, dict) or "id" not in project:
+            raise self._not_label_studio()
+        return project
 
-    def _page(self, project: int, page: int) -> tuple[list[dict[str, Any]], int]:
-        # Addresses of files stay as they are stored; resolved ones end after a while.
-        asked = {"project": project, "fields": "all", "resolve_uri": "false", "page": page, "page_size": PAGE}
-        told = self._call("GET", "/api/tasks/", params=asked, missing=lambda: None)
-        if told is None:  # the pages ended before this one
+    def iter_tasks(self, project: int) -> Iterator[tuple[dict[str, Any], int]]:
+        """Yield all tasks of a project with annotations and predictions, in the order of their ids.
+
+        If a task is deleted meanwhile, others move to pages that were read already. All pages are then read again, and new
+        tasks are yielded.
+
+        Parameters
+        ----------
+        project : int
+            Project id.
+
+        Yields
+        ------
+        task : dict
+            Task, with or without annotations.
+        total : int
+            Number of tasks.
+        """
+        task_ids: set[Any] = set()
+        for _ in range(MAX_RESTARTS):
+            page, previous_total, page_size = 1, 0, 1
+            while True:
+                tasks, total = self._get_page(project, page)
+                page_size = len(tasks) if page == 1 else page_size  # a server may return fewer than requested
+                for task in tasks:
+                    if task.get("id") not in task_ids:
+                        task_ids.add(task.get("id"))
+                        yield task, total
+                if total < previous_total:
+                    break
+                if page * page_size >= total:
+                    return
+                page, previous_total = page + 1, total
+
+    def _get_page(self, project: int, page: int) -> tuple[list[dict[str, Any]], int]:
+        # Addresses of files stay as they are stored, because resolved ones expire.
+        query = {"project": project, "fields": "all", "resolve_uri": "false", "page": page, "page_size": PAGE_SIZE}
+        content = self._call("GET", "/api/tasks/", params=query, missing=lambda: None)
+        if content is None:  # there are fewer pages
             return [], 0
-        tasks = told.get("tasks") if isinstance(told, dict) else told
+        tasks = content.get("tasks") if isinstance(content, dict) else content
         if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-            raise self._nobody()
-        total = told.get("total") if isinstance(told, dict) else None
+            raise self._not_label_studio()
+        total = content.get("total") if isinstance(content, dict) else None
         return tasks, total if isinstance(total, int) else len(tasks)
 
-    def add(self, project: int, predictions: Sequence[dict[str, Any]]) -> int:
-        """Put predictions into tasks that are there, each with the id of its ``task``; how many the server took.
+    def add_predictions(self, project: int, predictions: Sequence[dict[str, Any]]) -> int:
+        """Add predictions to existing tasks. The server silently skips those that do not fit the labelling interface.
 
-        It leaves out those that do not fit the labelling interface, and does not say so.
+        Parameters
+        ----------
+        project : int
+            Project id.
+        predictions : sequence of dict
+            Predictions, each with the id of its ``task``.
+
+        Returns
+        -------
+        int
+            Number of predictions that the server accepted.
         """
-        created = 0
-        for first in range(0, len(predictions), BATCH):
-            some_of_them = list(predictions[first : first + BATCH])
+        n_created = 0
+        for first in range(0, len(predictions), BATCH_SIZE):
+            batch = list(predictions[first : first + BATCH_SIZE])
             path = f"/api/projects/{project}/import/predictions"
-            told = self._call("POST", path, body=some_of_them, missing=lambda: self._no_project(project))
-            created += int(told.get("created") or 0) if isinstance(told, dict) else 0
-        return created
+            content = self._call("POST", path, body=batch, missing=lambda: self._no_project(project))
+            n_created += int(content.get("created") or 0) if isinstance(content, dict) else 0
+        return n_created
 
-    def change(self, prediction: int, values: dict[str, Any]) -> None:
-        """Give a prediction other values; one that is gone is no error, and stays away."""
+    def update_prediction(self, prediction: int, values: dict[str, Any]) -> None:
+        """Update a prediction. One that no longer exists is ignored.
+
+        Parameters
+        ----------
+        prediction : int
+            Prediction id.
+        values : dict
+            New values.
+        """
         self._call("PATCH", f"/api/predictions/{prediction}/", body=values, missing=lambda: None)
 
-    def remove(self, prediction: int) -> None:
-        """Remove a prediction; one that is gone already is no error."""
+    def delete_prediction(self, prediction: int) -> None:
+        """Delete a prediction. One that no longer exists is ignored.
+
+        Parameters
+        ----------
+        prediction : int
+            Prediction id.
+        """
         self._call("DELETE", f"/api/predictions/{prediction}/", missing=lambda: None)
 
     # ------------------------------------------------------------------ requests
@@ -176,19 +252,19 @@ class LabelStudio:
         authorised: bool = True,
         missing: Callable[[], Exception | None] | None = None,
     ) -> Any:
-        """What the server answers, as JSON; ``missing`` says what to make of a 404: an error, or nothing."""
-        response = self._sent(method, path, params, body, self._authorisation() if authorised else {})
-        if response.status_code == 401 and authorised and self._lent is not None:
-            self._lent = None  # the clocks of two machines differ
-            response = self._sent(method, path, params, body, self._authorisation())
-        if response.status_code == 404 and missing is not None and self._detail(response):
+        """Return the JSON response. On status 404, ``missing`` returns the error to raise, or None to return None."""
+        response = self._send(method, path, params, body, self._authorisation() if authorised else {})
+        if response.status_code == 401 and authorised and self._access_token is not None:
+            self._access_token = None  # it may have expired early, because the clocks of two machines differ
+            response = self._send(method, path, params, body, self._authorisation())
+        if response.status_code == 404 and missing is not None and self._get_detail(response):
             error = missing()
             if error is None:
                 return None
             raise error
-        return self._read(response)
+        return self._read_json(response)
 
-    def _read(self, response: httpx.Response) -> Any:
+    def _read_json(self, response: httpx.Response) -> Any:
         if not 200 <= response.status_code < 300:
             raise self._refusal(response)
         if response.status_code == 204 or not response.content:
@@ -196,122 +272,125 @@ class LabelStudio:
         try:
             return response.json()
         except (ValueError, RecursionError):
-            raise self._nobody() from None
+            raise self._not_label_studio() from None
 
-    def _sent(self, method: str, path: str, params: Any, body: Any, headers: dict[str, str]) -> httpx.Response:
-        """The answer of the server. What may be repeated is tried again when the server is busy or the connection breaks."""
-        httpx = _httpx()
-        repeatable = method != "POST" or path == "/api/token/refresh/"
-        pause = PAUSE
-        for left in reversed(range(TRIES)):
-            asked = 0.0
-            self._http.cookies.clear()  # a session would be another way in than the token
+    def _send(self, method: str, path: str, params: Any, body: Any, headers: dict[str, str]) -> httpx.Response:
+        """Send a request. Idempotent ones are repeated if the server is busy or the connection breaks."""
+        httpx = _import_httpx()
+        is_idempotent = method != "POST" or path == "/api/token/refresh/"
+        pause = FIRST_PAUSE_SECONDS
+        for n_remaining in reversed(range(MAX_ATTEMPTS)):
+            requested_pause = 0.0
+            self._http.cookies.clear()  # a session would be another way to log in than the token
             try:
                 response = self._http.request(method, self.url + path, params=params, json=body, headers=headers)
             except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError) as error:
-                if not left:
+                if not n_remaining:
                     raise ServerError(
-                        f"{self.url} cannot be reached: {_reason(error)}; is the server running there?"
+                        f"{self.url} cannot be reached: {_describe(error)}; is the server running there?"
                     ) from None
             except httpx.TransportError as error:
-                if not repeatable:
-                    raise Doubtful(f"the connection to {self.url} broke while writing: {_reason(error)}") from None
-                if not left:
-                    raise ServerError(f"the connection to {self.url} broke {TRIES} times: {_reason(error)}") from None
+                if not is_idempotent:
+                    raise UnconfirmedWrite(
+                        f"the connection to {self.url} broke during a write: {_describe(error)}"
+                    ) from None
+                if not n_remaining:
+                    raise ServerError(
+                        f"the connection to {self.url} broke {MAX_ATTEMPTS} times: {_describe(error)}"
+                    ) from None
             else:
-                if response.status_code not in _BUSY:
+                if response.status_code not in _BUSY_STATUSES:
                     return response
-                if not repeatable and response.status_code != 429:
-                    raise Doubtful(f"{self.url} said {response.status_code} while something was being written")
-                if not left:
+                if not is_idempotent and response.status_code != 429:
+                    raise UnconfirmedWrite(f"{self.url} returned status {response.status_code} during a write")
+                if not n_remaining:
                     return response
-                asked = _seconds(response.headers.get("retry-after"))
-            self._wait(min(max(pause, asked), LONGEST_PAUSE))
+                requested_pause = _parse_retry_after(response.headers.get("retry-after"))
+            self._wait(min(max(pause, requested_pause), MAX_PAUSE_SECONDS))
             pause *= 2
         raise AssertionError("unreachable")  # pragma: no cover
 
     def _authorisation(self) -> dict[str, str]:
-        """The header with the token. A personal access token is exchanged for one that ends after some minutes."""
+        """Return the header with the token. A personal access token is exchanged for one that expires soon."""
         if not self._token.is_jwt:
             return {"Authorization": f"Token {self._token.reveal()}"}
         if self._token.claims.get("token_type") == "access":
             return {"Authorization": f"Bearer {self._token.reveal()}"}
-        if self._lent is None or _ends(self._lent) < time.time() + EARLY:
-            self._lent = None
-            told = self._call("POST", "/api/token/refresh/", body={"refresh": self._token.reveal()}, authorised=False)
-            lent = told.get("access") if isinstance(told, dict) else None
-            if not isinstance(lent, str):
-                raise self._nobody()
-            self._lent = Token(lent)
-        return {"Authorization": f"Bearer {self._lent.reveal()}"}
+        if self._access_token is None or _get_expiry(self._access_token) < time.time() + RENEWAL_MARGIN_SECONDS:
+            self._access_token = None
+            body = {"refresh": self._token.reveal()}
+            content = self._call("POST", "/api/token/refresh/", body=body, authorised=False)
+            access_token = content.get("access") if isinstance(content, dict) else None
+            if not isinstance(access_token, str):
+                raise self._not_label_studio()
+            self._access_token = Token(access_token)
+        return {"Authorization": f"Bearer {self._access_token.reveal()}"}
 
-    # ------------------------------------------------------------------ what went wrong
+    # ------------------------------------------------------------------ errors
 
-    def _nobody(self) -> ServerError:
+    def _not_label_studio(self) -> ServerError:
         return ServerError(
-            f"no Label Studio answers at {self.url}, but something else does; give the address that its pages begin with, "
+            f"no Label Studio answers at {self.url}, but another server does; give the address that its pages begin with, "
             "such as https://label-studio.example.com"
         )
 
     def _no_project(self, number: int) -> ServerError:
-        known: list[str] = []
+        projects: list[str] = []
         with contextlib.suppress(WisecrowdError):
-            told = self._call("GET", "/api/projects/", params={"page_size": 12, "include": "id,title"})
-            rows = told.get("results") if isinstance(told, dict) else None
-            known = [f"{row.get('id')} {row.get('title')!r}" for row in rows or () if isinstance(row, dict)]
-        there = f"there are {', '.join(known)}" if known else "the token sees no project"
+            content = self._call("GET", "/api/projects/", params={"page_size": 12, "include": "id,title"})
+            rows = content.get("results") if isinstance(content, dict) else None
+            projects = [f"{row.get('id')} {row.get('title')!r}" for row in rows or () if isinstance(row, dict)]
+        listing = f"there are {', '.join(projects)}" if projects else "the token sees no project"
         return ServerError(
-            self._hidden(f"there is no project {number} at {self.url}; {there}. Its number is in its address")
+            self._redact(f"there is no project {number} at {self.url}; {listing}. Its number is in its address")
         )
 
     def _refusal(self, response: httpx.Response) -> ServerError:
-        status, said = response.status_code, self._detail(response)
+        status, detail = response.status_code, self._get_detail(response)
         if 300 <= status < 400:
             target = urlsplit(response.headers.get("location", ""))
             if "login" in target.path or "signin" in target.path:
-                return ServerError(
-                    f"{self.url} wants somebody to log in, and takes no token there; is it behind another gate?"
-                )
-            where = f"{target.scheme or urlsplit(self.url).scheme}://{target.netloc or urlsplit(self.url).netloc}"
+                return ServerError(f"{self.url} requires a login and accepts no token; is it behind another gate?")
+            address = f"{target.scheme or urlsplit(self.url).scheme}://{target.netloc or urlsplit(self.url).netloc}"
             return ServerError(
-                f"{self.url} sends us on to {where}, where no token is taken unasked; give that address if it is right"
+                f"{self.url} redirects to {address}, where no token is sent unasked; give that address if it is right"
             )
         if status == 401:
             kind = "personal access token" if self._token.is_jwt else "access token"
-            other = (
-                "it may have ended, or been revoked"
+            advice = (
+                "it may have expired or been revoked"
                 if self._token.is_jwt
-                else "access tokens of old may be switched off there (Organization, API Tokens); take a personal access token"
+                else "legacy tokens may be disabled there (Organization, API Tokens); use a personal access token"
             )
-            return ServerError(f"{self.url} does not take this {kind}{said}; {other}")
+            return ServerError(f"{self.url} does not accept this {kind}{detail}; {advice}")
         if status == 403:
-            return ServerError(f"{self.url} does not allow this to the owner of the token{said}")
+            return ServerError(f"{self.url} does not allow this to the owner of the token{detail}")
         if status == 404:
-            return self._nobody()
-        if status in _BUSY:
-            return ServerError(f"{self.url} was busy {TRIES} times ({status}){said}; try again later")
-        return ServerError(f"{self.url} refused ({status}){said}")
+            return self._not_label_studio()
+        if status in _BUSY_STATUSES:
+            return ServerError(f"{self.url} was busy {MAX_ATTEMPTS} times ({status}){detail}; try again later")
+        return ServerError(f"{self.url} refused ({status}){detail}")
 
-    def _detail(self, response: httpx.Response) -> str:
-        """What the server says of its refusal, if that is in JSON; pages for people tell programs nothing."""
+    def _get_detail(self, response: httpx.Response) -> str:
+        """Return the reason of a refusal if the server gives one in JSON."""
         try:
-            told = response.json()
+            content = response.json()
         except (ValueError, RecursionError):
             return ""
-        if not isinstance(told, dict):
+        if not isinstance(content, dict):
             return ""
-        errors = told.get("validation_errors")
-        text = f"{told.get('detail') or ''} {json.dumps(errors, ensure_ascii=False) if errors else ''}".strip()
-        return f" ({self._hidden(text)[:300]})" if text else ""
+        errors = content.get("validation_errors")
+        text = f"{content.get('detail') or ''} {json.dumps(errors, ensure_ascii=False) if errors else ''}".strip()
+        return f" ({self._redact(text)[:300]})" if text else ""
 
-    def _hidden(self, text: str) -> str:
-        """A text of the server's, in which no token stands."""
-        for token in (self._token, self._lent):
+    def _redact(self, text: str) -> str:
+        """Remove tokens from a text of the server."""
+        for token in (self._token, self._access_token):
             text = text if token is None else text.replace(token.reveal(), "…")
         return text
 
 
-def _httpx() -> Any:
+def _import_httpx() -> Any:
     try:
         import httpx
     except ImportError:
@@ -319,17 +398,17 @@ def _httpx() -> Any:
     return httpx
 
 
-def _ends(token: Token) -> float:
-    end = token.claims.get("exp")
-    return float(end) if isinstance(end, int | float) else float("inf")
+def _get_expiry(token: Token) -> float:
+    expiry = token.claims.get("exp")
+    return float(expiry) if isinstance(expiry, int | float) else float("inf")
 
 
-def _seconds(text: str | None) -> float:
+def _parse_retry_after(text: str | None) -> float:
     try:
         return max(float(text or 0), 0.0)
-    except ValueError:  # a date; the usual pause will do
+    except ValueError:  # a date; the usual pause is long enough
         return 0.0
 
 
-def _reason(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return str(error) or type(error).__name__

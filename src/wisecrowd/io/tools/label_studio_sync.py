@@ -1,4 +1,4 @@
-"""From a running Label Studio to an export, and answers back into the tasks that it has."""
+"""Synchronization with a running Label Studio: pull tasks as an export, and push labels as predictions."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from wisecrowd.errors import InputError, some
-from wisecrowd.io.tools.gathering import OWN, Gathering
-from wisecrowd.io.tools.label_studio import ANSWERS, gather_tasks, name_of
-from wisecrowd.io.tools.label_studio_server import Doubtful, ServerError
-from wisecrowd.io.tools.projects import project_of
-from wisecrowd.io.tools.write_back import records_of
+from wisecrowd.errors import InputError, preview
+from wisecrowd.io.tools.consensus_export import build_records
+from wisecrowd.io.tools.exported_answers import OWN_MODEL, ExportedAnswers
+from wisecrowd.io.tools.label_studio import ANSWER_KEYS, get_task_id, parse_tasks
+from wisecrowd.io.tools.label_studio_server import ServerError, UnconfirmedWrite
+from wisecrowd.io.tools.projects import build_project
 from wisecrowd.utils import progress
 from wisecrowd.utils.files import atomic_path
 
-__all__ = ["Pushed", "pull", "push"]
+__all__ = ["PredictionServer", "PushSummary", "pull", "push"]
 
-#: How often the server is looked at before we believe that it does not keep what it is given.
-LOOKS = 4
-#: What tells who somebody is, and is not needed: workers go by their numbers.
-_PERSONAL = frozenset({"created_username", "created_ago", "user"})
-#: What the Data Manager adds to a task: other spellings of what is there, and what it shows in its columns.
-_DISPLAY = frozenset(
+#: Number of times that changes are sent and checked before the server is assumed to drop them.
+MAX_ROUNDS = 4
+#: Keys that identify a person. They are not needed, because workers go by their ids.
+_PERSONAL_KEYS = frozenset({"created_username", "created_ago", "user"})
+#: Keys that the Data Manager adds to a task for display.
+_DISPLAY_KEYS = frozenset(
     {"annotations_results", "predictions_results", "annotations_ids", "predictions_model_versions", "predictions_score"}
     | {"annotators", "avg_lead_time", "updated_by", "comment_authors", "completed_at"}
 )
@@ -35,30 +35,43 @@ _DISPLAY = frozenset(
 Record = dict[str, Any]
 
 
-class _Server(Protocol):
-    """What is wanted of a server; :class:`wisecrowd.io.tools.label_studio_server.LabelStudio` is one."""
+class PredictionServer(Protocol):
+    """Server that `pull` and `push` work with, such as `LabelStudioClient`."""
 
-    def project(self, number: int) -> Record:
-        """What is known of a project."""
+    def get_project(self, number: int) -> Record:
+        """Return a project."""
 
-    def tasks(self, project: int) -> Iterator[tuple[Record, int]]:
-        """Its tasks, each with how many there are."""
+    def iter_tasks(self, project: int) -> Iterator[tuple[Record, int]]:
+        """Yield the tasks of a project, each with the number of tasks."""
 
-    def add(self, project: int, predictions: list[Record]) -> int:
-        """Put predictions into tasks."""
+    def add_predictions(self, project: int, predictions: list[Record]) -> int:
+        """Add predictions to tasks."""
 
-    def change(self, prediction: int, values: Record) -> None:
-        """Give a prediction other values."""
+    def update_prediction(self, prediction: int, values: Record) -> None:
+        """Update a prediction."""
 
-    def remove(self, prediction: int) -> None:
-        """Remove a prediction."""
+    def delete_prediction(self, prediction: int) -> None:
+        """Delete a prediction."""
 
 
 @dataclass(frozen=True)
-class Pushed:
-    """What a push did, or would do: how many predictions were added, changed and removed, and how many were there already.
+class PushSummary:
+    """Number of predictions that a push changed, or would change.
 
-    >>> Pushed(question="mood", added=2).same
+    Parameters
+    ----------
+    question : str
+        Name of the question.
+    added, changed, removed : int, default=0
+        Predictions that were added, updated and deleted.
+    same : int, default=0
+        Predictions that were on the server already.
+    stale : int, default=0
+        Predictions of an earlier push on tasks without a label now. They stay.
+
+    Examples
+    --------
+    >>> PushSummary(question="mood", added=2).same
     0
     """
 
@@ -67,30 +80,45 @@ class Pushed:
     changed: int = 0
     removed: int = 0
     same: int = 0
-    #: Older predictions of wisecrowd, on tasks of which nothing is said now; they stay.
     stale: int = 0
 
 
-def pull(server: _Server, project: int, path: str | os.PathLike[str]) -> dict[str, int]:
-    """Write all tasks of a project as its export, and say how many tasks, annotations and predictions came.
+def pull(server: PredictionServer, project: int, path: str | os.PathLike[str]) -> dict[str, int]:
+    """Write all tasks of a project to a file like its export.
 
-    Other than in the export that the server itself makes, predictions are whole, and tasks that nobody labelled are there.
-    Names and addresses of people are not: they go by their numbers.
+    Unlike the server's own export, the file holds complete predictions and tasks without annotations, but no names or
+    addresses of people.
 
+    Parameters
+    ----------
+    server : PredictionServer
+        Server.
+    project : int
+        Project id.
+    path : path-like
+        JSON file to write.
+
+    Returns
+    -------
+    dict of str to int
+        Number of tasks, annotations and predictions.
+
+    Examples
+    --------
     >>> class Studio:
-    ...     def project(self, number):
+    ...     def get_project(self, number):
     ...         return {"title": "Reviews"}
-    ...     def tasks(self, project):
+    ...     def iter_tasks(self, project):
     ...         yield {"id": 7, "data": {"text": "Hi"}, "annotations": [], "predictions": []}, 1
     >>> pull(Studio(), 1, "export.json")
     {'tasks': 1, 'annotations': 0, 'predictions': 0}
     """
-    title = server.project(project).get("title")
+    title = server.get_project(project).get("title")
     counts = {"tasks": 0, "annotations": 0, "predictions": 0}
 
-    def records() -> Iterator[Record]:
-        for task, total in server.tasks(project):
-            record = _kept(task)
+    def iter_records() -> Iterator[Record]:
+        for task, total in server.iter_tasks(project):
+            record = _remove_display_data(task)
             counts["tasks"] += 1
             counts["annotations"] += len(record.get("annotations") or ())
             counts["predictions"] += len(record.get("predictions") or ())
@@ -99,195 +127,229 @@ def pull(server: _Server, project: int, path: str | os.PathLike[str]) -> dict[st
         if not counts["tasks"]:
             raise InputError(f"project {project} ({title!r}) has no tasks; import some into Label Studio first")
 
-    # Half a character, which is no UTF-8, is spelled as JSON spells it.
+    # Lone surrogates, which are not valid UTF-8, are escaped as in JSON.
     with (
-        atomic_path(path) as unfinished,
-        unfinished.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file,
+        atomic_path(path) as partial_path,
+        partial_path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file,
     ):
-        for place, record in enumerate(records()):
-            file.write(",\n" if place else "[\n")
+        for position, record in enumerate(iter_records()):
+            file.write(",\n" if position else "[\n")
             file.write(json.dumps(record, ensure_ascii=False))
         file.write("\n]\n")
     return counts
 
 
 def push(
-    server: _Server,
+    server: PredictionServer,
     project: int,
     answers: pd.Series[Any] | pd.DataFrame,
     *,
     question: str | None = None,
     model: str = "",
     dry_run: bool = False,
-) -> Pushed:
-    """Put answers into the tasks of a project as predictions, in place of those that an earlier push put there.
+) -> PushSummary:
+    """Write labels into the tasks of a project as predictions, replacing those of an earlier push.
 
-    A prediction is known as ours by its ``model_version``, "wisecrowd" and the method; those of other models, and ours to
-    other questions, are not touched. What is there already is not sent again, so that a push that was interrupted can
-    be given again, and at the end the server is asked whether it kept everything: it may leave something out without a word.
+    Predictions of wisecrowd have a ``model_version`` of "wisecrowd" and the method. Predictions of other models and to other
+    questions are not changed. Predictions that are on the server already are not sent again, so an interrupted push can be
+    repeated. At the end, the server is read again, because it may drop predictions silently.
 
+    Parameters
+    ----------
+    server : PredictionServer
+        Server.
+    project : int
+        Project id.
+    answers : Series or DataFrame
+        Labels by task, optionally with a column ``confidence``.
+    question : str, optional
+        Question that the labels answer. A project with one question needs none.
+    model : str, default=""
+        Name of the method.
+    dry_run : bool, default=False
+        Compute the summary without changing anything.
+
+    Returns
+    -------
+    PushSummary
+        Number of predictions by change.
+
+    Raises
+    ------
+    ServerError
+        If the server does not keep the predictions.
+
+    Examples
+    --------
     >>> class Studio:
-    ...     kept = []
-    ...     def project(self, number):
+    ...     predictions = []
+    ...     def get_project(self, number):
     ...         return {"parsed_label_config": {"mood": {"type": "Choices", "to_name": ["text"], "labels": ["good", "bad"]}}}
-    ...     def tasks(self, project):
-    ...         yield {"id": 7, "data": {"text": "Hi"}, "annotations": [], "predictions": self.kept}, 1
-    ...     def add(self, project, predictions):
-    ...         self.kept += predictions
+    ...     def iter_tasks(self, project):
+    ...         yield {"id": 7, "data": {"text": "Hi"}, "annotations": [], "predictions": self.predictions}, 1
+    ...     def add_predictions(self, project, predictions):
+    ...         self.predictions += predictions
     >>> push(Studio(), 1, pd.Series({"7": "good"}), model="majority-vote")
-    Pushed(question='mood', added=1, changed=0, removed=0, same=0, stale=0)
+    PushSummary(question='mood', added=1, changed=0, removed=0, same=0, stale=0)
     >>> push(Studio(), 1, pd.Series({"7": "good"}), model="majority-vote").same
     1
     """
-    seen = _look(server, project)
-    _ask_what_nobody_answered(seen.gathered, server.project(project), question)
-    held = project_of(seen.gathered, "label-studio", duplicates="keep")
-    asked = held.question(question)
-    wanted: dict[int, Record] = {}
-    for record in records_of(answers, held, question=question, model=model):
-        for task in seen.ids[name_of(record)]:
-            wanted[task] = {"score": None, **record["predictions"][0]}
-    first = todo = _compared(seen.own, wanted, asked.control["from_name"])
-    told = Pushed(asked.name, len(todo.add), len(todo.change), len(todo.remove), todo.same, todo.stale)
+    state = _read_state(server, project)
+    _add_unanswered_questions(state.export, server.get_project(project), question)
+    local_project = build_project(state.export, "label-studio", duplicates="keep")
+    target = local_project.question(question)
+    new_predictions: dict[int, Record] = {}
+    for record in build_records(answers, local_project, question=question, model=model):
+        for task in state.ids[get_task_id(record)]:
+            new_predictions[task] = {"score": None, **record["predictions"][0]}
+    first = pending = _compare(state.own, new_predictions, target.control["from_name"])
+    summary = PushSummary(
+        target.name, len(pending.add), len(pending.update), len(pending.delete), pending.same, pending.stale
+    )
     if dry_run:
-        return told
-    for _ in range(LOOKS):
-        if not todo:
-            return told
-        before, doubt = todo, _sent(server, project, todo)
-        todo = _compared(_look(server, project).own, wanted, asked.control["from_name"])
-        if todo == before and doubt is None:  # it was asked twice
+        return summary
+    for _ in range(MAX_ROUNDS):
+        if not pending:
+            return summary
+        previous, unconfirmed = pending, _send(server, project, pending)
+        pending = _compare(_read_state(server, project).own, new_predictions, target.control["from_name"])
+        if pending == previous and unconfirmed is None:  # the server drops them
             break
-    if not todo:
-        return told
-    lost = [record["task"] for record in todo.add] or list(todo.change.values())
+    if not pending:
+        return summary
+    lost = [record["task"] for record in pending.add] or list(pending.update.values())
     raise ServerError(
-        f"the server did not keep {len(lost):,} of {len(first.add) + len(first.change):,} predictions ({some(lost)}); are the "
-        f"answers options of {asked.name!r} in the labelling interface of project {project}?"
+        f"the server did not keep {len(lost):,} of {len(first.add) + len(first.update):,} predictions ({preview(lost)}); are "
+        f"the labels options of {target.name!r} in the labelling interface of project {project}?"
     )
 
 
-# ---------------------------------------------------------------------- inside
+# ---------------------------------------------------------------------- state of the server
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """What is on the server: answers, the ids of tasks by what they go by, and our own predictions by the id of their task."""
+class _ServerState:
+    """Answers on the server, ids of its tasks by task name, and wisecrowd's own predictions by task id."""
 
-    gathered: Gathering
+    export: ExportedAnswers
     ids: Mapping[str, list[int]]
     own: Mapping[int, list[Record]]
 
 
 @dataclass
-class _Todo:
-    """What is to be sent: new predictions, those to be changed with their new values, and those that are too many."""
+class _PendingChanges:
+    """Predictions to add, updates by prediction id, and predictions to delete."""
 
     add: list[Record] = field(default_factory=list)
-    change: dict[int, Record] = field(default_factory=dict)
-    remove: list[int] = field(default_factory=list)
+    update: dict[int, Record] = field(default_factory=dict)
+    delete: list[int] = field(default_factory=list)
     same: int = 0
     stale: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.add or self.change or self.remove)
+        return bool(self.add or self.update or self.delete)
 
 
-def _look(server: _Server, project: int) -> _Seen:
+def _read_state(server: PredictionServer, project: int) -> _ServerState:
     ids: dict[str, list[int]] = {}
     own: dict[int, list[Record]] = {}
 
-    def tasks() -> Iterator[Record]:
-        for number, (task, total) in enumerate(server.tasks(project), start=1):
-            progress.report("looking at tasks", number, max(total, number))
-            ids.setdefault(name_of(task), []).append(task["id"])
-            ours = [one for one in task.get("predictions") or () if isinstance(one, dict) and _is_own(one)]
-            if ours:
-                own[task["id"]] = ours
+    def iter_tasks() -> Iterator[Record]:
+        for number, (task, total) in enumerate(server.iter_tasks(project), start=1):
+            progress.report("reading tasks", number, max(total, number))
+            ids.setdefault(get_task_id(task), []).append(task["id"])
+            predictions = [item for item in task.get("predictions") or () if isinstance(item, dict) and _is_own(item)]
+            if predictions:
+                own[task["id"]] = predictions
             yield task
 
-    return _Seen(gather_tasks(tasks()), ids, own)
+    return _ServerState(parse_tasks(iter_tasks()), ids, own)
 
 
 def _is_own(prediction: Record) -> bool:
     version = str(prediction.get("model_version") or "")
-    return version == OWN or version.startswith(f"{OWN} ")
+    return version == OWN_MODEL or version.startswith(f"{OWN_MODEL} ")
 
 
-def _ask_what_nobody_answered(gathered: Gathering, project: Record, question: str | None) -> None:
-    """Questions of the labelling interface that have no answer yet, if one of them is meant."""
+def _add_unanswered_questions(export: ExportedAnswers, project: Record, question: str | None) -> None:
+    """Add questions of the labelling interface without answers, if one of them is requested."""
     interface = project.get("parsed_label_config")
-    heard = set(gathered.asked) | {question}
+    requested = set(export.questions) | {question}
     for name, control in (interface if isinstance(interface, dict) else {}).items():
-        kind, to = str(control.get("type", "")).lower(), control.get("to_name")
-        if kind not in ANSWERS or not to or (heard != {None} and name not in heard):
+        kind, to_names = str(control.get("type", "")).lower(), control.get("to_name")
+        if kind not in ANSWER_KEYS or not to_names or (requested != {None} and name not in requested):
             continue
-        asked = gathered.question(name)
-        asked.control = {"from_name": name, "to_name": str(to[0]), "type": kind, **asked.control}
-        asked.number = asked.number or kind == "number"
-        if kind == "choices":  # also those that nobody chose
-            asked.options.update(dict.fromkeys(map(str, control.get("labels") or ())))
+        entry = export.get_question(name)
+        entry.control = {"from_name": name, "to_name": str(to_names[0]), "type": kind, **entry.control}
+        entry.number = entry.number or kind == "number"
+        if kind == "choices":  # including options that nobody chose
+            entry.options.update(dict.fromkeys(map(str, control.get("labels") or ())))
 
 
-def _compared(own: Mapping[int, list[Record]], wanted: Mapping[int, Record], name: str) -> _Todo:
-    """What must be done for each task to have the prediction that is wanted, and no other of ours to that question."""
-    todo = _Todo()
-    ours = {task: [one for one in held if _asked(one) == {name}] for task, held in own.items()}
-    todo.stale = sum(len(held) for task, held in ours.items() if task not in wanted)
-    for task, values in wanted.items():
-        held = ours.get(task, [])
-        kept = next((one for one in held if _same(one, values)), held[0] if held else None)
-        if kept is None:
-            todo.add.append({"task": task, **values})
-        elif _same(kept, values):
-            todo.same += 1
+def _compare(own: Mapping[int, list[Record]], new_predictions: Mapping[int, Record], name: str) -> _PendingChanges:
+    """Return the changes after which every task has the new prediction and no other one of ours to that question."""
+    pending = _PendingChanges()
+    current = {task: [item for item in items if _get_questions(item) == {name}] for task, items in own.items()}
+    pending.stale = sum(len(items) for task, items in current.items() if task not in new_predictions)
+    for task, values in new_predictions.items():
+        candidates = current.get(task, [])
+        match = next((item for item in candidates if _is_same(item, values)), candidates[0] if candidates else None)
+        if match is None:
+            pending.add.append({"task": task, **values})
+        elif _is_same(match, values):
+            pending.same += 1
         else:
-            todo.change[kept["id"]] = values
-        todo.remove += [one["id"] for one in held if one is not kept]
-    return todo
+            pending.update[match["id"]] = values
+        pending.delete += [item["id"] for item in candidates if item is not match]
+    return pending
 
 
-def _sent(server: _Server, project: int, todo: _Todo) -> Doubtful | None:
-    """Send it; what remains in doubt is returned, and to be looked at."""
-    total, done = len(todo.change) + len(todo.remove) + len(todo.add), 0
-    for prediction, values in todo.change.items():
-        server.change(prediction, values)
-        progress.report("pushing answers", done := done + 1, total)
-    for prediction in todo.remove:
-        server.remove(prediction)
-        progress.report("pushing answers", done := done + 1, total)
+def _send(server: PredictionServer, project: int, pending: _PendingChanges) -> UnconfirmedWrite | None:
+    """Send changes. An error is returned if the outcome of a write is unknown."""
+    total, n_sent = len(pending.update) + len(pending.delete) + len(pending.add), 0
+    for prediction, values in pending.update.items():
+        server.update_prediction(prediction, values)
+        progress.report("pushing answers", n_sent := n_sent + 1, total)
+    for prediction in pending.delete:
+        server.delete_prediction(prediction)
+        progress.report("pushing answers", n_sent := n_sent + 1, total)
     try:
-        if todo.add:
-            server.add(project, todo.add)
-    except Doubtful as doubt:
-        return doubt
+        if pending.add:
+            server.add_predictions(project, pending.add)
+    except UnconfirmedWrite as error:
+        return error
     progress.report("pushing answers", total, total)
     return None
 
 
-def _asked(prediction: Record) -> set[str]:
-    return {str(one.get("from_name")) for one in prediction.get("result") or () if isinstance(one, dict)}
+def _get_questions(prediction: Record) -> set[str]:
+    return {str(item.get("from_name")) for item in prediction.get("result") or () if isinstance(item, dict)}
 
 
-def _same(held: Record, wanted: Record) -> bool:
-    def said(prediction: Record) -> list[tuple[Any, ...]]:
-        return [
-            tuple(one.get(key) for key in ("from_name", "to_name", "type", "value")) for one in prediction["result"]
-        ]
+def _is_same(current: Record, new: Record) -> bool:
+    def get_answers(prediction: Record) -> list[tuple[Any, ...]]:
+        keys = ("from_name", "to_name", "type", "value")
+        return [tuple(item.get(key) for key in keys) for item in prediction["result"]]
 
-    have, want = held.get("score"), wanted.get("score")
-    close = have == want if have is None or want is None else math.isclose(have, want, abs_tol=1e-6)
-    return close and held.get("model_version") == wanted["model_version"] and said(held) == said(wanted)
+    old_score, new_score = current.get("score"), new.get("score")
+    if old_score is None or new_score is None:
+        is_close = old_score == new_score
+    else:
+        is_close = math.isclose(old_score, new_score, abs_tol=1e-6)
+    same_version = current.get("model_version") == new["model_version"]
+    return is_close and same_version and get_answers(current) == get_answers(new)
 
 
-def _kept(task: Record) -> Record:
-    """A task without what only people who look at it need."""
-    record = {key: value for key, value in task.items() if key not in _DISPLAY}
+def _remove_display_data(task: Record) -> Record:
+    """Return a task without data for display and without data about people."""
+    record = {key: value for key, value in task.items() if key not in _DISPLAY_KEYS}
     for part in ("annotations", "predictions", "drafts"):
-        held = record.get(part)
-        if isinstance(held, list):
+        items = record.get(part)
+        if isinstance(items, list):
             record[part] = [
-                {key: value for key, value in one.items() if key not in _PERSONAL} if isinstance(one, dict) else one
-                for one in held
+                {key: value for key, value in item.items() if key not in _PERSONAL_KEYS}
+                if isinstance(item, dict)
+                else item
+                for item in items
             ]
     return record

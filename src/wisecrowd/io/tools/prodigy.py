@@ -1,7 +1,7 @@
 """Prodigy: JSON lines as ``db-out`` writes them.
 
-An input (``_input_hash``) is a task, a session is a worker. A choice becomes one question; accepting or rejecting a label
-becomes a question of that label's name. What was ignored is left out.
+An input (``_input_hash``) is a task and a session is a worker. A choice is one question. Accepting or rejecting a label is a
+question with the name of that label. Ignored examples are excluded.
 """
 
 from __future__ import annotations
@@ -11,80 +11,101 @@ from typing import Any
 
 from wisecrowd.errors import InputError
 from wisecrowd.io.tables.json import JSONL
-from wisecrowd.io.tools.answers import tool_format
-from wisecrowd.io.tools.exports import first_object, objects, part
-from wisecrowd.io.tools.gathering import OWN, OWN_CONFIDENCE, OWN_LABEL, OWN_PRIORITY, OWN_TASK, Gathering, identity
+from wisecrowd.io.tools.export_files import get_part, peek_object, read_objects
+from wisecrowd.io.tools.exported_answers import (
+    OWN_CONFIDENCE,
+    OWN_LABEL,
+    OWN_MODEL,
+    OWN_PRIORITY,
+    OWN_TASK,
+    ExportedAnswers,
+    parse_id,
+)
+from wisecrowd.io.tools.question_votes import make_tool_reader
 
-#: What the question is called that Prodigy has no name for.
+#: Name of the question in choice examples, which have none in Prodigy.
 CHOICE = "choice"
-#: What belongs to an answer rather than to the example.
-_ANSWERED = {
+#: Keys that belong to an answer rather than to the example.
+_ANSWER_KEYS = {
     "answer", "accept", "_session_id", "_annotator_id", "_timestamp", "_task_hash", "versions", "sessions",
     OWN_LABEL, OWN_CONFIDENCE, OWN_PRIORITY,
 }  # fmt: skip
 
 
-def gather(path: Path) -> Gathering:
-    """All that annotated examples tell.
+def read_export(path: Path) -> ExportedAnswers:
+    """Read all answers in a file of annotated examples.
 
+    Parameters
+    ----------
+    path : Path
+        JSON lines.
+
+    Returns
+    -------
+    ExportedAnswers
+        Answers by question.
+
+    Examples
+    --------
     >>> record = '{"_input_hash": 5, "_session_id": "news-ann", "label": "SPORT", "answer": "accept"}'
     >>> _ = Path("answers.jsonl").write_text(record + "\\n")
-    >>> gather(Path("answers.jsonl")).question("SPORT").said
+    >>> read_export(Path("answers.jsonl")).get_question("SPORT").labels
     [('accept',)]
     """
-    gathered = Gathering()
-    for number, record in enumerate(objects(path, "an example of Prodigy"), start=1):
+    export = ExportedAnswers()
+    for number, record in enumerate(read_objects(path, "an example of Prodigy"), start=1):
         where = f"line {number:,}"
-        told = record.get(OWN_TASK, record.get("_input_hash"))
-        if told is None:
-            raise InputError(f"{where} has no _input_hash, by which Prodigy tells examples apart")
-        task = identity(told, "_input_hash", where)
-        gathered.tasks.setdefault(task, {key: record[key] for key in record if key not in _ANSWERED})
-        _example(record, task, where, gathered)
-    return gathered
+        input_hash = record.get(OWN_TASK, record.get("_input_hash"))
+        if input_hash is None:
+            raise InputError(f"{where} has no _input_hash, which identifies an example of Prodigy")
+        task = parse_id(input_hash, "_input_hash", where)
+        export.tasks.setdefault(task, {key: record[key] for key in record if key not in _ANSWER_KEYS})
+        _add_example(record, task, where, export)
+    return export
 
 
-def _example(record: dict[str, Any], task: str, where: str, gathered: Gathering) -> None:
-    options = part(record, "options", list, where)
-    accepted = part(record, "accept", list, where)
+def _add_example(record: dict[str, Any], task: str, where: str, export: ExportedAnswers) -> None:
+    options = get_part(record, "options", list, where)
+    accepted = get_part(record, "accept", list, where)
     label, answer = record.get("label"), record.get("answer")
     if "accept" in record or options:
-        asked = gathered.question(CHOICE)
-        asked.options.update(dict.fromkeys(_option(option, where) for option in options))
-        asked.multiple = asked.multiple or part(record, "config", dict, where).get("choice_style") == "multiple"
-        asked.control["question"] = CHOICE
-        said = [_option(option, where) for option in accepted]
+        question = export.get_question(CHOICE)
+        question.options.update(dict.fromkeys(_parse_option(option, where) for option in options))
+        style = get_part(record, "config", dict, where).get("choice_style")
+        question.multiple = question.multiple or style == "multiple"
+        question.control["question"] = CHOICE
+        labels = [_parse_option(option, where) for option in accepted]
     elif isinstance(label, str) and not record.get("spans"):
-        told = record.get(OWN_LABEL) if answer is None else answer
-        asked, said = gathered.question(label), [told] if told in ("accept", "reject") else []
-        asked.options.update(accept=None, reject=None)
-        asked.control["label"] = label
+        decision = record.get(OWN_LABEL) if answer is None else answer
+        question, labels = export.get_question(label), [decision] if decision in ("accept", "reject") else []
+        question.options.update(accept=None, reject=None)
+        question.control["label"] = label
     else:
-        gathered.left_out[f"{record.get('_view_id') or 'other'} examples"] += 1
+        export.excluded[f"{record.get('_view_id') or 'other'} examples"] += 1
         return
     if answer is None:
-        if OWN_CONFIDENCE in record and said:
-            asked.suggested(task, OWN, said, record[OWN_CONFIDENCE])
+        if OWN_CONFIDENCE in record and labels:
+            question.add_suggestion(task, OWN_MODEL, labels, record[OWN_CONFIDENCE])
         else:
-            asked.left_out["unanswered"] += 1
+            question.excluded["unanswered"] += 1
     elif answer == "ignore":
-        asked.left_out["ignored"] += 1
-    elif answer == "reject" and "label" not in asked.control:
-        asked.left_out["rejected"] += 1
+        question.excluded["ignored"] += 1
+    elif answer == "reject" and "label" not in question.control:
+        question.excluded["rejected"] += 1
     else:
-        worker = identity(record.get("_annotator_id") or record.get("_session_id"), "session", where)
-        asked.answer(task, worker, said, time=record.get("_timestamp"))
+        worker = parse_id(record.get("_annotator_id") or record.get("_session_id"), "session", where)
+        question.add_answer(task, worker, labels, time=record.get("_timestamp"))
 
 
-def _option(option: object, where: str) -> str:
+def _parse_option(option: object, where: str) -> str:
     if isinstance(option, dict):
         option = option.get("id", option.get("text"))
-    return identity(option, "option", where)
+    return parse_id(option, "option", where)
 
 
-def _sniff(path: Path) -> bool:
-    keys = first_object(path).keys()
+def _detect(path: Path) -> bool:
+    keys = peek_object(path).keys()
     return "_input_hash" in keys and bool(keys & {"answer", OWN_CONFIDENCE, OWN_PRIORITY})
 
 
-PRODIGY = tool_format("prodigy", "annotations of Prodigy in JSON lines", gather, _sniff, lambda path: JSONL)
+PRODIGY = make_tool_reader("prodigy", read_export, _detect, lambda path: JSONL)

@@ -1,4 +1,4 @@
-"""Toloka: the table of assignments, in TSV. ``OUTPUT:`` columns are questions, ``GOLDEN:`` columns their right answers."""
+"""Toloka: the table of assignments in TSV. ``OUTPUT:`` columns are questions, ``GOLDEN:`` columns their correct answers."""
 
 from __future__ import annotations
 
@@ -6,75 +6,89 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from wisecrowd.errors import InputError, some
+from wisecrowd.errors import InputError, preview
 from wisecrowd.io.problems import EmptyInput
 from wisecrowd.io.tables.csv import TSV
-from wisecrowd.io.tools.answers import tool_format
-from wisecrowd.io.tools.exports import cells, header
-from wisecrowd.io.tools.gathering import Gathering, identity, moment
+from wisecrowd.io.tools.export_files import iter_rows, peek_header
+from wisecrowd.io.tools.exported_answers import ExportedAnswers, parse_id, parse_timestamp
+from wisecrowd.io.tools.question_votes import make_tool_reader
 
 OUTPUT, GOLDEN, INPUT = "OUTPUT:", "GOLDEN:", "INPUT:"
 WORKER, TASK, STATUS, PAGE = (f"ASSIGNMENT:{name}" for name in ("worker_id", "task_id", "status", "assignment_id"))
-#: Assignments that hold answers; what is active, skipped, expired or rejected does not count.
-_COUNTS = {"", "ACCEPTED", "APPROVED", "SUBMITTED"}
+#: Statuses of assignments whose answers are votes. Active, skipped, expired and rejected ones are excluded.
+_VALID_STATUSES = {"", "ACCEPTED", "APPROVED", "SUBMITTED"}
 
 
-def gather(path: Path) -> Gathering:
-    """All that the table tells.
+def read_export(path: Path) -> ExportedAnswers:
+    """Read all answers in a table of assignments.
 
+    Parameters
+    ----------
+    path : Path
+        TSV file.
+
+    Returns
+    -------
+    ExportedAnswers
+        Answers by question.
+
+    Examples
+    --------
     >>> _ = Path("a.tsv").write_text("INPUT:image\\tOUTPUT:animal\\tASSIGNMENT:worker_id\\na.jpg\\tcat\\tw1\\n")
-    >>> gather(Path("a.tsv")).question("animal").said
+    >>> read_export(Path("a.tsv")).get_question("animal").labels
     [('cat',)]
     """
-    gathered = Gathering()
-    rows = list(cells(path, "\t"))
+    export = ExportedAnswers()
+    rows = list(iter_rows(path, "\t"))
     if not rows:
-        raise EmptyInput("there are no assignments in it: the header is followed by nothing")
+        raise EmptyInput("there are no assignments in it, only a header")
     names = list(rows[0][1])
     questions = [name.removeprefix(OUTPUT) for name in names if name.startswith(OUTPUT)]
     if not questions or WORKER not in names:
         raise InputError(
-            f"columns such as OUTPUT:result and {WORKER} were wanted, as Toloka's table of assignments has them; the "
-            f"columns are {some(names, 12)}"
+            f"it has no columns such as OUTPUT:result and {WORKER}, so it is not Toloka's table of assignments; the "
+            f"columns are {preview(names, 12)}"
         )
     inputs = [name for name in names if name.startswith(INPUT)]
-    lists = {name for name in questions if all(_is_list(row[OUTPUT + name]) for _, row in rows if row[OUTPUT + name])}
-    pages = Counter(row.get(PAGE, "") for _, row in rows)
+    multiple = {
+        name for name in questions if all(_is_list(row[OUTPUT + name]) for _, row in rows if row[OUTPUT + name])
+    }
+    page_sizes = Counter(row.get(PAGE, "") for _, row in rows)
     for line, row in rows:
         where = f"line {line:,}"
-        task = row.get(TASK) or _told_by(row, inputs, where)
-        gathered.tasks.setdefault(task, {name: row[name] for name in inputs})
+        task = row.get(TASK) or _make_task_id(row, inputs, where)
+        export.tasks.setdefault(task, {name: row[name] for name in inputs})
         for name in questions:
-            asked = gathered.question(name)
+            question = export.get_question(name)
             if row.get(GOLDEN + name):
-                asked.gold(task, _said(row[GOLDEN + name], name in lists))
-            if row.get(STATUS, "") not in _COUNTS:
-                asked.left_out[row[STATUS].lower()] += 1
+                question.add_gold(task, _parse_labels(row[GOLDEN + name], name in multiple))
+            if row.get(STATUS, "") not in _VALID_STATUSES:
+                question.excluded[row[STATUS].lower()] += 1
             elif not row[OUTPUT + name]:
-                asked.left_out["empty"] += 1
+                question.excluded["empty"] += 1
             else:
-                asked.multiple = asked.multiple or name in lists
-                asked.answer(
+                question.multiple = question.multiple or name in multiple
+                question.add_answer(
                     task,
-                    identity(row[WORKER], "worker", where),
-                    _said(row[OUTPUT + name], name in lists),
+                    parse_id(row[WORKER], "worker", where),
+                    _parse_labels(row[OUTPUT + name], name in multiple),
                     time=row.get("ASSIGNMENT:submitted") or row.get("ASSIGNMENT:started"),
-                    # The time is of a page, which all its tasks share.
-                    seconds=_taken(row) / pages[row.get(PAGE, "")] if PAGE in row else None,
+                    # The time is that of a page. All tasks on the page share it.
+                    seconds=_page_seconds(row) / page_sizes[row.get(PAGE, "")] if PAGE in row else None,
                 )
-    return gathered
+    return export
 
 
-def _told_by(row: dict[str, str], inputs: list[str], where: str) -> str:
-    """Without ids, a task is what was shown."""
+def _make_task_id(row: dict[str, str], inputs: list[str], where: str) -> str:
+    """Return the input that was shown, which identifies a task without an id."""
     shown = [row[name] for name in inputs if row[name]]
     if not shown:
-        raise InputError(f"{where} has neither {TASK} nor an INPUT: column that says what it is about")
+        raise InputError(f"{where} has neither {TASK} nor an INPUT: column that identifies the task")
     return shown[0] if len(inputs) == 1 else json.dumps({name: row[name] for name in inputs}, ensure_ascii=False)
 
 
-def _taken(row: dict[str, str]) -> float:
-    return moment(row.get("ASSIGNMENT:submitted")) - moment(row.get("ASSIGNMENT:started"))
+def _page_seconds(row: dict[str, str]) -> float:
+    return parse_timestamp(row.get("ASSIGNMENT:submitted")) - parse_timestamp(row.get("ASSIGNMENT:started"))
 
 
 def _is_list(text: str) -> bool:
@@ -86,13 +100,14 @@ def _is_list(text: str) -> bool:
         return False
 
 
-def _said(text: str, is_list: bool) -> list[str]:
-    return json.loads(text) if is_list and _is_list(text) else [text]
+def _parse_labels(text: str, multiple: bool) -> list[str]:
+    """Parse an answer. Several labels are a JSON list."""
+    return json.loads(text) if multiple and _is_list(text) else [text]
 
 
-def _sniff(path: Path) -> bool:
-    names = header(path, "\t")
+def _detect(path: Path) -> bool:
+    names = peek_header(path, "\t")
     return WORKER in names and any(name.startswith(OUTPUT) for name in names)
 
 
-TOLOKA = tool_format("toloka", "Toloka's table of assignments", gather, _sniff, lambda path: TSV)
+TOLOKA = make_tool_reader("toloka", read_export, _detect, lambda path: TSV)

@@ -1,4 +1,4 @@
-"""What an examination finds, and how it reads."""
+"""Results of checking votes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,25 @@ _WORST_FIRST: tuple[Severity, ...] = ("error", "warning", "note")
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that was found: its name, how bad it is, how often, where for example, and what to do.
+    """One problem or observation.
 
+    Parameters
+    ----------
+    name : str
+        Name of the problem, such as ``"duplicate-votes"``.
+    severity : {"error", "warning", "note"}
+        Severity.
+    count : int
+        Number of occurrences.
+    message : str
+        Description.
+    examples : tuple, default=()
+        First occurrences.
+    fix : str, default=""
+        Advice.
+
+    Examples
+    --------
     >>> print(Finding(name="single-class", severity="warning", count=1, message="every vote is 'cat'"))
     warning  single-class: every vote is 'cat'
     """
@@ -29,22 +46,32 @@ class Finding:
     fix: str = ""
 
     def __str__(self) -> str:
-        told = f"{self.severity:7}  {self.name}: {self.message}"
-        return f"{told}\n{'':9}{self.fix}" if self.fix else told
+        text = f"{self.severity:7}  {self.name}: {self.message}"
+        return f"{text}\n{'':9}{self.fix}" if self.fix else text
 
 
 @dataclass(frozen=True, kw_only=True)
-class Examination:
-    """All findings about some votes, the worst first.
+class ValidationReport:
+    """All findings about some votes, the most severe first.
 
-    >>> from wisecrowd import examine
-    >>> examination = examine({"task": [1, 2], "worker": ["ann", "ann"], "label": ["cat", "dog"]})
-    >>> examination.ok, [finding.name for finding in examination.warnings]
+    Parameters
+    ----------
+    source : str
+        Path of the votes, or ``"votes"``.
+    summary : str
+        Description of the valid votes. Empty if there are none.
+    findings : tuple of Finding
+        Findings.
+
+    Examples
+    --------
+    >>> from wisecrowd import check_votes
+    >>> report = check_votes({"task": [1, 2], "worker": ["ann", "ann"], "label": ["cat", "dog"]})
+    >>> report.ok, [finding.name for finding in report.warnings]
     (True, ['single-worker', 'one-vote-tasks'])
     """
 
     source: str
-    #: What the usable votes look like; empty when there are none.
     summary: str
     findings: tuple[Finding, ...]
 
@@ -59,27 +86,34 @@ class Examination:
 
     @property
     def errors(self) -> list[Finding]:
-        """What would change the answer without a word, or prevents one."""
-        return self._of("error")
+        """Problems that prevent a result or would silently change it."""
+        return self._select("error")
 
     @property
     def warnings(self) -> list[Finding]:
-        """What makes the answer less sure."""
-        return self._of("warning")
+        """Problems that make the result less certain."""
+        return self._select("warning")
 
     @property
     def notes(self) -> list[Finding]:
-        """What is good to know."""
-        return self._of("note")
+        """Other observations."""
+        return self._select("note")
 
-    def _of(self, severity: Severity) -> list[Finding]:
+    def _select(self, severity: Severity) -> list[Finding]:
         return [finding for finding in self.findings if finding.severity == severity]
 
     def to_frame(self) -> pd.DataFrame:
-        """The findings as a table.
+        """Return the findings as a table.
 
-        >>> from wisecrowd import examine
-        >>> examine({"task": [1], "worker": ["ann"], "label": ["cat"]}).to_frame()["name"].tolist()
+        Returns
+        -------
+        DataFrame
+            One row per finding.
+
+        Examples
+        --------
+        >>> from wisecrowd import check_votes
+        >>> check_votes({"task": [1], "worker": ["ann"], "label": ["cat"]}).to_frame()["name"].tolist()
         ['single-worker', 'one-vote-workers', 'one-vote-tasks', 'single-class']
         """
         columns = ["severity", "name", "count", "message", "examples", "fix"]
@@ -87,7 +121,7 @@ class Examination:
         return pd.DataFrame(rows, columns=columns)
 
     def __str__(self) -> str:
-        counts = {word: len(self._of(word)) for word in _WORST_FIRST}
-        told = ", ".join(count_noun(n, word) for word, n in counts.items() if n) or "nothing to report"
-        about = f"{self.source}: {self.summary}" if self.summary else self.source
-        return "\n".join([about, told, *map(str, self.findings)])
+        counts = {severity: len(self._select(severity)) for severity in _WORST_FIRST}
+        overview = ", ".join(count_noun(n, severity) for severity, n in counts.items() if n) or "no problems found"
+        title = f"{self.source}: {self.summary}" if self.summary else self.source
+        return "\n".join([title, overview, *map(str, self.findings)])

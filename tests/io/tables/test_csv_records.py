@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import wisecrowd as wc
 from wisecrowd.errors import InputError
-from wisecrowd.io.tables import records
+from wisecrowd.io.tables import csv_records as records
 
 
 def opened_on(text: str, separator: str) -> int | None:
@@ -38,12 +38,12 @@ def test_exactly_the_open_quotes_are_refused(tmp_path: Path, text: str, chunk: i
     path.write_text(text)
     line = opened_on(text, ",")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records, "_CHUNK", chunk)
+        patch.setattr(records, "_CHUNK_BYTES", chunk)
         if line is None:
-            records.refuse_open_quote(path, ",")
+            records.check_quotes_closed(path, ",")
         else:
             with pytest.raises(InputError, match=f"on line {line} is never closed"):
-                records.refuse_open_quote(path, ",")
+                records.check_quotes_closed(path, ",")
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
@@ -61,8 +61,8 @@ def test_the_line_of_the_open_quote_is_told(tmp_path: Path, mark: str, end: str)
 def test_lines_of_records(tmp_path: Path) -> None:
     path = tmp_path / "v.csv"
     path.write_text('\n\na,b\n1,"x\n\ny"\n\n2,z\n')
-    assert records.lines_of_records(path, ",", [0, 1, 2]) == [3, 4, 8]
-    assert records.lines_of_records(path, ",", [3]) is None
+    assert records.find_record_lines(path, ",", [0, 1, 2]) == [3, 4, 8]
+    assert records.find_record_lines(path, ",", [3]) is None
 
 
 def test_values_too_long_for_the_parser_hide_the_line(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_values_too_long_for_the_parser_hide_the_line(tmp_path: Path) -> None:
     path.write_text(f"a,b\n1,{'x' * 2000}\n2,y\n")
     limit = csv.field_size_limit(1000)
     try:
-        assert records.lines_of_records(path, ",", [2]) is None
+        assert records.find_record_lines(path, ",", [2]) is None
     finally:
         csv.field_size_limit(limit)
-    assert records.lines_of_records(path, ",", [2]) == [3]
+    assert records.find_record_lines(path, ",", [2]) == [3]

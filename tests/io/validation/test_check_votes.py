@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wisecrowd as wc
-from wisecrowd.io.validation import Examination, Finding
+from wisecrowd.io.validation import ValidationReport, Finding
 
 #: Four workers, three classes, nothing to complain of.
 GOOD = [
@@ -26,19 +26,19 @@ def frame(rows: list[tuple[Any, Any, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["task", "worker", "label"])
 
 
-def found(examination: Examination) -> dict[str, Finding]:
+def found(examination: ValidationReport) -> dict[str, Finding]:
     return {finding.name: finding for finding in examination.findings}
 
 
 def only(rows: list[tuple[Any, Any, Any]], name: str, **options: Any) -> Finding:
     """The one finding of that name."""
-    named = [finding for finding in wc.examine(frame(rows), **options).findings if finding.name == name]
+    named = [finding for finding in wc.check_votes(frame(rows), **options).findings if finding.name == name]
     assert len(named) == 1
     return named[0]
 
 
 def test_good_votes() -> None:
-    examination = wc.examine(frame(GOOD))
+    examination = wc.check_votes(frame(GOOD))
     assert examination.ok
     assert examination.findings == ()
     assert "nothing to report" in str(examination)
@@ -58,7 +58,7 @@ def test_all_sources_say_the_same(tmp_path: Path) -> None:
         *tmp_path.iterdir(),
         str(tmp_path / "v.csv"),
     ]
-    names = [[finding.name for finding in wc.examine(source).findings] for source in sources]
+    names = [[finding.name for finding in wc.check_votes(source).findings] for source in sources]
     assert names == [["labels-differ-by-case-or-space", "one-vote-workers"]] * len(sources)
 
 
@@ -79,18 +79,18 @@ def test_conflicting_votes() -> None:
 
 @pytest.mark.parametrize("duplicates", ["first", "last", "distinct", "keep"])
 def test_a_decision_settles_repeats(duplicates: str) -> None:
-    examination = wc.examine(frame([*GOOD, GOOD[0], ("t1", "w", "c")]), duplicates=duplicates)
+    examination = wc.check_votes(frame([*GOOD, GOOD[0], ("t1", "w", "c")]), duplicates=duplicates)
     assert examination.ok
     assert {finding.name for finding in examination.notes} == {"duplicate-votes", "conflicting-votes"}
 
 
 def test_missing_labels_and_ids() -> None:
     rows = [*GOOD, ("t0", "new", None), (None, "w", "a"), ("t9", None, "a")]
-    examination = wc.examine(frame(rows))
+    examination = wc.check_votes(frame(rows))
     assert [finding.name for finding in examination.errors] == ["missing-ids", "missing-ids", "missing-labels"]
     assert [finding.examples for finding in examination.errors] == [(49,), (50,), (48,)]
     assert all('missing="drop"' in finding.fix for finding in examination.errors)
-    assert wc.examine(frame(rows), missing="drop").ok
+    assert wc.check_votes(frame(rows), missing="drop").ok
 
 
 def test_one_run_tells_all(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_one_run_tells_all(tmp_path: Path) -> None:
     path.write_text(
         "task,worker,label,weight\nt1,ann,cat,1\nt1,ann,cat,1\nt1,ann,dog,1\nt2,ann,,1\n,ann,cat,1\nt3,,cat,-1\n"
     )
-    examination = wc.examine(path)
+    examination = wc.check_votes(path)
     assert {finding.name for finding in examination.errors} == {
         "duplicate-votes", "conflicting-votes", "missing-labels", "missing-ids", "bad-weights",
     }  # fmt: skip
@@ -110,22 +110,22 @@ def test_fractions_are_no_classes(tmp_path: Path) -> None:
     finding = only(rows, "numeric-labels-as-classes")
     assert finding.severity == "error"
     assert "numeric=True" in finding.fix
-    assert wc.examine(frame(rows), numeric=True).ok
+    assert wc.check_votes(frame(rows), numeric=True).ok
     frame(rows).to_csv(tmp_path / "v.csv", index=False)
-    assert found(wc.examine(tmp_path / "v.csv"))["numeric-labels-as-classes"].severity == "warning"
-    assert wc.examine(tmp_path / "v.csv", numeric=True).ok
+    assert found(wc.check_votes(tmp_path / "v.csv"))["numeric-labels-as-classes"].severity == "warning"
+    assert wc.check_votes(tmp_path / "v.csv", numeric=True).ok
 
 
 def test_many_whole_numbers_are_hardly_classes() -> None:
     rows = [(f"t{n}", worker, n + shift) for n in range(40) for shift, worker in enumerate("xyz")]
     assert only(rows, "numeric-labels-as-classes").severity == "warning"
     few = [(task, worker, label % 5) for task, worker, label in rows]
-    assert "numeric-labels-as-classes" not in found(wc.examine(frame(few)))
+    assert "numeric-labels-as-classes" not in found(wc.check_votes(frame(few)))
 
 
 def test_mixed_types() -> None:
     rows = [*GOOD, (7, "w", "a"), (7, "x", 3)]
-    examination = wc.examine(frame(rows))
+    examination = wc.check_votes(frame(rows))
     mixed = [finding for finding in examination.errors if finding.name == "mixed-types"]
     assert [finding.message for finding in mixed] == [
         "the column 'task' mixes int and str",
@@ -135,7 +135,7 @@ def test_mixed_types() -> None:
 
 
 def test_ids_outside_the_given_vocabulary() -> None:
-    examination = wc.examine(frame([*GOOD, GOOD[0]]), classes=["a", "b"])
+    examination = wc.check_votes(frame([*GOOD, GOOD[0]]), classes=["a", "b"])
     assert {finding.name for finding in examination.errors} == {"unknown-ids", "duplicate-votes"}
     assert "'c'" in found(examination)["unknown-ids"].message
 
@@ -157,13 +157,13 @@ def test_ids_outside_the_given_vocabulary() -> None:
 def test_bad_files(tmp_path: Path, content: str, name: str) -> None:
     path = tmp_path / "votes.csv"
     path.write_text(content)
-    examination = wc.examine(path)
+    examination = wc.check_votes(path)
     assert name in {finding.name for finding in examination.errors}
     assert not examination.ok
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    examination = wc.examine(tmp_path / "votes.csv")
+    examination = wc.check_votes(tmp_path / "votes.csv")
     assert [finding.name for finding in examination.findings] == ["unreadable"]
     assert "there is no file" in str(examination)
 
@@ -171,24 +171,24 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_mixed_types_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "v.jsonl"
     path.write_text("".join(json.dumps({"task": task, "worker": "x", "label": "p"}) + "\n" for task in (1, "b")))
-    assert found(wc.examine(path))["mixed-types"].severity == "error"
+    assert found(wc.check_votes(path))["mixed-types"].severity == "error"
 
 
 def test_what_is_no_table() -> None:
-    assert not wc.examine(42).ok
+    assert not wc.check_votes(42).ok
 
 
 def test_frames_without_rows_or_columns() -> None:
-    assert "empty-file" in found(wc.examine(frame([])))
-    assert "missing-column" in found(wc.examine(pd.DataFrame({"task": [1]})))
+    assert "empty-file" in found(wc.check_votes(frame([])))
+    assert "missing-column" in found(wc.check_votes(pd.DataFrame({"task": [1]})))
     twice = frame(GOOD).set_axis(["task", "label", "label"], axis=1)
-    assert "missing-column" in found(wc.examine(twice, worker="label"))
-    assert wc.examine(frame(GOOD).set_axis(["item", 1, "label"], axis=1), worker="1").ok
+    assert "missing-column" in found(wc.check_votes(twice, worker="label"))
+    assert wc.check_votes(frame(GOOD).set_axis(["item", 1, "label"], axis=1), worker="1").ok
 
 
 def test_recognised_columns_are_told() -> None:
     renamed = frame(GOOD).rename(columns={"task": "item"})
-    assert [finding.message for finding in wc.examine(renamed).notes] == ["read 'item' as the task column"]
+    assert [finding.message for finding in wc.check_votes(renamed).notes] == ["read 'item' as the task column"]
 
 
 # ---------------------------------------------------------------------- what makes the answer less sure
@@ -209,7 +209,7 @@ def test_ids_alike() -> None:
 def test_a_quotation_mark_that_is_never_closed(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     path.write_text('task,worker,label\nt1,ann,"cat\nt2,ann,dog\nt3,ann,"cat"\n')
-    finding = found(wc.examine(path))["line-breaks"]
+    finding = found(wc.check_votes(path))["line-breaks"]
     assert (finding.severity, finding.count) == ("warning", 1)
 
 
@@ -234,13 +234,13 @@ def test_one_answer_workers() -> None:
     votes = [*GOOD, *((f"t{n}", "stuck", "a") for n in range(5))]
     finding = only(votes, "one-answer-workers")
     assert (finding.severity, finding.examples) == ("warning", ("stuck",))
-    assert "one-answer-workers" not in found(wc.examine(frame(votes[:-1]))), "four votes show no habit"
+    assert "one-answer-workers" not in found(wc.check_votes(frame(votes[:-1]))), "four votes show no habit"
 
 
 def test_one_answer_is_fine_where_others_agree() -> None:
     votes = [(f"t{n}", worker, "a" if n < 8 else "b") for n in range(12) for worker in "xyz"]
     votes += [(f"t{n}", "right", "a") for n in range(8)]
-    assert "one-answer-workers" not in found(wc.examine(frame(votes)))
+    assert "one-answer-workers" not in found(wc.check_votes(frame(votes)))
 
 
 def test_one_answer_workers_among_numbers() -> None:
@@ -260,13 +260,13 @@ def test_separate_groups() -> None:
 
 
 def test_one_class_and_one_worker() -> None:
-    examination = wc.examine(frame([(f"t{n}", "ann", "cat") for n in range(3)]))
+    examination = wc.check_votes(frame([(f"t{n}", "ann", "cat") for n in range(3)]))
     assert {"single-class", "single-worker"} <= {finding.name for finding in examination.warnings}
 
 
 def test_classes_and_tasks_that_were_given() -> None:
     tasks = [*(f"t{n}" for n in range(12)), "extra"]
-    examination = wc.examine(frame(GOOD), classes=["a", "b", "c", "d"], tasks=tasks)
+    examination = wc.check_votes(frame(GOOD), classes=["a", "b", "c", "d"], tasks=tasks)
     assert found(examination)["unused-classes"].examples == ("d",)
     assert found(examination)["no-vote-tasks"].examples == ("extra",)
     assert examination.ok
@@ -280,21 +280,21 @@ def test_rare_classes() -> None:
 
 def test_a_crowd_without_worker_ids() -> None:
     crowd = wc.Crowd.from_counts([[2, 1], [0, 3]], classes=["no", "yes"])
-    assert wc.examine(crowd).findings == ()
+    assert wc.check_votes(crowd).findings == ()
 
 
 def test_a_crowd_without_votes() -> None:
-    assert [finding.name for finding in wc.examine(wc.Crowd.from_triples([], tasks=["a"])).errors] == ["empty-file"]
+    assert [finding.name for finding in wc.check_votes(wc.Crowd.from_triples([], tasks=["a"])).errors] == ["empty-file"]
 
 
 def test_repeats_in_a_crowd_are_there_by_choice() -> None:
     crowd = wc.Crowd.from_triples([*GOOD, GOOD[0]], duplicates="keep")
-    assert wc.examine(crowd).ok
-    assert [finding.name for finding in wc.examine(crowd).notes] == ["duplicate-votes"]
+    assert wc.check_votes(crowd).ok
+    assert [finding.name for finding in wc.check_votes(crowd).notes] == ["duplicate-votes"]
 
 
 def test_text_and_table() -> None:
-    examination = wc.examine(frame([*GOOD, GOOD[0], ("t0", "new", "A")]))
+    examination = wc.check_votes(frame([*GOOD, GOOD[0], ("t0", "new", "A")]))
     text = str(examination)
     assert text.splitlines()[1] == "1 error, 1 warning, 1 note"
     assert text.index("duplicate-votes") < text.index("labels-differ") < text.index("one-vote-workers")
@@ -310,7 +310,7 @@ ids = st.one_of(st.none(), st.sampled_from(["a", "A", " a", "b", "", "1", "2.5"]
 def test_what_passes_can_be_read_and_what_fails_cannot(rows: list[tuple[Any, Any, Any]], drop: bool) -> None:
     """`ok` means that the same options build a crowd, and nothing else does."""
     options: dict[str, Any] = {"missing": "drop" if drop else "error"}
-    examination = wc.examine(frame(rows), **options)
+    examination = wc.check_votes(frame(rows), **options)
     try:
         crowd = wc.Crowd.from_frame(frame(rows), **options)
         readable = crowd.n_votes > 0
@@ -321,9 +321,9 @@ def test_what_passes_can_be_read_and_what_fails_cannot(rows: list[tuple[Any, Any
 
 @pytest.mark.data
 def test_real_datasets(data_folder: Path) -> None:
-    assert wc.examine(data_folder / "labelme").ok
-    assert found(wc.examine(data_folder / "weather_amt"))["duplicate-votes"].count == 5
-    assert wc.examine(data_folder / "movie_reviews").ok
+    assert wc.check_votes(data_folder / "labelme").ok
+    assert found(wc.check_votes(data_folder / "weather_amt"))["duplicate-votes"].count == 5
+    assert wc.check_votes(data_folder / "movie_reviews").ok
 
 
 def test_counts_are_those_of_reading(tmp_path: Path) -> None:
@@ -331,7 +331,7 @@ def test_counts_are_those_of_reading(tmp_path: Path) -> None:
     path.write_text("task,worker,label\n1,a,x\n1,a,x\n1,a,y\n1,b,x\n2,a,y\n2,b,\n")
     for rule, n in (("first", 3), ("last", 3), ("distinct", 4), ("keep", 5)):
         options: dict[str, Any] = {"duplicates": rule, "missing": "drop"}
-        examination = wc.examine(path, **options)
+        examination = wc.check_votes(path, **options)
         assert examination.summary == repr(wc.read(path, **options))
         assert f"{n} labels" in examination.summary
         assert found(examination)["duplicate-votes"].count == 1
@@ -344,11 +344,11 @@ def test_workers_with_the_very_same_answers_are_named() -> None:
     votes += [(task, who, int(rng.integers(0, 3))) for task in range(40) for who in ("ann", "bob")]
     finding = only(votes, "identical-workers")
     assert finding.examples == ("gpt:a", "gpt:b")
-    assert "identical-workers" not in found(wc.examine(frame([row for row in votes if row[0] < 19]))), "too few"
+    assert "identical-workers" not in found(wc.check_votes(frame([row for row in votes if row[0] < 19]))), "too few"
     assert "identical-workers" not in found(
-        wc.examine(frame([row for row in votes if row != (3, "gpt:a", int(model[3]))]))
+        wc.check_votes(frame([row for row in votes if row != (3, "gpt:a", int(model[3]))]))
     )
     stuck = [(task, who, 0) for task in range(40) for who in ("one", "two")]
     assert only([*votes, *stuck], "identical-workers").examples == ("gpt:a", "gpt:b")
     agreed = [(task, who, int(model[task])) for task in range(40) for who in ("ann", "bob", "cy")]
-    assert "identical-workers" not in found(wc.examine(frame(agreed))), "all are right"
+    assert "identical-workers" not in found(wc.check_votes(frame(agreed))), "all are right"

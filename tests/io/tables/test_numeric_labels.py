@@ -9,7 +9,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.errors import DataWarning, InputError
-from wisecrowd.io.tables.numerals import MANY_CLASSES, numbers, suspect_numbers
+from wisecrowd.io.tables.numeric_labels import MAX_INTEGER_CLASSES, parse_numbers, find_suspect_numbers
 
 
 def votes(path: Path, n: int, step: float = 1) -> Path:
@@ -24,7 +24,7 @@ def test_many_numbers_in_text_are_read_with_a_warning(tmp_path: Path) -> None:
     assert caught[0].filename == __file__
     assert crowd.classes is not None
     assert len(crowd.classes) == 60
-    examination = wc.examine(path)
+    examination = wc.check_votes(path)
     assert examination.ok
     assert [finding.name for finding in examination.warnings if "numeric" in finding.name]
 
@@ -36,8 +36,8 @@ def test_whoever_settles_it_is_not_warned(tmp_path: Path) -> None:
         classes = wc.read(path, classes=[str(k) for k in range(60)]).classes
         assert classes is not None
         assert wc.read(path, numeric=True).is_numeric
-        wc.read(votes(tmp_path / "few.csv", MANY_CLASSES))
-    named = wc.examine(path, classes=list(classes))
+        wc.read(votes(tmp_path / "few.csv", MAX_INTEGER_CLASSES))
+    named = wc.check_votes(path, classes=list(classes))
     assert "numeric-labels-as-classes" not in [finding.name for finding in named.findings]
 
 
@@ -48,12 +48,12 @@ def test_fractions_in_text_are_read_with_a_warning(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("classes", "suspect"), [(["1", "x", "2.5"], []), (["1", "inf"], []), ([1.5, 2.0], [1.5])])
 def test_suspects(classes: list[object], suspect: list[object]) -> None:
-    assert suspect_numbers(pd.Index(classes)).tolist() == suspect
+    assert find_suspect_numbers(pd.Index(classes)).tolist() == suspect
 
 
 def test_what_is_no_number_is_named() -> None:
     column = pa.chunked_array([["1", None], ["2", "two"]]).dictionary_encode()
     with pytest.raises(InputError, match=r"in the weight column; got 'two' \(row 3\)"):
-        numbers(column, "weight")
+        parse_numbers(column, "weight")
     with pytest.raises(InputError, match="got list<"):
-        numbers(pa.chunked_array([[[1]]]), "label")
+        parse_numbers(pa.chunked_array([[[1]]]), "label")

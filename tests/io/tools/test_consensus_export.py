@@ -12,9 +12,9 @@ import pytest
 import wisecrowd as wc
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io import Project, read_project
-from wisecrowd.io.tools.label_studio import gather_tasks
-from wisecrowd.io.tools.projects import project_of
-from wisecrowd.io.tools.write_back import doubts, write_answers, write_queue
+from wisecrowd.io.tools.label_studio import parse_tasks
+from wisecrowd.io.tools.projects import build_project
+from wisecrowd.io.tools.consensus_export import find_export_warnings, write_answers, write_queue
 
 BACK = ["label-studio", "argilla", "argilla-parquet", "doccano", "prodigy"]
 
@@ -181,20 +181,20 @@ def test_json_min_takes_a_queue(export: Any, tmp_path: Path) -> None:
 
 
 def test_two_exports_of_label_studio_are_joined_as_lists(tmp_path: Path, making: Any) -> None:
-    project = project_of(gather_tasks(making.LABEL_STUDIO), "label-studio")
+    project = build_project(parse_tasks(making.LABEL_STUDIO), "label-studio")
     write_queue(["12"], project, tmp_path / "again.json")
     (task,) = records(tmp_path / "again.json")
     again = task | {"id": 977, "annotations": [making.annotation(4, making.choice("mood", "good"))]}
-    joined = project_of(gather_tasks([*making.LABEL_STUDIO, again]), "label-studio")
+    joined = build_project(parse_tasks([*making.LABEL_STUDIO, again]), "label-studio")
     assert joined.questions["mood"].crowd.n_votes == project.questions["mood"].crowd.n_votes + 1
     assert list(joined.tasks) == list(project.tasks)
 
 
 def test_a_plan_is_a_queue(export: Any, tmp_path: Path) -> None:
     project = read_project(export("label-studio"))
-    plan = wc.plan(project.questions["mood"].crowd, 2)
-    write_queue(plan.asks, project, tmp_path / "again.json")
-    assert len(records(tmp_path / "again.json")) == plan.asks["task"].nunique()
+    plan = wc.plan_votes(project.questions["mood"].crowd, 2)
+    write_queue(plan.requests, project, tmp_path / "again.json")
+    assert len(records(tmp_path / "again.json")) == plan.requests["task"].nunique()
 
 
 # ---------------------------------------------------------------------- what cannot be written
@@ -283,8 +283,8 @@ def test_rankings_are_not_written_back(tmp_path: Path) -> None:
 
 
 def test_that_fields_and_metadata_are_mixed_is_said(export: Any) -> None:
-    assert doubts(read_project(export("argilla"))) == []
-    (doubt,) = doubts(read_project(export("argilla-parquet")))
+    assert find_export_warnings(read_project(export("argilla"))) == []
+    (doubt,) = find_export_warnings(read_project(export("argilla-parquet")))
     assert "all of it is written as fields: 'text'." in doubt
     assert "records.to_json" in doubt
 

@@ -1,0 +1,104 @@
+"""Delimited text as Arrow tables, for files other than votes: features and tables of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+
+from wisecrowd.errors import InputError
+from wisecrowd.io.tables.text_files import read_head_lines
+
+#: Separators by suffix.
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+
+
+def get_uncompressed_suffix(path: Path) -> str:
+    """Return the suffix of a file without that of its compression.
+
+    Parameters
+    ----------
+    path : Path
+        File name.
+
+    Returns
+    -------
+    str
+        Suffix.
+
+    Examples
+    --------
+    >>> get_uncompressed_suffix(Path("features.csv.gz"))
+    '.csv'
+    """
+    return Path(path.stem).suffix if path.suffix in (".gz", ".bz2", ".zst") else path.suffix
+
+
+def read_delimited_names(path: Path, separator: str) -> list[str]:
+    """Read the column names of a delimited text file.
+
+    Parameters
+    ----------
+    path : Path
+        File with a header line.
+    separator : str
+        Separator of the columns.
+
+    Returns
+    -------
+    list of str
+        Names.
+
+    Raises
+    ------
+    InputError
+        If the file is not delimited text.
+    """
+    read_head_lines(path)  # reports files that are not text
+    try:
+        with pa.input_stream(str(path)) as stream:
+            names: list[str] = arrow_csv.open_csv(stream, parse_options=_parse_options(separator)).schema.names
+            return names
+    except pa.ArrowInvalid as error:
+        raise _not_delimited(separator, error) from None
+
+
+def read_delimited(path: Path, separator: str, *, text_columns: Sequence[str]) -> pa.Table:
+    """Read a delimited text file. Types are inferred, except for columns of ids: "007" is not 7.
+
+    Parameters
+    ----------
+    path : Path
+        File with a header line.
+    separator : str
+        Separator of the columns.
+    text_columns : sequence of str
+        Columns that remain text.
+
+    Returns
+    -------
+    pyarrow.Table
+        Table.
+
+    Raises
+    ------
+    InputError
+        If the file is not delimited text.
+    """
+    types = dict.fromkeys(text_columns, pa.string())
+    convert = arrow_csv.ConvertOptions(column_types=types, strings_can_be_null=False)
+    try:
+        with pa.input_stream(str(path)) as stream:
+            return arrow_csv.read_csv(stream, parse_options=_parse_options(separator), convert_options=convert)
+    except pa.ArrowInvalid as error:
+        raise _not_delimited(separator, error) from None
+
+
+def _parse_options(separator: str) -> arrow_csv.ParseOptions:
+    return arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+
+
+def _not_delimited(separator: str, error: object) -> InputError:
+    return InputError(f"it cannot be read as a table separated by {separator!r}: {error}")

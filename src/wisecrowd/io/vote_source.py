@@ -1,0 +1,381 @@
+"""Reading and writing of votes in files of any format."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import pandas as pd
+
+from wisecrowd.data.crowd import Crowd, Missing, Vocabulary
+from wisecrowd.data.rows import Duplicates
+from wisecrowd.errors import DataWarning, InputError, UsageError, preview
+from wisecrowd.io.formats import FORMATS, Format, find_format
+from wisecrowd.io.problems import check_file_name, prefix_errors
+from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
+from wisecrowd.io.vote_table import ReadOptions, TruthTable, VoteTable
+
+if TYPE_CHECKING:
+    from wisecrowd.io.tools.exported_answers import ExportedAnswers
+
+log = logging.getLogger("wisecrowd.io")
+
+
+@dataclass(frozen=True)
+class VoteSource:
+    """File or folder of votes together with its format, which is detected once.
+
+    Every function that reads votes takes a `VoteSource` in place of a path.
+
+    Parameters
+    ----------
+    path : Path
+        File or folder.
+    format : Format
+        Its format.
+
+    Examples
+    --------
+    >>> _ = Path("votes.csv").write_text("task,worker,label,gold\\n1,ann,cat,cat\\n1,bob,dog,cat\\n")
+    >>> source = VoteSource.detect("votes.csv")
+    >>> source.format.name
+    'csv'
+    >>> source.read_votes()
+    Crowd(2 votes: 1 tasks x 2 workers, 2 classes, 2.0 votes/task)
+    >>> source.read_truth().to_dict()
+    {'1': 'cat'}
+    """
+
+    path: Path
+    format: Format
+
+    @classmethod
+    def detect(cls, path: SourceLike, format: str | None = None) -> VoteSource:
+        """Detect the format of a file or folder.
+
+        Parameters
+        ----------
+        path : path-like or VoteSource
+            File or folder. A `VoteSource` is returned unchanged.
+        format : str, optional
+            Name of the format. Without it, content and file name decide.
+
+        Returns
+        -------
+        VoteSource
+            The path and its format.
+
+        Raises
+        ------
+        InputError
+            If the path does not exist or its format is not recognised.
+        UsageError
+            If no format has that name.
+        """
+        if isinstance(path, VoteSource):
+            return path
+        return cls(Path(path), find_format(Path(path), format))
+
+    def read_table(self, options: ReadOptions | None = None) -> VoteTable:
+        """Read the votes without validating them.
+
+        Parameters
+        ----------
+        options : ReadOptions, optional
+            Names of columns, and the question to read.
+
+        Returns
+        -------
+        VoteTable
+            The rows of the file.
+        """
+        return self.format.reader.read_votes(self.path, options or ReadOptions())
+
+    def read_votes(self, options: ReadOptions | None = None) -> Crowd:
+        """Read and validate the votes.
+
+        Parameters
+        ----------
+        options : ReadOptions, optional
+            Names of columns, vocabularies and rules.
+
+        Returns
+        -------
+        Crowd
+            The votes.
+        """
+        options = options or ReadOptions()
+        with prefix_errors(self.path):
+            if options.question is not None and not self.format.is_tool:
+                raise UsageError(_refuse_question(self.format))
+            votes = self.read_table(options)
+            for note in votes.notes:
+                log.info("%s: %s", self.path, note)
+            crowd = votes.to_crowd(options)
+        if crowd.classes is not None and votes.classes is None and options.classes is None:
+            suspects = find_suspect_numbers(crowd.classes)
+            if len(suspects):
+                warnings.warn(
+                    f"{self.path}: the labels are numbers, and each of the {len(suspects):,} is a class of its own "
+                    f"({preview(suspects)}); if they measure something, say numeric=True (--numeric); if they are names, "
+                    "list them as classes= (--classes)",
+                    DataWarning,
+                    stacklevel=3,
+                )
+        return crowd
+
+    def read_truth(
+        self,
+        *,
+        task: str | None = None,
+        truth: str | None = None,
+        numeric: bool = False,
+        question: str | None = None,
+    ) -> pd.Series[Any]:
+        """Read the truth.
+
+        Parameters
+        ----------
+        task, truth : str, optional
+            Names of columns.
+        numeric : bool, default=False
+            Read the truth as numbers.
+        question : str, optional
+            Question of a labelling tool's export.
+
+        Returns
+        -------
+        Series
+            Truth by task.
+        """
+        with prefix_errors(self.path):
+            table = self._read_truth_table(task, truth, question)
+            if table is None:
+                raise InputError(f"the truth was wanted, but this {self.format.name} data does not hold it")
+            return _parse_truth_numbers(table["truth"]) if numeric else table["truth"]
+
+    def _read_truth_table(self, task: str | None, truth: str | None, question: str | None) -> TruthTable | None:
+        if question is None:
+            read = self.format.reader.read_truth
+            return None if read is None else read(self.path, task, truth)
+        from wisecrowd.io.tools.question_votes import select_truth
+
+        return select_truth(self.read_export(), question)
+
+    def read_export(self) -> ExportedAnswers:
+        """Read all answers in the export of a labelling tool.
+
+        Returns
+        -------
+        ExportedAnswers
+            Answers by question.
+
+        Raises
+        ------
+        UsageError
+            If the format is not the export of a labelling tool.
+        """
+        read = self.format.reader.read_export
+        if read is None:
+            raise UsageError(_refuse_question(self.format))
+        return read(self.path)
+
+
+#: A path, or a path whose format is known.
+SourceLike: TypeAlias = str | os.PathLike[str] | VoteSource
+
+
+def read(
+    path: SourceLike,
+    *,
+    format: str | None = None,
+    task: str | None = None,
+    worker: str | Literal[False] | None = None,
+    label: str | None = None,
+    weight: str | None = None,
+    time: str | Literal[False] | None = None,
+    tasks: Vocabulary = None,
+    workers: Vocabulary = None,
+    classes: Vocabulary = None,
+    numeric: bool = False,
+    duplicates: Duplicates = "error",
+    missing: Missing = "error",
+    question: str | None = None,
+) -> Crowd:
+    """Read votes from a file or folder.
+
+    Parameters
+    ----------
+    path : path-like or VoteSource
+        File or folder.
+    format : str, optional
+        Name of the format (see `wisecrowd.io.FORMATS`). Without it, content and file name decide.
+    task, label, weight : str, optional
+        Columns of a table. Without them, names that other tools use are recognised.
+    worker : str or False, optional
+        Column of worker ids. False reads votes without worker ids.
+    time : str or False, optional
+        Column of timestamps. False leaves the time out.
+    tasks, workers, classes : sequence, optional
+        Vocabularies in their order. They may contain ids without votes.
+    numeric : bool, default=False
+        Read labels as numbers.
+    duplicates : {"error", "first", "last", "distinct", "keep"}, default="error"
+        Rule for repeated votes of a worker on a task (see :meth:`wisecrowd.Crowd.from_frame`).
+    missing : {"error", "drop"}, default="error"
+        Rule for rows with an empty cell.
+    question : str, optional
+        Question to read from the export of a labelling tool (see :func:`wisecrowd.io.tools.projects.read_project` for
+        reading all of them).
+
+    Returns
+    -------
+    Crowd
+        The votes.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or its votes are not valid.
+
+    Examples
+    --------
+    >>> _ = Path("votes.csv").write_text("question,worker,answer\\n1,ann,cat\\n1,bob,dog\\n2,ann,cat\\n")
+    >>> read("votes.csv")
+    Crowd(3 votes: 2 tasks x 2 workers, 2 classes, 1.5 votes/task)
+    """
+    _check_is_path(path, "a dataframe becomes a crowd by Crowd.from_frame(df)")
+    options = ReadOptions(
+        task=task,
+        worker=worker,
+        label=label,
+        weight=weight,
+        time=time,
+        tasks=tasks,
+        workers=workers,
+        classes=classes,
+        numeric=numeric,
+        duplicates=duplicates,
+        missing=missing,
+        question=question,
+    )
+    return VoteSource.detect(path, format).read_votes(options)
+
+
+def read_truth(
+    path: SourceLike,
+    *,
+    format: str | None = None,
+    task: str | None = None,
+    truth: str | None = None,
+    numeric: bool = False,
+    question: str | None = None,
+) -> pd.Series[Any]:
+    """Read the truth (gold labels) by task.
+
+    Parameters
+    ----------
+    path : path-like or VoteSource
+        Table with a task and a truth column, or any file or folder that holds the truth beside the votes. The truth of a
+        labelling tool's export are the answers marked as correct.
+    format : str, optional
+        Name of the format. Without it, content and file name decide.
+    task, truth : str, optional
+        Columns of a table. Without them, names such as ``truth``, ``gold``, ``true_label`` and ``label`` are recognised.
+    numeric : bool, default=False
+        Read the truth as numbers.
+    question : str, optional
+        Question of a labelling tool's export.
+
+    Returns
+    -------
+    Series
+        Truth by task.
+
+    Raises
+    ------
+    InputError
+        If the file holds no truth, or several for one task.
+
+    Examples
+    --------
+    >>> _ = Path("gold.csv").write_text("task,gold\\nt1,cat\\nt2,dog\\n")
+    >>> read_truth("gold.csv").to_dict()
+    {'t1': 'cat', 't2': 'dog'}
+    """
+    _check_is_path(path, "truth in memory is used as it is, as a Series by task")
+    return VoteSource.detect(path, format).read_truth(task=task, truth=truth, numeric=numeric, question=question)
+
+
+def write(crowd: Crowd, path: str | os.PathLike[str], *, format: str | None = None) -> None:
+    """Write votes to a file or dataset folder. The file appears complete or not at all.
+
+    A table holds votes only. A folder also keeps tasks without votes and classes without votes.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    path : path-like
+        File to write. A path without a suffix becomes a dataset folder.
+    format : str, optional
+        Name of the format. Without it, the suffix decides.
+
+    Raises
+    ------
+    UsageError
+        If the suffix does not imply a format that wisecrowd writes.
+
+    Examples
+    --------
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat")])
+    >>> write(crowd, "votes.parquet")
+    >>> read("votes.parquet") == crowd
+    True
+    """
+    if not isinstance(crowd, Crowd):
+        raise UsageError(
+            f"a crowd was wanted, for its votes are written; got {type(crowd).__name__}. "
+            "A fitted method is written by its own save(path)"
+        )
+    target = Path(path)
+    check_file_name(target)
+    writable = [entry for entry in FORMATS.values() if entry.is_writable]
+    if format is not None:
+        chosen = find_format(target, format)
+    else:
+        by_name = [entry for entry in writable if entry.matches_name(target)]
+        if target.suffix and not by_name:
+            raise UsageError(
+                f"cannot tell from the name of {target} what to write; end it in .csv, .tsv, .jsonl or .parquet, "
+                'or say format="csv" (--format csv)'
+            )
+        chosen = by_name[0] if by_name else FORMATS["folder"]
+    write_votes = chosen.reader.write_votes
+    if write_votes is None:
+        names = ", ".join(entry.name for entry in writable)
+        raise UsageError(f"wisecrowd reads {chosen.name} but does not write it; it writes {names}")
+    write_votes(crowd, target)
+
+
+def _refuse_question(format: Format) -> str:
+    return f"question= (--question) is for exports of labelling tools; this is {format.description}"
+
+
+def _parse_truth_numbers(truth: pd.Series[Any]) -> pd.Series[Any]:
+    values = pd.to_numeric(truth, errors="coerce").astype(float)
+    invalid = truth[values.isna()]
+    if len(invalid):
+        raise InputError(
+            f"numbers were wanted as the truth; got {preview(invalid[:1])} for the task {preview(invalid.index[:1])}"
+        )
+    return values
+
+
+def _check_is_path(path: object, advice: str) -> None:
+    if not isinstance(path, str | os.PathLike | VoteSource):
+        raise UsageError(f"the path of a file or folder was wanted; got {type(path).__name__}. {advice}")

@@ -1,0 +1,237 @@
+"""Votes as a file holds them, and the options for reading them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from wisecrowd.data import vocabulary as vocab
+from wisecrowd.data.crowd import Crowd, Missing, Vocabulary
+from wisecrowd.data.rows import Duplicates
+from wisecrowd.errors import InputError, check_choice, preview
+from wisecrowd.io.problems import EmptyInput
+from wisecrowd.io.tables.numeric_labels import parse_numbers
+
+#: Truth by task: the column "truth" and optionally "split", indexed by task.
+TruthTable: TypeAlias = pd.DataFrame
+#: Function that returns the line numbers of some rows, or None if they are unknown.
+LineFinder: TypeAlias = Callable[[Sequence[int]], list[int] | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """Options for reading votes.
+
+    Parameters
+    ----------
+    task, label, weight : str, optional
+        Names of columns. Without them, common names are recognised.
+    worker, time : str or False, optional
+        Names of columns. False leaves the column out.
+    tasks, workers, classes : sequence, optional
+        Vocabularies in their order.
+    numeric : bool, default=False
+        Read labels as numbers.
+    duplicates : {"error", "first", "last", "distinct", "keep"}, default="error"
+        Rule for repeated votes of a worker on a task.
+    missing : {"error", "drop"}, default="error"
+        Rule for rows with an empty cell.
+    question : str, optional
+        Question of a labelling tool's export.
+
+    Examples
+    --------
+    >>> ReadOptions(task="question").missing
+    'error'
+    """
+
+    task: str | None = None
+    worker: str | Literal[False] | None = None
+    label: str | None = None
+    weight: str | None = None
+    time: str | Literal[False] | None = None
+    tasks: Vocabulary = None
+    workers: Vocabulary = None
+    classes: Vocabulary = None
+    numeric: bool = False
+    duplicates: Duplicates = "error"
+    missing: Missing = "error"
+    question: str | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("missing", self.missing, ("error", "drop"))
+        check_choice("duplicates", self.duplicates, ("error", "first", "last", "distinct", "keep"))
+
+    @property
+    def names_columns(self) -> bool:
+        """Whether the options name a column of a table."""
+        return any((self.task, self.worker, self.label, self.weight, self.time))
+
+
+@dataclass(frozen=True, kw_only=True)
+class VoteTable:
+    """Votes of a file before validation.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Columns ``task``, ``label`` and optionally ``worker``, ``weight``, ``observed`` and ``time``.
+    tasks, workers, classes : sequence, optional
+        Vocabularies, if the format holds more than the rows do, such as tasks without votes.
+    numeric : bool, default=False
+        Whether labels are numbers.
+    notes : tuple of str, default=()
+        Remarks for the user, such as which column was read as which.
+    line_finder : callable, optional
+        Function from row positions to line numbers of the file. Formats without lines have none.
+
+    Examples
+    --------
+    >>> votes = VoteTable(table=pa.table({"task": ["t1"], "worker": ["ann"], "label": ["cat"]}))
+    >>> votes.to_crowd(ReadOptions())
+    Crowd(1 votes: 1 tasks x 1 workers, 1 classes, 1.0 votes/task)
+    """
+
+    table: pa.Table
+    tasks: Vocabulary = None
+    workers: Vocabulary = None
+    classes: Vocabulary = None
+    numeric: bool = False
+    notes: tuple[str, ...] = ()
+    line_finder: LineFinder | None = None
+
+    def describe_rows(self, rows: Sequence[int]) -> str:
+        """Describe the position of rows for a message.
+
+        Parameters
+        ----------
+        rows : sequence of int
+            Positions in the table, in ascending order.
+
+        Returns
+        -------
+        str
+            Line numbers of the file, or else positions from 0.
+
+        Examples
+        --------
+        >>> VoteTable(table=pa.table({"task": []}), line_finder=lambda rows: [row + 2 for row in rows]).describe_rows([0, 3])
+        'line 2, 5'
+        """
+        word, positions = self.locate_rows(rows[:4])  # one more than a message shows
+        return f"{word} {preview(positions)}"
+
+    def locate_rows(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        """Return the positions of rows and the word for them.
+
+        Parameters
+        ----------
+        rows : sequence of int
+            Positions in the table, in ascending order.
+
+        Returns
+        -------
+        word : {"line", "row"}
+            Unit of the positions.
+        positions : list of int
+            Line numbers of the file, or else positions from 0.
+
+        Examples
+        --------
+        >>> VoteTable(table=pa.table({"task": []})).locate_rows([0, 3])
+        ('row', [0, 3])
+        """
+        lines = None if self.line_finder is None else self.line_finder(rows)
+        return ("row", list(rows)) if lines is None else ("line", lines)
+
+    def drop_incomplete_rows(self) -> VoteTable:
+        """Return the rows with a value in every column except the time.
+
+        Returns
+        -------
+        VoteTable
+            Complete rows, which keep their line numbers.
+
+        Examples
+        --------
+        >>> table = pa.table({"task": ["a", None, "b"], "label": [1.0, 2.0, 3.0]})
+        >>> votes = VoteTable(table=table, line_finder=lambda rows: [row + 2 for row in rows])
+        >>> votes.drop_incomplete_rows().describe_rows([1])
+        'line 4'
+        """
+        required = [name for name in self.table.column_names if name != "time"]
+        incomplete = np.logical_or.reduce([vocab.find_missing(self.table[name]) for name in required])
+        if not incomplete.any():
+            return self
+        complete_rows, line_finder = np.flatnonzero(~incomplete), self.line_finder
+        return replace(
+            self,
+            table=self.table.filter(pa.array(~incomplete)),
+            line_finder=None if line_finder is None else lambda rows: line_finder(complete_rows[list(rows)].tolist()),
+        )
+
+    def to_crowd(self, options: ReadOptions) -> Crowd:
+        """Validate the votes and build a crowd.
+
+        Parameters
+        ----------
+        options : ReadOptions
+            Vocabularies and rules. They take precedence over those of the file.
+
+        Returns
+        -------
+        Crowd
+            The votes.
+
+        Raises
+        ------
+        InputError
+            If the votes are not valid under the options.
+        """
+        table, numeric = self.table, self.numeric or options.numeric
+        if table.num_rows == 0:
+            raise EmptyInput("there are no votes in it: a row per vote was wanted, with a task, a worker and a label")
+        if numeric:
+            position = table.column_names.index("label")
+            table = table.set_column(position, "label", parse_numbers(table["label"], "label", self.describe_rows))
+        self._check_rows(table, options)
+        if options.missing == "drop":
+            table = replace(self, table=table).drop_incomplete_rows().table
+        vocabularies: dict[str, Any] = {
+            "tasks": self.tasks if options.tasks is None else options.tasks,
+            "workers": self.workers if options.workers is None else options.workers,
+            "classes": self.classes if options.classes is None else options.classes,
+        }
+        return Crowd.from_frame(
+            table,
+            worker="worker" if "worker" in table.column_names else None,
+            weight="weight" if "weight" in table.column_names else None,
+            observed="observed" if "observed" in table.column_names else None,
+            time="time" if "time" in table.column_names else None,
+            numeric=numeric,
+            duplicates=options.duplicates,
+            **vocabularies,
+        )
+
+    def _check_rows(self, table: pa.Table, options: ReadOptions) -> None:
+        """Report invalid rows by line number, while the rows are still in the order of the file."""
+        if self.line_finder is None:
+            return
+        if options.missing == "error":
+            for role in ("task", "worker", "label"):
+                if role in table.column_names:
+                    vocab.check_no_missing(table[role], role, self.describe_rows)
+        if "weight" in table.column_names:
+            weight = table["weight"].to_numpy()
+            invalid = ~(np.isfinite(weight) & (weight > 0))
+            rows = np.flatnonzero(invalid & ~np.isnan(weight) if options.missing == "drop" else invalid)
+            if rows.size:
+                raise InputError(
+                    f"{rows.size:,} of {len(weight):,} weights are not finite and positive "
+                    f"({self.describe_rows(rows.tolist())}); drop votes that should not count"
+                )
