@@ -127,7 +127,7 @@ def test_a_click_on_a_worker_shows_their_matrix(page: Any) -> None:
     cells = [cell.text for cell in card.find_elements("css selector", "tbody td")]
     assert cells == [f"{share}%" for share in data["workers"][place]["matrix"]]
     counts = [int(cell.text) for cell in card.find_elements("css selector", "tfoot td")]
-    assert sum(counts) == data["workers"][place]["votes"]
+    assert sum(counts) == data["workers"][place]["n_votes"]
     page.switch_to.active_element.send_keys("\ue00c")  # Escape
     assert card.get_attribute("open") is None
     assert page.switch_to.active_element == button, "the keyboard goes on where it was"
@@ -282,6 +282,6 @@ def test_a_page_of_ten_rows_opens(browser: Any, tmp_path: Path) -> None:
     rows = [(f"t{n // 3}", ["ann", "bob", "cy"][n % 3], "cat" if n % 4 else "dog") for n in range(10)]
     path = report.build(wc.Crowd.from_triples(rows), compare=False).save(tmp_path / "ten.html")
     browser.get(path.as_uri())
-    assert browser.title == "What the crowd says"
+    assert browser.title == "Crowd report"
     assert len(browser.find_elements("css selector", "#worker-table tbody tr")) == 3
     assert browser.get_log("browser") == []

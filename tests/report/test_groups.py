@@ -24,14 +24,14 @@ def page(made: Any, page_of: Any) -> Any:
 
 
 def test_every_group_has_its_sentence(made: Any, page: Any) -> None:
-    groups = wc.diagnosis(made.crowd).groups
+    groups = wc.diagnose_crowd(made.crowd).groups
     assert len(groups.size) >= 2
-    for sentence in groups.described:
+    for sentence in groups.descriptions:
         assert sentence in page.said("workers")
 
 
 def test_the_table_and_the_map_tell_who_is_in_which(made: Any, page: Any) -> None:
-    of_worker = wc.diagnosis(made.crowd).groups.of_worker
+    of_worker = wc.diagnose_crowd(made.crowd).groups.memberships
     titles = page.texts["map"]
     marks = {
         attributes["data-worker"]: str(attributes["class"]).split()
@@ -49,11 +49,11 @@ def test_the_table_and_the_map_tell_who_is_in_which(made: Any, page: Any) -> Non
 
 def test_one_group_is_none(page_of: Any) -> None:
     votes = wc.simulate_crowd(n_tasks=200, workers=["noisy(0.8)"] * 6, n_classes=2, votes_per_task=3).crowd
-    assert len(wc.diagnosis(votes).groups.size) == 1
+    assert len(wc.diagnose_crowd(votes).groups.size) == 1
     page = page_of(report.build(votes, compare=False).html)
     assert "Group" not in page.rows("worker-table")[0]
-    assert "err alike stand near each other" in page.said("workers")
-    assert "Workers who err alike Every" not in page.said("workers")
+    assert "similar errors are close to each other" in page.said("workers")
+    assert "Groups of workers with similar errors" not in page.said("workers")
 
 
 def test_of_few_workers_no_groups_are_made(page_of: Any) -> None:
@@ -67,17 +67,17 @@ def test_more_groups_than_colours_share_the_last() -> None:
 
     import pandas as pd
 
-    from wisecrowd.report.groups import COLOURS, section
+    from wisecrowd.report.groups import MAX_COLOURS, build_section
 
-    n = COLOURS + 2
+    n = MAX_COLOURS + 2
     of_worker = pd.DataFrame({"group": np.arange(n), "probability": 1.0}, index=[f"w{place}" for place in range(n)])
     groups: Any = SimpleNamespace(
-        of_worker=of_worker, size=pd.Series(np.ones(n)), described=tuple(f"group {place}" for place in range(n))
+        memberships=of_worker, size=pd.Series(np.ones(n)), descriptions=tuple(f"group {place}" for place in range(n))
     )
     crowd = SimpleNamespace(votes_per_worker=np.ones(n))
     diagnosed: Any = SimpleNamespace(groups=groups, crowd=crowd)
-    shown: Any = SimpleNamespace(place=np.arange(n))
-    found = section(diagnosed, shown)
+    shown: Any = SimpleNamespace(positions=np.arange(n))
+    found = build_section(diagnosed, shown)
     assert found is not None
-    assert [one["colour"] for one in found["rows"]][-3:] == [COLOURS] * 3
-    assert [one["number"] for one in found["of_worker"]] == list(range(1, n + 1))
+    assert [one["colour"] for one in found["rows"]][-3:] == [MAX_COLOURS] * 3
+    assert [one["number"] for one in found["memberships"]] == list(range(1, n + 1))

@@ -21,7 +21,7 @@ from wisecrowd.io.problems import MissingColumn
 from wisecrowd.report import tasks as _tasks
 from wisecrowd.report import thumbnails as _thumbnails
 from wisecrowd.report.images import read_images
-from wisecrowd.report.thumbnails import kind_of, thumbnails
+from wisecrowd.report.thumbnails import detect_image_format, embed_thumbnails
 
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
 #: The smallest GIF, one pixel; enough where no Pillow is.
@@ -78,12 +78,12 @@ def test_two_files_for_one_name_leave_only_the_whole_names(tmp_path: Path) -> No
 
 def test_a_folder_without_images_is_refused_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "t1.svg").write_bytes(SVG)
-    with pytest.raises(InputError, match="SVG never is, as it can run scripts"):
+    with pytest.raises(InputError, match="SVG can contain scripts and is never shown"):
         read_images(tmp_path)
 
 
 def test_paths_of_a_table_begin_at_its_folder(tmp_path: Path) -> None:
-    table = tmp_path / "tasks.csv"
+    table = tmp_path / "trequests.csv"
     inside = tmp_path / "absolute.png"
     table.write_text(f"task,path\nt1,photos/a.png\nt2,./photos/../b.png\nt3,\nt4,{inside}\n", encoding="utf-8")
     found = read_images(table)
@@ -93,22 +93,22 @@ def test_paths_of_a_table_begin_at_its_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["../secret.png", "photos/../../secret.png", "/etc/secret.png"])
 def test_no_path_of_a_table_leads_out_of_its_folder(tmp_path: Path, path: str) -> None:
-    table = tmp_path / "tasks.csv"
+    table = tmp_path / "trequests.csv"
     table.write_text(f"task,image\nt1,a.png\nt2,{path}\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"leads out of it: .*secret"):
+    with pytest.raises(InputError, match=r"must stay inside the folder of the table; got .*secret"):
         read_images(table)
 
 
 def test_a_folder_whose_name_begins_alike_is_another_one(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    table = tmp_path / "data" / "tasks.csv"
+    table = tmp_path / "data" / "trequests.csv"
     table.write_text("task,image\nt1,../data-private/a.png\n", encoding="utf-8")
-    with pytest.raises(InputError, match="leads out of it"):
+    with pytest.raises(InputError, match="must stay inside the folder"):
         read_images(table)
 
 
 def test_a_table_without_paths_says_what_it_wants(tmp_path: Path) -> None:
-    table = tmp_path / "tasks.csv"
+    table = tmp_path / "trequests.csv"
     table.write_text("task,colour\nt1,red\n", encoding="utf-8")
     with pytest.raises(InputError, match="no column of images was recognised; call it 'image'"):
         read_images(table)
@@ -120,9 +120,14 @@ def test_a_table_without_paths_says_what_it_wants(tmp_path: Path) -> None:
 
 
 def test_the_first_bytes_tell_what_a_file_is() -> None:
-    assert [kind_of(drawn(kind)) for kind in ("PNG", "JPEG", "GIF", "WEBP")] == ["PNG", "JPEG", "GIF", "WEBP"]
+    assert [detect_image_format(drawn(kind)) for kind in ("PNG", "JPEG", "GIF", "WEBP")] == [
+        "PNG",
+        "JPEG",
+        "GIF",
+        "WEBP",
+    ]
     for other in (SVG, b"", b"RIFF1234WAVE", b"\x89PNG", b"<html>", b"BM", b"%PDF-1.4", b"II*\x00"):
-        assert kind_of(other) is None
+        assert detect_image_format(other) is None
 
 
 def test_what_is_no_image_is_left_out_and_counted(tmp_path: Path) -> None:
@@ -130,12 +135,12 @@ def test_what_is_no_image_is_left_out_and_counted(tmp_path: Path) -> None:
     good.write_bytes(drawn())
     fake.write_bytes(SVG)
     torn.write_bytes(drawn(size=(400, 400), noise=True)[:900])
-    found = thumbnails([good, fake, torn, tmp_path / "absent.png", tmp_path, None, "nul\0.png"], 10**6)
+    found = embed_thumbnails([good, fake, torn, tmp_path / "absent.png", tmp_path, None, "nul\0.png"], 10**6)
     assert [source is not None for source in found.sources] == [True] + [False] * 6
     assert found.notes == [
         "1 task has no image.",
-        "3 images were not found, or cannot be opened.",
-        "1 file is no PNG, JPEG, GIF or WebP; nothing else is shown, and SVG never, as it can run scripts.",
+        "3 images cannot be found or opened.",
+        "1 file is not a PNG, JPEG, GIF or WebP; other formats are not shown, and SVG can contain scripts.",
         "1 image is damaged.",
     ]
 
@@ -144,12 +149,12 @@ def test_an_image_that_would_unpack_to_gigabytes_is_not_unpacked(monkeypatch: py
     images = pytest.importorskip("PIL.Image")
     large = drawn(size=(400, 400))
     monkeypatch.setattr(images, "MAX_IMAGE_PIXELS", 10_000)
-    assert thumbnails([large], 10**6).notes == ["1 image is damaged."]
+    assert embed_thumbnails([large], 10**6).notes == ["1 image is damaged."]
 
 
 def test_neither_paths_nor_bytes_are_refused() -> None:
-    with pytest.raises(UsageError, match="a path, or the bytes of a file; got int"):
-        thumbnails([7], 10**6)
+    with pytest.raises(UsageError, match="a path or the bytes of a file; got int"):
+        embed_thumbnails([7], 10**6)
 
 
 # ---------------------------------------------------------------------- how they are shown
@@ -158,7 +163,7 @@ def test_neither_paths_nor_bytes_are_refused() -> None:
 def test_small_images_stay_as_they_are_and_large_ones_are_scaled() -> None:
     images = pytest.importorskip("PIL.Image")
     small, large = drawn(), drawn("JPEG", (2000, 1000), noise=True)
-    found = thumbnails([small, large], 10**6).sources
+    found = embed_thumbnails([small, large], 10**6).sources
     assert found[0] == f"data:image/png;base64,{base64.b64encode(small).decode()}"
     assert found[1] is not None
     assert found[1].startswith("data:image/jpeg;base64,")
@@ -174,7 +179,7 @@ def test_every_kind_of_pixels_is_scaled(mode: str) -> None:
         made = images.new(mode, (800, 600), 1 if mode in "1P" else 0)
     file = io.BytesIO()
     made.save(file, "JPEG" if mode == "CMYK" else "PNG")
-    source = thumbnails([file.getvalue()], 10**6).sources[0]
+    source = embed_thumbnails([file.getvalue()], 10**6).sources[0]
     assert source is not None
     shown = np.asarray(images.open(io.BytesIO(decoded(source))).convert("L"))
     assert max(shown.shape) == 320
@@ -190,7 +195,7 @@ def test_a_photo_that_was_turned_stands_upright_and_tells_nothing_else() -> None
     notes = made.getexif()
     notes[0x0112], notes[0x010F] = 6, "the maker of the camera"
     made.save(file, "JPEG", exif=notes)
-    source = thumbnails([file.getvalue()], 10**6).sources[0]
+    source = embed_thumbnails([file.getvalue()], 10**6).sources[0]
     assert source is not None
     assert images.open(io.BytesIO(decoded(source))).size == (160, 320)
     assert b"camera" not in decoded(source)
@@ -201,30 +206,30 @@ def test_a_moving_image_stands_still() -> None:
     frames = [images.new("RGB", (20, 20), colour) for colour in ("red", "blue")]
     file = io.BytesIO()
     frames[0].save(file, "GIF", save_all=True, append_images=frames[1:])
-    source = thumbnails([file.getvalue()], 10**6).sources[0]
+    source = embed_thumbnails([file.getvalue()], 10**6).sources[0]
     assert source is not None
     assert source.startswith("data:image/jpeg")
 
 
 @pytest.mark.parametrize("room", [400_000, 60_000, 6_000, 300, -5])
 def test_all_of_them_fit_into_the_room(room: int) -> None:
-    found = thumbnails([drawn("JPEG", (900, 700), noise=True)] * 12, room)
+    found = embed_thumbnails([drawn("JPEG", (900, 700), noise=True)] * 12, room)
     shown = [source for source in found.sources if source is not None]
     assert sum(map(len, shown)) <= max(room, 0)
     if room == 400_000:
         assert len(shown) == 12
     if len(shown) < 12:
-        assert f"{12 - len(shown)} images were left out to keep the page small." in found.notes
+        assert f"{12 - len(shown)} images are left out to limit the page size." in found.notes
 
 
 def test_without_pillow_small_files_are_shown_and_large_ones_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     large = drawn("PNG", (400, 400), noise=True)
     monkeypatch.setitem(sys.modules, "PIL", None)
-    monkeypatch.setattr(_thumbnails, "AS_IT_IS", 1000)
-    found = thumbnails([PIXEL, large, large], 10**6)
+    monkeypatch.setattr(_thumbnails, "MAX_UNSCALED_BYTES", 1000)
+    found = embed_thumbnails([PIXEL, large, large], 10**6)
     assert found.sources == [f"data:image/gif;base64,{base64.b64encode(PIXEL).decode()}", None, None]
     (note,) = found.notes
-    assert note.startswith("2 are larger than 1 kB")
+    assert note.startswith("2 images are left out because they are larger than 1 kB")
     assert "pip install pillow" in note
 
 
@@ -243,7 +248,7 @@ def test_images_and_texts_stand_beside_their_tasks(crowd: Any, page_of: Any, tmp
     rows = page.rows("task-table")
     assert [row["Image"].text for row in rows].count("–") == 3
     assert all(row["Text"].text == f"Look at {row['Task'].text}" for row in rows)
-    assert "2 tasks have no image. 1 file is no PNG" in page.captions["task-table"]
+    assert "2 tasks have no image. 1 file is not a PNG" in page.captions["task-table"]
     order = [one["alt"] for one in pictures(page)]
     assert order == [row["Task"].text for row in rows if row["Task"].text in shown]
 
@@ -268,7 +273,7 @@ def test_hostile_ids_do_not_escape_from_their_image(page_of: Any) -> None:
 def test_a_page_full_of_photos_stays_below_six_megabytes(
     crowd: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "MOST_BYTES", 200_000)
+    monkeypatch.setattr(report, "MAX_PAGE_BYTES", 200_000)
     photos = dict.fromkeys(crowd.tasks, drawn("JPEG", (1200, 900), noise=True))
     built = report.build(crowd, images=photos, compare=False)
     assert 120_000 < len(built.html.encode()) <= 200_000
@@ -278,22 +283,22 @@ def test_a_page_full_of_photos_stays_below_six_megabytes(
 def test_only_images_of_tasks_that_are_shown_are_read(
     crowd: Any, page_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_tasks, "TASKS", 4)
+    monkeypatch.setattr(_tasks, "MAX_TASKS", 4)
     for task in crowd.tasks:
         (tmp_path / f"{task}.gif").write_bytes(PIXEL)
     read: list[Any] = []
-    whole = _thumbnails._data
-    monkeypatch.setattr(_thumbnails, "_data", lambda image, largest: read.append(image) or whole(image, largest))
+    whole = _thumbnails._read_bytes
+    monkeypatch.setattr(_thumbnails, "_read_bytes", lambda image, largest: read.append(image) or whole(image, largest))
     page = page_of(report.build(crowd, images=tmp_path, compare=False).html)
     assert len(read) == len(pictures(page)) == 4
 
 
 def test_what_cannot_be_matched_is_refused(crowd: Any) -> None:
-    with pytest.raises(InputError, match="none of the images is of a task that is shown"):
+    with pytest.raises(InputError, match="none of the images belongs to a task on the page"):
         report.build(crowd, images={"elsewhere": PIXEL}, compare=False)
     with pytest.raises(InputError, match="several images for"):
         report.build(crowd, images=pd.Series([PIXEL] * 2, index=[crowd.tasks[0]] * 2, dtype=object), compare=False)
-    with pytest.raises(UsageError, match="images were wanted by task, in a Series or a dict; got list"):
+    with pytest.raises(UsageError, match="expected images by task in a Series or a dict; got list"):
         report.build(crowd, images=[PIXEL], compare=False)
 
 

@@ -46,14 +46,14 @@ def test_judges_are_those_of_the_panel(page: Any, fitted: Panel, panel_made: Pan
         assert row["Worth"].text == format_number(judge["worth"])
         assert row["Alone"].text == format_number(judge["alone"])
         assert row["Shared"].text == format_percent(judge["shared"])
-        assert row["Right"].text == format_percent(judge["accuracy"])
-        assert row["Agrees with people"].text == format_percent(judge["agreement"])
+        assert row["Accuracy"].text == format_percent(judge["accuracy"])
+        assert row["Agreement with people"].text == format_percent(judge["agreement"])
     wanted = fitted.calibration(scores, truth=panel_made.truth).loc["judge0"]
     assert rows["judge0"]["Score"].text == "0.95"
-    assert rows["judge0"]["Right of scored"].text == f"{format_percent(wanted['accuracy'])} of 200"
+    assert rows["judge0"]["Accuracy of scored votes"].text == f"{format_percent(wanted['accuracy'])} of 200"
     assert rows["judge0"]["Calibration error"].text == format_number(wanted["calibration_error"])
     assert rows["judge1"]["Score"].text == "–"
-    assert "by the known truth" in page.captions["judge-table"]
+    assert "by gold labels" in page.captions["judge-table"]
 
 
 def test_groups_and_what_judges_say_where_people_say_a_class(
@@ -70,7 +70,7 @@ def test_groups_and_what_judges_say_where_people_say_a_class(
         assert "".join(format_percent(share) for share in row) in said
     assert "5 of 8 workers are judges" in said
     people = panel_made.crowd.select_workers(["person0", "person1", "person2"])
-    assert f"Among people alone, Krippendorff’s alpha is {float(krippendorff_alpha(people)):.2f}" in said
+    assert f"Krippendorff’s alpha among people is {float(krippendorff_alpha(people)):.2f}" in said
     assert ("a", "#judges") in {(tag, found.get("href")) for tag, found in page.tags}
 
 
@@ -83,13 +83,13 @@ def test_workers_show_kind_and_group(page: Any) -> None:
 
 
 def test_methods_that_know_no_groups_are_not_recommended(page: Any) -> None:
-    assert "Take the labels of panel." in page.said("next")
-    assert "members of a group foretell each other" in page.said("methods")
+    assert "Use the labels of panel." in page.said("next")
+    assert "members of a group predict each other" in page.said("methods")
 
 
 def test_copies_may_be_machines_that_nobody_told_of(panel_made: PanelSimulation, page: Any, page_of: Any) -> None:
     told = page_of(report.build(panel_made.crowd, compare=False).html).said("next")
-    assert "If they are machines of one model, say so: --members." in told
+    assert "If some of them are models of one family, declare the groups with --members." in told
     assert "--members" not in page.said("next")
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import report
-from wisecrowd.report import overview as _overview
+from wisecrowd.report import summary as _summary
 from wisecrowd.report import tasks as _tasks
 from wisecrowd.utils.text import describe_selection, escape_control_characters, format_number, format_percent, shorten
 
@@ -58,40 +58,40 @@ def page(made: Any, truth: pd.Series, page_of: Any) -> Any:
 
 def test_the_overview_is_a_recount(page: Any, votes: pd.DataFrame, truth: pd.Series, made: Any) -> None:
     found = page.tiles
-    workers = wc.diagnosis(made.crowd).workers
+    workers = wc.diagnose_crowd(made.crowd).workers
     flagged = workers[workers["flags"] != ""]
     assert found["votes"] == f"{len(votes):,}"
-    assert found["votes more"] == f"{len(votes) / votes['task'].nunique():.1f} for each task"
+    assert found["votes more"] == f"{len(votes) / votes['task'].nunique():.1f} per task"
     assert found["tasks"] == str(votes["task"].nunique())
     assert found["workers"] == str(votes["worker"].nunique())
     assert found["classes"] == str(votes["label"].nunique())
-    assert found["workers more"] == f"{len(flagged)} to look at"
+    assert found["workers more"] == f"{len(flagged)} flagged"
     labels = wc.DawidSkene().fit(made.crowd).labels_
     right = (labels[truth.index] == truth).mean()
-    assert found["right"] == format_percent(right)
-    said = page.said("overview")
-    assert f"the labels of {(labels[truth.index] == truth).sum()} are right" in said
-    assert f"half of the workers gave {votes['worker'].value_counts().median():,.0f} or more" in said
+    assert found["accuracy"] == format_percent(right)
+    said = page.said("summary")
+    assert f"{(labels[truth.index] == truth).sum()} labels are right" in said
+    assert f"the median worker gave {votes['worker'].value_counts().median():,.0f}" in said
     share = votes["worker"].isin(flagged.index).mean()
-    assert f"{len(flagged)} workers are worth a look; {format_percent(share)} of all votes come from them" in said
+    assert f"{len(flagged)} workers are flagged; {format_percent(share)} of all votes come from them" in said
 
 
 def test_the_histograms_are_a_recount(votes: pd.DataFrame) -> None:
     counts = votes["worker"].value_counts()
-    bars = _overview.binned(counts.to_numpy())
+    bars = _summary.count_in_bins(counts.to_numpy())
     assert sum(bar["n"] for bar in bars) == len(counts)
     for bar in bars:
         low, *high = (int(part.replace(",", "")) for part in bar["label"].split(" to "))
         assert bar["n"] == counts.between(low, high[0] if high else low).sum()
-    assert [bar["label"] for bar in _overview.binned(np.array([0, 3, 3]))] == ["0", "1", "2", "3"]
-    assert [bar["n"] for bar in _overview.binned(np.array([0, 3, 3]))] == [1, 0, 0, 2]
+    assert [bar["label"] for bar in _summary.count_in_bins(np.array([0, 3, 3]))] == ["0", "1", "2", "3"]
+    assert [bar["n"] for bar in _summary.count_in_bins(np.array([0, 3, 3]))] == [1, 0, 0, 2]
 
 
 def test_workers_are_a_recount(page: Any, votes: pd.DataFrame, truth: pd.Series, made: Any) -> None:
     rows = page.rows("worker-table")
     assert page.captions["worker-table"].startswith("All 21 workers.")
     assert sorted(row["Worker"].text for row in rows) == sorted(votes["worker"].unique())
-    table = wc.diagnosis(made.crowd).workers
+    table = wc.diagnose_crowd(made.crowd).workers
     others = votes.merge(votes, on="task")
     others = others[others["worker_x"] != others["worker_y"]]
     agreement = (others["label_x"] == others["label_y"]).groupby(others["worker_x"]).mean()
@@ -104,38 +104,38 @@ def test_workers_are_a_recount(page: Any, votes: pd.DataFrame, truth: pd.Series,
         assert float(row["Agreement"].value) == pytest.approx(agreement[who])
         assert row["Agreement"].text == format_percent(agreement[who])
         told = right[known["worker"] == who]
-        assert row["Right of known"].text == f"{format_percent(told.mean())} {told.sum()} of {len(told)}"
+        assert row["Accuracy on gold"].text == f"{format_percent(told.mean())} {told.sum()} of {len(told)}"
         top = mine["label"].value_counts()
-        assert row["Most given label"].text.split()[0] in top[top == top.max()].index
-        assert row["Most given label"].text.endswith(format_percent(top.max() / len(mine)))
+        assert row["Most frequent label"].text.split()[0] in top[top == top.max()].index
+        assert row["Most frequent label"].text.endswith(format_percent(top.max() / len(mine)))
         expected = table.loc[who]
         assert row["Accuracy"].text == (f"{expected['accuracy']:.2f} {expected['low']:.2f}–{expected['high']:.2f}")
         assert row["Spammer score"].text == f"{expected['spammer_score']:.2f}"
         for flag in filter(None, expected["flags"].split(", ")):
-            assert flag in row["Flags and why"].text
-        assert expected["why"] in row["Flags and why"].text
+            assert flag in row["Flags and reasons"].text
+        assert expected["why"] in row["Flags and reasons"].text
     flagged = [bool(table.loc[row["Worker"].text, "flags"]) for row in rows]
     assert flagged == sorted(flagged, reverse=True), "who should be looked at comes first"
     assert any(flagged)
 
 
 def test_the_matrix_of_a_worker_is_a_recount(page: Any, votes: pd.DataFrame, made: Any) -> None:
-    found = wc.diagnosis(made.crowd)
+    found = wc.diagnose_crowd(made.crowd)
     names = page.data["classes"]
     assert names == sorted(votes["label"].unique())
     for place, row in enumerate(page.rows("worker-table")):
         card, who = page.data["workers"][place], row["Worker"].text
         assert card["name"] == who
         said = votes.loc[votes["worker"] == who, "label"].value_counts()
-        assert card["said"] == [int(said.get(name, 0)) for name in names]
-        matrix = found.of_workers.confusion_of([made.crowd.workers.get_loc(who)])[0]
+        assert card["label_counts"] == [int(said.get(name, 0)) for name in names]
+        matrix = found.worker_diagnosis.confusion_of([made.crowd.workers.get_loc(who)])[0]
         assert np.array(card["matrix"]).reshape(4, 4) == pytest.approx(100 * matrix, abs=0.501)
 
 
 def test_tasks_are_a_recount(page: Any, votes: pd.DataFrame, truth: pd.Series, made: Any) -> None:
     rows = page.rows("task-table")
     assert page.captions["task-table"].startswith("All 240 tasks.")
-    found = wc.diagnosis(made.crowd).tasks
+    found = wc.diagnose_crowd(made.crowd).tasks
     for row in rows:
         task = row["Task"].text
         mine = votes.loc[votes["task"] == task, "label"].value_counts()
@@ -144,49 +144,47 @@ def test_tasks_are_a_recount(page: Any, votes: pd.DataFrame, truth: pd.Series, m
         assert dict(part.split(" ×") for part in tally[0].split(", ")) == {name: str(k) for name, k in mine.items()}
         share = mine / mine.sum()
         entropy = -(share * np.log(share)).sum() + (len(mine) - 1) / (2 * mine.sum())
-        assert float(row["Dispute"].value) == pytest.approx(min(entropy / np.log(4), 1))
+        assert float(row["Disagreement"].value) == pytest.approx(min(entropy / np.log(4), 1))
         assert row["Label"].text == found.loc[task, "label"]
         assert row["Kind"].text == found.loc[task, "kind"]
         assert row["Text"].text == f"Is this one {task}?"
         if task in truth.index:
             wrong = truth[task] != found.loc[task, "label"]
-            assert row["Known truth"].text == truth[task] + (" wrong" if wrong else "")
+            assert row["Gold"].text == truth[task] + (" wrong" if wrong else "")
         else:
-            assert row["Known truth"].text == "–"
+            assert row["Gold"].text == "–"
     kinds = {row["Kind"].text: int(row["Tasks"].text) for row in page.rows("table 3")}
     assert kinds == found["kind"].value_counts().to_dict()
 
 
 def test_classes_are_a_recount(page: Any, votes: pd.DataFrame, made: Any) -> None:
-    found = wc.diagnosis(made.crowd)
+    found = wc.diagnose_crowd(made.crowd)
     counts = votes["label"].value_counts()
     for row in page.rows("class-table"):
-        assert int(row["Votes for it"].text) == counts[row["Class"].text]
+        assert int(row["Votes"].text) == counts[row["Class"].text]
         assert row["Share of votes"].text == format_percent(counts[row["Class"].text] / len(votes))
-        assert float(row["Recognised"].value) == pytest.approx(
-            found.confusion.loc[row["Class"].text, row["Class"].text]
-        )
+        assert float(row["Recall"].value) == pytest.approx(found.confusion.loc[row["Class"].text, row["Class"].text])
     heat = page.tables["table 5"]
     for true, row in zip(found.confusion.index, heat[1:], strict=True):
         assert [cell.text for cell in row[1:]] == [format_percent(share) for share in found.confusion.loc[true]]
 
 
 def test_methods_are_those_of_the_comparison(page: Any, made: Any, truth: pd.Series) -> None:
-    from wisecrowd.evaluate.model_selection import compare
+    from wisecrowd.evaluate.model_selection import compare_methods
 
-    found = compare(made.crowd, truth=truth)
+    found = compare_methods(made.crowd, truth=truth)
     rows = page.rows("method-table")
     assert [row["Method"].text.split()[0] for row in rows] == found.table.index.tolist()
     for row, (name, expected) in zip(rows, found.table.iterrows(), strict=True):
         assert ("use this" in row["Method"].text) == (name == found.best)
-        assert float(row["Behind the best"].value) == pytest.approx(expected["behind"])
+        assert float(row["Difference to the best"].value) == pytest.approx(expected["behind"])
         assert row["Accuracy"].text == f"{expected['accuracy']:.3f}"
-    assert found.sentence in page.said("methods")
+    assert found.summary in page.said("methods")
     assert f"wisecrowd aggregate … -m {found.best}" in page.said("next")
 
 
 def test_advice_names_what_should_be_looked_at(page: Any, made: Any) -> None:
-    found = wc.diagnosis(made.crowd)
+    found = wc.diagnose_crowd(made.crowd)
     said = page.said("next")
     assert f"{(found.workers['flags'] != '').sum()} workers, or stop inviting them" in said
     undecided = found.tasks[found.tasks["kind"] == "undecided"]
@@ -196,7 +194,7 @@ def test_advice_names_what_should_be_looked_at(page: Any, made: Any) -> None:
 
 
 def test_how_it_was_made_can_be_repeated(page: Any, made: Any) -> None:
-    said = page.said("made")
+    said = page.said("provenance")
     assert "wisecrowd report x.csv" in said
     assert made.crowd.digest in said
     assert f"numpy {np.__version__}" in said
@@ -205,19 +203,19 @@ def test_how_it_was_made_can_be_repeated(page: Any, made: Any) -> None:
 
 
 def test_with_features_tasks_show_how_far_votes_go_with_them(page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_tasks, "TASKS", 30)
+    monkeypatch.setattr(_tasks, "MAX_TASKS", 30)
     made = wc.simulate_crowd(n_tasks=120, workers=["expert"] * 6, n_classes=2, votes_per_task=3, random_state=1)
     X = pd.DataFrame({"x": np.where(made.truth == "c0", -1.0, 1.0)}, index=made.truth.index)
     X.iloc[7] *= -1  # it looks like what it is not
     page = page_of(report.build(made.crowd, X=X, compare=False).html)
-    fit = wc.diagnosis(made.crowd, X).tasks["waum"]
+    fit = wc.diagnose_crowd(made.crowd, X).tasks["waum"]
     rows = {row["Task"].text: row["Fit"] for row in page.rows("task-table")}
     assert {task: cell.text for task, cell in rows.items()} == {task: f"{fit[task]:.2f}" for task in rows}
     assert made.truth.index[7] in rows
     assert set(fit.nsmallest(5).index) <= set(rows), "the least fitting are among those that are shown"
     assert "30 of 120 tasks: the first by each of four rankings" in page.captions["task-table"]
-    assert "Lefort et al. 2024" in page.said("made")
-    assert "@inproceedings{pleiss2020identifying" in page.said("made")
+    assert "Lefort et al. 2024" in page.said("provenance")
+    assert "@inproceedings{pleiss2020identifying" in page.said("provenance")
 
 
 @pytest.mark.filterwarnings("ignore::wisecrowd.errors.DataWarning")
@@ -334,11 +332,11 @@ def test_the_page_of_labelme_is_right(dataset: Any, page_of: Any) -> None:
     assert (found["votes"], found["tasks"]) == (f"{len(votes):,}", f"{votes['task'].nunique():,}")
     labels = wc.DawidSkene().fit(data.crowd).labels_
     known = data.truth[data.truth.index.isin(labels.index)]
-    assert f"the labels of {(labels[known.index] == known).sum()} are right" in page.said("overview")
+    assert f"{(labels[known.index] == known).sum()} labels are right" in page.said("summary")
     counts = votes["worker"].value_counts()
     assert {row["Worker"].text: int(row["Votes"].text) for row in page.rows("worker-table")} == counts.to_dict()
     classes = votes["label"].astype(str).value_counts()
-    assert {row["Class"].text: int(row["Votes for it"].text) for row in page.rows("class-table")} == classes.to_dict()
+    assert {row["Class"].text: int(row["Votes"].text) for row in page.rows("class-table")} == classes.to_dict()
     tasks = votes.groupby("task").size()
     assert page.captions["task-table"].startswith(f"500 of {len(tasks):,} tasks")
     assert all(int(row["Votes"].text.split()[0]) == tasks[row["Task"].text] for row in page.rows("task-table"))

@@ -40,17 +40,17 @@ def test_a_large_crowd_is_summarised_and_said_to_be(page_of: Any) -> None:
     assert len(page.rows("worker-table")) == len(page.data["workers"]) == 500
     assert len(page.rows("task-table")) == 500
     counts = frame["worker"].value_counts()
-    unflagged = [int(row["Worker"].text) for row in page.rows("worker-table") if not row["Flags and why"].text]
+    unflagged = [int(row["Worker"].text) for row in page.rows("worker-table") if not row["Flags and reasons"].text]
     assert counts[unflagged].min() >= counts[~counts.index.isin(map(int, page.workers))].max()
     assert "(2,400 characters)" in page.rows("task-table")[0]["Text"].text
 
 
 def test_tasks_of_every_ranking_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_tasks, "TASKS", 6)
+    monkeypatch.setattr(_tasks, "MAX_TASKS", 6)
     rng = np.random.default_rng(1)
     table = pd.DataFrame(rng.random((50, 3)), columns=["difficulty", "entropy", "uncertainty"])
     table["n_votes"] = 3
-    chosen = set(_tasks._chosen(table).tolist())
+    chosen = set(_tasks._select_tasks(table, _tasks._rank_tasks(table)).tolist())
     assert len(chosen) == 6
     assert {int(table[name].idxmax()) for name in _tasks.RANKINGS.values()} <= chosen
 
@@ -58,20 +58,20 @@ def test_tasks_of_every_ranking_are_chosen(monkeypatch: pytest.MonkeyPatch) -> N
 def test_methods_are_compared_on_a_part_of_many_votes(made: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from wisecrowd.report import methods as _methods
 
-    monkeypatch.setattr(_methods, "VOTES", 600)
+    monkeypatch.setattr(_methods, "MAX_VOTES", 600)
     monkeypatch.setattr("wisecrowd.evaluate.model_selection.CANDIDATES", ("dawid-skene", "majority-vote"))
     monkeypatch.setattr("wisecrowd.evaluate.model_selection.LEARNERS", ("crowd-lab",))
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(240, 2)), index=made.crowd.tasks)
     page = page_of(report.build(made.crowd, X=X).html)
-    assert "600 of 1,200 votes: all those on 120 of 240 tasks" in page.said("methods")
+    assert "600 of 1,200 votes took part: all votes on 120 of 240 tasks" in page.said("methods")
     assert any(row["Method"].text.startswith("crowd-lab") for row in page.rows("method-table"))
 
 
 def test_more_flags_than_room_are_told(made: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_workers, "WORKERS", 2)
+    monkeypatch.setattr(_workers, "MAX_WORKERS", 2)
     page = page_of(report.build(made.crowd, compare=False).html)
-    n = (wc.diagnosis(made.crowd).workers["flags"] != "").sum()
-    assert page.captions["worker-table"].startswith(f"2 of 21 workers: of the {n} with flags those with most votes.")
+    n = (wc.diagnose_crowd(made.crowd).workers["flags"] != "").sum()
+    assert page.captions["worker-table"].startswith(f"2 of 21 workers: of the {n} with flags, those with most votes.")
 
 
 # ---------------------------------------------------------------------- small and odd crowds
@@ -88,7 +88,7 @@ def test_tasks_and_workers_without_votes_have_a_row(made: Any, page_of: Any) -> 
     assert (idle["Votes"].text, idle["Agreement"].text) == ("0", "–")
     assert not NAN.search(re.sub(r"<script>.*</script>", "", page.html, flags=re.DOTALL))
     assert (
-        f"Get another vote on {(wc.diagnosis(crowd).tasks['kind'].isin(['undecided', 'unlabelled'])).sum()} tasks"
+        f"Get another vote on {(wc.diagnose_crowd(crowd).tasks['kind'].isin(['undecided', 'unlabelled'])).sum()} tasks"
         in (page.said("next"))
     )
 
@@ -113,14 +113,14 @@ def test_the_smallest_crowds_have_a_page(rows: list[tuple[Any, ...]], page_of: A
 def test_whoever_opens_the_page_is_warned_as_well(page_of: Any) -> None:
     with pytest.warns(wc.errors.DataWarning, match="no task has two votes"):
         page = page_of(report.build(wc.Crowd.from_triples([(n, n, n % 2) for n in range(12)])).html)
-    assert "Before you believe it: no task has two votes" in page.said("overview")
+    assert "Warning: no task has two votes" in page.said("summary")
 
 
 def test_what_cannot_be_reported_is_refused(made: Any) -> None:
     with pytest.raises(InputError, match="no votes"):
         report.build(made.crowd.take([]))
     numbers = wc.Crowd.from_frame({"task": [1], "worker": [1], "label": [0.5]}, numeric=True)
-    with pytest.raises(UsageError, match="classes and worker ids"):
+    with pytest.raises(UsageError, match="needs class labels, but the labels of this crowd are numbers"):
         report.build(numbers)
     with pytest.raises(InputError, match="none of the 1 tasks with truth"):
         report.build(made.crowd, truth={"elsewhere": "c0"}, compare=False)
@@ -133,14 +133,14 @@ def test_what_cannot_be_reported_is_refused(made: Any) -> None:
 def test_truth_of_a_class_that_nobody_chose_counts_as_wrong(page_of: Any) -> None:
     crowd = wc.Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "cat"), ("t1", "bob", "cat")])
     page = page_of(report.build(crowd, truth={"t1": "cat", "t2": "unicorn"}, compare=False).html)
-    assert page.tiles["right"] == "50%"
-    assert page.rows("worker-table")[0]["Right of known"].text == "50% 1 of 2"
+    assert page.tiles["accuracy"] == "50%"
+    assert page.rows("worker-table")[0]["Accuracy on gold"].text == "50% 1 of 2"
 
 
 def test_truth_is_matched_across_types_of_ids(page_of: Any) -> None:
     crowd = wc.Crowd.from_triples([("1", "ann", "7"), ("2", "ann", "8"), ("2", "bob", "8")])
     page = page_of(report.build(crowd, truth={1: 7, 2: 7}, compare=False).html)
-    assert page.tiles["right"] == "50%"
+    assert page.tiles["accuracy"] == "50%"
 
 
 def test_without_jinja2_it_says_what_to_install(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,8 +148,8 @@ def test_without_jinja2_it_says_what_to_install(made: Any, monkeypatch: pytest.M
 
     from wisecrowd.report import page as _page
 
-    _page._templates.cache_clear()
+    _page.load_templates.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtra, match=r"wisecrowd\[report\]"):
         report.build(made.crowd)
-    _page._templates.cache_clear()
+    _page.load_templates.cache_clear()

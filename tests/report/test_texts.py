@@ -13,7 +13,7 @@ from wisecrowd.report.texts import read_texts
 
 
 def test_the_columns_are_recognised_or_named(tmp_path: Path) -> None:
-    path = tmp_path / "tasks.csv"
+    path = tmp_path / "trequests.csv"
     path.write_text('question,other,sentence\n007,x,"two\nlines, quoted"\n8,y,\n', encoding="utf-8")
     assert read_texts(path).to_dict() == {"007": "two\nlines, quoted"}
     assert read_texts(path, task="question", text="other").to_dict() == {"007": "x", "8": "y"}
@@ -25,12 +25,12 @@ def test_a_dataset_folder_may_have_texts(tmp_path: Path) -> None:
     pd.DataFrame({"task": ["a"], "text": ["What?"]}).to_parquet(tmp_path / "texts.parquet")
     assert read_texts(tmp_path).to_dict() == {"a": "What?"}
     pd.DataFrame({"task": ["a"], "number": [1]}).to_parquet(tmp_path / "texts.parquet")
-    with pytest.raises(InputError, match="task and text were wanted; got task, number"):
+    with pytest.raises(InputError, match="expected the columns task and text; got task, number"):
         read_texts(tmp_path)
 
 
 def test_what_is_missing_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "tasks.csv"
+    path = tmp_path / "trequests.csv"
     path.write_text("task,colour\n1,red\n", encoding="utf-8")
     with pytest.raises(InputError, match="no column of texts was recognised"):
         read_texts(path)

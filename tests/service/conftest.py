@@ -14,7 +14,7 @@ import wisecrowd as wc
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 import httpx
 
-from wisecrowd.service import coordinator as keeping
+from wisecrowd.service import coordinator as coordinator_module
 from wisecrowd.service.app import create_app
 from wisecrowd.service.coordinator import Coordinator
 from wisecrowd.service.question_state import QuestionState
@@ -60,9 +60,9 @@ def database(tmp_path: Path) -> str:
 @pytest.fixture
 def service(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     """A service that fits when it is asked to, and does not wait for others to share a transaction with."""
-    monkeypatch.setattr(keeping, "BEAT", 0.0)
+    monkeypatch.setattr(coordinator_module, "BATCH_SECONDS", 0.0)
     monkeypatch.setattr(QuestionState, "fit_is_due", lambda *_: False)
-    monkeypatch.setattr(QuestionState, "look_is_due", lambda *_: False)
+    monkeypatch.setattr(QuestionState, "calibration_is_due", lambda *_: False)
     coordinator = Coordinator(Store(database), wc.DawidSkene())
     try:
         yield Service(coordinator)

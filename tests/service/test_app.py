@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.service.coordinator import Busy
+from wisecrowd.service.coordinator import ServiceBusy
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "label_studio" / "webhooks"
 
@@ -20,7 +20,7 @@ def labels(service: Any, **params: Any) -> dict[str, str]:
     start: int | None = 0
     while start is not None:
         page = service.get("/consensus", start=start, limit=33, **params)
-        found.update((row["task"], row["label"]) for row in page["answers"])
+        found.update((row["task"], row["label"]) for row in page["tasks"])
         start = page["next"]
     return found
 
@@ -29,30 +29,30 @@ def labels(service: Any, **params: Any) -> dict[str, str]:
 
 
 def test_after_a_fit_the_answers_are_those_of_a_batch(service: Any, made: Any, votes: Any) -> None:
-    assert service.post("/votes", votes) == {"new": len(votes), "changed": 0, "same": 0}
+    assert service.post("/votes", votes) == {"new": len(votes), "changed": 0, "unchanged": 0}
     figures = service.post("/refit")
-    assert (figures["votes"], figures["is_current"], figures["fit"]["votes"]) == (len(votes), True, len(votes))
+    assert (figures["n_votes"], figures["is_current"], figures["fit"]["n_votes"]) == (len(votes), True, len(votes))
     batch = wc.DawidSkene().fit(made.crowd)
     assert labels(service) == batch.labels_.to_dict()
     for task in made.crowd.tasks[:10]:
         told = service.get("/task", task=task)
         assert told["probabilities"] == pytest.approx(batch.proba_.loc[task].to_dict(), abs=1e-6)
         mine = made.crowd.to_frame().query("task == @task")
-        assert told["said"] == dict(zip(mine["worker"], mine["label"], strict=True))
+        assert told["votes"] == dict(zip(mine["worker"], mine["label"], strict=True))
     known = {row["worker"]: row for row in service.get("/workers")["workers"]}
-    assert {name: row["votes"] for name, row in known.items()} == batch.workers_["n_votes"].astype(int).to_dict()
+    assert {name: row["n_votes"] for name, row in known.items()} == batch.workers_["n_votes"].astype(int).to_dict()
     accuracy = {name: row["accuracy"] for name, row in known.items()}
     assert accuracy == pytest.approx(batch.workers_["accuracy"].to_dict(), abs=1e-3)
 
 
 def test_what_may_stop_is_what_a_plan_says(service: Any, made: Any, votes: Any) -> None:
-    from wisecrowd.plan.acquisition import may_stop
+    from wisecrowd.plan.stopping import find_finished_tasks
 
     service.post("/votes", votes)
-    assert service.get("/questions")[0]["may_stop"] == 0  # before a fit, nothing is known of anybody
+    assert service.get("/questions")[0]["n_finished"] == 0  # before a fit, nothing is known of anybody
     service.post("/refit")
-    told = {row["task"]: row["may_stop"] for row in service.get("/consensus", limit=1000)["answers"]}
-    planned = may_stop(made.crowd, 0.95)
+    told = {row["task"]: row["is_finished"] for row in service.get("/consensus", limit=1000)["tasks"]}
+    planned = find_finished_tasks(made.crowd, 0.95)
     # Which votes are hidden to find out how sure one may be depends on the order of tasks, and theirs is another.
     assert (planned == planned.index.map(told)).mean() > 0.95
 
@@ -67,29 +67,28 @@ def test_answers_follow_every_vote(service: Any) -> None:
 def test_the_same_vote_counts_once(service: Any) -> None:
     vote = {"task": "t1", "worker": "ann", "label": "good"}
     assert service.post("/votes", vote)["new"] == 1
-    assert service.post("/votes", vote)["same"] == 1
+    assert service.post("/votes", vote)["unchanged"] == 1
     assert service.post("/votes", {**vote, "label": "bad"})["changed"] == 1
     assert service.post("/votes", {**vote, "id": 5})["new"] == 1
-    assert service.get("/questions")[0]["votes"] == 1  # a worker has one vote on a task, the last
+    assert service.get("/questions")[0]["n_votes"] == 1  # a worker has one vote on a task, the last
     assert service.get("/task", task="t1")["label"] == "good"
     assert service.ask("DELETE", "/votes", params={"id": "5"}).json()["changed"] == 1
     assert service.get("/task", task="t1")["label"] == "bad"
-    assert service.ask("DELETE", "/votes", params={"id": "5"}).json()["same"] == 1
+    assert service.ask("DELETE", "/votes", params={"id": "5"}).json()["unchanged"] == 1
 
 
 def test_votes_that_come_during_a_fit_are_not_lost(service: Any, made: Any, votes: Any) -> None:
-    topic = None
     service.post("/votes", votes[:200])
-    topic = service.coordinator.topic()
+    state = service.coordinator.question()
     with service.coordinator.lock:
-        topic.begin_fit()
-    from wisecrowd.service.refitting import refit
+        state.start_fit()
+    from wisecrowd.service.refits import refit_question
 
-    found = refit(service.coordinator.store.url, 0, service.coordinator.models)
+    found = refit_question(service.coordinator.store.url, 0, service.coordinator.methods)
     service.post("/votes", votes[200:])
     with service.coordinator.lock:
-        topic.end_fit(found)
-    assert service.get("/questions")[0]["votes"] == len(votes)
+        state.finish_fit(found)
+    assert service.get("/questions")[0]["n_votes"] == len(votes)
     assert not service.get("/questions")[0]["is_current"]
     service.post("/refit")
     assert labels(service) == wc.DawidSkene().fit(made.crowd).labels_.to_dict()
@@ -101,12 +100,12 @@ def test_gold(service: Any, votes: Any) -> None:
     wrong = next(name for name in ("c0", "c1", "c2") if name != service.get("/task", task=task)["label"])
     service.post("/truth", {"task": task, "label": wrong})
     told = service.get("/task", task=task)
-    assert (told["label"], told["gold"], told["may_stop"], told["confidence"]) == (wrong, True, True, 1.0)
+    assert (told["label"], told["is_gold"], told["is_finished"], told["confidence"]) == (wrong, True, True, 1.0)
     service.post("/refit")
     assert service.get("/task", task=task)["label"] == wrong
-    assert task not in {row["task"] for row in service.get("/next", limit=100)["asks"]}
+    assert task not in {row["task"] for row in service.get("/next", limit=100)["tasks"]}
     service.post("/truth", {"task": task, "label": None})
-    assert not service.get("/task", task=task)["gold"]
+    assert not service.get("/task", task=task)["is_gold"]
 
 
 def test_what_to_ask_next(service: Any, made: Any, votes: Any) -> None:
@@ -114,17 +113,17 @@ def test_what_to_ask_next(service: Any, made: Any, votes: Any) -> None:
     service.post("/tasks", {"tasks": ["new 1", "new 2", 3]})
     service.post("/refit")
     told = service.get("/next", worker="stranger")
-    unlabelled = {row["task"]: row["label"] for row in told["asks"] if row["votes"] == 0}
+    unlabelled = {row["task"]: row["label"] for row in told["tasks"] if row["n_votes"] == 0}
     assert unlabelled == {"new 1": None, "new 2": None, "3": None}
-    gains = [row["gain"] for row in told["asks"]]
+    gains = [row["gain"] for row in told["tasks"]]
     assert gains == sorted(gains, reverse=True)
     expert = made.crowd.workers[0]
-    asked = {row["task"] for row in service.get("/next", worker=expert, limit=100)["asks"]}
+    asked = {row["task"] for row in service.get("/next", worker=expert, limit=100)["tasks"]}
     assert not asked & set(made.crowd.to_frame().query("worker == @expert")["task"])
     spammer = made.crowd.workers[-1]
     told = service.get("/next", worker=spammer)
-    assert told["asks"] == []
-    assert "nothing to do with the truth" in told["why"]
+    assert told["tasks"] == []
+    assert "independent of the truth" in told["reason"]
 
 
 def test_several_questions(service: Any) -> None:
@@ -134,10 +133,10 @@ def test_several_questions(service: Any) -> None:
     assert labels(service, question="topic") == {"t1": "some topic"}
     told = service.ask("GET", "/consensus")
     assert told.status_code == 404
-    assert "say which question: mood, topic" in told.json()["detail"]
-    assert "there are: mood, topic" in service.ask("GET", "/workers", params={"question": "x"}).json()["detail"]
+    assert "name a question: mood, topic" in told.json()["detail"]
+    assert "questions: mood, topic" in service.ask("GET", "/workers", params={"question": "x"}).json()["detail"]
     service.post("/votes", {"question": "topic", "task": "t1", "worker": "bob", "label": ["b", "a", "b"]})
-    assert service.get("/task", question="topic", task="t1")["said"]["bob"] == "a|b"
+    assert service.get("/task", question="topic", task="t1")["votes"]["bob"] == "a|b"
 
 
 def test_names_of_any_kind(service: Any) -> None:
@@ -147,7 +146,7 @@ def test_names_of_any_kind(service: Any) -> None:
     service.post("/votes", [{"task": text, "worker": text, "label": text} for text in texts])
     assert labels(service) == {text: text for text in texts}
     for text in texts[:20]:
-        assert service.get("/task", task=text)["said"] == {text: text}
+        assert service.get("/task", task=text)["votes"] == {text: text}
 
 
 # ---------------------------------------------------------------------- what is refused
@@ -212,8 +211,8 @@ def test_requests_are_bounded(service: Any) -> None:
 
 
 def test_a_service_that_cannot_keep_up_says_so(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def busy(*_: Any) -> Any:
-        raise Busy("more votes come than can be written")
+    def busy(*_: Any, **__: Any) -> Any:
+        raise ServiceBusy("more votes come than can be written")
 
     monkeypatch.setattr(service.coordinator, "submit", busy)
     for path, body in (("/votes", {"task": "t1", "worker": "ann", "label": "x"}), ("/tasks", {"tasks": ["t1"]})):
@@ -228,10 +227,10 @@ def test_a_database_that_fails(service: Any, monkeypatch: pytest.MonkeyPatch) ->
         raise OSError("no space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(service.coordinator.store, "tell", full)
+        patched.setattr(service.coordinator.store, "apply", full)
         told = service.ask("POST", "/votes", json={"task": "t2", "worker": "ann", "label": "x"})
         assert told.status_code == 503
-        assert "nothing of it was kept: no space left" in told.json()["detail"]
+        assert "nothing was stored: no space left" in told.json()["detail"]
     assert service.post("/votes", {"task": "t2", "worker": "ann", "label": "x"})["new"] == 1
 
 
@@ -246,24 +245,24 @@ def test_webhooks_of_a_real_label_studio(service: Any) -> None:
     hook = "/webhooks/label-studio"
     assert service.post(hook, recorded("tasks_created"))["new"] == 3
     assert service.post(hook, recorded("annotation_created"))["new"] == 1
-    assert service.post(hook, recorded("annotation_created"))["same"] == 1
+    assert service.post(hook, recorded("annotation_created"))["unchanged"] == 1
     service.post(hook, recorded("annotation_created_by_another"))
     service.post(hook, recorded("annotation_created_cancelled"))
-    mood = service.get("/task", question="1:mood", task="1")["said"]
+    mood = service.get("/task", question="1:mood", task="1")["votes"]
     assert sorted(mood.values()) == ["bad", "good"]
-    assert sorted(service.get("/task", question="1:topics", task="1")["said"].values()) == ["food", "food|price"]
-    assert sorted(service.get("/task", question="1:stars", task="1")["said"].values()) == ["2", "4"]
+    assert sorted(service.get("/task", question="1:topics", task="1")["votes"].values()) == ["food", "food|price"]
+    assert sorted(service.get("/task", question="1:stars", task="1")["votes"].values()) == ["2", "4"]
     service.post(hook, recorded("annotation_updated"))
-    assert list(service.get("/task", question="1:mood", task="1")["said"].values()) == ["good", "good"]
+    assert list(service.get("/task", question="1:mood", task="1")["votes"].values()) == ["good", "good"]
     gold = recorded("annotation_created_ground_truth")
     service.post(hook, gold)
     task = str(gold["annotation"]["task"])
-    assert service.get("/task", question="1:mood", task=task)["gold"]
+    assert service.get("/task", question="1:mood", task=task)["is_gold"]
     service.post(hook, recorded("annotations_deleted"))
     service.post(hook, recorded("annotations_deleted_in_data_manager"))
-    assert service.get("/task", question="1:mood", task="1")["said"] == {}
-    assert service.post(hook, recorded("project_updated")) == {"new": 0, "changed": 0, "same": 0}
-    asked = service.get("/next", question="1:mood")["asks"]
+    assert service.get("/task", question="1:mood", task="1")["votes"] == {}
+    assert service.post(hook, recorded("project_updated")) == {"new": 0, "changed": 0, "unchanged": 0}
+    asked = service.get("/next", question="1:mood")["tasks"]
     assert {row["task"] for row in asked} == {"1", "2", "3", "4"} - {task}
 
 
@@ -326,22 +325,22 @@ def test_ids_are_of_a_question(service: Any) -> None:
     for question, label in (("mood", "good"), ("topic", "food")):
         vote = {"id": "form-1", "task": "t1", "worker": "ann", "label": label, "question": question}
         assert service.post("/votes", vote)["new"] == 1
-    assert service.get("/task", task="t1", question="mood")["said"] == {"ann": "good"}
-    assert service.get("/task", task="t1", question="topic")["said"] == {"ann": "food"}
+    assert service.get("/task", task="t1", question="mood")["votes"] == {"ann": "good"}
+    assert service.get("/task", task="t1", question="topic")["votes"] == {"ann": "food"}
     told = service.ask("DELETE", "/votes", params={"id": "form-1", "question": "mood"})
     assert told.json()["changed"] == 1
-    assert service.get("/task", task="t1", question="mood")["said"] == {}
-    assert service.get("/task", task="t1", question="topic")["said"] == {"ann": "food"}
+    assert service.get("/task", task="t1", question="mood")["votes"] == {}
+    assert service.get("/task", task="t1", question="topic")["votes"] == {"ann": "food"}
 
 
 def test_votes_without_ids_can_be_taken_back(service: Any) -> None:
     service.post("/votes", [{"task": "t1", "worker": who, "label": "good"} for who in ("ann", "bob")])
     assert service.ask("DELETE", "/votes", params={"task": "t1", "worker": "bob"}).json()["changed"] == 1
-    assert service.get("/task", task="t1")["said"] == {"ann": "good"}
+    assert service.get("/task", task="t1")["votes"] == {"ann": "good"}
     for params in ({}, {"task": "t1"}, {"id": "x", "task": "t1", "worker": "ann"}):
         told = service.ask("DELETE", "/votes", params=params)
         assert told.status_code == 422
-        assert "say which vote" in told.json()["detail"]
+        assert "name the vote" in told.json()["detail"]
 
 
 def test_votes_can_be_had_again(service: Any) -> None:
@@ -358,13 +357,13 @@ def test_votes_can_be_had_again(service: Any) -> None:
 def test_nothing_is_believed_before_it_was_looked_at(service: Any, votes: Any) -> None:
     service.post("/votes", {"task": "t1", "worker": "ann", "label": "good", "question": "young"})
     service.post("/tasks", {"tasks": ["t2"], "question": "young"})
-    one, none = service.get("/consensus", question="young")["answers"]
-    assert (one["label"], one["belief"], one["may_stop"]) == ("good", None, False)
-    assert (none["label"], none["confidence"], none["belief"]) == (None, None, None)
+    one, none = service.get("/consensus", question="young")["tasks"]
+    assert (one["label"], one["confidence"], one["is_finished"]) == ("good", None, False)
+    assert (none["label"], none["probability"], none["confidence"]) == (None, None, None)
     assert service.get("/questions")[0]["expected_accuracy"] is None
     service.post("/votes", votes)
     service.post("/refit", question="votes")
-    assert all(0 < each["belief"] <= 1 for each in service.get("/consensus", question="votes", limit=1000)["answers"])
+    assert all(0 < each["confidence"] <= 1 for each in service.get("/consensus", question="votes", limit=1000)["tasks"])
 
 
 def test_what_is_posted_is_json_whatever_it_is_called(service: Any) -> None:
@@ -378,7 +377,7 @@ def test_problems_are_told_once_for_each_place(service: Any) -> None:
     good = {"task": "t1", "worker": "ann", "label": "good"}
     told = service.ask("POST", "/votes", json=[good, {**good, "label": 1.5}, {"task": "t1", "worker": "ann"}]).json()
     assert told["detail"] == [
-        {"loc": [1, "label"], "msg": "a text, a whole number, true or false, or a list of texts was wanted"},
+        {"loc": [1, "label"], "msg": "expected a string, an integer, a boolean or a list of strings"},
         {"loc": [2, "label"], "msg": "Field required"},
     ]
     for time in (True, "2026-05-01T10:00:00", "soon", -1, "0001-01-01T00:02:00+00:03", "1969-12-31T23:59:59Z"):
@@ -389,5 +388,5 @@ def test_problems_are_told_once_for_each_place(service: Any) -> None:
 
 
 def test_a_wrong_token_is_not_a_missing_one(service: Any) -> None:
-    assert "a token is needed" in service.ask("GET", "/questions", token=None).json()["detail"]
-    assert "this is not the token" in service.ask("GET", "/questions", token="guess").json()["detail"]
+    assert "a token is missing" in service.ask("GET", "/questions", token=None).json()["detail"]
+    assert "the token is wrong" in service.ask("GET", "/questions", token="guess").json()["detail"]

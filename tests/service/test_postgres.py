@@ -15,7 +15,7 @@ import pytest
 import wisecrowd as wc
 from wisecrowd.errors import InputError
 from wisecrowd.service.coordinator import Coordinator
-from wisecrowd.service.events import DeleteTasks, Entry, RegisterTasks, Upsert
+from wisecrowd.service.events import DeleteTasks, RegisterTasks, Upsert, VoteRecord
 from wisecrowd.service.store import Store
 
 
@@ -57,18 +57,18 @@ def url() -> Iterator[str]:
 
 def test_it_keeps_and_changes_and_forgets(url: str) -> None:
     store = Store(url)
-    hostile = "a\tb\n'\"; DROP TABLE entries; -- 😀 \u202e"
-    first = Upsert("id:1", (Entry(hostile, "t1", "ann", hostile, 12.5), Entry("other", "t1", None, "x")))
-    assert store.tell([first, RegisterTasks(hostile, ("t1", "t2"))]).outcomes == ["new", "new"]
-    assert store.tell([first]).outcomes == ["same"]
-    assert store.tell([Upsert("id:1", (Entry(hostile, "t1", "ann", "no"),))]).outcomes == ["changed"]
+    hostile = "a\tb\n'\"; DROP TABLE records; -- 😀 \u202e"
+    first = Upsert("id:1", (VoteRecord(hostile, "t1", "ann", hostile, 12.5), VoteRecord("other", "t1", None, "x")))
+    assert store.apply([first, RegisterTasks(hostile, ("t1", "t2"))]).outcomes == ["new", "new"]
+    assert store.apply([first]).outcomes == ["unchanged"]
+    assert store.apply([Upsert("id:1", (VoteRecord(hostile, "t1", "ann", "no"),))]).outcomes == ["changed"]
     with pytest.raises(InputError, match="another wisecrowd serve"):
         Store(url)
     store.close()
     again = Store(url)
-    assert again.words[hostile].tasks.names == ["t1", "t2"]
+    assert again.vocabularies[hostile].tasks.names == ["t1", "t2"]
     assert again.votes_on(0, [0, 1]) == {0: {0: 1}, 1: {}}
-    assert again.tell([DeleteTasks("", ("t1",))]).outcomes == ["changed"]
+    assert again.apply([DeleteTasks("", ("t1",))]).outcomes == ["changed"]
     assert again.votes_on(0, [0]) == {0: {}}
     again.close()
 
@@ -76,12 +76,16 @@ def test_it_keeps_and_changes_and_forgets(url: str) -> None:
 def test_it_fits(url: str, made: Any, votes: Any) -> None:
     coordinator = Coordinator(Store(url), wc.DawidSkene())
     told = [
-        Upsert(f"id:{n}", (Entry("fit", vote["task"], vote["worker"], vote["label"]),)) for n, vote in enumerate(votes)
+        Upsert(f"id:{n}", (VoteRecord("fit", vote["task"], vote["worker"], vote["label"]),))
+        for n, vote in enumerate(votes)
     ]
-    coordinator.tell(told).result()
-    topic = coordinator.topic("fit")
-    assert coordinator.refit(topic)
+    coordinator.apply(told).result()
+    question = coordinator.question("fit")
+    assert coordinator.refit(question)
     with coordinator.lock:
-        found = {topic.answer(task)["task"]: topic.answer(task)["label"] for task in range(topic.n_tasks)}
+        found = {
+            question.describe_task(task)["task"]: question.describe_task(task)["label"]
+            for task in range(question.n_tasks)
+        }
     assert found == wc.DawidSkene().fit(made.crowd).labels_.to_dict()
     coordinator.close()

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from wisecrowd.cli import app
+from wisecrowd.cli import build_app
 
 TOKEN = "a-token-of-sixteen-or-more"
 
@@ -88,12 +88,12 @@ def test_what_was_acknowledged_survives_a_kill(start: Callable[[], Running]) -> 
     for thread in threads:
         thread.join()
     again = start()
-    kept = again.ask("/questions")[0]["votes"]
+    kept = again.ask("/questions")[0]["n_votes"]
     assert len(sure) <= kept <= len(sure) + 4  # what was not acknowledged may be there, too
     again.ask(
         "/votes", [{"id": n, "task": n // 3, "worker": f"w{n % 3}", "label": "x" if n % 5 else "y"} for n in sure]
     )
-    assert again.ask("/questions")[0]["votes"] == kept
+    assert again.ask("/questions")[0]["n_votes"] == kept
 
 
 def test_it_ends_when_it_is_asked_to(start: Callable[[], Running]) -> None:
@@ -103,14 +103,14 @@ def test_it_ends_when_it_is_asked_to(start: Callable[[], Running]) -> None:
     _, said = service.process.communicate(timeout=30)
     assert "Traceback" not in said
     assert TOKEN not in said
-    assert "Votes are kept in" in said
+    assert "votes; method" in said
     with pytest.raises(urllib.error.URLError):
         service.ask("/health")
 
 
 def test_two_do_not_share_a_database(start: Callable[[], Running], tmp_path: Path) -> None:
     start()
-    told = CliRunner().invoke(app, ["serve", str(tmp_path / "votes.db"), "--port", "0"])
+    told = CliRunner().invoke(build_app(), ["serve", str(tmp_path / "votes.db"), "--port", "0"])
     assert told.exit_code == 1
     assert "another wisecrowd serve writes to" in told.stderr
 
@@ -118,16 +118,16 @@ def test_two_do_not_share_a_database(start: Callable[[], Running], tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--host", "0.0.0.0"], "without TLS"),
-        (["--method", "majority-vote"], "cannot follow votes one by one"),
+        (["--host", "0.0.0.0"], "unencrypted"),
+        (["--method", "majority-vote"], "cannot be updated vote by vote"),
         (["--method", "dawid-skeene"], "Did you mean 'dawid-skene'?"),
-        (["--target", "95"], "for example 0.95"),
+        (["--target", "95"], "must be a probability above 0, such as 0.95"),
         (["--token-file", "nowhere"], "cannot be read from nowhere"),
     ],
 )
 def test_bad_usage(words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    told = CliRunner().invoke(app, ["serve", "votes.db", *words])
+    told = CliRunner().invoke(build_app(), ["serve", "votes.db", *words])
     assert told.exit_code in (1, 2)
     assert said in told.stderr
     assert not (tmp_path / "votes.db").exists()
@@ -136,7 +136,7 @@ def test_bad_usage(words: list[str], said: str, tmp_path: Path, monkeypatch: pyt
 def test_short_tokens_and_used_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WISECROWD_TOKEN", "short")
-    told = CliRunner().invoke(app, ["serve", "votes.db"])
+    told = CliRunner().invoke(build_app(), ["serve", "votes.db"])
     assert told.exit_code == 2
     assert "16 or more" in told.stderr
     assert "short" not in told.stderr
@@ -144,6 +144,6 @@ def test_short_tokens_and_used_ports(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        told = CliRunner().invoke(app, ["serve", "votes.db", "--port", str(other.getsockname()[1])])
+        told = CliRunner().invoke(build_app(), ["serve", "votes.db", "--port", str(other.getsockname()[1])])
     assert told.exit_code == 1
-    assert "name another with --port" in told.stderr
+    assert "choose another one with --port" in told.stderr

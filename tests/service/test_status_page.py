@@ -30,7 +30,7 @@ def test_it_tells_how_it_stands(service: Any, votes: Any) -> None:
     service.post("/refit")
     told = page(service)
     assert f"<strong>{len(votes):,}</strong>" in told
-    assert f"Fitted by dawid-skene to {len(votes):,} votes" in told
+    assert f"Last fit: dawid-skene on {len(votes):,} votes" in told
     assert "of the labels" in told
     assert '<span class="flag">spammer</span>' in told
     assert "All 12 workers." in told
@@ -61,7 +61,7 @@ def test_the_whole_report(service: Any, votes: Any) -> None:
     service.post("/votes", votes)
     told = service.ask("GET", "/report", token=None, headers={"Cookie": f"wisecrowd={TOKEN}"})
     assert told.status_code == 200
-    assert "Whom to trust" in told.text
+    assert "Recommended next steps" in told.text
     assert 'content="wisecrowd' in told.text
 
 
@@ -70,11 +70,11 @@ def address(service: Any) -> Iterator[str]:
     """The service on a port, in a thread of this process."""
     import uvicorn
 
-    from wisecrowd.service.server import listen
+    from wisecrowd.service.server import bind_socket
 
-    listening, address = listen("127.0.0.1", 0)
+    bound_socket, address = bind_socket("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(service.app, log_level="warning", access_log=False, lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound_socket]}, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.01)
@@ -116,9 +116,9 @@ def test_the_token_opens_pages_in_a_header_too(service: Any, votes: Any) -> None
 def test_it_says_when_labels_are_not_settled(service: Any, votes: Any) -> None:
     service.post("/votes", votes)
     service.post("/refit")
-    topic = service.coordinator.topic()
+    state = service.coordinator.question()
     assert "not settled" not in page(service)  # all votes were new, and labels had to change
-    topic.n_new = 20
+    state.n_new_votes = 20
     for changed, is_said in ((0.002, False), (0.02, True)):
-        topic.changed = changed
+        state.changed_share = changed
         assert ("not settled" in page(service)) == is_said

@@ -10,18 +10,18 @@ import pytest
 
 import wisecrowd.service.store as module
 from wisecrowd.errors import InputError, UsageError
-from wisecrowd.service.database_schema import connect, hidden, read_standing
-from wisecrowd.service.events import DeleteTasks, Entry, RegisterTasks, Upsert
+from wisecrowd.service.database import connect, mask_password, read_records
+from wisecrowd.service.events import DeleteTasks, RegisterTasks, Upsert, VoteRecord
 from wisecrowd.service.store import Store
 
 
-def vote(task: str, worker: str, label: str, question: str = "mood") -> Entry:
-    return Entry(question, task, worker, label)
+def vote(task: str, worker: str, label: str, question: str = "mood") -> VoteRecord:
+    return VoteRecord(question, task, worker, label)
 
 
 def said(store: Store, question: str = "mood") -> dict[tuple[str, str], str]:
     """Task and worker -> label, by name."""
-    words = store.words[question]
+    words = store.vocabularies[question]
     found = store.votes_on(words.code, range(len(words.tasks)))
     return {
         (words.tasks.names[task], words.workers.names[worker]): words.classes.names[label]
@@ -33,23 +33,27 @@ def said(store: Store, question: str = "mood") -> dict[tuple[str, str], str]:
 def test_the_same_twice_is_the_same(database: str) -> None:
     store = Store(database)
     told = [Upsert("id:1", (vote("t1", "ann", "good"),)), Upsert("id:2", (vote("t1", "bob", "bad"),))]
-    assert store.tell(told).outcomes == ["new", "new"]
-    assert store.tell(told).outcomes == ["same", "same"]
-    assert store.tell([told[0], told[0], Upsert("id:3", told[0].entries)]).outcomes == ["same", "same", "new"]
+    assert store.apply(told).outcomes == ["new", "new"]
+    assert store.apply(told).outcomes == ["unchanged", "unchanged"]
+    assert store.apply([told[0], told[0], Upsert("id:3", told[0].records)]).outcomes == [
+        "unchanged",
+        "unchanged",
+        "new",
+    ]
     assert said(store) == {("t1", "ann"): "good", ("t1", "bob"): "bad"}
     store.close()
 
 
 def test_a_source_can_change_and_be_taken_back(database: str) -> None:
     store = Store(database)
-    store.tell([Upsert("a:1", (vote("t1", "ann", "good"), vote("t1", "ann", "food", "topic")))])
-    change = store.tell([Upsert("a:1", (vote("t1", "ann", "bad"),))])
+    store.apply([Upsert("a:1", (vote("t1", "ann", "good"), vote("t1", "ann", "food", "topic")))])
+    change = store.apply([Upsert("a:1", (vote("t1", "ann", "bad"),))])
     assert change.outcomes == ["changed"]
     assert change.altered == {(0, 0), (1, 0)}
     assert said(store) == {("t1", "ann"): "bad"}
     assert said(store, "topic") == {}
-    assert store.tell([Upsert("a:1", ())]).outcomes == ["changed"]
-    assert store.tell([Upsert("a:1", ())]).outcomes == ["same"]
+    assert store.apply([Upsert("a:1", ())]).outcomes == ["changed"]
+    assert store.apply([Upsert("a:1", ())]).outcomes == ["unchanged"]
     assert said(store) == {}
     store.close()
 
@@ -57,83 +61,85 @@ def test_a_source_can_change_and_be_taken_back(database: str) -> None:
 def test_in_one_batch_the_last_word_counts(database: str) -> None:
     store = Store(database)
     first, second = (Upsert("id:1", (vote("t1", "ann", label),)) for label in ("good", "bad"))
-    assert store.tell([first, second, Upsert("id:1", ()), second]).outcomes == ["new", "changed", "changed", "new"]
+    assert store.apply([first, second, Upsert("id:1", ()), second]).outcomes == ["new", "changed", "changed", "new"]
     assert said(store) == {("t1", "ann"): "bad"}
     store.close()
 
 
 def test_of_two_votes_of_a_worker_the_last_counts_and_the_first_returns(database: str) -> None:
     store = Store(database)
-    store.tell([Upsert("id:1", (vote("t1", "ann", "good"),))])
-    store.tell([Upsert("id:2", (vote("t1", "ann", "bad"),))])
+    store.apply([Upsert("id:1", (vote("t1", "ann", "good"),))])
+    store.apply([Upsert("id:2", (vote("t1", "ann", "bad"),))])
     assert said(store) == {("t1", "ann"): "bad"}
-    store.tell([Upsert("id:2", ())])
+    store.apply([Upsert("id:2", ())])
     assert said(store) == {("t1", "ann"): "good"}
     store.close()
 
 
 def test_tasks_that_are_gone_take_their_votes_along(database: str) -> None:
     store = Store(database)
-    store.tell([
+    store.apply([
         RegisterTasks("12:mood", ("t1", "t2")),
         Upsert("a:1", (vote("t1", "ann", "good", "12:mood"), vote("t1", "ann", "good", "13:mood"))),
         Upsert("a:2", (vote("t2", "ann", "good", "12:mood"),)),
     ])  # fmt: skip
-    assert store.tell([DeleteTasks("12:", ("t1", "nowhere"))]).outcomes == ["changed"]
+    assert store.apply([DeleteTasks("12:", ("t1", "nowhere"))]).outcomes == ["changed"]
     assert said(store, "12:mood") == {("t2", "ann"): "good"}
     assert said(store, "13:mood") == {("t1", "ann"): "good"}
-    assert store.tell([DeleteTasks("12:", ("t1",))]).outcomes == ["same"]
+    assert store.apply([DeleteTasks("12:", ("t1",))]).outcomes == ["unchanged"]
     store.close()
 
 
 def test_all_or_nothing(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(database)
-    store.tell([Upsert("id:1", (vote("t1", "ann", "good"),))])
+    store.apply([Upsert("id:1", (vote("t1", "ann", "good"),))])
 
     def broken(*_: object) -> None:
         raise OSError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(module._Telling, "_write", broken)
+        patched.setattr(module._Transaction, "_write", broken)
         with pytest.raises(OSError, match="full"):
-            store.tell([Upsert("id:2", (vote("t2", "bob", "bad"), vote("t2", "bob", "bad", "other")))])
-    assert list(store.words) == ["mood"]
-    assert store.words["mood"].tasks.names == ["t1"]
-    assert store.tell([Upsert("id:2", (vote("t3", "cy", "bad"),))]).outcomes == ["new"]
+            store.apply([Upsert("id:2", (vote("t2", "bob", "bad"), vote("t2", "bob", "bad", "other")))])
+    assert list(store.vocabularies) == ["mood"]
+    assert store.vocabularies["mood"].tasks.names == ["t1"]
+    assert store.apply([Upsert("id:2", (vote("t3", "cy", "bad"),))]).outcomes == ["new"]
     store.close()
     again = Store(database)
     assert said(again) == {("t1", "ann"): "good", ("t3", "cy"): "bad"}
-    assert again.words["mood"].tasks.names == ["t1", "t3"]
+    assert again.vocabularies["mood"].tasks.names == ["t1", "t3"]
     again.close()
 
 
 def test_it_is_there_when_it_is_opened_again(database: str) -> None:
     store = Store(database)
-    hostile = "a\tb\n'\"; DROP TABLE entries; -- 😀 \u202e"
-    store.tell(
+    hostile = "a\tb\n'\"; DROP TABLE records; -- 😀 \u202e"
+    store.apply(
         [
-            Upsert(hostile, (Entry(hostile, hostile, hostile, hostile, 12.5),)),
-            Upsert("g", (Entry(hostile, "t", None, "x"),)),
+            Upsert(hostile, (VoteRecord(hostile, hostile, hostile, hostile, 12.5),)),
+            Upsert("g", (VoteRecord(hostile, "t", None, "x"),)),
         ]
     )
     store.close()
     again = Store(database)
-    words = again.words[hostile]
+    words = again.vocabularies[hostile]
     assert (words.tasks.names, words.workers.names, words.classes.names) == ([hostile, "t"], [hostile], [hostile, "x"])
-    standing = read_standing(again.engine, 0)
+    standing = read_records(again.engine, 0)
     assert (standing.votes.task.tolist(), standing.votes.time.tolist(), standing.gold) == ([0], [12.5], {1: 1})
-    assert again.gold(0) == {1: 1}
+    assert again.all_gold(0) == {1: 1}
     again.close()
 
 
 def test_what_was_read_is_not_read_again_unless_it_changed(database: str) -> None:
     store = Store(database)
-    other = Entry("other", "t", "ann", "x")
-    store.tell([Upsert(f"id:{n}", (vote(f"t{n}", "ann", "good"),)) for n in range(5)])
-    before = read_standing(store.engine, 0)
-    assert read_standing(store.engine, 0, before) is before
-    store.tell([Upsert("id:5", (vote("t5", "ann", "bad"), other)), Upsert("gold", (Entry("mood", "t1", None, "bad"),))])
-    more = read_standing(store.engine, 0, before)
+    other = VoteRecord("other", "t", "ann", "x")
+    store.apply([Upsert(f"id:{n}", (vote(f"t{n}", "ann", "good"),)) for n in range(5)])
+    before = read_records(store.engine, 0)
+    assert read_records(store.engine, 0, before) is before
+    store.apply(
+        [Upsert("id:5", (vote("t5", "ann", "bad"), other)), Upsert("gold", (VoteRecord("mood", "t1", None, "bad"),))]
+    )
+    more = read_records(store.engine, 0, before)
     assert (more.task.tolist(), more.number.tolist()) == ([0, 1, 2, 3, 4, 5, 1], [1, 2, 3, 4, 5, 6, 8])
     assert more.gold == {1: 1}
     for change in (
@@ -143,8 +149,8 @@ def test_what_was_read_is_not_read_again_unless_it_changed(database: str) -> Non
         [DeleteTasks("", ("t0",))],
         [Upsert("id:1", ()), Upsert("id:9", (vote("t9", "ann", "good"),))],  # as many as there were
     ):
-        store.tell(change)
-        more, whole = read_standing(store.engine, 0, more), read_standing(store.engine, 0)
+        store.apply(change)
+        more, whole = read_records(store.engine, 0, more), read_records(store.engine, 0)
         for name in ("task", "worker", "label", "number"):
             assert getattr(more, name).tolist() == getattr(whole, name).tolist()
     store.close()
@@ -161,14 +167,14 @@ def test_one_service_writes_to_a_database(database: str) -> None:
 def test_other_files_are_left_alone(tmp_path: Path, database: str) -> None:
     with sqlite3.connect(database) as other:
         other.execute("CREATE TABLE recipes (name TEXT)")
-    with pytest.raises(InputError, match="database of something else"):
+    with pytest.raises(InputError, match="database of another program"):
         Store(database)
     letter = tmp_path / "letter.txt"
     letter.write_text("Dear all,\n" * 200)
-    with pytest.raises(InputError, match="is no database, and is left alone"):
+    with pytest.raises(InputError, match="is not a database and was not changed"):
         Store(str(letter))
     assert letter.read_text() == "Dear all,\n" * 200
-    with pytest.raises(InputError, match="there is no folder"):
+    with pytest.raises(InputError, match="does not exist; create it first"):
         Store(str(tmp_path / "no" / "such" / "folder" / "votes.db"))
 
 
@@ -181,26 +187,26 @@ def test_another_version_is_refused(database: str) -> None:
 
 
 def test_urls_that_are_none() -> None:
-    with pytest.raises(UsageError, match="no database"):
+    with pytest.raises(UsageError, match="not a database URL"):
         connect("nonsense://x")
-    assert "secret" not in hidden("postgresql+psycopg://me:secret@host/votes")
+    assert "secret" not in mask_password("postgresql+psycopg://me:secret@host/votes")
 
 
 def test_a_disk_that_is_full(database: str) -> None:
     store = Store(database)
-    store.tell([Upsert("id:1", (vote("t1", "ann", "good"),))])
+    store.apply([Upsert("id:1", (vote("t1", "ann", "good"),))])
     with store.engine.connect() as connection:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
         connection.commit()
     many = [Upsert(f"id:{n}", (vote(f"{'t' * 500} {n}", "ann", "good"),)) for n in range(2, 200)]
     with pytest.raises(Exception, match="full"):
-        store.tell(many)
+        store.apply(many)
     assert said(store) == {("t1", "ann"): "good"}
     with store.engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA max_page_count = 1000000")
         connection.commit()
-    assert store.tell(many).outcomes == ["new"] * len(many)
+    assert store.apply(many).outcomes == ["new"] * len(many)
     store.close()
 
 

@@ -1,29 +1,47 @@
-"""The report: one page that people open, on whom to trust, which tasks are hard, what to use and what to do next."""
+"""HTML report on a crowd: workers, tasks, classes, methods and recommended next steps, in one self-contained page."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from wisecrowd.data.conversion import as_crowd
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.utils.files import write_text
-from wisecrowd.utils.progress import report
+from wisecrowd.utils.progress import report as report_progress
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from wisecrowd.em.confusion import ConfusionEM
 
 __all__ = ["Report", "build", "is_report"]
 
-#: What tells a report from any other page, near its beginning.
-_MARK = '<meta name="generator" content="wisecrowd'
-
-#: A page with images is no larger.
-MOST_BYTES = 6_000_000
+#: Mark near the beginning of a file by which a report is recognised.
+_GENERATOR_MARK = '<meta name="generator" content="wisecrowd'
+#: Largest size of a page with images, so that it can be sent by e-mail.
+MAX_PAGE_BYTES = 6_000_000
+#: Maximum length of the title.
+MAX_TITLE_CHARACTERS = 200
+#: Steps of the progress bar.
+_STEPS = ("inferring labels", "workers", "tasks", "methods", "writing the page")
 
 
 @dataclass(frozen=True)
 class Report:
-    """A finished page: one file, which needs no other and no network.
+    """A finished page in one file, which needs no network.
 
+    Attributes
+    ----------
+    html : str
+        HTML of the page.
+
+    Examples
+    --------
     >>> from wisecrowd import simulate_crowd
     >>> page = build(simulate_crowd(n_tasks=30, n_workers=5).crowd, compare=False)
     >>> page.html.startswith("<!doctype html>")
@@ -33,8 +51,20 @@ class Report:
     html: str = field(repr=False)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page, whole or not at all.
+        """Write the page. The file appears complete or not at all.
 
+        Parameters
+        ----------
+        path : path-like
+            File to write.
+
+        Returns
+        -------
+        pathlib.Path
+            Path of the file.
+
+        Examples
+        --------
         >>> from wisecrowd import simulate_crowd
         >>> page = build(simulate_crowd(n_tasks=30, n_workers=5).crowd, compare=False)
         >>> is_report(page.save("report.html"))
@@ -45,119 +75,141 @@ class Report:
 
 
 def is_report(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is a report, and may be made anew.
+    """Return whether a file is a report and may be overwritten.
 
+    Parameters
+    ----------
+    path : path-like
+        File to check.
+
+    Returns
+    -------
+    bool
+        Whether wisecrowd wrote the file.
+
+    Examples
+    --------
     >>> _ = Path("letter.html").write_text("<!doctype html><p>Dear all</p>")
     >>> is_report("letter.html")
     False
     """
     with Path(path).open("rb") as file:
-        return _MARK.encode() in file.read(4096)
+        return _GENERATOR_MARK.encode() in file.read(4096)
 
 
 def build(
-    crowd: Any,
+    crowd: CrowdLike,
     *,
-    truth: Any = None,
-    X: Any = None,
-    texts: Any = None,
-    images: Any = None,
+    truth: TruthLike | None = None,
+    X: FeaturesLike | None = None,
+    texts: pd.Series | Mapping[Any, str] | None = None,
+    images: pd.Series | Mapping[Any, Any] | str | os.PathLike[str] | None = None,
     title: str | None = None,
     compare: bool = True,
-    model: Any = None,
-    scores: Any = None,
+    model: ConfusionEM | str | None = None,
+    scores: pd.DataFrame | None = None,
     command: str | None = None,
 ) -> Report:
-    """Make the report of a crowd.
+    """Build the report on a crowd.
 
-    ``truth`` of some tasks is shown beside what was inferred without it. ``texts`` (by task) are what people read there.
-    ``images`` are what they see: a folder or a table (`wisecrowd.report.images.read_images`), or by task paths or the bytes of
-    files. Thumbnails of those on the page become part of it, smaller if need be, so that it stays below six megabytes.
-    Features ``X`` tell which tasks look unlike what is said of them, and let learners take part when methods are compared;
-    ``compare=False`` leaves the comparison out. ``model`` is by which workers and tasks are judged, a fitted method with confusion
-    matrices or the name of one; Dawid–Skene unless given. A fitted `Panel` knows who is a machine and who belongs together; the
-    page then has a section on judges, in which their ``scores`` (task, worker, label, score), if there are any, are held
-    against how often they are right.
-    ``command`` is the command line that makes the same page again.
+    The page of a large crowd shows a selection of workers, tasks and classes, and states how many were left out.
 
-    Of large crowds, the page shows some workers, tasks and classes, and says how many of how many, and which.
+    Parameters
+    ----------
+    crowd : Crowd or DataFrame
+        Votes.
+    truth : mapping or Series, default=None
+        True classes of some tasks. They are compared with the inferred labels, which do not use them.
+    X : array-like or DataFrame, default=None
+        Features of the tasks. They show which tasks have labels that do not fit, and let learners take part in the comparison.
+    texts : mapping or Series, default=None
+        Text of each task.
+    images : mapping, Series or path-like, default=None
+        Images of the tasks: paths or bytes by task, or a folder or table for `wisecrowd.report.images.read_images`. The page
+        contains thumbnails, scaled so that it stays below six megabytes.
+    title : str, default=None
+        Title of the page.
+    compare : bool, default=True
+        Whether to compare methods.
+    model : ConfusionEM or str, default=None
+        Fitted method with confusion matrices, or the name of one, that rates workers and tasks; Dawid–Skene by default. A
+        fitted `Panel` adds a section about judges.
+    scores : DataFrame, default=None
+        Scores of judges in the columns task, worker, label and score; the report compares them with the accuracy.
+    command : str, default=None
+        Command line that builds the same page.
 
+    Returns
+    -------
+    Report
+        Page.
+
+    Examples
+    --------
     >>> from wisecrowd import simulate_crowd
-    >>> made = simulate_crowd(n_tasks=60, workers=["expert"] * 6 + ["spammer"], votes_per_task=4)
-    >>> page = build(made.crowd, truth=made.truth, compare=False)
-    >>> "Whom to trust" in page.html
+    >>> simulated = simulate_crowd(n_tasks=60, workers=["expert"] * 6 + ["spammer"], votes_per_task=4)
+    >>> page = build(simulated.crowd, truth=simulated.truth, compare=False)
+    >>> "Recommended next steps" in page.html
     True
     """
-    from wisecrowd.diagnose import diagnosis
-    from wisecrowd.report import classes as _classes
-    from wisecrowd.report import groups as _groups
-    from wisecrowd.report import judges as _judges
-    from wisecrowd.report import map as _map
-    from wisecrowd.report import methods as _methods
-    from wisecrowd.report import overview as _overview
-    from wisecrowd.report import page as _page
-    from wisecrowd.report import provenance as _made
-    from wisecrowd.report import tasks as _tasks
-    from wisecrowd.report import workers as _workers
-    from wisecrowd.report.gold import known_truth
+    from wisecrowd.diagnose import diagnose_crowd
+    from wisecrowd.report import classes, groups, judges, methods, provenance, tasks, worker_map, workers
+    from wisecrowd.report.gold import match_gold
     from wisecrowd.report.images import read_images
-    from wisecrowd.report.notes import heard
-    from wisecrowd.report.task_media import by_task
+    from wisecrowd.report.notes import collect_warnings
+    from wisecrowd.report.page import load_templates, render_report
+    from wisecrowd.report.summary import ReportSummary
+    from wisecrowd.report.task_media import as_task_series
     from wisecrowd.utils.text import MAX_REASON_CHARS, shorten
 
-    _page.check_extra()
-    pictures = by_task(read_images(images) if isinstance(images, str | os.PathLike) else images, "image")
-    votes = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd)
-    steps = ("the truth is inferred", "workers", "tasks", "methods", "the page")
+    load_templates()  # a missing extra should be reported before the work starts
+    image_series = as_task_series(read_images(images) if isinstance(images, str | os.PathLike) else images, "image")
+    votes = as_crowd(crowd)
 
-    def begin(step: int) -> None:
-        report("making the report", step, len(steps), steps[min(step, len(steps) - 1)])
+    def start_step(step: int) -> None:
+        report_progress("building the report", step, len(_STEPS), _STEPS[min(step, len(_STEPS) - 1)])
 
-    begin(0)
-    with heard() as notes:
-        found = diagnosis(votes, _features(X, votes), model=model)
-    known = None if truth is None else known_truth(truth, found.crowd)
-    begin(1)
-    shown = _workers.shown_workers(found)
-    workers = _workers.section(found, shown, known)
-    begin(2)
-    tasks = _tasks.section(found, by_task(texts, "text"), known)
-    begin(3)
-    comparison, told = _methods.compared(found, X, known, wanted=compare)
-    begin(4)
-    classes = _classes.section(found, shown)
-    facts = _overview.Facts(found, known, comparison, classes["confusions"])
+    start_step(0)
+    with collect_warnings() as warnings:
+        diagnosis = diagnose_crowd(votes, _drop_useless_features(X, votes), model=model)
+    gold = None if truth is None else match_gold(truth, diagnosis.crowd)
+    start_step(1)
+    shown = workers.select_workers(diagnosis)
+    worker_section = workers.build_section(diagnosis, shown, gold)
+    start_step(2)
+    task_section = tasks.build_section(diagnosis, as_task_series(texts, "text"), gold)
+    start_step(3)
+    comparison, comparison_note = methods.run_comparison(diagnosis, X, gold, enabled=compare)
+    start_step(4)
+    class_section = classes.build_section(diagnosis, shown)
+    summary = ReportSummary(diagnosis, gold, comparison, class_section["confusions"])
+    notes = dict.fromkeys([*warnings, *getattr(diagnosis.model, "notes_", ())])
     content = {
-        "title": shorten(title or "What the crowd says", 200),
-        "tiles": facts.tiles(),
-        "notes": [shorten(note, MAX_REASON_CHARS) for note in dict.fromkeys([*notes, *_notes_of(found.model)])],
-        "sentences": facts.sentences(),
-        "counts": facts.counts(),
-        "advice": facts.advice(),
-        "workers": workers,
-        "map": _map.drawn(found, shown, workers["rows"]),
-        "groups": _groups.section(found, shown),
-        "judges": _judges.section(found, shown, scores, known),
-        "tasks": tasks,
-        "classes": classes,
-        "methods": _methods.section(comparison, told),
-        "made": _made.section(found, comparison, command),
-        "level": f"{found.level:.0%}",
+        "title": shorten(title or "Crowd report", MAX_TITLE_CHARACTERS),
+        "tiles": summary.build_tiles(),
+        "notes": [shorten(note, MAX_REASON_CHARS) for note in notes],
+        "sentences": summary.write_sentences(),
+        "counts": summary.build_histograms(),
+        "advice": summary.recommend_steps(),
+        "workers": worker_section,
+        "map": worker_map.build_map(diagnosis, shown, worker_section["rows"]),
+        "groups": groups.build_section(diagnosis, shown),
+        "judges": judges.build_section(diagnosis, shown, scores, gold),
+        "tasks": task_section,
+        "classes": class_section,
+        "methods": methods.build_section(comparison, comparison_note),
+        "provenance": provenance.build_section(diagnosis, comparison, command),
+        "level": f"{diagnosis.level:.0%}",
     }
-    data = _workers.cards(found, shown, workers["rows"])
-    html = _page.page(content, data)
-    if pictures is not None:  # all else comes first, and they take what room is left
-        content["tasks"] = _tasks.with_images(tasks, pictures, MOST_BYTES - len(html.encode()))
-        html = _page.page(content, data)
-    begin(len(steps))
+    data = workers.build_cards(diagnosis, shown, worker_section["rows"])
+    html = render_report(content, data)
+    if image_series is not None:  # images use the space that the rest leaves
+        content["tasks"] = tasks.add_images(task_section, image_series, MAX_PAGE_BYTES - len(html.encode()))
+        html = render_report(content, data)
+    start_step(len(_STEPS))
     return Report(html)
 
 
-def _notes_of(model: Any) -> tuple[str, ...]:
-    """What a model warned of when it was fitted, which may have been before."""
-    return tuple(getattr(model, "notes_", ()))
-
-
-def _features(X: Any, votes: Crowd) -> Any:
-    """Features, unless there is but one class, which goes with whatever a task looks like."""
+def _drop_useless_features(X: FeaturesLike | None, votes: Crowd) -> FeaturesLike | None:
+    """Return the features, or None where a single class fits any features."""
     return None if votes.classes is not None and len(votes.classes) < 2 else X

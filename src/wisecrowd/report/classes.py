@@ -1,4 +1,4 @@
-"""The classes of the page: how frequent each is, what it is taken for, and by whom."""
+"""Section about classes: their frequency and the confusion between them."""
 
 from __future__ import annotations
 
@@ -6,86 +6,153 @@ from typing import Any
 
 import numpy as np
 
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.diagnose import Diagnosis
-from wisecrowd.report.workers import Shown
+from wisecrowd.report.workers import ShownWorkers
 from wisecrowd.utils.text import describe_selection, display_name
 
-#: Confusions that are listed, workers that are named for each, and votes that a worker must have to be named.
-CONFUSIONS, NAMED, ENOUGH = 10, 3, 10
-#: Steps of colour of a heat map.
-STEPS = 20
+#: Maximum number of confusions in the list.
+MAX_CONFUSIONS = 10
+#: Maximum number of workers named for a confusion.
+MAX_WORKERS_NAMED = 3
+#: Minimum number of votes of a worker who is named.
+MIN_VOTES_NAMED = 10
+#: A worker is named where their rate of a confusion exceeds that of the crowd by this factor.
+RATE_FACTOR = 1.5
+#: Number of colour steps of a heat map; the style sheet has as many.
+COLOUR_STEPS = 20
 
 
-def section(found: Diagnosis, shown: Shown) -> dict[str, Any]:
-    """All that the template says of classes."""
-    crowd, names = found.crowd, found.crowd.classes
+def build_section(diagnosis: Diagnosis, shown: ShownWorkers) -> dict[str, Any]:
+    """Build the content of the section.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+        Diagnosis of the crowd.
+    shown : ShownWorkers
+        Workers and classes on the page.
+
+    Returns
+    -------
+    dict
+        Variables of the template.
+    """
+    crowd, names = diagnosis.crowd, diagnosis.crowd.classes
     assert names is not None
-    share = found.model.posterior_.mean(axis=0)
-    votes = np.bincount(crowd.label, minlength=crowd.n_classes)
-    matrix = found.of_workers.confusion
-    few = shown.classes
-    part = matrix[np.ix_(few, few)]
+    task_share = diagnosis.model.posterior_.mean(axis=0)
+    n_votes = np.bincount(crowd.label, minlength=crowd.n_classes)
+    confusion = diagnosis.worker_diagnosis.confusion
+    codes = shown.classes
     return {
         "rows": [
             {
                 "name": display_name(names[k], 40),
-                "votes": int(votes[k]),
-                "votes_share": votes[k] / max(crowd.n_votes, 1),
-                "share": float(share[k]),
-                "right": float(matrix[k, k]),
+                "n_votes": int(n_votes[k]),
+                "vote_share": n_votes[k] / max(crowd.n_votes, 1),
+                "task_share": float(task_share[k]),
+                "recall": float(confusion[k, k]),
             }
-            for k in few
+            for k in codes
         ],
-        "names": [display_name(names[k], 24) for k in few],
-        "heat": [[{"p": float(p), "step": step(float(p))} for p in row] for row in part],
-        "caption": describe_selection(len(few), crowd.n_classes, "classes", "the most frequent"),
-        "confusions": confusions(found, shown),
+        "names": [display_name(names[k], 24) for k in codes],
+        "heat": build_heat_map(confusion[np.ix_(codes, codes)]),
+        "caption": describe_selection(len(codes), crowd.n_classes, "classes", "the most frequent"),
+        "confusions": list_confusions(diagnosis, shown),
     }
 
 
-def step(share: float) -> int:
-    """The colour of a share: by its square root, or small ones could not be told from none."""
-    return round(STEPS * float(np.sqrt(min(max(share, 0.0), 1.0))))
+def build_heat_map(shares: Any) -> list[list[dict[str, Any]]]:
+    """Return the cells of a heat map.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_rows, n_columns)
+        Shares between 0 and 1.
+
+    Returns
+    -------
+    list of list of dict
+        Share and colour step of each cell.
+    """
+    return [[{"share": float(share), "step": colour_step(float(share))} for share in row] for row in shares]
 
 
-def confusions(found: Diagnosis, shown: Shown) -> list[dict[str, Any]]:
-    """What is taken for what most often, and who does it."""
-    crowd, names, matrix = found.crowd, found.crowd.classes, found.of_workers.confusion
+def colour_step(share: float) -> int:
+    """Return the colour step of a share; the square root makes small shares visible.
+
+    Parameters
+    ----------
+    share : float
+        Share between 0 and 1.
+
+    Returns
+    -------
+    int
+        Step from 0 to `COLOUR_STEPS`.
+
+    Examples
+    --------
+    >>> colour_step(0.0), colour_step(0.25), colour_step(1.0)
+    (0, 10, 20)
+    """
+    return round(COLOUR_STEPS * float(np.sqrt(min(max(share, 0.0), 1.0))))
+
+
+def list_confusions(diagnosis: Diagnosis, shown: ShownWorkers) -> list[dict[str, Any]]:
+    """List the most frequent confusions and the workers with the highest rates.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+        Diagnosis of the crowd.
+    shown : ShownWorkers
+        Workers and classes on the page.
+
+    Returns
+    -------
+    list of dict
+        True class, label, share, expected number of votes and workers of each confusion.
+    """
+    crowd, names, confusion = diagnosis.crowd, diagnosis.crowd.classes, diagnosis.worker_diagnosis.confusion
     assert names is not None
-    posterior = found.model.posterior_
-    met = crowd.votes_per_task @ posterior  # votes on tasks of each class, as far as is known
-    expected = met[:, None] * matrix
-    np.fill_diagonal(expected, 0.0)
-    order = np.argsort(-expected, axis=None, kind="stable")[:CONFUSIONS]
-    column = {int(k): place for place, k in enumerate(shown.classes)}
-    listed = []
-    for true, said in zip(*np.unravel_index(order, expected.shape), strict=True):
-        if round(expected[true, said]) < 1:
+    votes_per_class = crowd.votes_per_task @ diagnosis.model.posterior_
+    expected_votes = votes_per_class[:, None] * confusion
+    np.fill_diagonal(expected_votes, 0.0)
+    order = np.argsort(-expected_votes, axis=None, kind="stable")[:MAX_CONFUSIONS]
+    column = {int(k): position for position, k in enumerate(shown.classes)}
+    confusions = []
+    for true, label in zip(*np.unravel_index(order, expected_votes.shape), strict=True):
+        if round(expected_votes[true, label]) < 1:
             break
-        listed.append(
+        share = float(confusion[true, label])
+        confusions.append(
             {
                 "true": display_name(names[true], 40),
-                "said": display_name(names[said], 40),
-                "share": float(matrix[true, said]),
-                "votes": round(float(expected[true, said])),
-                "who": _who(shown, crowd, column.get(int(true)), column.get(int(said)), float(matrix[true, said])),
+                "label": display_name(names[label], 40),
+                "share": share,
+                "n_votes": round(float(expected_votes[true, label])),
+                "workers": _find_workers(shown, crowd, column.get(int(true)), column.get(int(label)), share),
             }
         )
-    return listed
+    return confusions
 
 
-def _who(shown: Shown, crowd: Any, true: int | None, said: int | None, usual: float) -> list[dict[str, Any]]:
-    """Workers with some votes who take the one class for the other far more often than the crowd does."""
-    if true is None or said is None:
+def _find_workers(
+    shown: ShownWorkers, crowd: Crowd, true: int | None, label: int | None, crowd_rate: float
+) -> list[dict[str, Any]]:
+    """Return workers with enough votes whose rate of a confusion is far above that of the crowd."""
+    if true is None or label is None:
         return []
-    rate = shown.matrices[:, true, said]
-    often = np.flatnonzero((rate > 1.5 * usual) & (crowd.votes_per_worker[shown.place] >= ENOUGH))
-    first = often[np.argsort(-rate[often], kind="stable")][:NAMED]
+    rate = shown.confusion[:, true, label]
+    has_votes = crowd.votes_per_worker[shown.positions] >= MIN_VOTES_NAMED
+    candidates = np.flatnonzero((rate > RATE_FACTOR * crowd_rate) & has_votes)
+    first = candidates[np.argsort(-rate[candidates], kind="stable")][:MAX_WORKERS_NAMED]
     return [
         {
-            "worker": int(place),
-            "name": display_name(crowd.workers[shown.place[place]], 40),
-            "share": float(rate[place]),
+            "row": int(row),
+            "name": display_name(crowd.workers[shown.positions[row]], 40),
+            "share": float(rate[row]),
         }
-        for place in first
+        for row in first
     ]

@@ -1,4 +1,4 @@
-"""Truth that is known, in the crowd's own words."""
+"""Gold labels, matched to the tasks and classes of a crowd."""
 
 from __future__ import annotations
 
@@ -9,56 +9,111 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.data.alignment import truth_series
+from wisecrowd.data.alignment import as_truth_series
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.data.vocabulary import as_index, same_kind
-from wisecrowd.errors import InputError, some
+from wisecrowd.data.types import TruthLike
+from wisecrowd.data.vocabulary import as_index, match_id_type
+from wisecrowd.errors import InputError, preview
+
+#: Codes of tasks without a gold label, and of gold labels that no worker ever gave.
+UNKNOWN, UNUSED_CLASS = -1, -2
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
-    """The truth of some tasks of a crowd."""
+class GoldLabels:
+    """Gold labels of some tasks of a crowd.
+
+    Attributes
+    ----------
+    series : Series
+        Gold label by task, with ids and classes as the crowd has them.
+    codes : ndarray of shape (n_tasks,)
+        Class code of each task of the crowd, `UNKNOWN` or `UNUSED_CLASS`.
+    """
 
     series: pd.Series
-    """By task, spelled as the crowd spells tasks and classes."""
-    code: NDArray[np.intp]
-    """The class of each task of the crowd: −1 where nothing is known, −2 where it is one that nobody ever chose."""
+    codes: NDArray[np.intp]
 
     @property
-    def has(self) -> NDArray[np.bool_]:
-        """Whether the truth of each task is known."""
-        return self.code != -1
+    def is_known(self) -> NDArray[np.bool_]:
+        """Whether each task of the crowd has a gold label."""
+        return self.codes != UNKNOWN
 
-    def share_right(self, label: NDArray[Any]) -> tuple[int, int]:
-        """Of labels by task (class codes), how many are right, and of how many the truth is known."""
-        return int((label[self.has] == self.code[self.has]).sum()), int(self.has.sum())
+    def count_correct(self, labels: NDArray[Any]) -> tuple[int, int]:
+        """Count the correct labels.
 
-    def of_workers(self, crowd: Crowd) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """How many votes of each worker are right, and on how many tasks of known truth they voted."""
-        true = self.code[crowd.task]
-        told = true != -1
-        workers, n = crowd.worker_codes, crowd.n_workers
-        right = np.bincount(workers[told & (true == crowd.label)], minlength=n)
-        return right.astype(np.int64), np.bincount(workers[told], minlength=n).astype(np.int64)
+        Parameters
+        ----------
+        labels : ndarray of shape (n_tasks,)
+            Class codes of inferred labels.
+
+        Returns
+        -------
+        n_correct : int
+            Number of correct labels.
+        n_gold : int
+            Number of gold tasks.
+        """
+        is_known = self.is_known
+        return int((labels[is_known] == self.codes[is_known]).sum()), int(is_known.sum())
+
+    def count_correct_votes(self, crowd: Crowd) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Count the correct votes of each worker.
+
+        Parameters
+        ----------
+        crowd : Crowd
+            Votes.
+
+        Returns
+        -------
+        n_correct : ndarray of shape (n_workers,)
+            Number of correct votes.
+        n_gold : ndarray of shape (n_workers,)
+            Number of votes on gold tasks.
+        """
+        true = self.codes[crowd.task]
+        is_known = true != UNKNOWN
+        workers, n_workers = crowd.worker_codes, crowd.n_workers
+        n_correct = np.bincount(workers[is_known & (true == crowd.label)], minlength=n_workers)
+        n_gold = np.bincount(workers[is_known], minlength=n_workers)
+        return n_correct.astype(np.int64), n_gold.astype(np.int64)
 
 
-def known_truth(truth: Any, crowd: Crowd) -> Known:
-    """Match truth in any usual form to the tasks of a crowd."""
+def match_gold(truth: TruthLike, crowd: Crowd) -> GoldLabels:
+    """Match gold labels to the tasks of a crowd.
+
+    Parameters
+    ----------
+    truth : mapping or Series
+        True class by task.
+    crowd : Crowd
+        Votes.
+
+    Returns
+    -------
+    GoldLabels
+        Gold labels with the ids and classes of the crowd.
+
+    Raises
+    ------
+    InputError
+        If a task occurs twice, or no task is in the crowd.
+    """
     assert crowd.classes is not None
-    given = truth_series(truth, crowd)
-    if not given.index.is_unique:
+    series = as_truth_series(truth, crowd)
+    if not series.index.is_unique:
+        duplicates = series.index[series.index.duplicated()]
+        raise InputError(f"the truth has several rows for {preview(duplicates)}; keep one row per task")
+    positions = crowd.tasks.get_indexer(match_id_type(series.index, crowd.tasks))
+    is_in_crowd = positions >= 0
+    if not is_in_crowd.any():
         raise InputError(
-            f"the truth names some tasks twice: {some(given.index[given.index.duplicated()])}; keep one row each"
+            f"none of the {len(series):,} tasks with truth is in the crowd; the truth starts with {preview(series.index)}, "
+            f"the crowd with {preview(crowd.tasks)}. Check that both use the same ids"
         )
-    place = crowd.tasks.get_indexer(same_kind(given.index, crowd.tasks))
-    here = place >= 0
-    if not here.any():
-        raise InputError(
-            f"none of the {len(given):,} tasks with truth is in the crowd; the truth starts with {some(given.index)}, "
-            f"the crowd with {some(crowd.tasks)}. Check that both use the same ids"
-        )
-    said = same_kind(as_index(given[here]), crowd.classes)
-    label = crowd.classes.get_indexer(said)
-    code = np.full(crowd.n_tasks, -1, dtype=np.intp)
-    code[place[here]] = np.where(label >= 0, label, -2)
-    return Known(pd.Series(said.to_numpy(), index=crowd.tasks[place[here]]), code)
+    labels = match_id_type(as_index(series[is_in_crowd]), crowd.classes)
+    label_codes = crowd.classes.get_indexer(labels)
+    codes = np.full(crowd.n_tasks, UNKNOWN, dtype=np.intp)
+    codes[positions[is_in_crowd]] = np.where(label_codes >= 0, label_codes, UNUSED_CLASS)
+    return GoldLabels(pd.Series(labels.to_numpy(), index=crowd.tasks[positions[is_in_crowd]]), codes)

@@ -1,4 +1,4 @@
-"""The machines of the page, where it is known who is one: what each is worth beside people, and what it shares."""
+"""Section about judges: machines that vote beside people, as a fitted `Panel` knows them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from wisecrowd.data.vocabulary import same_kind
+from wisecrowd.data.vocabulary import match_id_type
 from wisecrowd.diagnose import Diagnosis
 from wisecrowd.diagnose.agreement import krippendorff_alpha
 from wisecrowd.errors import InputError
-from wisecrowd.report.classes import step
-from wisecrowd.report.gold import Known
-from wisecrowd.report.workers import Shown
+from wisecrowd.report.classes import build_heat_map
+from wisecrowd.report.gold import GoldLabels
+from wisecrowd.report.workers import ShownWorkers
 from wisecrowd.utils.text import (
     MAX_REASON_CHARS,
     count_noun,
@@ -25,152 +26,178 @@ from wisecrowd.utils.text import (
     shorten,
 )
 
-#: Judges that are shown at most, matrices of them, and groups that are named in a sentence.
-JUDGES, MATRICES, NAMED = 100, 12, 5
-#: Votes of a judge that differ from people's before the page names what differs most.
-ENOUGH = 5
+#: Maximum number of judges in the table.
+MAX_JUDGES = 100
+#: Maximum number of confusion matrices of single judges.
+MAX_MATRICES = 12
+#: Maximum number of groups with a sentence.
+MAX_GROUPS_NAMED = 5
+#: Minimum number of deviating votes before the page names the most frequent deviation.
+MIN_DEVIATIONS = 5
 
 
-def section(found: Diagnosis, shown: Shown, scores: Any, known: Known | None) -> dict[str, Any] | None:
-    """All that the template says of judges; None where nobody is known to be one."""
-    panel: Any = found.model
+def build_section(
+    diagnosis: Diagnosis, shown: ShownWorkers, scores: pd.DataFrame | None, gold: GoldLabels | None
+) -> dict[str, Any] | None:
+    """Build the content of the section.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+        Diagnosis of the crowd.
+    shown : ShownWorkers
+        Classes on the page.
+    scores : DataFrame or None
+        Scores of judges in the columns task, worker, label and score.
+    gold : GoldLabels or None
+        Gold labels.
+
+    Returns
+    -------
+    dict or None
+        Variables of the template; None where the model knows no judges.
+    """
+    panel: Any = diagnosis.model
     judges: pd.DataFrame | None = getattr(panel, "judges_", None)
     if judges is None or not len(judges):
         return None
-    truth = _of_scored(panel, scores, known)
-    calibration, refused = _calibration(panel, scores, truth)
-    order = np.argsort(-judges["worth"].fillna(judges["accuracy"]).to_numpy(), kind="stable")[:JUDGES]
-    names = found.crowd.classes
+    truth = _select_scored_truth(panel, scores, gold)
+    calibration, calibration_error = _calibrate_scores(panel, scores, truth)
+    order = np.argsort(-judges["worth"].fillna(judges["accuracy"]).to_numpy(), kind="stable")[:MAX_JUDGES]
+    names = diagnosis.crowd.classes
     assert names is not None
-    rows = []
-    for place in map(int, order):
-        row, who = judges.iloc[place], judges.index[place]
-        rows.append(
-            {
-                "name": display_name(who),
-                "group": display_name(row["group"], 40) if row["group"] else "",
-                "n_votes": round(float(row["n_votes"])),
-                **{column: float(row[column]) for column in ("accuracy", "agreement", "shared", "alone", "worth")},
-                "differs": _differs(panel.judge_confusion_[place], names),
-                "calibration": None
-                if calibration is None or who not in calibration.index
-                else _scored(calibration, who),
-            }
-        )
-    groups = _groups(getattr(panel, "opinions_", None))
-    few = shown.classes
-    met = panel.judge_confusion_.sum(axis=(1, 2)) > 0
+    rows = [_build_row(panel, judges, int(position), names, calibration) for position in order]
+    groups = _build_group_rows(getattr(panel, "opinions_", None))
+    has_people = panel.judge_confusion_.sum(axis=(1, 2)) > 0
     matrices = [
-        {"name": display_name(judges.index[place], 40), "heat": _heat(panel.judge_confusion_[place], few)}
-        for place in map(int, order[:MATRICES])
-        if met[place]
+        {
+            "name": display_name(judges.index[position], 40),
+            "heat": _build_confusion(panel.judge_confusion_[position], shown.classes),
+        }
+        for position in map(int, order[:MAX_MATRICES])
+        if has_people[position]
     ]
+    rule = "those with the most informative votes"
     return {
         "rows": rows,
-        "caption": describe_selection(len(rows), len(judges), "judges", "those whose votes are worth most"),
-        "sentences": _sentences(found, judges, groups),
+        "caption": describe_selection(len(rows), len(judges), "judges", rule),
+        "sentences": _write_sentences(diagnosis, judges, groups),
         "groups": groups,
         "with_people": bool(judges["worth"].notna().any()),
         "with_scores": calibration is not None,
-        "scored_by": "the panel" if truth is None else "the known truth",
-        "refused": refused,
-        "names": [display_name(names[k], 24) for k in few],
-        "heat": _heat(panel.judge_confusion_.sum(axis=0), few) if met.any() else None,
+        "scored_by": "the labels of the panel" if truth is None else "gold labels",
+        "calibration_error": calibration_error,
+        "names": [display_name(names[k], 24) for k in shown.classes],
+        "heat": _build_confusion(panel.judge_confusion_.sum(axis=0), shown.classes) if has_people.any() else None,
         "matrices": matrices,
-        "matrices_caption": describe_selection(
-            len(matrices), len(judges), "judges", "those whose votes are worth most"
-        ),
+        "matrices_caption": describe_selection(len(matrices), len(judges), "judges", rule),
     }
 
 
-def _sentences(found: Diagnosis, judges: pd.DataFrame, groups: list[dict[str, Any]]) -> list[str]:
-    share = format_percent(float(judges["n_votes"].sum()) / max(float(found.crowd.weight.sum()), 1.0))
+def _build_row(
+    panel: Any, judges: pd.DataFrame, position: int, names: pd.Index, calibration: pd.DataFrame | None
+) -> dict[str, Any]:
+    row, judge = judges.iloc[position], judges.index[position]
+    is_scored = calibration is not None and judge in calibration.index
+    return {
+        "name": display_name(judge),
+        "group": display_name(row["group"], 40) if row["group"] else "",
+        "n_votes": round(float(row["n_votes"])),
+        **{column: float(row[column]) for column in ("accuracy", "agreement", "shared", "alone", "worth")},
+        "deviation": _find_deviation(panel.judge_confusion_[position], names),
+        "calibration": _read_calibration(calibration, judge) if is_scored and calibration is not None else None,
+    }
+
+
+def _write_sentences(diagnosis: Diagnosis, judges: pd.DataFrame, groups: list[dict[str, Any]]) -> list[str]:
+    crowd = diagnosis.crowd
+    share = format_percent(float(judges["n_votes"].sum()) / max(float(crowd.weight.sum()), 1.0))
     verb = "is a judge" if len(judges) == 1 else "are judges"
-    told = [
-        f"{len(judges):,} of {count_noun(found.crowd.n_workers, 'worker')} {verb}; {share} of all votes are theirs."
-    ]
+    sentences = [f"{len(judges):,} of {count_noun(crowd.n_workers, 'worker')} {verb}; they gave {share} of all votes."]
     if judges["worth"].isna().all():
-        return [
-            *told,
-            "There are no people beside them, so that nothing but gold tells whether they are right, and what they are worth "
-            "cannot be told in votes of a person.",
-        ]
-    kind = found.workers.get("kind")
-    if kind is not None:
-        people = found.crowd.take((kind == "person").to_numpy()[found.crowd.worker_codes])
+        sentences.append(
+            "There are no people beside them. Only gold labels can show whether the judges are right, and their worth in votes "
+            "of a person is unknown."
+        )
+        return sentences
+    kinds = diagnosis.workers.get("kind")
+    if kinds is not None:
+        people = crowd.take((kinds == "person").to_numpy()[crowd.worker_codes])
         alpha = krippendorff_alpha(people).value
         if not np.isnan(alpha):
-            told.append(
-                f"Among people alone, Krippendorff’s alpha is {alpha:.2f}; that judges of one model agree says little."
+            sentences.append(
+                f"Krippendorff’s alpha among people is {alpha:.2f}. Agreement between judges of one model says little."
             )
-    for group in [one for one in groups if one["worth"] == one["worth"]][:NAMED]:
-        told.append(
-            f"The {count_noun(group['members'], 'member')} of {quote_name(group['name'])} together are worth "
+    rated_groups = [group for group in groups if not np.isnan(group["worth"])]
+    for group in rated_groups[:MAX_GROUPS_NAMED]:
+        sentences.append(
+            f"The {count_noun(group['n_members'], 'member')} of {quote_name(group['name'])} together are worth "
             f"{format_number(group['worth'])} votes of a person on a task."
         )
-    return told
+    return sentences
 
 
-def _groups(opinions: pd.DataFrame | None) -> list[dict[str, Any]]:
-    """A row for each group, the largest first."""
+def _build_group_rows(opinions: pd.DataFrame | None) -> list[dict[str, Any]]:
+    """Return a row for each group, the largest first."""
     if opinions is None:
         return []
-    ordered = opinions.sort_values("n_workers", ascending=False, kind="stable").head(JUDGES)
-    rows = zip(*(ordered[name].tolist() for name in ("n_workers", "n_tasks", "accuracy", "worth")), strict=True)
+    ordered = opinions.sort_values("n_workers", ascending=False, kind="stable").head(MAX_JUDGES)
+    columns = (ordered[name].tolist() for name in ("n_workers", "n_tasks", "accuracy", "worth"))
     return [
         {
             "name": display_name(name, 40),
-            "members": int(members),
-            "tasks": int(tasks),
-            "accuracy": right,
+            "n_members": int(n_members),
+            "n_tasks": int(n_tasks),
+            "accuracy": accuracy,
             "worth": worth,
         }
-        for name, (members, tasks, right, worth) in zip(ordered.index, rows, strict=True)
+        for name, n_members, n_tasks, accuracy, worth in zip(ordered.index, *columns, strict=True)
     ]
 
 
-def _differs(counts: Any, names: pd.Index) -> dict[str, Any] | None:
-    """What a judge says most often where people say something else."""
-    off = counts.copy()
-    np.fill_diagonal(off, 0.0)
-    people, said = divmod(int(off.argmax()), len(names))
-    if off[people, said] < ENOUGH:
+def _find_deviation(counts: NDArray[np.float64], names: pd.Index) -> dict[str, Any] | None:
+    """Return the most frequent label of a judge where people give another one."""
+    deviations = counts.copy()
+    np.fill_diagonal(deviations, 0.0)
+    people, judge = divmod(int(deviations.argmax()), len(names))
+    if deviations[people, judge] < MIN_DEVIATIONS:
         return None
     return {
         "people": display_name(names[people], 30),
-        "said": display_name(names[said], 30),
-        "share": float(off[people, said] / counts[people].sum()),
+        "judge": display_name(names[judge], 30),
+        "share": float(deviations[people, judge] / counts[people].sum()),
     }
 
 
-def _heat(counts: Any, few: Any) -> list[list[dict[str, Any]]]:
-    total = counts.sum(axis=1, keepdims=True)
-    shares = np.divide(counts, total, out=np.zeros_like(counts), where=total > 0)[np.ix_(few, few)]
-    return [[{"p": float(p), "step": step(float(p))} for p in row] for row in shares]
+def _build_confusion(counts: NDArray[np.float64], classes: NDArray[np.intp]) -> list[list[dict[str, Any]]]:
+    totals = counts.sum(axis=1, keepdims=True)
+    shares = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
+    return build_heat_map(shares[np.ix_(classes, classes)])
 
 
-def _scored(calibration: pd.DataFrame, who: Any) -> dict[str, Any]:
-    row = calibration.loc[who]
+def _read_calibration(calibration: pd.DataFrame, judge: Any) -> dict[str, Any]:
+    row = calibration.loc[judge]
     return {
-        "n": int(row["n_scores"]),
+        "n_scores": int(row["n_scores"]),
         **{name: float(row[name]) for name in ("score", "accuracy", "calibration_error")},
     }
 
 
-def _of_scored(panel: Any, scores: Any, known: Known | None) -> pd.Series | None:
-    """Known truth, if there is any of tasks that were scored."""
-    if known is None or scores is None or "task" not in scores:
+def _select_scored_truth(panel: Any, scores: pd.DataFrame | None, gold: GoldLabels | None) -> pd.Series | None:
+    """Return the gold labels if a task with a score has one."""
+    if gold is None or scores is None or "task" not in scores:
         return None
-    tasks, truth = same_kind(pd.Index(scores["task"]), panel.task_index_), known.series
-    return truth if tasks.isin(same_kind(truth.index, panel.task_index_)).any() else None
+    tasks = match_id_type(pd.Index(scores["task"]), panel.task_index_)
+    return gold.series if tasks.isin(match_id_type(gold.series.index, panel.task_index_)).any() else None
 
 
-def _calibration(panel: Any, scores: Any, truth: pd.Series | None) -> tuple[pd.DataFrame | None, str]:
-    """How sure judges were against how often they are right, or why that cannot be told."""
+def _calibrate_scores(
+    panel: Any, scores: pd.DataFrame | None, truth: pd.Series | None
+) -> tuple[pd.DataFrame | None, str]:
+    """Return scores beside accuracies, or the reason why they cannot be compared."""
     if scores is None:
         return None, ""
     try:
         return panel.calibration(scores, truth=truth), ""
-    except InputError as error:  # tools take any number for a score
-        told = f"How sure judges were is not held against how often they are right: {error}"
-        return None, shorten(told, MAX_REASON_CHARS)
+    except InputError as error:  # some tools store numbers that are not probabilities
+        return None, shorten(f"Scores are not compared with accuracies: {error}", MAX_REASON_CHARS)

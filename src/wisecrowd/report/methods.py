@@ -1,4 +1,4 @@
-"""Methods side by side: on all votes, or on those of some tasks where all would take too long."""
+"""Section about methods: comparison by held-out votes, on a sample of the tasks of a large crowd."""
 
 from __future__ import annotations
 
@@ -7,96 +7,130 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from wisecrowd.data.alignment import in_task_order
+from wisecrowd.data.alignment import order_by_task
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import FeaturesLike
 from wisecrowd.diagnose import Diagnosis
-from wisecrowd.diagnose.preparation import groups_of
+from wisecrowd.diagnose.preparation import get_worker_groups
 from wisecrowd.errors import InputError
-from wisecrowd.evaluate.model_selection import LEVEL, Comparison, compare
-from wisecrowd.report.classes import STEPS
-from wisecrowd.report.gold import Known
+from wisecrowd.evaluate.model_selection import LEVEL, Comparison, compare_methods
+from wisecrowd.report.classes import COLOUR_STEPS
+from wisecrowd.report.gold import GoldLabels
 from wisecrowd.utils.text import describe_selection, display_name
 
-#: Votes that methods are compared on at most: with more, the slowest of them take longer than all the rest of the report.
-VOTES = 25_000
-#: Disputed tasks that are shown.
-DISPUTED = 20
+#: Maximum number of votes in the comparison; with more, the slowest methods take longer than the rest of the report.
+MAX_VOTES = 25_000
+#: Maximum number of disputed tasks on the page.
+MAX_DISPUTED_TASKS = 20
 
 
-def compared(found: Diagnosis, X: Any, known: Known | None, *, wanted: bool = True) -> tuple[Comparison | None, str]:
-    """The comparison, and on what it was made; or none, and why."""
-    if not wanted:
-        return None, "The comparison of methods was left out."
-    if groups_of(found.model) is not None:
+def run_comparison(
+    diagnosis: Diagnosis, X: FeaturesLike | None, gold: GoldLabels | None, *, enabled: bool = True
+) -> tuple[Comparison | None, str]:
+    """Compare methods by held-out votes.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+        Diagnosis of the crowd.
+    X : array-like, DataFrame or None
+        Features of the tasks.
+    gold : GoldLabels or None
+        Gold labels.
+    enabled : bool, default=True
+        Whether the user asked for the comparison.
+
+    Returns
+    -------
+    comparison : Comparison or None
+        Comparison; None where it was not possible.
+    note : str
+        Sentence about the votes in the comparison, or the reason why there is none.
+    """
+    if not enabled:
+        return None, "the comparison was switched off."
+    if get_worker_groups(diagnosis.model) is not None:
         return None, (
-            "they are compared by how well they foretell hidden votes, and members of a group foretell each other, whatever "
-            "is true. The method panel knows of groups, and the others do not."
+            "the comparison predicts held-out votes, and members of a group predict each other whatever the truth is. "
+            "Only the method panel accounts for groups."
         )
-    part, features, on = _part(found.crowd, X)
+    crowd, features, note = _sample_tasks(diagnosis.crowd, X)
     truth = None
-    if known is not None:
-        here = known.series[known.series.index.isin(part.tasks)]
-        truth = here if len(here) else None
+    if gold is not None:
+        series = gold.series[gold.series.index.isin(crowd.tasks)]
+        truth = series if len(series) else None
     try:
-        return compare(part, None, features, truth=truth), on
+        return compare_methods(crowd, None, features, truth=truth), note
     except InputError as error:
         return None, str(error)
 
 
-def _part(crowd: Crowd, X: Any) -> tuple[Crowd, Any, str]:
-    if crowd.n_votes <= VOTES:
+def _sample_tasks(crowd: Crowd, X: FeaturesLike | None) -> tuple[Crowd, FeaturesLike | None, str]:
+    """Return a crowd of at most `MAX_VOTES`, its features, and a sentence about the selection."""
+    if crowd.n_votes <= MAX_VOTES:
         return crowd, X, f"All {crowd.n_votes:,} votes took part."
     order = np.random.default_rng(0).permutation(crowd.n_tasks)
-    enough = int(np.searchsorted(np.cumsum(crowd.votes_per_task[order]), VOTES, side="right"))
-    place = np.sort(order[: max(enough, 1)])
-    part = crowd[place]
-    features = None
+    n_tasks = int(np.searchsorted(np.cumsum(crowd.votes_per_task[order]), MAX_VOTES, side="right"))
+    positions = np.sort(order[: max(n_tasks, 1)])
+    sample = crowd[positions]
+    features: Any = None
     if X is not None:
-        rows = in_task_order(X, crowd)
-        features = rows.iloc[place] if isinstance(rows, pd.DataFrame) else np.asarray(rows)[place]
+        rows = order_by_task(X, crowd)
+        features = rows.iloc[positions] if isinstance(rows, pd.DataFrame) else np.asarray(rows)[positions]
         if not isinstance(features, pd.DataFrame) and features.ndim == 2:
-            features = pd.DataFrame(features, index=part.tasks)
-    on = (
-        f"{part.n_votes:,} of {crowd.n_votes:,} votes: all those on {part.n_tasks:,} of {crowd.n_tasks:,} tasks, which were "
-        "drawn at random (seed 0). wisecrowd compare takes all of them."
+            features = pd.DataFrame(features, index=sample.tasks)
+    note = (
+        f"{sample.n_votes:,} of {crowd.n_votes:,} votes took part: all votes on {sample.n_tasks:,} of {crowd.n_tasks:,} tasks, "
+        "drawn at random (seed 0). The command wisecrowd compare uses all votes."
     )
-    return part, features, on
+    return sample, features, note
 
 
-def section(found: Comparison | None, told: str) -> dict[str, Any]:
-    """All that the template says of methods."""
-    if found is None:
-        return {"found": False, "why": told}
-    table = found.table
-    rows = []
-    for name, row in table.iterrows():
-        values = {
-            "name": str(name),
-            "tied": name in found.tied,
-            "best": name == found.best,
-            **{key: float(row[key]) for key in table.columns},
-        }
-        values["probability"] = float(np.exp(row["log_likelihood"]))
-        rows.append(values)
-    agreement = found.agreement
+def build_section(comparison: Comparison | None, note: str) -> dict[str, Any]:
+    """Build the content of the section.
+
+    Parameters
+    ----------
+    comparison : Comparison or None
+        Comparison.
+    note : str
+        Note of `run_comparison`.
+
+    Returns
+    -------
+    dict
+        Variables of the template.
+    """
+    if comparison is None:
+        return {"is_available": False, "reason": note}
+    table, agreement, disputed = comparison.table, comparison.agreement, comparison.disputed_tasks
+    n_disputed = min(len(disputed), MAX_DISPUTED_TASKS)
     return {
-        "found": True,
-        "on": told,
-        "rows": rows,
+        "is_available": True,
+        "note": note,
+        "rows": [
+            {
+                "name": str(name),
+                "is_tied": name in comparison.tied_methods,
+                "is_best": name == comparison.best,
+                **{column: float(row[column]) for column in table.columns},
+                "probability": float(np.exp(row["log_likelihood"])),
+            }
+            for name, row in table.iterrows()
+        ],
         "with_truth": "accuracy" in table,
         "level": f"{LEVEL:.0%}",
-        "sentence": found.sentence,
-        "best": found.best,
+        "summary": comparison.summary,
         "names": [str(name) for name in agreement.columns],
-        "agreement": [[{"p": float(p), "step": round(STEPS * float(p))} for p in row] for row in agreement.to_numpy()],
+        "agreement": [
+            [{"share": float(share), "step": round(COLOUR_STEPS * float(share))} for share in row]
+            for row in agreement.to_numpy()
+        ],
         "disputed": [
-            {"name": display_name(task), "answers": [display_name(answer, 30) for answer in row]}
-            for task, row in zip(found.disputed.index[:DISPUTED], found.disputed.head(DISPUTED).to_numpy(), strict=True)
+            {"name": display_name(task), "labels": [display_name(label, 30) for label in row]}
+            for task, row in zip(disputed.index[:n_disputed], disputed.head(n_disputed).to_numpy(), strict=True)
         ],
         "caption": describe_selection(
-            min(len(found.disputed), DISPUTED),
-            len(found.disputed),
-            "disputed tasks",
-            "those on which most methods differ",
+            n_disputed, len(disputed), "disputed tasks", "those on which most methods differ"
         ),
     }

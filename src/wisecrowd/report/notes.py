@@ -1,4 +1,4 @@
-"""Warnings that whoever opens the page should read, too."""
+"""Warnings that also belong on the page."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ from wisecrowd.errors import DataWarning, NotConverged
 
 
 @contextlib.contextmanager
-def heard() -> Iterator[list[str]]:
-    """Collect what the block warns of; whoever runs it is warned all the same, afterwards."""
-    notes: list[str] = []
+def collect_warnings() -> Iterator[list[str]]:
+    """Collect the warnings about data and convergence of a block, and issue all warnings after it.
+
+    Yields
+    ------
+    list of str
+        Messages; complete after the block.
+    """
+    messages: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield notes
+        yield messages
     for warning in caught:
-        if issubclass(warning.category, DataWarning | NotConverged) and str(warning.message) not in notes:
-            notes.append(str(warning.message))
+        if issubclass(warning.category, DataWarning | NotConverged) and str(warning.message) not in messages:
+            messages.append(str(warning.message))
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

@@ -1,4 +1,7 @@
-"""The page itself: templates that escape whatever they are given, and a policy that lets nothing out."""
+"""Rendering of self-contained HTML pages. Templates escape all data, and a content security policy blocks the rest.
+
+The service builds its status page with `render_page` and `style_policy`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from wisecrowd.errors import MissingExtra
-from wisecrowd.report.classes import STEPS
+from wisecrowd.report.classes import COLOUR_STEPS
 from wisecrowd.utils.text import format_number, format_percent
 
 if TYPE_CHECKING:
@@ -17,68 +20,106 @@ if TYPE_CHECKING:
 
 
 @cache
-def _templates() -> Environment:
+def load_templates() -> Environment:
+    """Load the templates.
+
+    Returns
+    -------
+    jinja2.Environment
+        Environment that escapes all values and refuses undefined ones.
+
+    Raises
+    ------
+    MissingExtra
+        If Jinja is not installed.
+    """
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError:
         raise MissingExtra("report", "reports") from None
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("wisecrowd.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"number": format_number, "percent": format_percent}
-    made.globals["steps"] = STEPS
-    return made
+    environment.filters |= {"number": format_number, "percent": format_percent}
+    environment.globals["steps"] = COLOUR_STEPS
+    return environment
 
 
-def check_extra() -> None:
-    """Refuse before the work begins rather than after it, where templates cannot be read."""
-    _templates()
+def render_report(content: dict[str, Any], data: dict[str, Any]) -> str:
+    """Render the report as one file that loads nothing else.
 
+    Parameters
+    ----------
+    content : dict
+        Variables of the template.
+    data : dict
+        JSON data of the script.
 
-def page(content: dict[str, Any], data: dict[str, Any]) -> str:
-    """The whole page, in one file that asks for nothing else; images, if it has any, are within it."""
+    Returns
+    -------
+    str
+        HTML page.
+    """
     from markupsafe import Markup
 
-    pixels = "img-src data:; " if content["tasks"]["with_image"] else ""
-    script = rendered("script.js")
-    return styled(
+    image_policy = "img-src data:; " if content["tasks"]["with_image"] else ""
+    script = _render("script.js")
+    return render_page(
         "page.html",
         **content,
-        # Both are ours, whole files without data, and allowed by their digest: whatever else got in would not run.
+        # The script contains no data and is allowed by its hash; an injected script would not run.
         script=Markup(script),
-        policy=f"default-src 'none'; script-src {digest(script)}; style-src {digest(style())}; {pixels}"
+        policy=f"default-src 'none'; script-src {_hash_source(script)}; {style_policy()}; {image_policy}"
         "base-uri 'none'; form-action 'none'",
-        data=Markup(_json(data)),
+        data=Markup(_dump_json(data)),
     )
 
 
-def style() -> str:
-    """The style sheet, which pages carry within them."""
-    return rendered("style.css")
+def render_page(template: str, **content: Any) -> str:
+    """Render a page that contains the style sheet.
 
+    Parameters
+    ----------
+    template : str
+        File name of the template.
+    **content : Any
+        Variables of the template; all of them are escaped.
 
-def rendered(template: str, **content: Any) -> str:
-    """A template with its content, all of which is escaped."""
-    return _templates().get_template(template).render(**content)
-
-
-def styled(template: str, **content: Any) -> str:
-    """The same for a page that has the style sheet within it."""
+    Returns
+    -------
+    str
+        HTML page.
+    """
     from markupsafe import Markup
 
-    return rendered(template, style=Markup(style()), **content)
+    return _render(template, style=Markup(_render("style.css")), **content)
 
 
-def digest(text: str) -> str:
-    """By which a policy lets a script or a style of ours in, and no other."""
+def style_policy() -> str:
+    """Return the rule of a content security policy that allows the style sheet and no other.
+
+    Returns
+    -------
+    str
+        Rule.
+    """
+    return f"style-src {_hash_source(_render('style.css'))}"
+
+
+def _render(template: str, **content: Any) -> str:
+    return load_templates().get_template(template).render(**content)
+
+
+def _hash_source(text: str) -> str:
+    """Return the expression by which a content security policy allows a script or a style sheet."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _json(data: Any) -> str:
-    """JSON that cannot end the element it stands in, nor be taken for anything but ASCII."""
+def _dump_json(data: Any) -> str:
+    """Return ASCII JSON that cannot end the script element around it."""
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,4 +1,4 @@
-"""What somebody gives of tasks, such as texts and images: read from tables, and matched to the tasks that are shown."""
+"""Texts and images of tasks: reading a column of a table and alignment with the tasks on the page."""
 
 from __future__ import annotations
 
@@ -9,45 +9,109 @@ from typing import Any
 import pandas as pd
 
 from wisecrowd import io
-from wisecrowd.data.vocabulary import same_kind
-from wisecrowd.errors import InputError, UsageError, some
+from wisecrowd.data.vocabulary import match_id_type
+from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.io.problems import MissingColumn
 
 
-def read_column(place: Path, what: str, names: tuple[str, ...], *, task: str | None, column: str | None) -> pd.Series:
-    """A column of a table by task: the one that is named, or the first that has one of these names."""
+def read_task_column(
+    path: Path, noun: str, names: tuple[str, ...], *, task: str | None, column: str | None
+) -> pd.Series:
+    """Read a column of a table by task.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Table.
+    noun : str
+        Noun for the values, "text" or "image".
+    names : tuple of str
+        Accepted names of the column, in order of preference.
+    task : str or None
+        Name of the column with task ids.
+    column : str or None
+        Name of the column with values; None accepts any of ``names``.
+
+    Returns
+    -------
+    Series
+        Values by task.
+
+    Raises
+    ------
+    InputError
+        If the table has no such column.
+    """
     for name in names if column is None else (column,):
         try:
-            return io.read_truth(place, task=task, truth=name).rename(what)
+            return io.read_truth(path, task=task, truth=name).rename(noun)
         except MissingColumn as error:
             if "task" in error.roles or column is not None:
                 raise
     raise InputError(
-        f"{place}: no column of {what}s was recognised; call it {names[0]!r}, or name it: {what}=... (--{what}-column)"
+        f"{path}: no column of {noun}s was recognised; call it {names[0]!r}, or name it: {noun}=... (--{noun}-column)"
     )
 
 
-def by_task(values: Any, what: str) -> pd.Series | None:
-    """What was given, as a Series without holes."""
+def as_task_series(values: Any, noun: str) -> pd.Series | None:
+    """Return texts or images as a Series without missing values.
+
+    Parameters
+    ----------
+    values : mapping, Series or None
+        Values by task.
+    noun : str
+        Noun for the values in messages.
+
+    Returns
+    -------
+    Series or None
+        Values by task; None where there are none.
+
+    Raises
+    ------
+    UsageError
+        If the values are not by task.
+    """
     if values is None:
         return None
     if isinstance(values, Mapping):
         values = pd.Series(dict(values), dtype=object)
     if not isinstance(values, pd.Series):
-        raise UsageError(f"{what}s were wanted by task, in a Series or a dict; got {type(values).__name__}")
+        raise UsageError(f"expected {noun}s by task in a Series or a dict; got {type(values).__name__}")
     return values.dropna()
 
 
-def matched(values: pd.Series, tasks: pd.Index, what: str) -> list[Any]:
-    """What was given of each of these tasks; None where it is nothing."""
+def align_with_tasks(values: pd.Series, tasks: pd.Index, noun: str) -> list[Any]:
+    """Return the values of some tasks.
+
+    Parameters
+    ----------
+    values : Series
+        Values by task.
+    tasks : Index
+        Task ids.
+    noun : str
+        Noun for the values in messages.
+
+    Returns
+    -------
+    list
+        Value of each task; None where it has none.
+
+    Raises
+    ------
+    InputError
+        If a task has several values, or no task has one.
+    """
     if not values.index.is_unique:
-        twice = values.index[values.index.duplicated()]
-        raise InputError(f"several {what}s for {some(twice)}; keep one row for each task")
-    where = values.index.get_indexer(same_kind(tasks, values.index))
-    if len(values) and (where < 0).all():
+        duplicates = values.index[values.index.duplicated()]
+        raise InputError(f"several {noun}s for {preview(duplicates)}; keep one row per task")
+    positions = values.index.get_indexer(match_id_type(tasks, values.index))
+    if len(values) and (positions < 0).all():
         raise InputError(
-            f"none of the {what}s is of a task that is shown; they are of {some(values.index)}, the tasks are {some(tasks)}. "
-            "Check that both use the same ids"
+            f"none of the {noun}s belongs to a task on the page; they belong to {preview(values.index)}, "
+            f"the tasks are {preview(tasks)}. Check that both use the same ids"
         )
-    found = values.to_numpy()
-    return [None if at < 0 else found[at] for at in where]
+    array = values.to_numpy()
+    return [None if position < 0 else array[position] for position in positions]

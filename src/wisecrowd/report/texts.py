@@ -1,4 +1,4 @@
-"""Texts of tasks in files, for people to read beside the votes."""
+"""Texts of tasks, read from a table or a dataset folder."""
 
 from __future__ import annotations
 
@@ -8,29 +8,52 @@ from pathlib import Path
 import pandas as pd
 
 from wisecrowd.errors import InputError
-from wisecrowd.report.task_media import read_column
+from wisecrowd.report.task_media import read_task_column
 
-#: What the column with the text may be called, in order of preference.
-NAMES = ("text", "sentence", "content", "prompt", "title", "description", "body")
+#: Accepted names of the column with texts, in order of preference.
+TEXT_COLUMNS = ("text", "sentence", "content", "prompt", "title", "description", "body")
 
 
 def read_texts(path: str | os.PathLike[str], *, task: str | None = None, text: str | None = None) -> pd.Series:
-    """The text of each task: a table with a column of task ids and one of texts, or a dataset folder that has them.
+    """Return the text of each task.
 
-    >>> _ = Path("tasks.csv").write_text("task,text\\nt1,Is this a cat?\\n")
-    >>> read_texts("tasks.csv").to_dict()
+    Parameters
+    ----------
+    path : path-like
+        Table with the columns task and text, or dataset folder with ``texts.parquet``.
+    task : str, default=None
+        Name of the column with task ids.
+    text : str, default=None
+        Name of the column with texts.
+
+    Returns
+    -------
+    Series
+        Text by task.
+
+    Raises
+    ------
+    InputError
+        If there are no texts.
+
+    Examples
+    --------
+    >>> _ = Path("trequests.csv").write_text("task,text\\nt1,Is this a cat?\\n")
+    >>> read_texts("trequests.csv").to_dict()
     {'t1': 'Is this a cat?'}
     """
-    place = Path(path)
-    return _of_folder(place) if place.is_dir() else read_column(place, "text", NAMES, task=task, column=text)
+    source = Path(path)
+    if source.is_dir():
+        return _read_folder(source)
+    return read_task_column(source, "text", TEXT_COLUMNS, task=task, column=text)
 
 
-def _of_folder(place: Path) -> pd.Series:
-    file = place / "texts.parquet"
+def _read_folder(folder: Path) -> pd.Series:
+    file = folder / "texts.parquet"
     if not file.is_file():
-        raise InputError(f"{place}: this folder has no texts (texts.parquet)")
+        raise InputError(f"{folder}: the folder has no texts (texts.parquet); name a table of texts instead")
     table = pd.read_parquet(file)
-    column = next((name for name in NAMES if name in table.columns), None)
+    column = next((name for name in TEXT_COLUMNS if name in table.columns), None)
     if "task" not in table.columns or column is None:
-        raise InputError(f"{file}: the columns task and text were wanted; got {', '.join(map(str, table.columns))}")
+        raise InputError(f"{file}: expected the columns task and text; got {', '.join(map(str, table.columns))}")
     return table.set_index("task")[column].dropna().rename("text")

@@ -1,4 +1,4 @@
-"""Images small enough to travel inside the page: what they are their first bytes tell, and only pixels are let in."""
+"""Thumbnails that are embedded in the page. The first bytes of a file decide its format, and only bitmaps are accepted."""
 
 from __future__ import annotations
 
@@ -14,126 +14,162 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wisecrowd.errors import UsageError
-from wisecrowd.utils.progress import report
+from wisecrowd.utils.progress import report as report_progress
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-#: Longest side in pixels and quality of a thumbnail: the first that fits its share of the room is taken.
-LADDER = ((320, 82), (240, 76), (160, 70), (112, 60), (80, 50))
-#: Bytes of a file that is embedded as it is where Pillow is missing, and of one that is looked at with it.
-AS_IT_IS, LARGEST = 150_000, 100_000_000
+#: Longest side in pixels and JPEG quality of a thumbnail; the first pair that fits is used.
+SIZES = ((320, 82), (240, 76), (160, 70), (112, 60), (80, 50))
+#: Largest file that is embedded unchanged where Pillow is not installed, in bytes.
+MAX_UNSCALED_BYTES = 150_000
+#: Largest file that Pillow reads, in bytes.
+MAX_FILE_BYTES = 100_000_000
+#: Length of the prefix of a data URI.
+_URI_PREFIX_CHARACTERS = 40
 
-#: Why an image is not on the page.
-ABSENT, FOREIGN, BROKEN, TOO_LARGE, NO_ROOM = "absent", "foreign", "broken", "too large", "no room"
+#: Reasons why an image is not on the page.
+MISSING, UNSUPPORTED, DAMAGED, TOO_LARGE, NO_SPACE = "missing", "unsupported", "damaged", "too large", "no space"
+_REASONS = (MISSING, UNSUPPORTED, DAMAGED, TOO_LARGE, NO_SPACE)
 
 
 @dataclass(frozen=True)
 class Thumbnails:
-    """What the page shows of some tasks, and what it says of those that it does not show."""
+    """Thumbnails of some tasks.
+
+    Attributes
+    ----------
+    sources : list of str or None
+        ``data:`` URI of each image; None where there is none.
+    notes : list of str
+        Sentences about the images that are left out.
+    """
 
     sources: list[str | None]
-    """``data:`` URIs in the order of the tasks."""
     notes: list[str]
 
 
-def thumbnails(images: list[Any], room: int) -> Thumbnails:
-    """Embed images (paths, bytes, or None where a task has none) in ``room`` characters at most.
+def embed_thumbnails(images: list[Any], max_characters: int) -> Thumbnails:
+    """Embed images as data URIs within a limited space.
 
-    Every image may take its share of what is left; what one does not need is there for the next ones.
+    Every image may use an equal share of the remaining space; what it does not use is available to the next ones.
+
+    Parameters
+    ----------
+    images : list of path-like, bytes or None
+        Image of each task.
+    max_characters : int
+        Maximum total length of the URIs.
+
+    Returns
+    -------
+    Thumbnails
+        URIs and notes.
     """
-    reader = _pillow()
-    wanted = [place for place, image in enumerate(images) if image is not None]
+    pillow = _import_pillow()
+    positions = [position for position, image in enumerate(images) if image is not None]
     sources: list[str | None] = [None] * len(images)
-    why: Counter[str] = Counter()
-    for done, place in enumerate(wanted):
-        report("reading images", done, len(wanted))
-        share = room // (len(wanted) - done)
-        found = _embedded(images[place], reader, share, room)
-        if found in (ABSENT, FOREIGN, BROKEN, TOO_LARGE, NO_ROOM):
-            why[found] += 1
+    reasons: Counter[str] = Counter()
+    remaining = max_characters
+    for number, position in enumerate(positions):
+        report_progress("reading images", number, len(positions))
+        share = remaining // (len(positions) - number)
+        source = _embed_image(images[position], pillow, share, remaining)
+        if source in _REASONS:
+            reasons[source] += 1
             continue
-        sources[place] = found
-        room -= len(found)
-    return Thumbnails(sources, _notes(len(images) - len(wanted), why, scaled=reader is not None))
+        sources[position] = source
+        remaining -= len(source)
+    n_without = len(images) - len(positions)
+    return Thumbnails(sources, _write_notes(n_without, reasons, has_pillow=pillow is not None))
 
 
-def kind_of(head: bytes) -> str | None:
-    """PNG, JPEG, GIF or WEBP by the first bytes of a file; None for anything else."""
-    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+def detect_image_format(data: bytes) -> str | None:
+    """Return the format of an image by its first bytes.
+
+    Parameters
+    ----------
+    data : bytes
+        At least the first 16 bytes of a file.
+
+    Returns
+    -------
+    {"PNG", "JPEG", "GIF", "WEBP"} or None
+        Format; None for any other file.
+
+    Examples
+    --------
+    >>> detect_image_format(b"GIF89a"), detect_image_format(b"<svg>")
+    ('GIF', None)
+    """
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "PNG"
-    if head.startswith(b"\xff\xd8\xff"):
+    if data.startswith(b"\xff\xd8\xff"):
         return "JPEG"
-    if head.startswith((b"GIF87a", b"GIF89a")):
+    if data.startswith((b"GIF87a", b"GIF89a")):
         return "GIF"
-    return "WEBP" if head[:4] == b"RIFF" and head[8:12] == b"WEBP" else None
+    return "WEBP" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
 
 
-def _notes(without: int, why: Counter[str], *, scaled: bool) -> list[str]:
-    def told(n: int, one: str, many: str) -> list[str]:
-        return [f"{n:,} {one if n == 1 else many}."] if n else []
-
-    larger = (
-        ("is too large a file to be read", "are too large files to be read")
-        if scaled
-        else tuple(
-            f"{verb} larger than {AS_IT_IS // 1000:,} kB and left out; with Pillow (pip install pillow), large images are "
-            "scaled down"
-            for verb in ("is", "are")
+def _write_notes(n_without: int, reasons: Counter[str], *, has_pillow: bool) -> list[str]:
+    if has_pillow:
+        too_large = ("file is too large to be read", "files are too large to be read")
+    else:
+        limit = (
+            f"larger than {MAX_UNSCALED_BYTES // 1000:,} kB; install Pillow to scale large images (pip install pillow)"
         )
+        too_large = (f"image is left out because it is {limit}", f"images are left out because they are {limit}")
+    formats = "PNG, JPEG, GIF or WebP; other formats are not shown, and SVG can contain scripts"
+    sentences = (
+        (n_without, "task has no image", "tasks have no image"),
+        (reasons[MISSING], "image cannot be found or opened", "images cannot be found or opened"),
+        (reasons[UNSUPPORTED], f"file is not a {formats}", f"files are not {formats}"),
+        (reasons[DAMAGED], "image is damaged", "images are damaged"),
+        (reasons[TOO_LARGE], *too_large),
+        (reasons[NO_SPACE], "image is left out to limit the page size", "images are left out to limit the page size"),
     )
-    return [
-        *told(without, "task has no image", "tasks have no image"),
-        *told(why[ABSENT], "image was not found, or cannot be opened", "images were not found, or cannot be opened"),
-        *told(
-            why[FOREIGN],
-            "file is no PNG, JPEG, GIF or WebP; nothing else is shown, and SVG never, as it can run scripts",
-            "files are no PNG, JPEG, GIF or WebP; nothing else is shown, and SVG never, as it can run scripts",
-        ),
-        *told(why[BROKEN], "image is damaged", "images are damaged"),
-        *told(why[TOO_LARGE], *larger),
-        *told(why[NO_ROOM], "image was left out to keep the page small", "images were left out to keep the page small"),
-    ]
+    return [f"{n:,} {singular if n == 1 else plural}." for n, singular, plural in sentences if n]
 
 
-def _embedded(image: Any, reader: Any, share: int, room: int) -> str:
-    """A ``data:`` URI of at most ``room`` characters, if possible within its share; or why there is none."""
-    data = _data(image, AS_IT_IS if reader is None else LARGEST)
+def _embed_image(image: Any, pillow: Any, share: int, max_characters: int) -> str:
+    """Return a data URI, scaled to its share of the space if possible, or the reason why there is none."""
+    data = _read_bytes(image, MAX_UNSCALED_BYTES if pillow is None else MAX_FILE_BYTES)
     if isinstance(data, str):
         return data
-    kind = kind_of(data)
-    if kind is None:
-        return FOREIGN
-    if reader is not None:
+    image_format = detect_image_format(data)
+    if image_format is None:
+        return UNSUPPORTED
+    if pillow is not None:
         try:
-            kind, data = _scaled(reader, kind, data, share)
-        except Exception:  # whatever a decoder makes of a damaged file, or of one that unpacks to gigabytes
-            return BROKEN
-    uri = f"data:image/{kind.lower()};base64,{base64.b64encode(data).decode()}"
-    return uri if len(uri) <= room else NO_ROOM
+            image_format, data = _scale_image(pillow, image_format, data, share)
+        except Exception:  # a decoder may raise anything for a damaged file or a decompression bomb
+            return DAMAGED
+    uri = f"data:image/{image_format.lower()};base64,{base64.b64encode(data).decode()}"
+    return uri if len(uri) <= max_characters else NO_SPACE
 
 
-def _data(image: Any, largest: int) -> bytes | str:
+def _read_bytes(image: Any, max_bytes: int) -> bytes | str:
+    """Return the bytes of an image, or the reason why it cannot be read."""
     if isinstance(image, bytes):
-        return image if len(image) <= largest else TOO_LARGE
+        return image if len(image) <= max_bytes else TOO_LARGE
     if not isinstance(image, str | os.PathLike):
-        raise UsageError(f"an image is a path, or the bytes of a file; got {type(image).__name__}")
+        raise UsageError(f"an image must be a path or the bytes of a file; got {type(image).__name__}")
     path = Path(image)
     try:
         if not path.is_file():
-            return ABSENT
+            return MISSING
         with path.open("rb") as file:
-            if kind_of(file.read(16)) is None:
-                return FOREIGN
-            if os.fstat(file.fileno()).st_size > largest:
+            if detect_image_format(file.read(16)) is None:
+                return UNSUPPORTED
+            if os.fstat(file.fileno()).st_size > max_bytes:
                 return TOO_LARGE
             file.seek(0)
             return file.read()
-    except (OSError, ValueError):  # no permission, or no name that a file can have
-        return ABSENT
+    except (OSError, ValueError):  # no permission, or a name that no file can have
+        return MISSING
 
 
-def _pillow() -> Any:
+def _import_pillow() -> Any:
     try:
         from PIL import Image, ImageOps
     except ImportError:
@@ -141,36 +177,37 @@ def _pillow() -> Any:
     return Image, ImageOps
 
 
-def _scaled(reader: Any, kind: str, data: bytes, share: int) -> tuple[str, bytes]:
-    """The kind and the bytes of an image that is no larger than people need; a moving one stands still."""
-    images, operations = reader
+def _scale_image(pillow: Any, image_format: str, data: bytes, share: int) -> tuple[str, bytes]:
+    """Return the format and the bytes of a thumbnail; of an animation, the first frame."""
+    images, operations = pillow
+    max_side = SIZES[0][0]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # oddities of a file that is shown all the same
+        warnings.simplefilter("ignore")  # readable files with minor defects are shown
         warnings.simplefilter("error", images.DecompressionBombWarning)
-        with images.open(io.BytesIO(data), formats=(kind,)) as opened:
-            small = max(opened.size) <= LADDER[0][0] and 4 * len(data) / 3 <= share
-            if small and not getattr(opened, "is_animated", False):
-                opened.load()  # so that damage is found here rather than in the browser
-                return kind, data
-            opened.draft("RGB", (2 * LADDER[0][0],) * 2)
-            image = _flat(images, operations.exif_transpose(opened))
-        for side, quality in LADDER:
+        with images.open(io.BytesIO(data), formats=(image_format,)) as opened:
+            is_small = max(opened.size) <= max_side and 4 * len(data) / 3 <= share
+            if is_small and not getattr(opened, "is_animated", False):
+                opened.load()  # finds damage here instead of in the browser
+                return image_format, data
+            opened.draft("RGB", (2 * max_side,) * 2)
+            image = _convert_to_rgb(images, operations.exif_transpose(opened))
+        for side, quality in SIZES:
             image.thumbnail((side, side))
             file = io.BytesIO()
             image.save(file, "JPEG", quality=quality, optimize=True)
-            if 4 * file.tell() / 3 <= share - 40:
+            if 4 * file.tell() / 3 <= share - _URI_PREFIX_CHARACTERS:
                 break
     return "JPEG", file.getvalue()
 
 
-def _flat(images: Any, image: Image) -> Image:
-    """Colours of eight bits, on white where nothing hides it."""
-    if image.mode[0] in "IF":  # scans of more than eight bits: from the darkest to the lightest that occurs
+def _convert_to_rgb(images: Any, image: Image) -> Image:
+    """Return an image with eight bits per channel on a white background."""
+    if image.mode[0] in "IF":  # more than eight bits: scale from the darkest to the lightest value
         values = np.asarray(image, dtype=np.float64)
-        reach = max(float(np.ptp(values)), 1e-300)
-        return images.fromarray(np.rint(255 * (values - values.min()) / reach).astype(np.uint8)).convert("RGB")
+        span = max(float(np.ptp(values)), 1e-300)
+        return images.fromarray(np.rint(255 * (values - values.min()) / span).astype(np.uint8)).convert("RGB")
     if "A" in image.getbands() or "transparency" in image.info:
         image = image.convert("RGBA")
-        paper = images.new("RGBA", image.size, "white")
-        return images.alpha_composite(paper, image).convert("RGB")
+        background = images.new("RGBA", image.size, "white")
+        return images.alpha_composite(background, image).convert("RGB")
     return image.convert("RGB")

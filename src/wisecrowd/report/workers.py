@@ -1,4 +1,4 @@
-"""The workers of the page: a table, a map, and a matrix for whoever is clicked."""
+"""Section about workers: a table, and a confusion matrix for every worker."""
 
 from __future__ import annotations
 
@@ -6,123 +6,174 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.diagnose import Diagnosis
-from wisecrowd.em.priors import blocks
-from wisecrowd.report import over_time as over_time
-from wisecrowd.report.gold import Known
+from wisecrowd.report import timeline
+from wisecrowd.report.gold import GoldLabels
+from wisecrowd.utils.slices import slice_rows
 from wisecrowd.utils.text import MAX_REASON_CHARS, describe_selection, display_name, format_number, shorten
 
-#: Workers that are shown at most, and classes of their matrices.
-WORKERS, CLASSES = 500, 20
+#: Maximum number of workers on the page.
+MAX_WORKERS = 500
+#: Maximum number of classes in a confusion matrix.
+MAX_CLASSES = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
-    """The workers that are shown: where they stand in the crowd, and their matrices over the shown classes."""
+class ShownWorkers:
+    """Workers and classes on the page.
 
-    place: NDArray[np.intp]
+    Attributes
+    ----------
+    positions : ndarray of shape (n_shown,)
+        Positions of the workers in the crowd.
+    rule : str
+        Description of the selection.
+    classes : ndarray of shape (n_shown_classes,)
+        Positions of the classes in the crowd.
+    confusion : ndarray of shape (n_shown, n_shown_classes, n_shown_classes)
+        Confusion matrices, shrunk towards that of the crowd where votes are few.
+    label_counts : ndarray of shape (n_shown, n_shown_classes)
+        Number of times that each worker gave each label.
+    """
+
+    positions: NDArray[np.intp]
     rule: str
     classes: NDArray[np.intp]
-    """Positions of the shown classes, in the crowd's order."""
-    matrices: NDArray[np.float64]
-    """(workers, true, said), drawn toward the crowd's where votes are few."""
-    said: NDArray[np.int64]
-    """How often each of them gave each of the shown labels."""
+    confusion: NDArray[np.float64]
+    label_counts: NDArray[np.int64]
 
 
-def shown_workers(found: Diagnosis) -> Shown:
-    """Whoever has a flag first, then those with most votes."""
-    table, crowd = found.workers, found.crowd
-    flagged = (table["flags"] != "").to_numpy()
-    counts = table["n_votes"].to_numpy()
-    place = np.lexsort((-counts, ~flagged))[:WORKERS]
-    n_flagged = int(flagged.sum())
+def select_workers(diagnosis: Diagnosis) -> ShownWorkers:
+    """Select the workers on the page: first those with flags, then those with most votes.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+        Diagnosis of the crowd.
+
+    Returns
+    -------
+    ShownWorkers
+        Selected workers.
+    """
+    table, crowd = diagnosis.workers, diagnosis.crowd
+    is_flagged = (table["flags"] != "").to_numpy()
+    positions = np.lexsort((-table["n_votes"].to_numpy(), ~is_flagged))[:MAX_WORKERS]
+    n_flagged = int(is_flagged.sum())
     rule = (
-        f"the {n_flagged:,} with flags, and those of the others with most votes"
-        if n_flagged <= WORKERS
-        else f"of the {n_flagged:,} with flags those with most votes"
+        f"the {n_flagged:,} with flags, and the others with most votes"
+        if n_flagged <= MAX_WORKERS
+        else f"of the {n_flagged:,} with flags, those with most votes"
     )
-    classes = common_classes(found)
-    parts = [
-        found.of_workers.confusion_of(place[part])[:, classes[:, None], classes]
-        for part in blocks(len(place), crowd.n_classes**2)
+    classes = diagnosis.frequent_classes(MAX_CLASSES)
+    # In slices, because the matrices of all workers over all classes may not fit into memory.
+    confusion = [
+        diagnosis.worker_diagnosis.confusion_of(positions[rows])[:, classes[:, None], classes]
+        for rows in slice_rows(len(positions), crowd.n_classes**2)
     ]
-    return Shown(place, rule, classes, np.concatenate(parts), _said(crowd, place)[:, classes])
+    label_counts = _count_labels(crowd, positions)[:, classes]
+    return ShownWorkers(positions, rule, classes, np.concatenate(confusion), label_counts)
 
 
-def common_classes(found: Diagnosis) -> NDArray[np.intp]:
-    """Positions of the most frequent classes, no more than can be read, in the crowd's order."""
-    share = found.model.posterior_.mean(axis=0)
-    return np.sort(np.argsort(-share, kind="stable")[:CLASSES])
+def _count_labels(crowd: Crowd, positions: NDArray[np.intp]) -> NDArray[np.int64]:
+    row_of_worker = np.full(crowd.n_workers, -1)
+    row_of_worker[positions] = np.arange(len(positions))
+    rows = row_of_worker[crowd.worker_codes]
+    cells = rows[rows >= 0] * crowd.n_classes + crowd.label[rows >= 0]
+    return np.bincount(cells, minlength=len(positions) * crowd.n_classes).reshape(len(positions), crowd.n_classes)
 
 
-def _said(crowd: Crowd, place: NDArray[np.intp]) -> NDArray[np.int64]:
-    row = np.full(crowd.n_workers, -1)
-    row[place] = np.arange(len(place))
-    mine = row[crowd.worker_codes]
-    cell = mine[mine >= 0] * crowd.n_classes + crowd.label[mine >= 0]
-    return np.bincount(cell, minlength=len(place) * crowd.n_classes).reshape(len(place), crowd.n_classes)
+def build_section(diagnosis: Diagnosis, shown: ShownWorkers, gold: GoldLabels | None) -> dict[str, Any]:
+    """Build the content of the section.
 
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+        Diagnosis of the crowd.
+    shown : ShownWorkers
+        Workers on the page.
+    gold : GoldLabels or None
+        Gold labels.
 
-def section(found: Diagnosis, shown: Shown, known: Known | None) -> dict[str, Any]:
-    """All that the template says of workers."""
-    table, crowd = found.workers, found.crowd
-    right, judged = (None, None) if known is None else known.of_workers(crowd)
-    told = [field for field in ("kind", "belongs_to") if field in table]
+    Returns
+    -------
+    dict
+        Variables of the template.
+    """
+    table, crowd = diagnosis.workers, diagnosis.crowd
+    panel_columns = [name for name in ("kind", "belongs_to") if name in table]
     rows = []
-    for row in table.iloc[shown.place].reset_index().itertuples():
-        flags = [flag for flag in str(row.flags).split(", ") if flag]
+    for row in table.iloc[shown.positions].reset_index().itertuples():
         rows.append(
             {
                 "name": display_name(row.worker),
-                **{field: display_name(getattr(row, field), 40) if getattr(row, field) else "" for field in told},
                 **{
-                    field: getattr(row, field)
-                    for field in ("n_votes", "accuracy", "low", "high", "agreement", "spammer_score", "information")
+                    name: display_name(getattr(row, name) or "", 40) if getattr(row, name) else ""
+                    for name in panel_columns
+                },
+                **{
+                    name: getattr(row, name)
+                    for name in ("n_votes", "accuracy", "low", "high", "agreement", "spammer_score", "information")
                 },
                 "top_label": display_name(row.top_label, 30),
                 "top_share": row.top_share,
-                "flags": flags,
+                "flags": [flag for flag in str(row.flags).split(", ") if flag],
                 "why": shorten(row.why, MAX_REASON_CHARS),
             }
         )
-    if right is not None and judged is not None:
-        for values, here in zip(rows, shown.place, strict=True):
-            values |= {"right": int(right[here]), "judged": int(judged[here])}
-    names = pd.Series([flag for row in rows for flag in row["flags"]], dtype=object)
+    if gold is not None:
+        n_correct, n_gold = gold.count_correct_votes(crowd)
+        for values, position in zip(rows, shown.positions, strict=True):
+            values |= {"n_correct": int(n_correct[position]), "n_gold": int(n_gold[position])}
+    n_shown_classes = len(shown.classes)
     return {
         "rows": rows,
         "caption": describe_selection(len(rows), crowd.n_workers, "workers", shown.rule),
-        "flags": sorted(names.unique()),
-        "with_truth": known is not None,
-        "told": told,
-        "level": f"{found.level:.0%}",
-        "classes": None if len(shown.classes) == crowd.n_classes else f"{len(shown.classes):,} of {crowd.n_classes:,}",
+        "flags": sorted({flag for row in rows for flag in row["flags"]}),
+        "with_truth": gold is not None,
+        "panel_columns": panel_columns,
+        "level": f"{diagnosis.level:.0%}",
+        "classes": None if n_shown_classes == crowd.n_classes else f"{n_shown_classes:,} of {crowd.n_classes:,}",
     }
 
 
-def cards(found: Diagnosis, shown: Shown, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the page needs to draw the matrix and the course of any worker, ready for JSON: hundredths, and counts."""
-    assert found.crowd.classes is not None
-    hundredths = np.rint(100 * shown.matrices).astype(int)
-    courses = over_time.courses(found, shown.place) if found.crowd.has_times else [None] * len(rows)
+def build_cards(diagnosis: Diagnosis, shown: ShownWorkers, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Build the data from which the page draws the card of a worker.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+        Diagnosis of the crowd.
+    shown : ShownWorkers
+        Workers on the page.
+    rows : list of dict
+        Rows of the table of workers.
+
+    Returns
+    -------
+    dict
+        JSON data; shares are in percent.
+    """
+    assert diagnosis.crowd.classes is not None
+    percentages = np.rint(100 * shown.confusion).astype(int)
+    has_times = diagnosis.crowd.has_times
+    histories = timeline.build_histories(diagnosis, shown.positions) if has_times else [None] * len(rows)
     return {
-        "classes": [display_name(name, 40) for name in found.crowd.classes[shown.classes]],
-        "of_classes": found.crowd.n_classes,
+        "classes": [display_name(name, 40) for name in diagnosis.crowd.classes[shown.classes]],
+        "n_classes": diagnosis.crowd.n_classes,
         "workers": [
             {
                 "name": row["name"],
-                "votes": int(row["n_votes"]),
+                "n_votes": int(row["n_votes"]),
                 "accuracy": f"{format_number(row['accuracy'])} ({format_number(row['low'])} to {format_number(row['high'])})",
                 "why": row["why"],
                 "matrix": matrix.ravel().tolist(),
-                "said": said.tolist(),
-                "course": course,
+                "label_counts": label_counts.tolist(),
+                "history": history,
             }
-            for row, matrix, said, course in zip(rows, hundredths, shown.said, courses, strict=True)
+            for row, matrix, label_counts, history in zip(rows, percentages, shown.label_counts, histories, strict=True)
         ],
     }

@@ -1,5 +1,5 @@
-"""A service that takes votes as they are cast and answers what is true, whom to trust and what to ask next.
+"""HTTP service that receives votes while they are cast and returns labels, worker quality and the tasks to ask about next.
 
-`wisecrowd serve` runs it. What is told is on the disk before it is acknowledged (`store`), taken in at the cost of the tasks
-that it is about (`wisecrowd.em.live`), and fitted to anew in a process of its own (`refitting`).
+``wisecrowd serve`` runs it. A request is acknowledged after its votes are on disk (`store`). Each vote updates its task
+incrementally (`wisecrowd.em.live`), and separate processes refit the model to all votes (`refits`).
 """

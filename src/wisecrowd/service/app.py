@@ -1,52 +1,86 @@
-"""The routes of the service: votes in, answers out."""
+"""Routes of the service."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import numpy as np
-from fastapi import FastAPI, HTTPException, Query, Request
+from fastapi import Depends, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from fastapi.routing import APIRoute
+from pydantic import ValidationError
 from starlette.types import Lifespan
 
 from wisecrowd import __version__
 from wisecrowd.errors import InputError
-from wisecrowd.service import schemas as forms
-from wisecrowd.service import status_page as page
-from wisecrowd.service import webhooks as webhooks
-from wisecrowd.service.access import COOKIE, AsJson, Bounded, Guarded, bearer, is_token
-from wisecrowd.service.coordinator import Busy, Coordinator, Unwritten
-from wisecrowd.service.events import Entry, RegisterTasks, Upsert, id_of, source_of
-from wisecrowd.service.vote_intake import PROBLEMS, TakeVotes, described_votes, kept
+from wisecrowd.service import schemas
+from wisecrowd.service.authentication import (
+    COOKIE_NAME,
+    TokenCookie,
+    TokenHeader,
+    read_bearer_token,
+    tokens_match,
+)
+from wisecrowd.service.coordinator import Coordinator, ServiceBusy, WriteFailed
+from wisecrowd.service.events import RegisterTasks, Upsert, VoteRecord, build_source, parse_vote_id
+from wisecrowd.service.middleware import BodySizeLimit, JsonContentType
+from wisecrowd.service.status_page import PAGE_HEADERS, render_status_page
+from wisecrowd.service.vote_requests import parse_votes, write_events
+from wisecrowd.service.webhooks import parse_webhook
 
-#: Bytes of a request at most.
-LARGEST = 4_000_000
-#: Rows of an answer at most.
-ROWS = 1_000
+#: Default maximum size of a request body in bytes.
+MAX_BODY_BYTES = 4_000_000
+#: Maximum number of rows in a response.
+MAX_ROWS = 1_000
+#: Maximum number of errors in a response to an invalid request.
+MAX_ERRORS = 20
 
-#: Paths that need no token in a header: pages look for a cookie themselves.
-OPEN = frozenset({"/health", "/openapi.json", "/", "/report"})
-
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    401: {"model": forms.Problem, "description": "The token is missing or wrong."},
-    413: {"model": forms.Problem, "description": "The request is too large."},
+Responses = dict[int | str, dict[str, Any]]
+_ERRORS: Responses = {
+    401: {"model": schemas.ErrorMessage, "description": "The token is missing or wrong."},
+    413: {"model": schemas.ErrorMessage, "description": "The request is too large."},
 }
-_UNKNOWN: dict[int | str, dict[str, Any]] = {
-    404: {"model": forms.Problem, "description": "There is no such question, task or worker."}
+_INVALID: Responses = {422: {"model": schemas.ErrorMessage, "description": "The request is invalid."}}
+_NOT_FOUND: Responses = {404: {"model": schemas.ErrorMessage, "description": "No such question, task or worker."}}
+_BUSY: Responses = {
+    503: {"model": schemas.ErrorMessage, "description": "Nothing was stored; send the request again in a moment."}
 }
-_BUSY: dict[int | str, dict[str, Any]] = {
-    503: {"model": forms.Problem, "description": "Nothing of it was kept; send it again in a moment."}
-}
+
+QuestionParameter = Annotated[
+    str | None,
+    Query(max_length=schemas.MAX_NAME_CHARACTERS, description="Question; not needed where there is only one."),
+]
+NameParameter = Annotated[
+    str | None, Query(min_length=1, max_length=schemas.MAX_NAME_CHARACTERS, pattern=r"^[^\x00]*$")
+]
+StartParameter = Annotated[int, Query(ge=0, le=2**31 - 1, description="Number of rows to skip.")]
+LimitParameter = Annotated[int, Query(ge=1, le=MAX_ROWS, description="Maximum number of rows.")]
 
 
-def create_app(coordinator: Coordinator, token: str, *, largest: int = LARGEST) -> FastAPI:
-    """The service as an ASGI application; it closes the coordinator when it ends.
+def create_app(coordinator: Coordinator, token: str, *, max_bytes: int = MAX_BODY_BYTES) -> FastAPI:
+    """Create the service as an ASGI application.
 
+    Parameters
+    ----------
+    coordinator : Coordinator
+        Coordinator; the application closes it at the end.
+    token : str
+        Token that requests must carry.
+    max_bytes : int, default=4_000_000
+        Maximum size of a request body.
+
+    Returns
+    -------
+    fastapi.FastAPI
+        Application.
+
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene
     >>> from wisecrowd.service.store import Store
     >>> coordinator = Coordinator(Store("service.db"), DawidSkene())
@@ -55,22 +89,21 @@ def create_app(coordinator: Coordinator, token: str, *, largest: int = LARGEST) 
     >>> coordinator.close()
     """
     app = FastAPI(
-        title="wisecrowd", version=__version__, docs_url=None, redoc_url=None, lifespan=_closing(coordinator),
-        description="Votes in; what is true, whom to trust, what to ask next, and when to stop, out.",
-        responses=_PROBLEMS,
+        title="wisecrowd", version=__version__, docs_url=None, redoc_url=None, lifespan=_make_lifespan(coordinator),
+        description="Receives votes; returns inferred labels, worker quality and the tasks to ask about next.",
+        responses=_ERRORS,
     )  # fmt: skip
-    _handle_problems(app)
-    _describe_token(app)
-    _add_writing(app, coordinator)
-    _add_reading(app, coordinator)
-    _add_page(app, coordinator, token)
-    # Outside of all that FastAPI puts around its routes, so that a vote does not pass through it.
-    routes = TakeVotes(AsJson(app.build_middleware_stack()), coordinator)
-    app.middleware_stack = Guarded(Bounded(routes, largest), token, OPEN)
+    _add_error_handlers(app, token)
+    check_token = TokenHeader(token)
+    _add_writing_routes(app, coordinator, check_token)
+    _add_reading_routes(app, coordinator, check_token)
+    _add_pages(app, coordinator, token)
+    app.add_middleware(JsonContentType)
+    app.add_middleware(BodySizeLimit, max_bytes=max_bytes)
     return app
 
 
-def _closing(coordinator: Coordinator) -> Lifespan[FastAPI]:
+def _make_lifespan(coordinator: Coordinator) -> Lifespan[FastAPI]:
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
@@ -79,209 +112,264 @@ def _closing(coordinator: Coordinator) -> Lifespan[FastAPI]:
     return lifespan
 
 
-def _describe_token(app: FastAPI) -> None:
-    """Say in the service's description that a token is needed."""
-    described = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        found = described()
-        found["components"]["schemas"] |= forms.schemas(forms.VOTES)
-        found["paths"].setdefault("/votes", {})["post"] = described_votes(found["paths"]["/tasks"]["post"])
-        about = {"type": "http", "scheme": "bearer", "description": "The token that the service was started with."}
-        found["components"]["securitySchemes"] = {"token": about}
-        for path, routes in found["paths"].items():
-            for route in routes.values():
-                route["security"] = [] if path in OPEN else [{"token": []}]
-        return found
-
-    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's documentation has it
-
-
-def _handle_problems(app: FastAPI) -> None:
-    def unknown(_: Request, error: Exception) -> Response:
+def _add_error_handlers(app: FastAPI, token: str) -> None:
+    async def handle_unknown_name(_: Request, error: Exception) -> Response:
         return JSONResponse({"detail": str(error)}, 404)
 
-    async def wrong(_: Request, error: Exception) -> Response:
+    async def handle_invalid(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return JSONResponse({"detail": forms.told_wrong(error.errors())[:PROBLEMS]}, 422)
+        return JSONResponse({"detail": schemas.summarize_errors(error.errors())[:MAX_ERRORS]}, 422)
 
-    def busy(_: Request, error: Exception) -> Response:
+    async def handle_busy(_: Request, error: Exception) -> Response:
         return JSONResponse({"detail": str(error)}, 503, headers={"Retry-After": "1"})
 
-    app.add_exception_handler(RequestValidationError, wrong)
-    app.add_exception_handler(InputError, unknown)
-    app.add_exception_handler(Busy, busy)
-    app.add_exception_handler(Unwritten, busy)
+    async def handle_unknown_path(request: Request, _: Exception) -> Response:
+        """Answer requests to unknown paths; without the token, they do not differ from existing ones."""
+        if tokens_match(read_bearer_token(request), token):
+            return JSONResponse({"detail": f"there is no path {request.url.path}; see /openapi.json"}, 404)
+        return JSONResponse({"detail": "a token is missing or wrong"}, 401, headers={"WWW-Authenticate": "Bearer"})
+
+    app.add_exception_handler(RequestValidationError, handle_invalid)
+    app.add_exception_handler(InputError, handle_unknown_name)
+    app.add_exception_handler(ServiceBusy, handle_busy)
+    app.add_exception_handler(WriteFailed, handle_busy)
+    app.add_exception_handler(404, handle_unknown_path)
 
 
-Question = Annotated[
-    str | None, Query(max_length=forms.LONGEST, description="Which question; the only one needs no name.")
-]
-Named = Annotated[str | None, Query(min_length=1, max_length=forms.LONGEST, pattern=r"^[^\x00]*$")]
-Start = Annotated[int, Query(ge=0, le=2**31 - 1, description="Rows to leave out.")]
-Limit = Annotated[int, Query(ge=1, le=ROWS, description="Rows to give at most.")]
+# ---------------------------------------------------------------------- writing
 
 
-# ---------------------------------------------------------------------- votes in
+class RequestRoute(APIRoute):
+    """Route whose endpoint and dependencies take nothing but the request.
+
+    The handler calls them directly. FastAPI's resolution of parameters would take longer than the rest of such a request.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler of the route.
+
+        Returns
+        -------
+        callable
+            Coroutine function from a request to a response.
+        """
+        checks = [dependency.dependency for dependency in self.dependencies if dependency.dependency is not None]
+        endpoint = self.endpoint
+
+        async def handle(request: Request) -> Response:
+            for check in checks:
+                await check(request)
+            response: Response = await endpoint(request)
+            return response
+
+        return handle
 
 
-def _add_writing(app: FastAPI, coordinator: Coordinator) -> None:
-    @app.delete("/votes", responses={**_BUSY, **_UNKNOWN})
-    async def delete_vote(
-        question: Question = None, id: Named = None, task: Named = None, worker: Named = None
-    ) -> forms.Kept:
-        """Take back the vote that was sent with this id, or without one by this worker on this task; none is no error."""
-        if (id is None) == (task is None or worker is None):
-            raise HTTPException(422, "say which vote: id=…, or task=… and worker=… where it was sent without one")
-        known = await asyncio.to_thread(coordinator.topics) if question is None else []
-        names = [topic.words.name for topic in known] if question is None else [question]
-        votes = (Entry(name, task or "", worker or "", "") for name in names)
-        return await kept(coordinator, [Upsert(source_of(vote, id), ()) for vote in votes])
+def _describe_vote_body() -> dict[str, Any]:
+    """Return the OpenAPI description of a body that the route reads itself."""
+    vote = schemas.Vote.model_json_schema()
+    votes = {"type": "array", "items": vote, "minItems": 1, "maxItems": schemas.MAX_ITEMS_PER_REQUEST}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": {"anyOf": [vote, votes]}}}}}
 
-    @app.post("/truth", responses=_BUSY)
-    async def add_truth(truth: forms.TRUTHS) -> forms.Kept:
-        """Tell what is true of a task, or of several: gold, which teaches what workers are worth."""
-        told = []
-        for each in truth if isinstance(truth, list) else [truth]:
-            entry = Entry(each.question, str(each.task), None, "" if each.label is None else str(each.label))
-            told.append(Upsert(source_of(entry), () if each.label is None else (entry,)))
-        return await kept(coordinator, told)
 
-    @app.post("/tasks", responses=_BUSY)
-    async def add_tasks(tasks: forms.Tasks) -> forms.Kept:
-        """Tell of tasks that nobody voted on, so that they can be asked about."""
-        return await kept(coordinator, [RegisterTasks(tasks.question, tuple(map(str, tasks.tasks)))])
+def _add_writing_routes(app: FastAPI, coordinator: Coordinator, check_token: TokenHeader) -> None:
+    authenticated = [Depends(check_token)]
 
-    @app.post("/webhooks/label-studio", responses=_BUSY)
-    async def take_webhook(body: dict[str, Any]) -> forms.Kept:
-        """What Label Studio posts when somebody annotates, changes or deletes; the rest is let pass."""
+    async def add_votes(request: Request) -> Response:
+        """Store a vote or a list of votes: all of them or none. A vote that was sent before counts once."""
         try:
-            told = webhooks.told_by(body)
+            events = parse_votes(await request.body())
+        except ValidationError as error:
+            raise RequestValidationError(error.errors(include_url=False, include_context=False)) from None
+        receipt = await write_events(coordinator, events)
+        return Response(receipt.model_dump_json(), media_type="application/json")
+
+    # Added first, because routes are matched in order and this one receives nearly all requests.
+    app.router.add_api_route(
+        "/votes",
+        add_votes,
+        methods=["POST"],
+        route_class_override=RequestRoute,
+        dependencies=authenticated,
+        response_model=schemas.VoteReceipt,
+        responses={**_INVALID, **_BUSY},
+        openapi_extra=_describe_vote_body(),
+    )
+
+    @app.delete("/votes", dependencies=authenticated, responses={**_BUSY, **_NOT_FOUND})
+    async def delete_vote(
+        question: QuestionParameter = None,
+        id: NameParameter = None,
+        task: NameParameter = None,
+        worker: NameParameter = None,
+    ) -> schemas.VoteReceipt:
+        """Delete the vote with an id, or the vote of a worker on a task. A missing vote is not an error."""
+        if (id is None) == (task is None or worker is None):
+            raise HTTPException(422, "name the vote by id=…, or by task=… and worker=… where it was sent without an id")
+        if question is None:
+            states = await asyncio.to_thread(coordinator.questions)
+            names = [state.vocabulary.name for state in states]
+        else:
+            names = [question]
+        records = (VoteRecord(name, task or "", worker or "", "") for name in names)
+        return await write_events(coordinator, [Upsert(build_source(record, id), ()) for record in records])
+
+    @app.post("/truth", dependencies=authenticated, responses=_BUSY)
+    async def add_truth(truth: schemas.TaskTruths) -> schemas.VoteReceipt:
+        """Store gold labels, from which the model learns how good the workers are. A null label deletes one."""
+        events = []
+        for gold in truth if isinstance(truth, list) else [truth]:
+            record = VoteRecord(gold.question, str(gold.task), None, "" if gold.label is None else str(gold.label))
+            events.append(Upsert(build_source(record), () if gold.label is None else (record,)))
+        return await write_events(coordinator, events)
+
+    @app.post("/tasks", dependencies=authenticated, responses=_BUSY)
+    async def add_tasks(registration: schemas.TaskRegistration) -> schemas.VoteReceipt:
+        """Register tasks without votes, so that they can be suggested."""
+        event = RegisterTasks(registration.question, tuple(map(str, registration.tasks)))
+        return await write_events(coordinator, [event])
+
+    @app.post("/webhooks/label-studio", dependencies=authenticated, responses=_BUSY)
+    async def receive_webhook(body: dict[str, Any]) -> schemas.VoteReceipt:
+        """Store annotations that Label Studio posts when they are created, changed or deleted; ignore other webhooks."""
+        try:
+            events = parse_webhook(body)
         except InputError as error:
             raise HTTPException(422, str(error)) from None
-        return await kept(coordinator, told)
+        return await write_events(coordinator, events)
 
 
-# ---------------------------------------------------------------------- answers out
+# ---------------------------------------------------------------------- reading
 
 
-def _add_reading(app: FastAPI, coordinator: Coordinator) -> None:
-    @app.get("/health")
-    async def health() -> forms.Health:
-        """That the service is there; needs no token."""
-        return forms.Health(status="ok", version=__version__)
+def _add_reading_routes(app: FastAPI, coordinator: Coordinator, check_token: TokenHeader) -> None:
+    authenticated = [Depends(check_token)]
 
-    @app.get("/questions")
-    def questions() -> list[forms.Overview]:
-        """All questions in figures."""
+    @app.get("/questions", dependencies=authenticated)
+    def list_questions() -> list[schemas.QuestionSummary]:
+        """Return the counts and the state of all questions."""
         with coordinator.lock:
-            return [forms.Overview(**topic.overview()) for topic in coordinator.topics()]
+            return [schemas.QuestionSummary(**state.describe()) for state in coordinator.questions()]
 
-    @app.get("/consensus", responses=_UNKNOWN)
-    def consensus(question: Question = None, start: Start = 0, limit: Limit = 100) -> forms.Answers:
-        """What is true of every task, how sure that is, and whether it may stop."""
+    @app.get("/consensus", dependencies=authenticated, responses=_NOT_FOUND)
+    def get_consensus(
+        question: QuestionParameter = None, start: StartParameter = 0, limit: LimitParameter = 100
+    ) -> schemas.QuestionAnswers:
+        """Return the inferred label and the confidence of every task."""
         with coordinator.lock:
-            topic = coordinator.topic(question)
-            total = topic.n_tasks
-            found = topic.answers(np.arange(start, min(start + limit, total)))
-            return forms.Answers(answers=found, total=total, next=_next(start, limit, total))  # type: ignore[arg-type]
+            state = coordinator.question(question)
+            total = state.n_tasks
+            answers = state.describe_tasks(np.arange(start, min(start + limit, total)))
+        tasks = [schemas.TaskAnswer(**answer) for answer in answers]
+        return schemas.QuestionAnswers(tasks=tasks, total=total, next=_next_start(start, limit, total))
 
-    @app.get("/votes", responses=_UNKNOWN)
-    def votes(
-        question: Question = None,
-        after: Annotated[int, Query(ge=0, le=2**62, description="Where to go on: next of the answer before.")] = 0,
-        limit: Limit = 100,
-    ) -> forms.AllSaid:
-        """Who said what, in the order in which it came; gold has no worker."""
+    @app.get("/votes", dependencies=authenticated, responses=_NOT_FOUND)
+    def list_votes(
+        question: QuestionParameter = None,
+        after: Annotated[int, Query(ge=0, le=2**62, description="Value of next in the previous page.")] = 0,
+        limit: LimitParameter = 100,
+    ) -> schemas.StoredVotes:
+        """Return votes and gold labels in order of arrival; a gold label has no worker."""
         with coordinator.lock:
-            words = coordinator.topic(question).words
-            rows = coordinator.store.said(words.code, after, limit + 1)
-            found = [
-                forms.Said(
-                    task=words.tasks.names[task],
-                    worker=None if worker is None else words.workers.names[worker],
-                    label=words.classes.names[label],
+            vocabulary = coordinator.question(question).vocabulary
+            rows = coordinator.store.list_records(vocabulary.code, after, limit + 1)
+            votes = [
+                schemas.StoredVote(
+                    task=vocabulary.tasks.names[task],
+                    worker=None if worker is None else vocabulary.workers.names[worker],
+                    label=vocabulary.classes.names[label],
                     time=time,
-                    id=id_of(source),
+                    id=parse_vote_id(source),
                 )
                 for _, source, task, worker, label, time in rows[:limit]
             ]
-        return forms.AllSaid(votes=found, next=rows[limit - 1][0] if len(rows) > limit else None)
+        return schemas.StoredVotes(votes=votes, next=rows[limit - 1][0] if len(rows) > limit else None)
 
-    @app.get("/task", responses=_UNKNOWN)
-    def task(task: Annotated[str, Query(max_length=forms.LONGEST)], question: Question = None) -> forms.FullAnswer:
-        """One task: its label, every class's probability, and who said what."""
+    @app.get("/task", dependencies=authenticated, responses=_NOT_FOUND)
+    def get_task(
+        task: Annotated[str, Query(max_length=schemas.MAX_NAME_CHARACTERS)], question: QuestionParameter = None
+    ) -> schemas.TaskDetails:
+        """Return the inferred label of a task, the probability of every class, and the votes."""
         with coordinator.lock:
-            topic = coordinator.topic(question)
-            code = topic.task(task)
-            workers, classes = topic.words.workers.names, topic.words.classes.names
-            said = {workers[who]: classes[label] for who, label in topic.live.votes_on(code).items()}
-            return forms.FullAnswer(**topic.answer(code), probabilities=topic.probabilities(code), said=said)
+            state = coordinator.question(question)
+            code = state.task_code(task)
+            return schemas.TaskDetails(
+                **state.describe_task(code),
+                probabilities=state.class_probabilities(code),
+                votes=state.votes_by_name(code),
+            )
 
-    @app.get("/workers", responses=_UNKNOWN)
-    def workers(question: Question = None, start: Start = 0, limit: Limit = 100) -> forms.Workers:
-        """How good every worker is."""
+    @app.get("/workers", dependencies=authenticated, responses=_NOT_FOUND)
+    def list_workers(
+        question: QuestionParameter = None, start: StartParameter = 0, limit: LimitParameter = 100
+    ) -> schemas.QuestionWorkers:
+        """Return the quality of every worker."""
         with coordinator.lock:
-            topic = coordinator.topic(question)
-            total = topic.n_workers
-            found = topic.workers(range(start, min(start + limit, total)))
-        return forms.Workers(workers=found, total=total, next=_next(start, limit, total))  # type: ignore[arg-type]
+            state = coordinator.question(question)
+            total = state.n_workers
+            summaries = state.describe_workers(range(start, min(start + limit, total)))
+        workers = [schemas.WorkerSummary(**summary) for summary in summaries]
+        return schemas.QuestionWorkers(workers=workers, total=total, next=_next_start(start, limit, total))
 
-    @app.get("/next", responses=_UNKNOWN)
-    def next_asks(
-        question: Question = None,
+    @app.get("/next", dependencies=authenticated, responses=_NOT_FOUND)
+    def suggest_tasks(
+        question: QuestionParameter = None,
         worker: Annotated[
-            str | None, Query(max_length=forms.LONGEST, description="Whom to ask; anybody unless given.")
+            str | None, Query(max_length=schemas.MAX_NAME_CHARACTERS, description="Worker to ask; anybody by default.")
         ] = None,
-        limit: Annotated[int, Query(ge=1, le=100)] = 10,
-    ) -> forms.Asks:
-        """What to ask next, the most telling first. A worker who was never seen is taken for an average one."""
+        limit: Annotated[int, Query(ge=1, le=100, description="Maximum number of tasks.")] = 10,
+    ) -> schemas.TaskSuggestions:
+        """Return the tasks to ask about next, the most informative first. A worker without votes counts as average."""
         with coordinator.lock:
-            topic = coordinator.topic(question)
-            asks, why = topic.next(None if worker is None else topic.worker(worker), limit)
-        return forms.Asks(asks=asks, why=why)  # type: ignore[arg-type]
+            state = coordinator.question(question)
+            suggestions, reason = state.suggest_tasks(None if worker is None else state.worker_code(worker), limit)
+        tasks = [schemas.SuggestedTask(**suggestion) for suggestion in suggestions]
+        return schemas.TaskSuggestions(tasks=tasks, reason=reason)
 
-    @app.post("/refit", responses={**_UNKNOWN, **_BUSY})
-    def refit(question: Question = None) -> forms.Overview:
-        """Wait for a fit to all votes that were sent before: the answers are then those of ``wisecrowd aggregate``."""
+    @app.post("/refit", dependencies=authenticated, responses={**_NOT_FOUND, **_BUSY})
+    def refit(question: QuestionParameter = None) -> schemas.QuestionSummary:
+        """Wait for a fit to all votes so far. The answers then equal those of ``wisecrowd aggregate``."""
+        state = coordinator.question(question)
+        if not coordinator.refit(state):
+            raise ServiceBusy("the fit takes longer than five minutes; ask again later")
         with coordinator.lock:
-            topic = coordinator.topic(question)
-        if not coordinator.refit(topic):
-            raise Busy("the fit takes longer than five minutes; ask again later")
-        with coordinator.lock:
-            return forms.Overview(**topic.overview())
+            return schemas.QuestionSummary(**state.describe())
 
 
-def _next(start: int, limit: int, total: int) -> int | None:
+def _next_start(start: int, limit: int, total: int) -> int | None:
     return start + limit if start + limit < total else None
 
 
-# ---------------------------------------------------------------------- for people
+# ---------------------------------------------------------------------- pages and health
 
 
-def _add_page(app: FastAPI, coordinator: Coordinator, token: str) -> None:
-    def let_in(request: Request) -> None:
-        """A browser has the token as a cookie, from the link that the service printed when it began."""
-        if not (is_token(request.cookies.get(COOKIE), token) or is_token(bearer(request.scope), token)):
-            raise HTTPException(
-                401,
-                "open the link that wisecrowd serve printed when it began, which ends in ?token=…, or send the token",
-            )
+def _add_pages(app: FastAPI, coordinator: Coordinator, token: str) -> None:
+    check_cookie = TokenCookie(token)
+
+    @app.get("/health")
+    async def get_health() -> schemas.ServiceHealth:
+        """Return the version of the running service; needs no token."""
+        return schemas.ServiceHealth(status="ok", version=__version__)
 
     @app.get("/", include_in_schema=False)
-    def status(
-        request: Request, given: Annotated[str | None, Query(alias="token")] = None, question: str | None = None
+    async def show_status(
+        request: Request,
+        link_token: Annotated[str | None, Query(alias="token")] = None,
+        question: str | None = None,
     ) -> Response:
-        if is_token(given, token):
-            answer = RedirectResponse("/" if question is None else f"/?{urlencode({'question': question})}", 303)
-            answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=request.url.scheme == "https")
-            return answer
-        let_in(request)
-        return page.answer(coordinator, question, str(request.base_url).rstrip("/"))
+        if tokens_match(link_token, token):  # the token moves from the address to a cookie
+            target = "/" if question is None else f"/?{urlencode({'question': question})}"
+            response = RedirectResponse(target, 303)
+            response.set_cookie(
+                COOKIE_NAME, token, httponly=True, samesite="strict", secure=request.url.scheme == "https"
+            )
+            return response
+        await check_cookie(request)
+        address = str(request.base_url).rstrip("/")
+        return await asyncio.to_thread(render_status_page, coordinator, question, address)
 
-    @app.get("/report", include_in_schema=False)
-    async def report(request: Request, question: str | None = None) -> Response:
-        let_in(request)
-        with coordinator.lock:
-            name = coordinator.topic(question).words.name
-        return HTMLResponse(await asyncio.wrap_future(coordinator.report(name)), headers=page.HEADERS)
+    @app.get("/report", include_in_schema=False, dependencies=[Depends(check_cookie)])
+    async def show_report(question: str | None = None) -> Response:
+        state = await asyncio.to_thread(coordinator.question, question)
+        html = await asyncio.wrap_future(coordinator.report(state.vocabulary.name))
+        return HTMLResponse(html, headers=PAGE_HEADERS)

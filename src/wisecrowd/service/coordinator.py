@@ -1,11 +1,12 @@
-"""The heart of the service: what is told is kept in batches, taken in, and fitted to again and again.
+"""Coordination of the service: batched writes, incremental updates and repeated fits.
 
-Whoever tells something waits until it is on the disk. All that waits is written in one transaction, so that a disk which
-takes a while makes batches larger, and not the line longer.
+A request waits until its events are on disk. All waiting events are written in one transaction, so a slow disk makes batches
+larger instead of the queue longer.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import queue
@@ -13,61 +14,99 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import InputError, WisecrowdError
-from wisecrowd.service.events import Told
+from wisecrowd.service.background_process import BackgroundProcess
+from wisecrowd.service.events import Event
 from wisecrowd.service.question_state import JobTimer, QuestionState
-from wisecrowd.service.refitting import Models, look_into, refit, report_of
-from wisecrowd.service.store import Change, Store
-from wisecrowd.service.worker_process import Helper
+from wisecrowd.service.refits import MethodSelector, build_report, calibrate_question, refit_question
+from wisecrowd.service.store import Store, StoreChange
 
-#: What is written at once, at most, and what may wait.
-BATCH, WAITING = 2_000, 50_000
-#: Seconds from one batch to the next at least: what comes in between shares a transaction, and a lone vote waits for nobody.
-BEAT = 0.01
-#: Seconds after which it is looked whether a fit is due, though nothing came.
-TICK = 0.2
-#: Seconds after which garbage is looked for, when nothing comes.
-SWEEP = 60.0
+#: Maximum number of events in a transaction.
+MAX_BATCH_EVENTS = 2_000
+#: Maximum number of events that wait; further ones are refused.
+MAX_WAITING_EVENTS = 50_000
+#: Minimum seconds between two transactions. Events that arrive in between share one; a lone event does not wait.
+BATCH_SECONDS = 0.01
+#: Seconds after which due jobs are checked although no event arrived.
+TICK_SECONDS = 0.2
+#: Seconds between garbage collections while no event arrives.
+GC_SECONDS = 60.0
+#: Seconds for which `Coordinator.close` waits for the writer.
+CLOSE_SECONDS = 60.0
+#: Number of question names in an error message.
+MAX_NAMES_IN_MESSAGE = 8
 
-#: What is told, and who is told what came of it, from the thread that writes.
-Waiting: TypeAlias = tuple[Sequence[Told], Callable[[Change | None, Exception | None], object]]
-
-#: What is done when something has ended, well or not.
-Then: TypeAlias = Callable[[], None] | None
+Settle: TypeAlias = Callable[[StoreChange | None, Exception | None], object]
+Action: TypeAlias = Callable[[], None]
 
 _log = logging.getLogger(__name__)
 
 
-class Busy(WisecrowdError):
-    """More is told than can be written; whoever tells it should wait and tell it again.
+class ServiceBusy(WisecrowdError):
+    """More events arrive than can be written; the client should wait and send them again.
 
-    >>> issubclass(Busy, WisecrowdError)
+    Examples
+    --------
+    >>> issubclass(ServiceBusy, WisecrowdError)
     True
     """
 
 
-class Unwritten(WisecrowdError):
-    """The database did not take it; nothing of it was kept.
+class WriteFailed(WisecrowdError):
+    """The database did not accept the events; none of them is stored.
 
-    >>> issubclass(Unwritten, WisecrowdError)
+    Examples
+    --------
+    >>> issubclass(WriteFailed, WisecrowdError)
     True
     """
+
+
+class _PendingWrite(NamedTuple):
+    """Events that wait to be written, and the callback for their outcome."""
+
+    events: Sequence[Event]
+    settle: Settle
+    #: Event loop in which the callback runs; None runs it in the writer thread.
+    loop: asyncio.AbstractEventLoop | None
 
 
 class Coordinator:
-    """Keeps a store and what is known of its questions. One thread writes; any thread may ask, under `lock`.
+    """Owner of the store and of the state of its questions. One thread writes; any thread may read under `lock`.
 
+    Parameters
+    ----------
+    store : Store
+        Database.
+    method : ConfusionEM
+        Method that infers the labels.
+    target : float, default=0.95
+        Confidence at which a task is finished.
+    early : ConfusionEM, default=None
+        Method until half of the tasks with votes have two votes; None uses ``method`` from the start.
+
+    Attributes
+    ----------
+    lock : threading.RLock
+        Lock of the states of the questions.
+    started_at : float
+        Time at which the service started, in seconds since 1970.
+    n_events : int
+        Number of events written since then.
+
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene
-    >>> from wisecrowd.service.events import Entry, Upsert
+    >>> from wisecrowd.service.events import Upsert, VoteRecord
     >>> from wisecrowd.service.store import Store
-    >>> coordinator = Coordinator(Store("kept.db"), DawidSkene())
-    >>> coordinator.tell([Upsert("id:1", (Entry("mood", "t1", "ann", "good"),))]).result().outcomes
+    >>> coordinator = Coordinator(Store("example.db"), DawidSkene())
+    >>> coordinator.apply([Upsert("id:1", (VoteRecord("mood", "t1", "ann", "good"),))]).result().outcomes
     ['new']
     >>> with coordinator.lock:
-    ...     coordinator.topic("mood").answer(0)["label"]
+    ...     coordinator.question("mood").describe_task(0)["label"]
     'good'
     >>> coordinator.close()
     """
@@ -75,268 +114,376 @@ class Coordinator:
     def __init__(
         self, store: Store, method: ConfusionEM, target: float = 0.95, *, early: ConfusionEM | None = None
     ) -> None:
-        self.store, self.models, self.target = store, Models(method, early), target
+        self.store, self.methods, self.target = store, MethodSelector(method, early), target
         self.lock = threading.RLock()
-        self.started = time.time()
-        self.told = 0
-        self._topics: dict[int, QuestionState] = {}
-        self._waiting: queue.SimpleQueue[Waiting | Callable[[], None] | None] = queue.SimpleQueue()
-        self._until_later: list[Callable[[], None]] = []
-        self._counting, self._in_line = threading.Lock(), 0
-        self._closing = False
-        self._swept = time.monotonic()
-        # Fits are quick and many; looks and reports take longer, and no fit waits for them.
-        self._fits, self._looks = Helper(), Helper()
-        self._load()
+        self.started_at = time.time()
+        self.n_events = 0
+        self._questions: dict[int, QuestionState] = {}
+        self._queue: queue.SimpleQueue[_PendingWrite | Action | None] = queue.SimpleQueue()
+        self._postponed: list[Action] = []
+        self._count_lock, self._n_waiting = threading.Lock(), 0
+        self._is_closing = False
+        # Fits are short and frequent. Calibrations and reports take longer, and no fit should wait for them.
+        self._fit_process, self._calibration_process = BackgroundProcess(), BackgroundProcess()
+        self._load_questions()
         self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
         self._thread.start()
 
     # ------------------------------------------------------------------ from any thread
 
-    def tell(self, told: Sequence[Told]) -> Future[Change]:
-        """Have something written; the future is done when it is on the disk, and whoever asks from then on knows it."""
-        done: Future[Change] = Future()
+    def apply(self, events: Sequence[Event]) -> Future[StoreChange]:
+        """Write events.
 
-        def settle(change: Change | None, error: Exception | None) -> None:
+        Parameters
+        ----------
+        events : sequence of Upsert, RegisterTasks or DeleteTasks
+            Events.
+
+        Returns
+        -------
+        concurrent.futures.Future
+            Outcomes, available when the events are on disk. Later reads see them.
+
+        Raises
+        ------
+        ServiceBusy
+            If too many events wait, or the service is closing.
+        """
+        written: Future[StoreChange] = Future()
+
+        def settle(change: StoreChange | None, error: Exception | None) -> None:
             if error is not None:
-                done.set_exception(error)
+                written.set_exception(error)
             elif change is not None:
-                done.set_result(change)
+                written.set_result(change)
 
-        self.submit(told, settle)
-        return done
+        self.submit(events, settle)
+        return written
 
-    def submit(self, told: Sequence[Told], settle: Callable[[Change | None, Exception | None], object]) -> None:
-        """The same for whoever has a way of waiting of their own: ``settle`` is called by the thread that writes."""
-        if self._closing:
-            raise Busy("the service is being stopped; try again in a moment")
-        with self._counting:
-            if self._in_line + len(told) > WAITING:
-                raise Busy("more votes come than can be written; wait a second, and send them again")
-            self._in_line += len(told)
-        self._waiting.put((told, settle))
+    def submit(self, events: Sequence[Event], settle: Settle, *, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Write events and report the outcome to a callback.
 
-    def topic(self, name: str | None = None) -> QuestionState:
-        """A question; the only one needs no name. What was acknowledged is known by then."""
+        Parameters
+        ----------
+        events : sequence of Upsert, RegisterTasks or DeleteTasks
+            Events.
+        settle : callable
+            Called with a `StoreChange` and None, or with None and an exception.
+        loop : asyncio.AbstractEventLoop, default=None
+            Event loop in which ``settle`` is called; the thread that writes by default.
+
+        Raises
+        ------
+        ServiceBusy
+            If too many events wait, or the service is closing.
+        """
+        if self._is_closing:
+            raise ServiceBusy("the service is shutting down; try again in a moment")
+        with self._count_lock:
+            if self._n_waiting + len(events) > MAX_WAITING_EVENTS:
+                raise ServiceBusy("votes arrive faster than they can be written; wait a second and send them again")
+            self._n_waiting += len(events)
+        self._queue.put(_PendingWrite(events, settle, loop))
+
+    def question(self, name: str | None = None) -> QuestionState:
+        """Return the state of a question.
+
+        Parameters
+        ----------
+        name : str, default=None
+            Name of the question; not needed where there is only one.
+
+        Returns
+        -------
+        QuestionState
+            State, which includes all acknowledged votes.
+
+        Raises
+        ------
+        InputError
+            If there is no such question, or several and none is named.
+        """
         with self.lock:
-            return self._topic(name)
+            vocabularies = self.store.vocabularies
+            if name is None:
+                if len(vocabularies) == 1:
+                    return self._questions[next(iter(vocabularies.values())).code]
+                raise InputError(
+                    f"name a question: {_preview_names(vocabularies)}" if vocabularies else "there are no votes yet"
+                )
+            if name not in vocabularies:
+                raise InputError(f"no question has this name; questions: {_preview_names(vocabularies) or 'none yet'}")
+            return self._questions[vocabularies[name].code]
 
-    def _topic(self, name: str | None) -> QuestionState:
-        known = self.store.words
-        if name is None:
-            if len(known) == 1:
-                return self._topics[next(iter(known.values())).code]
-            raise InputError(f"say which question: {_some(known)}" if known else "there are no votes yet")
-        if name not in known:
-            raise InputError(f"there is no question of that name; there are: {_some(known) or 'none yet'}")
-        return self._topics[known[name].code]
+    def questions(self) -> list[QuestionState]:
+        """Return the states of all questions in order of arrival.
 
-    def topics(self) -> list[QuestionState]:
-        """All questions, in the order in which they came."""
+        Returns
+        -------
+        list of QuestionState
+            States.
+        """
         with self.lock:
-            return list(self._topics.values())
+            return list(self._questions.values())
 
-    def refit(self, topic: QuestionState, timeout: float = 300.0) -> bool:
-        """Wait for a look, and a fit that goes by it, which know all that was told before; whether they came in time."""
-        done = threading.Event()
+    def refit(self, question: QuestionState, timeout: float = 300.0) -> bool:
+        """Wait for a calibration and a fit that cover all votes so far.
 
-        def look() -> None:
-            if topic.looking.knows < topic.taken:
-                self._begin_look(topic, then=lambda: self._in_turn(topic.fitting, fit))
+        Parameters
+        ----------
+        question : QuestionState
+            Question.
+        timeout : float, default=300.0
+            Maximum number of seconds to wait.
+
+        Returns
+        -------
+        bool
+            Whether the fit ended in time.
+        """
+        fitted = threading.Event()
+
+        def calibrate() -> None:
+            if question.calibration_timer.changes_covered < question.n_changes:
+                self._start_calibration(question, then=lambda: self._run_after(question.fit_timer, fit))
             else:
-                self._in_turn(topic.fitting, fit)
+                self._run_after(question.fit_timer, fit)
 
         def fit() -> None:
-            if topic.stale or topic.fit is None:
-                self._begin_fit(topic, then=done.set)
+            if question.is_stale or question.fit is None:
+                self._start_fit(question, then=fitted.set)
             else:
-                done.set()
+                fitted.set()
 
-        self._waiting.put(lambda: self._in_turn(topic.looking, look))
-        return done.wait(timeout)
+        self._queue.put(lambda: self._run_after(question.calibration_timer, calibrate))
+        return fitted.wait(timeout)
 
     def report(self, name: str) -> Future[str]:
-        """The whole report on a question, made beside the service."""
-        method = self.topic(name).live.method.name
-        return self._looks.submit(report_of, self.store.url, name, f"What the crowd says: {name}", method)
+        """Build the report on a question in a background process.
+
+        Parameters
+        ----------
+        name : str
+            Name of the question.
+
+        Returns
+        -------
+        concurrent.futures.Future
+            HTML page.
+        """
+        method = self.question(name).live.method.name
+        title = f"Crowd report: {name}"
+        return self._calibration_process.submit(build_report, self.store.url, name, title, method)
 
     def close(self) -> None:
-        """Write what waits, and end."""
-        if self._closing:
+        """Write the waiting events and stop all threads and processes."""
+        if self._is_closing:
             return
-        self._closing = True
-        self._waiting.put(None)
-        self._thread.join(timeout=60)
-        for helper in (self._fits, self._looks):
-            helper.end()
+        self._is_closing = True
+        self._queue.put(None)
+        self._thread.join(timeout=CLOSE_SECONDS)
+        for process in self.processes:
+            process.terminate()
         self.store.close()
 
-    # ------------------------------------------------------------------ the thread that writes
+    @property
+    def processes(self) -> tuple[BackgroundProcess, BackgroundProcess]:
+        """Background processes of the fits and of the calibrations."""
+        return self._fit_process, self._calibration_process
+
+    # ------------------------------------------------------------------ the writer thread
 
     def _run(self) -> None:
-        last = 0.0
+        written_at, collected_at = 0.0, time.monotonic()
         while True:
-            batch, jobs, is_last = self._gather(last + BEAT)
+            batch, actions, is_last = self._collect_batch(written_at + BATCH_SECONDS)
             if batch:
-                last = time.monotonic()
-                self._write(batch)
-            elif not jobs and time.monotonic() > self._swept + SWEEP:
+                written_at = time.monotonic()
+                self._write_batch(batch)
+            elif not actions and time.monotonic() > collected_at + GC_SECONDS:
                 gc.collect()
-                self._swept = time.monotonic()
-            for job in jobs:
-                job()
+                collected_at = time.monotonic()
+            for action in actions:
+                action()
             if is_last:
                 return
-            self._look()
+            self._start_due_jobs()
 
-    def _gather(self, soonest: float) -> tuple[list[Waiting], list[Callable[[], None]], bool]:
-        """All that waits at a moment, or comes before it, up to a batch; when nothing comes, nothing after a while."""
-        batch: list[Waiting] = []
-        jobs: list[Callable[[], None]] = []
-        size, wait = 0, TICK
+    def _collect_batch(self, earliest: float) -> tuple[list[_PendingWrite], list[Action], bool]:
+        """Return what waits until a time, up to a batch; after a tick without events, return nothing."""
+        batch: list[_PendingWrite] = []
+        actions: list[Action] = []
+        n_events, timeout = 0, TICK_SECONDS
         try:
-            while size < BATCH:
-                item = self._waiting.get(timeout=wait) if wait > 0 else self._waiting.get_nowait()
+            while n_events < MAX_BATCH_EVENTS:
+                item = self._queue.get(timeout=timeout) if timeout > 0 else self._queue.get_nowait()
                 if item is None:
-                    return batch, jobs, True
-                if callable(item):
-                    jobs.append(item)
-                else:
+                    return batch, actions, True
+                if isinstance(item, _PendingWrite):
                     batch.append(item)
-                    size += len(item[0])
-                wait = soonest - time.monotonic()
+                    n_events += len(item.events)
+                else:
+                    actions.append(item)
+                timeout = earliest - time.monotonic()
         except queue.Empty:
             pass
-        return batch, jobs, False
+        return batch, actions, False
 
-    def _write(self, batch: list[Waiting]) -> None:
-        # Who was acknowledged need not wait until it is taken in; whoever asks from then on does, at the lock.
+    def _write_batch(self, batch: list[_PendingWrite]) -> None:
+        # Clients are notified before the models are updated. Whoever reads after that waits for the lock.
         with self.lock:
             try:
-                change = self.store.tell([each for told, _ in batch for each in told])
+                change = self.store.apply([event for pending in batch for event in pending.events])
             except Exception as error:
-                self._refuse(batch, error)
+                self._reject_batch(batch, error)
                 return
-            place = 0
-            for told, settle in batch:
-                outcomes = change.outcomes[place : place + len(told)]
-                place += len(told)
-                self._out_of_line(len(told))
-                self.told += len(told)
-                settle(Change(outcomes), None)
+            self.n_events += len(change.outcomes)
+            self._count_written(len(change.outcomes))
+            results, start = [], 0
+            for pending in batch:
+                results.append(StoreChange(change.outcomes[start : start + len(pending.events)]))
+                start += len(pending.events)
+            _notify(batch, results)
             try:
-                self._take_in(change)
-            except Exception:  # what is on the disk is safe, and the next fit knows it
-                _log.exception("votes could not be taken in one by one; a fit to all of them follows")
-                for topic in self._topics.values():
-                    topic.taken += 1
+                self._update_questions(change)
+            except Exception:  # the votes are safe on disk, and the next fit includes them
+                _log.exception("the incremental update failed; a fit to all votes follows")
+                for question in self._questions.values():
+                    question.n_changes += 1
 
-    def _refuse(self, batch: list[Waiting], error: Exception) -> None:
-        if len(batch) > 1:  # somebody's trouble is not everybody's
-            for one in batch:
-                self._write([one])
+    def _reject_batch(self, batch: list[_PendingWrite], error: Exception) -> None:
+        if len(batch) > 1:  # one bad request must not fail the others
+            for pending in batch:
+                self._write_batch([pending])
             return
-        _log.error("could not be written: %s", _first_line(error))
-        told, settle = batch[0]
-        self._out_of_line(len(told))
-        settle(None, Unwritten(f"the database did not take it, nothing of it was kept: {_first_line(error)}"))
+        _log.error("the database did not accept a write: %s", _first_line(error))
+        self._count_written(len(batch[0].events))
+        _notify(
+            batch, [WriteFailed(f"the database did not accept the request, nothing was stored: {_first_line(error)}")]
+        )
 
-    def _out_of_line(self, n: int) -> None:
-        with self._counting:
-            self._in_line -= n
+    def _count_written(self, n_events: int) -> None:
+        with self._count_lock:
+            self._n_waiting -= n_events
 
-    def _take_in(self, change: Change) -> None:
+    def _update_questions(self, change: StoreChange) -> None:
+        """Update the incremental models of the questions that changed."""
         altered: dict[int, set[int]] = {}
-        for question, task in change.altered:
-            altered.setdefault(question, set()).add(task)
+        for code, task in change.altered:
+            altered.setdefault(code, set()).add(task)
         added: dict[int, list[tuple[int, int, int]]] = {}
-        for question, task, worker, label in change.added:
-            added.setdefault(question, []).append((task, worker, label))
-        # Tasks that were altered are read again, since an earlier vote of a worker may count anew.
-        anew = {question: self.store.votes_on(question, tasks) for question, tasks in altered.items()}
-        gold = {question: self.store.gold_of(question, tasks) for question, tasks in altered.items()}
-        with self.lock:
-            for words in self.store.words.values():
-                topic = self._topics.get(words.code)
-                if topic is None:
-                    topic = self._topics[words.code] = QuestionState.new(words, self.models, self.target)
-                votes = {task: dict(topic.live.votes_on(task)) for task, _, _ in added.get(words.code, ())}
-                for task, worker, label in added.get(words.code, ()):
-                    votes[task][worker] = label
-                votes.update(anew.get(words.code, {}))
-                known = {
-                    task: label
-                    for task, label in gold.get(words.code, {}).items()
-                    if topic.live.gold.get(task) != label
-                }
-                topic.see()
-                if votes or known:
-                    topic.take(votes, known, len(added.get(words.code, ())) + len(anew.get(words.code, ())))
+        for code, task, worker, label in change.added:
+            added.setdefault(code, []).append((task, worker, label))
+        for vocabulary in self.store.vocabularies.values():
+            code = vocabulary.code
+            question = self._questions.get(code)
+            if question is None:
+                question = QuestionState.create(vocabulary, self.methods, self.target)
+                self._questions[code] = question
+            new_votes, altered_tasks = added.get(code, []), altered.get(code, set())
+            votes: dict[int, dict[int, int]] = {task: dict(question.live.votes_on(task)) for task, _, _ in new_votes}
+            for task, worker, label in new_votes:
+                votes[task][worker] = label
+            gold: dict[int, int | None] = {}
+            if altered_tasks:  # read from the database, because an earlier vote of a worker may count again
+                votes.update(self.store.votes_on(code, altered_tasks))
+                gold = self.store.gold_on(code, altered_tasks)
+                gold = {task: label for task, label in gold.items() if question.live.gold.get(task) != label}
+            question.update_sizes()
+            if votes or gold:
+                question.update_votes(votes, gold, len(new_votes) + len(altered_tasks))
 
-    # ------------------------------------------------------------------ fits
+    # ------------------------------------------------------------------ fits and calibrations
 
-    def _look(self) -> None:
-        """Begin what is due."""
+    def _start_due_jobs(self) -> None:
         now = time.monotonic()
-        for topic in self._topics.values():
-            if topic.fit_is_due(now):
-                self._begin_fit(topic)
-            if topic.look_is_due(now):
-                self._begin_look(topic)
+        for question in self._questions.values():
+            if question.fit_is_due(now):
+                self._start_fit(question)
+            if question.calibration_is_due(now):
+                self._start_calibration(question)
 
-    def _begin_fit(self, topic: QuestionState, then: Then = None) -> None:
-        look = topic.begin_fit()
-        job = self._fits.submit(refit, self.store.url, topic.words.code, self.models, look)
-        self._when_done(job, topic.end_fit, topic.give_up_fit, then)
+    def _start_fit(self, question: QuestionState, then: Action | None = None) -> None:
+        calibration = question.start_fit()
+        job = self._fit_process.submit(
+            refit_question, self.store.url, question.vocabulary.code, self.methods, calibration
+        )
+        self._finish_later(job, question.finish_fit, question.fail_fit, then)
 
-    def _begin_look(self, topic: QuestionState, then: Then = None) -> None:
-        topic.looking.begin(topic.taken)
-        job = self._looks.submit(look_into, self.store.url, topic.words.code, self.models)
-        self._when_done(job, topic.end_look, lambda _: topic.looking.end(well=False), then)
+    def _start_calibration(self, question: QuestionState, then: Action | None = None) -> None:
+        question.calibration_timer.start(question.n_changes)
+        job = self._calibration_process.submit(
+            calibrate_question, self.store.url, question.vocabulary.code, self.methods
+        )
+        fail = lambda _: question.calibration_timer.finish(succeeded=False)  # noqa: E731
+        self._finish_later(job, question.finish_calibration, fail, then)
 
-    def _in_turn(self, turn: JobTimer, go: Callable[[], None]) -> None:
-        """Do something now, or when what is running has ended."""
-        if turn.running:
-            self._until_later.append(lambda: self._in_turn(turn, go))
+    def _run_after(self, timer: JobTimer, action: Action) -> None:
+        """Run an action now, or when the job that is running has ended."""
+        if timer.is_running:
+            self._postponed.append(lambda: self._run_after(timer, action))
         else:
-            go()
+            action()
 
-    def _when_done(
-        self, job: Future[Any], take: Callable[[Any], None], give_up: Callable[[str], None], then: Then
+    def _finish_later(
+        self, job: Future[Any], finish: Callable[[Any], None], fail: Callable[[str], None], then: Action | None
     ) -> None:
-        """Have this thread take over what a job found, or that it failed."""
+        """Let the writer thread adopt the result of a job, or record its failure."""
 
-        def ended() -> None:
+        def adopt_result() -> None:
             with self.lock:
                 try:
-                    take(job.result())
-                except Exception as error:  # whatever it is, votes go on being written, and fits being made
-                    _log.error("a fit or a look failed: %s", _first_line(error))
-                    give_up(_first_line(error))
+                    finish(job.result())
+                except Exception as error:  # the service must keep writing votes whatever a fit raises
+                    _log.error("a fit or calibration failed: %s", _first_line(error))
+                    fail(_first_line(error))
             if then is not None:
                 then()
-            waiting, self._until_later = self._until_later, []
-            for again in waiting:
-                again()
+            postponed, self._postponed = self._postponed, []
+            for action in postponed:
+                action()
 
-        job.add_done_callback(lambda _: self._waiting.put(ended))
+        job.add_done_callback(lambda _: self._queue.put(adopt_result))
 
-    def _load(self) -> None:
-        """What stands in the database, by a fit to it."""
-        for words in self.store.words.values():
-            topic = self._topics[words.code] = QuestionState.new(words, self.models, self.target)
-            topic.taken += 1  # whatever it is, there has been no look at it
-            topic.begin_fit()
-            topic.see()
-            topic.end_fit(self._fits.submit(refit, self.store.url, words.code, self.models).result())
-            topic.live.know(self.store.gold(words.code))
+    def _load_questions(self) -> None:
+        """Fit all questions of the database."""
+        for vocabulary in self.store.vocabularies.values():
+            question = QuestionState.create(vocabulary, self.methods, self.target)
+            self._questions[vocabulary.code] = question
+            question.n_changes += 1  # no calibration covers the database yet
+            question.start_fit()
+            question.update_sizes()
+            job = self._fit_process.submit(refit_question, self.store.url, vocabulary.code, self.methods)
+            question.finish_fit(job.result())
+            question.live.set_gold(self.store.all_gold(vocabulary.code))
 
 
-def _some(names: Collection[str]) -> str:
-    return ", ".join([*list(names)[:8], *(["…"] if len(names) > 8 else [])])
+def _notify(batch: list[_PendingWrite], results: Sequence[StoreChange | Exception]) -> None:
+    """Report outcomes; each event loop is woken once for the whole batch."""
+    calls_by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Settle, StoreChange | Exception]]] = {}
+    for pending, result in zip(batch, results, strict=True):
+        if pending.loop is None:
+            _settle_all([(pending.settle, result)])
+        else:
+            calls_by_loop.setdefault(pending.loop, []).append((pending.settle, result))
+    for loop, calls in calls_by_loop.items():
+        loop.call_soon_threadsafe(_settle_all, calls)
+
+
+def _settle_all(calls: Sequence[tuple[Settle, StoreChange | Exception]]) -> None:
+    for settle, result in calls:
+        if isinstance(result, Exception):
+            settle(None, result)
+        else:
+            settle(result, None)
+
+
+def _preview_names(names: Collection[str]) -> str:
+    shown = list(names)[:MAX_NAMES_IN_MESSAGE]
+    return ", ".join([*shown, "…"] if len(names) > len(shown) else shown)
 
 
 def _first_line(error: BaseException) -> str:
-    """A message that fits a line, whatever database it is of."""
+    """Return the first line of an error message, which for database errors is that of the driver."""
     lines = str(getattr(error, "orig", None) or str(error)).splitlines()
     return lines[0][:300] if lines else type(error).__name__

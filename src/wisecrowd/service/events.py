@@ -1,4 +1,4 @@
-"""What is told to the service: entries under a source, which whoever sent them can send again, change or take back."""
+"""Changes that clients send to the service. Each set of votes has a source, so clients can resend, change or delete it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,25 @@ import json
 from typing import NamedTuple, TypeAlias
 
 
-class Entry(NamedTuple):
-    """A vote; or, where ``worker`` is None, the truth of a task.
+class VoteRecord(NamedTuple):
+    """A vote as the database stores it, or the truth of a task.
 
-    >>> Entry("mood", "t1", "ann", "good").is_gold
+    Attributes
+    ----------
+    question : str
+        Name of the question.
+    task : str
+        Task id.
+    worker : str or None
+        Worker id; None for a gold label.
+    label : str
+        Label of the vote, or true class of the task.
+    time : float or None
+        Time of the vote in seconds since 1970.
+
+    Examples
+    --------
+    >>> VoteRecord("mood", "t1", "ann", "good").is_gold
     False
     """
 
@@ -21,24 +36,42 @@ class Entry(NamedTuple):
 
     @property
     def is_gold(self) -> bool:
-        """Whether it is known, and not just somebody's vote."""
+        """Whether the record is the truth of a task instead of a vote."""
         return self.worker is None
 
 
 class Upsert(NamedTuple):
-    """From now on, these entries and no others stand under a source, such as an annotation of a labelling tool.
+    """Replacement of all records of a source, for example of one annotation in a labelling tool.
 
-    >>> Upsert("id:7", ()).entries  # whatever stood there is taken back
+    Attributes
+    ----------
+    source : str
+        Key under which the records are stored.
+    records : tuple of VoteRecord
+        Records that replace the previous ones; none deletes them.
+
+    Examples
+    --------
+    >>> Upsert("id:7", ()).records
     ()
     """
 
     source: str
-    entries: tuple[Entry, ...]
+    records: tuple[VoteRecord, ...]
 
 
 class RegisterTasks(NamedTuple):
-    """There are such tasks, whether or not anybody votes on them.
+    """Registration of tasks that may have no votes yet.
 
+    Attributes
+    ----------
+    question : str
+        Name of the question.
+    tasks : tuple of str
+        Task ids.
+
+    Examples
+    --------
     >>> RegisterTasks("mood", ("t1", "t2")).question
     'mood'
     """
@@ -48,37 +81,73 @@ class RegisterTasks(NamedTuple):
 
 
 class DeleteTasks(NamedTuple):
-    """Some tasks are gone, with all that was said of them, from every question whose name begins so.
+    """Deletion of all votes and gold labels on some tasks.
 
-    >>> DeleteTasks("12:", ("t1",)).prefix
+    Attributes
+    ----------
+    question_prefix : str
+        The deletion applies to every question whose name starts with this prefix.
+    tasks : tuple of str
+        Task ids.
+
+    Examples
+    --------
+    >>> DeleteTasks("12:", ("t1",)).question_prefix
     '12:'
     """
 
-    prefix: str
+    question_prefix: str
     tasks: tuple[str, ...]
 
 
-def id_of(source: str) -> str | None:
-    """The id that a vote was sent with, if it was with one.
+Event: TypeAlias = Upsert | RegisterTasks | DeleteTasks
 
-    >>> id_of('id:["mood", "v-1"]'), id_of('of:["mood", "t1", "ann"]')
+
+def build_source(record: VoteRecord, vote_id: str | None = None) -> str:
+    """Return the source of a single vote: its id, or its task and worker where it has no id.
+
+    A worker who votes again on a task without an id therefore changes the previous vote. Ids are scoped to a question, so the
+    answers of one form to several questions may share an id.
+
+    Parameters
+    ----------
+    record : VoteRecord
+        Vote or gold label.
+    vote_id : str, default=None
+        Id that the client sent with the vote.
+
+    Returns
+    -------
+    str
+        Source.
+
+    Examples
+    --------
+    >>> vote = VoteRecord("mood", "t1", "ann", "good")
+    >>> build_source(vote, "v-1"), build_source(vote)
+    ('id:["mood", "v-1"]', 'of:["mood", "t1", "ann"]')
+    """
+    if vote_id is not None:
+        return f"id:{json.dumps((record.question, vote_id))}"
+    return f"of:{json.dumps((record.question, record.task, record.worker))}"
+
+
+def parse_vote_id(source: str) -> str | None:
+    """Return the id that a vote was sent with.
+
+    Parameters
+    ----------
+    source : str
+        Source made by `build_source`.
+
+    Returns
+    -------
+    str or None
+        Vote id; None where the vote has no id.
+
+    Examples
+    --------
+    >>> parse_vote_id('id:["mood", "v-1"]'), parse_vote_id('of:["mood", "t1", "ann"]')
     ('v-1', None)
     """
     return str(json.loads(source.removeprefix("id:"))[1]) if source.startswith("id:") else None
-
-
-Told: TypeAlias = Upsert | RegisterTasks | DeleteTasks
-
-
-def source_of(vote: Entry, name: str | None = None) -> str:
-    """Under what a single vote stands: the id that it was sent with, else whose vote on what it is.
-
-    A worker who votes again on a task without an id thus changes their vote. Ids are of a question, so that answers to several
-    may have the one of the form that they were given in.
-
-    >>> source_of(Entry("mood", "t1", "ann", "good"), "v-1"), source_of(Entry("mood", "t1", "ann", "good"))
-    ('id:["mood", "v-1"]', 'of:["mood", "t1", "ann"]')
-    """
-    if name is not None:
-        return f"id:{json.dumps([vote.question, name])}"
-    return f"of:{json.dumps([vote.question, vote.task, vote.worker])}"

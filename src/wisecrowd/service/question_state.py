@@ -1,4 +1,4 @@
-"""What is known of a question at this moment: answers, workers, what to ask, and what may stop."""
+"""State of a question: labels, workers, tasks to ask about next, and tasks that are finished."""
 
 from __future__ import annotations
 
@@ -10,320 +10,612 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.diagnose.workers import SURE, SUSPECT
-from wisecrowd.em.live import Live
+from wisecrowd.diagnose.workers import FLAG_PROBABILITY, SPAMMER_FLAG_PROBABILITY
+from wisecrowd.em.live import LiveModel
 from wisecrowd.errors import InputError
-from wisecrowd.plan.acquisition import settled
-from wisecrowd.plan.belief import ENOUGH
-from wisecrowd.plan.greedy import gains
-from wisecrowd.service.database_schema import QuestionVocabulary
-from wisecrowd.service.refit_schedule import FIRST, SHARE, RefitSchedule
-from wisecrowd.service.refitting import LOOKED_INTO, Calibration, Models, Refit
+from wisecrowd.plan.belief import MIN_VOTES_TO_TEMPER
+from wisecrowd.plan.greedy import information_gains
+from wisecrowd.plan.stopping import is_finished
+from wisecrowd.service.database import QuestionVocabulary
+from wisecrowd.service.refit_schedule import INITIAL_VOTES, MAX_NEW_SHARE, RefitSchedule
+from wisecrowd.service.refits import MAX_CALIBRATION_VOTES, Calibration, MethodSelector, Refit
 
-#: Kinds of workers, as columns of what a fit says of them.
+#: Columns of `Calibration.worker_kinds`.
 SPAMMER, ADVERSARY = 1, 2
-#: Tasks that are weighed against each other when somebody asks what to ask; which they are is found afresh after some seconds.
-WEIGHED, AFRESH = 2_000, 2.0
-#: How many times the votes of when it was last looked how sure one may be, and who is a spammer, before it is looked again.
-MORE = 1.1
-#: Labels that a fit changes, as a share of them, from which on they are not settled; of a handful of votes nobody expects it.
-UNSETTLED, HANDFUL = 0.01, 200
-#: A fit is begun no sooner than this many times its own duration after the last, and a look likewise.
-REST = 2.0
-#: Seconds in which nothing came, after which there is a fit, and a look, to all that did.
-IDLE, LULL = 2.0, 30.0
+#: Number of tasks whose information gain is computed for a suggestion; the least certain ones are candidates.
+MAX_CANDIDATES = 2_000
+#: Seconds after which the candidates are selected again.
+CANDIDATES_SECONDS = 2.0
+#: Recalibrate when the number of votes has grown by this factor.
+RECALIBRATION_GROWTH = 1.1
+#: Share of labels changed by a fit above which labels count as unsettled.
+UNSETTLED_SHARE = 0.01
+#: Number of votes below which labels always change, so that a warning would carry no information.
+MIN_UNSETTLED_VOTES = 200
+#: Pause between two jobs of a kind, as a multiple of the duration of the last one. It bounds the load of a core by 1/3.
+PAUSE_FACTOR = 2.0
+#: Seconds without votes after which the remaining votes are fitted.
+IDLE_FIT_SECONDS = 2.0
+#: Seconds without votes after which a question is calibrated again.
+IDLE_CALIBRATION_SECONDS = 30.0
+#: Seconds after which a job that failed may start again.
+RETRY_SECONDS = 1.0
 
 
 @dataclass
 class JobTimer:
-    """Something that takes a while and is done again and again: when it was begun and ended, and what it knew then."""
+    """Times of a repeated job, and the number of changes that it has covered.
 
-    running: bool = False
-    begun: float = 0.0
-    ended: float = 0.0
-    #: Changes that had been taken in when it last began to read, and when one that came to an end did.
-    reads: int = 0
-    knows: int = 0
+    Attributes
+    ----------
+    is_running : bool
+        Whether the job runs.
+    started_at, ended_at : float
+        Monotonic times of the last run.
+    changes_read : int
+        Number of changes when the last run started to read.
+    changes_covered : int
+        Number of changes that the last successful run covers.
+    """
 
-    def begin(self, taken: int) -> None:
-        """It begins to read."""
-        self.running, self.begun, self.reads = True, time.monotonic(), taken
+    is_running: bool = False
+    started_at: float = 0.0
+    ended_at: float = 0.0
+    changes_read: int = 0
+    changes_covered: int = 0
 
-    def end(self, *, well: bool = True) -> None:
-        """It is done; what was not done well is tried again after a second at least."""
-        self.running, self.ended = False, time.monotonic()
-        if well:
-            self.knows = self.reads
+    def start(self, n_changes: int) -> None:
+        """Record the start of a run.
+
+        Parameters
+        ----------
+        n_changes : int
+            Number of changes so far.
+        """
+        self.is_running, self.started_at, self.changes_read = True, time.monotonic(), n_changes
+
+    def finish(self, *, succeeded: bool = True) -> None:
+        """Record the end of a run.
+
+        Parameters
+        ----------
+        succeeded : bool, default=True
+            Whether the run covers the changes it has read.
+        """
+        self.is_running, self.ended_at = False, time.monotonic()
+        if succeeded:
+            self.changes_covered = self.changes_read
         else:
-            self.begun = min(self.begun, self.ended - 1.0)
+            self.started_at = min(self.started_at, self.ended_at - RETRY_SECONDS)
 
-    def may_begin(self, now: float) -> bool:
-        """Whether it rested enough."""
-        return not self.running and now >= self.ended + REST * (self.ended - self.begun)
+    def can_start(self, now: float) -> bool:
+        """Return whether the pause after the last run is over.
+
+        Parameters
+        ----------
+        now : float
+            Monotonic time.
+
+        Returns
+        -------
+        bool
+            Whether the job may start.
+        """
+        return not self.is_running and now >= self.ended_at + PAUSE_FACTOR * (self.ended_at - self.started_at)
 
 
 @dataclass
 class QuestionState:
-    """A question: its names, its votes as they come, and the last fit to all of them."""
+    """A question with its votes, its incremental model and its last fit.
 
-    words: QuestionVocabulary
-    live: Live
+    Attributes
+    ----------
+    vocabulary : QuestionVocabulary
+        Names of tasks, workers and classes.
+    live : LiveModel
+        Incremental model.
+    target : float
+        Confidence at which a task is finished.
+    fit : Refit or None
+        Last fit.
+    calibration : Calibration or None
+        Last calibration.
+    fit_calibration : Calibration or None
+        Calibration that the last fit used.
+    n_new_votes : int
+        Number of votes that were new in the last fit with any.
+    changed_share : float or None
+        Share of labels that this fit changed.
+    schedule : RefitSchedule
+        Interval between fits.
+    fit_timer, calibration_timer : JobTimer
+        Times of the two jobs.
+    n_changes : int
+        Number of changes of votes and gold labels.
+    changed_tasks : set of int
+        Tasks that changed since the last fit started to read.
+    changed_at : float
+        Monotonic time of the last change.
+    fit_error : str
+        Error of the last fit; empty where it succeeded.
+    n_tasks, n_workers, n_classes : int
+        Number of names that are committed. The vocabulary may hold more while a batch is written.
+    """
+
+    vocabulary: QuestionVocabulary
+    live: LiveModel
     target: float
     fit: Refit | None = None
-    #: How sure one may be, and who is a spammer, as of the last look; and the look that the last fit went by.
-    look: Calibration | None = None
-    went_by: Calibration | None = None
-    #: New votes of which the last fit knew that knew of any; and of all labels, the share that it changed.
-    n_new: int = 0
-    changed: float | None = None
-    pace: RefitSchedule = field(default_factory=RefitSchedule)
-    fitting: JobTimer = field(default_factory=JobTimer)
-    looking: JobTimer = field(default_factory=JobTimer)
-    #: Changes that were taken in, of votes and of gold, and the tasks that changed since the last fit began to read.
-    taken: int = 0
-    since: set[int] = field(default_factory=set)
-    touched: float = 0.0
-    failed: str = ""
-    #: Tasks, workers and classes that are known; their names may be more, while a batch is being written.
+    calibration: Calibration | None = None
+    fit_calibration: Calibration | None = None
+    n_new_votes: int = 0
+    changed_share: float | None = None
+    schedule: RefitSchedule = field(default_factory=RefitSchedule)
+    fit_timer: JobTimer = field(default_factory=JobTimer)
+    calibration_timer: JobTimer = field(default_factory=JobTimer)
+    n_changes: int = 0
+    changed_tasks: set[int] = field(default_factory=set)
+    changed_at: float = 0.0
+    fit_error: str = ""
     n_tasks: int = 0
     n_workers: int = 0
     n_classes: int = 0
-    _doubted: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    _weighed: float = 0.0
+    _candidates: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    _candidates_at: float = 0.0
 
     @classmethod
-    def new(cls, words: QuestionVocabulary, models: Models, target: float) -> QuestionState:
-        """A question that nothing is known of."""
-        return cls(words, Live(models.of(np.empty(0)), n_classes=max(len(words.classes), 1)), target)
+    def create(cls, vocabulary: QuestionVocabulary, methods: MethodSelector, target: float) -> QuestionState:
+        """Create the state of a question without votes.
 
-    # ------------------------------------------------------------------ what changes
+        Parameters
+        ----------
+        vocabulary : QuestionVocabulary
+            Names of the question.
+        methods : MethodSelector
+            Methods of the question.
+        target : float
+            Confidence at which a task is finished.
 
-    def see(self) -> None:
-        """Names that were written are known from here on."""
-        self.n_tasks, self.n_workers, self.n_classes = map(len, self.words.kinds)
-        self.live.widen(self.n_classes)
-        self.live.expect(self.n_tasks)
+        Returns
+        -------
+        QuestionState
+            State.
+        """
+        live = LiveModel(methods.select(np.empty(0)), n_classes=max(len(vocabulary.classes), 1))
+        return cls(vocabulary, live, target)
 
-    def take(self, votes: Mapping[int, Mapping[int, int]], gold: Mapping[int, int | None], n_new: int) -> None:
-        """Votes as they stand on some tasks, and what is known of some."""
-        self.live.change(votes)
+    # ------------------------------------------------------------------ changes
+
+    def update_sizes(self) -> None:
+        """Adopt the names that were committed to the vocabulary."""
+        self.n_tasks, self.n_workers, self.n_classes = map(len, self.vocabulary.kinds)
+        self.live.add_classes(self.n_classes)
+        self.live.add_tasks(self.n_tasks)
+
+    def update_votes(
+        self, votes: Mapping[int, Mapping[int, int]], gold: Mapping[int, int | None], n_changes: int
+    ) -> None:
+        """Update the incremental model.
+
+        Parameters
+        ----------
+        votes : mapping
+            Task to worker to label: all votes on the tasks that changed.
+        gold : mapping
+            Task to true class, or to None where the gold label was deleted.
+        n_changes : int
+            Number of changes.
+        """
+        self.live.update_votes(votes)
         if gold:
-            self.live.know(gold)
-        self.since.update(votes, gold)
-        self.taken += max(n_new, 1)
-        self.touched = time.monotonic()
+            self.live.set_gold(gold)
+        self.changed_tasks.update(votes, gold)
+        self.n_changes += max(n_changes, 1)
+        self.changed_at = time.monotonic()
 
     @property
-    def stale(self) -> bool:
-        """Whether there is something that the last fit does not know."""
-        return self.fitting.knows < self.taken or self.look is not self.went_by
+    def is_stale(self) -> bool:
+        """Whether there are changes that the last fit does not cover."""
+        return self.fit_timer.changes_covered < self.n_changes or self.calibration is not self.fit_calibration
 
     @property
-    def unsettled(self) -> bool:
+    def is_unsettled(self) -> bool:
         """Whether few new votes still change many labels."""
-        if self.fit is None or self.changed is None or self.fit.n_votes < HANDFUL:
+        if self.fit is None or self.changed_share is None or self.fit.n_votes < MIN_UNSETTLED_VOTES:
             return False
-        return self.changed > UNSETTLED and self.n_new <= max(FIRST, SHARE * self.fit.n_votes)
+        is_small_batch = self.n_new_votes <= max(INITIAL_VOTES, MAX_NEW_SHARE * self.fit.n_votes)
+        return self.changed_share > UNSETTLED_SHARE and is_small_batch
 
     def fit_is_due(self, now: float) -> bool:
-        """Whether it is time for a fit to all votes."""
-        if not self.stale or not self.fitting.may_begin(now):
+        """Return whether it is time for a fit to all votes.
+
+        Parameters
+        ----------
+        now : float
+            Monotonic time.
+
+        Returns
+        -------
+        bool
+            Whether a fit should start.
+        """
+        if not self.is_stale or not self.fit_timer.can_start(now):
             return False
-        is_wider = self.fit is not None and self.live.n_classes > self.fit.known.posterior.shape[1]
-        is_other = self.look is not self.went_by
-        return self.taken - self.fitting.reads >= self.pace.votes or is_wider or is_other or now >= self.touched + IDLE
+        has_new_class = self.fit is not None and self.live.n_classes > self.fit.snapshot.posterior.shape[1]
+        return (
+            self.n_changes - self.fit_timer.changes_read >= self.schedule.interval
+            or has_new_class
+            or self.calibration is not self.fit_calibration
+            or now >= self.changed_at + IDLE_FIT_SECONDS
+        )
 
-    def look_is_due(self, now: float) -> bool:
-        """Whether it is time to find out anew how sure one may be, which takes longer than a fit and changes less."""
-        if self.fit is None or self.looking.knows >= self.taken or not self.looking.may_begin(now):
+    def calibration_is_due(self, now: float) -> bool:
+        """Return whether it is time for a calibration.
+
+        Parameters
+        ----------
+        now : float
+            Monotonic time.
+
+        Returns
+        -------
+        bool
+            Whether a calibration should start.
+        """
+        timer, live = self.calibration_timer, self.live
+        if self.fit is None or timer.changes_covered >= self.n_changes or not timer.can_start(now):
             return False
-        # Of other crowds a look would read all votes and find nothing.
-        if not ENOUGH <= self.live.n_votes <= LOOKED_INTO or self.live.votes_per_task.max() < 2:
+        # With fewer or more votes, a calibration would read all votes and return nothing.
+        if not MIN_VOTES_TO_TEMPER <= live.n_votes <= MAX_CALIBRATION_VOTES or live.votes_per_task.max() < 2:
             return False
-        before = 0 if self.look is None else self.look.n_votes
-        return self.live.n_votes > MORE * before or now >= self.touched + LULL
+        n_before = 0 if self.calibration is None else self.calibration.n_votes
+        return live.n_votes > RECALIBRATION_GROWTH * n_before or now >= self.changed_at + IDLE_CALIBRATION_SECONDS
 
-    def begin_fit(self) -> Calibration | None:
-        """A fit begins to read, and goes by the last look; what changes from here on, it may not know."""
-        self.since = set()
-        self.went_by = self.look
-        self.fitting.begin(self.taken)
-        return self.look
+    def start_fit(self) -> Calibration | None:
+        """Record that a fit starts to read; it may not see later changes.
 
-    def end_fit(self, found: Refit | None) -> None:
-        """Take over what a fit found, with the votes that came in the meantime."""
-        if found is not None:
-            since = {task: self.live.votes_on(task) for task in self.since}
-            if (n_new := self.fitting.reads - self.fitting.knows) > 0:
-                self.n_new, self.changed = n_new, self._changed_by(found)
-                self.pace.learn(n_new, self.changed, found.n_votes)
-            self.fit, self.failed = found, ""
-            self.live.hold(found.known, since)
-            self.live.widen(self.n_classes)
-            self.live.expect(self.n_tasks)
-        self.fitting.end()
+        Returns
+        -------
+        Calibration or None
+            Calibration that the fit should use.
+        """
+        self.changed_tasks = set()
+        self.fit_calibration = self.calibration
+        self.fit_timer.start(self.n_changes)
+        return self.calibration
 
-    def give_up_fit(self, why: str) -> None:
-        """A fit failed; the votes stay, and the next one is made after a rest."""
-        self.failed = why
-        self.fitting.end(well=False)
+    def finish_fit(self, fit: Refit | None) -> None:
+        """Adopt a fit and apply the votes that arrived while it ran.
 
-    def end_look(self, found: Calibration | None) -> None:
-        """Take over what a look found."""
-        self.look = found or self.look
-        self.looking.end()
+        Parameters
+        ----------
+        fit : Refit or None
+            Result; None where there were no votes.
+        """
+        if fit is not None:
+            later_votes = {task: self.live.votes_on(task) for task in self.changed_tasks}
+            n_new_votes = self.fit_timer.changes_read - self.fit_timer.changes_covered
+            if n_new_votes > 0:
+                self.n_new_votes, self.changed_share = n_new_votes, self._compute_changed_share(fit)
+                self.schedule.update(n_new_votes, self.changed_share, fit.n_votes)
+            self.fit, self.fit_error = fit, ""
+            self.live.load_snapshot(fit.snapshot, later_votes)
+            self.live.add_classes(self.n_classes)
+            self.live.add_tasks(self.n_tasks)
+        self.fit_timer.finish()
 
-    def _changed_by(self, found: Refit) -> float:
-        """The share of labels that a fit finds other than they were taken to be, but for those with votes that it does not know."""
-        voted = np.diff(found.known.offset) > 0
-        voted[[task for task in self.since if task < len(voted)]] = False
-        other = self.live.posterior[: len(voted)].argmax(axis=1) != found.known.posterior.argmax(axis=1)
-        return float(other[voted].mean()) if voted.any() else 0.0
+    def fail_fit(self, error: str) -> None:
+        """Record that a fit failed. The votes stay, and the next fit comes after a pause.
 
-    # ------------------------------------------------------------------ what is known
+        Parameters
+        ----------
+        error : str
+            Message of the error.
+        """
+        self.fit_error = error
+        self.fit_timer.finish(succeeded=False)
 
-    def task(self, name: str) -> int:
-        """The number of a task."""
-        code = self.words.tasks.codes.get(name)
+    def finish_calibration(self, calibration: Calibration | None) -> None:
+        """Adopt a calibration.
+
+        Parameters
+        ----------
+        calibration : Calibration or None
+            Result; None keeps the previous one.
+        """
+        self.calibration = calibration or self.calibration
+        self.calibration_timer.finish()
+
+    def _compute_changed_share(self, fit: Refit) -> float:
+        """Return the share of labels that a fit changes, among tasks without later votes."""
+        has_votes = np.diff(fit.snapshot.offset) > 0
+        has_votes[[task for task in self.changed_tasks if task < len(has_votes)]] = False
+        old_labels = self.live.posterior[: len(has_votes)].argmax(axis=1)
+        is_changed = old_labels != fit.snapshot.posterior.argmax(axis=1)
+        return float(is_changed[has_votes].mean()) if has_votes.any() else 0.0
+
+    # ------------------------------------------------------------------ answers
+
+    def task_code(self, name: str) -> int:
+        """Return the number of a task.
+
+        Parameters
+        ----------
+        name : str
+            Task id.
+
+        Returns
+        -------
+        int
+            Number.
+
+        Raises
+        ------
+        InputError
+            If the question has no such task.
+        """
+        code = self.vocabulary.tasks.codes.get(name)
         if code is None or code >= self.n_tasks:
-            raise InputError(f"the question {self.words.name} knows no such task")
+            raise InputError(f"the question {self.vocabulary.name} has no task of this name")
         return code
 
-    def worker(self, name: str) -> int | None:
-        """The number of a worker; None of one who was never seen."""
-        code = self.words.workers.codes.get(name)
+    def worker_code(self, name: str) -> int | None:
+        """Return the number of a worker.
+
+        Parameters
+        ----------
+        name : str
+            Worker id.
+
+        Returns
+        -------
+        int or None
+            Number; None for a worker without votes.
+        """
+        code = self.vocabulary.workers.codes.get(name)
         return code if code is not None and code < self.n_workers else None
 
-    def answer(self, task: int) -> dict[str, Any]:
-        """What is true of a task, how sure that is, and whether it may stop."""
-        return self.answers(np.array([task]))[0]
+    def describe_task(self, task: int) -> dict[str, Any]:
+        """Return the answer for a task.
 
-    def answers(self, tasks: NDArray[np.int64]) -> list[dict[str, Any]]:
-        """The same for several tasks; tasks without votes have no label, and before a look there is no belief."""
+        Parameters
+        ----------
+        task : int
+            Number of the task.
+
+        Returns
+        -------
+        dict
+            Fields of `schemas.TaskAnswer`.
+        """
+        return self.describe_tasks(np.array([task]))[0]
+
+    def describe_tasks(self, tasks: NDArray[np.int64]) -> list[dict[str, Any]]:
+        """Return the answers for several tasks.
+
+        Parameters
+        ----------
+        tasks : ndarray of int
+            Numbers of the tasks.
+
+        Returns
+        -------
+        list of dict
+            Fields of `schemas.TaskAnswer`. A task without votes has no label, and without a calibration there is no confidence.
+        """
+        live = self.live
         posterior, belief, n_votes = (
-            each[tasks] for each in (self.live.posterior, self.live.belief, self.live.votes_per_task)
+            live.posterior[tasks],
+            live.tempered_posterior[tasks],
+            live.votes_per_task[tasks].tolist(),
         )
-        best = posterior.argmax(axis=1)
-        place = np.arange(len(tasks))
-        done = self._done(tasks)
-        names, classes = self.words.tasks.names, self.words.classes.names
-        gold, is_sure = self.live.gold, self.live.known.doubt is not None
+        labels = posterior.argmax(axis=1)
+        rows = np.arange(len(tasks))
+        probabilities, confidences = posterior[rows, labels].round(6).tolist(), belief[rows, labels].round(6).tolist()
+        finished = self._is_finished(tasks).tolist()
+        names, classes = self.vocabulary.tasks.names, self.vocabulary.classes.names
+        is_calibrated = live.snapshot.tempering is not None
+        answers = []
+        for row, task in enumerate(tasks.tolist()):
+            is_gold = task in live.gold
+            has_label = is_gold or n_votes[row] > 0
+            answers.append(
+                {
+                    "task": names[task],
+                    "label": classes[labels[row]] if has_label else None,
+                    "probability": probabilities[row] if has_label else None,
+                    "confidence": confidences[row] if is_gold or (has_label and is_calibrated) else None,
+                    "n_votes": n_votes[row],
+                    "is_gold": is_gold,
+                    "is_finished": finished[row],
+                }
+            )
+        return answers
+
+    def class_probabilities(self, task: int) -> dict[str, float]:
+        """Return the posterior of a task.
+
+        Parameters
+        ----------
+        task : int
+            Number of the task.
+
+        Returns
+        -------
+        dict of str to float
+            Probability of each class.
+        """
+        classes = self.vocabulary.classes.names[: self.n_classes]
+        return {name: round(float(p), 6) for name, p in zip(classes, self.live.posterior[task], strict=False)}
+
+    def votes_by_name(self, task: int) -> dict[str, str]:
+        """Return the votes on a task.
+
+        Parameters
+        ----------
+        task : int
+            Number of the task.
+
+        Returns
+        -------
+        dict of str to str
+            Label of each worker.
+        """
+        workers, classes = self.vocabulary.workers.names, self.vocabulary.classes.names
+        return {workers[worker]: classes[label] for worker, label in self.live.votes_on(task).items()}
+
+    def describe_workers(self, workers: Iterable[int] | None = None) -> list[dict[str, Any]]:
+        """Return the quality of workers.
+
+        Parameters
+        ----------
+        workers : iterable of int, default=None
+            Numbers of the workers; all of them by default.
+
+        Returns
+        -------
+        list of dict
+            Fields of `schemas.WorkerSummary`.
+        """
+        n_votes, accuracy = self.live.estimate_worker_accuracy()
         return [
             {
-                "task": names[task],
-                "label": classes[best[n]] if n_votes[n] or task in gold else None,
-                "confidence": round(float(posterior[n, best[n]]), 6) if n_votes[n] or task in gold else None,
-                "belief": round(float(belief[n, best[n]]), 6) if (n_votes[n] and is_sure) or task in gold else None,
-                "votes": int(n_votes[n]),
-                "gold": task in gold,
-                "may_stop": bool(done[n]),
+                "worker": self.vocabulary.workers.names[code],
+                "n_votes": round(n_votes[code]) if code < len(n_votes) else 0,
+                "accuracy": round(float(accuracy[code]), 4) if code < len(n_votes) and n_votes[code] > 0 else None,
+                "p_spammer": self._kind_probability(code, SPAMMER),
+                "p_adversary": self._kind_probability(code, ADVERSARY),
             }
-            for n, task in zip(place.tolist(), tasks.tolist(), strict=True)
+            for code in (range(self.n_workers) if workers is None else workers)
         ]
 
-    def probabilities(self, task: int) -> dict[str, float]:
-        """The posterior of a task, by class."""
-        row = self.live.posterior[task]
+    def most_active_workers(self, n: int) -> list[int]:
+        """Return the workers with most votes.
+
+        Parameters
+        ----------
+        n : int
+            Maximum number of workers.
+
+        Returns
+        -------
+        list of int
+            Numbers of the workers.
+        """
+        n_votes = self.live.estimate_worker_accuracy()[0]
+        return np.argsort(-n_votes, kind="stable")[: min(n, self.n_workers)].tolist()
+
+    def count_flagged_workers(self) -> int:
+        """Return the number of probable spammers and adversaries, by the thresholds of `wisecrowd.diagnose`.
+
+        Returns
+        -------
+        int
+            Number of workers.
+        """
+        if self.calibration is None:
+            return 0
+        kinds = self.calibration.worker_kinds
+        return int(((kinds[:, SPAMMER] > SPAMMER_FLAG_PROBABILITY) | (kinds[:, ADVERSARY] > FLAG_PROBABILITY)).sum())
+
+    def suggest_tasks(self, worker: int | None, n: int) -> tuple[list[dict[str, Any]], str]:
+        """Select the tasks to ask about next.
+
+        Parameters
+        ----------
+        worker : int or None
+            Number of the worker to ask; None for a worker without votes.
+        n : int
+            Maximum number of tasks.
+
+        Returns
+        -------
+        tasks : list of dict
+            Fields of `schemas.SuggestedTask`, with the most informative task first.
+        reason : str
+            Reason why the list is empty; an empty string otherwise.
+        """
+        if worker is not None and self._is_spammer(worker):
+            return [], "the votes of this worker appear to be independent of the truth"
+        tasks = self._select_candidates()
+        if not len(tasks):
+            return [], "every task is finished"
+        # A worker without votes has the number after the last one, whose matrix is that of the crowd.
+        confusion = self.live.confusion_of(self.n_workers if worker is None else worker)
+        gain = information_gains(self.live.tempered_posterior[tasks], confusion[None])[:, 0]
+        # Among equally informative tasks, those with fewer votes come first.
+        order = np.lexsort((tasks, self.live.votes_per_task[tasks], -gain.round(9)))
+        suggestions = []
+        for position in order.tolist():
+            task = int(tasks[position])
+            if worker is None or worker not in self.live.votes_on(task):
+                suggestions.append({**self.describe_task(task), "gain": round(float(gain[position]), 6)})
+            if len(suggestions) == n:
+                break
+        return suggestions, "" if suggestions else "this worker has voted on every unfinished task"
+
+    def describe(self) -> dict[str, Any]:
+        """Return the counts and the state of the question.
+
+        Returns
+        -------
+        dict
+            Fields of `schemas.QuestionSummary`.
+        """
+        live, fit = self.live, self.fit
+        has_votes = live.votes_per_task > 0
+        expected_accuracy, fit_summary = None, None
+        if live.snapshot.tempering is not None and has_votes.any():
+            expected_accuracy = round(float(live.tempered_posterior[has_votes].max(axis=1).mean()), 4)
+        if fit is not None:
+            fit_summary = {
+                "n_votes": fit.n_votes, "seconds": round(fit.seconds, 3), "n_iter": fit.n_iter,
+                "converged": fit.converged, "seconds_ago": round(time.monotonic() - self.fit_timer.ended_at, 1),
+                "changed_share": None if self.changed_share is None else round(self.changed_share, 6),
+            }  # fmt: skip
         return {
-            name: round(float(row[code]), 6) for code, name in enumerate(self.words.classes.names[: self.n_classes])
+            "question": self.vocabulary.name,
+            "method": live.method.name,
+            "n_votes": live.n_votes,
+            "n_tasks": self.n_tasks,
+            "n_workers": self.n_workers,
+            "classes": self.vocabulary.classes.names[: self.n_classes],
+            "n_gold": len(live.gold),
+            "n_finished": int(self._is_finished(np.arange(len(live.posterior))).sum()),
+            "expected_accuracy": expected_accuracy,
+            "fit": fit_summary,
+            "is_current": not (self.is_stale or self.fit_timer.is_running),
+            "fit_error": self.fit_error or None,
         }
 
-    def workers(self, chosen: Iterable[int] | None = None) -> list[dict[str, Any]]:
-        """Some workers, or all: votes, accuracy, and whether answers have to do with the truth, or with its opposite."""
-        counted, right = self.live.workers()
-        return [
-            {
-                "worker": self.words.workers.names[code],
-                "votes": round(counted[code]) if code < len(counted) else 0,
-                "accuracy": round(float(right[code]), 4) if code < len(counted) and counted[code] > 0 else None,
-                "p_spammer": self._chance(code, SPAMMER),
-                "p_adversary": self._chance(code, ADVERSARY),
-            }
-            for code in (range(self.n_workers) if chosen is None else chosen)
-        ]
+    # ------------------------------------------------------------------ helpers
 
-    def busiest(self, n: int) -> list[int]:
-        """Workers with most votes."""
-        counted = self.live.workers()[0]
-        return np.argsort(-counted, kind="stable")[: min(n, self.n_workers)].tolist()
-
-    def flagged(self) -> int:
-        """How many workers should be looked at, as `wisecrowd.diagnose` has it."""
-        kinds = None if self.look is None else self.look.kinds
-        return 0 if kinds is None else int(((kinds[:, SPAMMER] > SUSPECT) | (kinds[:, ADVERSARY] > SURE)).sum())
-
-    def next(self, worker: int | None, n: int) -> tuple[list[dict[str, Any]], str]:
-        """What to ask somebody, or anybody, the most telling first; and why it is nothing, where it is."""
-        if worker is not None and self._is_spammer(worker):
-            return [], "the answers of this worker have nothing to do with the truth, by their votes so far"
-        tasks = self._open()
-        if not len(tasks):
-            return [], "every task may stop"
-        who = self._stranger() if worker is None else self.live.confusion_of(worker)
-        gain = gains(self.live.belief[tasks], who[None])[:, 0]
-        # Of tasks that tell as much, those with fewer votes come first; else whoever asks gets the same as the last.
-        order = np.lexsort((tasks, self.live.votes_per_task[tasks], -gain.round(9)))
-        found = []
-        for place in order.tolist():
-            task = int(tasks[place])
-            if worker is None or worker not in self.live.votes_on(task):
-                found.append({**self.answer(task), "gain": round(float(gain[place]), 6)})
-            if len(found) == n:
-                break
-        return found, "" if found else "this worker has voted on every task that is open"
-
-    def overview(self) -> dict[str, Any]:
-        """Figures about the question."""
-        live, fit = self.live, self.fit
-        voted = live.votes_per_task > 0
-        return {
-            "question": self.words.name,
-            "method": live.method.name,
-            "votes": live.n_votes,
-            "tasks": self.n_tasks,
-            "workers": self.n_workers,
-            "classes": self.words.classes.names[: self.n_classes],
-            "gold": len(live.gold),
-            "may_stop": int(self._done(np.arange(len(live.posterior))).sum()),
-            "expected_accuracy": None if live.known.doubt is None or not voted.any()
-            else round(float(live.belief[voted].max(axis=1).mean()), 4),
-            "fit": None if fit is None else {
-                "votes": fit.n_votes, "seconds": round(fit.seconds, 3), "iterations": fit.n_iter,
-                "converged": fit.converged, "seconds_ago": round(time.monotonic() - self.fitting.ended, 1),
-                "changed": None if self.changed is None else round(self.changed, 6),
-            },
-            "is_current": not (self.stale or self.fitting.running),
-            "failed": self.failed or None,
-        }  # fmt: skip
-
-    # ------------------------------------------------------------------ inside
-
-    def _open(self) -> NDArray[np.int64]:
-        """Tasks that may be asked about: of very many, those that are doubted most, as of a moment ago."""
+    def _select_candidates(self) -> NDArray[np.int64]:
+        """Return the unfinished tasks; of very many, the least certain ones as of a moment ago."""
         now = time.monotonic()
-        if self.n_tasks <= WEIGHED or now > self._weighed + AFRESH or self._weighed < self.fitting.ended:
-            tasks = np.flatnonzero(~self._done(np.arange(self.n_tasks)))
-            if len(tasks) > WEIGHED:
-                doubt = 1 - self.live.belief[tasks].max(axis=1)
-                tasks = tasks[np.argpartition(-doubt, WEIGHED)[:WEIGHED]]
-            self._doubted, self._weighed = tasks, now
-        return self._doubted[~self._done(self._doubted)]
+        is_old = now > self._candidates_at + CANDIDATES_SECONDS or self._candidates_at < self.fit_timer.ended_at
+        if self.n_tasks <= MAX_CANDIDATES or is_old:
+            tasks = np.flatnonzero(~self._is_finished(np.arange(self.n_tasks)))
+            if len(tasks) > MAX_CANDIDATES:
+                uncertainty = 1 - self.live.tempered_posterior[tasks].max(axis=1)
+                tasks = tasks[np.argpartition(-uncertainty, MAX_CANDIDATES)[:MAX_CANDIDATES]]
+            self._candidates, self._candidates_at = tasks, now
+        return self._candidates[~self._is_finished(self._candidates)]
 
-    def _done(self, tasks: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """As `wisecrowd.diagnose.may_stop`; before anything is known of the workers, nothing is done."""
-        if self.live.known.doubt is None:
-            return np.isin(tasks, list(self.live.gold))
-        done = settled(self.live.votes_per_task[tasks], self.live.belief[tasks], self.target)
-        return np.asarray(done | np.isin(tasks, list(self.live.gold)))
+    def _is_finished(self, tasks: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return whether tasks need no more votes; before a calibration, only gold tasks are finished."""
+        is_gold = np.isin(tasks, list(self.live.gold))
+        if self.live.snapshot.tempering is None:
+            return is_gold
+        return np.asarray(
+            is_gold | is_finished(self.live.votes_per_task[tasks], self.live.tempered_posterior[tasks], self.target)
+        )
 
     def _is_spammer(self, worker: int) -> bool:
-        return (self._chance(worker, SPAMMER) or 0.0) > SURE
+        return (self._kind_probability(worker, SPAMMER) or 0.0) > FLAG_PROBABILITY
 
-    def _chance(self, worker: int, kind: int) -> float | None:
-        """Probability that a worker is of a kind, as the last fit knows it."""
-        kinds = None if self.look is None else self.look.kinds
-        return round(float(kinds[worker, kind]), 4) if kinds is not None and worker < len(kinds) else None
-
-    def _stranger(self) -> NDArray[np.float64]:
-        """The matrix of a worker who was never seen."""
-        return self.live.confusion_of(self.n_workers)
+    def _kind_probability(self, worker: int, kind: int) -> float | None:
+        """Return the probability that a worker is of a kind; None where the last calibration does not cover them."""
+        if self.calibration is None or worker >= len(self.calibration.worker_kinds):
+            return None
+        return round(float(self.calibration.worker_kinds[worker, kind]), 4)

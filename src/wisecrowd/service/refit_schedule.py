@@ -1,40 +1,59 @@
-"""How many votes may come before the next fit to all of them: as many as leave the answers what that fit would make them."""
+"""Adaptive interval between fits to all votes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Of all labels, the share that a fit should find changed.
-CHANGED = 0.004
-#: Votes before the first fit.
-FIRST = 50
-#: However steady the labels are, a fit is due when this share of votes is new, and more than the first had.
-SHARE = 0.01
-#: How far the next stretch may be from the last: a part of it at least, so many times as long at most.
-SHORTER, LONGER = 0.25, 2.0
+#: Share of labels that a fit should change; fits that change more come sooner, fits that change less come later.
+TARGET_CHANGED_SHARE = 0.004
+#: Number of votes before the first fit.
+INITIAL_VOTES = 50
+#: Upper bound of the interval as a share of all votes, so that a fit comes even where labels are stable.
+MAX_NEW_SHARE = 0.01
+#: Bounds of the ratio between two consecutive intervals; they damp the noise of a single fit.
+MIN_GROWTH, MAX_GROWTH = 0.25, 2.0
 
 
 @dataclass
 class RefitSchedule:
-    """The pace of fits, which follows from how many labels the last one changed.
+    """Number of votes between two fits, adapted to the share of labels that the last fit changed.
 
-    Some crowds are settled, and what one vote says of other tasks is little; of others a model changes its mind with every
-    dozen votes. How many labels a fit finds other than they were taken to be is known when it is made, for nothing.
+    In some crowds labels are stable between fits; in others a dozen votes change many of them. The share of changed labels is
+    available after every fit at no extra cost, so the interval follows it.
 
-    >>> pace = RefitSchedule()
-    >>> pace.votes
+    Attributes
+    ----------
+    interval : int
+        Number of new votes after which the next fit is due.
+
+    Examples
+    --------
+    >>> schedule = RefitSchedule()
+    >>> schedule.interval
     50
-    >>> pace.learn(50, changed=0.016, n_votes=5_000)     # four times as many labels as should be
-    >>> pace.votes
+    >>> schedule.update(50, changed_share=0.016, n_votes=5_000)     # four times the target
+    >>> schedule.interval
     12
-    >>> pace.learn(12, changed=0.0, n_votes=5_000)
-    >>> pace.votes
+    >>> schedule.update(12, changed_share=0.0, n_votes=5_000)
+    >>> schedule.interval
     24
     """
 
-    votes: int = FIRST
+    interval: int = INITIAL_VOTES
 
-    def learn(self, n_new: int, changed: float, n_votes: int) -> None:
-        """After a fit to ``n_votes``, of which ``n_new`` came since the last, which changed a share of the labels."""
-        stretch = LONGER if changed <= 0 else min(max(CHANGED / changed, SHORTER), LONGER)
-        self.votes = int(min(max(n_new * stretch, 1), max(FIRST, SHARE * n_votes)))
+    def update(self, n_new_votes: int, changed_share: float, n_votes: int) -> None:
+        """Set the interval after a fit.
+
+        Parameters
+        ----------
+        n_new_votes : int
+            Number of votes that arrived since the previous fit.
+        changed_share : float
+            Share of labels that the fit changed.
+        n_votes : int
+            Number of votes of the fit.
+        """
+        growth = MAX_GROWTH
+        if changed_share > 0:
+            growth = min(max(TARGET_CHANGED_SHARE / changed_share, MIN_GROWTH), MAX_GROWTH)
+        self.interval = int(min(max(n_new_votes * growth, 1), max(INITIAL_VOTES, MAX_NEW_SHARE * n_votes)))

@@ -1,7 +1,8 @@
-"""What the service takes and gives, as JSON."""
+"""JSON bodies of requests and responses."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Annotated, Any
@@ -18,308 +19,343 @@ from pydantic import (
     TypeAdapter,
 )
 
-from wisecrowd.io.tools.answers import written_set
-from wisecrowd.io.tools.gathering import spelled
-from wisecrowd.service.events import Entry
+from wisecrowd.io.tools.exported_answers import format_label
+from wisecrowd.io.tools.label_sets import format_label_set
+from wisecrowd.service.events import VoteRecord
 
-#: Characters of a name, and votes in a request.
-LONGEST, MOST = 1_000, 10_000
-#: Where no question is named, all votes belong to this one.
-QUESTION = "votes"
+#: Maximum length of a name; longer ones would not fit the index of some databases.
+MAX_NAME_CHARACTERS = 1_000
+#: Maximum number of votes, truths or tasks in a request, so that one request does not block the others.
+MAX_ITEMS_PER_REQUEST = 10_000
+#: Question of votes that name none.
+DEFAULT_QUESTION = "votes"
+#: Largest time in seconds since 1970 (the year 5138); larger numbers are probably milliseconds.
+MAX_SECONDS = 1e11
+
+#: Characters that a database cannot store.
+_INVALID_CHARACTERS = re.compile("[\0\ud800-\udfff]")
 
 
-def clean(value: Any) -> str:
-    """A name as it is kept, or why it cannot be one.
+def validate_name(value: object) -> str:
+    """Return a name as the database stores it.
 
-    >>> clean(7)
+    Parameters
+    ----------
+    value : str, int, float or bool
+        Name as JSON has it.
+
+    Returns
+    -------
+    str
+        Name.
+
+    Raises
+    ------
+    ValueError
+        If the name is empty, too long or contains invalid characters.
+
+    Examples
+    --------
+    >>> validate_name(7)
     '7'
-    >>> clean(" ")
+    >>> validate_name(" ")
     Traceback (most recent call last):
         ...
-    ValueError: a name that is not empty was wanted
+    ValueError: name is empty
     """
-    text = spelled(value)
+    text = format_label(value)
     if not text.strip():
-        raise ValueError("a name that is not empty was wanted")
-    if len(text) > LONGEST:
-        raise ValueError(f"a name of {LONGEST} characters at most was wanted")
-    if "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
-        raise ValueError("a text was wanted; this has characters that are none")
+        raise ValueError("name is empty")
+    if len(text) > MAX_NAME_CHARACTERS:
+        raise ValueError(f"name has more than {MAX_NAME_CHARACTERS} characters")
+    if _INVALID_CHARACTERS.search(text):
+        raise ValueError("name contains invalid characters (NUL or lone surrogate)")
     return text
 
 
-def _label(value: Any) -> str:
-    if isinstance(value, list):  # the options that were chosen, in whatever order
-        return clean(written_set(tuple(sorted({clean(option) for option in value}))))
-    return clean(value)
+def _validate_label(value: Any) -> str:
+    if isinstance(value, list):  # a set of options; their order and repetitions carry no meaning
+        return validate_name(format_label_set(tuple(sorted({validate_name(option) for option in value}))))
+    return validate_name(value)
 
 
-Name = Annotated[StrictStr | StrictInt, AfterValidator(clean)]
-Text = Annotated[StrictStr, Field(min_length=1, max_length=LONGEST), AfterValidator(clean)]
-Label = Annotated[StrictStr | StrictInt | StrictBool | list[StrictStr], AfterValidator(_label)]
-
-
-def _since_1970(value: datetime) -> datetime:
+def _validate_time(value: datetime) -> datetime:
     if value.timestamp() < 0:
-        raise ValueError("a time since 1970 was wanted")
+        raise ValueError("time is before 1970")
     return value
 
 
-Moment = (
-    Annotated[AwareDatetime, Field(strict=True), AfterValidator(_since_1970)]
-    | Annotated[float, Field(strict=True, ge=0, le=1e11, allow_inf_nan=False)]
+Name = Annotated[StrictStr | StrictInt, AfterValidator(validate_name)]
+QuestionName = Annotated[StrictStr, Field(min_length=1, max_length=MAX_NAME_CHARACTERS), AfterValidator(validate_name)]
+Label = Annotated[StrictStr | StrictInt | StrictBool | list[StrictStr], AfterValidator(_validate_label)]
+Time = (
+    Annotated[AwareDatetime, Field(strict=True), AfterValidator(_validate_time)]
+    | Annotated[float, Field(strict=True, ge=0, le=MAX_SECONDS, allow_inf_nan=False)]
 )
-#: What a field takes, for messages.
-WANTED = {
-    "task": "a text or a whole number",
-    "worker": "a text or a whole number",
-    "label": "a text, a whole number, true or false, or a list of texts",
-    "question": "a text",
-    "id": "a text or a whole number",
-    "time": "a date and time with its time zone (2026-05-01T10:00:00Z), or seconds since 1970",
-    "tasks": "a list of texts or whole numbers",
+#: Expected value of each field, for error messages.
+EXPECTED = {
+    "task": "a string or an integer",
+    "worker": "a string or an integer",
+    "label": "a string, an integer, a boolean or a list of strings",
+    "question": "a string",
+    "id": "a string or an integer",
+    "time": "a date and time with a time zone (2026-05-01T10:00:00Z) or seconds since 1970",
+    "tasks": "a list of strings or integers",
 }
+#: Other parts of a request that an error can refer to.
+_REQUEST_PARTS = ("query", "body", "start", "limit")
 
 
-def told_wrong(problems: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What was wrong with a request, once for each place: where, what was wanted, and how it was said to be wrong.
+def summarize_errors(errors: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return one message for each invalid field of a request.
 
-    What came is not said again: it may be long, and of numbers that JSON has no word for.
+    Pydantic reports one error for each alternative of a union. The invalid values are left out, because they may be long or
+    not representable in JSON.
 
-    >>> told_wrong([{"type": "string_type", "loc": ("list[Vote]", 3, "label", "str"), "msg": "Input should be a valid string"}])
-    [{'loc': [3, 'label'], 'msg': 'a text, a whole number, true or false, or a list of texts was wanted'}]
+    Parameters
+    ----------
+    errors : iterable of mapping
+        Errors as pydantic reports them.
+
+    Returns
+    -------
+    list of dict
+        Location (``loc``) and message (``msg``) of each error.
+
+    Examples
+    --------
+    >>> errors = [{"type": "string_type", "loc": ("list[Vote]", 3, "label", "str"), "msg": "Input should be a valid string"}]
+    >>> summarize_errors(errors)
+    [{'loc': [3, 'label'], 'msg': 'expected a string, an integer, a boolean or a list of strings'}]
     """
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for each in problems:
-        place = [part for part in each["loc"] if isinstance(part, int) or part in WANTED or part in _SAID]
-        if each["type"] in ("missing", "extra_forbidden"):
-            place = [part for part in each["loc"] if isinstance(part, int)] + [each["loc"][-1]]
-        field = next((part for part in reversed(place) if isinstance(part, str)), None)
-        is_kind = each["type"].endswith(("_type", "_parsing")) or each["type"] == "timezone_aware"
-        said = f"{WANTED[field]} was wanted" if field in WANTED and is_kind else each["msg"]
-        found.setdefault(tuple(place), {"loc": place, "msg": said})
-    if len(found) > 1:  # that one vote is no list, nor a list one vote, goes without saying
-        found.pop((), None)
-    return list(found.values())
+    messages: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for error in errors:
+        location = [
+            part for part in error["loc"] if isinstance(part, int) or part in EXPECTED or part in _REQUEST_PARTS
+        ]
+        if error["type"] in ("missing", "extra_forbidden"):
+            location = [part for part in error["loc"] if isinstance(part, int)] + [error["loc"][-1]]
+        field = next((part for part in reversed(location) if isinstance(part, str)), None)
+        is_wrong_type = error["type"].endswith(("_type", "_parsing")) or error["type"] == "timezone_aware"
+        message = f"expected {EXPECTED[field]}" if field in EXPECTED and is_wrong_type else error["msg"]
+        messages.setdefault(tuple(location), {"loc": location, "msg": message})
+    if (
+        len(messages) > 1
+    ):  # an error without a location only says that a single vote is not a list, or a list not a vote
+        messages.pop((), None)
+    return list(messages.values())
 
 
-#: Parts of a request in which something can be wrong, beside the fields of a vote.
-_SAID = ("query", "body", "start", "limit")
+# ---------------------------------------------------------------------- requests
 
 
-class _Form(BaseModel):
+class _RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Vote(_Form):
-    """What a worker says of a task.
+class Vote(_RequestBody):
+    """Label that a worker gives to a task.
 
-    >>> Vote(task=7, worker="ann", label="good").entry.task
+    Examples
+    --------
+    >>> Vote(task=7, worker="ann", label="good").to_record().task
     '7'
     """
 
-    task: Name = Field(examples=["t1"])
-    worker: Name = Field(examples=["ann"])
-    label: Label = Field(examples=["good"], description="A list where several options may be chosen.")
-    question: Text = Field(default=QUESTION, examples=["mood"])
+    task: Name = Field(examples=["t1"], description="Task id.")
+    worker: Name = Field(examples=["ann"], description="Worker id.")
+    label: Label = Field(examples=["good"], description="Label; a list where several options may be chosen.")
+    question: QuestionName = Field(default=DEFAULT_QUESTION, examples=["mood"], description="Name of the question.")
     id: Name | None = Field(
         default=None,
-        description="Sent again with the same id, a vote is the same vote, and changes where it says something else. "
-        "Without one, a worker has one vote on a task.",
+        description="Id of the vote. A vote sent again with the same id replaces the previous one. "
+        "Without an id, a worker has one vote on a task.",
     )
-    time: Moment | None = Field(
-        default=None, description="When it was cast: with its time zone, or in seconds since 1970."
+    time: Time | None = Field(
+        default=None, description="Time of the vote: a date with a time zone, or seconds since 1970."
     )
 
-    @property
-    def entry(self) -> Entry:
-        """As it is kept."""
-        at = self.time.timestamp() if isinstance(self.time, datetime) else self.time
-        return Entry(self.question, str(self.task), str(self.worker), str(self.label), at)
+    def to_record(self) -> VoteRecord:
+        """Return the vote as the database stores it.
+
+        Returns
+        -------
+        VoteRecord
+            Vote.
+        """
+        seconds = self.time.timestamp() if isinstance(self.time, datetime) else self.time
+        return VoteRecord(self.question, str(self.task), str(self.worker), str(self.label), seconds)
 
 
-#: One vote or several.
-VOTES: TypeAdapter[Vote | list[Vote]] = TypeAdapter(Vote | Annotated[list[Vote], Field(min_length=1, max_length=MOST)])
-_WHERE = "#/components/schemas/{model}"
+#: Validator of the body of ``POST /votes``: one vote or a list of votes.
+VOTES: TypeAdapter[Vote | list[Vote]] = TypeAdapter(
+    Vote | Annotated[list[Vote], Field(min_length=1, max_length=MAX_ITEMS_PER_REQUEST)]
+)
 
 
-def described(body: TypeAdapter[Any]) -> dict[str, Any]:
-    """The body of a request in OpenAPI, where it is not FastAPI that reads it.
+class TaskTruth(_RequestBody):
+    """True class of a gold task.
 
-    >>> list(described(VOTES)["requestBody"]["content"])
-    ['application/json']
-    """
-    schema = body.json_schema(ref_template=_WHERE)
-    schema.pop("$defs", None)
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
-
-
-def schemas(body: TypeAdapter[Any]) -> dict[str, Any]:
-    """What such a description refers to.
-
-    >>> list(schemas(VOTES))
-    ['Vote']
-    """
-    found: dict[str, Any] = body.json_schema(ref_template=_WHERE).get("$defs", {})
-    return found
-
-
-class Truth(_Form):
-    """What is true of a task, for sure; without a label, it is not known any more.
-
-    >>> Truth(task="t1", label="good").label
+    Examples
+    --------
+    >>> TaskTruth(task="t1", label="good").label
     'good'
     """
 
-    task: Name = Field(examples=["t1"])
-    label: Label | None = Field(examples=["good"])
-    question: Text = Field(default=QUESTION, examples=["mood"])
+    task: Name = Field(examples=["t1"], description="Task id.")
+    label: Label | None = Field(examples=["good"], description="True class; null deletes the gold label.")
+    question: QuestionName = Field(default=DEFAULT_QUESTION, examples=["mood"], description="Name of the question.")
 
 
-#: One truth or several.
-TRUTHS = Truth | Annotated[list[Truth], Field(min_length=1, max_length=MOST)]
+#: Body of ``POST /truth``: one gold label or a list of them.
+TaskTruths = TaskTruth | Annotated[list[TaskTruth], Field(min_length=1, max_length=MAX_ITEMS_PER_REQUEST)]
 
 
-class Tasks(_Form):
-    """Tasks that can be asked about, though nobody voted on them yet.
+class TaskRegistration(_RequestBody):
+    """Tasks that may have no votes yet.
 
-    >>> Tasks(tasks=["t1", "t2"]).question
+    Examples
+    --------
+    >>> TaskRegistration(tasks=["t1", "t2"]).question
     'votes'
     """
 
-    tasks: list[Name] = Field(min_length=1, max_length=MOST)
-    question: Text = Field(default=QUESTION, examples=["mood"])
+    tasks: list[Name] = Field(min_length=1, max_length=MAX_ITEMS_PER_REQUEST, description="Task ids.")
+    question: QuestionName = Field(default=DEFAULT_QUESTION, examples=["mood"], description="Name of the question.")
 
 
-class Kept(BaseModel):
-    """What came of what was sent; all of it is on the disk.
+# ---------------------------------------------------------------------- responses
 
-    >>> Kept(new=1).same
+
+class VoteReceipt(BaseModel):
+    """Outcome of a request that writes; everything in it is on disk.
+
+    Examples
+    --------
+    >>> VoteReceipt(new=1).unchanged
     0
     """
 
-    new: int = Field(
-        default=0, description="Votes that were not there; or requests to expect tasks of which some were not."
-    )
-    changed: int = Field(default=0, description="Votes that say something else than before, or were taken back.")
-    same: int = Field(default=0, description="Votes that were there already.")
+    new: int = Field(default=0, description="Number of new votes, or of registrations with a new task.")
+    changed: int = Field(default=0, description="Number of votes that were changed or deleted.")
+    unchanged: int = Field(default=0, description="Number of votes that were stored before.")
 
 
-class Fit(BaseModel):
-    """The last fit to all votes."""
+class FitSummary(BaseModel):
+    """The last fit to all votes of a question."""
 
-    votes: int
-    seconds: float
-    iterations: int
-    converged: bool
-    seconds_ago: float
-    changed: float | None = Field(
-        description="Share of the labels that it changed; fits come as often as that is much."
+    n_votes: int = Field(description="Number of votes in the fit.")
+    seconds: float = Field(description="Duration of the fit.")
+    n_iter: int = Field(description="Number of EM iterations.")
+    converged: bool = Field(description="Whether EM converged.")
+    seconds_ago: float = Field(description="Time since the fit.")
+    changed_share: float | None = Field(
+        description="Share of labels that the fit changed; it determines when the next fit comes."
     )
 
 
-class Overview(BaseModel):
-    """A question in figures."""
+class QuestionSummary(BaseModel):
+    """Counts and state of a question."""
 
-    question: str
-    method: str = Field(description="By which the answers are found.")
-    votes: int
-    tasks: int
-    workers: int
-    classes: list[str]
-    gold: int
-    may_stop: int = Field(description="Tasks that need no more votes.")
-    expected_accuracy: float | None = Field(description="Share of labels that should be right.")
-    fit: Fit | None
-    is_current: bool = Field(description="Whether the last fit knows all votes.")
-    failed: str | None = Field(description="Why the last fit failed, if it did.")
+    question: str = Field(description="Name of the question.")
+    method: str = Field(description="Method that infers the labels.")
+    n_votes: int = Field(description="Number of votes.")
+    n_tasks: int = Field(description="Number of tasks.")
+    n_workers: int = Field(description="Number of workers.")
+    classes: list[str] = Field(description="Names of the classes.")
+    n_gold: int = Field(description="Number of gold tasks.")
+    n_finished: int = Field(description="Number of tasks that need no more votes.")
+    expected_accuracy: float | None = Field(description="Expected share of correct labels; null before a calibration.")
+    fit: FitSummary | None = Field(description="Last fit; null before the first one.")
+    is_current: bool = Field(description="Whether the last fit covers all votes.")
+    fit_error: str | None = Field(description="Error of the last fit; null where it succeeded.")
 
 
-class Answer(BaseModel):
-    """What is true of a task, as far as votes can tell."""
+class TaskAnswer(BaseModel):
+    """Inferred label of a task."""
 
-    task: str
-    label: str | None = Field(description="None where nobody voted.")
-    confidence: float | None = Field(description="Probability of the label, by the model.")
-    belief: float | None = Field(
-        description="The same, no surer than votes that were hidden from the model bear out; none before that was looked at."
+    task: str = Field(description="Task id.")
+    label: str | None = Field(description="Inferred label; null for a task without votes.")
+    probability: float | None = Field(description="Posterior probability of the label under the model.")
+    confidence: float | None = Field(
+        description="Calibrated probability that the label is right; null before a calibration."
     )
-    votes: int
-    gold: bool = Field(description="Whether the truth was told.")
-    may_stop: bool = Field(description="Whether it needs no more votes.")
+    n_votes: int = Field(description="Number of votes on the task.")
+    is_gold: bool = Field(description="Whether the task has a gold label.")
+    is_finished: bool = Field(description="Whether the task needs no more votes.")
 
 
-class FullAnswer(Answer):
-    """A task with the probability of every class, and who said what."""
+class TaskDetails(TaskAnswer):
+    """Inferred label of a task, with the posterior and the votes."""
 
-    probabilities: dict[str, float]
-    said: dict[str, str] = Field(description="Worker and label.")
-
-
-class Answers(BaseModel):
-    """Some tasks, in the order in which they came."""
-
-    answers: list[Answer]
-    total: int
-    next: int | None = Field(description="Where to go on (start=…), if there are more.")
+    probabilities: dict[str, float] = Field(description="Posterior probability of each class.")
+    votes: dict[str, str] = Field(description="Label of each worker.")
 
 
-class Said(BaseModel):
-    """A vote as it is kept; without a worker, the truth of a task."""
+class QuestionAnswers(BaseModel):
+    """A page of inferred labels, in order of arrival of the tasks."""
 
-    task: str
-    worker: str | None
-    label: str
-    time: float | None = Field(description="Seconds since 1970.")
-    id: str | None = Field(description="The id that it was sent with.")
+    tasks: list[TaskAnswer]
+    total: int = Field(description="Number of tasks of the question.")
+    next: int | None = Field(description="Value of start for the next page; null on the last page.")
 
 
-class AllSaid(BaseModel):
-    """Some votes, in the order in which they came."""
+class StoredVote(BaseModel):
+    """A vote or a gold label in the database."""
 
-    votes: list[Said]
-    next: int | None = Field(description="Where to go on (after=…), if there are more.")
-
-
-class Worker(BaseModel):
-    """How good a worker is."""
-
-    worker: str
-    votes: int
-    accuracy: float | None
-    p_spammer: float | None = Field(description="Probability that answers have nothing to do with the truth.")
-    p_adversary: float | None = Field(description="Probability that answers avoid the truth.")
+    task: str = Field(description="Task id.")
+    worker: str | None = Field(description="Worker id; null for a gold label.")
+    label: str = Field(description="Label of the vote, or true class.")
+    time: float | None = Field(description="Time of the vote in seconds since 1970.")
+    id: str | None = Field(description="Id that the vote was sent with.")
 
 
-class Workers(BaseModel):
-    """Some workers, in the order in which they came."""
+class StoredVotes(BaseModel):
+    """A page of votes, in order of arrival."""
 
-    workers: list[Worker]
-    total: int
-    next: int | None
-
-
-class Ask(Answer):
-    """A task to ask about."""
-
-    gain: float = Field(description="Entropy that the answer is expected to take away, in nats.")
+    votes: list[StoredVote]
+    next: int | None = Field(description="Value of after for the next page; null on the last page.")
 
 
-class Asks(BaseModel):
-    """What to ask next, the most telling first."""
+class WorkerSummary(BaseModel):
+    """Quality of a worker."""
 
-    asks: list[Ask]
-    why: str = Field(description="Why there is nothing to ask, if so.")
+    worker: str = Field(description="Worker id.")
+    n_votes: int = Field(description="Number of votes.")
+    accuracy: float | None = Field(description="Estimated accuracy; null without votes.")
+    p_spammer: float | None = Field(description="Probability that the votes are independent of the truth.")
+    p_adversary: float | None = Field(description="Probability that the votes avoid the truth.")
 
 
-class Health(BaseModel):
-    """That the service is there."""
+class QuestionWorkers(BaseModel):
+    """A page of workers, in order of arrival."""
+
+    workers: list[WorkerSummary]
+    total: int = Field(description="Number of workers of the question.")
+    next: int | None = Field(description="Value of start for the next page; null on the last page.")
+
+
+class SuggestedTask(TaskAnswer):
+    """A task to ask about next."""
+
+    gain: float = Field(description="Expected reduction of the entropy of the task by one more vote, in nats.")
+
+
+class TaskSuggestions(BaseModel):
+    """Tasks to ask about next, with the most informative first."""
+
+    tasks: list[SuggestedTask]
+    reason: str = Field(description="Reason why the list is empty; an empty string otherwise.")
+
+
+class ServiceHealth(BaseModel):
+    """State of the service."""
 
     status: str
     version: str
 
 
-class Problem(BaseModel):
-    """What was wrong, and what to do."""
+class ErrorMessage(BaseModel):
+    """Description of an error."""
 
     detail: Any

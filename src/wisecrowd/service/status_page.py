@@ -1,4 +1,4 @@
-"""The status page: how the questions stand, for whoever runs the labelling. It is made of the report's pieces."""
+"""Status page of the service: progress of the questions, for the people who run the labelling."""
 
 from __future__ import annotations
 
@@ -9,140 +9,164 @@ import numpy as np
 from fastapi.responses import HTMLResponse
 
 from wisecrowd import __version__
-from wisecrowd.diagnose.workers import SURE, SUSPECT
-from wisecrowd.report import page as pages
+from wisecrowd.diagnose.workers import FLAG_PROBABILITY, SPAMMER_FLAG_PROBABILITY
+from wisecrowd.report.page import render_page, style_policy
 from wisecrowd.service.coordinator import Coordinator
 from wisecrowd.service.question_state import QuestionState
 from wisecrowd.utils.text import count_noun, describe_selection, display_name, format_percent
 
-#: Rows of a table.
-SHOWN = 20
-#: Seconds after which a browser asks again.
-REFRESH = 5
-#: Lower ends of the bins of how sure labels are.
-BINS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+#: Maximum number of rows of a table.
+MAX_ROWS = 20
+#: Seconds after which the browser loads the page again.
+REFRESH_SECONDS = 5
+#: Lower bounds of the bins of the confidence.
+CONFIDENCE_BINS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+#: Headers of all pages: no copies on disk, no guessed content types, no address sent to other sites.
+PAGE_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 
 
-def answer(
+def render_status_page(
     coordinator: Coordinator, question: str | None = None, address: str = "http://127.0.0.1:8765"
 ) -> HTMLResponse:
-    """The page as it stands, on one question or on the first."""
+    """Render the status page.
+
+    Parameters
+    ----------
+    coordinator : Coordinator
+        Coordinator of the service.
+    question : str, default=None
+        Name of the question to show; the first one by default.
+    address : str, default="http://127.0.0.1:8765"
+        URL of the service, for the example on the empty page.
+
+    Returns
+    -------
+    fastapi.responses.HTMLResponse
+        Page.
+    """
     with coordinator.lock:
-        topics = coordinator.topics()
-        chosen = coordinator.topic(question) if question is not None else topics[0] if topics else None
+        states = coordinator.questions()
+        shown = coordinator.question(question) if question is not None else states[0] if states else None
         content: dict[str, Any] = {
             "version": __version__,
             "address": address,
-            "refresh": REFRESH,
-            "running": _duration(time.time() - coordinator.started),
-            "told": f"{coordinator.told:,}",
+            "refresh": REFRESH_SECONDS,
+            "uptime": _format_duration(time.time() - coordinator.started_at),
+            "n_events": f"{coordinator.n_events:,}",
             "questions": [
-                {"name": topic.words.name, "votes": f"{topic.live.n_votes:,}", "is_chosen": topic is chosen}
-                for topic in topics
+                {"name": state.vocabulary.name, "n_votes": f"{state.live.n_votes:,}", "is_shown": state is shown}
+                for state in states
             ],
-            "topic": None if chosen is None else _topic(chosen),
+            "question": None if shown is None else _describe_question(shown),
         }
-    ours = pages.digest(pages.style())
-    policy = f"default-src 'none'; style-src {ours}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    html = pages.styled("status.html", **content)
-    return HTMLResponse(html, headers={**HEADERS, "Content-Security-Policy": policy})
+    policy = f"default-src 'none'; {style_policy()}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    return HTMLResponse(
+        render_page("status.html", **content), headers={**PAGE_HEADERS, "Content-Security-Policy": policy}
+    )
 
 
-def _topic(topic: QuestionState) -> dict[str, Any]:
-    figures = topic.overview()
-    each = figures["votes"] / max(figures["tasks"], 1)
+def _describe_question(state: QuestionState) -> dict[str, Any]:
+    summary = state.describe()
+    votes_per_task = summary["n_votes"] / max(summary["n_tasks"], 1)
+    n_flagged = state.count_flagged_workers()
+    accuracy = summary["expected_accuracy"]
+    tiles = [
+        ("votes", f"{summary['n_votes']:,}", f"{votes_per_task:.1f} per task"),
+        ("tasks", f"{summary['n_tasks']:,}", f"{summary['n_finished']:,} finished"),
+        ("workers", f"{summary['n_workers']:,}", f"{n_flagged or 'none'} flagged"),
+        ("classes", f"{len(summary['classes']):,}", "to choose from"),
+        (
+            "expected accuracy",
+            "–" if accuracy is None else format_percent(accuracy),
+            "of the labels, estimated from the votes",
+        ),
+    ]
     return {
-        "name": topic.words.name,
-        "tiles": [
-            {"what": "votes", "value": f"{figures['votes']:,}", "more": f"{each:.1f} for each task"},
-            {"what": "tasks", "value": f"{figures['tasks']:,}", "more": f"{figures['may_stop']:,} may stop"},
-            {"what": "workers", "value": f"{figures['workers']:,}", "more": f"{topic.flagged() or 'none'} to look at"},
-            {"what": "classes", "value": f"{len(figures['classes']):,}", "more": "to choose from"},
-            {
-                "what": "expected right",
-                "value": "–" if figures["expected_accuracy"] is None else format_percent(figures["expected_accuracy"]),
-                "more": "of the labels, as far as votes can tell",
-            },
-        ],
-        "fit": _fit(figures),
-        "unsettled": topic.unsettled,
-        "failed": figures["failed"],
-        "bars": _sureness(topic),
-        "workers": _workers(topic),
-        "tasks": _tasks(topic),
-    }  # fmt: skip
+        "name": state.vocabulary.name,
+        "tiles": [{"name": name, "value": value, "note": note} for name, value, note in tiles],
+        "fit": _describe_fit(summary),
+        "is_unsettled": state.is_unsettled,
+        "fit_error": summary["fit_error"],
+        "confidence_bars": _count_confidence(state),
+        "workers": _describe_workers(state),
+        "tasks": _describe_suggestions(state),
+    }
 
 
-def _fit(figures: dict[str, Any]) -> str:
-    """How the last fit went, in a sentence."""
-    fit = figures["fit"]
+def _describe_fit(summary: dict[str, Any]) -> str:
+    """Return a sentence about the last fit."""
+    fit = summary["fit"]
     if fit is None:
         return "No fit to all votes yet."
-    took = f"{fit['seconds']:.1f} seconds" if fit["seconds"] >= 0.05 else "no time"
-    when = f"{_duration(fit['seconds_ago'])} ago, in {took}"
-    told = f"Fitted by {figures['method']} to {count_noun(fit['votes'], 'vote')} {when}"
-    if fit["changed"] is not None:
-        told += f", which changed {format_percent(fit['changed'])} of the labels"
-    return f"{told}." if figures["is_current"] else f"{told}; newer votes are taken in one by one until the next fit."
+    sentence = (
+        f"Last fit: {summary['method']} on {count_noun(fit['n_votes'], 'vote')}, "
+        f"{_format_duration(fit['seconds_ago'])} ago, in {fit['seconds']:.1f} seconds"
+    )
+    if fit["changed_share"] is not None:
+        sentence += f"; it changed {format_percent(fit['changed_share'])} of the labels"
+    return (
+        f"{sentence}."
+        if summary["is_current"]
+        else f"{sentence}. Newer votes update their own tasks until the next fit."
+    )
 
 
-def _flag(row: dict[str, Any]) -> str:
-    """Who should be looked at, as `wisecrowd.diagnose` has it."""
-    if (row["p_spammer"] or 0.0) > SUSPECT:
+def _flag_worker(summary: dict[str, Any]) -> str:
+    """Return the flag of a worker, by the thresholds of `wisecrowd.diagnose`."""
+    if (summary["p_spammer"] or 0.0) > SPAMMER_FLAG_PROBABILITY:
         return "spammer"
-    return "adversary" if (row["p_adversary"] or 0.0) > SURE else ""
+    return "adversary" if (summary["p_adversary"] or 0.0) > FLAG_PROBABILITY else ""
 
 
-def _sureness(topic: QuestionState) -> list[dict[str, Any]]:
-    if topic.live.known.doubt is None:
+def _count_confidence(state: QuestionState) -> list[dict[str, Any]]:
+    """Return the histogram of the confidence; empty before a calibration."""
+    if state.live.snapshot.tempering is None:
         return []
-    voted = topic.live.votes_per_task > 0
-    sure = topic.live.belief[voted].max(axis=1)
-    count = np.histogram(sure, [*BINS, 1.0 + 1e-9])[0]
-    ends = [*BINS[1:], 1.0]
+    confidence = state.live.tempered_posterior[state.live.votes_per_task > 0].max(axis=1)
+    counts = np.histogram(confidence, [*CONFIDENCE_BINS, 1.0 + 1e-9])[0]
+    upper_bounds = [*CONFIDENCE_BINS[1:], 1.0]
     return [
-        {"label": f"{low:.0%} to {high:.0%}", "n": int(n), "share": n / max(count.max(), 1)}
-        for low, high, n in zip(BINS, ends, count, strict=True)
-        if n or low >= BINS[1]
+        {"label": f"{low:.0%} to {high:.0%}", "n": int(n), "share": n / max(counts.max(), 1)}
+        for low, high, n in zip(CONFIDENCE_BINS, upper_bounds, counts, strict=True)
+        if n or low >= CONFIDENCE_BINS[1]
     ]
 
 
-def _workers(topic: QuestionState) -> dict[str, Any]:
+def _describe_workers(state: QuestionState) -> dict[str, Any]:
     rows = [
         {
-            "name": display_name(row["worker"]),
-            "votes": f"{row['votes']:,}",
-            "accuracy": row["accuracy"],
-            "flag": _flag(row),
+            "name": display_name(summary["worker"]),
+            "n_votes": f"{summary['n_votes']:,}",
+            "accuracy": summary["accuracy"],
+            "flag": _flag_worker(summary),
         }
-        for row in topic.workers(topic.busiest(SHOWN))
+        for summary in state.describe_workers(state.most_active_workers(MAX_ROWS))
     ]
-    return {"rows": rows, "caption": describe_selection(len(rows), topic.n_workers, "workers", "those with most votes")}
+    return {"rows": rows, "caption": describe_selection(len(rows), state.n_workers, "workers", "those with most votes")}
 
 
-def _tasks(topic: QuestionState) -> dict[str, Any]:
-    asks, why = topic.next(None, SHOWN)
+def _describe_suggestions(state: QuestionState) -> dict[str, Any]:
+    suggestions, reason = state.suggest_tasks(None, MAX_ROWS)
     rows = [
         {
-            "name": display_name(row["task"]),
-            "label": "–" if row["label"] is None else display_name(row["label"]),
-            "belief": row["belief"],
-            "votes": f"{row['votes']:,}",
-            "gain": row["gain"],
+            "name": display_name(suggestion["task"]),
+            "label": "–" if suggestion["label"] is None else display_name(suggestion["label"]),
+            "confidence": suggestion["confidence"],
+            "n_votes": f"{suggestion['n_votes']:,}",
+            "gain": suggestion["gain"],
         }
-        for row in asks
+        for suggestion in suggestions
     ]
-    return {"rows": rows, "why": why}
+    return {"rows": rows, "reason": reason}
 
 
-def _duration(seconds: float) -> str:
-    """A time that people would say.
+def _format_duration(seconds: float) -> str:
+    """Return a duration in its largest suitable unit.
 
-    >>> _duration(3.2), _duration(600), _duration(90000)
+    >>> _format_duration(3.2), _format_duration(600), _format_duration(90000)
     ('3 seconds', '10 minutes', '25 hours')
     """
-    for unit, size in (("hour", 3600), ("minute", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}s"
+    for unit, unit_seconds in (("hour", 3600), ("minute", 60)):
+        if seconds >= 2 * unit_seconds:
+            return f"{seconds / unit_seconds:.0f} {unit}s"
     return f"{seconds:.0f} second{'' if round(seconds) == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Where votes are kept: a database that a kill leaves whole. SQLite unless it is told otherwise, PostgreSQL by URL.
+"""Durable storage of votes: SQLite by default, PostgreSQL by URL.
 
 One service writes to a database; any number of programs may read it.
 """
@@ -15,54 +15,82 @@ import sqlalchemy as sql
 from sqlalchemy.engine import Connection
 
 from wisecrowd.errors import InputError
-from wisecrowd.service.database_schema import (
+from wisecrowd.service.database import (
     ABOUT,
-    CLASS,
-    ENTRIES,
+    CLASS_KIND,
+    METADATA,
     NAMES,
     QUESTIONS,
-    TABLES,
-    TASK,
-    VERSION,
-    WORKER,
+    RECORDS,
+    SCHEMA_VERSION,
+    TASK_KIND,
+    WORKER_KIND,
     QuestionVocabulary,
     connect,
-    hidden,
-    read_words,
+    mask_password,
+    read_vocabularies,
 )
-from wisecrowd.service.events import DeleteTasks, Entry, RegisterTasks, Told, Upsert
+from wisecrowd.service.events import DeleteTasks, Event, RegisterTasks, Upsert, VoteRecord
 
-Outcome = Literal["new", "changed", "same"]
-#: Keys that are looked up at once.
-AT_ONCE = 500
-#: What every SQLite database begins with.
-_SQLITE = b"SQLite format 3\0"
+Outcome = Literal["new", "changed", "unchanged"]
+#: Number of keys in one SQL statement; SQLite limits the number of bound parameters.
+KEYS_PER_STATEMENT = 500
+#: Key of the advisory lock in PostgreSQL; an arbitrary constant that all versions share.
+ADVISORY_LOCK_KEY = 7319862
+#: First bytes of every SQLite database.
+_SQLITE_HEADER = b"SQLite format 3\0"
 
 
 @dataclass
-class Change:
-    """What came of something that was told: the outcome of each part, and what of it a model must know.
+class StoreChange:
+    """Effect of some events on the database.
 
-    >>> Change(["new"]).altered
+    Attributes
+    ----------
+    outcomes : list of {"new", "changed", "unchanged"}
+        Outcome of each event.
+    added : list of tuple
+        New votes as (question, task, worker, label), in order of arrival.
+    altered : set of tuple
+        Tasks whose existing votes or gold label changed, as (question, task).
+
+    Examples
+    --------
+    >>> StoreChange(["new"]).altered
     set()
     """
 
     outcomes: list[Outcome] = field(default_factory=list)
-    #: Votes that are new, (question, task, worker, label), in order.
     added: list[tuple[int, int, int, int]] = field(default_factory=list)
-    #: Tasks of which other votes stand than before, or another truth: (question, task).
     altered: set[tuple[int, int]] = field(default_factory=set)
 
 
 class Store:
-    """A database that is open for writing, by this program alone.
+    """A database that this process alone writes to.
 
+    Parameters
+    ----------
+    url : str
+        File name of a SQLite database or an SQLAlchemy URL.
+
+    Attributes
+    ----------
+    vocabularies : dict of str to QuestionVocabulary
+        Names of each question, by the name of the question.
+
+    Raises
+    ------
+    InputError
+        If the database cannot be opened, belongs to another program, or another service writes to it.
+
+    Examples
+    --------
     >>> store = Store("votes.db")
-    >>> store.tell([Upsert("id:1", (Entry("mood", "t1", "ann", "good"),))]).outcomes
+    >>> store.apply([Upsert("id:1", (VoteRecord("mood", "t1", "ann", "good"),))]).outcomes
     ['new']
-    >>> store.tell([Upsert("id:1", (Entry("mood", "t1", "ann", "good"),))]).outcomes
-    ['same']
-    >>> store.words["mood"].tasks.names
+    >>> store.apply([Upsert("id:1", (VoteRecord("mood", "t1", "ann", "good"),))]).outcomes
+    ['unchanged']
+    >>> store.vocabularies["mood"].tasks.names
     ['t1']
     >>> store.close()
     """
@@ -70,54 +98,82 @@ class Store:
     def __init__(self, url: str) -> None:
         self.url = url
         self.engine = connect(url)
-        self.words: dict[str, QuestionVocabulary] = {}
-        self._number = 0
-        self._only = contextlib.ExitStack()
+        self.vocabularies: dict[str, QuestionVocabulary] = {}
+        self._last_number = 0
+        self._write_lock = contextlib.ExitStack()
         try:
-            self._lock()
-            self._prepare()
+            self._acquire_lock()
+            self._prepare_tables()
         except sql.exc.SQLAlchemyError as error:
             self.close()
-            raise InputError(f"the database {hidden(url)} cannot be used: {_reason(error)}") from None
+            raise InputError(f"the database {mask_password(url)} cannot be used: {_first_line(error)}") from None
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        """Let others write to it."""
-        self._only.close()
+        """Release the database."""
+        self._write_lock.close()
         self.engine.dispose()
 
     # ------------------------------------------------------------------ writing
 
-    def tell(self, told: Sequence[Told]) -> Change:
-        """Keep all of it, or nothing where that fails: when this returns, it survives a kill."""
-        marks = {name: tuple(map(len, words.kinds)) for name, words in self.words.items()}
-        number = self._number
+    def apply(self, events: Sequence[Event]) -> StoreChange:
+        """Write events in one transaction: all of them, or none where an error is raised.
+
+        Parameters
+        ----------
+        events : sequence of Upsert, RegisterTasks or DeleteTasks
+            Events in order of arrival.
+
+        Returns
+        -------
+        StoreChange
+            Outcomes, new votes and altered tasks. The events are on disk when this returns.
+        """
+        lengths = {name: tuple(map(len, vocabulary.kinds)) for name, vocabulary in self.vocabularies.items()}
+        last_number = self._last_number
         try:
             with self.engine.begin() as connection:
-                change = _Telling(self, connection).all(told)
+                return _Transaction(self, connection).apply(events)
         except BaseException:
-            for name in list(self.words):
-                if name not in marks:
-                    del self.words[name]
-                else:
-                    for kind, length in zip(self.words[name].kinds, marks[name], strict=True):
-                        kind.cut(length)
-            self._number = number
+            self._restore_names(lengths)
+            self._last_number = last_number
             raise
-        return change
 
     def next_number(self) -> int:
-        """Entries are numbered in the order in which they come."""
-        self._number += 1
-        return self._number
+        """Return the number of the next record.
+
+        Returns
+        -------
+        int
+            Number, larger than all before.
+        """
+        self._last_number += 1
+        return self._last_number
 
     # ------------------------------------------------------------------ reading
 
-    def said(self, question: int, after: int, limit: int) -> list[tuple[int, str, int, int | None, int, float | None]]:
-        """Entries in the order in which they came, after the one of a number: number, source, task, worker, label, time."""
-        table = ENTRIES.c
+    def list_records(
+        self, question: int, after: int, limit: int
+    ) -> list[tuple[int, str, int, int | None, int, float | None]]:
+        """Return records in order of arrival.
+
+        Parameters
+        ----------
+        question : int
+            Number of the question.
+        after : int
+            Number of the record after which the list starts.
+        limit : int
+            Maximum number of records.
+
+        Returns
+        -------
+        list of tuple
+            Number, source, task, worker, label and time of each record.
+        """
+        table = RECORDS.c
         query = (
             sql.select(table.number, table.source, table.task, table.worker, table.label, table.time)
             .where(table.question == question, table.number > after)
@@ -128,229 +184,277 @@ class Store:
             return [tuple(row) for row in connection.execute(query)]
 
     def votes_on(self, question: int, tasks: Iterable[int]) -> dict[int, dict[int, int]]:
-        """Task -> worker -> label, as it stands; a worker's last vote on a task is the one that counts."""
-        found: dict[int, dict[int, int]] = {task: {} for task in tasks}
-        for task, worker, label in self._of_tasks(question, list(found), gold=False):
-            found[task].pop(worker, None)
-            found[task][worker] = label
-        return found
+        """Return the votes on some tasks. The last vote of a worker on a task counts.
 
-    def gold_of(self, question: int, tasks: Iterable[int]) -> dict[int, int | None]:
-        """Task -> what is known of it."""
-        found: dict[int, int | None] = dict.fromkeys(tasks)
-        for task, _, label in self._of_tasks(question, list(found), gold=True):
-            found[task] = label
-        return found
+        Parameters
+        ----------
+        question : int
+            Number of the question.
+        tasks : iterable of int
+            Numbers of the tasks.
 
-    def gold(self, question: int) -> dict[int, int]:
-        """All truth that is known of a question's tasks."""
-        table = ENTRIES.c
+        Returns
+        -------
+        dict
+            Task to worker to label.
+        """
+        votes: dict[int, dict[int, int]] = {task: {} for task in tasks}
+        for task, worker, label in self._select_records(question, list(votes), gold=False):
+            votes[task].pop(worker, None)
+            votes[task][worker] = label
+        return votes
+
+    def gold_on(self, question: int, tasks: Iterable[int]) -> dict[int, int | None]:
+        """Return the gold labels of some tasks.
+
+        Parameters
+        ----------
+        question : int
+            Number of the question.
+        tasks : iterable of int
+            Numbers of the tasks.
+
+        Returns
+        -------
+        dict
+            Task to class; None for a task without a gold label.
+        """
+        gold: dict[int, int | None] = dict.fromkeys(tasks)
+        for task, _, label in self._select_records(question, list(gold), gold=True):
+            gold[task] = label
+        return gold
+
+    def all_gold(self, question: int) -> dict[int, int]:
+        """Return all gold labels of a question.
+
+        Parameters
+        ----------
+        question : int
+            Number of the question.
+
+        Returns
+        -------
+        dict
+            Task to class.
+        """
+        table = RECORDS.c
         query = sql.select(table.task, table.label).where(table.question == question, table.worker.is_(None))
         with self.engine.connect() as connection:
             return {row.task: row.label for row in connection.execute(query.order_by(table.number))}
 
-    def _of_tasks(self, question: int, tasks: list[int], *, gold: bool) -> Iterator[tuple[int, int, int]]:
-        table = ENTRIES.c
-        which = table.worker.is_(None) if gold else table.worker.is_not(None)
+    def _select_records(self, question: int, tasks: list[int], *, gold: bool) -> Iterator[tuple[int, int, int]]:
+        table = RECORDS.c
+        is_wanted = table.worker.is_(None) if gold else table.worker.is_not(None)
         with self.engine.connect() as connection:
-            for part in _parts(tasks):
+            for part in _split_keys(tasks):
                 query = (
                     sql.select(table.task, table.worker, table.label)
-                    .where(table.question == question, table.task.in_(part), which)
+                    .where(table.question == question, table.task.in_(part), is_wanted)
                     .order_by(table.number)
                 )
                 yield from (tuple(row) for row in connection.execute(query))
 
-    # ------------------------------------------------------------------ inside
+    # ------------------------------------------------------------------ opening
 
-    def _lock(self) -> None:
+    def _acquire_lock(self) -> None:
+        """Make sure that no other service writes to the database."""
+        message = f"another wisecrowd serve writes to {mask_password(self.url)}; stop it first, or use its address"
         if self.engine.dialect.name == "sqlite":
             import filelock
 
-            place = Path(str(self.engine.url.database)).resolve()  # by whatever name, it is one file
-            _check_file(place, self.url)
-            lock = filelock.FileLock(f"{place}.lock")
+            path = Path(str(self.engine.url.database)).resolve()  # several names may lead to one file
+            _check_sqlite_file(path, self.url)
+            lock = filelock.FileLock(f"{path}.lock")
             try:
                 lock.acquire(timeout=0)
             except filelock.Timeout:
-                raise InputError(
-                    f"another wisecrowd serve writes to {self.url}; stop it first, or use its address"
-                ) from None
+                raise InputError(message) from None
             except OSError as error:
                 raise InputError(f"{self.url} cannot be written: {error.strerror}") from None
-            self._only.callback(lock.release)
-            return
-        if self.engine.dialect.name == "postgresql":
-            connection = self._only.enter_context(self.engine.connect())
+            self._write_lock.callback(lock.release)
+        elif self.engine.dialect.name == "postgresql":
+            connection = self._write_lock.enter_context(self.engine.connect())
             connection = connection.execution_options(isolation_level="AUTOCOMMIT")
-            if not connection.scalar(sql.text("SELECT pg_try_advisory_lock(7319862)")):
-                raise InputError(
-                    f"another wisecrowd serve writes to {hidden(self.url)}; stop it first, or use its address"
-                )
+            if not connection.scalar(sql.text(f"SELECT pg_try_advisory_lock({ADVISORY_LOCK_KEY})")):
+                raise InputError(message)
 
-    def _prepare(self) -> None:
+    def _prepare_tables(self) -> None:
         with self.engine.begin() as connection:
             tables = set(sql.inspect(connection).get_table_names())
-            if tables and not tables & set(TABLES.tables) and self.engine.dialect.name == "sqlite":
-                raise InputError(f"{self.url} is a database of something else; name a file that is not there yet")
-            TABLES.create_all(connection)
-            version = connection.scalar(sql.select(ABOUT.c.version))
-            if version is None:
-                connection.execute(ABOUT.insert(), {"version": VERSION})
-            elif version != VERSION:
+            if tables and not tables & set(METADATA.tables) and self.engine.dialect.name == "sqlite":
+                raise InputError(f"{self.url} is a database of another program; name a file that does not exist yet")
+            version = connection.scalar(sql.select(ABOUT.c.version)) if ABOUT.name in tables else None
+            if version not in (None, SCHEMA_VERSION):
                 raise InputError(
-                    f"{hidden(self.url)} was written by another version of wisecrowd ({version}, not {VERSION})"
+                    f"{mask_password(self.url)} was written by another version of wisecrowd "
+                    f"(schema {version} instead of {SCHEMA_VERSION}); name a new file and import the votes with --from"
                 )
-            self.words = read_words(connection)
-            self._number = int(connection.scalar(sql.select(sql.func.max(ENTRIES.c.number))) or 0)
+            METADATA.create_all(connection)
+            if version is None:
+                connection.execute(ABOUT.insert(), {"version": SCHEMA_VERSION})
+            self.vocabularies = read_vocabularies(connection)
+            self._last_number = int(connection.scalar(sql.select(sql.func.max(RECORDS.c.number))) or 0)
+
+    def _restore_names(self, lengths: Mapping[str, tuple[int, ...]]) -> None:
+        """Forget the names of a transaction that failed."""
+        for name in list(self.vocabularies):
+            if name not in lengths:
+                del self.vocabularies[name]
+            else:
+                for registry, length in zip(self.vocabularies[name].kinds, lengths[name], strict=True):
+                    registry.truncate(length)
 
 
-class _Telling:
-    """One transaction: what stands is looked up once, compared in memory, and written in a few statements."""
+class _Transaction:
+    """One transaction: existing records are read once, compared in memory, and written in a few statements."""
 
     def __init__(self, store: Store, connection: Connection) -> None:
         self.store, self.connection = store, connection
-        self.change = Change()
-        self.stands: dict[str, dict[int, dict[str, Any]]] = {}
-        self.gone: set[str] = set()  # sources of which something that is in the database goes
-        self.dirty: dict[str, None] = {}  # sources that are to be written
+        self.change = StoreChange()
+        self.records_by_source: dict[str, dict[int, dict[str, Any]]] = {}
+        self.sources_to_delete: set[str] = set()
+        self.sources_to_insert: dict[str, None] = {}
 
-    def all(self, told: Sequence[Told]) -> Change:
-        self._look_up([each.source for each in told if isinstance(each, Upsert)])
-        before = {name: tuple(map(len, words.kinds)) for name, words in self.store.words.items()}
-        for each in told:
-            if isinstance(each, Upsert):
-                self.change.outcomes.append(self._put(each))
-            elif isinstance(each, RegisterTasks):
-                self.change.outcomes.append(self._expect(each))
+    def apply(self, events: Sequence[Event]) -> StoreChange:
+        self._read_sources([event.source for event in events if isinstance(event, Upsert)])
+        lengths = {name: tuple(map(len, vocabulary.kinds)) for name, vocabulary in self.store.vocabularies.items()}
+        for event in events:
+            if isinstance(event, Upsert):
+                outcome = self._upsert(event)
+            elif isinstance(event, RegisterTasks):
+                outcome = self._register_tasks(event)
             else:
-                self.change.outcomes.append(self._drop(each))
-        self._write(before)
+                outcome = self._delete_tasks(event)
+            self.change.outcomes.append(outcome)
+        self._write(lengths)
         return self.change
 
-    def _look_up(self, sources: list[str]) -> None:
-        for part in _parts(list(dict.fromkeys(sources))):
-            query = sql.select(ENTRIES).where(ENTRIES.c.source.in_(part))
+    def _read_sources(self, sources: list[str]) -> None:
+        for part in _split_keys(list(dict.fromkeys(sources))):
+            query = sql.select(RECORDS).where(RECORDS.c.source.in_(part))
             for row in self.connection.execute(query).mappings():
-                self.stands.setdefault(row["source"], {})[row["question"]] = dict(row)
+                self.records_by_source.setdefault(row["source"], {})[row["question"]] = dict(row)
 
-    def _put(self, put: Upsert) -> Outcome:
-        before = self.stands.get(put.source, {})
-        after = {row["question"]: row for row in (self._row(put.source, entry) for entry in put.entries)}
-        said_before, said_after = ({question: _said(row) for question, row in rows.items()} for rows in (before, after))
-        if said_before == said_after:
-            return "same"
+    def _upsert(self, event: Upsert) -> Outcome:
+        before = self.records_by_source.get(event.source, {})
+        after = {row["question"]: row for row in (self._build_row(event.source, record) for record in event.records)}
+        if {question: _content(row) for question, row in before.items()} == {
+            question: _content(row) for question, row in after.items()
+        }:
+            return "unchanged"
         for question in before.keys() | after.keys():
-            if said_before.get(question) == said_after.get(question):
-                after[question]["number"] = before[question]["number"]  # it came when it came
-                continue
-            altered = [rows[question]["task"] for rows in (before, after) if question in rows]
-            row = after.get(question)
-            if question in before or row is None or row["worker"] is None:
-                self.change.altered.update((question, task) for task in altered)
+            old, new = before.get(question), after.get(question)
+            if old is not None and new is not None and _content(old) == _content(new):
+                new["number"] = old["number"]  # an unchanged record keeps its place in the order of arrival
+            elif old is not None or new is None or new["worker"] is None:
+                self.change.altered.update((question, row["task"]) for row in (old, new) if row is not None)
             else:
-                self.change.added.append((question, row["task"], row["worker"], row["label"]))
-        self.stands[put.source] = after
-        self.dirty[put.source] = None
+                self.change.added.append((question, new["task"], new["worker"], new["label"]))
+        self.records_by_source[event.source] = after
+        self.sources_to_insert[event.source] = None
         if before:
-            self.gone.add(put.source)
+            self.sources_to_delete.add(event.source)
         return "changed" if before else "new"
 
-    def _row(self, source: str, entry: Entry) -> dict[str, Any]:
-        words = self._words(entry.question)
+    def _build_row(self, source: str, record: VoteRecord) -> dict[str, Any]:
+        vocabulary = self._find_vocabulary(record.question)
         return {
-            "source": source, "question": words.code, "task": words.tasks.code(entry.task),
-            "worker": None if entry.worker is None else words.workers.code(entry.worker),
-            "label": words.classes.code(entry.label), "time": entry.time, "number": self.store.next_number(),
+            "source": source, "question": vocabulary.code, "task": vocabulary.tasks.add(record.task),
+            "worker": None if record.worker is None else vocabulary.workers.add(record.worker),
+            "label": vocabulary.classes.add(record.label), "time": record.time, "number": self.store.next_number(),
         }  # fmt: skip
 
-    def _words(self, question: str) -> QuestionVocabulary:
-        words = self.store.words.get(question)
-        if words is None:
-            words = self.store.words[question] = QuestionVocabulary(len(self.store.words), question)
-        return words
+    def _find_vocabulary(self, question: str) -> QuestionVocabulary:
+        vocabulary = self.store.vocabularies.get(question)
+        if vocabulary is None:
+            vocabulary = QuestionVocabulary(len(self.store.vocabularies), question)
+            self.store.vocabularies[question] = vocabulary
+        return vocabulary
 
-    def _expect(self, expect: RegisterTasks) -> Outcome:
-        words = self._words(expect.question)
-        before = len(words.tasks)
-        for task in expect.tasks:
-            words.tasks.code(task)
-        return "new" if len(words.tasks) > before else "same"
+    def _register_tasks(self, event: RegisterTasks) -> Outcome:
+        registry = self._find_vocabulary(event.question).tasks
+        n_before = len(registry)
+        for task in event.tasks:
+            registry.add(task)
+        return "new" if len(registry) > n_before else "unchanged"
 
-    def _drop(self, drop: DeleteTasks) -> Outcome:
+    def _delete_tasks(self, event: DeleteTasks) -> Outcome:
         self._flush()
-        found = False
-        for name, words in self.store.words.items():
-            codes = [words.tasks.codes[task] for task in drop.tasks if task in words.tasks.codes]
-            if not name.startswith(drop.prefix) or not codes:
+        outcome: Outcome = "unchanged"
+        for name, vocabulary in self.store.vocabularies.items():
+            codes = [vocabulary.tasks.codes[task] for task in event.tasks if task in vocabulary.tasks.codes]
+            if not name.startswith(event.question_prefix) or not codes:
                 continue
-            for part in _parts(codes):
-                which = (ENTRIES.c.question == words.code) & ENTRIES.c.task.in_(part)
-                rows = self.connection.execute(sql.select(ENTRIES.c.source, ENTRIES.c.task).where(which)).all()
-                self.connection.execute(ENTRIES.delete().where(which))
+            for part in _split_keys(codes):
+                is_deleted = (RECORDS.c.question == vocabulary.code) & RECORDS.c.task.in_(part)
+                rows = self.connection.execute(sql.select(RECORDS.c.source, RECORDS.c.task).where(is_deleted)).all()
+                self.connection.execute(RECORDS.delete().where(is_deleted))
                 for source, task in rows:
-                    found = True
-                    self.change.altered.add((words.code, task))
-                    self.stands.get(source, {}).pop(words.code, None)
-        return "changed" if found else "same"
+                    outcome = "changed"
+                    self.change.altered.add((vocabulary.code, task))
+                    self.records_by_source.get(source, {}).pop(vocabulary.code, None)
+        return outcome
 
     def _flush(self) -> None:
-        for part in _parts(sorted(self.gone)):
-            self.connection.execute(ENTRIES.delete().where(ENTRIES.c.source.in_(part)))
-        rows = [row for source in self.dirty for row in self.stands[source].values()]
+        """Write the records of all events so far."""
+        for part in _split_keys(sorted(self.sources_to_delete)):
+            self.connection.execute(RECORDS.delete().where(RECORDS.c.source.in_(part)))
+        rows = [row for source in self.sources_to_insert for row in self.records_by_source[source].values()]
         if rows:
-            self.connection.execute(ENTRIES.insert(), rows)
-        self.gone.clear()
-        self.dirty.clear()
+            self.connection.execute(RECORDS.insert(), rows)
+        self.sources_to_delete.clear()
+        self.sources_to_insert.clear()
 
-    def _write(self, before: Mapping[str, tuple[int, ...]]) -> None:
+    def _write(self, lengths: Mapping[str, tuple[int, ...]]) -> None:
+        """Write the records, and the names that did not exist when the transaction began."""
         self._flush()
+        vocabularies = self.store.vocabularies
         questions = [
-            {"code": words.code, "name": name} for name, words in self.store.words.items() if name not in before
+            {"code": vocabulary.code, "name": name} for name, vocabulary in vocabularies.items() if name not in lengths
         ]
         if questions:
             self.connection.execute(QUESTIONS.insert(), questions)
         names = [
-            {"question": words.code, "kind": kind, "code": code, "name": words.kinds[kind].names[code]}
-            for name, words in self.store.words.items()
-            for kind in (TASK, WORKER, CLASS)
-            for code in range(before.get(name, (0, 0, 0))[kind], len(words.kinds[kind]))
+            {"question": vocabulary.code, "kind": kind, "code": code, "name": vocabulary.kinds[kind].names[code]}
+            for name, vocabulary in vocabularies.items()
+            for kind in (TASK_KIND, WORKER_KIND, CLASS_KIND)
+            for code in range(lengths.get(name, (0, 0, 0))[kind], len(vocabulary.kinds[kind]))
         ]
         if names:
             self.connection.execute(NAMES.insert(), names)
 
 
-def _check_file(place: Path, url: str) -> None:
-    """Refuse what is no database before anything is made beside it; a new one is for its owner alone."""
-    if place.is_dir():
+def _check_sqlite_file(path: Path, url: str) -> None:
+    """Refuse a file that is no database before anything is created beside it; only the owner may read a new one."""
+    if path.is_dir():
         raise InputError(f"{url} is a folder; name a file, for example {Path(url) / 'votes.db'}")
-    if not place.parent.is_dir():
-        raise InputError(f"{url} cannot be written: there is no folder {place.parent}; make it first")
+    if not path.parent.is_dir():
+        raise InputError(f"{url} cannot be written: the folder {path.parent} does not exist; create it first")
     try:
-        if not place.exists():
-            place.touch(mode=0o600)
-        elif place.stat().st_nlink > 1:
-            raise InputError(f"{url} is one of several hard links to a file, which SQLite cannot keep safe; use a copy")
-        with place.open("rb") as file:
-            head = file.read(len(_SQLITE))
+        if not path.exists():
+            path.touch(mode=0o600)
+        elif path.stat().st_nlink > 1:
+            raise InputError(f"{url} has several hard links, with which SQLite may lose votes; use a copy of it")
+        with path.open("rb") as file:
+            header = file.read(len(_SQLITE_HEADER))
     except OSError as error:
         raise InputError(f"{url} cannot be written: {error.strerror}") from None
-    if head and head != _SQLITE:
+    if header and header != _SQLITE_HEADER:
         raise InputError(
-            f"{url} is no database, and is left alone; votes are kept in a file of their own. To begin with the votes in it: "
+            f"{url} is not a database and was not changed; name a new file. To import the votes in it: "
             f"wisecrowd serve votes.db --from {url}"
         )
 
 
-def _parts(keys: list[Any]) -> Iterator[list[Any]]:
-    for start in range(0, len(keys), AT_ONCE):
-        yield keys[start : start + AT_ONCE]
+def _split_keys(keys: list[Any]) -> Iterator[list[Any]]:
+    for start in range(0, len(keys), KEYS_PER_STATEMENT):
+        yield keys[start : start + KEYS_PER_STATEMENT]
 
 
-def _said(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What an entry says, whenever it came."""
-    return tuple(row[name] for name in ("task", "worker", "label", "time"))
+def _content(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the columns of a record in which it can differ from a previous one."""
+    return row["task"], row["worker"], row["label"], row["time"]
 
 
-def _reason(error: sql.exc.SQLAlchemyError) -> str:
+def _first_line(error: sql.exc.SQLAlchemyError) -> str:
     return str(getattr(error, "orig", None) or error).splitlines()[0]

@@ -1,7 +1,7 @@
-"""What Label Studio posts when somebody annotates, as what the service is told.
+"""Webhooks of Label Studio.
 
-A question goes by the number of its project and the name of its control, such as ``12:mood``. An annotation is a source:
-whatever it says now replaces what it said before.
+The name of a question consists of the number of the project and the name of the control, such as ``12:mood``. An annotation
+is a source: its current content replaces the previous one.
 """
 
 from __future__ import annotations
@@ -10,127 +10,169 @@ from typing import Any
 from xml.etree import ElementTree
 
 from wisecrowd.errors import InputError
-from wisecrowd.io.tools.answers import written_set
-from wisecrowd.io.tools.exports import entries, part
-from wisecrowd.io.tools.gathering import Gathering, identity, moment, options_of
-from wisecrowd.io.tools.label_studio import answers_of, worker_of
-from wisecrowd.service.events import DeleteTasks, Entry, RegisterTasks, Told, Upsert
-from wisecrowd.service.schemas import clean
+from wisecrowd.io.tools.export_files import get_objects, get_part
+from wisecrowd.io.tools.exported_answers import ExportedAnswers, normalize_options, parse_id, parse_timestamp
+from wisecrowd.io.tools.label_sets import format_label_set
+from wisecrowd.io.tools.label_studio import parse_results, parse_worker
+from wisecrowd.service.events import DeleteTasks, Event, RegisterTasks, Upsert, VoteRecord
+from wisecrowd.service.schemas import validate_name
 
-#: Controls whose answers are about a whole task, as they are written in a project's settings.
-_CONTROLS = {"choices", "rating"}
+#: Tags of controls that ask about a whole task.
+_TASK_CONTROLS = {"choices", "rating"}
 
 
-def told_by(body: dict[str, Any]) -> list[Told]:
-    """What a webhook tells; nothing where it is of a kind that does not concern votes.
+def parse_webhook(body: dict[str, Any]) -> list[Event]:
+    """Return the events of a webhook.
 
+    Parameters
+    ----------
+    body : dict
+        JSON body of the webhook.
+
+    Returns
+    -------
+    list of Upsert, RegisterTasks or DeleteTasks
+        Events; none for actions that do not concern votes.
+
+    Raises
+    ------
+    InputError
+        If the body is not a webhook of Label Studio.
+
+    Examples
+    --------
     >>> result = {"from_name": "mood", "type": "choices", "value": {"choices": ["good"]}}
     >>> annotation = {"id": 5, "task": 7, "completed_by": 1, "result": [result]}
-    >>> told_by({"action": "ANNOTATION_CREATED", "annotation": annotation, "project": {"id": 12}})
-    [Upsert(source='label-studio:5', entries=(Entry(question='12:mood', task='7', worker='1', label='good', time=None),))]
-    >>> told_by({"action": "ANNOTATIONS_DELETED", "annotations": [{"id": 5}], "project": {"id": 12}})
-    [Upsert(source='label-studio:5', entries=())]
+    >>> event, = parse_webhook({"action": "ANNOTATION_CREATED", "annotation": annotation, "project": {"id": 12}})
+    >>> event.source, event.records[0].question, event.records[0].label
+    ('label-studio:5', '12:mood', 'good')
+    >>> parse_webhook({"action": "ANNOTATIONS_DELETED", "annotations": [{"id": 5}], "project": {"id": 12}})
+    [Upsert(source='label-studio:5', records=())]
     """
-    action, project = body.get("action"), part(body, "project", dict, "the webhook")
+    action, project = body.get("action"), get_part(body, "project", dict, "the webhook")
     if not isinstance(action, str):
         raise InputError("the webhook names no action; is it from Label Studio?")
     if action in ("ANNOTATION_CREATED", "ANNOTATION_UPDATED"):
-        annotation = part(body, "annotation", dict, "the webhook")
-        return [Upsert(_source(annotation), tuple(_entries(annotation, project)))]
+        annotation = get_part(body, "annotation", dict, "the webhook")
+        return [_annotation_event(annotation, project)]
     if action == "ANNOTATIONS_CREATED":
-        return [
-            Upsert(_source(each), tuple(_entries(each, project)))
-            for each in entries(body, "annotations", "the webhook")
-        ]
+        annotations = get_objects(body, "annotations", "the webhook")
+        return [_annotation_event(annotation, project) for annotation in annotations]
     if action == "ANNOTATIONS_DELETED":
-        return [Upsert(_source(each), ()) for each in entries(body, "annotations", "the webhook")]
+        annotations = get_objects(body, "annotations", "the webhook")
+        return [Upsert(_annotation_source(annotation), ()) for annotation in annotations]
     if action in ("TASKS_CREATED", "TASKS_DELETED"):
-        tasks = tuple(_identity(each.get("id"), "task") for each in entries(body, "tasks", "the webhook"))
-        number = _identity(project.get("id"), "project")
+        tasks = tuple(_validate_id(task.get("id"), "task") for task in get_objects(body, "tasks", "the webhook"))
+        number = _validate_id(project.get("id"), "project")
         if action == "TASKS_DELETED":
             return [DeleteTasks(f"{number}:", tasks)]
-        return [RegisterTasks(f"{number}:{name}", tasks) for name in _questions(project)]
+        return [RegisterTasks(f"{number}:{name}", tasks) for name in _read_controls(project)]
     return []
 
 
-def told_of(task: dict[str, Any]) -> list[Told]:
-    """What an exported task tells, as if its annotations had been posted one after the other.
+def parse_exported_task(task: dict[str, Any]) -> list[Event]:
+    """Return the events of an exported task, as if its annotations had been posted one by one.
 
+    Parameters
+    ----------
+    task : dict
+        Task of a JSON export of Label Studio, with its project.
+
+    Returns
+    -------
+    list of Upsert
+        Events.
+
+    Examples
+    --------
     >>> result = {"from_name": "mood", "type": "choices", "value": {"choices": ["good"]}}
-    >>> told_of({"id": 7, "project": 12, "annotations": [{"id": 5, "completed_by": 1, "result": [result]}]})
-    [Upsert(source='label-studio:5', entries=(Entry(question='12:mood', task='7', worker='1', label='good', time=None),))]
+    >>> task = {"id": 7, "project": 12, "annotations": [{"id": 5, "completed_by": 1, "result": [result]}]}
+    >>> parse_exported_task(task)[0].records[0].task
+    '7'
     """
     project = {"id": task["project"]}
     return [
-        Upsert(_source(each), tuple(_entries({**each, "task": task.get("id")}, project)))
-        for each in entries(task, "annotations", "the task")
-        # Of accounts that were deleted, nobody knows any more whose votes these are.
-        if each.get("completed_by") is not None or each.get("ground_truth") is True
+        _annotation_event({**annotation, "task": task.get("id")}, project)
+        for annotation in get_objects(task, "annotations", "the task")
+        # Annotations of deleted accounts have no worker and cannot be counted as votes.
+        if annotation.get("completed_by") is not None or annotation.get("ground_truth") is True
     ]
 
 
-def _source(annotation: dict[str, Any]) -> str:
-    return f"label-studio:{_identity(annotation.get('id'), 'annotation')}"
+def _annotation_event(annotation: dict[str, Any], project: dict[str, Any]) -> Upsert:
+    return Upsert(_annotation_source(annotation), tuple(_annotation_records(annotation, project)))
 
 
-def _entries(annotation: dict[str, Any], project: dict[str, Any]) -> list[Entry]:
+def _annotation_source(annotation: dict[str, Any]) -> str:
+    return f"label-studio:{_validate_id(annotation.get('id'), 'annotation')}"
+
+
+def _annotation_records(annotation: dict[str, Any], project: dict[str, Any]) -> list[VoteRecord]:
     if annotation.get("was_cancelled"):
         return []
-    number = _identity(project.get("id", annotation.get("project")), "project")
-    task = _identity(annotation.get("task"), "task")
-    gathered = Gathering()
-    answers = answers_of(entries(annotation, "result", "the annotation"), gathered)
+    number = _validate_id(project.get("id", annotation.get("project")), "project")
+    task = _validate_id(annotation.get("task"), "task")
+    exported = ExportedAnswers()
+    answers = parse_results(get_objects(annotation, "result", "the annotation"), exported)
     worker = (
-        None if annotation.get("ground_truth") is True else worker_of(annotation.get("completed_by"), "the annotation")
+        None
+        if annotation.get("ground_truth") is True
+        else parse_worker(annotation.get("completed_by"), "the annotation")
     )
-    at = moment(annotation.get("created_at"))
-    time = at if at == at else None
-    found = []
-    for name, said in answers.items():
-        options, kind = options_of(said), gathered.question(name).control["type"]
-        if kind == "number":  # which is no class
+    seconds = parse_timestamp(annotation.get("created_at"))
+    time = seconds if seconds == seconds else None  # NaN where the time is missing
+    records = []
+    for name, answer in answers.items():
+        options, kind = normalize_options(answer), exported.get_question(name).control["type"]
+        if kind == "number":  # numbers are not classes
             continue
         if kind == "choices" and _is_multiple(project, name, len(options)):
-            found.append(_entry(f"{number}:{name}", task, worker, written_set(options), time))
+            records.append(_build_record(f"{number}:{name}", task, worker, format_label_set(options), time))
         elif options:
-            found.append(_entry(f"{number}:{name}", task, worker, options[0], time))
-    return found
+            records.append(_build_record(f"{number}:{name}", task, worker, options[0], time))
+    return records
 
 
-def _entry(question: str, task: str, worker: str | None, label: str, time: float | None) -> Entry:
+def _build_record(question: str, task: str, worker: str | None, label: str, time: float | None) -> VoteRecord:
     try:
-        return Entry(clean(question), clean(task), None if worker is None else clean(worker), clean(label), time)
+        return VoteRecord(
+            validate_name(question),
+            validate_name(task),
+            None if worker is None else validate_name(worker),
+            validate_name(label),
+            time,
+        )
     except ValueError as error:
-        raise InputError(f"the webhook names a question, task, worker or label that is none: {error}") from None
+        raise InputError(f"the webhook has an invalid question, task, worker or label: {error}") from None
 
 
 def _is_multiple(project: dict[str, Any], name: str, n_chosen: int) -> bool:
-    """Whether several options may be chosen, as the project's settings say; where they do not, whether several were."""
-    control = _controls(project).get(name)
+    """Return whether a control allows several options; without settings, whether the answer has several."""
+    control = _read_controls(project).get(name)
     return n_chosen != 1 if control is None else control.get("choice", "single") == "multiple"
 
 
-def _questions(project: dict[str, Any]) -> list[str]:
-    return list(_controls(project))
-
-
-def _controls(project: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """Name -> attributes of what asks about whole tasks in a project's settings; nothing where they cannot be read."""
+def _read_controls(project: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """Return the attributes of the controls that ask about whole tasks; nothing where the settings cannot be read."""
     settings = project.get("label_config")
-    if not isinstance(settings, str) or "<!" in settings.replace("<!--", ""):  # settings declare no entities
+    # Settings of Label Studio declare no entities; refusing them prevents entity expansion attacks.
+    if not isinstance(settings, str) or "<!" in settings.replace("<!--", ""):
         return {}
     try:
         root = ElementTree.fromstring(settings)
     except ElementTree.ParseError:
         return {}
-    found = [each for each in root.iter() if each.tag.lower() in _CONTROLS and each.get("perRegion") != "true"]
-    return {each.attrib["name"]: dict(each.attrib) for each in found if "name" in each.attrib}
+    return {
+        element.attrib["name"]: dict(element.attrib)
+        for element in root.iter()
+        if element.tag.lower() in _TASK_CONTROLS and element.get("perRegion") != "true" and "name" in element.attrib
+    }
 
 
-def _identity(value: object, what: str) -> str:
+def _validate_id(value: object, noun: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise InputError(f"the webhook names no {what}; is it from Label Studio?")
+        raise InputError(f"the webhook has no {noun} id; is it from Label Studio?")
     try:
-        return clean(identity(value, what, "the webhook"))
+        return validate_name(parse_id(value, noun, "the webhook"))
     except ValueError as error:
-        raise InputError(f"the webhook's {what}: {error}") from None
+        raise InputError(f"the webhook has an invalid {noun} id: {error}") from None

@@ -10,13 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 import wisecrowd as wc
-from wisecrowd.cli import app
+from wisecrowd.cli import build_app
 from wisecrowd.errors import InputError
 from wisecrowd.io.tools.projects import read_project
-from wisecrowd.service import server as running
+from wisecrowd.service import server as server_module
 from wisecrowd.service.events import RegisterTasks, Upsert
 from wisecrowd.service.store import Store
-from wisecrowd.service.uploads import told_in
+from wisecrowd.service.vote_files import read_events
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 
@@ -24,25 +24,25 @@ RECORDED = Path(__file__).parents[1] / "recorded"
 def test_a_table_of_votes(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     path.write_text("task,worker,label,time\nt1,ann,good,2026-01-01T00:00:00Z\nt1,bob,bad,\n", encoding="utf-8")
-    first, second = told_in(path)
+    first, second = read_events(path)
     assert isinstance(first, Upsert)
     assert isinstance(second, Upsert)
-    assert first.entries[0] == ("votes", "t1", "ann", "good", 1767225600.0)
-    assert second.entries[0].time is None
+    assert first.records[0] == ("votes", "t1", "ann", "good", 1767225600.0)
+    assert second.records[0].time is None
 
 
 def test_the_same_votes_are_in_the_service_as_in_the_export(tmp_path: Path) -> None:
     export = next(path for path in sorted((RECORDED / "label_studio").glob("*.json")) if "min" not in path.name.lower())
     project = read_project(export, duplicates="last")
     store = Store(str(tmp_path / "votes.db"))
-    told = list(told_in(export))
-    store.tell(told)
-    assert set(store.tell(told).outcomes) <= {"same"}  # told again
+    told = list(read_events(export))
+    store.apply(told)
+    assert set(store.apply(told).outcomes) <= {"unchanged"}  # told again
     number = json.loads(export.read_text(encoding="utf-8"))[0]["project"]
     for name, question in project.questions.items():
         if question.kind == "number" or not question.people.n_votes:
             continue
-        words = store.words[f"{number}:{name}"]
+        words = store.vocabularies[f"{number}:{name}"]
         found = store.votes_on(words.code, range(len(words.tasks)))
         mine = {
             (words.tasks.names[task], words.workers.names[who], words.classes.names[label])
@@ -55,12 +55,12 @@ def test_the_same_votes_are_in_the_service_as_in_the_export(tmp_path: Path) -> N
 
 def test_exports_of_other_tools() -> None:
     export = next((RECORDED / "doccano").glob("*.zip"))
-    told = list(told_in(export))
+    told = list(read_events(export))
     wanted = {name: each.crowd.n_votes for name, each in read_project(export).questions.items()}
     found: dict[str, int] = dict.fromkeys(wanted, 0)
     for each in told:
         if isinstance(each, Upsert):
-            found[each.entries[0].question] += each.entries[0].worker is not None
+            found[each.records[0].question] += each.records[0].worker is not None
         else:
             assert isinstance(each, RegisterTasks)
     assert found == wanted
@@ -70,26 +70,26 @@ def test_what_is_no_vote_for_a_class(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     path.write_text(f"task,worker,label\n{'t' * 1001},ann,good\n", encoding="utf-8")
     with pytest.raises(InputError, match="1,000 characters at most"):
-        list(told_in(path))
+        list(read_events(path))
 
 
 def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
 
     def run(coordinator: Any, *_: Any, **__: Any) -> None:
-        seen["votes"] = coordinator.topic().live.n_votes
+        seen["votes"] = coordinator.question().live.n_votes
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(running, "run", run)
+    monkeypatch.setattr(server_module, "run", run)
     monkeypatch.setenv("WISECROWD_TOKEN", "")
     path = tmp_path / "votes.csv"
     wc.simulate_crowd(n_tasks=20, votes_per_task=3).crowd.to_frame().to_csv(path, index=False)
     words = ["serve", str(tmp_path / "votes.db"), "--port", "0", "--from", str(path)]
-    told = CliRunner().invoke(app, words)
+    told = CliRunner().invoke(build_app(), words)
     assert told.exit_code == 0, told.output
     assert seen["votes"] == 60
-    assert "60 new, 0 changed, 0 as they were" in told.stderr
-    told = CliRunner().invoke(app, [*words, "--quiet"])
-    assert "A new token" in told.stderr  # which nobody could know otherwise
+    assert "60 new, 0 changed, 0 unchanged" in told.stderr
+    told = CliRunner().invoke(build_app(), [*words, "--quiet"])
+    assert "New token" in told.stderr  # which nobody could know otherwise
     assert "Votes in" not in told.stderr
     assert seen["votes"] == 60

@@ -12,7 +12,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import report
-from wisecrowd.report import over_time as over_time
+from wisecrowd.report import timeline
 from wisecrowd.utils.text import format_percent
 
 
@@ -24,7 +24,7 @@ def made() -> Any:
 
 @pytest.fixture(scope="module")
 def found(made: Any) -> Any:
-    return wc.diagnosis(made.crowd)
+    return wc.diagnose_crowd(made.crowd)
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +55,12 @@ def test_the_sentence_is_a_recount(made: Any, page: Any) -> None:
     late = votes["time"] > votes["time"].median()
     counts = agreed(votes).groupby(late).sum()
     early, later = (format_percent(part) for part in counts["same"] / counts["others"])
-    said = page.said("overview")
+    said = page.said("summary")
     assert f"cast from {votes['time'].min():%Y-%m-%d} to {votes['time'].max():%Y-%m-%d} (UTC)" in said
-    assert f"earlier half agrees with {early} of the others on its task, one of the later half with {later}" in said
+    assert (
+        f"earlier half agrees with {early} of the other votes on its task, a vote in the later half with {later}"
+        in said
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,43 +78,43 @@ def test_the_finest_bars_that_can_be_read_are_taken(span: int, unit: str, first:
     begun = pd.Timestamp("2024-02-28 10:30", tz="UTC").timestamp()
     rows = [(f"t{n // 2}", f"w{n % 2}", "cat", begun + span * n / 19) for n in range(20)]
     frame = pd.DataFrame(rows, columns=["task", "worker", "label", "time"])
-    drawn = over_time.picture(wc.diagnosis(wc.Crowd.from_frame(frame, time="time")))
+    drawn = timeline.build_chart(wc.diagnose_crowd(wc.Crowd.from_frame(frame, time="time")))
     assert drawn is not None
-    assert drawn["what"].startswith(f"Votes by {unit} ")
+    assert drawn["title"].startswith(f"Votes by {unit} ")
     assert drawn["bars"][0]["label"] == first
     assert sum(bar["n"] for bar in drawn["bars"]) == 20
-    assert len(drawn["bars"]) <= over_time.BARS
+    assert len(drawn["bars"]) <= timeline.MAX_BARS
 
 
 def test_one_moment_or_too_many_years_make_no_picture() -> None:
     for times in ([1.7e9] * 4, [0, 1e9, 2e9, 9e9]):
         frame = pd.DataFrame({"task": ["t", "t", "u", "u"], "worker": list("abab"), "label": 1, "time": times})
-        assert over_time.picture(wc.diagnosis(wc.Crowd.from_frame(frame, time="time"))) is None
+        assert timeline.build_chart(wc.diagnose_crowd(wc.Crowd.from_frame(frame, time="time"))) is None
 
 
 def test_votes_without_a_time_are_counted(page_of: Any, made: Any) -> None:
     votes = made.crowd.to_frame()
     votes.loc[votes.index[::3], "time"] = pd.NaT
     page = page_of(report.build(wc.Crowd.from_frame(votes, time="time"), compare=False).html)
-    assert "1,000 of 1,500 votes have a time." in page.said("overview")
+    assert "1,000 of 1,500 votes have a time." in page.said("summary")
 
 
 def test_without_times_nothing_is_said_of_time(made: Any, page_of: Any) -> None:
     page = page_of(report.build(made.crowd.to_frame().drop(columns="time"), compare=False).html)
     assert "(UTC)" not in page.html.split("<script", 1)[0]
-    assert all(worker["course"] is None for worker in page.data["workers"])
+    assert all(worker["history"] is None for worker in page.data["workers"])
 
 
 def test_the_course_of_a_worker_is_a_recount(made: Any, found: Any, page: Any) -> None:
     votes = made.crowd.to_frame()
-    votes["right"] = found.of_workers.others[np.arange(len(votes)), made.crowd.label]
+    votes["right"] = found.worker_diagnosis.peer_posterior[np.arange(len(votes)), made.crowd.label]
     for worker in page.data["workers"]:
         mine = votes[votes["worker"] == worker["name"]].sort_values("time", kind="stable")
         tenth = np.arange(len(mine)) * 10 // len(mine)
-        assert worker["course"]["right"] == pytest.approx(100 * mine.groupby(tenth)["right"].mean(), abs=0.501)
-        assert worker["course"]["votes"] == len(mine)
-        assert worker["course"]["from"] == f"{mine['time'].iloc[0]:%Y-%m-%d %H:%M}"
-        assert worker["course"]["to"] == f"{mine['time'].iloc[-1]:%Y-%m-%d %H:%M}"
+        assert worker["history"]["accuracy"] == pytest.approx(100 * mine.groupby(tenth)["right"].mean(), abs=0.501)
+        assert worker["history"]["n_votes"] == len(mine)
+        assert worker["history"]["first"] == f"{mine['time'].iloc[0]:%Y-%m-%d %H:%M}"
+        assert worker["history"]["last"] == f"{mine['time'].iloc[-1]:%Y-%m-%d %H:%M}"
 
 
 def test_whoever_changed_shows_since_when(found: Any, page: Any) -> None:
@@ -119,17 +122,16 @@ def test_whoever_changed_shows_since_when(found: Any, page: Any) -> None:
     row = next(row for row in page.rows("worker-table") if row["Worker"].text == who)
     since = found.workers.loc[who, "since"]
     assert re.search(
-        rf"drifts right \d+% of the time until {since:%Y-%m-%d %H:%M} and \d+% since", row["Flags and why"].text
+        rf"drifts accuracy \d+% until {since:%Y-%m-%d %H:%M} and \d+% since", row["Flags and reasons"].text
     )
-    card = next(worker for worker in page.data["workers"] if worker["name"] == who)["course"]
-    assert card["since"] == f"{since:%Y-%m-%d %H:%M}"
-    assert np.mean(card["right"][: card["cut"]]) > np.mean(card["right"][card["cut"] :]) + 20
-    others = [worker["course"] for worker in page.data["workers"] if worker["name"] != who]
-    assert all(course["cut"] is None and course["since"] is None for course in others)
+    card = next(worker for worker in page.data["workers"] if worker["name"] == who)["history"]
+    assert card["change_time"] == f"{since:%Y-%m-%d %H:%M}"
+    assert np.mean(card["accuracy"][: card["change_span"]]) > np.mean(card["accuracy"][card["change_span"] :]) + 20
+    others = [worker["history"] for worker in page.data["workers"] if worker["name"] != who]
+    assert all(course["change_span"] is None and course["change_time"] is None for course in others)
     said = page.said("next")
     assert (
-        f"See whether 1 worker changed, or what they were given to do. They are right more or less often than they were: “{who}”"
-        in said
+        f"Check whether 1 worker changed, or the tasks that they got. Their accuracy changed over time: “{who}”" in said
     )
     assert "stop inviting" not in said, "whoever changed is no spammer"
 
@@ -138,7 +140,7 @@ def test_few_votes_have_no_course(page_of: Any) -> None:
     rows = [(f"t{n}", who, "cat" if n % 3 else "dog", 1.7e9 + n) for n in range(19) for who in ("ann", "bob")]
     frame = pd.DataFrame(rows, columns=["task", "worker", "label", "time"])
     page = page_of(report.build(wc.Crowd.from_frame(frame, time="time"), compare=False).html)
-    assert [worker["course"] for worker in page.data["workers"]] == [None, None]
+    assert [worker["history"] for worker in page.data["workers"]] == [None, None]
 
 
 def test_a_browser_draws_the_course(browser: Any, made: Any, found: Any, tmp_path: Path) -> None:
@@ -148,13 +150,13 @@ def test_a_browser_draws_the_course(browser: Any, made: Any, found: Any, tmp_pat
     (who,) = found.workers.index[found.workers["flags"] == "drifts"]
     openers = {one.text: one for one in browser.find_elements("css selector", "#worker-table button.open")}
     openers[who].click()
-    figure = browser.find_element("css selector", "#card-course")
+    figure = browser.find_element("css selector", "#card-history")
     assert figure.is_displayed()
     assert len(figure.find_elements("css selector", "circle")) == 10
-    assert len(figure.find_elements("css selector", ".cut")) == 1
-    assert "The broken line is the change" in figure.find_element("css selector", "svg").accessible_name
+    assert len(figure.find_elements("css selector", ".change")) == 1
+    assert "The dashed line marks a change" in figure.find_element("css selector", "svg").accessible_name
     browser.find_element("css selector", "#card-close").click()
     calm = next(name for name in openers if name != who)
     openers[calm].click()
-    assert len(figure.find_elements("css selector", ".cut")) == 0
+    assert len(figure.find_elements("css selector", ".change")) == 0
     assert browser.get_log("browser") == []

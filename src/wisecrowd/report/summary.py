@@ -1,0 +1,362 @@
+"""Summary and recommended next steps: sentences that follow from the figures of a diagnosis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from wisecrowd.base.registry import find, kind_of
+from wisecrowd.diagnose import Diagnosis
+from wisecrowd.diagnose.preparation import get_worker_groups
+from wisecrowd.evaluate.model_selection import Comparison
+from wisecrowd.report import timeline
+from wisecrowd.report.gold import GoldLabels
+from wisecrowd.utils.text import count_noun, format_percent, join_words, quote_name
+
+#: Limits of Krippendorff's alpha (Krippendorff 2004): tentative conclusions, and reliable data.
+TENTATIVE_ALPHA, RELIABLE_ALPHA = 0.667, 0.8
+#: Limit of alpha below which agreement is close to chance.
+CHANCE_ALPHA = 0.2
+#: Lower bounds of the bins of counts; they widen because counts are heavy-tailed.
+COUNT_BINS = (0, 1, 2, 5, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000)
+#: Largest maximum up to which every count has its own bin.
+MAX_SINGLE_BINS = 12
+#: Maximum number of tasks or workers named in a recommendation.
+MAX_NAMED = 5
+#: Number of tasks that one person can review in an afternoon.
+REVIEWABLE_TASKS = 20
+#: Share of a confusion above which the guideline should address it.
+MIN_CONFUSION_SHARE = 0.1
+#: Number of gold tasks to recommend.
+RECOMMENDED_GOLD_TASKS = 100
+#: Normal quantile of a two-sided 90 % interval.
+NORMAL_QUANTILE = 1.645
+
+
+@dataclass(frozen=True, eq=False)
+class ReportSummary:
+    """Sentences about a crowd.
+
+    Attributes
+    ----------
+    diagnosis : Diagnosis
+        Diagnosis of the crowd.
+    gold : GoldLabels or None
+        Gold labels.
+    comparison : Comparison or None
+        Comparison of methods.
+    confusions : list of dict
+        Most frequent confusions.
+    """
+
+    diagnosis: Diagnosis
+    gold: GoldLabels | None
+    comparison: Comparison | None
+    confusions: list[dict[str, Any]]
+
+    @property
+    def _figures(self) -> dict[str, Any]:
+        return self.diagnosis.overview
+
+    @property
+    def _flagged_workers(self) -> pd.DataFrame:
+        """Workers with flags, those with most votes first."""
+        table = self.diagnosis.workers
+        return table[table["flags"] != ""].sort_values("n_votes", ascending=False, kind="stable")
+
+    def _count_correct(self) -> tuple[int, int] | None:
+        """Return the number of correct labels and of gold tasks."""
+        return None if self.gold is None else self.gold.count_correct(self.diagnosis.model.posterior_.argmax(axis=1))
+
+    # ------------------------------------------------------------------ summary
+
+    def build_tiles(self) -> list[dict[str, str]]:
+        """Return the key figures.
+
+        Returns
+        -------
+        list of dict
+            Name, value and note of each figure.
+        """
+        figures = self._figures
+        alpha = figures["krippendorff_alpha"]
+        tiles = [
+            ("votes", f"{figures['votes']:,}", f"{figures['votes_per_task']:.1f} per task"),
+            ("tasks", f"{figures['tasks']:,}", f"{figures['tasks_by_kind']['settled']:,} settled"),
+            ("workers", f"{figures['workers']:,}", f"{figures['flagged_workers']:,} flagged"),
+            ("classes", f"{self.diagnosis.crowd.n_classes:,}", "to choose from"),
+            ("agreement", "–" if alpha is None else f"{alpha:.2f}", "Krippendorff’s alpha; 1 is perfect, 0 is chance"),
+            ("expected accuracy", format_percent(figures["expected_accuracy"]), "of the labels, by the model"),
+        ]
+        correct = self._count_correct()
+        if correct is not None:
+            n_correct, n_gold = correct
+            tiles.append(("accuracy", format_percent(n_correct / n_gold), f"on {count_noun(n_gold, 'gold task')}"))
+        return [{"name": name, "value": value, "note": note} for name, value, note in tiles]
+
+    def write_sentences(self) -> list[str]:
+        """Return the sentences of the summary.
+
+        Returns
+        -------
+        list of str
+            Sentences.
+        """
+        sentences = [
+            self._describe_size(),
+            self._describe_agreement(),
+            timeline.describe_times(self.diagnosis),
+            self._describe_certainty(),
+            self._describe_workers(),
+            self._describe_confusion(),
+            "" if self.comparison is None else self.comparison.summary,
+        ]
+        return [sentence for sentence in sentences if sentence]
+
+    def _describe_size(self) -> str:
+        figures = self._figures
+        return (
+            f"{count_noun(figures['workers'], 'worker')} gave {count_noun(figures['votes'], 'vote')} on "
+            f"{count_noun(figures['tasks'], 'task')}; the median worker gave {figures['votes_per_worker_median']:,.0f}."
+        )
+
+    def _describe_agreement(self) -> str:
+        figures = self._figures
+        alpha = figures["krippendorff_alpha"]
+        if alpha is None:
+            return "Agreement cannot be computed: no task has two votes, or all votes have the same label."
+        if alpha >= RELIABLE_ALPHA:
+            verdict = "The workers agree well"
+        elif alpha >= TENTATIVE_ALPHA:
+            verdict = "The workers agree well enough for tentative conclusions"
+        elif alpha > CHANCE_ALPHA:
+            verdict = "The workers disagree often; single votes are not reliable"
+        else:
+            verdict = "The workers agree hardly more than by chance"
+        low, high = figures["krippendorff_alpha_low"], figures["krippendorff_alpha_high"]
+        interval = "" if low is None or high is None else f", 95% interval {low:.2f} to {high:.2f}"
+        return f"{verdict} (Krippendorff’s alpha {alpha:.2f}{interval})."
+
+    def _describe_certainty(self) -> str:
+        figures = self._figures
+        kinds = [f"{n:,} {'is' if n == 1 else 'are'} {kind}" for kind, n in figures["tasks_by_kind"].items() if n]
+        expected = format_percent(figures["expected_accuracy"])
+        correct = self._count_correct()
+        if correct is None:
+            sentence = f"The model expects {expected} of the labels to be right, which may be too optimistic"
+        else:
+            n_correct, n_gold = correct
+            sentence = (
+                f"On {count_noun(n_gold, 'gold task')}, {n_correct:,} labels are right "
+                f"({format_percent(n_correct / n_gold)}); the model expects {expected} of all labels to be right"
+            )
+        return f"{sentence}. Of the tasks, {join_words(kinds)}."
+
+    def _describe_workers(self) -> str:
+        figures = self._figures
+        n_flagged, n_few = figures["flagged_workers"], figures["workers_with_fewer_than_10_votes"]
+        rest = f" {count_noun(n_few, 'worker')} gave fewer than 10 votes, too few for a judgement." if n_few else ""
+        if not n_flagged:
+            checks = "spammers, adversaries, copiers" + (" and drift" if self.diagnosis.crowd.has_times else "")
+            return f"No worker is flagged (checks: {checks}).{rest}"
+        share = format_percent(self._flagged_workers["n_votes"].sum() / max(self.diagnosis.crowd.n_votes, 1))
+        verb = "is" if n_flagged == 1 else "are"
+        return f"{count_noun(n_flagged, 'worker')} {verb} flagged; {share} of all votes come from them.{rest}"
+
+    def _describe_confusion(self) -> str:
+        if not self.confusions:
+            return ""
+        first = self.confusions[0]
+        label, true = quote_name(first["label"]), quote_name(first["true"])
+        share = format_percent(first["share"])
+        return f"The most frequent confusion is {label} where {true} is true: {share} of the votes on {true}."
+
+    # ------------------------------------------------------------------ charts
+
+    def build_histograms(self) -> list[dict[str, Any]]:
+        """Return the histograms of votes per worker, votes per task and votes over time.
+
+        Returns
+        -------
+        list of dict
+            Title, unit and bars of each histogram.
+        """
+        crowd = self.diagnosis.crowd
+        chart = timeline.build_chart(self.diagnosis)
+        return [
+            {"title": "Workers by number of votes", "unit": "workers", "bars": count_in_bins(crowd.votes_per_worker)},
+            {"title": "Tasks by number of votes", "unit": "tasks", "bars": count_in_bins(crowd.votes_per_task)},
+            *([] if chart is None else [chart]),
+        ]
+
+    # ------------------------------------------------------------------ next steps
+
+    def recommend_steps(self) -> list[dict[str, str]]:
+        """Return the recommended next steps, the most useful first.
+
+        Returns
+        -------
+        list of dict
+            Action and reason of each step.
+        """
+        steps = [
+            self._recommend_method(),
+            self._recommend_votes(),
+            self._recommend_task_review(),
+            self._recommend_worker_review(),
+            self._recommend_drift_review(),
+            self._recommend_guideline(),
+            self._recommend_gold(),
+        ]
+        return [step for step in steps if step is not None]
+
+    def _recommend_method(self) -> dict[str, str] | None:
+        if get_worker_groups(self.diagnosis.model) is not None:
+            return {
+                "action": "Use the labels of panel.",
+                "reason": "Members of a group make the same errors, and no other method accounts for groups. Command: "
+                "wisecrowd aggregate … -m panel",
+            }
+        if self.comparison is None:
+            return None
+        best = self.comparison.best
+        command = kind_of(find(best))  # aggregators and learners have different commands
+        return {
+            "action": f"Use the labels of {best}.",
+            "reason": f"No method predicts held-out votes better. Command: wisecrowd {command} … -m {best}",
+        }
+
+    def _recommend_votes(self) -> dict[str, str] | None:
+        counts = self._figures["tasks_by_kind"]
+        n = counts["undecided"] + counts["unlabelled"]
+        if not n:
+            return None
+        names = self._name_tasks(["undecided", "unlabelled"], "confidence")
+        return {
+            "action": f"Get another vote on {count_noun(n, 'task')}.",
+            "reason": f"The votes on {names} do not determine a label."
+            if n == 1
+            else f"Their votes do not determine a label. The least certain tasks are {names}.",
+        }
+
+    def _recommend_task_review(self) -> dict[str, str] | None:
+        n = self._figures["tasks_by_kind"]["ambiguous"]
+        if not n:
+            return None
+        some = "some of " if n > REVIEWABLE_TASKS else ""
+        return {
+            "action": f"Review {some}{count_noun(n, 'ambiguous task')} yourself before you buy more votes on "
+            f"{'it' if n == 1 else 'them'}.",
+            "reason": "Good workers disagree on them, so the task or the guideline is unclear. Start with "
+            f"{self._name_tasks(['ambiguous'], 'misfit')}.",
+        }
+
+    def _name_tasks(self, kinds: list[str], column: str) -> str:
+        """Return the names of the tasks of some kinds with the smallest values in a column."""
+        tasks = self.diagnosis.tasks
+        first = tasks[tasks["kind"].isin(kinds)].nsmallest(MAX_NAMED, column)
+        return join_words([quote_name(task) for task in first.index])
+
+    def _recommend_worker_review(self) -> dict[str, str] | None:
+        flagged = self._flagged_workers
+        flagged = flagged[flagged["flags"] != "drifts"]
+        if flagged.empty:
+            return None
+        names = join_words([quote_name(worker) for worker in flagged.index[:MAX_NAMED]])
+        share = format_percent(flagged["n_votes"].sum() / self.diagnosis.crowd.n_votes)
+        is_one = len(flagged) == 1
+        reason = (
+            f"{share} of all votes come from them, most from {names}. The table of workers gives the reasons. The model gives "
+            "careless votes little weight, but counts copied votes as independent."
+        )
+        if get_worker_groups(self.diagnosis.model) is None and flagged["flags"].str.contains("copies").any():
+            reason += " If some of them are models of one family, declare the groups with --members."
+        return {
+            "action": f"Talk to {count_noun(len(flagged), 'worker')}, or stop inviting {'this one' if is_one else 'them'}.",
+            "reason": reason,
+        }
+
+    def _recommend_drift_review(self) -> dict[str, str] | None:
+        flagged = self._flagged_workers
+        changed = flagged[["drifts" in flags.split(", ") for flags in flagged["flags"]]]
+        if changed.empty:
+            return None
+        names = join_words([quote_name(worker) for worker in changed.index[:MAX_NAMED]])
+        return {
+            "action": f"Check whether {count_noun(len(changed), 'worker')} changed, or the tasks that they got.",
+            "reason": f"Their accuracy changed over time: {names}. The table of workers shows when. Click on a worker to see the "
+            "accuracy over time.",
+        }
+
+    def _recommend_guideline(self) -> dict[str, str] | None:
+        """Recommend a clearer guideline for the classes that workers without flags confuse; it does not help spammers."""
+        workers, classes = self.diagnosis.worker_diagnosis, self.diagnosis.crowd.classes
+        assert classes is not None
+        pairs = self.diagnosis.crowd.pairs
+        is_trusted = (self.diagnosis.workers["flags"] == "").to_numpy()[pairs.worker]
+        n_votes = np.zeros((len(classes), len(classes)))  # [label, true]
+        np.add.at(n_votes, pairs.label[is_trusted], workers.tally[is_trusted])
+        share = n_votes / np.maximum(n_votes.sum(axis=0), 1e-12)
+        np.fill_diagonal(n_votes, 0.0)
+        label, true = divmod(int(n_votes.argmax()), len(classes))
+        n = round(float(n_votes[label, true]))
+        if n < 1 or share[label, true] < MIN_CONFUSION_SHARE:
+            return None
+        true_name, label_name = quote_name(classes[true]), quote_name(classes[label])
+        return {
+            "action": f"Explain in the guideline how {true_name} differs from {label_name}.",
+            "reason": f"About {count_noun(n, 'vote')} of unflagged workers say {label_name} where {true_name} is more probable.",
+        }
+
+    def _recommend_gold(self) -> dict[str, str] | None:
+        if self.gold is not None:
+            return None
+        n = min(RECOMMENDED_GOLD_TASKS, self.diagnosis.crowd.n_tasks)
+        half_width = NORMAL_QUANTILE * float(np.sqrt(0.25 / n))
+        return {
+            "action": f"Let an expert label {count_noun(n, 'task')} drawn at random, and build this report with them.",
+            "reason": "Without gold labels, all figures rest on the votes alone. With them, the accuracy is known to about "
+            f"±{half_width:.0%}.",
+        }
+
+
+def count_in_bins(counts: NDArray[Any]) -> list[dict[str, Any]]:
+    """Return a histogram of counts; small counts have their own bins, larger ones widening bins.
+
+    Parameters
+    ----------
+    counts : ndarray of int
+        Counts.
+
+    Returns
+    -------
+    list of dict
+        Label, number and relative height of each bar, without empty bars at both ends.
+
+    Examples
+    --------
+    >>> [(bar["label"], bar["n"]) for bar in count_in_bins(np.array([1, 3, 3]))]
+    [('1', 1), ('2', 0), ('3', 2)]
+    """
+    largest = int(counts.max())
+    low = np.arange(largest + 1) if largest <= MAX_SINGLE_BINS else np.array(COUNT_BINS)
+    high = np.append(low[1:] - 1, np.iinfo(np.int64).max)
+    n, _ = np.histogram(counts, np.append(low, np.iinfo(np.int64).max))
+    filled = np.flatnonzero(n)
+    tallest = max(int(n.max()), 1)
+    return [
+        {
+            "label": _format_bin(int(low[position]), int(high[position]), largest),
+            "n": int(n[position]),
+            "share": float(n[position] / tallest),
+        }
+        for position in range(filled[0], filled[-1] + 1)
+    ]
+
+
+def _format_bin(low: int, high: int, largest: int) -> str:
+    return f"{low:,}" if low in (high, largest) else f"{low:,} to {min(high, largest):,}"

@@ -1,0 +1,109 @@
+"""A child process that runs the fits of the service one after the other."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Any, ParamSpec, TypeVar
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+#: Niceness of the child. Answers to requests go first, but a busy machine does not starve the fits.
+NICENESS = 10
+
+_log = logging.getLogger(__name__)
+
+
+class _TrackingContext(SpawnContext):
+    """Spawn context that remembers its processes, so that they can be terminated.
+
+    A forked child would inherit the locks and connections of the service in whatever state they are.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.processes: list[SpawnProcess] = []
+
+    def Process(self, *args: Any, **kwargs: Any) -> SpawnProcess:  # type: ignore[override]  # noqa: N802
+        process = SpawnProcess(*args, **kwargs)
+        self.processes.append(process)
+        return process
+
+
+class BackgroundProcess:
+    """A child process that starts with its first job and is replaced when it dies.
+
+    Examples
+    --------
+    >>> background = BackgroundProcess()
+    >>> background.submit(pow, 2, 5).result()
+    32
+    >>> background.terminate()
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._start_pool()
+
+    def submit(
+        self, function: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Future[Result]:
+        """Run a function in the child.
+
+        Parameters
+        ----------
+        function : callable
+            Function of a module, so that it can be pickled.
+        *args, **kwargs
+            Arguments of the function.
+
+        Returns
+        -------
+        concurrent.futures.Future
+            Result of the function.
+        """
+        with self._lock:
+            try:
+                return self._pool.submit(function, *args, **kwargs)
+            except BrokenProcessPool:
+                _log.error("a background process died; starting a new one")
+                self._start_pool()
+                return self._pool.submit(function, *args, **kwargs)
+
+    @property
+    def processes(self) -> list[SpawnProcess]:
+        """Processes that were started and may still run."""
+        return list(self._context.processes)
+
+    def terminate(self) -> None:
+        """Stop the child at once and drop the jobs that wait."""
+        for process in self.processes:
+            process.terminate()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _start_pool(self) -> None:
+        self._context = _TrackingContext()
+        self._pool = ProcessPoolExecutor(1, mp_context=self._context, initializer=initialize_child)
+
+
+def initialize_child() -> None:
+    """Lower the priority of this process and end it when its parent ends."""
+    with contextlib.suppress(OSError):
+        os.nice(NICENESS)
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="end with parent").start()

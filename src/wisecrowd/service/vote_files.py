@@ -1,0 +1,84 @@
+"""Import of votes from files into the service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wisecrowd.errors import InputError
+from wisecrowd.service.events import Event, RegisterTasks, Upsert, VoteRecord, build_source
+from wisecrowd.service.schemas import DEFAULT_QUESTION, MAX_NAME_CHARACTERS
+from wisecrowd.service.webhooks import parse_exported_task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from wisecrowd.data.crowd import Crowd
+
+
+def read_events(path: Path) -> Iterator[Event]:
+    """Read votes, gold labels and tasks from any file that wisecrowd reads.
+
+    A table of votes answers the question ``votes``; the export of a labelling tool has its own questions. Annotations of Label
+    Studio keep their ids and the numbers of their projects, so webhooks continue where the export ends.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Table or export.
+
+    Yields
+    ------
+    Upsert or RegisterTasks
+        Events. Importing a file twice has no effect.
+
+    Examples
+    --------
+    >>> _ = Path("votes.csv").write_text("task,worker,label\\nt1,ann,good\\n")
+    >>> next(read_events(Path("votes.csv"))).records[0].worker
+    'ann'
+    """
+    from wisecrowd.io import VoteSource, read
+    from wisecrowd.io.tools.export_files import read_objects
+    from wisecrowd.io.tools.projects import read_project
+
+    source = VoteSource.detect(path)
+    if not source.format.is_tool:
+        yield from _crowd_events(DEFAULT_QUESTION, read(source, duplicates="last"), None)
+        return
+    project = read_project(source, duplicates="last")
+    tasks = read_objects(path, source.format.description) if source.format.name == "label-studio" else []
+    if tasks and all("project" in task for task in tasks):
+        for task in tasks:
+            yield from parse_exported_task(task)
+        return
+    for question in project.questions.values():
+        if question.kind != "number":
+            yield from _crowd_events(question.name, question.crowd, question.truth)
+
+
+def _crowd_events(question: str, crowd: Crowd, truth: pd.Series[Any] | None) -> Iterator[Event]:
+    if crowd.is_numeric or not crowd.has_workers:
+        raise InputError(
+            "the service stores categorical votes with worker ids; this file has numeric votes or no workers"
+        )
+    votes = crowd.select_observed().to_frame()
+    times = votes["time"] if "time" in votes else [None] * len(votes)
+    for task, worker, label, time in zip(votes["task"], votes["worker"], votes["label"], times, strict=True):
+        is_missing = time is None or time != time  # NaT is not equal to itself
+        seconds = None if is_missing else time.timestamp()
+        yield _record_event(VoteRecord(question, str(task), str(worker), str(label), seconds))
+    for task, label in {} if truth is None else truth.items():
+        yield _record_event(VoteRecord(question, str(task), None, str(label)))
+    tasks_without_votes = tuple(map(str, crowd.tasks[crowd.votes_per_task == 0]))
+    if tasks_without_votes:
+        yield RegisterTasks(question, tasks_without_votes)
+
+
+def _record_event(record: VoteRecord) -> Upsert:
+    if any(len(name or "") > MAX_NAME_CHARACTERS for name in record[:4]):
+        raise InputError(
+            f"names have {MAX_NAME_CHARACTERS:,} characters at most; a name in the vote on task {record.task[:40]!r}… is longer"
+        )
+    return Upsert(build_source(record), (record,))
