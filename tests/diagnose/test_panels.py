@@ -58,7 +58,7 @@ def test_others_are_the_posterior_without_the_group(made: PanelSimulation, panel
     with pytest.raises(UsageError, match="fitted on"):
         panel.evidence(made.crowd[np.arange(10)])
     for other in (made.crowd[np.arange(10)], made.crowd.take(np.arange(made.crowd.n_votes) > 0)):
-        with pytest.raises(UsageError, match="or fit the model to these votes"):
+        with pytest.raises(UsageError, match="or refit the model"):
             print(wc.diagnose_crowd(other, model=panel).workers)
 
 

@@ -279,11 +279,11 @@ def test_options_that_make_no_sense(made: Simulation, options: dict[str, Any], m
 
 
 def test_what_is_not_a_completer(made: Simulation) -> None:
-    with pytest.raises(UsageError, match="a completer was wanted"):
+    with pytest.raises(UsageError, match="must be a Completer"):
         score_completer("majority-vote", made.crowd)
-    with pytest.raises(UsageError, match="a completer was wanted"):
+    with pytest.raises(UsageError, match="must be a Completer"):
         score_completer(DawidSkene(), made.crowd)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="imitates workers by the features"):
+    with pytest.raises(UsageError, match="needs the features of the tasks"):
         score_completer(ByFeature(), made.crowd)
 
 
@@ -309,7 +309,7 @@ def test_crowds_that_cannot_be_judged() -> None:
         score_completer("gmv", Crowd.from_triples([("t", "w", "a")]))
     with pytest.raises(InputError, match="numbers"):
         score_completer("gmv", Crowd.from_triples([("t", "w", 1.0)], numeric=True))
-    with pytest.raises(InputError, match="who cast each vote"):
+    with pytest.raises(InputError, match="needs the worker of each vote"):
         score_completer("gmv", Crowd.from_counts([[2, 1]]))
 
 

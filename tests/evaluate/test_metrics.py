@@ -233,7 +233,7 @@ def test_labels_have_no_figures_of_probability() -> None:
         "n_tasks", "n_without_truth", "n_without_prediction", "accuracy", "balanced_accuracy", "f1",
     }  # fmt: skip
     for figure in (metrics.brier, metrics.log_loss, metrics.calibration_error, metrics.auc):
-        with pytest.raises(UsageError, match="labels came; give the posterior"):
+        with pytest.raises(UsageError, match="consists of labels; pass a posterior"):
             figure(truth, said)
 
 
@@ -249,7 +249,7 @@ def test_numbers() -> None:
         metrics.accuracy(truth, fitted)
     with pytest.raises(InputError, match="finite"):
         metrics.mae([1.0], [np.inf])
-    with pytest.raises(InputError, match="one length"):
+    with pytest.raises(InputError, match="of equal length"):
         metrics.mae([1.0], [1.0, 2.0])
 
 
@@ -266,7 +266,7 @@ def test_workers_meet_by_id() -> None:
 
 def test_no_correlation_without_variation() -> None:
     assert np.isnan(metrics.worker_correlation(pd.Series({"a": 0.5, "b": 0.5}), pd.Series({"a": 0.1, "b": 0.9})))
-    with pytest.raises(InputError, match="no worker is known to both"):
+    with pytest.raises(InputError, match="no worker in common"):
         metrics.worker_error(pd.Series({"a": 0.5}), pd.Series({"b": 0.5}))
 
 
@@ -288,26 +288,26 @@ POSTERIOR = pd.DataFrame({"a": [0.5, 1.0], "b": [0.5, 0.0]}, index=["t1", "t2"])
 @pytest.mark.parametrize(
     ("truth", "said", "message"),
     [
-        ({"x1": "a"}, POSTERIOR, "no task in common; the truth has 'x1', the prediction 't1', 't2'"),
-        ({}, POSTERIOR, "no task in common; the truth has none"),
-        ({"t1": "A"}, POSTERIOR, "no true class is among the classes"),
-        (pd.Series(["a", "b"], index=["t1", "t1"]), POSTERIOR, "truth names some tasks twice: 't1'"),
-        ({"t1": "a"}, POSTERIOR.loc[["t1", "t1"]], "prediction names some tasks twice"),
+        ({"x1": "a"}, POSTERIOR, "no task in common. The truth has 'x1', the prediction 't1', 't2'"),
+        ({}, POSTERIOR, "no task in common. The truth has none"),
+        ({"t1": "A"}, POSTERIOR, "no true class is a class of the posterior"),
+        (pd.Series(["a", "b"], index=["t1", "t1"]), POSTERIOR, "truth has duplicate tasks: 't1'"),
+        ({"t1": "a"}, POSTERIOR.loc[["t1", "t1"]], "prediction has duplicate tasks"),
         ({"t1": "a"}, POSTERIOR.set_axis(["a", "a"], axis=1), "class vocabulary repeats 'a'"),
-        ({"t1": "a"}, POSTERIOR * 2, "sum to one"),
-        ({"t1": "a"}, POSTERIOR * np.nan, "sum to one"),
-        ({"t1": "a"}, pd.DataFrame({"a": [1.5], "b": [-0.5]}, index=["t1"]), "must hold probabilities"),
-        ({"t1": "a"}, POSTERIOR.to_numpy(), "the prediction has none; give the prediction its ids"),
+        ({"t1": "a"}, POSTERIOR * 2, "sum to 1"),
+        ({"t1": "a"}, POSTERIOR * np.nan, "sum to 1"),
+        ({"t1": "a"}, pd.DataFrame({"a": [1.5], "b": [-0.5]}, index=["t1"]), "must be probabilities"),
+        ({"t1": "a"}, POSTERIOR.to_numpy(), "the prediction has none; give the prediction an index"),
         (["a", "b"], POSTERIOR, "truth must carry task ids"),
-        (["a", "b"], POSTERIOR.to_numpy(), "classes are codes; for names"),
-        ([0, 2], POSTERIOR.to_numpy(), "codes from 0 to 1; got 0 to 2"),
-        ([0, -1], POSTERIOR.to_numpy(), "codes from 0 to 1"),
-        ([0], POSTERIOR.to_numpy(), r"one prediction per task was wanted.*\(1,\).*\(2, 2\)"),
+        (["a", "b"], POSTERIOR.to_numpy(), "must hold class codes.*For class names"),
+        ([0, 2], POSTERIOR.to_numpy(), "codes must lie between 0 and 1; got 0 to 2"),
+        ([0, -1], POSTERIOR.to_numpy(), "codes must lie between 0 and 1"),
+        ([0], POSTERIOR.to_numpy(), r"one prediction per task.*\(1,\).*\(2, 2\)"),
         ([], np.empty((0, 2)), "one prediction per task"),
         ([0, 1], [0, 1, 1], "one prediction per task"),
-        ([0, 1], [0.5, 0.5], "classes are codes"),
+        ([0, 1], [0.5, 0.5], "must hold class codes"),
         ([0, 1], np.zeros((2, 2, 2)), "one prediction per task"),
-        ([0, 1], ["a", "b"], "classes are codes; for names, give Series"),
+        ([0, 1], ["a", "b"], "must hold class codes.*pass a Series"),
     ],
 )
 def test_misalignment_is_refused(truth: object, said: object, message: str) -> None:
@@ -319,9 +319,9 @@ def test_positive_class_must_exist_and_be_named_among_many() -> None:
     truth, posterior = made_up(k=3)
     with pytest.raises(UsageError, match="positive must be one of 0, 1, 2"):
         metrics.auc(truth, posterior, positive=7)
-    with pytest.raises(UsageError, match="there are 3 classes; name the one to look at"):
+    with pytest.raises(UsageError, match="with 3 classes, the positive class must be named"):
         metrics.f1(truth, posterior, average="binary")
-    with pytest.raises(InputError, match="one kind only"):
+    with pytest.raises(InputError, match="all tasks have the same"):
         metrics.auc([0, 0], [[0.5, 0.5], [0.1, 0.9]])
 
 
@@ -336,7 +336,7 @@ def test_what_is_asked_must_exist() -> None:
 
 def test_the_summary_needs_no_scikit_learn() -> None:
     code = (
-        "import sys, numpy as np; from wisecrowd import metrics;"
+        "import sys, numpy as np; from wisecrowd.evaluate import metrics;"
         "metrics.summary(np.array([0, 1]), np.array([[0.6, 0.4], [0.5, 0.5]]));"
         "assert 'sklearn' not in sys.modules and 'scipy.stats' not in sys.modules"
     )

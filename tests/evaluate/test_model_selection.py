@@ -7,41 +7,12 @@ import pandas as pd
 import pytest
 
 from wisecrowd import Crowd, DawidSkene, MajorityVote, simulate_crowd
-from wisecrowd.em.priors import estimate_crowd_confusion, estimate_prior_strength
 from wisecrowd.errors import WisecrowdError
-from wisecrowd.evaluate import heldout_votes
 from wisecrowd.evaluate.model_selection import choose_method, compare_methods
 
 GOOD_AND_BAD = simulate_crowd(
     n_tasks=300, workers=["expert"] * 4 + ["spammer"] * 8, n_classes=3, votes_per_task=5, random_state=0
 )
-
-
-def test_votes_are_dealt_evenly_and_no_task_loses_two_to_one_fold() -> None:
-    crowd = GOOD_AND_BAD.crowd
-    fold = heldout_votes.assign_vote_folds(crowd, 5, 0)
-    assert set(np.bincount(fold) // 10) <= {29, 30, 31}
-    assert len(set(zip(crowd.task, fold, strict=True))) == crowd.n_votes  # five votes, five folds
-    assert not np.array_equal(fold, heldout_votes.assign_vote_folds(crowd, 5, 1))
-
-
-def test_the_likelihood_is_that_of_its_formula() -> None:
-    """One fold, vote by vote, with an exponent of one."""
-    crowd = GOOD_AND_BAD.crowd
-    fold = heldout_votes.assign_vote_folds(crowd, 3, 0)
-    found = heldout_votes.heldout_log_probs(DawidSkene(), crowd, None, fold, 3)[:, -1]
-    kept = crowd.take(fold != 0)
-    posterior = DawidSkene().fit(kept).posterior_
-    tally = np.zeros((crowd.n_workers, 3, 3))
-    for vote in range(kept.n_votes):
-        tally[kept.worker[vote], :, kept.label[vote]] += posterior[kept.task[vote]]
-    by_pair = tally.transpose(0, 2, 1)[kept.pairs.worker, kept.pairs.label]
-    toward = estimate_crowd_confusion(by_pair, kept.pairs)
-    strength = estimate_prior_strength(by_pair, kept.pairs, toward)
-    matrix = (tally + strength * toward) / (tally.sum(axis=2, keepdims=True) + strength)
-    for vote in np.flatnonzero(fold == 0)[:50]:
-        task, worker, label = crowd.task[vote], crowd.worker[vote], crowd.label[vote]
-        assert found[vote] == pytest.approx(np.log(posterior[task] @ matrix[worker, :, label]), abs=1e-9)
 
 
 def test_who_knows_workers_wins_where_they_differ() -> None:
@@ -60,7 +31,7 @@ def test_a_tie_is_called_a_tie() -> None:
     found = compare_methods(GOOD_AND_BAD.crowd, [DawidSkene(), DawidSkene(max_iter=99)])
     assert len(found.tied_methods) == 2
     assert found.best == "dawid-skene"
-    assert "do not tell the methods apart" in found.summary
+    assert "show no significant difference between the methods" in found.summary
     assert found.disputed_tasks.empty
     assert (found.agreement == 1).all(axis=None)
 
@@ -85,7 +56,7 @@ def test_learners_are_compared_with_features() -> None:
     X = pd.DataFrame({"x": 3.0 * (made.truth == made.crowd.classes[1]) + noise}, index=made.truth.index)
     found = compare_methods(made.crowd, ["raykar", "majority-vote"], X)
     assert found.best == "raykar"
-    with pytest.raises(WisecrowdError, match="looks at features"):
+    with pytest.raises(WisecrowdError, match="needs features"):
         compare_methods(made.crowd, ["raykar"])
 
 
@@ -93,11 +64,11 @@ def test_bad_input() -> None:
     crowd = GOOD_AND_BAD.crowd
     with pytest.raises(WisecrowdError, match="worker ids"):
         compare_methods(crowd.drop_workers())
-    with pytest.raises(WisecrowdError, match="two folds"):
+    with pytest.raises(WisecrowdError, match="folds must be 2 or more"):
         compare_methods(crowd, folds=1)
-    with pytest.raises(WisecrowdError, match="too few"):
+    with pytest.raises(WisecrowdError, match="5 folds need at least 10 votes; got 2"):
         compare_methods(Crowd.from_triples([(1, "a", "x"), (1, "b", "x")]))
-    with pytest.raises(WisecrowdError, match="a list of methods"):
+    with pytest.raises(WisecrowdError, match="methods must be a list"):
         compare_methods(crowd, "dawid-skene")
     with pytest.raises(WisecrowdError, match="infer classes"):
         compare_methods(crowd, ["mean"])

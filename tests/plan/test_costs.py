@@ -137,12 +137,12 @@ def test_a_panel_says_what_may_stop(panel: Panel, unfinished: Crowd) -> None:
 @pytest.mark.parametrize(
     ("costs", "words"),
     [
-        ({"robot": 1.0}, "nobody who is known: 'robot'"),
+        ({"robot": 1.0}, "unknown workers or kinds: 'robot'"),
         ({"person": -1.0}, "positive number"),
         ({"person": "much"}, "positive number"),
         ({"person": float("nan")}, "positive number"),
         (["person"], "must be a dict"),
-        ({"person": 100.0, "machine": 50.0}, "buys no vote at 50 each"),
+        ({"person": 100.0, "machine": 50.0}, "at a cost of 50; got 10"),
     ],
 )
 def test_prices_that_do_not_fit_are_refused(panel: Panel, unfinished: Crowd, costs: Any, words: str) -> None:
@@ -151,5 +151,5 @@ def test_prices_that_do_not_fit_are_refused(panel: Panel, unfinished: Crowd, cos
 
 
 def test_a_panel_plans_for_its_own_votes(panel: Panel, unfinished: Crowd) -> None:
-    with pytest.raises(UsageError, match="fitted on"):
+    with pytest.raises(UsageError, match="that the model was fitted to"):
         plan_votes(unfinished[:50], budget=10, model=panel)

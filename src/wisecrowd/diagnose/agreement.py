@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.data.conversion import as_crowd
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import InputError, UsageError, check_choice, preview
 
@@ -263,8 +264,7 @@ def cohen_kappas(crowd: Any, *, min_common: int = 1) -> pd.DataFrame:
 
 def _observed_votes(crowd: Any) -> Crowd:
     """Return the observed votes of a crowd."""
-    votes: Crowd = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd)
-    return votes.select_observed()
+    return as_crowd(crowd).select_observed()
 
 
 def _require_classes(crowd: Crowd) -> Crowd:

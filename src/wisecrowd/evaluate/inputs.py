@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from wisecrowd.data.conversion import as_crowd
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import CrowdLike
 from wisecrowd.errors import UsageError
 
 
-def require_categorical_crowd(crowd: Any, purpose: str) -> Crowd:
+def require_categorical_crowd(crowd: CrowdLike, purpose: str) -> Crowd:
     """Return the observed votes of a crowd with classes and worker ids.
 
     Parameters
@@ -34,9 +34,7 @@ def require_categorical_crowd(crowd: Any, purpose: str) -> Crowd:
         ...
     wisecrowd.errors.UsageError: planning votes needs class labels, but the labels of this crowd are numbers
     """
-    if isinstance(crowd, str):
-        raise UsageError(f"crowd must be a Crowd or a table of votes; got {crowd!r}. Use wisecrowd.read({crowd!r})")
-    votes = crowd if isinstance(crowd, Crowd) else Crowd.from_frame(crowd)
+    votes = as_crowd(crowd)
     if votes.is_numeric:
         raise UsageError(f"{purpose} needs class labels, but the labels of this crowd are numbers")
     if not votes.has_workers:

@@ -303,12 +303,12 @@ def _write_summary(table: pd.DataFrame, tied_methods: tuple[str, ...], crowd: Cr
     if len(table) == 1:
         return f"Only {best} was compared: it gives a held-out vote probability {np.exp(row['log_likelihood']):.2f} (geometric mean)."
     if len(tied_methods) == len(table):
-        return f"Use {best}: {heldout} show no significant difference between the methods, and it is first in the default order."
+        return f"Use {best}: {heldout} show no significant difference between the methods, and it is the first candidate."
     others = [name for name in tied_methods if name != best]
     if others:
         listed = ", ".join(others[:-1]) + (" and " if len(others) > 1 else "") + others[-1]
         return (
-            f"Use {best}: {heldout} show no significant difference from {listed}, and it comes first in the default order. "
+            f"Use {best}: {heldout} show no significant difference from {listed}, and it comes first among the candidates. "
             "All other methods are significantly worse."
         )
     second = table.index[1]

@@ -414,7 +414,7 @@ def _write_summary(
     if n_finished:
         verb = "is" if n_finished == 1 else "are"
         text += (
-            f" {n_finished:,} of {count_noun(crowd.n_tasks, 'task')} {verb} finished (confidence {target:.0%} or more)."
+            f" {n_finished:,} of {count_noun(crowd.n_tasks, 'task')} {verb} finished (confidence at least {target:.0%})."
         )
     if len(excluded_workers):
         kind = "a spammer" if len(excluded_workers) == 1 else "spammers"
