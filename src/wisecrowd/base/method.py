@@ -501,6 +501,21 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
             return cast("NDArray[np.float64]", self.posterior_.mean(axis=0))
         return cast("NDArray[np.float64]", sum(posterior.sum(axis=0) for _, posterior in stream) / stream.crowd.n_tasks)
 
+    def require_fitted(self, attribute: str = "tally_") -> None:
+        """Raise an error if the method lacks a fitted attribute.
+
+        Parameters
+        ----------
+        attribute : str, default="tally_"
+            Fitted attribute that the caller needs.
+
+        Raises
+        ------
+        UsageError
+            If the method is not fitted, or was fitted to shards and does not keep the attribute.
+        """
+        self._check_fitted(attribute)
+
     def _worker_columns(self) -> dict[str, NDArray[Any]]:
         """Return the columns of `workers_`; methods add their own."""
         pairs = self._pairs

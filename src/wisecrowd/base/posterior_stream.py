@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.data.sharded import MAX_CELLS, Shard, ShardedCrowd
+from wisecrowd.data.sharded import MAX_COLLECTED_CELLS, Shard, ShardedCrowd
 from wisecrowd.engines import ChunkFunction, engine_for
 from wisecrowd.engines.base import GoldByShard
 from wisecrowd.errors import UsageError
@@ -82,7 +82,7 @@ class PosteriorStream:
         UsageError
             If the result would not fit in memory.
         """
-        if self.crowd.n_tasks * self.crowd.n_classes > MAX_CELLS:
+        if self.crowd.n_tasks * self.crowd.n_classes > MAX_COLLECTED_CELLS:
             raise UsageError(
                 f"the posterior of {self.crowd.n_tasks:,} tasks does not fit in memory; iterate over "
                 "fitted.posterior_tables(), or write it with fitted.write_labels('labels.parquet')"
