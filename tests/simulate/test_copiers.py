@@ -95,5 +95,5 @@ def test_sources_do_not_copy() -> None:
     assert ((source >= 0) == copies).all()
     assert not copies[source[copies]].any()
     assert len(set(source[copies].tolist())) > 10
-    with pytest.raises(UsageError, match="somebody to copy"):
+    with pytest.raises(UsageError, match="a worker to copy"):
         choose_sources(np.array([True, True]))

@@ -206,7 +206,7 @@ def test_difficulty_by_task_is_matched_by_id() -> None:
         ({"workers": "expert"}, "for one kind write {'expert': 1.0}"),
         ({"workers": ["expert"] * 3, "n_workers": 4}, "3 workers are listed, but 4 expected"),
         ({"workers": {"exprt": 1.0}}, "Did you mean 'expert'"),
-        ({"workers": {"copier": 1.0}}, "somebody to copy"),
+        ({"workers": {"copier": 1.0}}, "a worker to copy"),
         ({"workers": [np.eye(3)] * 3}, r"confusion of worker 0 must have the shape \(4, 4\)"),
         ({"n_workers": 10_000_000}, "do not fit in memory"),
         ({"prior": [0.5, 0.6]}, "prior must hold probabilities"),

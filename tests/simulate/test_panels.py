@@ -76,7 +76,7 @@ def test_the_same_seed_gives_the_same_panel_and_other_judges_meet_the_same_truth
     [
         ({"n_classes": 1}, "n_classes must be 2"),
         ({"n_tasks": 0}, "needs tasks"),
-        ({"n_judges": 0, "n_people": 0}, "somebody who votes"),
+        ({"n_judges": 0, "n_people": 0}, "needs tasks and workers"),
         ({"n_models": 11}, "n_models must lie between 1"),
         ({"n_models": 0}, "n_models must lie between 1"),
         ({"strength": 1.5}, "strength must lie between 0 and 1"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,18 @@ from wisecrowd.data.vocabulary import check_encodable, check_no_missing
 from wisecrowd.errors import InputError
 
 
-def as_table(frame: Any, columns: Sequence[str] | None = None) -> pa.Table:
+class ArrowTable(Protocol):
+    """Table that exports itself as an Arrow stream: polars, pyarrow, duckdb."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the table as an Arrow stream."""
+
+
+#: Table of any supported library, or columns by name.
+DataFrameLike: TypeAlias = pd.DataFrame | ArrowTable | Mapping[str, Sequence[Any]]
+
+
+def as_table(frame: DataFrameLike, columns: Sequence[str] | None = None) -> pa.Table:
     """Convert any table to an Arrow table.
 
     Parameters

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.data import vocabulary as vocab
-from wisecrowd.data.arrow_tables import as_table, read_flags, read_numbers
+from wisecrowd.data.arrow_tables import DataFrameLike, as_table, read_flags, read_numbers
 from wisecrowd.data.layout import Layout
 from wisecrowd.data.pairs import Pairs
 from wisecrowd.data.rows import (
@@ -151,7 +151,7 @@ class Crowd:
 
     @staticmethod
     def from_frame(
-        frame: Any,
+        frame: DataFrameLike,
         *,
         task: str = "task",
         worker: str | None = "worker",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -62,7 +61,7 @@ class Layout:
         return np.diff(self.offset) > 0
 
     @cached_property
-    def vote_matrix(self) -> Any:
+    def vote_matrix(self) -> sp.csr_array:
         """Sparse matrix (tasks × pairs) of the weights of the votes, with which the reference kernels multiply."""
         votes = slice(self.offset[0], self.offset[-1])
         weight = np.ones(self.n_votes) if self.weight is None else self.weight[votes]

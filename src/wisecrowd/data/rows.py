@@ -46,7 +46,7 @@ class VoteRows(NamedTuple):
         Parameters
         ----------
         order : ndarray of int
-            Positions in the wanted order.
+            Positions in their new order.
 
         Returns
         -------

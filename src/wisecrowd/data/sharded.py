@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -423,7 +423,7 @@ def open_shards(folder: str | os.PathLike[str]) -> ShardedCrowd:
 def write_shard(
     folder: str | os.PathLike[str],
     number: int,
-    tasks: Any,
+    tasks: Sequence[Any] | pd.Index,
     n_votes: NDArray[Any],
     pair: NDArray[np.int32],
     weight: NDArray[np.float64] | None = None,

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.data.arrow_tables import DataFrameLike
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.sharded import ShardedCrowd
 
+__all__ = ["AnyCrowd", "CrowdLike", "DataFrameLike", "FeaturesLike", "TruthLike"]
 
-class ArrowTable(Protocol):
-    """Table that exports itself as an Arrow stream: polars, pyarrow, duckdb."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the table as an Arrow stream."""
-
-
-#: Table with one vote per row.
-DataFrameLike: TypeAlias = pd.DataFrame | ArrowTable | Mapping[str, Sequence[Any]]
 #: Votes in memory, or in shards on disk.
 AnyCrowd: TypeAlias = Crowd | ShardedCrowd
 #: Votes in any form that ``fit`` accepts: a crowd, a table, or triples of task, worker and label.

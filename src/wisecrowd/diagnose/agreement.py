@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.data.conversion import as_crowd
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import CrowdLike
 from wisecrowd.errors import InputError, UsageError, check_choice, preview
 
 Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
@@ -59,7 +60,7 @@ class AgreementCoefficient:
 
 
 def krippendorff_alpha(
-    crowd: Any,
+    crowd: CrowdLike,
     level: Level = "nominal",
     *,
     order: Any = None,
@@ -131,7 +132,7 @@ def krippendorff_alpha(
     return AgreementCoefficient(value, float(low), float(high), n_tasks)
 
 
-def fleiss_kappa(crowd: Any) -> AgreementCoefficient:
+def fleiss_kappa(crowd: CrowdLike) -> AgreementCoefficient:
     """Compute Fleiss' kappa of a crowd with equally many votes on every task.
 
         P_i = (Σ_c n_ic² − m) / (m (m − 1)),   P_e = Σ_c p_c²,   κ = (mean P_i − P_e) / (1 − P_e)
@@ -169,7 +170,7 @@ def fleiss_kappa(crowd: Any) -> AgreementCoefficient:
     return AgreementCoefficient(_chance_corrected(observed, expected), None, None, n_tasks)
 
 
-def gwet_ac1(crowd: Any) -> AgreementCoefficient:
+def gwet_ac1(crowd: CrowdLike) -> AgreementCoefficient:
     """Compute Gwet's AC1, which stays stable if nearly all tasks have one class.
 
         P_e = Σ_c p_c (1 − p_c) / (K − 1),   AC1 = (P_o − P_e) / (1 − P_e)
@@ -201,7 +202,7 @@ def gwet_ac1(crowd: Any) -> AgreementCoefficient:
     return AgreementCoefficient(_chance_corrected(observed, expected), None, None, n_tasks)
 
 
-def cohen_kappas(crowd: Any, *, min_common: int = 1) -> pd.DataFrame:
+def cohen_kappas(crowd: CrowdLike, *, min_common: int = 1) -> pd.DataFrame:
     """Compute Cohen's kappa of every two workers who share tasks.
 
     Parameters
@@ -262,7 +263,7 @@ def cohen_kappas(crowd: Any, *, min_common: int = 1) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _observed_votes(crowd: Any) -> Crowd:
+def _observed_votes(crowd: CrowdLike) -> Crowd:
     """Return the observed votes of a crowd."""
     return as_crowd(crowd).select_observed()
 

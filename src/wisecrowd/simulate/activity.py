@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate import spec
+from wisecrowd.simulate.spec import RandomState
 
 #: Smallest share of the activity of an active worker: the resolution of the integers that `assign` draws.
 MIN_SHARE = 2.0**-60
@@ -101,7 +101,7 @@ ACTIVITIES: dict[str, Callable[..., NDArray[np.float64]]] = {
 }
 
 
-def resolve_activity(activity: str | ArrayLike, n_workers: int, random_state: Any = 0) -> NDArray[np.float64]:
+def resolve_activity(activity: str | ArrayLike, n_workers: int, random_state: RandomState = 0) -> NDArray[np.float64]:
     """Compute the relative activity of each worker.
 
     Parameters
@@ -116,7 +116,7 @@ def resolve_activity(activity: str | ArrayLike, n_workers: int, random_state: An
     Returns
     -------
     ndarray of shape (n_workers,)
-        Activities that sum to one. An active worker has at least the share 2^-60, so that `assign` can draw everybody.
+        Activities that sum to one. An active worker has at least the share 2^-60, so that `assign` can draw every active worker.
 
     Raises
     ------

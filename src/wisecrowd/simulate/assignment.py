@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate.activity import MIN_SHARE, resolve_activity
+from wisecrowd.simulate.spec import RandomState
 
 #: Cells of a temporary array: large enough to amortise the interpreter, small enough for a processor's cache.
 BLOCK_SIZE = 2**18
 
 
 def resolve_votes_per_task(
-    votes_per_task: int | tuple[int, int] | ArrayLike, n_tasks: int, random_state: Any = 0
+    votes_per_task: int | tuple[int, int] | ArrayLike, n_tasks: int, random_state: RandomState = 0
 ) -> NDArray[np.int64]:
     """Compute the number of votes of each task.
 
@@ -60,14 +60,15 @@ def resolve_votes_per_task(
 
 
 def assign(
-    votes_per_task: ArrayLike, activity: ArrayLike, random_state: Any = 0
+    votes_per_task: ArrayLike, activity: ArrayLike, random_state: RandomState = 0
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Draw the workers of every task.
 
     A task draws its workers one after the other, each in proportion to activity among those it has not drawn yet
     (successive sampling, which is also the distribution of Gumbel top-k). A task never has the same worker twice, so a
-    very active worker, who is on nearly every task, has less than his share of the votes. Draws are exact and none is
-    rejected. Memory is proportional to the number of votes, and time to that number times the votes per task.
+    very active worker, who is on nearly every task, has a smaller share of the votes than of the activity. Draws are
+    exact and none is rejected. Memory is proportional to the number of votes, and time to that number times the votes
+    per task.
 
     Parameters
     ----------

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate.assignment import assign, check_enough_workers
+from wisecrowd.simulate.spec import RandomState
 
 
-def choose_sources(copies: NDArray[np.bool_], random_state: Any = 0) -> NDArray[np.int32]:
+def choose_sources(copies: NDArray[np.bool_], random_state: RandomState = 0) -> NDArray[np.int32]:
     """Draw a source for each copier among the workers who do not copy.
 
     Parameters
@@ -37,18 +36,18 @@ def choose_sources(copies: NDArray[np.bool_], random_state: Any = 0) -> NDArray[
     [-1, 2, -1]
     """
     if copies.all():
-        raise UsageError("copiers need somebody to copy; add at least one worker of another kind")
+        raise UsageError("copiers need a worker to copy; add at least one worker of another kind")
     source = np.full(len(copies), -1, dtype=np.int32)
     source[copies] = np.random.default_rng(random_state).choice(np.flatnonzero(~copies), size=int(copies.sum()))
     return source
 
 
 def assign_with_copiers(
-    votes_per_task: ArrayLike, activity: ArrayLike, source: ArrayLike, random_state: Any = 0
+    votes_per_task: ArrayLike, activity: ArrayLike, source: ArrayLike, random_state: RandomState = 0
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Draw the workers of every task as `assign` does, with copiers only on tasks of their source.
 
-    Independent workers are assigned first. A copier then follows his source to each of its tasks with probability
+    Independent workers are assigned first. A copier then follows the source to each of its tasks with probability
     min(1, activity / source's activity), and replaces a worker who is not copied on the task. If there is no such worker,
     the copier does not vote on the task. Each task keeps its number of votes.
 
@@ -108,7 +107,7 @@ def repeat_sources(
     label: NDArray[np.int32],
     source: NDArray[np.int32],
     fidelity: NDArray[np.float64],
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> NDArray[np.int32]:
     """Replace labels of copiers by those of their sources.
 
@@ -126,7 +125,7 @@ def repeat_sources(
     Returns
     -------
     ndarray of shape (n_votes,)
-        Labels. A copier on a task without his source keeps his own label.
+        Labels. A copier on a task without the source keeps the own label.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from wisecrowd.simulate.activity import draw_beta, resolve_activity
 from wisecrowd.simulate.assignment import resolve_votes_per_task
 from wisecrowd.simulate.copiers import choose_sources
 from wisecrowd.simulate.kinds import KINDS
+from wisecrowd.simulate.spec import RandomState
 from wisecrowd.simulate.votes import make_ids, simulate_votes
 
 #: Default shares of the kinds of workers.
@@ -42,7 +43,7 @@ class Simulation:
     truth : Series
         True class by task.
     confusion : ndarray of shape (n_workers, n_classes, n_classes)
-        Confusion matrix of each worker on tasks of difficulty zero. That of a copier includes the labels he copies,
+        Confusion matrix of each worker on tasks of difficulty zero. That of a copier includes the copied labels,
         and that of a drifter is the mean over time.
     kind : Series
         Kind by worker; "custom" for workers whose confusion matrix was passed.
@@ -132,7 +133,7 @@ def simulate_crowd(
     difficulty: str | float | ArrayLike | pd.Series | None = None,
     prior: ArrayLike | None = None,
     truth: ArrayLike | pd.Series | None = None,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> Simulation:
     """Simulate a crowd with known workers and known truth.
 

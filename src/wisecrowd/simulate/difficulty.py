@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate.assignment import assign, resolve_votes_per_task
+from wisecrowd.simulate.spec import RandomState
 from wisecrowd.simulate.votes import make_ids
 
 #: Accuracy of the five workers of Xu et al. (2019) on the easiest task, for class 0 (specificity) and 1 (sensitivity).
@@ -109,7 +110,7 @@ def simulate_by_difficulty(
     votes_per_task: int | tuple[int, int] | ArrayLike | None = None,
     activity: ArrayLike | None = None,
     tasks: Sequence[Any] | pd.Index | None = None,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> Crowd:
     """Simulate votes on tasks of known easiness.
 
@@ -162,7 +163,7 @@ def simulate_unstructured(
     levels: int = 6,
     votes_per_task: int | tuple[int, int] | ArrayLike | None = None,
     tasks: Sequence[Any] | pd.Index | None = None,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> Crowd:
     """Simulate votes whose error rates depend neither on the worker nor on the task.
 
@@ -214,7 +215,7 @@ def simulate_gaussian_difficulty(
     accuracy: ArrayLike = XU2019_ACCURACIES,
     sharpness: float = 0.5,
     votes_per_task: int | tuple[int, int] | ArrayLike | None = None,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> DifficultyCrowd:
     """Simulate tasks that are points around one centre per class; points between the centres are hard.
 
@@ -330,7 +331,12 @@ def _check_accuracies(accuracy: ArrayLike) -> NDArray[np.float64]:
 
 
 def _assign_workers(
-    n_tasks: int, n_workers: int, votes_per_task: Any, activity: ArrayLike | None, sizing: Any, assigning: Any
+    n_tasks: int,
+    n_workers: int,
+    votes_per_task: int | tuple[int, int] | ArrayLike | None,
+    activity: ArrayLike | None,
+    sizing: np.random.Generator,
+    assigning: np.random.Generator,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     if votes_per_task is None:
         return np.divmod(np.arange(n_tasks * n_workers), n_workers)
@@ -346,7 +352,7 @@ def _draw_votes(
     n_tasks: int,
     n_workers: int,
     n_classes: int,
-    tasks: Any,
+    tasks: Sequence[Any] | pd.Index | None,
     rng: np.random.Generator,
 ) -> Crowd:
     """Draw votes that are right with given probabilities and otherwise any other class."""
@@ -362,7 +368,7 @@ def _build_crowd(
     n_tasks: int,
     n_workers: int,
     n_classes: int,
-    tasks: Any,
+    tasks: Sequence[Any] | pd.Index | None,
 ) -> Crowd:
     task_ids = make_ids("t", n_tasks) if tasks is None else tasks
     worker_ids = make_ids("w", n_workers)

@@ -8,7 +8,7 @@ memory are proportional to the number of votes, so a million workers cost no mor
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from wisecrowd.data.vocabulary import as_index
 from wisecrowd.errors import UsageError, check_choice
 from wisecrowd.simulate import spec
 from wisecrowd.simulate.assignment import assign
+from wisecrowd.simulate.spec import RandomState
 from wisecrowd.simulate.votes import draw_labels, make_ids
 
 #: Set-up (1): confusion matrices of experts, inexpert workers and spammers, [group, true, given], measured on perturbed
@@ -111,7 +112,7 @@ def simulate_gaussian_groups(
     spread: float = SPREAD,
     weights: ArrayLike = GAUSSIAN_WEIGHTS,
     confusion: ArrayLike = GAUSSIAN_GROUPS,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> GroupedSimulation:
     """Simulate set-up (1): Gaussian classes with votes of experts, inexpert workers and spammers.
 
@@ -185,7 +186,7 @@ def simulate_image_groups(
     n_tasks: int = 50_000,
     votes_per_task: float = 3.0,
     weights: Literal["program", "paper"] | ArrayLike = "program",
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> GroupedSimulation:
     """Simulate set-up (2): votes of four groups of workers for ten classes.
 

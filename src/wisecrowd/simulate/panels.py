@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate.kinds import build_symmetric_confusion
-from wisecrowd.simulate.spec import broadcast_fractions, check_fraction
+from wisecrowd.simulate.spec import RandomState, broadcast_fractions, check_fraction
 from wisecrowd.simulate.votes import draw_labels, make_ids
 
 #: Values of ``PanelSimulation.kinds``.
@@ -82,7 +81,7 @@ def simulate_panel(
     judge_accuracy: float | tuple[float, float] = (0.6, 0.8),
     people_accuracy: float | tuple[float, float] = (0.75, 0.9),
     people_density: float = 1.0,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> PanelSimulation:
     """Simulate a panel of machine judges and independent people.
 
@@ -182,7 +181,7 @@ def _check_sizes(n_tasks: int, n_judges: int, n_people: int, n_classes: int, n_m
         raise UsageError(f"n_classes must be 2 or more; got {n_classes}")
     if min(n_tasks, n_judges, n_people) < 0 or n_judges + n_people < 1 or n_tasks < 1:
         raise UsageError(
-            f"a panel needs tasks and somebody who votes; got {n_tasks} tasks, {n_judges} judges and {n_people} people"
+            f"a panel needs tasks and workers; got {n_tasks} tasks, {n_judges} judges and {n_people} people"
         )
     if not 1 <= n_models <= max(n_judges, 1):
         raise UsageError(f"n_models must lie between 1 and the number of judges, {n_judges}; got {n_models}")

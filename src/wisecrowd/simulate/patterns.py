@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from wisecrowd.simulate import kinds, spec
 from wisecrowd.simulate.activity import resolve_activity
 from wisecrowd.simulate.assignment import assign, resolve_votes_per_task
 from wisecrowd.simulate.crowds import make_truth
+from wisecrowd.simulate.spec import RandomState
 from wisecrowd.simulate.votes import draw_labels, make_ids
 
 #: Class, worker, task or pattern codes.
@@ -159,7 +160,7 @@ PATTERNS: dict[str, Callable[..., Matrix]] = {
     "class-wise": build_class_wise_pattern,
     "dummy": build_dummy_pattern,
 }
-#: Patterns of workers who draw, for every task, a peer who votes by himself: "copy" repeats the peer's label;
+#: Patterns of workers who draw, for every task, an independent peer: "copy" repeats the peer's label;
 #: "supportive" is right where the peer is right and guesses elsewhere; "opposite" is right where the peer is wrong and
 #: guesses elsewhere.
 PEER_PATTERNS: dict[str, PeerPattern] = {
@@ -318,7 +319,7 @@ def simulate_patterns(
     workers_per_pattern: int = 50,
     votes_per_task: int | tuple[int, int] | ArrayLike = 3,
     activity: str | ArrayLike = "beta(1.5, 3)",
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> PatternSimulation:
     """Simulate the votes of workers with a few patterns of confusion.
 

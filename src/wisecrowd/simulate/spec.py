@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from wisecrowd.errors import UsageError, check_choice
 
 T = TypeVar("T")
+
+#: Seed of a random generator, or the generator itself.
+RandomState: TypeAlias = int | np.random.SeedSequence | np.random.Generator | None
 
 
 def parse_spec(text: str, kind: str) -> tuple[str, tuple[float, ...]]:

@@ -17,6 +17,7 @@ from wisecrowd.simulate import spec
 from wisecrowd.simulate.activity import resolve_activity
 from wisecrowd.simulate.assignment import BLOCK_SIZE, resolve_votes_per_task
 from wisecrowd.simulate.copiers import assign_with_copiers, repeat_sources
+from wisecrowd.simulate.spec import RandomState
 
 #: Time of the first vote in seconds since 1970: 2024-01-01, an arbitrary date.
 _START_SECONDS = 1_704_067_200
@@ -25,7 +26,7 @@ _PERIOD_SECONDS = 30 * 86_400
 
 
 def draw_labels(
-    confusion: ArrayLike, worker: ArrayLike, apparent_class: ArrayLike, random_state: Any = 0
+    confusion: ArrayLike, worker: ArrayLike, apparent_class: ArrayLike, random_state: RandomState = 0
 ) -> NDArray[np.int32]:
     """Draw one label per vote from the confusion matrices of the workers.
 
@@ -77,7 +78,7 @@ def simulate_votes(
     tasks: Sequence[Any] | pd.Index | None = None,
     workers: Sequence[Any] | pd.Index | None = None,
     classes: Sequence[Any] | pd.Index | None = None,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> Crowd:
     """Simulate the votes of workers with known confusion matrices on tasks with known truth.
 
