@@ -22,7 +22,7 @@ import numpy as np
 
 from wisecrowd.aggregate.categorical.dawid_skene import DawidSkene
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.kernels import reference as kernels
+from wisecrowd import kernels
 
 SMOOTHING = 0.1
 
@@ -109,7 +109,7 @@ def measure(n_votes: int, n_workers: int, n_classes: int, repeats: int) -> dict[
     votes = crowds.make(n_votes, n_workers, n_classes)
     textbook = Textbook(votes, n_classes)
     tasks, workers, classes = np.arange(len(votes.truth)), np.arange(n_workers), np.arange(n_classes)
-    crowd = Crowd(votes.task, votes.worker, votes.label, tasks=tasks, workers=workers, classes=classes)
+    crowd = Crowd.from_codes(votes.task, votes.worker, votes.label, tasks=tasks, workers=workers, classes=classes)
     layout, pairs = crowd.layout, crowd.pairs
     prior, said = np.exp(textbook.log_prior), np.exp(textbook.log_said)[pairs.worker, pairs.label]
 

@@ -23,7 +23,7 @@ truth = rng.integers(CLASSES, size=n_tasks)
 X = rng.normal(size=(n_tasks, FEATURES)) + 3 * np.eye(CLASSES, FEATURES)[truth]
 worker = (rng.integers(n_workers, size=n_tasks)[:, None] + np.arange(LABELS)) % n_workers
 label = np.where(rng.random((n_tasks, LABELS)) < 0.7, truth[:, None], rng.integers(CLASSES, size=(n_tasks, LABELS)))
-crowd = Crowd(
+crowd = Crowd.from_codes(
     np.repeat(np.arange(n_tasks), LABELS), worker.ravel(), label.ravel(), tasks=range(n_tasks), workers=range(n_workers),
     classes=range(CLASSES), duplicates="keep",
 )  # fmt: skip

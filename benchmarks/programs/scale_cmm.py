@@ -13,7 +13,7 @@ import numpy as np
 from scale_usage import memory
 
 from wisecrowd import CMM, Crowd
-from wisecrowd.learn.cmm._votes import VoteMixture
+from wisecrowd.learn.cmm._vote_mixture import VoteMixture
 
 PER_TASK, CLASSES, FEATURES, GROUPS = 5, 3, 4, 3
 
@@ -31,7 +31,7 @@ right = np.array([0.9, 0.7, 0.5], dtype=np.float32)[worker % GROUPS]
 wrong = rng.random(len(worker), dtype=np.float32) >= right
 task = np.repeat(np.arange(n_tasks, dtype=np.int32), PER_TASK)
 label = (truth[task] + wrong * rng.integers(1, CLASSES, size=len(worker), dtype=np.int32)) % CLASSES
-crowd = Crowd(
+crowd = Crowd.from_codes(
     task, worker, label, tasks=range(n_tasks), workers=range(n_workers), classes=range(CLASSES), duplicates="keep"
 )
 del task, worker, label, right, wrong

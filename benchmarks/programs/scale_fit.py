@@ -18,7 +18,7 @@ import numpy as np
 from scale_usage import cached, fetched, memory
 
 from wisecrowd import Crowd, DawidSkene
-from wisecrowd.em.initialization import vote_shares
+from wisecrowd.em.initialization import compute_vote_shares
 
 GB = 1e9
 #: What a pass consists of, and the method of DawidSkene that does it.
@@ -76,13 +76,13 @@ def main() -> None:
     peak = memory()["peak"]
     truth = np.load(folder / "truth.npy")
     answer = next(method.posterior_tables()).to_numpy().argmax(axis=1)
-    counted = vote_shares(crowd.shards[0], np.float32).argmax(axis=1)
+    counted = compute_vote_shares(crowd.shards[0], np.float32).argmax(axis=1)
     log(f"{len(truth):,} tasks of the first shard compared with their truth")
     found = {
         "wall": wall, "cpu": cpu, "passes": number, "peak": peak, "cached": cached(), "cached_before": before["cached"],
         "fetched": fetched() - before["fetched"], "accuracy": float((answer == truth).mean()),
         "accuracy_of_counting": float((counted == truth).mean()), "spent": dict(spent),
-        "shards": len(crowd.parts), "votes": crowd.n_votes, "tasks": crowd.n_tasks, "workers": crowd.n_workers,
+        "shards": crowd.n_shards, "votes": crowd.n_votes, "tasks": crowd.n_tasks, "workers": crowd.n_workers,
         "objective": float(method.trace_[-1]),
     }  # fmt: skip
     print(json.dumps(found))

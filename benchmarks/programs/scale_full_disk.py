@@ -33,7 +33,7 @@ def ran(*words: object, place: Path) -> tuple[int, str, str]:
     """How a program ended, what it printed, and what it said on standard error, in one line, without where the disk is."""
     done = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, check=False)
     said = " ".join(done.stderr.split()).replace(str(place), "small")
-    return done.returncode, done.stdout, said[max(said.find("DataWarning:"), 0) :].partition(" standing.write(")[0]
+    return done.returncode, done.stdout, said[max(said.find("DataWarning:"), 0) :].partition(" checkpoint.write")[0]
 
 
 def files(place: Path) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from wisecrowd.data.sharded import Part, finish_shards, write_shard
+from wisecrowd.data.sharded import ShardInfo, finish_shards, write_shard
 
 PER_TASK = 5
 
@@ -29,7 +29,7 @@ if not (folder / "crowd.json").exists():
     for number, (first, last) in enumerate(itertools.pairwise(ends)):
         told = folder / "shards" / f"{number:06d}.json"
         if told.exists():
-            parts.append(Part(**json.loads(told.read_text())))
+            parts.append(ShardInfo(**json.loads(told.read_text())))
             continue
         rng, shape = np.random.default_rng([0, number]), (last - first, PER_TASK)
         truth = rng.integers(n_classes, size=shape[0], dtype=np.int32)[:, None]

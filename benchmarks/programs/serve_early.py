@@ -11,14 +11,14 @@ import sys
 import numpy as np
 
 import wisecrowd as wc
-from wisecrowd.errors import unwarned
+from wisecrowd.errors import ignore_fit_warnings
 
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 METHODS = ("majority-vote", "one-coin", "dawid-skene", "ibcc")
 
 
 def main(name: str) -> None:
-    with unwarned():
+    with ignore_fit_warnings():
         made = wc.load_dataset(name)
     crowd = made.crowd
     order = np.random.default_rng(0).permutation(crowd.n_votes)
@@ -29,7 +29,7 @@ def main(name: str) -> None:
         voted = so_far.tasks[so_far.votes_per_task > 0]
         truth = made.truth[made.truth.index.isin(voted)]
         found = {"crowd": name, "votes": len(kept), "votes for each task": len(kept) / len(voted)}
-        with unwarned():
+        with ignore_fit_warnings():
             for method in METHODS:
                 found[method] = float((wc.find(method)().fit(so_far).labels_.reindex(truth.index) == truth).mean())
         rows.append(found)

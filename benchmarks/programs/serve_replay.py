@@ -14,14 +14,14 @@ import time
 import numpy as np
 
 import wisecrowd as wc
-from wisecrowd.em.live import Known, Live
-from wisecrowd.errors import unwarned
+from wisecrowd.em.live import FitSnapshot, LiveModel
+from wisecrowd.errors import ignore_fit_warnings
 from wisecrowd.service.question_state import REST
 from wisecrowd.service.refit_schedule import RefitSchedule
 
 
 def main(name: str, method: str, until: float) -> None:
-    with unwarned():
+    with ignore_fit_warnings():
         made = wc.load_dataset(name)
     crowd = made.crowd
     order = np.random.default_rng(0).permutation(crowd.n_votes)
@@ -30,19 +30,19 @@ def main(name: str, method: str, until: float) -> None:
 
     def votes(n: int) -> wc.Crowd:
         vocabularies = {"tasks": crowd.tasks, "workers": crowd.workers, "classes": crowd.classes}
-        return wc.Crowd(task[:n], worker[:n], label[:n], duplicates="last", **vocabularies)
+        return wc.Crowd.from_codes(task[:n], worker[:n], label[:n], duplicates="last", **vocabularies)
 
     def fit(so_far: wc.Crowd) -> wc.Aggregator:
-        with unwarned():
+        with ignore_fit_warnings():
             return kind().fit(so_far)
 
     first, last = crowd.n_votes // 2, int(until * crowd.n_votes)
-    live, pace, known = Live(kind(), n_classes=crowd.n_classes), RefitSchedule(), first
-    live.hold(Known.of(fit(votes(first)), votes(first)))
+    live, pace, known = LiveModel(kind(), n_classes=crowd.n_classes), RefitSchedule(), first
+    live.load_snapshot(FitSnapshot.from_fit(fit(votes(first)), votes(first)))
     rows = []
     for n in range(first, last):
         standing = {int(task[n]): {**live.votes_on(int(task[n])), int(worker[n]): int(label[n])}}
-        live.change(standing)
+        live.update_votes(standing)
         if n + 1 - known < pace.votes and n + 1 < last:
             continue
         begun = time.perf_counter()
@@ -53,7 +53,7 @@ def main(name: str, method: str, until: float) -> None:
         changed = float(other[so_far.votes_per_task > 0].mean())
         rows.append((n + 1 - known, changed, seconds))
         pace.learn(n + 1 - known, changed, n + 1)
-        live.hold(Known.of(batch, so_far))
+        live.load_snapshot(FitSnapshot.from_fit(batch, so_far))
         known = n + 1
         assert (live.posterior == batch.posterior_).all()
         if len(rows) % 100 == 0:

@@ -20,7 +20,7 @@ import torch
 import wisecrowd
 from wisecrowd import Crowd
 from wisecrowd.nn.deep_learner import DeepLearner
-from wisecrowd.nn.epoch_watchers import each_epoch
+from wisecrowd.nn.epoch_watchers import watch_epochs
 
 CLASSES, FEATURES, BATCH = 10, 64, 64
 
@@ -75,12 +75,12 @@ def dense(n_epochs: int, n_workers: int, n_tasks: int) -> None:
 
 def ours(n_epochs: int, n_workers: int, n_tasks: int) -> None:
     first = slice(n_tasks * LABELS)
-    crowd = Crowd(
+    crowd = Crowd.from_codes(
         task[first], worker.ravel()[first] % n_workers, label.ravel()[first], tasks=range(n_tasks), workers=range(n_workers),
         classes=range(CLASSES), duplicates="keep",
     )  # fmt: skip
     model = getattr(wisecrowd, method)(epochs=n_epochs, batch_size=BATCH, **json.loads(parameters))
-    with each_epoch(tick):
+    with watch_epochs(tick):
         model.fit(X[:n_tasks], crowd)
 
 
