@@ -189,7 +189,9 @@ def test_completing_what_was_completed_completes_the_real_votes(crowd: Crowd) ->
 
 
 def test_weights_of_votes_stay() -> None:
-    crowd = Crowd.from_codes([0, 1], [0, 1], [0, 1], weight=[0.5, 3.0], tasks=range(2), workers=["x", "y"], classes=["a", "b"])
+    crowd = Crowd.from_codes(
+        [0, 1], [0, 1], [0, 1], weight=[0.5, 3.0], tasks=range(2), workers=["x", "y"], classes=["a", "b"]
+    )
     filled = table_of(crowd, fill_weight=0.1).complete(crowd)
     assert filled.weight[filled.observed].tolist() == [0.5, 3.0]
     assert filled.weight[~filled.observed].tolist() == [0.1, 0.1]
@@ -277,17 +279,13 @@ def test_numbers_of_numpy_are_numbers(crowd: Crowd) -> None:
 
 
 def test_features_are_asked_for_by_who_needs_them_and_refused_by_who_does_not(crowd: Crowd) -> None:
-    with pytest.raises(
-        UsageError, match=r"WSLC needs the features of the tasks; call complete\(crowd, X\)"
-    ):
+    with pytest.raises(UsageError, match=r"WSLC needs the features of the tasks; call complete\(crowd, X\)"):
         WSLC().complete(crowd)
     with pytest.raises(UsageError, match="GMV does not use features"):
         GMV().complete(crowd, np.ones((7, 2)))
     with pytest.raises(InputError, match="no features for 7 tasks"):
         WSLC().complete(crowd, pd.DataFrame({"x": range(7)}))
-    with pytest.raises(
-        InputError, match=r"expected a row of features per task; got an array of shape \(7, 0\)"
-    ):
+    with pytest.raises(InputError, match=r"expected a row of features per task; got an array of shape \(7, 0\)"):
         WSLC().complete(crowd, pd.DataFrame(index=crowd.tasks))
 
 

@@ -14,7 +14,9 @@ def test_everybody_answers_by_the_shares_of_the_task() -> None:
 
 
 def test_a_weighted_vote_counts_by_its_weight() -> None:
-    crowd = Crowd.from_codes([0, 0], [0, 1], [0, 1], weight=[3.0, 1.0], tasks=[0], workers=["x", "y"], classes=["a", "b"])
+    crowd = Crowd.from_codes(
+        [0, 0], [0, 1], [0, 1], weight=[3.0, 1.0], tasks=[0], workers=["x", "y"], classes=["a", "b"]
+    )
     assert GMV().fit(crowd).predict_worker_proba()[0, 0].tolist() == [0.75, 0.25]
 
 

@@ -111,7 +111,9 @@ def test_what_does_not_fit_is_made_for_who_is_asked_about_or_refused(monkeypatch
     fitted = LDPLC().fit(crowd, X)
     for workers in ([3, 1], [1], [0, 4]):
         assert np.allclose(fitted.predict_worker_proba(workers=workers), whole[:, workers], atol=1e-6)
-    with pytest.raises(UsageError, match=r"the predictions for 5 workers on 22 tasks .*raise min_votes until 2 workers remain"):
+    with pytest.raises(
+        UsageError, match=r"the predictions for 5 workers on 22 tasks .*raise min_votes until 2 workers remain"
+    ):
         fitted.fill()
     most = int(np.sort(crowd.votes_per_worker)[-2]) - 1
     assert fitted.set_params(min_votes=most).fill().n_votes > crowd.n_votes

@@ -11,9 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from wisecrowd import Crowd, TDG4Crowd, load
-from wisecrowd.complete import tdg4crowd
+from wisecrowd.complete.tdg4crowd import EmbeddingModel
 from wisecrowd.errors import InputError, MissingExtra, UsageError
 from wisecrowd.nn.backend import import_torch
+from wisecrowd.nn.crowd_network import CrowdNetwork
+from wisecrowd.nn.deep_learner import predict_label_probs
 from wisecrowd.nn.vote_tensors import Batch, cross_tasks_and_workers
 
 try:
@@ -38,21 +40,22 @@ def crowd_of(n_tasks: int = 60, n_workers: int = 6) -> tuple[Crowd, NDArray[np.f
 @pytest.fixture
 def spied(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The networks that are trained."""
-    made: list[Any] = []
-    conclude = tdg4crowd._Imitator._conclude
+    trained: list[Any] = []
+    set_embeddings = TDG4Crowd._set_embeddings
 
-    def noted(self: Any, *parts: Any) -> None:
-        made.append(self)
-        conclude(self, *parts)
+    def note(self: TDG4Crowd, model: EmbeddingModel, network: CrowdNetwork, X: Any) -> None:
+        trained.append((model, network))
+        set_embeddings(self, model, network, X)
 
-    monkeypatch.setattr(tdg4crowd._Imitator, "_conclude", noted)
-    return made
+    monkeypatch.setattr(TDG4Crowd, "_set_embeddings", note)
+    return trained
 
 
 def test_what_it_answers_is_what_the_network_says_of_means(spied: list[Any]) -> None:
     crowd, X, _ = crowd_of()
     fitted = TDG4Crowd(**SMALL).fit(crowd, X)
-    wanted = spied[0]._answers(X, np.arange(6))  # through torch, cell by cell
+    model, network = spied[0]
+    wanted = predict_label_probs(network, model.label_log_probs, X, np.arange(6))  # through torch, cell by cell
     assert np.allclose(fitted.predict_worker_proba(), wanted, atol=1e-8)
 
 
@@ -60,16 +63,16 @@ def test_the_divergence_is_that_of_normal_distributions(spied: list[Any]) -> Non
     torch = import_torch()
     crowd, X, _ = crowd_of()
     TDG4Crowd(**SMALL).fit(crowd, X)
-    model = spied[0]
-    ((inputs, hidden, logits),) = model.network_.iterate_batches(X)
+    model, network = spied[0]
+    ((inputs, hidden, logits),) = network.iterate_batches(X)
     row, worker = (torch.from_numpy(side) for side in cross_tasks_and_workers(len(X), np.arange(6)))
     ones = torch.ones(len(row), dtype=torch.float64)
     with torch.no_grad():
-        *_, found = model._drawn(Batch(model.network_, inputs, hidden, logits, row, worker, 0 * row, ones))
+        *_, found = model.draw_embeddings(Batch(network, inputs, hidden, logits, row, worker, 0 * row, ones))
     normal, kl = torch.distributions.Normal, torch.distributions.kl_divergence
     tasks, workers = (
         kl(normal(torch.from_numpy(points.mean), torch.from_numpy(points.spread)), normal(0.0, 1.0)).sum(dim=1)
-        for points in (model.task_points(X), model.worker_points())
+        for points in (model.embed_tasks(network, X), model.embed_workers(network))
     )
     assert np.allclose(found, (tasks[:, None] + workers).flatten())
 
@@ -109,9 +112,9 @@ def test_features_are_found_again_when_that_counts(spied: list[Any]) -> None:
     errors = []
     for rebuild in (1e-9, 10.0):
         TDG4Crowd(**SMALL | {"epochs": 30, "learning_rate": 0.02}, rebuild=rebuild).fit(crowd, X)
-        network = spied[-1].network_
+        model, network = spied[-1]
         with torch.no_grad():
-            back = network.worker_parameters.decoder(torch.from_numpy(spied[-1].task_points(X).mean)).numpy()
+            back = network.worker_parameters.decoder(torch.from_numpy(model.embed_tasks(network, X).mean)).numpy()
         errors.append(float(((back - network.prepare_inputs(X)) ** 2).mean()))
     assert errors[1] < 0.2 < 0.5 < errors[0]
 
@@ -137,7 +140,7 @@ def test_a_fit_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     whole = TDG4Crowd(**options).fit(crowd, X).predict_worker_proba()
     from wisecrowd.nn.trainer import Trainer
 
-    epoch: Callable[..., float] = Trainer._epoch
+    epoch: Callable[..., float] = Trainer._run_epoch
     done: list[int] = []
 
     def dies(self: Trainer, *parts: Any) -> float:
@@ -146,7 +149,7 @@ def test_a_fit_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
             raise KeyboardInterrupt
         return epoch(self, *parts)
 
-    monkeypatch.setattr(Trainer, "_epoch", dies)
+    monkeypatch.setattr(Trainer, "_run_epoch", dies)
     kept = {**options, "checkpoint": str(tmp_path)}
     with pytest.raises(KeyboardInterrupt):
         TDG4Crowd(**kept).fit(crowd, X)
@@ -165,7 +168,7 @@ def test_a_fit_that_was_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
         ({"precision": "half"}, "precision must be"),
         ({"batch_size": 0}, "batch_size must be 1 or more"),
         ({"hidden": 0}, "hidden must be 1 or more"),
-        ({"device": "abacus"}, "torch has no device 'abacus'"),
+        ({"device": "abacus"}, "torch cannot use the device 'abacus'"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(wrong: dict[str, Any], message: str) -> None:
@@ -176,5 +179,5 @@ def test_parameters_that_make_no_sense_are_refused(wrong: dict[str, Any], messag
 
 def test_one_class_is_nothing_to_learn() -> None:
     crowd = Crowd.from_triples([(0, "ann", "a"), (1, "bob", "a")])
-    with pytest.raises(InputError, match="these votes name only 'a'; name all classes"):
+    with pytest.raises(InputError, match="these votes have only 'a'; give all classes"):
         TDG4Crowd().fit(crowd, np.ones((2, 1)))

@@ -44,11 +44,11 @@ def spoilt(value: Any) -> pd.DataFrame:
         (spoilt("heavy"), "features must be numbers: could not convert string to float: 'heavy'; encode text"),
         (X.iloc[:29], "no features for 1 tasks, for example 't29'"),
         (pd.concat([X, X.iloc[:1]]), "features repeat the tasks 't00'"),
-        (X.to_numpy()[:29], "one row of features per task was wanted, 30 in all; got 29"),
-        (SIGN, r"a row of features for every task was wanted; got an array of shape \(30,\)"),
+        (X.to_numpy()[:29], "expected one row of features for each of 30 tasks; got 29 rows"),
+        (SIGN, r"expected a row of features per task; got an array of shape \(30,\)"),
         (X[[]], r"got an array of shape \(30, 0\)"),
-        (sparse.csr_array(X.to_numpy()), "a dense array of features was wanted; got csr_array"),
-        (None, "a table or a dense array of features was wanted; got NoneType"),
+        (sparse.csr_array(X.to_numpy()), "expected a table or a dense array of features; got csr_array"),
+        (None, "expected a table or a dense array of features; got NoneType"),
     ],
     ids=["nan", "none", "inf", "na", "text", "row missing", "row twice", "short", "flat", "empty", "sparse", "nothing"],
 )
@@ -92,7 +92,7 @@ def test_numbers_or_no_votes(learner: Learner) -> None:
 
 
 def test_votes_that_are_no_votes(learner: Learner) -> None:
-    with pytest.raises(UsageError, match="a Crowd, and got an array"):
+    with pytest.raises(UsageError, match="takes a Crowd of votes as its target and got an array"):
         learner.fit(X, TRUTH.to_numpy(dtype=str))
 
 
@@ -102,12 +102,12 @@ class TestPrediction:
     @pytest.mark.parametrize(
         ("features", "message"),
         [
-            (X.to_numpy()[:, :1], r"rows of 2 features were wanted, as in training; got an array of shape \(30, 1\)"),
+            (X.to_numpy()[:, :1], r"X must have rows of 2 features, as in training; got an array of shape \(30, 1\)"),
             (X.to_numpy()[0], r"got an array of shape \(2,\)"),
-            (X[["size"]], "the columns of training were wanted, in any order; got a table without 'weight'"),
-            (X.assign(colour=1.0), "got a table with 'colour'"),
-            (X.rename(columns={"size": "length"}), "got a table without 'size' and with 'length'"),
-            (X[["size", "weight", "size"]], "got a table with repeats"),
+            (X[["size"]], "X must have the columns of training, in any order; this table lacks 'weight'"),
+            (X.assign(colour=1.0), "in any order; this table has also 'colour'"),
+            (X.rename(columns={"size": "length"}), "this table lacks 'size' and has also 'length'"),
+            (X[["size", "weight", "size"]], "this table repeats columns"),
             (X.assign(size=np.nan), "features of 30 rows are not finite, for example row 0"),
             (X.assign(size="big"), "features must be numbers: could not convert string to float: 'big'"),
         ],
@@ -151,5 +151,5 @@ class TestPrediction:
 
 def test_named_columns_after_nameless_training_are_told_of() -> None:
     model = Raykar().fit(pd.DataFrame(X.to_numpy(), index=X.index), CROWD)
-    with pytest.warns(DataWarning, match="matched by their order"):
+    with pytest.warns(DataWarning, match="matched by position"):
         model.predict(X)

@@ -69,7 +69,9 @@ def test_workers_are_scored_against_the_posterior_with_pseudo_votes_above_and_be
     wanted /= wanted.sum(axis=2, keepdims=True)
     assert fitted.confusion_ == pytest.approx(wanted)
     assert fitted.posterior_.sum(axis=1) == pytest.approx(1)
-    assert fitted.task_prior_ == pytest.approx(fitted._predict_proba(X.to_numpy()), abs=1e-6)  # dropout is off in E-steps
+    assert fitted.task_prior_ == pytest.approx(
+        fitted._predict_proba(X.to_numpy()), abs=1e-6
+    )  # dropout is off in E-steps
     assert fitted.task_prior_.min() >= PROBABILITY_FLOOR / 2
 
 
@@ -232,7 +234,7 @@ with progress.listen(listener):
     assert bits(resumed) == bits(DLEM(max_iter=15).fit(X, crowd))
 
 
-def test_another_fit_has_a_checkpoint_of_its_own(tmp_path: Path) -> None:
+def test_another_fit_has_a_checkpoint_of_its_make_worker_parameters(tmp_path: Path) -> None:
     first = DLEM(max_iter=2, checkpoint=str(tmp_path)).fit(X, crowd)
     other = DLEM(max_iter=2, checkpoint=str(tmp_path), hidden=16).fit(X, crowd)
     features = DLEM(max_iter=2, checkpoint=str(tmp_path)).fit(X * [1, 1, 1.1] + X**2, crowd)

@@ -135,7 +135,7 @@ class Completer(Method):
             The completer itself.
         """
         started = time.perf_counter()
-        self._check()
+        self._check_parameters()
         votes = self.validate_votes(self.as_crowd(crowd).select_observed())
         if X is None and self.uses_features:
             raise UsageError(f"{type(self).__name__} needs the features of the tasks; call complete(crowd, X)")
@@ -286,7 +286,7 @@ class Completer(Method):
 
     # ------------------------------------------------------------------ internals
 
-    def _check(self) -> None:
+    def _check_parameters(self) -> None:
         """Check the parameters; a method adds its own checks."""
         self._check_parameter_types()
         check_choice("fill_mode", self.fill_mode, ("hard", "sample", "soft"))

@@ -29,8 +29,8 @@ class GIRT(Completer):
     the most probable class alone. Here one model is fitted by EM to the votes, and all classes count with their probability.
 
     The method uses no features and does not know which classes a worker confuses. `DSFill` does, and predicts votes better where
-    workers have enough votes to estimate that; with few votes and many classes, GIRT is better. The benchmark
-    ``all-completers`` compares the completers.
+    workers have enough votes to estimate that; with few votes and many classes, GIRT is better. Benchmark:
+    ``wisecrowd bench show all-completers``.
 
     Examples
     --------
@@ -56,8 +56,8 @@ class GIRT(Completer):
     ability_: NDArray[np.float64] = fitted(help="Ability θ of every worker.")
     difficulty_: NDArray[np.float64] = fitted(help="Difficulty b of every task.")
 
-    def _check(self) -> None:
-        super()._check()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         guessing: Any = self.guessing
         if guessing != "chance" and not (isinstance(guessing, int | float) and 0 <= guessing < 1):
             raise UsageError(f"guessing must be 'chance', or a probability below 1; got {guessing!r}")

@@ -45,7 +45,8 @@ class LDPLC(WSLC):
     from its neighbours and gives nothing.
 
     The features are what it adds to `WSLC`: most of what propagates are the votes of other workers on similar tasks. `MNLDP`
-    propagates the votes without regard to workers and gains as much. The benchmark ``all-completers`` compares the completers.
+    propagates the votes without regard to workers and gains as much. Benchmark:
+    ``wisecrowd bench show all-completers``.
 
     A round passes over tasks x workers x classes numbers, for blocks of workers, when predictions are first needed. They are held
     in single precision, and not saved, for all workers if they fit into 2 GB, otherwise for the requested workers. Leave out
@@ -72,8 +73,8 @@ class LDPLC(WSLC):
     edge_to_: NDArray[np.int32] = fitted(help="Neighbour of every link.")
     edge_offset_: NDArray[np.int32] = fitted(help="First link of every task.")
 
-    def _check(self) -> None:
-        super()._check()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if self.k < 1 or self.rounds < 0 or not 0 < self.keep <= 1:
             raise UsageError(
                 "k must be 1 or more, rounds 0 or more, and keep a share above 0 and at most 1; "

@@ -63,8 +63,8 @@ class MMLCFill(Completer):
     learner_: Learner = fitted(help="Fitted learner.")
     features_: NDArray[np.float64] = fitted(help="Features of the tasks.")
 
-    def _check(self) -> None:
-        super()._check()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if self.learner is not None and not isinstance(self.learner, Learner):
             raise UsageError(
                 f"learner must be an unfitted learner, such as MMLC(epochs=50), or None; got {self.learner!r}"

@@ -307,11 +307,11 @@ class ClassifierEM(Learner):
     converged_: bool = fitted(help="Whether the change of the objective fell below ``tol``.")
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
-        self._check(crowd)
+        self._check_parameters(crowd)
         with progress.show_if(self.verbose):
             self._run(X, crowd, gold, self.l2)
 
-    def _check(self, crowd: Crowd) -> None:
+    def _check_parameters(self, crowd: Crowd) -> None:
         """Check the parameters."""
         if self.max_iter < 1:
             raise UsageError(f"max_iter must be 1 or more; got {self.max_iter}")

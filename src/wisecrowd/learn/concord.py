@@ -52,7 +52,7 @@ class Concord(ClassifierEM):
 
     The classifier is logistic regression on the signed square roots of the features, which suits counts and activations. This
     choice, the candidate penalties and the number of iterations were made on the datasets LabelMe and Music, so expect slightly
-    lower accuracy elsewhere. The benchmark ``all-learners`` compares it with the other learners.
+    lower accuracy elsewhere. Benchmark: ``wisecrowd bench show all-learners``.
 
     The iteration is not exact EM, because folds, marginal likelihood and calibration have objectives of their own: the trace
     may fall slightly. It stops after eight iterations, since the classifier and the worker estimates would reinforce each
@@ -100,7 +100,7 @@ class Concord(ClassifierEM):
     l2_: float = fitted(help="Ridge penalty in use.")
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
-        self._check(crowd)
+        self._check_parameters(crowd)
         choice = self._select_ridge(X, crowd, gold)
         l2 = float(choice.loc[choice["chosen"], "l2"].iloc[0])
         with progress.show_if(self.verbose):

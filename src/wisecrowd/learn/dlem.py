@@ -39,7 +39,8 @@ class DLEM(ClassifierEM):
 
     Use it for images, for many features, or for classes that only combinations of features separate. The objective of
     stochastic steps does not converge, so ``tol`` is zero and ``max_iter`` decides how long to train: too few iterations
-    underfit, too many fit the noise of the votes. The benchmark ``all-learners`` compares it with the other learners.
+    underfit, too many fit the noise of the votes. Benchmark:
+    ``wisecrowd bench show all-learners``.
 
     A fit that is interrupted resumes from its ``checkpoint`` folder when it is started again, with the same result to the
     last bit. The file stays in the folder.
@@ -78,8 +79,8 @@ class DLEM(ClassifierEM):
         default=None, help="Folder for the state of the fit; an interrupted fit resumes from it."
     )
 
-    def _check(self, crowd: Crowd) -> None:
-        super()._check(crowd)
+    def _check_parameters(self, crowd: Crowd) -> None:
+        super()._check_parameters(crowd)
         if min(self.pretraining, self.epochs_per_step) < 1:
             raise UsageError(
                 f"pretraining and epochs_per_step must be 1 or more; got {self.pretraining} and {self.epochs_per_step}"

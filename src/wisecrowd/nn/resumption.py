@@ -28,8 +28,8 @@ def make_resumable_step(
 ) -> Step:
     """Return an EM step that writes a checkpoint and skips the steps that an earlier process completed.
 
-    If the checkpoint holds earlier steps, outputs and classifiers are restored. The first calls then return the recorded
-    objectives, so the iteration needs no change.
+    If the checkpoint holds earlier steps, outputs and classifiers are restored. The first calls then return the
+    recorded objectives, so the iteration needs no change.
 
     Parameters
     ----------

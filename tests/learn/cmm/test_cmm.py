@@ -98,7 +98,9 @@ def test_groups_are_sorted_and_may_come_in_any_order(gaussian: GroupedSimulation
     turned = ConfusionMixture(groups.weight[::-1], groups.confusion[::-1])
     f = model.predict_proba(gaussian.features)
     np.testing.assert_allclose(turned.pooled, groups.pooled)
-    np.testing.assert_allclose(turned.worker_memberships(f, gaussian.crowd)[:, ::-1], groups.worker_memberships(f, gaussian.crowd))
+    np.testing.assert_allclose(
+        turned.worker_memberships(f, gaussian.crowd)[:, ::-1], groups.worker_memberships(f, gaussian.crowd)
+    )
 
 
 def test_the_pooled_matrix_is_recovered() -> None:
@@ -119,7 +121,9 @@ def test_known_groups_tell_their_workers() -> None:
     assert made.features is not None
     assert made.truth is not None
     f = Logistic().fit(made.features.to_numpy(), np.eye(3)[made.truth.factorize(sort=True)[0]])
-    member = ConfusionMixture(made.weight, made.confusion).worker_memberships(f.predict_proba(made.features.to_numpy()), made.crowd)
+    member = ConfusionMixture(made.weight, made.confusion).worker_memberships(
+        f.predict_proba(made.features.to_numpy()), made.crowd
+    )
     busy = made.crowd.votes_per_worker >= 50
     assert busy.sum() > 100
     assert (member.argmax(axis=1) == made.group.to_numpy())[busy].mean() > 0.95

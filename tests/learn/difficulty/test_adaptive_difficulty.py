@@ -23,7 +23,9 @@ pytestmark = pytest.mark.usefixtures("never_falls")
 
 def three_classes(n_tasks: int = 300) -> DifficultyCrowd:
     accuracy = np.random.default_rng(1).uniform(0.6, 0.95, size=(8, 3))
-    return simulate_gaussian_difficulty(n_tasks, 300, accuracy=accuracy, sharpness=1.0, votes_per_task=4, random_state=1)
+    return simulate_gaussian_difficulty(
+        n_tasks, 300, accuracy=accuracy, sharpness=1.0, votes_per_task=4, random_state=1
+    )
 
 
 # ---------------------------------------------------------------------- the paper's data
@@ -147,7 +149,9 @@ def test_the_objective_never_falls(small: DifficultyCrowd, update: str, adversar
 
 def test_flipping_the_classes_flips_the_answer(small: DifficultyCrowd) -> None:
     crowd = small.crowd
-    flipped = Crowd.from_codes(crowd.task, crowd.worker, 1 - crowd.label, tasks=crowd.tasks, workers=crowd.workers, classes=[0, 1])
+    flipped = Crowd.from_codes(
+        crowd.task, crowd.worker, 1 - crowd.label, tasks=crowd.tasks, workers=crowd.workers, classes=[0, 1]
+    )
     one, two = (AdaptiveDifficulty(tol=1e-10).fit(small.features, votes) for votes in (crowd, flipped))
     np.testing.assert_allclose(one.posterior_, two.posterior_[:, ::-1], atol=1e-4)
     np.testing.assert_allclose(one.workers_["sensitivity"], two.workers_["specificity"], atol=1e-4)
@@ -209,7 +213,9 @@ def test_the_step_of_a_network_is_the_gradient_of_the_step_of_logistic_regressio
     X, rng = small.features.to_numpy(), np.random.default_rng(0)
     responses, posterior = Responses(small.crowd), rng.dirichlet(np.ones(2), size=300)
     ability = rng.uniform(0, 3, size=(5, 2))
-    network = NetworkClassifier("linear", epochs=0, batch_size=300, learning_rate=1e-3, optimiser="sgd", standardise=False)
+    network = NetworkClassifier(
+        "linear", epochs=0, batch_size=300, learning_rate=1e-3, optimiser="sgd", standardise=False
+    )
     network.fit(X, posterior)
     share = network.predict_proba(X)
     before = {name: array.copy() for name, array in network.arrays().items()}

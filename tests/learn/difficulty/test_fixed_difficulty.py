@@ -95,7 +95,9 @@ def test_the_objective_never_falls(small: DifficultyCrowd, update: str) -> None:
 
 def test_flipping_the_classes_flips_the_answer(small: DifficultyCrowd) -> None:
     crowd = small.crowd
-    flipped = Crowd.from_codes(crowd.task, crowd.worker, 1 - crowd.label, tasks=crowd.tasks, workers=crowd.workers, classes=[0, 1])
+    flipped = Crowd.from_codes(
+        crowd.task, crowd.worker, 1 - crowd.label, tasks=crowd.tasks, workers=crowd.workers, classes=[0, 1]
+    )
     one, two = (FixedDifficulty(tol=1e-10).fit(small.features, votes) for votes in (crowd, flipped))
     np.testing.assert_allclose(one.posterior_, two.posterior_[:, ::-1], atol=1e-4)
     np.testing.assert_allclose(one.workers_["sensitivity"], two.workers_["specificity"], atol=1e-4)

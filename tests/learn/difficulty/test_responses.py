@@ -55,7 +55,9 @@ def test_slope_of_easiness_by_differences() -> None:
     for j in range(4):
         step = np.zeros((1, 4))
         step[0, j] = 1e-6
-        assert compute_easiness_gradient(share)[0, j] == pytest.approx((at(eta + step) - at(eta - step)) / 2e-6, abs=1e-8)
+        assert compute_easiness_gradient(share)[0, j] == pytest.approx(
+            (at(eta + step) - at(eta - step)) / 2e-6, abs=1e-8
+        )
 
 
 @given(st.integers(2, 5), st.floats(0, 1), st.integers(0, 1000))
@@ -93,7 +95,9 @@ def test_slope_of_the_expected_evidence_by_differences() -> None:
     for task in (0, 7, 31):
         step = np.zeros(crowd.n_tasks)
         step[task] = 1e-6
-        up, down = (responses.expected_log_likelihood(posterior, ability, easiness + sign * step)[0] for sign in (1, -1))
+        up, down = (
+            responses.expected_log_likelihood(posterior, ability, easiness + sign * step)[0] for sign in (1, -1)
+        )
         assert slope[task] == pytest.approx((up - down) / 2e-6, abs=1e-6)
 
 

@@ -76,7 +76,7 @@ class TLLC(Completer):
     Encode categories as columns of ones and zeros, which stay as they are; other features are standardised. Use the method where
     features are informative and tasks have few votes. It looks at the features of a task and never at its votes, so it predicts
     held-out votes better than simple baselines only where workers follow the features. `LDPLC` and `MMLCFill` use features as
-    well. The benchmark ``zhang2025tllc`` repeats the experiments of the paper, not all of which are reproduced.
+    well. Not all results of the paper are reproduced. Benchmark: ``wisecrowd bench show zhang2025tllc``.
 
     Examples
     --------
@@ -138,8 +138,8 @@ class TLLC(Completer):
 
     # ------------------------------------------------------------------ fitting
 
-    def _check(self) -> None:
-        super()._check()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_choice("rule", self.rule, RULES)
         check_choice("precision", self.precision, ("single", "double"))
         dimension: Any = self.embedding

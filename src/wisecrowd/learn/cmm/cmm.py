@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -69,8 +70,8 @@ class CMM(Learner):
 
     Use it without worker ids, or with so many workers that each has very few votes. With about ten votes per worker or more,
     `Raykar` and `Concord` are mostly better. With many features and few tasks the classifier can explain the noise of the
-    votes by itself; use a strong ridge (``l2``), or stop a network early (``tol``). The benchmark ``mena2020`` repeats the
-    experiments of the paper.
+    votes by itself; use a strong ridge (``l2``), or stop a network early (``tol``). Benchmark: ``wisecrowd bench show
+    mena2020``.
 
     Examples
     --------
@@ -129,7 +130,7 @@ class CMM(Learner):
     converged_: bool = fitted(help="Whether the best start converged.")
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
-        self._check(crowd)
+        self._check_parameters(crowd)
         fitter = self._fitter()
         selection = None
         with progress.show_if(self.verbose):
@@ -159,7 +160,7 @@ class CMM(Learner):
             return super().as_crowd(crowd.drop_workers())
         return super().as_crowd(crowd)
 
-    def _check(self, crowd: Crowd) -> None:
+    def _check_parameters(self, crowd: Crowd) -> None:
         check_choice("tied", self.tied, ("no", "worker"))
         n_groups: Any = self.n_groups
         if n_groups != "auto" and not (isinstance(n_groups, int | np.integer) and n_groups >= 1):
@@ -286,7 +287,7 @@ class CMM(Learner):
         columns = pd.RangeIndex(self.n_groups_, name="group")
         return pd.DataFrame(self.membership_, index=self.worker_index_.rename("worker"), columns=columns)
 
-    def confusion_of(self, workers: Any) -> NDArray[np.float64]:
+    def confusion_of(self, workers: Iterable[int]) -> NDArray[np.float64]:
         """Return the confusion matrices of some workers, mixed from those of their groups (eq. 9).
 
         Parameters

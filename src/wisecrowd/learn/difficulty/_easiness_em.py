@@ -9,6 +9,7 @@ z_i | x_i ~ f(x_i),   P(y_ir | z_i = k) by the ability a_rk of worker r and the 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -103,11 +104,11 @@ class EasinessEM(Learner):
     # ------------------------------------------------------------------ fitting
 
     def _fit(self, X: Array, crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
-        self._check()
+        self._check_parameters()
         with progress.show_if(self.verbose):
             self._run(X, crowd, gold)
 
-    def _check(self) -> None:
+    def _check_parameters(self) -> None:
         """Check the parameters."""
         check_choice("ability_update", self.ability_update, ("map", "ml", "frozen"))
         if self.max_iter < 1:
@@ -213,7 +214,7 @@ class EasinessEM(Learner):
             columns |= {"sensitivity": right[:, 1], "specificity": right[:, 0]}
         return columns
 
-    def confusion_of(self, workers: Any) -> Array:
+    def confusion_of(self, workers: Iterable[int]) -> Array:
         """Return the confusion matrices of some workers on the easiest task.
 
         Parameters
@@ -227,7 +228,7 @@ class EasinessEM(Learner):
         """
         return compute_confusion(self._check_fitted("ability_")[self._check_positions(workers)])
 
-    def predict_worker_proba(self, X: FeaturesLike, workers: Any) -> Array:
+    def predict_worker_proba(self, X: FeaturesLike, workers: Sequence[Any] | pd.Index) -> Array:
         """Predict the labels that workers would give to tasks, taking their easiness into account.
 
         Parameters

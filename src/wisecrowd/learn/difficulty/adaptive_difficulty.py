@@ -40,7 +40,7 @@ class AdaptiveDifficulty(EasinessEM):
     Use it when features separate the classes and workers err near the class boundaries. In `Raykar` workers are equally
     accurate on all tasks; with ``difficulty_source="constant"`` and two classes this method equals `Raykar`. A very flexible
     classifier echoes the votes and makes tasks look easy and workers able; raise ``precision`` then. ``confusion_`` refers
-    to the easiest task. The benchmark ``xu2019`` repeats the experiments of the paper.
+    to the easiest task. Benchmark: ``wisecrowd bench show xu2019``.
 
     Examples
     --------
@@ -70,8 +70,8 @@ class AdaptiveDifficulty(EasinessEM):
         "'auto' is 'full' for exact classifiers.",
     )
 
-    def _check(self) -> None:
-        super()._check()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_choice("difficulty_source", self.difficulty_source, ("classifier", "posterior", "constant"))
         check_choice("m_step", self.m_step, ("auto", "full", "plugin"))
         if self.precision < 0:

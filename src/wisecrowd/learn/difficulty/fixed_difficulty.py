@@ -34,7 +34,7 @@ class FixedDifficulty(EasinessEM):
     program of the authors takes the classifier.
 
     Use `AdaptiveDifficulty` unless difficulty is unrelated to the features. The defaults of ``anchor`` and κ were chosen on
-    simulated crowds. The benchmark ``xu2019`` repeats the experiments of the paper.
+    simulated crowds. Benchmark: ``wisecrowd bench show xu2019``.
 
     Examples
     --------
@@ -61,8 +61,8 @@ class FixedDifficulty(EasinessEM):
         default="classifier", help="Class prior of a task in the E-step: the classifier, or the vote shares."
     )
 
-    def _check(self) -> None:
-        super()._check()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_choice("prior", self.prior, ("classifier", "votes"))
         if min(self.kappa, self.anchor) < 0:
             raise UsageError(f"kappa and anchor must not be negative; got {self.kappa} and {self.anchor}")

@@ -1,4 +1,4 @@
-"""One pass of either mixture, against plain sums over every responsibility, truth and grouping."""
+"""EM steps of both mixtures, against sums over every responsibility, truth and grouping."""
 
 from __future__ import annotations
 
