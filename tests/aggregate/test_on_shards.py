@@ -12,9 +12,15 @@ import pandas as pd
 import pytest
 
 from wisecrowd import GLAD, IWMV, Crowd, MajorityVote, Rasch, TwoPL, Wawa, ZeroBasedSkill, simulate_crowd
-from wisecrowd.aggregate.categorical import _spread_abilities
+from wisecrowd.aggregate.categorical import (
+    _ability_model,
+    _sharded_ability_likelihood,
+    _weighted_vote,
+    majority_vote,
+)
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.data.sharded import ShardedCrowd
+from wisecrowd.em import confusion
 from wisecrowd.engines.base import Chunk, ChunkState, Engine, sum_over_chunks
 from wisecrowd.errors import UsageError, ignore_fit_warnings
 
@@ -167,11 +173,12 @@ def test_other_engines_may_take_their_pieces_along(
     sharded = shards(crowd)
     wanted = fit(method, crowd, **({} if isinstance(method, MajorityVote | Wawa) else {"max_iter": 5}))
 
-    def engine(*_: Any) -> Engine:
+    def engine(*_: Any, **__: Any) -> Engine:
         chunks = [Chunk(shard, None, number, sharded.n_shards) for number, shard in enumerate(sharded.shards)]
         return Apart(crowd if in_memory else sharded, chunks)
 
-    monkeypatch.setattr(type(method), "_engine", engine)
+    for module in (majority_vote, confusion, _weighted_vote, _ability_model):
+        monkeypatch.setattr(module, "engine_for", engine)
     same(fit(wanted, crowd if in_memory else sharded), wanted)
 
 
@@ -188,7 +195,7 @@ def test_what_is_learnt_of_tasks_stays_beside_them(shards: Shards, tmp_path: Pat
         np.testing.assert_allclose(np.concatenate(list(fitted.posterior_tables())), wanted.posterior_, atol=1e-9)
     fitted.write_labels(tmp_path / "labels.parquet")
     assert pd.read_parquet(tmp_path / "labels.parquet")["label"].tolist() == wanted.labels_.tolist()
-    monkeypatch.setattr(_spread_abilities, "MOST_CELLS", 10)
+    monkeypatch.setattr(_sharded_ability_likelihood, "MAX_COLLECTED_CELLS", 10)
     with pytest.raises(UsageError, match="task_tables"):
         _ = fitted.tasks_
     with ignore_fit_warnings():

@@ -17,15 +17,15 @@ from wisecrowd.aggregate.categorical.majority_vote import MajorityVote
 from wisecrowd.aggregate.categorical.one_coin import OneCoin
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em import confusion as em
-from wisecrowd.em import loop as iteration
-from wisecrowd.em.initialization import vote_shares
+from wisecrowd.em import loop
+from wisecrowd.em.initialization import compute_vote_shares
 from wisecrowd.errors import DataWarning, InputError, NotConverged, UsageError
 from wisecrowd.simulate import simulate_crowd
 
 
 @pytest.fixture(autouse=True)
 def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(iteration, "assert_monotone", True)
+    monkeypatch.setattr(loop, "assert_monotone", True)
 
 
 def make(seed: int, n_tasks: int = 40, n_workers: int = 8, n_classes: int = 3, density: float = 0.5) -> Crowd:
@@ -33,7 +33,9 @@ def make(seed: int, n_tasks: int = 40, n_workers: int = 8, n_classes: int = 3, d
     task, worker = np.nonzero(rng.random((n_tasks, n_workers)) < density)
     truth = rng.integers(n_classes, size=n_tasks)
     label = np.where(rng.random(len(task)) < 0.7, truth[task], rng.integers(n_classes, size=len(task)))
-    return Crowd(task, worker, label, tasks=range(n_tasks), workers=range(n_workers), classes=range(n_classes))
+    return Crowd.from_codes(
+        task, worker, label, tasks=range(n_tasks), workers=range(n_workers), classes=range(n_classes)
+    )
 
 
 def brute_log_likelihood(crowd: Crowd, prior: Any, confusion: Any) -> float:
@@ -57,8 +59,8 @@ def test_the_objective_is_the_brute_force_likelihood(method: Any, seed: int) -> 
     voted = crowd[np.flatnonzero(crowd.votes_per_task)]
     # One pass from the votes: the trace holds the objective of the parameters that the soft vote gives.
     method.set_params(max_iter=1, tol=0, accelerate=False).fit(voted)
-    shares = vote_shares(voted)
-    tally = voted.layout.matrix.T @ shares
+    shares = compute_vote_shares(voted)
+    tally = voted.layout.vote_matrix.T @ shares
     label_probs = method._label_probs(tally, voted.pairs)
     confusion = np.full((voted.n_workers, 2, 2), np.nan)
     confusion[voted.pairs.worker, :, voted.pairs.label] = label_probs
@@ -143,8 +145,8 @@ def test_priors_can_be_estimated_uniform_or_given() -> None:
 def test_large_tables_in_single_precision_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     crowd = make(7, n_tasks=100)
     wanted = DawidSkene(accelerate=False).fit(crowd)
-    monkeypatch.setattr(em, "LARGE_TABLE", 0)
-    monkeypatch.setattr(iteration, "assert_monotone", False)
+    monkeypatch.setattr(em, "LARGE_TABLE_CELLS", 0)
+    monkeypatch.setattr(loop, "assert_monotone", False)
     found = DawidSkene().fit(crowd)
     assert found.tally_.dtype == np.float32
     np.testing.assert_allclose(found.posterior_, wanted.posterior_, atol=1e-3)
@@ -167,7 +169,7 @@ def test_classes_that_nobody_voted_for_are_warned_of() -> None:
     made = simulate_crowd(n_tasks=300, n_workers=60, n_classes=6, votes_per_task=2, random_state=0)
     few = made.crowd.take(np.random.default_rng(0).random(made.crowd.n_votes) < 0.55)
     with pytest.warns(
-        DataWarning, match="gives 61% of the tasks to the class 'c5', for which .* votes for each task are too few"
+        DataWarning, match="gives 61% of the tasks to the class 'c5', which has .* votes per task are too few"
     ):
         fitted = DawidSkene().fit(few)
     voted = few.tasks[few.votes_per_task > 0]
@@ -180,7 +182,7 @@ def test_bad_calls_get_advice() -> None:
     crowd = make(9)
     with pytest.raises(UsageError, match="max_iter"):
         DawidSkene(max_iter=0).fit(crowd)
-    with pytest.raises(UsageError, match="max_iter of DawidSkene must be a whole number; got 'three'"):
+    with pytest.raises(UsageError, match="max_iter of DawidSkene must be an integer; got 'three'"):
         DawidSkene(max_iter="three").fit(crowd)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="tol of DawidSkene must be a number; got nan"):
         DawidSkene(tol=float("nan")).fit(crowd)
@@ -188,10 +190,10 @@ def test_bad_calls_get_advice() -> None:
         DawidSkene(smoothing=-1).fit(crowd)
     with pytest.raises(InputError, match="posterior of 40 tasks x 3 classes"):
         DawidSkene().fit(crowd, start=np.ones((2, 2)))
-    with pytest.raises(UsageError, match="does not look at features"):
+    with pytest.raises(UsageError, match="does not use features"):
         DawidSkene().fit(crowd, np.ones((40, 2)))
     with pytest.raises(InputError, match="no worker ids"):
-        DawidSkene().fit(crowd.without_workers())
+        DawidSkene().fit(crowd.drop_workers())
     with pytest.raises(InputError, match="this crowd has none"):
         DawidSkene().fit(crowd.take([]))
     with pytest.raises(UsageError, match="not fitted"):
@@ -209,7 +211,7 @@ def test_any_frame_can_be_fitted_and_numbers_are_refused() -> None:
 def test_confusion_of_many_workers_is_refused_whole_and_given_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     fitted = DawidSkene().fit(make(11))
     whole = fitted.confusion_
-    monkeypatch.setattr("wisecrowd.base.truth_inference.DENSE_CELLS", 20)
+    monkeypatch.setattr("wisecrowd.base.method.MAX_DENSE_CELLS", 20)
     with pytest.raises(UsageError, match=r"confusion_of\(\[0, 1, 2\]\)"):
         _ = fitted.confusion_
     np.testing.assert_array_equal(fitted.confusion_of([2, 0]), whole[[2, 0]])
@@ -224,7 +226,7 @@ def test_one_coin_recovers_accuracies_as_data_grow() -> None:
         task, worker = np.repeat(np.arange(n_tasks), 10), np.tile(np.arange(10), n_tasks)
         right = rng.random(len(task)) < truth_accuracy[worker]
         label = np.where(right, truth[task], (truth[task] + rng.integers(1, 3, len(task))) % 3)
-        crowd = Crowd(task, worker, label, tasks=range(n_tasks), workers=range(10), classes=range(3))
+        crowd = Crowd.from_codes(task, worker, label, tasks=range(n_tasks), workers=range(10), classes=range(3))
         errors.append(np.abs(OneCoin().fit(crowd).workers_["accuracy"].to_numpy() - truth_accuracy).mean())
     assert errors[1] < 0.02
     assert errors[1] < errors[0]
@@ -238,9 +240,9 @@ def test_majority_vote_ties() -> None:
     assert set(drawn) == {"x", "y"}
     with pytest.raises(UsageError, match="ties must be one of"):
         MajorityVote(ties="last").fit(crowd)  # type: ignore[arg-type]
-    assert MajorityVote().fit(crowd.without_workers()).labels_["b"] == "x"
+    assert MajorityVote().fit(crowd.drop_workers()).labels_["b"] == "x"
     with pytest.raises(UsageError, match="no worker ids"):
-        _ = MajorityVote().fit(crowd.without_workers()).workers_
+        _ = MajorityVote().fit(crowd.drop_workers()).workers_
 
 
 def test_progress_is_reported() -> None:

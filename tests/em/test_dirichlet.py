@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import digamma
 
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.em.dirichlet import DirichletRows, divergence, geometric_mean
+from wisecrowd.em.dirichlet import DirichletRows, compute_divergence, compute_geometric_mean
 
 CLASSES = 3
 
@@ -19,7 +19,7 @@ CLASSES = 3
 def sparse_and_dense(seed: int, rows: int = CLASSES) -> tuple[Crowd, NDArray[np.float64], NDArray[np.float64]]:
     """A crowd in which not everybody says everything; a tally over its pairs, and the same as (workers, rows, labels)."""
     rng = np.random.default_rng(seed)
-    crowd = Crowd(np.arange(8), rng.integers(4, size=8), rng.integers(CLASSES, size=8),
+    crowd = Crowd.from_codes(np.arange(8), rng.integers(4, size=8), rng.integers(CLASSES, size=8),
                   tasks=range(8), workers=range(4), classes=range(CLASSES))  # fmt: skip
     tally = rng.exponential(3, size=(len(crowd.pairs), rows))
     dense = np.zeros((4, rows, CLASSES))
@@ -49,7 +49,7 @@ def test_means_and_divergence_are_those_of_the_dense_matrices(which: int, seed: 
     np.testing.assert_allclose(rows.mean(tally, pairs), wanted[pairs.worker, :, pairs.label])
     wanted = np.exp(digamma(after) - digamma(after.sum(axis=2, keepdims=True)))
     np.testing.assert_allclose(rows.geometric_mean(tally, pairs), wanted[pairs.worker, :, pairs.label])
-    # The divergence by its definition E log q − E log p, with scipy's entropy for the first part.
+    # The compute_divergence by its definition E log q − E log p, with scipy's entropy for the first part.
     kl = 0.0
     for worker in range(4):
         for row in range(3):
@@ -83,6 +83,6 @@ def test_nothing_known_is_uniform_and_single_precision_stays() -> None:
 
 
 def test_a_belief_that_did_not_change_has_no_divergence_and_certainty_has_its_mean() -> None:
-    assert divergence(np.array([2.0, 3.0]), np.zeros((5, 2))) == pytest.approx(0, abs=1e-12)
-    np.testing.assert_allclose(geometric_mean(np.array([3e6, 1e6])), [0.75, 0.25], rtol=1e-5)
-    assert geometric_mean(np.array([1.0, 1.0, 1.0])).sum() < 1
+    assert compute_divergence(np.array([2.0, 3.0]), np.zeros((5, 2))) == pytest.approx(0, abs=1e-12)
+    np.testing.assert_allclose(compute_geometric_mean(np.array([3e6, 1e6])), [0.75, 0.25], rtol=1e-5)
+    assert compute_geometric_mean(np.array([1.0, 1.0, 1.0])).sum() < 1

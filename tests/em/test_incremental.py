@@ -84,6 +84,6 @@ def test_what_cannot_be_done_is_said(tmp_path: object) -> None:
     with pytest.raises(InputError, match="classes that the fit did not know: 'new class'"):
         fitted.predict(Crowd.from_triples([("a", "b", "new class")]))
     fitted.save(f"{tmp_path}/model")
-    with pytest.raises(UsageError, match="votes are not saved"):
+    with pytest.raises(UsageError, match="a saved model contains no votes"):
         load(f"{tmp_path}/model").partial_fit(MADE.crowd)  # type: ignore[attr-defined]
     assert load(f"{tmp_path}/model").predict(MADE.crowd).equals(fitted.predict(MADE.crowd))  # type: ignore[attr-defined]

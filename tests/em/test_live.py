@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.em.live import Doubt, Known, Live
+from wisecrowd.em.live import FitSnapshot, LiveModel, PosteriorTempering
 from wisecrowd.errors import UsageError
 
 K = 3
@@ -23,10 +23,10 @@ def votes() -> list[tuple[int, int, int]]:
 
 def crowd_of(votes: Any, n_tasks: int = 120, n_workers: int = 15) -> wc.Crowd:
     task, worker, label = zip(*votes, strict=True)
-    return wc.Crowd(task, worker, label, tasks=range(n_tasks), workers=range(n_workers), classes=range(K))
+    return wc.Crowd.from_codes(task, worker, label, tasks=range(n_tasks), workers=range(n_workers), classes=range(K))
 
 
-def standing(live: Live, new: Any) -> dict[int, dict[int, int]]:
+def standing(live: LiveModel, new: Any) -> dict[int, dict[int, int]]:
     """All votes that stand on the tasks that somebody voted on just now."""
     found: dict[int, dict[int, int]] = {}
     for task, worker, label in new:
@@ -39,33 +39,33 @@ def test_it_equals_partial_fits(votes: Any, name: str) -> None:
     first = crowd_of(votes[:200])
     method = wc.find(name)().partial_fit(first)
     method.restart_from(first, method.posterior_)  # the tally that goes with the posterior
-    live = Live(wc.find(name)(), n_classes=K)
-    live.hold(Known.of(method, first))
+    live = LiveModel(wc.find(name)(), n_classes=K)
+    live.load_snapshot(FitSnapshot.from_fit(method, first))
     for start in range(200, len(votes), 40):
         new = votes[start : start + 40]
         method.partial_fit(wc.Crowd.from_triples(new, classes=range(K)))
-        live.change(standing(live, new))
+        live.update_votes(standing(live, new))
         theirs = method.posterior_[method.task_index_.get_indexer(range(120))]
         np.testing.assert_allclose(live.posterior, theirs, rtol=0, atol=1e-9)
     assert live.n_votes == len(votes)
-    n_votes, accuracy = live.workers()
+    n_votes, accuracy = live.estimate_worker_accuracy()
     np.testing.assert_allclose(n_votes, method.workers_["n_votes"], atol=1e-6)
     np.testing.assert_allclose(accuracy, method.workers_["accuracy"], atol=1e-9)
 
 
 def test_what_is_taken_back_leaves_no_trace(votes: Any) -> None:
     batch = crowd_of(votes)
-    known = Known.of(wc.DawidSkene().fit(batch), batch)
-    live = Live(wc.DawidSkene(), n_classes=K)
-    live.hold(known)
-    n_votes, accuracy = live.workers()
+    known = FitSnapshot.from_fit(wc.DawidSkene().fit(batch), batch)
+    live = LiveModel(wc.DawidSkene(), n_classes=K)
+    live.load_snapshot(known)
+    n_votes, accuracy = live.estimate_worker_accuracy()
     before = {task: dict(live.votes_on(task)) for task in (3, 5)}
-    live.change({3: {**before[3], 99: 2}, 5: {}})
+    live.update_votes({3: {**before[3], 99: 2}, 5: {}})
     assert live.n_votes == len(votes) + 1 - len(before[5])
-    assert live.n_votes[5] == 0
-    live.change(before)
+    assert live.votes_per_task[5] == 0
+    live.update_votes(before)
     assert live.n_votes == len(votes)
-    again = live.workers()
+    again = live.estimate_worker_accuracy()
     np.testing.assert_allclose(again[0][:15], n_votes, atol=1e-9)
     np.testing.assert_allclose(again[0][99], 0, atol=1e-9)
     # Posteriors of the two tasks are one step of EM further; nothing else moved.
@@ -75,41 +75,41 @@ def test_what_is_taken_back_leaves_no_trace(votes: Any) -> None:
 
 
 def test_a_fit_that_was_made_meanwhile_is_taken_over(votes: Any) -> None:
-    live = Live(wc.DawidSkene(), n_classes=K)
-    live.change(standing(live, votes[:300]))
+    live = LiveModel(wc.DawidSkene(), n_classes=K)
+    live.update_votes(standing(live, votes[:300]))
     batch = crowd_of(votes[:300])
     fitted = wc.DawidSkene().fit(batch)
     late = standing(live, votes[300:340])
-    live.change(late)
-    live.hold(Known.of(fitted, batch), since=late)
+    live.update_votes(late)
+    live.load_snapshot(FitSnapshot.from_fit(fitted, batch), later_votes=late)
     untouched = np.setdiff1d(np.arange(120), list(late))
     np.testing.assert_array_equal(live.posterior[untouched], fitted.posterior_[untouched])
     assert live.n_votes == 340
-    fresh = Live(wc.DawidSkene(), n_classes=K)
-    fresh.hold(Known.of(fitted, batch))
+    fresh = LiveModel(wc.DawidSkene(), n_classes=K)
+    fresh.hold(FitSnapshot.from_fit(fitted, batch))
     fresh.change(late)
     np.testing.assert_allclose(live.posterior, fresh.posterior, atol=1e-12)
 
 
 def test_gold_is_kept_and_teaches(votes: Any) -> None:
-    live = Live(wc.DawidSkene(), n_classes=K)
-    live.change(standing(live, votes))
+    live = LiveModel(wc.DawidSkene(), n_classes=K)
+    live.update_votes(standing(live, votes))
     worker, label = next(iter(live.votes_on(0).items()))
-    before = live.workers()[1][worker]
-    live.know({0: label})
+    before = live.estimate_worker_accuracy()[1][worker]
+    live.set_gold({0: label})
     assert live.posterior[0, label] == 1
-    right = live.workers()[1][worker]
-    live.know({0: (label + 1) % K})
-    assert live.workers()[1][worker] < right
-    live.know({0: None})
+    right = live.estimate_worker_accuracy()[1][worker]
+    live.set_gold({0: (label + 1) % K})
+    assert live.estimate_worker_accuracy()[1][worker] < right
+    live.set_gold({0: None})
     assert live.gold == {}
-    np.testing.assert_allclose(live.workers()[1][worker], before, atol=0.02)
+    np.testing.assert_allclose(live.estimate_worker_accuracy()[1][worker], before, atol=0.02)
 
 
 def test_classes_may_come_later() -> None:
-    live = Live(wc.DawidSkene(), n_classes=1)
-    live.change({0: {0: 0, 1: 0}})
-    live.change({1: {0: 4, 1: 4, 2: 4}})
+    live = LiveModel(wc.DawidSkene(), n_classes=1)
+    live.update_votes({0: {0: 0, 1: 0}})
+    live.update_votes({1: {0: 4, 1: 4, 2: 4}})
     assert live.n_classes == 5
     assert live.posterior.argmax(axis=1).tolist() == [0, 4]
     np.testing.assert_allclose(live.posterior.sum(axis=1), 1)
@@ -117,44 +117,44 @@ def test_classes_may_come_later() -> None:
 
 def test_belief_is_that_of_a_plan(votes: Any) -> None:
     from wisecrowd.diagnose.workers import WorkerDiagnosis
-    from wisecrowd.plan.belief import belief_of
+    from wisecrowd.plan.belief import compute_belief
 
     batch = crowd_of(votes)
     fitted = wc.DawidSkene().fit(batch)
     people = WorkerDiagnosis(batch, fitted)
-    belief, exponent = belief_of(people)
-    doubt = Doubt(
-        prior=fitted.posterior_[batch.votes_per_task > 0].mean(axis=0), toward=people.confusion,
-        strength=people._strength, exponent=exponent, tally=people.tally,
+    belief, exponent = compute_belief(people)
+    doubt = PosteriorTempering(
+        prior=fitted.posterior_[batch.votes_per_task > 0].mean(axis=0), confusion=people.confusion,
+        strength=people.prior_strength, exponent=exponent, tally=people.tally,
     )  # fmt: skip
-    live = Live(wc.DawidSkene(), n_classes=K)
-    live.hold(Known.of(fitted, batch, doubt, belief))
-    np.testing.assert_array_equal(live.belief, belief)
-    live.change({task: live.votes_on(task) for task in range(120)})  # the same votes again, inferred here
-    np.testing.assert_allclose(live.belief, belief, atol=1e-9)
+    live = LiveModel(wc.DawidSkene(), n_classes=K)
+    live.load_snapshot(FitSnapshot.from_fit(fitted, batch, doubt, belief))
+    np.testing.assert_array_equal(live.tempered_posterior, belief)
+    live.update_votes({task: live.votes_on(task) for task in range(120)})  # the same votes again, inferred here
+    np.testing.assert_allclose(live.tempered_posterior, belief, atol=1e-9)
     np.testing.assert_allclose(live.confusion_of(4), people.confusion_of([4])[0], atol=1e-12)
     np.testing.assert_allclose(live.confusion_of(1000), people.confusion, atol=1e-12)
-    live.change({0: {1000: 2, 1001: 2}})  # strangers, and a class for each
-    assert live.belief[0].argmax() == 2
+    live.update_votes({0: {1000: 2, 1001: 2}})  # strangers, and a class for each
+    assert live.tempered_posterior[0].argmax() == 2
 
 
 def test_methods_that_tie_workers_are_refused() -> None:
     with pytest.raises(UsageError, match="use dawid-skene, ibcc, lfc"):
-        Live(wc.find("ds-worker-clusters")())
-    with pytest.raises(UsageError, match="prior cannot be given"):
-        Live(wc.DawidSkene(prior=[0.5, 0.5]))
+        LiveModel(wc.find("ds-worker-clusters")())
+    with pytest.raises(UsageError, match="prior must be .estimate. or .uniform."):
+        LiveModel(wc.DawidSkene(prior=[0.5, 0.5]))
 
 
 def test_another_method_can_take_over(votes: Any) -> None:
     batch = crowd_of(votes[:300])
-    live = Live(wc.OneCoin(), n_classes=K)
-    live.know({3: 2})
-    live.hold(Known.of(wc.DawidSkene().fit(batch), batch))
+    live = LiveModel(wc.OneCoin(), n_classes=K)
+    live.set_gold({3: 2})
+    live.load_snapshot(FitSnapshot.from_fit(wc.DawidSkene().fit(batch), batch))
     assert live.method.name == "dawid-skene"
     method = wc.DawidSkene().partial_fit(batch)
     method.restart_from(batch, method.posterior_)
     new = [vote for vote in votes[300:] if vote[0] != 3]  # whose truth is known here
-    live.change(standing(live, new))
+    live.update_votes(standing(live, new))
     method.partial_fit(wc.Crowd.from_triples(new, classes=range(K)))
     theirs = method.posterior_[method.task_index_.get_indexer(range(120))]
     np.testing.assert_allclose(live.posterior, theirs, rtol=0, atol=1e-9)

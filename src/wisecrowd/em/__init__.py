@@ -1,1 +1,1 @@
-"""Expectation–maximisation: the loop and the families of models that run on it."""
+"""Expectation–maximisation: the loop, the families of models that use it, and their updates with new votes."""

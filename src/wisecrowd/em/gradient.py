@@ -1,40 +1,56 @@
-"""EM for models whose M-step has no closed form: a few steps uphill from where the last one ended.
+"""Generalised EM: EM whose M-step is a few steps of L-BFGS instead of a closed form.
 
-A model is a `Landscape`: how probable a task's votes are under each class at a point of its parameters, and the expected
-log-likelihood of a posterior with its slope. Every climb begins at the current point and never ends lower, which is all
-that EM needs for its objective never to fall (generalised EM).
+A model is a `GradientModel`: the probability of the votes of a task under each class, and the expected log-joint of a posterior
+with its gradient. Every M-step starts at the current parameters and never ends at a lower value, which is all that EM needs for
+its objective never to fall (generalised EM).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.base.aggregator import Aggregator
-from wisecrowd.base.checkpoints import Standing, standing_of
-from wisecrowd.base.fields import CHECKPOINT_HELP, method_class, parameter
+from wisecrowd.base.checkpoints import Checkpoint, CheckpointState
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.em.initialization import apply_gold, class_prior, given_posterior
-from wisecrowd.em.loop import Run, Statistics, iterate
-from wisecrowd.engines.distributed_vector import Spread, dot
+from wisecrowd.em.initialization import align_posterior, apply_gold, make_class_prior
+from wisecrowd.em.loop import EMResult, Statistics, run_em
+from wisecrowd.engines.distributed_vector import DistributedVector, dot
 from wisecrowd.errors import UsageError
-from wisecrowd.kernels.reference import LEAST
-from wisecrowd.utils import progress
+from wisecrowd.kernels import MIN_PROB
 
 Array = NDArray[np.float64]
-#: A point, or a direction: in memory, or beside the chunks of a crowd.
-Vector = TypeVar("Vector", Array, Spread)
+#: Point or direction in parameter space: in memory, or distributed over the chunks of a crowd.
+Vector = TypeVar("Vector", Array, DistributedVector)
+
+#: Relative increase below which a direction counts as flat: less is lost in rounding.
+MIN_RELATIVE_INCREASE = 1e-14
+#: Shortest step of the line search, relative to the Newton step; less is lost in rounding.
+MIN_STEP_LENGTH = 1e-6
+#: Share of the linear increase that a step must achieve (Armijo condition).
+SUFFICIENT_INCREASE = 1e-4
 
 
-class Gaussians:
-    """A Gaussian prior for every coordinate; one of infinite precision fixes its coordinate, one of zero is flat.
+class GaussianPrior:
+    """Independent Gaussian priors, one per coordinate.
 
-    >>> prior = Gaussians(mean=np.array([1.0, 1.0]), precision=np.array([4.0, np.inf]))
-    >>> prior.log_density(np.array([2.0, 1.0])), prior.pull(np.array([2.0, 1.0]))
+    Parameters
+    ----------
+    mean : ndarray of shape (n,)
+        Means.
+    precision : ndarray of shape (n,)
+        Precisions. An infinite precision fixes its coordinate; a precision of zero is a flat prior.
+
+    Examples
+    --------
+    >>> prior = GaussianPrior(mean=np.array([1.0, 1.0]), precision=np.array([4.0, np.inf]))
+    >>> prior.log_density(np.array([2.0, 1.0])), prior.gradient(np.array([2.0, 1.0]))
     (-2.0, array([-4.,  0.]))
     """
 
@@ -44,285 +60,537 @@ class Gaussians:
         self._weight = np.where(self.free, precision, 0)
 
     def log_density(self, point: Array) -> float:
-        """Up to a constant."""
+        """Return the log density at a point, up to a constant.
+
+        Parameters
+        ----------
+        point : ndarray of shape (n,)
+            Point.
+
+        Returns
+        -------
+        float
+        """
         return -0.5 * float(np.sum(self._weight * (point - self.mean) ** 2))
 
-    def pull(self, point: Array) -> Array:
-        """The gradient of the log density."""
+    def gradient(self, point: Array) -> Array:
+        """Return the gradient of the log density at a point.
+
+        Parameters
+        ----------
+        point : ndarray of shape (n,)
+            Point.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
         return self._weight * (self.mean - point)
 
-    def slope(self, gradient: Array, point: Array) -> Array:
-        """The gradient of votes and prior, from that of the votes, which is changed in place; zero along what is fixed."""
-        gradient += self.pull(point)
+    def add_gradient(self, gradient: Array, point: Array) -> Array:
+        """Add the gradient of the prior to the gradient of the likelihood, in place; fixed coordinates become zero.
+
+        Parameters
+        ----------
+        gradient : ndarray of shape (n,)
+            Gradient of the likelihood; changed in place.
+        point : ndarray of shape (n,)
+            Point.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The same array.
+        """
+        gradient += self.gradient(point)
         gradient[~self.free] = 0
         return gradient
 
-    def sharpness(self, information: Array) -> Array:
-        """The curvature that votes and prior make, from the information of the votes: never zero."""
+    def add_curvature(self, information: Array) -> Array:
+        """Return the curvature of the posterior, from the information of the votes.
+
+        Parameters
+        ----------
+        information : ndarray of shape (n,)
+            Diagonal of the information matrix.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Positive; infinite for fixed coordinates.
+        """
         return information + self.precision + 1e-9
 
-    def error(self, information: Array) -> Array:
-        """The standard errors that votes and prior leave; what the votes tell is not let fall below nothing."""
+    def standard_error(self, information: Array) -> Array:
+        """Return standard errors given votes and prior.
+
+        Parameters
+        ----------
+        information : ndarray of shape (n,)
+            Diagonal of the information matrix; negative values count as zero.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
         with np.errstate(divide="ignore"):
             return 1 / np.sqrt(np.maximum(information, 0) + self.precision)
 
 
-class Belief(NamedTuple):
-    """What is believed of the tasks, with its sums over those that have votes.
+class PosteriorEstimate(NamedTuple):
+    """Posterior of the tasks with its sums, the result of an E-step.
 
-    >>> Belief(np.array([1.0, 0.0]), -0.5, np.array([[1.0, 0.0]])).objective
+    Examples
+    --------
+    >>> PosteriorEstimate(np.array([1.0, 0.0]), -0.5, np.array([[1.0, 0.0]])).objective
     -0.5
     """
 
-    classes: Array
-    """The posteriors added up."""
+    class_counts: Array
+    """Sum of the posteriors of the tasks with votes, (n_classes,)."""
     objective: float
-    """The log-likelihood of the votes at the point where this was inferred, and the penalty of the point."""
+    """Log-likelihood of the votes plus log prior of the parameters."""
     posterior: Any
-    """(tasks, classes), in memory or kept beside the chunks of a crowd."""
+    """Posterior, (n_tasks, n_classes), in memory or retained beside the chunks of a crowd."""
 
 
-class Landscape(ABC):
-    """What a model says of a crowd's votes at a point, which holds all its parameters in one vector.
+class GradientModel(ABC):
+    """Model of a crowd's votes with all parameters in one vector, the *point*.
 
-    A point that was handed out or taken in is never changed in place, so a landscape may remember what it saw there.
-
-    >>> sorted(Landscape.__abstractmethods__)
-    ['curvature', 'evidence', 'expected']
+    Points are never changed in place, so a model may cache values for the last one.
     """
 
-    prior: Gaussians
+    prior: GaussianPrior
 
     def __init__(self, crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         self.voted, self.gold = crowd.votes_per_task > 0, gold
 
-    def begin(self) -> Array:
-        """The point to start from: the mean of the prior."""
-        return self.prior.mean.copy()
+    @abstractmethod
+    def log_evidence(self, point: Array) -> Array:
+        """Return log P(votes of the task given class), (n_tasks, n_classes); zero for tasks without votes.
 
-    def penalty(self, point: Array) -> float:
-        """Logarithm of the prior density of the point, up to a constant."""
-        return self.prior.log_density(point)
+        Parameters
+        ----------
+        point : ndarray
+            Parameters.
 
-    def believe(self, point: Array, prior: Array) -> Belief:
-        """The E-step: what the votes say of the tasks at a point, given the class prior."""
-        found = self.inferred(point, prior)
-        return found._replace(objective=found.objective + self.penalty(point))
-
-    def inferred(self, point: Array, prior: Array) -> Belief:
-        """As `believe`, without the penalty."""
-        posterior, evidence = infer(self.evidence(point), prior, self.gold)
-        return Belief(self._classes(posterior), float(evidence.sum(where=self.voted)), posterior)
-
-    def belief(self, posterior: Array) -> Belief:
-        """A posterior to start from; where truth is known, nothing else is believed."""
-        posterior = apply_gold(posterior, self.gold)
-        return Belief(self._classes(posterior), float("nan"), posterior)
-
-    def saved(self, point: Array) -> dict[str, Array]:
-        """A point as arrays, to go on from."""
-        return {"point": point}
-
-    def restored(self, arrays: dict[str, Array]) -> Array:
-        """The point that was saved."""
-        return arrays["point"]
-
-    def _classes(self, posterior: Array) -> Array:
-        return posterior.sum(axis=0, where=self.voted[:, None])
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_classes)
+        """
 
     @abstractmethod
-    def evidence(self, point: Array) -> Array:
-        """log P(the task's votes | class), (tasks, classes); zeros where nobody voted."""
+    def expected_log_joint(self, point: Array, posterior: Array) -> tuple[float, Array]:
+        """Return Σ_i Σ_k q_i(k) log P(votes of i given k) + log prior, and its gradient.
 
-    @abstractmethod
-    def expected(self, point: Array, posterior: Array) -> tuple[float, Array]:
-        """Σ_i Σ_k q_i(k) log P(votes of i | k) + penalty, and its gradient, zero along what is fixed."""
+        Parameters
+        ----------
+        point : ndarray
+            Parameters.
+        posterior : ndarray of shape (n_tasks, n_classes)
+            Posterior q.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray
+            Zero for fixed coordinates.
+        """
 
     @abstractmethod
     def curvature(self, point: Array, posterior: Array) -> Array:
-        """About how sharply `expected` bends along every coordinate: positive, infinite where one is fixed."""
+        """Return the approximate curvature of `expected_log_joint` along every coordinate.
+
+        Parameters
+        ----------
+        point : ndarray
+            Parameters.
+        posterior : ndarray of shape (n_tasks, n_classes)
+            Posterior.
+
+        Returns
+        -------
+        ndarray
+            Positive; infinite for fixed coordinates.
+        """
+
+    def initial_point(self) -> Array:
+        """Return the mean of the prior."""
+        return self.prior.mean.copy()
+
+    def log_prior(self, point: Array) -> float:
+        """Return the log prior density of a point, up to a constant.
+
+        Parameters
+        ----------
+        point : ndarray
+            Parameters.
+
+        Returns
+        -------
+        float
+        """
+        return self.prior.log_density(point)
+
+    def e_step(self, point: Array, prior: Array) -> PosteriorEstimate:
+        """Compute the posterior given parameters and class prior.
+
+        Parameters
+        ----------
+        point : ndarray
+            Parameters.
+        prior : ndarray of shape (n_classes,)
+            Class prior.
+
+        Returns
+        -------
+        PosteriorEstimate
+        """
+        estimate = self.infer_posterior(point, prior)
+        return estimate._replace(objective=estimate.objective + self.log_prior(point))
+
+    def infer_posterior(self, point: Array, prior: Array) -> PosteriorEstimate:
+        """Compute the posterior as `e_step` does, with an objective that leaves out the prior of the parameters.
+
+        Parameters
+        ----------
+        point : ndarray
+            Parameters.
+        prior : ndarray of shape (n_classes,)
+            Class prior.
+
+        Returns
+        -------
+        PosteriorEstimate
+        """
+        posterior, log_evidence = normalize_evidence(self.log_evidence(point), prior, self.gold)
+        objective = float(log_evidence.sum(where=self.voted))
+        return PosteriorEstimate(self._sum_posterior(posterior), objective, posterior)
+
+    def initial_estimate(self, posterior: Array) -> PosteriorEstimate:
+        """Return a posterior to start from, with gold applied.
+
+        Parameters
+        ----------
+        posterior : ndarray of shape (n_tasks, n_classes)
+            Posterior; changed in place.
+
+        Returns
+        -------
+        PosteriorEstimate
+        """
+        posterior = apply_gold(posterior, self.gold)
+        return PosteriorEstimate(self._sum_posterior(posterior), float("nan"), posterior)
+
+    def point_to_arrays(self, point: Array) -> dict[str, Array]:
+        """Return a point as arrays for a checkpoint.
+
+        Parameters
+        ----------
+        point : ndarray
+            Parameters.
+
+        Returns
+        -------
+        dict of ndarray
+        """
+        return {"point": point}
+
+    def point_from_arrays(self, arrays: dict[str, Array]) -> Array:
+        """Return the point that `point_to_arrays` saved.
+
+        Parameters
+        ----------
+        arrays : dict of ndarray
+            Arrays of a checkpoint.
+
+        Returns
+        -------
+        ndarray
+        """
+        return arrays["point"]
+
+    def _sum_posterior(self, posterior: Array) -> Array:
+        """Return the sum of the posteriors of tasks with votes."""
+        return posterior.sum(axis=0, where=self.voted[:, None])
 
 
-def climb(slope: Callable[[Vector], tuple[float, Vector]], start: Vector, curvature: Vector, steps: int) -> Vector:
-    """At most so many steps of L-BFGS uphill, in coordinates in which every direction bends alike.
+class GradientEMResult(NamedTuple):
+    """Result of generalised EM."""
 
-    Without the change of coordinates, a worker with thousands of votes and a task with three set such different scales
-    that most steps would be spent learning them; with it, the first trial is a Newton step along every axis. It is
-    written out because scipy's L-BFGS-B starts with a step of length one, wants vectors in memory, and does its sums in
-    threaded BLAS, which on a busy machine spends ten times as long waiting as computing.
+    point: Any
+    """Parameters."""
+    posterior: Any
+    """Posterior, in memory or retained beside the chunks of a crowd."""
+    class_prior: Array
+    """Class prior, (n_classes,)."""
+    trace: list[float]
+    """Objective of every iteration."""
+    converged: bool
+    """Whether the objective stopped rising before ``max_iter`` iterations."""
 
+
+@dataclass(frozen=True)
+class GradientEM:
+    """Generalised EM with L-BFGS steps as M-step.
+
+    Parameters
+    ----------
+    prior : {'estimate', 'uniform'}, array-like or dict
+        Class prior.
+    max_iter : int
+        Maximum number of EM iterations.
+    tol : float
+        Relative change of the objective below which EM has converged.
+    m_steps : int
+        Number of L-BFGS steps per M-step.
+    title : str
+        Name in the progress bar.
+    """
+
+    prior: Any
+    max_iter: int
+    tol: float
+    m_steps: int
+    title: str
+
+    def __post_init__(self) -> None:
+        if self.max_iter < 1 or self.m_steps < 1:
+            raise UsageError(f"max_iter and m_steps must be 1 or more; got {self.max_iter} and {self.m_steps}")
+
+    def run(
+        self,
+        model: Any,
+        start: Callable[[], tuple[Any, PosteriorEstimate]],
+        classes: pd.Index,
+        checkpoint: Checkpoint,
+    ) -> GradientEMResult:
+        """Run EM.
+
+        Parameters
+        ----------
+        model : GradientModel
+            Model, in memory or distributed over the chunks of a crowd.
+        start : callable
+            Function that returns the point and the posterior to start from; not called if the checkpoint has a state.
+        classes : Index
+            Names of the classes.
+        checkpoint : Checkpoint
+            File that keeps the state.
+
+        Returns
+        -------
+        GradientEMResult
+        """
+        values: dict[str, Any] = {"trace": [], "converged": None}
+        prior = np.empty(0)
+        state = checkpoint.read()
+        if state is None:
+            point, first = start()
+        else:  # the posterior follows from the point, to the last bit
+            arrays, values = state
+            prior = arrays.pop("prior")
+            point = model.point_from_arrays(arrays)
+            first = model.e_step(point, prior)
+
+        def make_state(trace: Sequence[float], converged: bool | None) -> CheckpointState:
+            arrays = model.point_to_arrays(point) | {"prior": prior}
+            return CheckpointState(arrays, {"trace": list(trace), "converged": converged})
+
+        def save(_: Statistics, trace: list[float]) -> None:
+            if trace:
+                checkpoint.write_if_due(lambda: make_state(trace, None))
+
+        def step(statistics: Statistics) -> tuple[Statistics, float]:
+            nonlocal point, prior
+            posterior = statistics.tally
+            point = maximize_lbfgs(
+                lambda at: model.expected_log_joint(at, posterior),
+                point,
+                model.curvature(point, posterior),
+                self.m_steps,
+            )
+            prior = make_class_prior(self.prior, statistics.class_counts, classes)
+            estimate = model.e_step(point, prior)
+            return Statistics(estimate.class_counts, estimate.posterior), estimate.objective
+
+        begin = Statistics(first.class_counts, first.posterior)
+        if values["converged"] is None:
+            # An M-step continues from the point of the last one, so it cannot start from extrapolated statistics.
+            result = run_em(
+                step,
+                begin,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                accelerate=False,
+                title=self.title,
+                trace=values["trace"],
+                callback=save,
+            )
+            checkpoint.write_if_due(lambda: make_state(result.trace, result.converged), final=True)
+        else:
+            result = EMResult(begin, values["trace"], values["converged"])
+        return GradientEMResult(point, result.statistics.tally, prior, result.trace, result.converged)
+
+
+def make_gradient_start(
+    method: Aggregator,
+    model: Any,
+    crowd: Crowd,
+    start: Any,
+    *,
+    first_posterior: Callable[[], Array],
+    carry_over: Callable[[Any], Array],
+) -> tuple[Array, PosteriorEstimate]:
+    """Return the point and the posterior from which generalised EM starts.
+
+    Parameters
+    ----------
+    method : Aggregator
+        Method to fit.
+    model : GradientModel
+        Model of the votes.
+    crowd : Crowd
+        Votes.
+    start : Aggregator, DataFrame, ndarray or None
+        Fitted method of the same class, posterior, or None.
+    first_posterior : callable
+        Function that returns the posterior to start from if ``start`` is None.
+    carry_over : callable
+        Function from a fitted method of the same class to a point.
+
+    Returns
+    -------
+    point : ndarray
+    estimate : PosteriorEstimate
+
+    Raises
+    ------
+    UsageError
+        If ``start`` is a method of another class.
+    """
+    if start is None:
+        return model.initial_point(), model.initial_estimate(first_posterior())
+    if isinstance(start, Aggregator):
+        title = type(method).__name__
+        if type(start) is not type(method):
+            raise UsageError(
+                f"{title} carries over the parameters of a fitted {title} only; of a {type(start).__name__} it takes the "
+                "posterior: start=fitted.proba_"
+            )
+        point = carry_over(start)
+        posterior, _ = normalize_evidence(model.log_evidence(point), np.ones(crowd.n_classes), None)
+        return point, model.initial_estimate(posterior)
+    return model.initial_point(), model.initial_estimate(align_posterior(start, crowd))
+
+
+def maximize_lbfgs(
+    objective: Callable[[Vector], tuple[float, Vector]], start: Vector, curvature: Vector, max_steps: int
+) -> Vector:
+    """Maximise a function by a few steps of L-BFGS in coordinates of equal curvature.
+
+    A worker with thousands of votes and a task with three have very different scales. In scaled coordinates the first trial
+    is a Newton step along every axis. scipy's L-BFGS-B is not used because it starts with a step of length one, needs
+    vectors in memory, and computes its sums in threaded BLAS, which on a busy machine waits ten times as long as it
+    computes.
+
+    Parameters
+    ----------
+    objective : callable
+        Function from a point to (value, gradient).
+    start : ndarray or DistributedVector
+        Point to start from.
+    curvature : ndarray or DistributedVector
+        Approximate curvature along every coordinate; infinite for fixed coordinates.
+    max_steps : int
+        Maximum number of steps.
+
+    Returns
+    -------
+    ndarray or DistributedVector
+        Point whose value is not lower than that of ``start``.
+
+    Examples
+    --------
     >>> def hill(point):  # highest at (3, 5), a thousand times steeper in the second direction
     ...     away = point - np.array([3.0, 5.0])
     ...     return -0.5 * float(away @ (away * [1, 1e3])), -away * [1, 1e3]
-    >>> climb(hill, np.zeros(2), np.array([1, 1e3]), steps=1).round(6).tolist()
+    >>> maximize_lbfgs(hill, np.zeros(2), np.array([1, 1e3]), max_steps=1).round(6).tolist()
     [3.0, 5.0]
     """
     scale = 1 / np.sqrt(curvature)
-    point, (value, gradient) = start, slope(start)
+    point, (value, gradient) = start, objective(start)
     gradient = gradient * scale
     moves: list[Vector] = []
     bends: list[Vector] = []
-    for _ in range(steps):
-        direction = _newton(gradient, moves, bends)
-        rise = dot(direction, gradient)
-        if not rise > 1e-14 * (1 + abs(value)):
+    for _ in range(max_steps):
+        direction = _compute_direction(gradient, moves, bends)
+        increase = dot(direction, gradient)
+        if not increase > MIN_RELATIVE_INCREASE * (1 + abs(value)):
             break
-        reach = 1.0
+        length = 1.0
         while True:
-            trial = point + reach * scale * direction
-            reached, there = slope(trial)
-            if reached >= value + 1e-4 * reach * rise:
+            trial = point + length * scale * direction
+            trial_value, trial_gradient = objective(trial)
+            if trial_value >= value + SUFFICIENT_INCREASE * length * increase:
                 break
-            reach /= 2
-            if reach < 1e-6:  # what is left to gain is lost in rounding
+            length /= 2
+            if length < MIN_STEP_LENGTH:
                 return point
-        there = there * scale
-        move, bend = reach * direction, gradient - there
-        if dot(move, bend) > 1e-10 * dot(bend, bend):  # where the hill is hollow, a pair would point downhill
+        trial_gradient = trial_gradient * scale
+        move, bend = length * direction, gradient - trial_gradient
+        if dot(move, bend) > 1e-10 * dot(bend, bend):  # a pair from a non-concave region would point downhill
             moves.append(move)
             bends.append(bend)
-        point, value, gradient = trial, reached, there
+        point, value, gradient = trial, trial_value, trial_gradient
     return point
 
 
-def _newton(gradient: Vector, moves: list[Vector], bends: list[Vector]) -> Vector:
-    """The gradient times the inverse curvature that past moves tell of: the two loops of L-BFGS."""
+def _compute_direction(gradient: Vector, moves: list[Vector], bends: list[Vector]) -> Vector:
+    """Return the gradient times the inverse curvature estimated from past moves (two-loop recursion of L-BFGS)."""
     direction = gradient
-    parts = []
+    terms = []
     for move, bend in zip(reversed(moves), reversed(bends), strict=True):
         inverse = 1 / dot(move, bend)
         share = inverse * dot(move, direction)
         direction = direction - share * bend
-        parts.append((move, bend, inverse, share))
-    for move, bend, inverse, share in reversed(parts):
+        terms.append((move, bend, inverse, share))
+    for move, bend, inverse, share in reversed(terms):
         direction = direction + (share - inverse * dot(bend, direction)) * move
     return direction
 
 
-@method_class
-class ClimbingEM(Aggregator):
-    """Generalised EM over a `Landscape`; a method says which landscape its model is.
+def normalize_evidence(log_evidence: Array, prior: Array, gold: NDArray[np.int32] | None) -> tuple[Array, Array]:
+    """Apply Bayes' rule to every task.
 
-    >>> from wisecrowd import GLAD
-    >>> issubclass(GLAD, ClimbingEM)
-    True
-    """
+    Parameters
+    ----------
+    log_evidence : ndarray of shape (n_tasks, n_classes)
+        log P(votes of the task given class).
+    prior : ndarray of shape (n_classes,)
+        Class prior.
+    gold : ndarray of shape (n_tasks,) or None
+        Class codes, −1 where the truth is unknown.
 
-    prior: Literal["estimate", "uniform"] | Any = parameter(
-        default="uniform", help="class prior: 'estimate', 'uniform', or one number per class"
-    )
-    max_iter: int = parameter(default=500, help="EM iterations at most")
-    tol: float = parameter(default=1e-7, help="stop when the objective rises by less than this fraction")
-    m_steps: int = parameter(default=3, help="steps of L-BFGS in every M-step")
-    checkpoint: str | None = parameter(default=None, help=CHECKPOINT_HELP)
-    verbose: bool = parameter(default=False, help="draw a progress bar")
+    Returns
+    -------
+    posterior : ndarray of shape (n_tasks, n_classes)
+    log_probs : ndarray of shape (n_tasks,)
+        Log-probability of the votes of each task, and of its class if that is known.
 
-    @abstractmethod
-    def _landscape(self, crowd: Crowd, gold: NDArray[np.int32] | None = None) -> Any:
-        """The model over these votes: a `Landscape`."""
-
-    @abstractmethod
-    def _first_posterior(self, crowd: Crowd, land: Any) -> Array:
-        """What to believe before the first M-step."""
-
-    @abstractmethod
-    def _carried_over(self, known: Any, crowd: Crowd, land: Any) -> Array:
-        """The point to start from when another fit of the same kind knows some of the workers, by id."""
-
-    @abstractmethod
-    def _keep(self, crowd: Crowd, land: Any, point: Array) -> None:
-        """Store what the parameters say of workers and tasks; the posterior is stored already."""
-
-    def _check(self) -> None:
-        if self.max_iter < 1 or self.m_steps < 1:
-            raise UsageError(f"max_iter and m_steps must be 1 or more; got {self.max_iter} and {self.m_steps}")
-
-    def _fit(self, crowd: Crowd, gold: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
-        self._check()
-        with progress.shown(self.verbose):
-            self._run(crowd, gold, start)
-
-    def _run(self, crowd: Crowd, gold: NDArray[np.int32] | None, start: Any) -> None:
-        land = self._landscape(crowd, gold)
-        standing = standing_of(self, crowd, gold, start, chunks=1)
-        point, posterior = self._ascend(land, lambda: self._start(crowd, land, start), standing)
-        self._set_fitted(crowd, posterior)
-        self._keep(crowd, land, point)
-
-    def _ascend(self, land: Any, start: Callable[[], tuple[Any, Belief]], standing: Standing) -> tuple[Any, Any]:
-        """The loop of EM, from a point and a belief to those where it ends, wherever they are held."""
-        told: dict[str, Any] = {"trace": [], "ended": None}
-        prior = np.empty(0)
-        found = standing.read()
-        if found is None:
-            point, first = start()
-        else:  # what is believed follows from the point, to the bit
-            told, arrays = found
-            prior = arrays.pop("prior")
-            point = land.restored(arrays)
-            first = land.believe(point, prior)
-
-        def kept(trace: Sequence[float], ended: bool | None) -> None:
-            standing.write({"trace": list(trace), "ended": ended}, land.saved(point) | {"prior": prior})
-
-        def watch(_: Statistics, trace: list[float]) -> None:
-            if trace and standing.due():
-                kept(trace, None)
-
-        def step(before: Statistics) -> tuple[Statistics, float]:
-            nonlocal point, prior
-            belief = before.tally
-            point = climb(lambda at: land.expected(at, belief), point, land.curvature(point, belief), self.m_steps)
-            prior = class_prior(self.prior, before.classes, self.classes_)
-            found = land.believe(point, prior)
-            return Statistics(found.classes, found.posterior), found.objective
-
-        # A step continues from the point where the last one ended, so it cannot be taken from an extrapolated belief.
-        begin = Statistics(first.classes, first.posterior)
-        if told["ended"] is None:
-            run = iterate(
-                step, begin, max_iter=self.max_iter, tol=self.tol, accelerate=False, what=type(self).__name__,
-                before=told["trace"], watch=watch,
-            )  # fmt: skip
-            kept(run.trace, run.converged)
-        else:
-            run = Run(begin, told["trace"], told["ended"])
-        self.prior_ = prior
-        self.trace_ = np.asarray(run.trace)
-        self.n_iter_ = len(run.trace)
-        self.converged_ = run.converged
-        return point, run.statistics.tally
-
-    def _start(self, crowd: Crowd, land: Landscape, start: Any) -> tuple[Array, Belief]:
-        """The point and the belief to start from."""
-        if start is None:
-            return land.begin(), land.belief(self._first_posterior(crowd, land))
-        if isinstance(start, Aggregator):
-            if type(start) is not type(self):
-                raise UsageError(
-                    f"{type(self).__name__} carries over what a fitted {type(self).__name__} knows of workers; of a "
-                    f"{type(start).__name__} it takes the posterior: start=fitted.proba_"
-                )
-            start._check_fitted("tally_")
-            point = self._carried_over(start, crowd, land)
-            return point, land.belief(infer(land.evidence(point), np.ones(crowd.n_classes), None)[0])
-        return land.begin(), land.belief(given_posterior(start, crowd))
-
-
-def infer(evidence: Array, prior: Array, gold: NDArray[np.int32] | None) -> tuple[Array, Array]:
-    """Bayes' rule by task: posteriors (tasks, classes), and the log-probability of each task's votes.
-
-    >>> posterior, votes = infer(np.log([[0.8, 0.4]]), np.array([0.5, 0.5]), None)
-    >>> posterior.round(3).tolist(), np.exp(votes).round(3).tolist()
+    Examples
+    --------
+    >>> posterior, log_probs = normalize_evidence(np.log([[0.8, 0.4]]), np.array([0.5, 0.5]), None)
+    >>> posterior.round(3).tolist(), np.exp(log_probs).round(3).tolist()
     ([[0.667, 0.333]], [0.6])
     """
-    joint = evidence + np.log(np.maximum(prior, LEAST))
+    joint = log_evidence + np.log(np.maximum(prior, MIN_PROB))
     peak = joint.max(axis=1, keepdims=True)
     posterior = np.exp(joint - peak)
     total = posterior.sum(axis=1, keepdims=True)
     posterior /= total
-    found = peak[:, 0] + np.log(total[:, 0])
+    log_probs = peak[:, 0] + np.log(total[:, 0])
     if gold is not None:
-        known = np.flatnonzero(gold >= 0)
-        found[known] = joint[known, gold[known]]
-    return apply_gold(posterior, gold), found
+        tasks = np.flatnonzero(gold >= 0)
+        log_probs[tasks] = joint[tasks, gold[tasks]]
+    return apply_gold(posterior, gold), log_probs

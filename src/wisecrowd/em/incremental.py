@@ -1,4 +1,4 @@
-"""New votes without starting over: what a fitted model of worker confusion makes of votes that were not there."""
+"""Incremental EM: inference for new votes with a fitted model of confusion matrices, and partial fits."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.data.alignment import encode_truth, truth_series
-from wisecrowd.data.crowd import Crowd, Pairs
-from wisecrowd.errors import InputError, some
-from wisecrowd.kernels import reference as kernels
+from wisecrowd import kernels
+from wisecrowd.data.alignment import as_truth_series, encode_truth
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.pairs import Pairs
+from wisecrowd.data.types import TruthLike
+from wisecrowd.em.initialization import apply_gold
+from wisecrowd.errors import InputError, preview
 
 if TYPE_CHECKING:
     from wisecrowd.em.confusion import ConfusionEM
@@ -19,129 +22,219 @@ if TYPE_CHECKING:
 _NO_VOTES = np.empty(0, dtype=np.int32)
 
 
-def posterior_of(method: ConfusionEM, crowd: Crowd, gold: NDArray[np.int32] | None = None) -> NDArray[Any]:
-    """The posterior of tasks that may be new, by what is known of their workers.
+def infer_posterior(method: ConfusionEM, crowd: Crowd, gold: NDArray[np.int32] | None = None) -> NDArray[Any]:
+    """Infer the posterior of tasks, old or new, with the workers' parameters of a fitted method.
 
+    Parameters
+    ----------
+    method : ConfusionEM
+        Fitted method.
+    crowd : Crowd
+        Votes, over the classes of the method.
+    gold : ndarray of shape (n_tasks,), optional
+        Class codes, −1 where the truth is unknown.
+
+    Returns
+    -------
+    ndarray of shape (n_tasks, n_classes)
+
+    Examples
+    --------
     >>> from wisecrowd import Crowd, DawidSkene
     >>> fitted = DawidSkene().fit(Crowd.from_triples([(t, w, t % 2) for t in range(8) for w in ("ann", "bob")]))
     >>> new = Crowd.from_triples([("new", "ann", 1), ("new", "stranger", 1)], classes=[0, 1])
-    >>> posterior_of(fitted, new).argmax(axis=1).tolist()
+    >>> infer_posterior(fitted, new).argmax(axis=1).tolist()
     [1]
     """
-    posterior = method._fold(kernels.posterior(crowd.layout, method.e_step_prior_, label_probs_of_crowd(method, crowd)))
-    if gold is not None:
-        known = np.flatnonzero(gold >= 0)
-        posterior[known] = np.eye(posterior.shape[1])[gold[known]]
-    return posterior
+    label_probs = estimate_crowd_label_probs(method, crowd)
+    posterior = method.fold_to_classes(kernels.posterior(crowd.layout, method.e_step_prior_, label_probs))
+    return apply_gold(posterior, gold)
 
 
-def label_probs_of_crowd(method: ConfusionEM, crowd: Crowd) -> NDArray[Any]:
-    """What the E-step needs for the pairs of other votes: each worker's own numbers, the pooled ones for strangers.
+def estimate_crowd_label_probs(method: ConfusionEM, crowd: Crowd) -> NDArray[Any]:
+    """Estimate P(label given class) for the (worker, label) pairs of another crowd.
 
+    A worker of the fit has the estimates of the fit. A new worker has those of the whole crowd.
+
+    Parameters
+    ----------
+    method : ConfusionEM
+        Fitted method.
+    crowd : Crowd
+        Votes, over the classes of the method.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs, n_columns)
+        One column per class, or per class and subtype if the method splits classes.
+
+    Raises
+    ------
+    InputError
+        If either crowd has no worker ids.
+
+    Examples
+    --------
     >>> from wisecrowd import Crowd, DawidSkene
     >>> votes = Crowd.from_triples([(t, w, t % 2) for t in range(8) for w in ("ann", "bob")])
-    >>> label_probs_of_crowd(DawidSkene().fit(votes), votes).shape
+    >>> estimate_crowd_label_probs(DawidSkene().fit(votes), votes).shape
     (4, 2)
     """
     if crowd.workers is None or method.worker_index_ is None:
-        raise InputError("what is known of workers helps only where it is known who cast each vote")
-    n_classes = len(method.classes_)
-    theirs = crowd.workers.get_indexer(method.worker_index_)  # my worker -> their code, −1 when they have no say here
-    mine = np.flatnonzero(theirs[method.pair_worker_] >= 0)
-    known = theirs[method.pair_worker_[mine]].astype(np.int64) * n_classes + method.pair_label_[mine]
-    wanted = crowd.pairs.worker.astype(np.int64) * n_classes + crowd.pairs.label
-    counted = method._e_step_tally
-    pooled = np.zeros((n_classes, counted.shape[1]))
-    np.add.at(pooled, method.pair_label_, counted)
-    return label_probs_of_pairs(method, known, counted[mine], wanted, pooled)
+        raise InputError("parameters of workers carry over only between crowds with worker ids")
+    n_classes, tally = len(method.classes_), method.e_step_tally
+    new_code = crowd.workers.get_indexer(method.worker_index_)  # −1 for workers who do not vote in the new crowd
+    rows = np.flatnonzero(new_code[method.pair_worker_] >= 0)
+    counted = new_code[method.pair_worker_[rows]].astype(np.int64) * n_classes + method.pair_label_[rows]
+    requested = crowd.pairs.worker.astype(np.int64) * n_classes + crowd.pairs.label
+    crowd_tally = np.zeros((n_classes, tally.shape[1]))
+    np.add.at(crowd_tally, method.pair_label_, tally)
+    return estimate_pair_label_probs(method, counted, tally[rows], requested, crowd_tally)
 
 
-def label_probs_of_pairs(
-    method: ConfusionEM, known: NDArray[np.int64], tally: NDArray[Any], wanted: NDArray[np.int64], pooled: NDArray[Any]
+def estimate_pair_label_probs(
+    method: ConfusionEM,
+    counted: NDArray[np.int64],
+    tally: NDArray[Any],
+    requested: NDArray[np.int64],
+    crowd_tally: NDArray[Any],
 ) -> NDArray[Any]:
-    """What the E-step needs for some pairs, each written as worker·K + label: (wanted, true).
+    """Estimate P(label given class) for some (worker, label) pairs, each coded as worker·n_classes + label.
 
-    ``known`` are all pairs of these workers that were counted, with their ``tally``, for a worker's probabilities need all
-    that the worker ever said; whoever has none is a stranger, and taken for the whole crowd as one worker, whose tally is
-    ``pooled`` (said, true).
+    Parameters
+    ----------
+    method : ConfusionEM
+        Method whose formula to use.
+    counted : ndarray of shape (n_counted,)
+        All pairs with votes of the requested workers. The estimate of one pair needs all votes of its worker.
+    tally : ndarray of shape (n_counted, n_columns)
+        Expected counts of these pairs.
+    requested : ndarray of shape (n_requested,)
+        Pairs to estimate. A worker without counted pairs is new, and has the estimates of the whole crowd.
+    crowd_tally : ndarray of shape (n_classes, n_columns)
+        Expected counts of the whole crowd by label.
 
+    Returns
+    -------
+    ndarray of shape (n_requested, n_columns)
+
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene
-    >>> pooled = np.array([[8.0, 2.0], [2.0, 8.0]])
-    >>> label_probs_of_pairs(DawidSkene(), np.array([0]), np.array([[4.0, 1.0]]), np.array([0, 3]), pooled).round(2).tolist()
+    >>> crowd_tally = np.array([[8.0, 2.0], [2.0, 8.0]])
+    >>> counted, tally = np.array([0]), np.array([[4.0, 1.0]])
+    >>> estimate_pair_label_probs(DawidSkene(), counted, tally, np.array([0, 3]), crowd_tally).round(2).tolist()
     [[0.98, 0.5], [0.19, 0.81]]
     """
-    n_classes = len(pooled)
-    codes = np.union1d(known, wanted)
-    counted = np.zeros((len(codes), tally.shape[1]))
-    counted[np.searchsorted(codes, known)] = tally
+    n_classes = len(crowd_tally)
+    codes = np.union1d(counted, requested)
+    counts = np.zeros((len(codes), tally.shape[1]))
+    counts[np.searchsorted(codes, counted)] = tally
     worker, label = np.divmod(codes, n_classes)
-    workers, place = np.unique(worker, return_inverse=True)
-    pairs = Pairs(place.astype(np.int32), label.astype(np.int32), _NO_VOTES, len(workers))
-    label_probs = method._predictive_label_probs(counted, pairs)[np.searchsorted(codes, wanted)]
-    label = np.arange(n_classes, dtype=np.int32)
-    everybody = method._predictive_label_probs(pooled, Pairs(np.zeros_like(label), label, _NO_VOTES, 1))
-    stranger = ~np.isin(wanted // n_classes, known // n_classes)
-    label_probs[stranger] = everybody[wanted[stranger] % n_classes]
+    workers, position = np.unique(worker, return_inverse=True)
+    pairs = Pairs(position.astype(np.int32), label.astype(np.int32), _NO_VOTES, len(workers))
+    label_probs = method.predictive_label_probs(counts, pairs)[np.searchsorted(codes, requested)]
+    labels = np.arange(n_classes, dtype=np.int32)
+    crowd_probs = method.predictive_label_probs(crowd_tally, Pairs(np.zeros_like(labels), labels, _NO_VOTES, 1))
+    is_new = ~np.isin(requested // n_classes, counted // n_classes)
+    label_probs[is_new] = crowd_probs[requested[is_new] % n_classes]
     return label_probs
 
 
-def in_classes_of(method: ConfusionEM, crowd: Crowd) -> Crowd:
-    """The same votes over the classes that the method was fitted with.
+def recode_classes(crowd: Crowd, classes: pd.Index) -> Crowd:
+    """Return the same votes over other classes.
 
-    >>> from wisecrowd import Crowd, DawidSkene
-    >>> fitted = DawidSkene().fit(Crowd.from_triples([(t, w, t % 2) for t in range(8) for w in ("ann", "bob")]))
-    >>> in_classes_of(fitted, Crowd.from_triples([("new", "ann", 1)])).n_classes
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    classes : Index
+        Classes of a fitted method; they must contain the classes of the crowd.
+
+    Returns
+    -------
+    Crowd
+
+    Raises
+    ------
+    InputError
+        If the crowd has other classes, or numeric labels.
+
+    Examples
+    --------
+    >>> from wisecrowd import Crowd
+    >>> recode_classes(Crowd.from_triples([("new", "ann", 1)]), pd.Index([0, 1])).n_classes
     2
     """
     if crowd.classes is None:
-        raise InputError("votes for classes were wanted; these are numbers")
-    if crowd.classes.equals(method.classes_):
+        raise InputError("labels must be classes; these are numbers")
+    if crowd.classes.equals(classes):
         return crowd
-    place = method.classes_.get_indexer(crowd.classes)
-    if (place < 0).any():
+    code = classes.get_indexer(crowd.classes)
+    if (code < 0).any():
         raise InputError(
-            f"the new votes name classes that the fit did not know: {some(crowd.classes[place < 0])}; "
-            f"it knows {some(method.classes_, 8)}. Name all classes when reading the first votes: classes=[...]"
+            f"the new votes have classes that the fit did not know: {preview(crowd.classes[code < 0])}; its classes are "
+            f"{preview(classes, 8)}. List all classes when you read the first votes: classes=[...]"
         )
-    return crowd._replace(np.arange(crowd.n_votes), label=place[crowd.label], classes=method.classes_)
+    return crowd.replace_fields(np.arange(crowd.n_votes), label=code[crowd.label], classes=classes)
 
 
-class History(NamedTuple):
-    """All votes and known_truth that partial fits took in.
+class VoteHistory(NamedTuple):
+    """All votes and gold of a sequence of partial fits.
 
+    Examples
+    --------
     >>> from wisecrowd import Crowd, DawidSkene
     >>> DawidSkene().partial_fit(Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "cat")])).history.votes.n_votes
     2
     """
 
     votes: Crowd
-    known_truth: pd.Series | None
+    """All votes."""
+    truth: pd.Series | None
+    """Known truth by task."""
 
 
-def partial_fit(method: ConfusionEM, new: Crowd, truth: Any = None) -> History:
-    """One incremental EM step (Neal and Hinton 1998): infer the tasks with new votes, then re-estimate the workers.
+def partial_fit(method: ConfusionEM, crowd: Crowd, truth: TruthLike | None = None) -> VoteHistory:
+    """Make one incremental EM step (Neal and Hinton 1998) with new votes.
 
+    The step infers the tasks with new votes and then re-estimates the parameters of all workers.
+
+    Parameters
+    ----------
+    method : ConfusionEM
+        Method to update. If it is not fitted, it is fitted to the new votes.
+    crowd : Crowd
+        New votes.
+    truth : truth-like, optional
+        Known truth of some tasks. It takes precedence over truth from earlier partial fits.
+
+    Returns
+    -------
+    VoteHistory
+        All votes and gold so far.
+
+    Examples
+    --------
     >>> from wisecrowd import Crowd, DawidSkene
     >>> method = DawidSkene()
     >>> method = method.partial_fit(Crowd.from_triples([(t, w, t % 2) for t in range(8) for w in ("ann", "bob")]))
     >>> int(method.partial_fit(Crowd.from_triples([("late", "ann", 1), ("late", "cy", 1)])).labels_["late"])
     1
     """
-    known_truth = None if truth is None else truth_series(truth, new)
+    new_truth = None if truth is None else as_truth_series(truth, crowd)
     if not hasattr(method, "posterior_"):
-        method.fit(new, truth=known_truth)
-        return History(new, known_truth)
-    before = method.history
-    votes = Crowd.concat([before.votes, in_classes_of(method, new)])
-    known = [series for series in (known_truth, before.known_truth) if series is not None]
-    known_truth = (
-        known[0].combine_first(known[-1]) if known else None
-    )  # what was said last, completed by what was said before
-    gold = None if known_truth is None else encode_truth(known_truth, votes)
+        method.fit(crowd, truth=new_truth)
+        return VoteHistory(crowd, new_truth)
+    old_votes, old_truth = method.history
+    votes = Crowd.concat([old_votes, recode_classes(crowd, method.classes_)])
+    all_truth = [series for series in (new_truth, old_truth) if series is not None]
+    merged_truth = all_truth[0].combine_first(all_truth[-1]) if all_truth else None
+    gold = None if merged_truth is None else encode_truth(merged_truth, votes)
 
     posterior = np.empty((votes.n_tasks, votes.n_classes))
-    posterior[votes.tasks.get_indexer(before.votes.tasks)] = method.posterior_
-    touched = votes.tasks.get_indexer(new.tasks)
-    posterior[touched] = posterior_of(method, votes[touched], None if gold is None else gold[touched])
+    posterior[votes.tasks.get_indexer(old_votes.tasks)] = method.posterior_
+    updated = votes.tasks.get_indexer(crowd.tasks)
+    posterior[updated] = infer_posterior(method, votes[updated], None if gold is None else gold[updated])
     method.restart_from(votes, posterior)
-    return History(votes, known_truth)
+    return VoteHistory(votes, merged_truth)

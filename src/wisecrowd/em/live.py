@@ -1,372 +1,508 @@
-"""Votes that come one after the other: what they say now, at the cost of the tasks that they are on.
+"""Live model: inference from votes that arrive one by one, at the cost of the tasks that they change.
 
-`ConfusionEM.partial_fit` makes the same step with whole crowds, and so at the cost of all votes; here everything is kept
-where the next vote will change it. Tasks, workers and classes are numbers from 0 on, and whoever has names keeps them.
+`ConfusionEM.partial_fit` makes the same incremental EM step with a whole crowd, at the cost of all votes. A live model
+keeps its tables in place and changes only the affected rows. Tasks, workers and classes are integers from 0; the caller
+keeps their names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.em import incremental as online
+from wisecrowd import kernels
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.confusion import ConfusionEM
-from wisecrowd.em.vote_buffers import Cast, Growing
+from wisecrowd.em.incremental import estimate_pair_label_probs
+from wisecrowd.em.vote_buffers import GrowableTable, VoteBatch
 from wisecrowd.errors import UsageError
-from wisecrowd.kernels import reference as kernels
 
-Numbers = NDArray[np.float64]
+Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
-#: Task -> worker -> label: all votes that stand on some tasks.
+#: Task -> worker -> label: all current votes on some tasks.
 Votes = Mapping[int, Mapping[int, int]]
 
-_NOBODY: dict[int, int] = {}
-#: What a method must not do in a way of its own for its votes to be followed one by one.
-_PLAIN = ("_predictive_label_probs", "_fold", "_statistics", "_expect")
+_NO_VOTES: dict[int, int] = {}
+#: Hooks that a method must not override: a live model assumes one confusion matrix per worker and nothing else.
+_PLAIN_HOOKS = ("predictive_label_probs", "fold_to_classes", "_complete_statistics", "_e_step")
+#: Count of a class that appeared after the last fit; with a count of zero it could never win a task.
+NEW_CLASS_COUNT = 0.5
+#: Prior weight, in the tempered posterior, of a class that appeared after the last fit.
+NEW_CLASS_PRIOR = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Doubt:
-    """What tempers how sure a model is, as found by hiding votes from it (see `wisecrowd.diagnose.plan`).
+class PosteriorTempering:
+    """Parameters that lower the confidence of a posterior to what held-out votes support.
 
-    >>> Doubt(prior=np.full(2, 0.5), toward=np.eye(2), strength=1.0, exponent=0.5, tally=np.zeros((0, 2))).exponent
+    Examples
+    --------
+    >>> tempering = PosteriorTempering(
+    ...     prior=np.full(2, 0.5), confusion=np.eye(2), strength=1.0, exponent=0.5, tally=np.zeros((0, 2))
+    ... )
+    >>> tempering.exponent
     0.5
     """
 
-    prior: Numbers
-    #: The matrix of the crowd (true, said), and how many votes of a worker it outweighs.
-    toward: Numbers
+    prior: Array
+    """Class prior, (n_classes,)."""
+    confusion: Array
+    """Confusion matrix of the crowd, [true, given]."""
     strength: float
+    """Number of pseudo-votes of the crowd's matrix."""
     exponent: float
-    #: By pair, what the *other* votes on its tasks say: (pairs, true).
-    tally: Numbers
+    """Power to which the posterior is raised."""
+    tally: Array
+    """Expected counts by pair, from the *other* votes on each task, (n_pairs, n_classes)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Known:
-    """What a fit to all votes left behind: the votes by task, the tally by pair, and the posterior.
+class FitSnapshot:
+    """State of a fit to all votes: votes by task, tally by pair, and posterior.
 
+    Examples
+    --------
     >>> from wisecrowd import Crowd, DawidSkene
     >>> crowd = Crowd.from_triples([(t, w, t % 2) for t in range(8) for w in range(3)])
-    >>> Known.of(DawidSkene().fit(crowd), crowd).posterior.shape
+    >>> FitSnapshot.from_fit(DawidSkene().fit(crowd), crowd).posterior.shape
     (8, 2)
     """
 
     offset: Codes
+    """First vote of each task, (n_tasks + 1,)."""
     worker: NDArray[np.int32]
+    """Worker of each vote."""
     label: NDArray[np.int32]
+    """Label of each vote."""
     pair_worker: NDArray[np.int32]
+    """Worker of each pair."""
     pair_label: NDArray[np.int32]
-    tally: Numbers
-    posterior: Numbers
+    """Label of each pair."""
+    tally: Array
+    """Expected counts, (n_pairs, n_classes)."""
+    posterior: Array
+    """Posterior, (n_tasks, n_classes)."""
     n_workers: int
-    #: By which method; None where it is the one that is there already.
+    """Number of workers."""
     method: ConfusionEM | None = None
-    doubt: Doubt | None = None
-    #: Of each task, the posterior that `doubt` leaves.
-    belief: Numbers | None = None
+    """Method of the fit; None for the method of the live model."""
+    tempering: PosteriorTempering | None = None
+    """Tempering found by held-out votes, if there were enough."""
+    tempered_posterior: Array | None = None
+    """Tempered posterior, (n_tasks, n_classes)."""
 
     @classmethod
-    def of(cls, fitted: Any, crowd: Any, doubt: Doubt | None = None, belief: Numbers | None = None) -> Known:
-        """From a fitted method and the crowd that it was fitted to.
+    def from_fit(
+        cls,
+        method: ConfusionEM,
+        crowd: Crowd,
+        tempering: PosteriorTempering | None = None,
+        tempered_posterior: Array | None = None,
+    ) -> FitSnapshot:
+        """Return the snapshot of a fitted method.
 
-        The tally is that of the posterior, and not the one of a step before, which the fit itself keeps: what is taken away
-        when a task changes must be what it had added.
+        Parameters
+        ----------
+        method : ConfusionEM
+            Fitted method.
+        crowd : Crowd
+            Votes that it was fitted to.
+        tempering : PosteriorTempering, optional
+            Tempering of the posterior.
+        tempered_posterior : ndarray of shape (n_tasks, n_classes), optional
+            Tempered posterior.
+
+        Returns
+        -------
+        FitSnapshot
         """
-        posterior = np.asarray(fitted.posterior_, dtype=np.float64)
+        posterior = np.asarray(method.posterior_, dtype=np.float64)
         pairs = crowd.pairs
         return cls(
-            offset=crowd.offset, worker=crowd.worker, label=crowd.label, pair_worker=pairs.worker,
-            pair_label=pairs.label, tally=kernels.tally(crowd.layout, posterior), posterior=posterior,
-            n_workers=crowd.n_workers, method=fitted.unfitted(), doubt=doubt, belief=belief,
-        )  # fmt: skip
+            offset=crowd.offset,
+            worker=crowd.worker_codes,
+            label=crowd.label,
+            pair_worker=pairs.worker,
+            pair_label=pairs.label,
+            # The tally of the fit belongs to the posterior one step earlier; an update must subtract what a task has added.
+            tally=kernels.tally(crowd.layout, posterior),
+            posterior=posterior,
+            n_workers=crowd.n_workers,
+            method=method.clone_unfitted(),
+            tempering=tempering,
+            tempered_posterior=tempered_posterior,
+        )
 
     @classmethod
-    def nothing(cls, n_classes: int) -> Known:
-        """Before the first vote."""
+    def empty(cls, n_classes: int) -> FitSnapshot:
+        """Return the snapshot of a model without votes.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes.
+
+        Returns
+        -------
+        FitSnapshot
+        """
         none, table = np.empty(0, dtype=np.int32), np.empty((0, n_classes))
         return cls(
-            offset=np.zeros(1, dtype=np.int64), worker=none, label=none, pair_worker=none, pair_label=none,
-            tally=table, posterior=table, n_workers=0,
-        )  # fmt: skip
+            offset=np.zeros(1, dtype=np.int64),
+            worker=none,
+            label=none,
+            pair_worker=none,
+            pair_label=none,
+            tally=table,
+            posterior=table,
+            n_workers=0,
+        )
 
 
 @dataclass(eq=False)
-class Live:
-    """A crowd that grows, and what a model of worker confusion makes of it after every change.
+class LiveModel:
+    """Model of worker confusion over a growing crowd, updated after every change.
 
-    A change is one step of incremental EM (Neal and Hinton 1998): the tasks that it touches are inferred by what is known of
-    the workers, and what they say of the workers then takes the place of what they said before. It equals ``partial_fit``
-    with the same votes, and costs what was voted on these tasks. What is fitted to all votes elsewhere, by this method or by
-    another, is taken over with `hold`; from then on it is as if that fit had been made here.
+    An update is one step of incremental EM (Neal and Hinton 1998): the changed tasks are inferred with the current
+    parameters of the workers, and their new posterior replaces the old one in the workers' tallies. The result equals
+    ``partial_fit`` with the same votes, at the cost of the votes on the changed tasks. `load_snapshot` adopts a fit to all
+    votes that was made elsewhere.
 
+    Parameters
+    ----------
+    method : ConfusionEM
+        Method whose formulas to use; it must have one confusion matrix per worker and no further latent variables.
+    n_classes : int, default 1
+        Number of classes; grows with the votes.
+
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene
-    >>> live = Live(DawidSkene(), n_classes=2)
-    >>> live.change({0: {7: 1, 8: 1}, 1: {7: 0}})
-    >>> live.posterior.argmax(axis=1).tolist(), live.n_votes
+    >>> model = LiveModel(DawidSkene(), n_classes=2)
+    >>> model.update_votes({0: {7: 1, 8: 1}, 1: {7: 0}})
+    >>> model.posterior.argmax(axis=1).tolist(), model.n_votes
     ([1, 0], 3)
-    >>> live.change({1: {7: 0, 8: 1, 9: 1}})
-    >>> bool(live.posterior[1, 1] > 0.5)
+    >>> model.update_votes({1: {7: 0, 8: 1, 9: 1}})
+    >>> bool(model.posterior[1, 1] > 0.5)
     True
     """
 
     method: ConfusionEM
     n_classes: int = 1
-    known: Known = field(init=False, repr=False)
+    snapshot: FitSnapshot = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._gold: dict[int, int] = {}
-        self._follow(self.method)
-        self.hold(Known.nothing(self.n_classes))
+        self._set_method(self.method)
+        self.load_snapshot(FitSnapshot.empty(self.n_classes))
 
-    # ------------------------------------------------------------------ what there is
+    # ------------------------------------------------------------------ state
 
     @property
-    def posterior(self) -> Numbers:
-        """The posterior of each task, (tasks, classes); a task without votes has the prior of when it was met."""
+    def posterior(self) -> Array:
+        """Posterior, (n_tasks, n_classes); a task without votes has the class prior of when it was added."""
         return self._posterior.rows
 
     @property
-    def belief(self) -> Numbers:
-        """The same with no more confidence than hidden votes bear out; as sure as the model before the first fit."""
-        return self._belief.rows
+    def tempered_posterior(self) -> Array:
+        """Posterior with confidence that held-out votes support, (n_tasks, n_classes); before the first fit, the posterior."""
+        return self._tempered_posterior.rows
 
     @property
     def n_votes(self) -> int:
-        """How many votes count."""
+        """Number of votes."""
         return self._n_votes
 
     @property
     def votes_per_task(self) -> NDArray[np.int64]:
-        """How many votes each task has."""
+        """Number of votes of each task."""
         return self._counts.rows[:, 0]
 
     @property
     def gold(self) -> Mapping[int, int]:
-        """Tasks of known truth."""
+        """Class by task, for tasks with known truth."""
         return self._gold
 
     def votes_on(self, task: int) -> Mapping[int, int]:
-        """Worker -> label, as it stands."""
-        found = self._changed.get(task)
-        if found is not None:
-            return found
-        if task + 1 >= len(self.known.offset):
-            return _NOBODY
-        rows = slice(self.known.offset[task], self.known.offset[task + 1])
-        return dict(zip(self.known.worker[rows].tolist(), self.known.label[rows].tolist(), strict=True))
+        """Return the current votes on a task.
 
-    def workers(self) -> tuple[Numbers, Numbers]:
-        """Votes and accuracy of each worker, as ``workers_`` of a fitted method has them."""
+        Parameters
+        ----------
+        task : int
+            Task.
+
+        Returns
+        -------
+        mapping
+            Label by worker.
+        """
+        votes = self._changed.get(task)
+        if votes is not None:
+            return votes
+        if task + 1 >= len(self.snapshot.offset):
+            return _NO_VOTES
+        rows = slice(self.snapshot.offset[task], self.snapshot.offset[task + 1])
+        return dict(zip(self.snapshot.worker[rows].tolist(), self.snapshot.label[rows].tolist(), strict=True))
+
+    def estimate_worker_accuracy(self) -> tuple[Array, Array]:
+        """Estimate the accuracy of every worker, as ``workers_`` of a fitted method does.
+
+        Returns
+        -------
+        n_votes : ndarray of shape (n_workers,)
+        accuracy : ndarray of shape (n_workers,)
+        """
         worker, label = self._pair_worker.rows[:, 0], self._pair_label.rows[:, 0]
-        n = int(worker.max(initial=-1)) + 1
+        n_workers = int(worker.max(initial=-1)) + 1
         tally = self._tally.rows
-        right = np.bincount(worker, tally[np.arange(len(label)), label], minlength=n)
-        total: Numbers = np.bincount(worker, tally.sum(axis=1), minlength=n).astype(np.float64)
-        right_before, total_before = self.method._pseudo_votes(self.n_classes)
-        return total, (right + right_before) / (total + total_before)
+        right = np.bincount(worker, tally[np.arange(len(label)), label], minlength=n_workers)
+        total: Array = np.bincount(worker, tally.sum(axis=1), minlength=n_workers).astype(np.float64)
+        right_pseudo_votes, pseudo_votes = self.method.accuracy_pseudo_votes(self.n_classes)
+        return total, (right + right_pseudo_votes) / (total + pseudo_votes)
 
-    def confusion_of(self, worker: int) -> Numbers:
-        """What a worker says when each class is true, drawn toward the crowd's where votes are few: (true, said)."""
+    def confusion_of(self, worker: int) -> Array:
+        """Return the confusion matrix of a worker, shrunk toward that of the crowd if the worker has few votes.
+
+        Parameters
+        ----------
+        worker : int
+            Worker; one without votes has the matrix of the crowd.
+
+        Returns
+        -------
+        ndarray of shape (n_classes, n_classes)
+            Confusion matrix [true, given].
+        """
         label = np.arange(self.n_classes, dtype=np.int64)
-        doubt = self.known.doubt
-        if doubt is None:
-            pairs = worker * self.n_classes + label
-            return np.asarray(self._label_probs(pairs).T)
-        label_probs = self._doubted(np.full(self.n_classes, worker), label)
+        if self.snapshot.tempering is None:
+            return np.asarray(self._estimate_label_probs(worker * self.n_classes + label).T)
+        label_probs = self._estimate_tempered_label_probs(
+            self.snapshot.tempering, np.full(self.n_classes, worker), label
+        )
         return np.asarray(label_probs.T / label_probs.T.sum(axis=1, keepdims=True))
 
-    # ------------------------------------------------------------------ what changes it
+    # ------------------------------------------------------------------ changes
 
-    def hold(self, known: Known, since: Votes | None = None) -> None:
-        """Take over a fit to all votes; ``since`` are those on tasks that changed while it was made, as they stand now."""
-        self.known = known
-        if known.method is not None:
-            self._follow(known.method)
-        n_tasks = len(known.offset) - 1
-        counts = np.diff(known.offset)
-        voted = counts > 0
+    def load_snapshot(self, snapshot: FitSnapshot, later_votes: Votes | None = None) -> None:
+        """Replace the state by a fit to all votes.
+
+        Parameters
+        ----------
+        snapshot : FitSnapshot
+            Fit to adopt, by the same or another method.
+        later_votes : mapping, optional
+            Current votes on the tasks that have changed since the fit began.
+        """
+        self.snapshot = snapshot
+        if snapshot.method is not None:
+            self._set_method(snapshot.method)
+        counts = np.diff(snapshot.offset)
+        fit_classes = snapshot.posterior.shape[1]
+        tempered = snapshot.posterior if snapshot.tempered_posterior is None else snapshot.tempered_posterior
         self._changed: dict[int, Mapping[int, int]] = {}
-        self._posterior, self._counts = Growing(known.posterior), Growing(counts[:, None])
-        self._belief = Growing(known.posterior if known.belief is None else known.belief)
-        self._tally = Growing(known.tally)
-        self._pair_worker = Growing(known.pair_worker[:, None].astype(np.int64))
-        self._pair_label = Growing(known.pair_label[:, None].astype(np.int64))
-        self._first = np.searchsorted(known.pair_worker, np.arange(known.n_workers + 1))
-        self._later: dict[int, dict[int, int]] = {}  # worker -> label -> row of the tally, for pairs that came later
+        self._posterior, self._counts = GrowableTable(snapshot.posterior), GrowableTable(counts[:, None])
+        self._tempered_posterior = GrowableTable(tempered)
+        self._tally = GrowableTable(snapshot.tally)
+        self._pair_worker = GrowableTable(snapshot.pair_worker[:, None].astype(np.int64))
+        self._pair_label = GrowableTable(snapshot.pair_label[:, None].astype(np.int64))
+        self._first_pair = np.searchsorted(snapshot.pair_worker, np.arange(snapshot.n_workers + 1))
+        self._new_rows: dict[int, dict[int, int]] = {}  # worker -> label -> row of the tally, for pairs after the fit
         self._n_votes = int(counts.sum())
-        self._pooled = np.zeros((known.posterior.shape[1], known.posterior.shape[1]))
-        np.add.at(self._pooled, known.pair_label, known.tally)
-        self._totals = known.posterior[voted].sum(axis=0) if n_tasks else np.zeros(known.posterior.shape[1])
-        doubt = known.doubt
-        self._held_pairs = known.pair_worker.astype(np.int64) * known.posterior.shape[1] + known.pair_label
-        if doubt is not None:
-            self._base_total = np.zeros((known.n_workers, len(doubt.prior)))
-            np.add.at(self._base_total, known.pair_worker, doubt.tally)
-        n_classes, self.n_classes = max(self.n_classes, known.posterior.shape[1]), known.posterior.shape[1]
-        self.widen(n_classes)
-        if since:
-            self.change(since)
+        self._crowd_tally = np.zeros((fit_classes, fit_classes))
+        np.add.at(self._crowd_tally, snapshot.pair_label, snapshot.tally)
+        has_tasks = len(counts) > 0
+        self._class_counts = snapshot.posterior[counts > 0].sum(axis=0) if has_tasks else np.zeros(fit_classes)
+        self._fit_pairs = snapshot.pair_worker.astype(np.int64) * fit_classes + snapshot.pair_label
+        if snapshot.tempering is not None:
+            self._tempering_total = np.zeros((snapshot.n_workers, len(snapshot.tempering.prior)))
+            np.add.at(self._tempering_total, snapshot.pair_worker, snapshot.tempering.tally)
+        n_classes, self.n_classes = max(self.n_classes, fit_classes), fit_classes
+        self.add_classes(n_classes)
+        if later_votes:
+            self.update_votes(later_votes)
 
-    def widen(self, n_classes: int) -> None:
-        """Let there be more classes; nothing is known of the new ones until somebody votes for them."""
-        more = n_classes - self.n_classes
-        if more <= 0:
+    def add_classes(self, n_classes: int) -> None:
+        """Raise the number of classes.
+
+        Parameters
+        ----------
+        n_classes : int
+            New number of classes; a smaller number than the current one has no effect.
+        """
+        n_new = n_classes - self.n_classes
+        if n_new <= 0:
             return
-        self._posterior, self._belief, self._tally = (
-            each.wider(more) for each in (self._posterior, self._belief, self._tally)
+        self._posterior, self._tempered_posterior, self._tally = (
+            table.add_columns(n_new) for table in (self._posterior, self._tempered_posterior, self._tally)
         )
-        self._pooled = np.pad(self._pooled, ((0, more), (0, more)))
-        self._totals = np.pad(self._totals, (0, more))
+        self._crowd_tally = np.pad(self._crowd_tally, ((0, n_new), (0, n_new)))
+        self._class_counts = np.pad(self._class_counts, (0, n_new))
         self.n_classes = n_classes
 
-    def expect(self, n_tasks: int) -> None:
-        """Let there be tasks up to this number; those that nobody voted on have the prior."""
-        more = n_tasks - len(self.posterior)
-        if more > 0:
-            prior = self._prior()
-            prior = np.repeat(prior[None] / prior.sum(), more, axis=0)
-            self._posterior.append(prior)
-            self._belief.append(prior)
-            self._counts.append(np.zeros((more, 1), dtype=np.int64))
+    def add_tasks(self, n_tasks: int) -> None:
+        """Raise the number of tasks; new tasks have the class prior.
 
-    def know(self, truth: Mapping[int, int | None]) -> None:
-        """Truth of some tasks; None takes it back."""
+        Parameters
+        ----------
+        n_tasks : int
+            New number of tasks; a smaller number than the current one has no effect.
+        """
+        n_new = n_tasks - len(self.posterior)
+        if n_new > 0:
+            prior = self._estimate_prior()
+            prior = np.repeat(prior[None] / prior.sum(), n_new, axis=0)
+            self._posterior.append(prior)
+            self._tempered_posterior.append(prior)
+            self._counts.append(np.zeros((n_new, 1), dtype=np.int64))
+
+    def set_gold(self, truth: Mapping[int, int | None]) -> None:
+        """Set the known truth of some tasks.
+
+        Parameters
+        ----------
+        truth : mapping
+            Class by task; None removes the truth of a task.
+        """
         for task, label in truth.items():
             if label is None:
                 self._gold.pop(task, None)
             else:
                 self._gold[task] = label
-        self.change({task: self.votes_on(task) for task in truth})
+        self.update_votes({task: self.votes_on(task) for task in truth})
 
-    def change(self, votes: Votes) -> None:
-        """Take in what now stands on some tasks, with all their votes, of new workers and old ones."""
+    def update_votes(self, votes: Votes) -> None:
+        """Replace the votes on some tasks, and update their posterior and the tallies of their workers.
+
+        Parameters
+        ----------
+        votes : mapping
+            Task -> worker -> label: all current votes on the tasks, old and new.
+        """
         if not votes:
             return
-        self.widen(1 + max((label for cast in votes.values() for label in cast.values()), default=-1))
-        self.widen(1 + max((self._gold[task] for task in votes if task in self._gold), default=-1))
-        self.expect(1 + max(votes))
+        self.add_classes(1 + max((label for labels in votes.values() for label in labels.values()), default=-1))
+        self.add_classes(1 + max((self._gold[task] for task in votes if task in self._gold), default=-1))
+        self.add_tasks(1 + max(votes))
         tasks = np.fromiter(votes, dtype=np.int64, count=len(votes))
-        before = Cast.of(self.votes_on(task) for task in votes)
-        after = Cast.of(votes.values())
-        label_probs = self._label_probs(after.worker * self.n_classes + after.label)
-        posterior = self._clamped(tasks, after.posterior(self._prior(), label_probs))
-        self._count(before, self._posterior.rows[tasks], -1.0)
-        self._count(after, posterior, 1.0)
+        before = VoteBatch.from_mappings(self.votes_on(task) for task in votes)
+        after = VoteBatch.from_mappings(votes.values())
+        label_probs = self._estimate_label_probs(after.worker * self.n_classes + after.label)
+        posterior = self._apply_gold(tasks, after.compute_posterior(self._estimate_prior(), label_probs))
+        self._add_to_tally(before, self._posterior.rows[tasks], -1.0)
+        self._add_to_tally(after, posterior, 1.0)
         self._posterior.rows[tasks] = posterior
-        self._belief.rows[tasks] = self._tempered(tasks, after, posterior)
+        self._tempered_posterior.rows[tasks] = self._temper(tasks, after, posterior)
         self._counts.rows[tasks, 0] = after.count
         self._n_votes += len(after.worker) - len(before.worker)
-        self._changed.update((task, dict(cast)) for task, cast in votes.items())
+        self._changed.update((task, dict(labels)) for task, labels in votes.items())
 
-    # ------------------------------------------------------------------ inside
+    # ------------------------------------------------------------------ helpers
 
-    def _follow(self, method: ConfusionEM) -> None:
-        kind = type(method)
-        if any(getattr(kind, name) is not getattr(ConfusionEM, name) for name in _PLAIN):
+    def _set_method(self, method: ConfusionEM) -> None:
+        """Adopt a method, or raise an error if it has more than a confusion matrix per worker."""
+        method_class = type(method)
+        if any(getattr(method_class, name) is not getattr(ConfusionEM, name) for name in _PLAIN_HOOKS):
             raise UsageError(
-                f"{method.name} has more to learn than a matrix for each worker, and cannot follow votes one by one; "
-                "use dawid-skene, ibcc, lfc, one-coin, hds or zencrowd"
+                f"{method.name} has more parameters than a confusion matrix per worker and cannot update vote by vote; use "
+                "dawid-skene, ibcc, lfc, one-coin, hds or zencrowd"
             )
         if not isinstance(method.prior, str):
-            raise UsageError("classes may come later, so that the prior cannot be given; use 'estimate' or 'uniform'")
-        self.method = method.unfitted()
+            raise UsageError(
+                f"prior must be 'estimate' or 'uniform' in a live model, which may get further classes; got {method.prior!r}"
+            )
+        self.method = method.clone_unfitted()
 
-    def _prior(self) -> Numbers:
-        totals = self._totals
-        if not totals.sum() > 0:
+    def _estimate_prior(self) -> Array:
+        """Return the class prior."""
+        if not self._class_counts.sum() > 0:
             return np.full(self.n_classes, 1 / self.n_classes)
-        # A class that came after the fit has half a task to begin with; with none it could never win one.
-        totals = np.where(totals > 0, totals, 0.5)
-        self.method.classes_ = pd.RangeIndex(self.n_classes)
-        return self.method._class_prior(totals)
+        class_counts = np.where(self._class_counts > 0, self._class_counts, NEW_CLASS_COUNT)
+        return self.method.estimate_class_prior(class_counts)
 
-    def _clamped(self, tasks: Codes, posterior: Numbers) -> Numbers:
-        for place, task in enumerate(tasks.tolist()):
+    def _apply_gold(self, tasks: Codes, posterior: Array) -> Array:
+        """Set the posterior of gold tasks to certainty, in place."""
+        for row, task in enumerate(tasks.tolist()):
             if task in self._gold:
-                posterior[place] = np.eye(self.n_classes)[self._gold[task]]
+                posterior[row] = np.eye(self.n_classes)[self._gold[task]]
         return posterior
 
-    def _count(self, cast: Cast, posterior: Numbers, sign: float) -> None:
-        """Add what the posterior of some tasks says of their workers, or take it away."""
-        rows = self._rows(cast.worker, cast.label)
-        share = sign * posterior[cast.place]
+    def _add_to_tally(self, batch: VoteBatch, posterior: Array, sign: float) -> None:
+        """Add the posterior of some tasks to all counts, or subtract it."""
+        rows = self._get_tally_rows(batch.worker, batch.label)
+        share = sign * posterior[batch.position]
         np.add.at(self._tally.rows, rows, share)
-        np.add.at(self._pooled, cast.label, share)
-        self._totals += sign * posterior[cast.count > 0].sum(axis=0)
-        if sign < 0:  # what was added and taken away again may leave less than nothing, by rounding
+        np.add.at(self._crowd_tally, batch.label, share)
+        self._class_counts += sign * posterior[batch.count > 0].sum(axis=0)
+        if sign < 0:  # rounding can leave a negative count after a subtraction
             self._tally.rows[rows] = np.maximum(self._tally.rows[rows], 0.0)
-            np.maximum(self._pooled, 0.0, out=self._pooled)
-            np.maximum(self._totals, 0.0, out=self._totals)
+            np.maximum(self._crowd_tally, 0.0, out=self._crowd_tally)
+            np.maximum(self._class_counts, 0.0, out=self._class_counts)
 
-    def _rows(self, worker: Codes, label: Codes) -> Codes:
-        """Where in the tally some pairs are counted; new ones get a place."""
-        found = self._held(worker, label)
-        for n in np.flatnonzero(found < 0).tolist():
-            found[n] = self._later_row(int(worker[n]), int(label[n]))
-        return found
+    def _get_tally_rows(self, worker: Codes, label: Codes) -> Codes:
+        """Return the rows of some pairs in the tally; new pairs get a row."""
+        rows = self._find_fit_rows(worker, label)
+        for index in np.flatnonzero(rows < 0).tolist():
+            rows[index] = self._get_new_row(int(worker[index]), int(label[index]))
+        return rows
 
-    def _held(self, worker: Codes, label: Codes) -> Codes:
-        """Where in the tally of the last fit some pairs are; −1 of those that came later."""
-        if not len(self._held_pairs):
+    def _find_fit_rows(self, worker: Codes, label: Codes) -> Codes:
+        """Return the rows of some pairs in the tally of the last fit, −1 for pairs that it does not have."""
+        if not len(self._fit_pairs):
             return np.full(len(worker), -1, dtype=np.int64)
-        n_classes = self.known.posterior.shape[1]
-        wanted = np.where(label < n_classes, worker * n_classes + label, -1)
-        place = np.minimum(np.searchsorted(self._held_pairs, wanted), len(self._held_pairs) - 1)
-        return np.where(self._held_pairs[place] == wanted, place, -1)
+        n_classes = self.snapshot.posterior.shape[1]
+        code = np.where(label < n_classes, worker * n_classes + label, -1)
+        row = np.minimum(np.searchsorted(self._fit_pairs, code), len(self._fit_pairs) - 1)
+        return np.where(self._fit_pairs[row] == code, row, -1)
 
-    def _later_row(self, worker: int, label: int) -> int:
-        theirs = self._later.setdefault(worker, {})
-        if label not in theirs:
-            theirs[label] = len(self._tally.rows)
+    def _get_new_row(self, worker: int, label: int) -> int:
+        """Return the row of a pair that the last fit does not have; append one if necessary."""
+        rows = self._new_rows.setdefault(worker, {})
+        if label not in rows:
+            rows[label] = len(self._tally.rows)
             self._tally.append(np.zeros((1, self.n_classes)))
             self._pair_worker.append(np.array([[worker]]))
             self._pair_label.append(np.array([[label]]))
-        return theirs[label]
+        return rows[label]
 
-    def _label_probs(self, wanted: Codes) -> Numbers:
-        """What the E-step needs for some pairs, worker·K + label."""
+    def _estimate_label_probs(self, requested: Codes) -> Array:
+        """Return P(label given class) of some pairs, coded as worker·n_classes + label."""
         rows: list[int] = []
-        for worker in np.unique(wanted // self.n_classes).tolist():
-            if worker < self.known.n_workers:
-                rows.extend(range(self._first[worker], self._first[worker + 1]))
-            rows.extend(self._later.get(worker, {}).values())
-        counted = np.array(rows, dtype=np.int64)
-        known = self._pair_worker.rows[counted, 0] * self.n_classes + self._pair_label.rows[counted, 0]
-        pairs, place = np.unique(wanted, return_inverse=True)
-        return np.asarray(
-            online.label_probs_of_pairs(self.method, known, self._tally.rows[counted], pairs, self._pooled)[place]
+        for worker in np.unique(requested // self.n_classes).tolist():
+            if worker < self.snapshot.n_workers:
+                rows.extend(range(self._first_pair[worker], self._first_pair[worker + 1]))
+            rows.extend(self._new_rows.get(worker, {}).values())
+        counted_rows = np.array(rows, dtype=np.int64)
+        counted = self._pair_worker.rows[counted_rows, 0] * self.n_classes + self._pair_label.rows[counted_rows, 0]
+        pairs, inverse = np.unique(requested, return_inverse=True)
+        label_probs = estimate_pair_label_probs(
+            self.method, counted, self._tally.rows[counted_rows], pairs, self._crowd_tally
         )
+        return np.asarray(label_probs[inverse])
 
-    def _tempered(self, tasks: Codes, cast: Cast, posterior: Numbers) -> Numbers:
-        """The posterior by matrices that are drawn toward the crowd's, to the power that hidden votes ask for."""
-        doubt = self.known.doubt
-        if doubt is None:
+    def _temper(self, tasks: Codes, batch: VoteBatch, posterior: Array) -> Array:
+        """Return the tempered posterior of some tasks."""
+        tempering = self.snapshot.tempering
+        if tempering is None:
             return posterior
-        prior = np.pad(doubt.prior, (0, self.n_classes - len(doubt.prior)), constant_values=1e-6)
-        belief = cast.posterior(prior / prior.sum(), self._doubted(cast.worker, cast.label))
-        voted = cast.count > 0
-        belief[voted] = belief[voted] ** doubt.exponent
-        return self._clamped(tasks, belief / belief.sum(axis=1, keepdims=True))
+        n_new = self.n_classes - len(tempering.prior)
+        prior = np.pad(tempering.prior, (0, n_new), constant_values=NEW_CLASS_PRIOR)
+        label_probs = self._estimate_tempered_label_probs(tempering, batch.worker, batch.label)
+        tempered = batch.compute_posterior(prior / prior.sum(), label_probs)
+        voted = batch.count > 0
+        tempered[voted] = tempered[voted] ** tempering.exponent
+        return self._apply_gold(tasks, tempered / tempered.sum(axis=1, keepdims=True))
 
-    def _doubted(self, worker: Codes, label: Codes) -> Numbers:
-        """P(worker says label | true class) as `Doubt` has it, (votes, true)."""
-        doubt = self.known.doubt
-        assert doubt is not None
-        place = self._held(worker, label)
-        counted = np.where((place >= 0)[:, None], doubt.tally[place], 0.0)
-        total = np.where(
-            (worker < self.known.n_workers)[:, None],
-            self._base_total[np.minimum(worker, self.known.n_workers - 1)],
-            0.0,
-        )
-        toward, more = doubt.toward, self.n_classes - len(doubt.prior)
-        if more:  # classes that came after the fit
-            toward = np.pad(toward, (0, more), constant_values=1 / self.n_classes)
-            counted, total = (np.pad(each, ((0, 0), (0, more))) for each in (counted, total))
-        return np.asarray((counted + doubt.strength * toward.T[label]) / (total + doubt.strength))
+    def _estimate_tempered_label_probs(self, tempering: PosteriorTempering, worker: Codes, label: Codes) -> Array:
+        """Return P(label given class) of some votes, shrunk toward the crowd as the tempering requires."""
+        row = self._find_fit_rows(worker, label)
+        counts = np.where((row >= 0)[:, None], tempering.tally[row], 0.0)
+        in_fit = (worker < self.snapshot.n_workers)[:, None]
+        total = np.where(in_fit, self._tempering_total[np.minimum(worker, self.snapshot.n_workers - 1)], 0.0)
+        confusion, n_new = tempering.confusion, self.n_classes - len(tempering.prior)
+        if n_new:  # classes that appeared after the fit
+            confusion = np.pad(confusion, (0, n_new), constant_values=1 / self.n_classes)
+            counts, total = (np.pad(table, ((0, 0), (0, n_new))) for table in (counts, total))
+        return np.asarray((counts + tempering.strength * confusion.T[label]) / (total + tempering.strength))

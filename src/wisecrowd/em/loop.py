@@ -1,110 +1,157 @@
-"""The EM loop, once: a step repeated until nothing is gained, and extrapolated where that leads further.
+"""The EM loop, restarts from several starting points, and fixed-point iteration.
 
-EM alternates between *statistics*, which add up over tasks, and the *parameters* that maximise the expected
-log-joint given them. The loop works on statistics alone: they are non-negative, they live in a linear space, and any
-of them leads to valid parameters, so extrapolating them (SQUAREM) needs no care for constraints.
+EM alternates between *statistics*, which add up over tasks, and the *parameters* that maximise the expected log-joint
+given the statistics. The loop works on statistics only. They are non-negative, they live in a linear space, and any value of
+them leads to valid parameters; so extrapolated statistics (SQUAREM) need no treatment of constraints.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.base.checkpoints import Standing
+from wisecrowd.base.checkpoints import Checkpoint, CheckpointState
 from wisecrowd.utils import progress
 
-#: Raise when an EM step lowers the objective, which exact EM never does. The tests switch it on.
+State = TypeVar("State")
+
+#: Raise an error when an EM step lowers the objective, which exact EM never does. The tests switch it on.
 assert_monotone = False
 
 
 class Statistics(NamedTuple):
-    """What adds up over tasks: posteriors by class, and by (worker, label) pair and class.
+    """Sufficient statistics of EM, which add up over tasks.
 
+    Examples
+    --------
     >>> Statistics(np.ones(2), np.ones((3, 2))).tally.shape
     (3, 2)
     """
 
-    classes: NDArray[np.float64]
+    class_counts: NDArray[np.float64]
+    """Sum of the posteriors of all tasks, (n_classes,)."""
     tally: NDArray[Any]
+    """Sum of the posteriors by (worker, label) pair, (n_pairs, n_classes)."""
 
 
-#: Told where an iteration stands: statistics and trace, from which it can go on.
-Watch = Callable[[Statistics, list[float]], None]
-#: From statistics to (the statistics of the next E-step, the objective of the parameters in between).
+#: Function from statistics to (statistics after the next E-step, objective of the parameters in between).
 Step = Callable[[Statistics], tuple[Statistics, float]]
+#: Function called before every EM step with the current statistics and the trace; an iteration can resume from these.
+StateCallback = Callable[[Statistics, list[float]], None]
 
 
-class Run(NamedTuple):
-    """How an iteration went: where it ended, the objective at every pass, and whether it settled.
+class EMResult(NamedTuple):
+    """Result of an EM iteration.
 
-    >>> Run(Statistics(np.ones(1), np.ones((1, 1))), [-2.0, -1.5], True).trace[-1]
+    Examples
+    --------
+    >>> EMResult(Statistics(np.ones(1), np.ones((1, 1))), [-2.0, -1.5], True).trace[-1]
     -1.5
     """
 
     statistics: Statistics
+    """Statistics after the last E-step."""
     trace: list[float]
+    """Objective of every iteration."""
     converged: bool
+    """Whether the objective stopped rising before ``max_iter`` iterations."""
 
 
-def iterate(
-    step: Step, start: Statistics, *, max_iter: int, tol: float, accelerate: bool = True, monotone: bool = True,
-    what: str = "EM", before: Sequence[float] = (), watch: Watch | None = None,
-) -> Run:  # fmt: skip
-    """Repeat an EM step until the objective rises by less than ``tol`` of its size.
+def run_em(
+    step: Step,
+    start: Statistics,
+    *,
+    max_iter: int,
+    tol: float,
+    accelerate: bool = True,
+    monotone: bool = True,
+    title: str = "EM",
+    trace: Sequence[float] = (),
+    callback: StateCallback | None = None,
+) -> EMResult:
+    """Repeat an EM step until the objective changes by less than a fraction ``tol``.
 
-    With ``accelerate``, every two plain steps are followed by one extrapolated step (SQUAREM, Varadhan and Roland 2008,
-    scheme S3), which is taken back when it lowers the objective: the trace never falls. An iteration that was interrupted goes
-    on to the same bits from what ``watch`` was last told: statistics as ``start``, and the trace as ``before``.
+    With ``accelerate``, an extrapolated step follows every two plain steps (SQUAREM, Varadhan and Roland 2008, scheme S3). It
+    is discarded if it lowers the objective, so the trace never falls.
 
+    Parameters
+    ----------
+    step : callable
+        M-step followed by E-step.
+    start : Statistics
+        Statistics to start from.
+    max_iter : int
+        Maximum number of iterations.
+    tol : float
+        Relative change of the objective below which the iteration has converged.
+    accelerate : bool, default True
+        Extrapolate every third step.
+    monotone : bool, default True
+        Whether the step is exact EM, whose objective never falls. Checked in tests only.
+    title : str, default "EM"
+        Name in the progress bar.
+    trace : sequence of float, default ()
+        Trace of an interrupted iteration that resumes from ``start``; the result is the same to the last bit.
+    callback : callable, optional
+        Function called with statistics and trace before every step.
+
+    Returns
+    -------
+    EMResult
+
+    Examples
+    --------
     >>> def halve(statistics):  # a step whose objective is highest at zero
-    ...     return Statistics(statistics.classes / 2, statistics.tally), -float(statistics.classes.sum())
-    >>> run = iterate(halve, Statistics(np.ones(2), np.zeros((1, 2))), max_iter=100, tol=1e-6)
-    >>> run.converged, bool(run.trace[-1] > -1e-3)
+    ...     return Statistics(statistics.class_counts / 2, statistics.tally), -float(statistics.class_counts.sum())
+    >>> result = run_em(halve, Statistics(np.ones(2), np.zeros((1, 2))), max_iter=100, tol=1e-6)
+    >>> result.converged, bool(result.trace[-1] > -1e-3)
     (True, True)
     """
-    trace: list[float] = list(before)
+    objectives: list[float] = list(trace)
 
-    def settled(objective: float) -> bool:
-        trace.append(objective)
-        progress.report(what, len(trace), max_iter, f"log-likelihood {objective:,.2f}")
-        if len(trace) < 2:
+    def has_converged(objective: float) -> bool:
+        objectives.append(objective)
+        progress.report(title, len(objectives), max_iter, f"log-likelihood {objective:,.2f}")
+        if len(objectives) < 2:
             return False
-        gain, slack = trace[-1] - trace[-2], 1e-8 * (1 + abs(objective))
+        gain, slack = objectives[-1] - objectives[-2], 1e-8 * (1 + abs(objective))
         if assert_monotone and monotone and gain < -slack:
-            raise AssertionError(f"an EM step of {what} lowered the objective by {-gain:.3g}")
+            raise AssertionError(f"an EM step of {title} lowered the objective by {-gain:.3g}")
         return abs(gain) <= tol * (abs(objective) + 1e-12)
 
-    here = start
-    while len(trace) < max_iter:
-        if watch is not None:
-            watch(here, trace)
-        first, objective = step(here)
-        if settled(objective):
-            return Run(first, trace, True)
-        if not accelerate or len(trace) + 2 > max_iter:
-            here = first
+    current = start
+    while len(objectives) < max_iter:
+        if callback is not None:
+            callback(current, objectives)
+        first, objective = step(current)
+        if has_converged(objective):
+            return EMResult(first, objectives, True)
+        if not accelerate or len(objectives) + 2 > max_iter:
+            current = first
             continue
         second, objective = step(first)
-        if settled(objective):
-            return Run(second, trace, True)
-        jump = _extrapolate(here, first, second)
-        here = second
-        if jump is not None:
-            landed, objective = step(jump)
-            if objective >= trace[-1]:
-                trace.append(objective)
-                here = landed
-    return Run(here, trace, False)
+        if has_converged(objective):
+            return EMResult(second, objectives, True)
+        extrapolated = _extrapolate(current, first, second)
+        current = second
+        if extrapolated is not None:
+            third, objective = step(extrapolated)
+            if objective >= objectives[-1]:
+                objectives.append(objective)
+                current = third
+    return EMResult(current, objectives, False)
 
 
-class Restart(NamedTuple):
-    """How one of several starts ended.
+class RestartSummary(NamedTuple):
+    """Outcome of one of several EM iterations.
 
-    >>> Restart(-1.5, 7, True).n_iter
+    Examples
+    --------
+    >>> RestartSummary(-1.5, 7, True).n_iter
     7
     """
 
@@ -113,65 +160,90 @@ class Restart(NamedTuple):
     converged: bool
 
 
-def best_of(
-    starts: Iterable[Statistics], go: Callable[[Statistics, Sequence[float], Watch], Run], *, tol: float,
-    standing: Standing,
-) -> tuple[Run, list[Restart]]:  # fmt: skip
-    """Iterate from several starts and keep the best end; where it stands is kept, and gone on from.
+def run_restarts(
+    starts: Iterable[Statistics],
+    run: Callable[[Statistics, Sequence[float], StateCallback], EMResult],
+    *,
+    tol: float,
+    checkpoint: Checkpoint,
+) -> tuple[EMResult, list[RestartSummary]]:
+    """Run EM from several starting points and return the result with the highest objective.
 
-    ``go`` iterates from statistics, given the trace before them and whom to tell. Of starts that ended on one top the
-    first is kept, for which came nearest is chance.
+    Of results whose objectives differ by no more than the tolerance, the first one is returned, since the difference between
+    them is an accident of where the iterations stopped.
 
+    Parameters
+    ----------
+    starts : iterable of Statistics
+        Starting points.
+    run : callable
+        Function of a starting point, the trace before it, and a callback; returns the result of EM.
+    tol : float
+        Tolerance of the iteration.
+    checkpoint : Checkpoint
+        File that keeps the state; an interrupted run resumes from it.
+
+    Returns
+    -------
+    best : EMResult
+    restarts : list of RestartSummary
+        One entry per starting point.
+
+    Examples
+    --------
     >>> def halve(statistics):
-    ...     return Statistics(statistics.classes / 2, statistics.tally), -float(statistics.classes.sum())
-    >>> def go(start, before, watch):
-    ...     return iterate(halve, start, before=before, watch=watch, max_iter=9, tol=1e-6, accelerate=False)
+    ...     return Statistics(statistics.class_counts / 2, statistics.tally), -float(statistics.class_counts.sum())
+    >>> def run(start, trace, callback):
+    ...     return run_em(halve, start, trace=trace, callback=callback, max_iter=9, tol=1e-6, accelerate=False)
     >>> starts = [Statistics(np.full(2, size), np.zeros((1, 2))) for size in (8.0, 1.0)]
-    >>> run, restarts = best_of(starts, go, tol=1e-6, standing=Standing(None, {}))
-    >>> run.trace[0], [restart.n_iter for restart in restarts]
+    >>> best, restarts = run_restarts(starts, run, tol=1e-6, checkpoint=Checkpoint(None, {}))
+    >>> best.trace[0], [restart.n_iter for restart in restarts]
     (-2.0, [9, 9])
     """
-    best, restarts, here, before = _resumed(standing)
+    best, restarts, current, trace = _read_state(checkpoint)
 
-    def kept(run: Run | None, here: Statistics | None, trace: Sequence[float], *, last: bool = False) -> None:
-        if not (last or standing.due()):
-            return
-        tables = {"best": None if run is None else run.statistics, "here": here}
-        arrays = {f"{name}_{key}": table for name, found in tables.items() if found is not None
-                  for key, table in found._asdict().items()}  # fmt: skip
-        told = {"restarts": restarts, "trace": list(trace)}
-        standing.write(told | ({} if run is None else {"best": [run.trace, run.converged]}), arrays)
+    def make_state(best: EMResult | None, current: Statistics | None, trace: Sequence[float]) -> CheckpointState:
+        tables = {"best": None if best is None else best.statistics, "current": current}
+        arrays = {f"{name}_{key}": table for name, statistics in tables.items() if statistics is not None
+                  for key, table in statistics._asdict().items()}  # fmt: skip
+        values = {"restarts": restarts, "trace": list(trace)}
+        return CheckpointState(arrays, values | ({} if best is None else {"best": [best.trace, best.converged]}))
 
-    for first in islice(starts, len(restarts), None):
-        run = go(first if here is None else here, before, lambda now, trace: kept(best, now, trace))  # noqa: B023
-        here, before = None, []
-        restarts.append(Restart(run.trace[-1], len(run.trace), run.converged))
-        if best is None or run.trace[-1] - best.trace[-1] > 10 * tol * abs(best.trace[-1]):
-            best = run
-        kept(best, None, [], last=True)
+    def save(statistics: Statistics, trace: list[float]) -> None:
+        checkpoint.write_if_due(lambda: make_state(best, statistics, trace))
+
+    for start in islice(starts, len(restarts), None):
+        result = run(start if current is None else current, trace, save)
+        current, trace = None, []
+        restarts.append(RestartSummary(result.trace[-1], len(result.trace), result.converged))
+        if best is None or result.trace[-1] - best.trace[-1] > 10 * tol * abs(best.trace[-1]):
+            best = result
+        checkpoint.write_if_due(lambda: make_state(best, None, []), final=True)  # noqa: B023  # called at once
     assert best is not None
     return best, restarts
 
 
-def _resumed(standing: Standing) -> tuple[Run | None, list[Restart], Statistics | None, list[float]]:
-    """The best end so far, how starts ended, and the statistics and trace of the one that was interrupted."""
-    found = standing.read()
-    if found is None:
+def _read_state(
+    checkpoint: Checkpoint,
+) -> tuple[EMResult | None, list[RestartSummary], Statistics | None, list[float]]:
+    """Return the best result so far, all outcomes, and statistics and trace of the interrupted iteration."""
+    state = checkpoint.read()
+    if state is None:
         return None, [], None, []
-    told, arrays = found
-    best, here = (
-        Statistics(arrays[f"{name}_classes"], arrays[f"{name}_tally"]) if f"{name}_tally" in arrays else None
-        for name in ("best", "here")
+    arrays, values = state
+    best, current = (
+        Statistics(arrays[f"{name}_class_counts"], arrays[f"{name}_tally"]) if f"{name}_tally" in arrays else None
+        for name in ("best", "current")
     )
-    run = None if best is None else Run(best, *told["best"])
-    return run, [Restart(*restart) for restart in told["restarts"]], here, told["trace"]
+    result = None if best is None else EMResult(best, *values["best"])
+    return result, [RestartSummary(*restart) for restart in values["restarts"]], current, values["trace"]
 
 
 def _extrapolate(zero: Statistics, one: Statistics, two: Statistics) -> Statistics | None:
-    """Where two steps seem to lead, or None when they lead no further than the second step."""
+    """Return the SQUAREM extrapolation of two steps, or None if it reaches no further than the second step."""
     change = [b - a for a, b in zip(zero, one, strict=True)]
     bend = [(c - b) - d for b, c, d in zip(one, two, change, strict=True)]
-    length = np.sqrt(sum(map(_square, change)) / max(sum(map(_square, bend)), 1e-300))
+    length = np.sqrt(sum(map(_sum_squares, change)) / max(sum(map(_sum_squares, bend)), 1e-300))
     if length <= 1:
         return None
     return Statistics(*(
@@ -180,5 +252,71 @@ def _extrapolate(zero: Statistics, one: Statistics, two: Statistics) -> Statisti
     ))  # fmt: skip
 
 
-def _square(table: NDArray[Any]) -> float:  # not by BLAS, whose threads cost more than they save here
+def _sum_squares(table: NDArray[Any]) -> float:
+    """Return the sum of squares without BLAS, whose threads cost more than they save here."""
     return float(np.einsum("i,i->", table.ravel(), table.ravel()))
+
+
+class FixedPoint(NamedTuple, Generic[State]):
+    """Result of a fixed-point iteration.
+
+    Examples
+    --------
+    >>> FixedPoint(0.5, n_iter=3, converged=True).n_iter
+    3
+    """
+
+    state: State
+    """Last state."""
+    n_iter: int
+    """Number of steps."""
+    converged: bool
+    """Whether the last step changed the state by no more than the tolerance."""
+
+
+def iterate_to_fixed_point(
+    step: Callable[[State], tuple[State, float]],
+    start: State,
+    *,
+    max_iter: int,
+    tol: float,
+    title: str | None = None,
+    message: str = "change {:.2g}",
+) -> FixedPoint[State]:
+    """Repeat a step until it changes the state by no more than ``tol``.
+
+    This is the loop of methods without a likelihood, such as weighted votes. Methods with an objective use `run_em`.
+
+    Parameters
+    ----------
+    step : callable
+        Function from a state to (next state, size of the change).
+    start : object
+        State to start from.
+    max_iter : int
+        Maximum number of steps.
+    tol : float
+        Largest change of a converged iteration.
+    title : str, optional
+        Name in the progress bar; None shows no progress.
+    message : str, default "change {:.2g}"
+        Format of the change in the progress bar.
+
+    Returns
+    -------
+    FixedPoint
+
+    Examples
+    --------
+    >>> result = iterate_to_fixed_point(lambda x: (x / 2, abs(x) / 2), 1.0, max_iter=100, tol=1e-3)
+    >>> result.n_iter, result.converged
+    (10, True)
+    """
+    state, n_iter, converged = start, 0, False
+    while n_iter < max_iter and not converged:
+        state, change = step(state)
+        n_iter += 1
+        converged = bool(change <= tol)
+        if title is not None:
+            progress.report(title, n_iter, max_iter, message.format(change))
+    return FixedPoint(state, n_iter, converged)

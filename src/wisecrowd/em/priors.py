@@ -1,8 +1,7 @@
-"""From tallies to workers' confusion matrices: the formulas that models with and without features share.
+"""Estimates of workers' confusion matrices from tallies, with the priors that regularise them.
 
-A tally holds, for every (worker, label) pair that occurs, how much of the worker's saying the label fell on each true
-class. Rows of pairs that do not occur are zero, and every formula here knows it, so that no table is ever larger than
-what was said.
+A tally holds, for every (worker, label) pair that occurs, the expected number of the worker's votes for the label by true
+class. Pairs that do not occur have no row. Every formula here accounts for that, so no table is larger than the set of pairs.
 """
 
 from __future__ import annotations
@@ -11,61 +10,92 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlog1py, xlogy
 
-from wisecrowd.data.crowd import Pairs
+from wisecrowd.data.pairs import Pairs
+from wisecrowd.utils.slices import slice_rows
 
-#: Pseudo-votes between which the strength of a pooled prior is sought. Posteriors that are unsure blur how workers differ, so
-#: that the evidence overstates how alike they are; without a limit it can end in a crowd of equals, which is a plain vote.
-STRENGTHS = (0.1, 20.0)
+#: Range in pseudo-votes of the strength of an estimated crowd prior. Uncertain posteriors hide how workers differ, and the
+#: evidence then overstates how similar they are. Without the upper limit all workers could become equal, which is majority
+#: vote.
+STRENGTH_RANGE = (0.1, 20.0)
 
 
-class Prior(NamedTuple):
-    """What workers' matrices are drawn toward, and how strongly.
+class CrowdPrior(NamedTuple):
+    """Prior of workers' confusion matrices: the matrix of the crowd, and its strength.
 
-    >>> Prior(np.eye(2), 3.0).strength
+    Examples
+    --------
+    >>> CrowdPrior(np.eye(2), 3.0).strength
     3.0
     """
 
-    toward: NDArray[np.float64]
-    """The matrix of the crowd, (true, said)."""
+    confusion: NDArray[np.float64]
+    """Confusion matrix of the crowd, [true, given]."""
     strength: float
-    """The votes that it is worth, for every true class."""
+    """Number of pseudo-votes per true class."""
 
 
-def blocks(rows: int, columns: int, cells: int = 2**22) -> list[slice]:
-    """Slices of rows that hold about ``cells`` cells each, so that a temporary never doubles a large table.
+def estimate_smoothed_probs(tally: NDArray[Any], pairs: Pairs, smoothing: float, diagonal: float) -> NDArray[Any]:
+    """Estimate P(label given class) by counting, with pseudo-votes.
 
-    >>> blocks(5, 2, cells=4)
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 6, None)]
-    """
-    height = max(1, cells // max(columns, 1))
-    return [slice(start, start + height) for start in range(0, rows, height)]
+    π_r[k, l] = (n_r[k, l] + s_kl) / (n_r[k, ·] + s_k·) with pseudo-votes s_kl = smoothing + diagonal·[k = l].
 
+    Parameters
+    ----------
+    tally : ndarray of shape (n_pairs, n_classes)
+        Expected counts.
+    pairs : Pairs
+        Worker and label of every row of the tally.
+    smoothing : float
+        Pseudo-votes in every cell.
+    diagonal : float
+        Further pseudo-votes on the diagonal.
 
-def smoothed(tally: NDArray[Any], pairs: Pairs, smoothing: float, diagonal: float) -> NDArray[Any]:
-    """π_r[k, l] = (n_r[k, l] + s_kl) / (n_r[k, ·] + s_k·) with pseudo-votes s_kl = smoothing + diagonal·[k = l].
+    Returns
+    -------
+    ndarray of shape (n_pairs, n_classes)
+        Uniform for a class of which a worker has neither votes nor pseudo-votes.
 
+    Examples
+    --------
     >>> pairs = Pairs(np.array([0, 0]), np.array([0, 1]), np.empty(0, dtype=np.int32), 1)
-    >>> smoothed(np.array([[3.0, 1.0], [1.0, 3.0]]), pairs, smoothing=0.0, diagonal=0.0).tolist()
+    >>> estimate_smoothed_probs(np.array([[3.0, 1.0], [1.0, 3.0]]), pairs, smoothing=0.0, diagonal=0.0).tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
     n_classes = tally.shape[1]
-    evidence = pairs.by_worker(tally) + (n_classes * smoothing + diagonal)  # n_r[k, ·] + s_k·
+    evidence = pairs.sum_by_worker(tally) + (n_classes * smoothing + diagonal)  # n_r[k, ·] + s_k·
     label_probs = tally + tally.dtype.type(smoothing)
     label_probs[np.arange(len(pairs)), pairs.label] += diagonal
-    for rows in blocks(*label_probs.shape):
+    for rows in slice_rows(*label_probs.shape):
         total = evidence[pairs.worker[rows]]
-        # Without pseudo-votes, a class that a worker never met leaves the row undefined: say nothing, uniformly.
         np.divide(label_probs[rows], total, out=label_probs[rows], where=total > 0)
         label_probs[rows][total == 0] = 1 / n_classes
     return label_probs
 
 
-def smoothed_log_prior(tally: NDArray[Any], pairs: Pairs, smoothing: float, diagonal: float) -> float:
-    """Σ_r Σ_kl s_kl log π_r[k, l] but for a constant: a cell without votes contributes only to its row's total.
+def compute_smoothing_log_prior(tally: NDArray[Any], pairs: Pairs, smoothing: float, diagonal: float) -> float:
+    """Compute the log density of the prior of `estimate_smoothed_probs`, up to a constant.
 
+    The density is Σ_r Σ_kl s_kl log π_r[k, l]. A cell without votes contributes only through the total of its row.
+
+    Parameters
+    ----------
+    tally : ndarray of shape (n_pairs, n_classes)
+        Expected counts.
+    pairs : Pairs
+        Worker and label of every row of the tally.
+    smoothing, diagonal : float
+        Pseudo-votes in every cell, and further ones on the diagonal.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> pairs = Pairs(np.array([0]), np.array([0]), np.empty(0, dtype=np.int32), 1)
-    >>> smoothed_log_prior(np.array([[3.0, 1.0]]), pairs, smoothing=0.0, diagonal=0.0)
+    >>> compute_smoothing_log_prior(np.array([[3.0, 1.0]]), pairs, smoothing=0.0, diagonal=0.0)
     0.0
     """
     n_classes = tally.shape[1]
@@ -74,77 +104,227 @@ def smoothed_log_prior(tally: NDArray[Any], pairs: Pairs, smoothing: float, diag
     on_diagonal = tally[np.arange(len(pairs)), pairs.label].astype(np.float64)
     total = 0.0
     if off > 0:
-        # log(1 + x), not log1p(x): several times faster, and what it loses is lost against the one in any sum.
-        total += off * sum(np.log(tally[rows] / off + 1).sum(dtype=np.float64) for rows in blocks(*tally.shape))
+        # log(1 + x) is several times faster than log1p(x), and its rounding error does not matter in this sum.
+        total += off * sum(np.log(tally[rows] / off + 1).sum(dtype=np.float64) for rows in slice_rows(*tally.shape))
         total -= off * np.log(on_diagonal / off + 1).sum()
     if on > 0:
         total += on * np.log1p(on_diagonal / on).sum()
-        total -= row * np.log(pairs.by_worker(tally) + row).sum(dtype=np.float64)
+        total -= row * np.log(pairs.sum_by_worker(tally) + row).sum(dtype=np.float64)
     return float(total)
 
 
-def pooled(tally: NDArray[Any], pairs: Pairs, smoothing: float = 0.1, diagonal: float = 1.0) -> NDArray[np.float64]:
-    """The confusion matrix of the crowd as one worker, (true, said).
+def estimate_accuracy(tally: NDArray[Any], pairs: Pairs, right: float, total: float) -> NDArray[np.float64]:
+    """Estimate the accuracy of every worker, with pseudo-votes.
 
+    Parameters
+    ----------
+    tally : ndarray of shape (n_pairs, n_classes)
+        Expected counts.
+    pairs : Pairs
+        Worker and label of every row of the tally.
+    right, total : float
+        Pseudo-votes for the true class, and for all classes.
+
+    Returns
+    -------
+    ndarray of shape (n_workers,)
+        1 / n_classes for a worker with neither votes nor pseudo-votes.
+
+    Examples
+    --------
+    >>> pairs = Pairs(np.array([0, 0]), np.array([0, 1]), np.empty(0, dtype=np.int32), 1)
+    >>> estimate_accuracy(np.array([[3.0, 1.0], [0.0, 4.0]]), pairs, right=0.0, total=0.0).tolist()
+    [0.875]
+    """
+    right_votes = pairs.sum_by_worker(tally[np.arange(len(pairs)), pairs.label].astype(np.float64)) + right
+    all_votes = pairs.sum_by_worker(tally.sum(axis=1, dtype=np.float64)) + total
+    return np.divide(right_votes, all_votes, out=np.full_like(right_votes, 1 / tally.shape[1]), where=all_votes > 0)
+
+
+def spread_errors(accuracy: NDArray[Any], pairs: Pairs, n_classes: int) -> NDArray[Any]:
+    """Return P(label given class) of workers whose errors are uniform over the other classes (one-coin model).
+
+    Parameters
+    ----------
+    accuracy : ndarray of shape (n_workers,)
+        Probability of the true class.
+    pairs : Pairs
+        Worker and label of every row of the result.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs, n_classes)
+
+    Examples
+    --------
+    >>> pairs = Pairs(np.array([0]), np.array([1]), np.empty(0, dtype=np.int32), 1)
+    >>> spread_errors(np.array([0.75]), pairs, 2).tolist()
+    [[0.25, 0.75]]
+    """
+    by_pair = accuracy[pairs.worker]
+    label_probs = np.repeat(((1 - by_pair) / max(n_classes - 1, 1))[:, None], n_classes, axis=1)
+    label_probs[np.arange(len(pairs)), pairs.label] = by_pair
+    return label_probs
+
+
+def compute_beta_log_density(accuracy: NDArray[np.float64], right: float, total: float) -> float:
+    """Compute the log density of accuracies under a Beta prior with pseudo-votes, up to a constant.
+
+    Parameters
+    ----------
+    accuracy : ndarray
+        Accuracies of any shape.
+    right, total : float
+        Pseudo-votes for the true class, and for all classes.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(compute_beta_log_density(np.array([0.5]), right=1.0, total=2.0), 4)
+    -1.3863
+    """
+    return float((xlogy(right, accuracy) + xlog1py(total - right, -accuracy)).sum())
+
+
+def estimate_crowd_confusion(
+    tally: NDArray[Any], pairs: Pairs, smoothing: float = 0.1, diagonal: float = 1.0
+) -> NDArray[np.float64]:
+    """Estimate the confusion matrix of the whole crowd, taken as one worker.
+
+    Parameters
+    ----------
+    tally : ndarray of shape (n_pairs, n_classes)
+        Expected counts.
+    pairs : Pairs
+        Worker and label of every row of the tally.
+    smoothing, diagonal : float, default 0.1 and 1.0
+        Pseudo-votes in every cell, and further ones on the diagonal.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_classes)
+        Confusion matrix [true, given].
+
+    Examples
+    --------
     >>> pairs = Pairs(np.array([0, 1]), np.array([0, 1]), np.empty(0, dtype=np.int32), 2)
-    >>> pooled(np.array([[3.0, 1.0], [1.0, 1.0]]), pairs, smoothing=0.0, diagonal=0.0).tolist()
+    >>> estimate_crowd_confusion(np.array([[3.0, 1.0], [1.0, 1.0]]), pairs, smoothing=0.0, diagonal=0.0).tolist()
     [[0.75, 0.25], [0.5, 0.5]]
     """
     n_classes = tally.shape[1]
-    total = np.full((n_classes, n_classes), smoothing) + diagonal * np.eye(n_classes)  # (said, true) until the end
+    total = np.full((n_classes, n_classes), smoothing) + diagonal * np.eye(n_classes)  # [given, true] until the end
     np.add.at(total, pairs.label, tally)
     return np.ascontiguousarray((total / total.sum(axis=0)).T)
 
 
-def shrunk(tally: NDArray[Any], pairs: Pairs, toward: NDArray[np.float64], strength: float) -> NDArray[Any]:
-    """π_r[k, l] = (n_r[k, l] + c B[k, l]) / (n_r[k, ·] + c): matrices drawn toward that of the crowd, B.
+def shrink_to_crowd(tally: NDArray[Any], pairs: Pairs, confusion: NDArray[np.float64], strength: float) -> NDArray[Any]:
+    """Estimate P(label given class) of every worker, shrunk toward the confusion matrix B of the crowd.
 
+    π_r[k, l] = (n_r[k, l] + c B[k, l]) / (n_r[k, ·] + c)
+
+    Parameters
+    ----------
+    tally : ndarray of shape (n_pairs, n_classes)
+        Expected counts.
+    pairs : Pairs
+        Worker and label of every row of the tally.
+    confusion : ndarray of shape (n_classes, n_classes)
+        Confusion matrix of the crowd, [true, given].
+    strength : float
+        Number c of pseudo-votes per true class.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs, n_classes)
+
+    Examples
+    --------
     >>> pairs = Pairs(np.array([0]), np.array([0]), np.empty(0, dtype=np.int32), 1)
-    >>> shrunk(np.array([[1.0, 0.0]]), pairs, np.eye(2), strength=1.0).tolist()
+    >>> shrink_to_crowd(np.array([[1.0, 0.0]]), pairs, np.eye(2), strength=1.0).tolist()
     [[1.0, 0.0]]
     """
-    evidence = pairs.by_worker(tally) + strength
-    return (tally + strength * toward.T[pairs.label]) / evidence[pairs.worker]
+    evidence = pairs.sum_by_worker(tally) + strength
+    return (tally + strength * confusion.T[pairs.label]) / evidence[pairs.worker]
 
 
-def strength_of(tally: NDArray[Any], pairs: Pairs, toward: NDArray[np.float64]) -> float:
-    """How many pseudo-votes the crowd's matrix is worth as a prior on a worker's, by marginal likelihood.
+def estimate_prior_strength(tally: NDArray[Any], pairs: Pairs, confusion: NDArray[np.float64]) -> float:
+    """Estimate the number of pseudo-votes of the crowd's matrix by marginal likelihood.
 
-    The rows of a worker's matrix are drawn from Dirichlet(c B[k]), so that what they said has the probability
-    Π_rk Γ(c)/Γ(n_rk + c) Π_l Γ(n_r[k, l] + c B[k, l])/Γ(c B[k, l]); pairs that do not occur contribute one.
+    The rows of a worker's matrix are drawn from Dirichlet(c B[k]), so the votes have the probability
+    Π_rk Γ(c)/Γ(n_rk + c) Π_l Γ(n_r[k, l] + c B[k, l])/Γ(c B[k, l]). Pairs that do not occur contribute a factor of one.
 
+    Parameters
+    ----------
+    tally : ndarray of shape (n_pairs, n_classes)
+        Expected counts.
+    pairs : Pairs
+        Worker and label of every row of the tally.
+    confusion : ndarray of shape (n_classes, n_classes)
+        Confusion matrix B of the crowd, [true, given].
+
+    Returns
+    -------
+    float
+        Strength c within `STRENGTH_RANGE`.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
-    >>> label_probs = np.array([rng.multinomial(50, rng.dirichlet([8, 2])) for _ in range(400)], dtype=float)
+    >>> votes = np.array([rng.multinomial(50, rng.dirichlet([8, 2])) for _ in range(400)], dtype=float)
     >>> tally = np.zeros((800, 2))
-    >>> tally[:, 0] = label_probs.ravel()  # class 0 is always true; the strength with which these were drawn is 10
+    >>> tally[:, 0] = votes.ravel()  # class 0 is always true; these were drawn with strength 10
     >>> pairs = Pairs(np.repeat(np.arange(400), 2), np.tile([0, 1], 400), np.empty(0, dtype=np.int32), 400)
-    >>> bool(7 < strength_of(tally, pairs, pooled(tally, pairs)) < 14)
+    >>> bool(7 < estimate_prior_strength(tally, pairs, estimate_crowd_confusion(tally, pairs)) < 14)
     True
     """
     from scipy.optimize import minimize_scalar
     from scipy.special import gammaln
 
-    total = pairs.by_worker(tally)
-    share = toward.T[pairs.label]
+    total = pairs.sum_by_worker(tally)
+    share = confusion.T[pairs.label]
 
-    def against(log_strength: float) -> float:
+    def compute_loss(log_strength: float) -> float:
         c = np.exp(log_strength)
         rows = (gammaln(c) - gammaln(total + c)).sum()
         return -float(rows + (gammaln(tally + c * share) - gammaln(c * share)).sum())
 
-    low, high = np.log(STRENGTHS)
-    return float(np.exp(minimize_scalar(against, bounds=(low, high), method="bounded", options={"xatol": 1e-3}).x))
+    low, high = np.log(STRENGTH_RANGE)
+    result = minimize_scalar(compute_loss, bounds=(low, high), method="bounded", options={"xatol": 1e-3})
+    return float(np.exp(result.x))
 
 
-def crowd_prior(
+def estimate_crowd_prior(
     tally: NDArray[Any], pairs: Pairs, smoothing: float = 0.1, diagonal: float = 1.0, strength: float | None = None
-) -> Prior:
-    """The crowd's matrix as a prior on its workers', by marginal likelihood unless it is said how strong.
+) -> CrowdPrior:
+    """Estimate the prior of workers' confusion matrices from the whole crowd.
 
+    Parameters
+    ----------
+    tally : ndarray of shape (n_pairs, n_classes)
+        Expected counts.
+    pairs : Pairs
+        Worker and label of every row of the tally.
+    smoothing, diagonal : float, default 0.1 and 1.0
+        Pseudo-votes in every cell, and further ones on the diagonal, of the crowd's matrix.
+    strength : float, optional
+        Strength of the prior; estimated by marginal likelihood if not given.
+
+    Returns
+    -------
+    CrowdPrior
+
+    Examples
+    --------
     >>> pairs = Pairs(np.array([0, 1]), np.array([0, 1]), np.empty(0, dtype=np.int32), 2)
     >>> tally = np.array([[3.0, 1.0], [1.0, 1.0]])
-    >>> shrunk(tally, pairs, *crowd_prior(tally, pairs, smoothing=0.0, diagonal=0.0, strength=4.0)).round(3).tolist()
+    >>> prior = estimate_crowd_prior(tally, pairs, smoothing=0.0, diagonal=0.0, strength=4.0)
+    >>> shrink_to_crowd(tally, pairs, *prior).round(3).tolist()
     [[0.857, 0.6], [0.4, 0.6]]
     """
-    toward = pooled(tally, pairs, smoothing, diagonal)
-    return Prior(toward, strength_of(tally, pairs, toward) if strength is None else strength)
+    confusion = estimate_crowd_confusion(tally, pairs, smoothing, diagonal)
+    return CrowdPrior(confusion, estimate_prior_strength(tally, pairs, confusion) if strength is None else strength)

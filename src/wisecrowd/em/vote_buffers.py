@@ -1,4 +1,4 @@
-"""What votes that come one after the other are held in: some tasks' votes in a row, and tables that grow."""
+"""Data structures of a live model: the votes on some tasks, and tables that grow."""
 
 from __future__ import annotations
 
@@ -9,59 +9,123 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+#: Rows of the first allocation of a growing table.
+MIN_ROWS = 64
+
 
 @dataclass(frozen=True)
-class Cast:
-    """Votes on some tasks, one after the other."""
+class VoteBatch:
+    """All votes on some tasks, in the order of the tasks.
+
+    Examples
+    --------
+    >>> VoteBatch.from_mappings([{7: 1, 8: 0}, {7: 1}]).count.tolist()
+    [2, 1]
+    """
 
     count: NDArray[np.int64]
-    place: NDArray[np.int64]
+    """Number of votes of each task."""
+    position: NDArray[np.int64]
+    """Task of each vote, as a position in the batch."""
     worker: NDArray[np.int64]
+    """Worker of each vote."""
     label: NDArray[np.int64]
+    """Label of each vote."""
 
     @classmethod
-    def of(cls, votes: Iterable[Mapping[int, int]]) -> Cast:
-        """Worker -> label for each task, in order."""
-        each = list(votes)
-        count = np.array([len(cast) for cast in each], dtype=np.int64)
-        worker = np.array([who for cast in each for who in cast], dtype=np.int64)
-        label = np.array([label_probs for cast in each for label_probs in cast.values()], dtype=np.int64)
-        return cls(count, np.repeat(np.arange(len(each)), count), worker, label)
+    def from_mappings(cls, votes: Iterable[Mapping[int, int]]) -> VoteBatch:
+        """Return the batch of some tasks.
 
-    def posterior(self, prior: NDArray[np.float64], label_probs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of each task, where ``label_probs`` has P(what was said | true class) of each vote: ρ_k Π P, normalised.
+        Parameters
+        ----------
+        votes : iterable of mapping
+            Label by worker, of each task.
 
-        As `wisecrowd.kernels.reference.posterior` has it, which is made for many tasks and takes its time to begin.
+        Returns
+        -------
+        VoteBatch
         """
-        with np.errstate(divide="ignore"):  # what is impossible has the logarithm −∞
+        tasks = list(votes)
+        count = np.array([len(labels) for labels in tasks], dtype=np.int64)
+        worker = np.array([worker for labels in tasks for worker in labels], dtype=np.int64)
+        label = np.array([label for labels in tasks for label in labels.values()], dtype=np.int64)
+        return cls(count, np.repeat(np.arange(len(tasks)), count), worker, label)
+
+    def compute_posterior(self, prior: NDArray[np.float64], label_probs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute the posterior of each task, ρ_k Π_r P(label given k), normalised.
+
+        This equals `wisecrowd.kernels.posterior`, whose fixed cost is too high for a few tasks.
+
+        Parameters
+        ----------
+        prior : ndarray of shape (n_classes,)
+            Class prior.
+        label_probs : ndarray of shape (n_votes, n_classes)
+            P(label of the vote given class).
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_classes)
+        """
+        with np.errstate(divide="ignore"):  # the logarithm of zero is −∞
             evidence = np.repeat(np.log(prior)[None], len(self.count), axis=0)
-            np.add.at(evidence, self.place, np.log(label_probs))
+            np.add.at(evidence, self.position, np.log(label_probs))
         evidence -= evidence.max(axis=1, keepdims=True)
         np.exp(evidence, out=evidence)
         return np.asarray(evidence / evidence.sum(axis=1, keepdims=True))
 
 
-class Growing:
-    """A table to which rows are added, with room for more, so that most additions move nothing."""
+class GrowableTable:
+    """Table with amortised appending of rows.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_columns)
+        First rows; copied.
+
+    Examples
+    --------
+    >>> table = GrowableTable(np.zeros((1, 2)))
+    >>> table.append(np.ones((2, 2)))
+    >>> table.rows.shape
+    (3, 2)
+    """
 
     def __init__(self, rows: NDArray[Any]) -> None:
-        self._held, self._n = np.array(rows), len(rows)
+        self._buffer, self._n_rows = np.array(rows), len(rows)
 
     @property
     def rows(self) -> NDArray[Any]:
-        """What there is; it can be written to."""
-        return self._held[: self._n]
+        """All rows, as a writable view."""
+        return self._buffer[: self._n_rows]
 
     def append(self, rows: NDArray[Any]) -> None:
-        """Add rows at the end."""
-        need = self._n + len(rows)
-        if need > len(self._held):
-            held = np.zeros((max(need, 2 * len(self._held), 64), self._held.shape[1]), dtype=self._held.dtype)
-            held[: self._n] = self.rows
-            self._held = held
-        self._held[self._n : need] = rows
-        self._n = need
+        """Append rows.
 
-    def wider(self, more: int) -> Growing:
-        """The same with further columns of zeros."""
-        return Growing(np.pad(self.rows, ((0, 0), (0, more))))
+        Parameters
+        ----------
+        rows : ndarray of shape (n_new, n_columns)
+            Rows to append.
+        """
+        n_rows = self._n_rows + len(rows)
+        if n_rows > len(self._buffer):
+            capacity = max(n_rows, 2 * len(self._buffer), MIN_ROWS)
+            buffer = np.zeros((capacity, self._buffer.shape[1]), dtype=self._buffer.dtype)
+            buffer[: self._n_rows] = self.rows
+            self._buffer = buffer
+        self._buffer[self._n_rows : n_rows] = rows
+        self._n_rows = n_rows
+
+    def add_columns(self, n_columns: int) -> GrowableTable:
+        """Return the table with further columns of zeros.
+
+        Parameters
+        ----------
+        n_columns : int
+            Number of columns to add.
+
+        Returns
+        -------
+        GrowableTable
+        """
+        return GrowableTable(np.pad(self.rows, ((0, 0), (0, n_columns))))

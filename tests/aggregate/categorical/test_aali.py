@@ -11,7 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from wisecrowd import AALI, Crowd, MajorityVote, load_dataset
-from wisecrowd.aggregate.categorical.aali import _augmentation, _clear
+from wisecrowd.aggregate.categorical.aali import _compute_vote_features, _find_reliable_tasks
 from wisecrowd.errors import UsageError
 from wisecrowd.evaluate.metrics import accuracy
 
@@ -23,20 +23,20 @@ def votes_of(*label_probs: str) -> Crowd:
 
 
 def test_what_votes_add_to_features() -> None:
-    found = _augmentation(np.array([[0.5, 0.5, 0], [1, 0, 0], [1 / 3, 1 / 3, 1 / 3], [0.6, 0.4, 0]]))
+    found = _compute_vote_features(np.array([[0.5, 0.5, 0], [1, 0, 0], [1 / 3, 1 / 3, 1 / 3], [0.6, 0.4, 0]]))
     np.testing.assert_allclose(found[:, :3].sum(axis=1), 1)
     np.testing.assert_allclose(found[:, 3], [np.log(2) / np.log(3), 0, 1, 0.6730116670092565 / np.log(3)], atol=1e-12)
     np.testing.assert_allclose(found[:, 4], [0, 1, 0, 0.2], atol=1e-12)
-    assert _augmentation(np.ones((2, 1))).tolist() == [[1, 0, 1]] * 2
+    assert _compute_vote_features(np.ones((2, 1))).tolist() == [[1, 0, 1]] * 2
 
 
-def test_clear_is_what_is_as_clear_as_usual_for_the_class() -> None:
+def test_find_reliable_tasks_is_what_is_as_find_reliable_tasks_as_usual_for_the_class() -> None:
     shares = np.array([[1, 0], [0.8, 0.2], [0.6, 0.4], [0.4, 0.6], [0.5, 0.5], [0.5, 0.5]])
-    clear, winner = _clear(shares, np.array([True] * 5 + [False]))
+    clear, winner = _find_reliable_tasks(shares, np.array([True] * 5 + [False]))
     assert clear.tolist() == [True, True, False, True, False, False]
     assert winner[:4].tolist() == [0, 0, 0, 1]
     thirds = np.full((30, 2), [0.1 + 0.2 + 0.4, 0.3])
-    assert _clear(thirds, np.ones(30, dtype=bool))[0].all()
+    assert _find_reliable_tasks(thirds, np.ones(30, dtype=bool))[0].all()
 
 
 def test_classifiers_correct_votes(clustered: Any) -> None:
@@ -83,22 +83,22 @@ class TestWhereStagesFail:
         crowd = Crowd.from_triples([(0, "ann", "a"), (1, "ann", "a"), (2, "bob", "a")], tasks=range(4))
         assert AALI().fit(crowd, self.X).posterior_.tolist() == [[1]] * 4
 
-    def test_one_clear_class_leaves_votes_alone_and_answers_for_the_rest(self) -> None:
+    def test_one_find_reliable_tasks_class_leaves_votes_alone_and_answers_for_the_rest(self) -> None:
         crowd = Crowd.from_triples([(0, 1, "a"), (1, 1, "a"), (2, 1, "a"), (2, 2, "b")], tasks=range(4))
         assert AALI().fit(crowd, self.X).posterior_.tolist() == [[1, 0], [1, 0], [0.5, 0.5], [1, 0]]
 
     @pytest.mark.parametrize("classifier", ["naive-bayes", "tree", LogisticRegression()])
-    def test_fewer_clear_tasks_than_folds(self, classifier: Any) -> None:
+    def test_fewer_find_reliable_tasks_tasks_than_folds(self, classifier: Any) -> None:
         found = AALI(classifier=classifier).fit(votes_of("aa", "aa", "bb", "bb"), self.X)
         np.testing.assert_allclose(found.posterior_.sum(axis=1), 1)
         assert found.labels_.tolist() == ["a", "a", "b", "b"]
 
-    def test_a_class_with_a_single_clear_task(self) -> None:
+    def test_a_class_with_a_single_find_reliable_tasks_task(self) -> None:
         found = AALI().fit(votes_of("aa", "aa", "bb", "ab"), self.X)  # one of three components has never heard of b
         assert found.posterior_[2, 1] == pytest.approx(2 / 3, abs=0.01)
         assert found.labels_.tolist() == ["a", "a", "b", "b"]
 
-    def test_a_class_that_never_wins_clearly(self) -> None:
+    def test_a_class_that_never_wins_find_reliable_tasksly(self) -> None:
         X = pd.DataFrame({"x": np.linspace(0, 1, 8)})
         found = AALI().fit(votes_of("aa", "aa", "aa", "bb", "bb", "bb", "bc", "bc"), X)
         assert not found.posterior_[:, 2].any()
@@ -123,7 +123,7 @@ def test_it_starts_from_votes_and_features(clustered: Any) -> None:
     crowd, X, _ = clustered(30)
     with pytest.raises(UsageError, match="AALI starts from the votes"):
         AALI().fit(crowd, X, start=MajorityVote().fit(crowd))
-    with pytest.raises(UsageError, match="AALI looks at the features"):
+    with pytest.raises(UsageError, match="AALI uses the features"):
         AALI().fit(crowd)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wisecrowd import BWA, Crowd, MajorityVote, load_dataset, simulate_crowd
-from wisecrowd.em.initialization import vote_shares
+from wisecrowd.em.initialization import compute_vote_shares
 from wisecrowd.errors import InputError, NotConverged, UsageError
 from wisecrowd.evaluate.metrics import accuracy
 
@@ -15,7 +15,7 @@ def test_it_is_the_plain_iteration_on_dense_tables() -> None:
     crowd = simulate_crowd(50, 8, 3, votes_per_task=4, random_state=0).crowd
     given = np.zeros((crowd.n_tasks, crowd.n_workers), dtype=bool)
     given[crowd.task, crowd.worker] = True
-    shares = vote_shares(crowd)
+    shares = compute_vote_shares(crowd)
     for k in range(3):
         label_probs = np.zeros(given.shape)
         label_probs[crowd.task, crowd.worker] = crowd.label == k

@@ -13,7 +13,7 @@ import pytest
 from scipy.special import digamma, gammaln
 
 from wisecrowd import BWA, EBCC, IBCC, MACE, Crowd, DawidSkene, DSWorkerClusters, FastDS, load_dataset, simulate_crowd
-from wisecrowd.em.initialization import vote_shares
+from wisecrowd.em.initialization import compute_vote_shares
 from wisecrowd.errors import NotConverged
 from wisecrowd.evaluate.metrics import accuracy
 
@@ -132,7 +132,7 @@ class TestBWA:
         fitted = BWA(tol=1e-15, max_iter=5000).fit(crowd)
         y = np.eye(3)[crowd.label]
         v, mean = fitted.precision_, None
-        z = vote_shares(crowd)
+        z = compute_vote_shares(crowd)
         for _ in range(300):  # the published updates, written out vote by vote
             mean = z.mean(axis=0)
             top = np.tile(mean, (crowd.n_tasks, 1))

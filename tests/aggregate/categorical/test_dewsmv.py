@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wisecrowd import DEWSMV, Crowd, Wawa
-from wisecrowd.aggregate.categorical._weighting import Poll
 from wisecrowd.aggregate.categorical.dewsmv import _Uncertainty
+from wisecrowd.em.poll import Poll
 from wisecrowd.errors import UsageError
 from wisecrowd.evaluate.metrics import accuracy
 from wisecrowd.simulate import simulate_crowd
@@ -29,11 +29,11 @@ def uncertainty(crowd: Crowd, weight: np.ndarray, gold: np.ndarray) -> float:
 
 @given(st.integers(0, 1000), st.booleans())
 @settings(max_examples=20)
-def test_the_fitness_is_the_sum_it_claims_to_be(seed: int, gold: bool) -> None:
+def test_the_fitness_is_the_sum_it_claims_to_be(seed: int, with_gold: bool) -> None:
     rng = np.random.default_rng(seed)
     crowd = simulate_crowd(12, 5, 3, votes_per_task=3, random_state=seed).crowd
-    gold = np.where(rng.random(12) < 0.3, rng.integers(3, size=12), -1) if gold else np.full(12, -1)
-    fitness = _Uncertainty(Poll(crowd, gold.astype(np.int32) if gold else None))
+    gold = np.where(rng.random(12) < 0.3, rng.integers(3, size=12), -1) if with_gold else np.full(12, -1)
+    fitness = _Uncertainty(Poll(crowd, gold.astype(np.int32) if with_gold else None))
     candidates = rng.uniform(0.1, 1, (5, 4))
     wanted = [uncertainty(crowd, weight, gold) for weight in candidates.T]
     np.testing.assert_allclose(fitness(candidates), wanted)
@@ -79,4 +79,4 @@ def test_bad_parameters_are_refused(bad: dict[str, float]) -> None:
 
 
 def test_it_says_that_it_is_experimental() -> None:
-    assert DEWSMV.summary().startswith("Experimental")
+    assert DEWSMV.summary().endswith("(experimental).")

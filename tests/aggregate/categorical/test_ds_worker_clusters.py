@@ -7,7 +7,7 @@ import pytest
 from scipy.special import softmax
 
 from wisecrowd import Crowd, DawidSkene, DSWorkerClusters, load_dataset, simulate_crowd
-from wisecrowd.em.initialization import vote_shares
+from wisecrowd.em.initialization import compute_vote_shares
 from wisecrowd.errors import UsageError
 from wisecrowd.evaluate.metrics import accuracy
 
@@ -17,7 +17,7 @@ TWO_KINDS = np.array([[[0.9, 0.05, 0.05], [0.05, 0.9, 0.05], [0.05, 0.05, 0.9]],
 
 def test_one_group_is_one_worker_with_all_votes() -> None:
     crowd = simulate_crowd(60, 8, 3, votes_per_task=4, workers=["noisy(0.7)"] * 8, random_state=0).crowd
-    together = Crowd(crowd.task, np.zeros(crowd.n_votes, dtype=int), crowd.label, tasks=crowd.tasks, workers=["all"],
+    together = Crowd.from_codes(crowd.task, np.zeros(crowd.n_votes, dtype=int), crowd.label, tasks=crowd.tasks, workers=["all"],
                      classes=crowd.classes, duplicates="keep")  # fmt: skip
     group, worker = DSWorkerClusters(n_clusters=1, tol=1e-12).fit(crowd), DawidSkene(tol=1e-12).fit(together)
     np.testing.assert_allclose(group.posterior_, worker.posterior_, atol=1e-6)
@@ -31,8 +31,8 @@ def test_it_is_the_plain_iteration_on_the_dense_cube() -> None:
     cube = np.zeros((crowd.n_tasks, crowd.n_workers, 3))
     cube[crowd.task, crowd.worker, crowd.label] = 1
     method = DSWorkerClusters(n_clusters=2, max_iter=4, tol=0, accelerate=False)
-    truth, pseudo_votes = vote_shares(crowd), 0.1 + np.eye(3)
-    member = method._first_groups(crowd.layout.matrix.T @ truth, crowd.pairs)
+    truth, pseudo_votes = compute_vote_shares(crowd), 0.1 + np.eye(3)
+    member = method._assign_first_clusters(crowd.layout.vote_matrix.T @ truth, crowd.pairs)
     bounds = []
     for _ in range(5):
         votes = np.einsum("ik,jl,ijm->lkm", truth, member, cube) + pseudo_votes

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import digamma, gammaln
 
 from wisecrowd import EBCC, IBCC, Crowd, load_dataset, simulate_crowd
-from wisecrowd.aggregate.categorical import _subtypes
-from wisecrowd.em.initialization import vote_shares
+from wisecrowd.aggregate.categorical import _subtype_engine
+from wisecrowd.em.initialization import compute_vote_shares
 from wisecrowd.errors import UsageError
 from wisecrowd.evaluate.metrics import accuracy
 
@@ -31,9 +31,9 @@ def test_it_is_the_plain_iteration_on_dense_tables() -> None:
     n, k, m = crowd.n_tasks, 2, 3
     method = EBCC(n_subtypes=m, n_init=1, max_iter=5, tol=0, accelerate=False)
     fitted = method.fit(crowd)
-    shares = vote_shares(crowd)
+    shares = compute_vote_shares(crowd)
     alpha, within, before = shares.sum(axis=0), 0.1 / m, 1 + 3 * np.eye(2)
-    joint = method._parted(shares, np.random.default_rng(0)).reshape(n, k, m)  # the same draw as in the fit
+    joint = method._split_randomly(shares, np.random.default_rng(0)).reshape(n, k, m)  # the same draw as in the fit
     bounds = []
     for _ in range(6):
         tasks = joint.sum(axis=0)
@@ -70,7 +70,7 @@ def test_leaving_out_empty_subtypes_changes_nothing(monkeypatch: pytest.MonkeyPa
     crowd = simulate_crowd(80, 10, 2, votes_per_task=5, random_state=3).crowd
     sparing = EBCC(n_init=3).fit(crowd)
     assert (~sparing.subtype_tally_.any(axis=0)).sum() > 5, "most subtypes are empty in the end"
-    monkeypatch.setattr(_subtypes, "FAINT", 0.0)
+    monkeypatch.setattr(_subtype_engine, "MIN_COLUMN_WEIGHT", 0.0)
     np.testing.assert_allclose(EBCC(n_init=3).fit(crowd).posterior_, sparing.posterior_, atol=1e-6)
 
 
@@ -80,7 +80,7 @@ def test_the_compiled_kernels_give_the_same_answer() -> None:
     options = {"max_iter": 6, "tol": 0, "accelerate": False}
     one, many = EBCC(n_init=1, **options), EBCC(n_init=20, **options)
     assert work >= 2_000_000
-    assert many._engine(crowd, None).compiled
+    assert many._make_engine(crowd, None).compiled
     first = many.fit(crowd).restarts_["objective"][0]
     assert one.fit(crowd).trace_[-1] == pytest.approx(first, rel=1e-9)
 
@@ -93,7 +93,9 @@ def correlated(seed: int, n_tasks: int) -> tuple[Crowd, np.ndarray]:
     right = np.where(hard[:, None], np.where(expert, 0.9, 0.5), 0.99)
     label = np.where(rng.random((n_tasks, 15)) < right, truth[:, None], 1 - truth[:, None])
     task, worker = np.nonzero(rng.random(label.shape) < 0.7)
-    crowd = Crowd(task, worker, label[task, worker], tasks=range(n_tasks), workers=range(15), classes=range(2))
+    crowd = Crowd.from_codes(
+        task, worker, label[task, worker], tasks=range(n_tasks), workers=range(15), classes=range(2)
+    )
     return crowd, truth
 
 
@@ -122,12 +124,12 @@ def test_gold_and_new_votes() -> None:
 def test_a_single_precision_start_is_kept() -> None:
     crowd = simulate_crowd(50, 8, 2, votes_per_task=4, random_state=5).crowd
     method = EBCC(n_init=1)
-    engine = method._engine(crowd, None)
+    engine = method._make_engine(crowd, None)
     method.classes_ = crowd.classes
-    start = next(method._starts(engine, None, np.float32))
+    start = next(method._initialize(engine, None, np.float32))
     assert start.tally.dtype == np.float32
     assert start.tally.sum() == pytest.approx(crowd.n_votes, rel=1e-5)
-    assert start.classes.sum() == pytest.approx(50, rel=1e-5)
+    assert start.class_counts.sum() == pytest.approx(50, rel=1e-5)
 
 
 @pytest.mark.parametrize("wrong", [{"n_subtypes": 0}, {"concentration": 0.0}, {"smoothing": 0.0}, {"class_votes": 0.0}])
@@ -154,6 +156,6 @@ def test_published_bounds_and_accuracies(name: str, data_folder: Path) -> None:
     crowd, row = data.crowd, np.ones(data.crowd.n_classes)
     row[0] = 4
     constants = crowd.n_workers * crowd.n_classes * 10 * log_beta(row) + crowd.n_classes * log_beta(np.full(10, 0.01))
-    constants += log_beta(vote_shares(crowd).sum(axis=0))
+    constants += log_beta(compute_vote_shares(crowd).sum(axis=0))
     assert fitted.trace_[-1] == pytest.approx(printed - constants, abs=0.3)
     assert accuracy(data.truth, fitted) == pytest.approx(wanted, abs=0.003)

@@ -16,7 +16,7 @@ def one_hot(labels: np.ndarray, n_classes: int) -> np.ndarray:
 
 def test_it_is_the_plain_iteration_with_decisions() -> None:
     crowd = simulate_crowd(60, 8, 3, votes_per_task=5, workers=["noisy(0.7)"] * 8, random_state=0).crowd
-    decided, smoothing = one_hot(crowd.votes.argmax(axis=1), 3), 0.01
+    decided, smoothing = one_hot(crowd.vote_counts.argmax(axis=1), 3), 0.01
     for _ in range(50):
         counts = np.full((crowd.n_workers, 3, 3), smoothing)
         np.add.at(counts.transpose(0, 2, 1), (crowd.worker, crowd.label), decided[crowd.task])

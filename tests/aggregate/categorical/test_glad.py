@@ -53,17 +53,17 @@ def test_errors_shrink_with_labels_and_never_exceed_the_prior() -> None:
 
 def test_errors_are_the_curvature_of_the_objective() -> None:
     """With the others held, the objective bends along a worker's ability as its standard error says."""
-    from wisecrowd.em.gradient import infer
+    from wisecrowd.em.gradient import normalize_evidence
 
     crowd = simulate_crowd(150, 8, 3, votes_per_task=8, workers=["noisy(0.75)"] * 8, random_state=2).crowd
     fitted = GLAD(tol=1e-13, max_iter=2000).fit(crowd)
-    land = fitted._landscape(crowd)
+    land = fitted._make_model(crowd)
     point = np.concatenate([fitted.ability_, fitted.task_parameters_.ravel()])
 
     def objective(move: float) -> float:
         at = point.copy()
         at[0] += move
-        return float(infer(land.evidence(at), fitted.prior_, None)[1].sum()) + land.penalty(at)
+        return float(normalize_evidence(land.log_evidence(at), fitted.prior_, None)[1].sum()) + land.log_prior(at)
 
     bend = -(objective(1e-3) - 2 * objective(0) + objective(-1e-3)) / 1e-6
     assert fitted.workers_["standard_error"].iloc[0] == pytest.approx(bend**-0.5, rel=1e-3)
@@ -90,7 +90,7 @@ def test_own_model_is_recovered() -> None:
     task, worker = np.nonzero(np.ones((n, r)))
     right = rng.random(n * r) < 1 / (1 + np.exp(-alpha[worker] * np.exp(-d[task])))
     label = np.where(right, truth[task], (truth[task] + rng.integers(1, k, n * r)) % k)
-    fitted = GLAD().fit(Crowd(task, worker, label, tasks=range(n), workers=range(r), classes=range(k)))
+    fitted = GLAD().fit(Crowd.from_codes(task, worker, label, tasks=range(n), workers=range(r), classes=range(k)))
     assert np.corrcoef(fitted.ability_, alpha)[0, 1] > 0.97
     assert np.corrcoef(fitted.tasks_["difficulty"], d)[0, 1] > 0.9
     # Errors that mean what they say: about two thirds of the truth lie within one of them.
@@ -100,7 +100,7 @@ def test_own_model_is_recovered() -> None:
 
 @pytest.mark.parametrize("odd", [{"ability_sd": -1}, {"difficulty_mean": np.nan}, {"difficulty_sd": np.nan}])
 def test_priors_must_be_priors(odd: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="finite mean and a spread"):
+    with pytest.raises(UsageError, match="finite mean and a standard deviation"):
         GLAD(**odd).fit(Crowd.from_triples([("t", "w", "a"), ("t", "v", "b")]))
 
 

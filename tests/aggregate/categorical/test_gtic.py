@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from wisecrowd import GTIC, Crowd, MajorityVote, load_dataset
-from wisecrowd.aggregate.categorical.gtic import _k_means, _match
+from wisecrowd.aggregate.categorical.gtic import _match_clusters, _run_k_means
 from wisecrowd.base.laws import LAWS
 from wisecrowd.errors import UsageError
 from wisecrowd.evaluate.metrics import accuracy
@@ -22,27 +22,27 @@ def test_clusters_are_those_of_lloyd() -> None:
     points = rng.random((200, 3)) + np.repeat(np.eye(3), [50, 70, 80], axis=0)
     start = points[[0, 60, 150]]
     reference = KMeans(3, init=start, n_init=1, tol=0, algorithm="lloyd").fit(points)
-    centres, _ = _k_means(points, start, 300)
+    centres, _ = _run_k_means(points, start, 300)
     np.testing.assert_allclose(centres, reference.cluster_centers_)
 
 
 def test_a_point_between_two_centres_belongs_to_both() -> None:
     points = np.array([[0.0], [1.0], [2.0]])
-    centres, _ = _k_means(points, np.array([[0.0], [2.0]]), 10)
+    centres, _ = _run_k_means(points, np.array([[0.0], [2.0]]), 10)
     np.testing.assert_allclose(centres, [[1 / 3], [5 / 3]])  # one and a half points each
 
 
 def test_a_centre_without_points_stays() -> None:
-    centres, n_iter = _k_means(np.array([[0.0], [0.1]]), np.array([[0.0], [9.0]]), 10)
+    centres, n_iter = _run_k_means(np.array([[0.0], [0.1]]), np.array([[0.0], [9.0]]), 10)
     np.testing.assert_allclose(centres, [[0.05], [9.0]])
     assert n_iter < 10
 
 
 def test_clusters_and_classes_are_paired_one_to_one_by_share_then_size_then_origin() -> None:
     # Cluster 1 is wholly of class 0; cluster 0 mostly of class 0 too, and gets what is left.
-    assert _match(np.array([[8.0, 2.0], [3.0, 0.0]])).tolist() == [1, 0]
-    assert _match(np.array([[3.0, 0.0], [5.0, 0.0]])).tolist() == [1, 0]
-    assert _match(np.zeros((3, 3))).tolist() == [0, 1, 2]
+    assert _match_clusters(np.array([[8.0, 2.0], [3.0, 0.0]])).tolist() == [1, 0]
+    assert _match_clusters(np.array([[3.0, 0.0], [5.0, 0.0]])).tolist() == [1, 0]
+    assert _match_clusters(np.zeros((3, 3))).tolist() == [0, 1, 2]
 
 
 def test_it_moves_the_threshold_to_where_the_data_divide() -> None:
@@ -60,14 +60,14 @@ def test_it_moves_the_threshold_to_where_the_data_divide() -> None:
 
 def test_it_needs_no_worker_ids() -> None:
     made = simulate_crowd(100, 20, 3, votes_per_task=9, random_state=2)
-    with_ids, without = GTIC().fit(made.crowd), GTIC().fit(made.crowd.without_workers())
+    with_ids, without = GTIC().fit(made.crowd), GTIC().fit(made.crowd.drop_workers())
     np.testing.assert_allclose(with_ids.posterior_, without.posterior_)
 
 
 def test_a_class_that_nobody_chose_gets_no_task() -> None:
     made = simulate_crowd(100, 20, 2, votes_per_task=7, random_state=3)
     crowd = made.crowd
-    wider = Crowd(crowd.task, crowd.worker, crowd.label + 1, tasks=crowd.tasks, workers=crowd.workers,
+    wider = Crowd.from_codes(crowd.task, crowd.worker, crowd.label + 1, tasks=crowd.tasks, workers=crowd.workers,
                   classes=["unused", *crowd.classes])  # fmt: skip
     found = GTIC().fit(wider).posterior_
     assert (found[:, 0] == 0).all()

@@ -41,7 +41,7 @@ def test_workers_who_know_one_class_are_told_from_those_who_guess() -> None:
     confusion[np.arange(n_workers), np.arange(n_workers) % 3] = np.eye(3)[np.arange(n_workers) % 3]
     task, worker = np.nonzero(rng.random((400, n_workers)) < 0.6)
     label = [rng.choice(3, p=confusion[w, truth[t]]) for t, w in zip(task, worker, strict=True)]
-    crowd = Crowd(task, worker, label, tasks=range(400), workers=range(n_workers), classes=range(3))
+    crowd = Crowd.from_codes(task, worker, label, tasks=range(400), workers=range(n_workers), classes=range(3))
     fitted = HDS().fit(crowd)
     assert accuracy(truth, fitted.posterior_) > accuracy(truth, OneCoin().fit(crowd).posterior_) + 0.05
     diagonal = np.diagonal(fitted.confusion_, axis1=1, axis2=2)

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import gammaln
 
 from wisecrowd import IBCC, Crowd, DawidSkene, load_dataset, simulate_crowd
-from wisecrowd.em.initialization import vote_shares
+from wisecrowd.em.initialization import compute_vote_shares
 from wisecrowd.errors import UsageError
 from wisecrowd.evaluate.metrics import accuracy, log_loss
 
@@ -69,7 +69,7 @@ def test_it_is_the_plain_iteration_on_dense_tables() -> None:
     from scipy.special import digamma
 
     crowd = simulate_crowd(40, 6, 3, votes_per_task=4, random_state=1).crowd
-    before, posterior = 1 + 3 * np.eye(3), vote_shares(crowd)
+    before, posterior = 1 + 3 * np.eye(3), compute_vote_shares(crowd)
     for _ in range(5):
         counts = np.zeros((crowd.n_workers, 3, 3))
         np.add.at(counts.transpose(0, 2, 1), (crowd.worker, crowd.label), posterior[crowd.task])

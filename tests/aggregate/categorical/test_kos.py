@@ -43,7 +43,9 @@ def test_more_classes_are_each_held_against_the_rest() -> None:
     shares = np.empty((60, 3))
     for k in range(3):
         rest = (crowd.label != k).astype(np.int32)
-        binary = Crowd(crowd.task, crowd.worker, rest, tasks=crowd.tasks, workers=crowd.workers, classes=["it", "rest"])
+        binary = Crowd.from_codes(
+            crowd.task, crowd.worker, rest, tasks=crowd.tasks, workers=crowd.workers, classes=["it", "rest"]
+        )
         shares[:, k] = KOS().fit(binary).posterior_[:, 0]
     np.testing.assert_allclose(KOS().fit(crowd).posterior_, shares / shares.sum(axis=1, keepdims=True))
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from wisecrowd import MACE, Crowd, load_dataset, simulate_crowd
-from wisecrowd.data.crowd import Pairs
+from wisecrowd.data.pairs import Pairs
 from wisecrowd.errors import UsageError
 from wisecrowd.evaluate.metrics import accuracy
 
@@ -33,9 +33,9 @@ def dense(method: MACE, crowd: Crowd) -> tuple[np.ndarray, np.ndarray, np.ndarra
     pairs = all_pairs(crowd.n_workers, crowd.n_classes)
     tally = np.zeros((len(pairs), crowd.n_classes))
     tally[crowd.pairs.worker * crowd.n_classes + crowd.pairs.label] = method.tally_
-    counts = method._counts(tally, pairs)
-    knows, guesses = method._knowing(counts, mean=not method.variational)
-    habits = method._habits(crowd.n_classes)
+    counts = method._count(tally, pairs)
+    knows, guesses = method._estimate_competence(counts, mean=not method.variational)
+    habits = method._make_habits(crowd.n_classes)
     habit = (habits.geometric_mean if method.variational else habits.mean)(counts.guesses, pairs)
     return knows, guesses, habit.reshape(crowd.n_workers, crowd.n_classes)
 
@@ -60,8 +60,8 @@ def test_a_pass_is_brute_force_over_truths_and_over_who_knew(options: dict[str, 
                 else:
                     guessed_votes[TINY.worker[vote], TINY.label[vote]] += world
     further = MACE(n_init=1, max_iter=4, tol=0, accelerate=False, **options).fit(TINY)  # type: ignore[arg-type]
-    counts = further._counts(further.tally_, TINY.pairs)
-    np.testing.assert_allclose(counts.known, known_votes / total, atol=1e-9)
+    counts = further._count(further.tally_, TINY.pairs)
+    np.testing.assert_allclose(counts.informed, known_votes / total, atol=1e-9)
     np.testing.assert_allclose(
         counts.guesses[:, 0], (guessed_votes / total)[TINY.pairs.worker, TINY.pairs.label], atol=1e-9
     )

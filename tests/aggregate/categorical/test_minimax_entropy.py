@@ -8,16 +8,16 @@ from scipy.optimize import minimize
 
 from wisecrowd import Crowd, DawidSkene, MajorityVote, MinimaxEntropy, load_dataset, simulate_crowd
 from wisecrowd.aggregate.categorical import minimax_entropy
-from wisecrowd.em.initialization import vote_shares
-from wisecrowd.em.priors import blocks
+from wisecrowd.em.initialization import compute_vote_shares
 from wisecrowd.errors import UsageError
 from wisecrowd.evaluate.metrics import accuracy
+from wisecrowd.utils.slices import slice_rows
 
 
 def test_the_first_m_step_is_the_one_that_loops_over_workers_and_tasks() -> None:
     """Written out vote by vote and left to scipy, as a reader of the paper would."""
     crowd = simulate_crowd(8, 4, 2, votes_per_task=3, random_state=0).crowd
-    q = vote_shares(crowd)
+    q = compute_vote_shares(crowd)
     worker_ridge, task_ridge = 0.25 * 4, 0.25 * 4 * 8 / 4
 
     def minus_q(point: np.ndarray) -> float:
@@ -48,7 +48,7 @@ def test_a_task_that_misleads_everybody_is_found_out() -> None:
     misled = made.crowd.task == 0
     wrong = (made.truth_codes[0] + 1) % 3
     label = np.where(misled & (np.arange(made.crowd.n_votes) % 5 < 2), wrong, made.crowd.label)
-    crowd = Crowd(made.crowd.task, made.crowd.worker, label, tasks=made.crowd.tasks, workers=made.crowd.workers,
+    crowd = Crowd.from_codes(made.crowd.task, made.crowd.worker, label, tasks=made.crowd.tasks, workers=made.crowd.workers,
                   classes=made.crowd.classes)  # fmt: skip
     tasks = MinimaxEntropy().fit(crowd).tasks_
     assert tasks["difficulty"].idxmax() == crowd.tasks[0]
@@ -69,7 +69,7 @@ def test_blocks_of_votes_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     for terms in ("matrix", "vector"):
         whole = MinimaxEntropy(task_terms=terms).fit(crowd)
         with monkeypatch.context() as patch:
-            patch.setattr(minimax_entropy, "blocks", lambda rows, columns: blocks(rows, columns, cells=200))
+            patch.setattr(minimax_entropy, "slice_rows", lambda rows, columns: slice_rows(rows, columns, max_cells=200))
             cut = MinimaxEntropy(task_terms=terms).fit(crowd)
         np.testing.assert_allclose(cut.posterior_, whole.posterior_, atol=1e-8)
         np.testing.assert_allclose(cut.tasks_, whole.tasks_, atol=1e-8)
@@ -91,7 +91,7 @@ def test_refusals() -> None:
         MinimaxEntropy(task_gamma=-1).fit(crowd)
     with pytest.raises(UsageError, match="task_terms"):
         MinimaxEntropy(task_terms="tensor").fit(crowd)  # type: ignore[arg-type]
-    wide = Crowd([0], [0], [0], tasks=range(3000), workers=[0], classes=range(300))
+    wide = Crowd.from_codes([0], [0], [0], tasks=range(3000), workers=[0], classes=range(300))
     with pytest.raises(UsageError, match="task_terms='vector'"):
         MinimaxEntropy().fit(wide)
 

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from wisecrowd import MMSR, Crowd, OneCoin, load_dataset
-from wisecrowd.aggregate.categorical._agreement import Agreement
-from wisecrowd.aggregate.categorical.mmsr import _distance, _TrimmedMean
+from wisecrowd.aggregate.categorical._pairwise_agreement import PairwiseAgreement
+from wisecrowd.aggregate.categorical.mmsr import _compute_relative_change, _TrimmedMean
 from wisecrowd.errors import NotConverged, UsageError
 from wisecrowd.evaluate.metrics import accuracy, worker_correlation, worker_error
 from wisecrowd.simulate import simulate_crowd
@@ -27,7 +27,7 @@ def trimmed(values: NDArray[np.float64], present: float, trim: int) -> float:
 @pytest.mark.parametrize("trim", [0, 1, 2, 5])
 def test_all_trimmed_means_at_once_are_those_of_each_worker(trim: int) -> None:
     crowd = simulate_crowd(40, 9, 2, votes_per_task=4, random_state=1).crowd
-    pairs = Agreement.of(crowd)
+    pairs = PairwiseAgreement.from_crowd(crowd)
     rng = np.random.default_rng(trim)
     means = _TrimmedMean(pairs, trim)
     for _ in range(3):  # the order of the call before must not matter
@@ -36,12 +36,12 @@ def test_all_trimmed_means_at_once_are_those_of_each_worker(trim: int) -> None:
         np.testing.assert_allclose(means(value, present), wanted)
 
 
-def test_the_distance_is_that_of_the_matrices() -> None:
+def test_the_compute_relative_change_is_that_of_the_matrices() -> None:
     rng = np.random.default_rng(0)
     u, v, old_u, old_v = rng.random((4, 12))
     wanted = np.linalg.norm(np.outer(u, v) - np.outer(old_u, old_v)) / np.linalg.norm(np.outer(u, v))
-    assert _distance(u, v, old_u, old_v) == pytest.approx(wanted)
-    near = _distance(u * (1 + 1e-11), v, u, v)
+    assert _compute_relative_change(u, v, old_u, old_v) == pytest.approx(wanted)
+    near = _compute_relative_change(u * (1 + 1e-11), v, u, v)
     assert near == pytest.approx(1e-11, rel=1e-3)  # squares of norms would have lost it
 
 
@@ -88,7 +88,7 @@ def test_a_worker_who_shares_no_task_gets_the_mean_skill() -> None:
 
 def test_a_worker_without_votes_changes_nothing() -> None:
     crowd = simulate_crowd(100, 8, 2, votes_per_task=5, random_state=6).crowd
-    more = Crowd(crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks, workers=[*crowd.workers, "idle"],
+    more = Crowd.from_codes(crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks, workers=[*crowd.workers, "idle"],
                  classes=crowd.classes)  # fmt: skip
     np.testing.assert_allclose(MMSR().fit(more).skill_[:-1], MMSR().fit(crowd).skill_, atol=1e-12)
 

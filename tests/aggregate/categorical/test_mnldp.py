@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from wisecrowd import MNLDP, Crowd, DawidSkene, MajorityVote, load_dataset
-from wisecrowd.em.initialization import vote_shares
+from wisecrowd.em.initialization import compute_vote_shares
 from wisecrowd.errors import InputError, NotConverged, UsageError
 from wisecrowd.evaluate.metrics import accuracy
 
@@ -45,7 +45,7 @@ def test_it_is_the_equations(clustered: Any) -> None:
         [X, X[::-1].set_axis(X.index) ** 2, X.cumsum()], axis=1
     )  # more features than neighbours: one solution
     found = MNLDP(k=4, keep=0.3, max_iter=3).fit(crowd, wide)
-    wanted = by_the_book(wide.to_numpy(), vote_shares(crowd), k=4, keep=0.3, passes=3)
+    wanted = by_the_book(wide.to_numpy(), compute_vote_shares(crowd), k=4, keep=0.3, passes=3)
     np.testing.assert_allclose(found.posterior_, wanted, atol=5e-3)  # the ridge
     assert found.n_iter_ == 3
 
@@ -68,7 +68,7 @@ def test_five_passes_are_near_the_limit(clustered: Any) -> None:
 
 def test_who_keeps_everything_has_the_votes(clustered: Any) -> None:
     crowd, X, _ = clustered()
-    np.testing.assert_allclose(MNLDP(keep=1).fit(crowd, X).posterior_, vote_shares(crowd))
+    np.testing.assert_allclose(MNLDP(keep=1).fit(crowd, X).posterior_, compute_vote_shares(crowd))
 
 
 def test_tasks_without_votes_get_the_answer_of_their_neighbours(clustered: Any) -> None:
@@ -115,12 +115,12 @@ def test_nobody_needs_to_know_who_voted(clustered: Any) -> None:
 
 
 def anonymous(crowd: Crowd) -> Crowd:
-    return Crowd(crowd.task, None, crowd.label, tasks=crowd.tasks, workers=None, classes=crowd.classes)
+    return Crowd.from_codes(crowd.task, None, crowd.label, tasks=crowd.tasks, workers=None, classes=crowd.classes)
 
 
 def test_pictures_are_features_too(clustered: Any) -> None:
     crowd, X, _ = clustered()
-    given = Crowd(
+    given = Crowd.from_codes(
         crowd.task, crowd.worker, crowd.label, tasks=crowd.tasks, workers=crowd.workers, classes=crowd.classes
     )
     pictures = X.loc[crowd.tasks].to_numpy().reshape(-1, 2, 2)
@@ -147,13 +147,13 @@ def test_parameters_that_make_no_sense(options: dict[str, Any], message: str, cl
 
 def test_features_that_make_no_sense(clustered: Any) -> None:
     crowd, X, _ = clustered(20)
-    with pytest.raises(UsageError, match=r"MNLDP looks at the features of tasks.*fit\(crowd, X\)"):
+    with pytest.raises(UsageError, match=r"MNLDP uses the features of tasks.*fit\(crowd, X\)"):
         MNLDP().fit(crowd)
     with pytest.raises(InputError, match="no features for 1 tasks"):
         MNLDP().fit(crowd, X.iloc[1:])
     with pytest.raises(InputError, match="not finite"):
         MNLDP().fit(crowd, X * np.nan)
-    with pytest.raises(InputError, match="a row of features for every task was wanted"):
+    with pytest.raises(InputError, match="expected a row of features per task"):
         MNLDP().fit(crowd, X[[]])
     with pytest.raises(InputError, match="are the same for every task"):
         MNLDP().fit(crowd, X * 0)

@@ -35,11 +35,11 @@ def test_with_the_truth_known_it_is_logistic_regression() -> None:
 def test_luck_keeps_everybody_above_it() -> None:
     crowd = simulate_crowd(100, 10, 4, votes_per_task=5, workers=["adversary"] * 3 + ["noisy"] * 7).crowd
     fitted = Rasch(guessing="chance").fit(crowd)
-    land = fitted._landscape(crowd)
+    land = fitted._make_model(crowd)
     point = np.concatenate([fitted.ability_, fitted.task_parameters_.ravel()])
-    view = land.view(point)
-    assert (np.exp(view.right) >= 0.25 - 1e-12).all()
-    np.testing.assert_allclose(np.exp(view.right) + np.exp(view.wrong), 1)
+    view = land._view(point)
+    assert (np.exp(view.log_right) >= 0.25 - 1e-12).all()
+    np.testing.assert_allclose(np.exp(view.log_right) + np.exp(view.log_wrong), 1)
 
 
 @pytest.mark.parametrize("guessing", [1.0, -0.1, "luck", None, float("nan")])

@@ -29,7 +29,7 @@ def test_own_model_is_recovered() -> None:
         task, worker = np.nonzero(np.ones((n, workers)))
         right = rng.random(len(task)) < 1 / (1 + np.exp(-sharp[task] * (theta[worker] - d[task])))
         label = np.where(right, truth[task], (truth[task] + rng.integers(1, k, len(task))) % k)
-        crowd = Crowd(task, worker, label, tasks=range(n), workers=range(workers), classes=range(k))
+        crowd = Crowd.from_codes(task, worker, label, tasks=range(n), workers=range(workers), classes=range(k))
         fitted = TwoPL().fit(crowd, truth=dict(enumerate(truth)))
         correlations.append(
             [
@@ -44,7 +44,7 @@ def test_own_model_is_recovered() -> None:
 
 
 def test_a_spread_must_not_be_negative() -> None:
-    with pytest.raises(UsageError, match="spread"):
+    with pytest.raises(UsageError, match="standard deviation of 0 or more"):
         TwoPL(discrimination_sd=-1).fit(Crowd.from_triples([("t", "w", "a"), ("t", "v", "b")]))
 
 

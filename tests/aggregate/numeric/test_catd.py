@@ -20,7 +20,11 @@ def sparse(n_tasks: int, n_workers: int, per_task: int, seed: int) -> tuple[Crow
     worker = np.argsort(rng.random((n_tasks, n_workers)), axis=1)[:, :per_task].ravel()
     task = np.repeat(np.arange(n_tasks), per_task)
     label = truth[task] + scale[worker] * rng.normal(size=len(task))
-    return Crowd(task, worker, label, tasks=range(n_tasks), workers=range(n_workers), classes=None), truth, scale
+    return (
+        Crowd.from_codes(task, worker, label, tasks=range(n_tasks), workers=range(n_workers), classes=None),
+        truth,
+        scale,
+    )
 
 
 def test_weights_are_chi_square_quantiles_over_losses() -> None:
@@ -34,7 +38,7 @@ def test_weights_are_chi_square_quantiles_over_losses() -> None:
 
 def test_few_labels_mean_little_weight() -> None:
     cast = np.array([3.0, 30.0, 300.0])
-    weight = CATD()._weights(0.7 * cast, cast, 1.0)  # equally precise
+    weight = CATD()._compute_weights(0.7 * cast, cast, 1.0)  # equally precise
     assert weight[0] < 0.2 * weight[1] < 0.2 * weight[2]
 
 

@@ -38,7 +38,7 @@ def test_more_labels_bring_it_nearer_to_the_truth_and_its_standard_error_says_ho
 def test_a_large_crowd_is_no_different() -> None:
     rng = np.random.default_rng(2)
     n = 300_000
-    crowd = Crowd(rng.integers(60_000, size=n), rng.integers(500, size=n), rng.normal(size=n).round(2),
+    crowd = Crowd.from_codes(rng.integers(60_000, size=n), rng.integers(500, size=n), rng.normal(size=n).round(2),
                   tasks=range(60_000), workers=range(500), classes=None, duplicates="keep")  # fmt: skip
     wanted = pd.Series(crowd.label).groupby(crowd.task).median()
     np.testing.assert_allclose(Median().fit(crowd).labels_[wanted.index], wanted, atol=1e-12)

@@ -1,4 +1,4 @@
-"""AALI: a classifier learns from the clear tasks, and answers for all."""
+"""AALI: classifiers trained on tasks with clear votes, applied to all tasks."""
 
 from __future__ import annotations
 
@@ -7,44 +7,41 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.aggregate.categorical._spreading import FeatureAggregator
-from wisecrowd.base.fields import method_class, parameter
-from wisecrowd.classifiers.neighbours import range_scaled
+from wisecrowd.aggregate.categorical._feature_aggregator import FeatureAggregator
+from wisecrowd.base.fields import fitted, method_class, parameter
+from wisecrowd.classifiers.neighbours import scale_to_range
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.em.initialization import vote_shares
-from wisecrowd.errors import UsageError, one_of
+from wisecrowd.em.initialization import compute_vote_shares
+from wisecrowd.errors import UsageError, check_choice
 from wisecrowd.utils import progress
 
-#: The least variance of a feature within a class, as a share of the largest variance of any. The votes of clear tasks hardly
-#: vary, and without it naive Bayes takes every other vote for impossible.
-LEAST_VARIANCE = 1e-2
+#: Smallest variance of a feature within a class, relative to the largest variance of any feature. The votes of clear tasks
+#: hardly vary, and without this floor naive Bayes gives every other vote a probability of zero.
+MIN_RELATIVE_VARIANCE = 1e-2
 
 
 @method_class
 class AALI(FeatureAggregator):
-    """Approximate: classifiers learn from the tasks with clear votes, and answer for all.
+    """Classifiers trained on tasks with clear votes (attribute augmentation-based label integration, approximate).
 
-    Attribute augmentation-based label integration, in three stages:
+    1. Augment: x_i' = (x_i, s_i, H(s_i) / log K, margin of s_i), with s_i the vote shares and x_i scaled to the range 0 to 1.
+    2. Filter: a task is reliable if the share of its most voted class is no less than the mean of that share over the tasks
+       with the same most voted class. Tied tasks are not reliable.
+    3. Learn: the reliable tasks, with their most voted class, are divided into ``folds``; each component classifier learns from
+       all folds but one, and the posterior is the mean prediction of the components for x_i'.
 
-    1. Augment: x_i' = (x_i, s_i, H(s_i) / log K, margin of s_i), with s_i the shares of votes and x_i on the range 0 to 1.
-    2. Filter: a task is reliable if its most voted class has a share no less than the mean of that share over the tasks
-       with the same most voted class. Tied tasks are not.
-    3. Learn: the reliable tasks, with their most voted class, are dealt into ``folds``; each component classifier learns
-       from all folds but one, and the posterior is the mean of what the components say of x_i'.
+    **This implementation follows an abstract.** The abstract names the stages, majority voting on reliable tasks and
+    component classifiers built by cross-validation; the formulas of 1 and 2 and the classifier are choices made here.
 
-    **This is a reading of an abstract.** The paper's abstract names the stages, majority voting on the reliable tasks and
-    component classifiers built by cross-validation; the formulas of 1 and 2 and the kind of classifier are ours.
+    Gold tasks are reliable. For tasks without votes, classifiers of the features alone predict the class. Where the clear votes
+    name fewer than two classes, the posterior is the vote shares.
 
-    A task of known truth is reliable, and teaches that. A task without votes has nothing to augment with: classifiers of
-    the features alone answer for it. Where the clear votes name fewer than two classes, votes stand as they are.
+    Choose it for comparisons. A class that never wins a vote clearly is never predicted, many features outweigh the
+    votes, and ``classifier="tree"`` mostly uses the votes, which separate the reliable tasks perfectly. Posteriors are
+    overconfident. It does not model workers; `Concord` and `Raykar` combine workers and features.
 
-    Choose it to compare with. Of six public crowds with features it beats majority vote on four (leaves .73 to .64, scenes
-    .81 to .77, CIFAR-10 .93 to .91, music genres .72 to .70) and loses on two (relations in sentences .69 to .72). What it
-    cannot do: a class that never wins a vote clearly is never answered, and votes are features like any other, so that
-    many features drown them, while a ``classifier="tree"`` mostly sees the votes, which split the reliable tasks perfectly.
-    Posteriors are far too sure (.97 and more on average, where .71 to .89 are right), since naive Bayes takes every
-    feature for new evidence. It knows nothing of workers; `Concord` and `Raykar` weigh workers and features together.
-
+    Examples
+    --------
     >>> import pandas as pd
     >>> from wisecrowd import AALI, Crowd
     >>> votes = [(task, worker, "cat" if task < 5 else "dog") for task in range(10) for worker in ("ann", "bob")]
@@ -56,9 +53,11 @@ class AALI(FeatureAggregator):
 
     references: ClassVar[tuple[str, ...]] = ("zhang2023attribute",)
 
-    classifier: Any = parameter(default="naive-bayes", help="'naive-bayes', 'tree', or a scikit-learn classifier")
-    folds: int = parameter(default=10, help="component classifiers, each of which leaves one fold out")
-    random_state: int = parameter(default=0, help="seed of the folds, and of trees")
+    classifier: Any = parameter(default="naive-bayes", help="'naive-bayes', 'tree', or a scikit-learn classifier.")
+    folds: int = parameter(default=10, help="Number of component classifiers, each of which leaves out one fold.")
+    random_state: int = parameter(default=0, help="Seed of the folds and of trees.")
+
+    reliable_: NDArray[np.bool_] = fitted(help="Whether each task was used for training, (n_tasks,).")
 
     def _infer(
         self,
@@ -72,27 +71,27 @@ class AALI(FeatureAggregator):
             raise UsageError("AALI starts from the votes; leave start out")
         if self.folds < 2:
             raise UsageError(f"folds must be 2 or more; got {self.folds}")
-        shares = vote_shares(crowd)
-        voted = crowd.votes.sum(axis=1) > 0
-        clear, target = _clear(shares, voted)
+        shares = compute_vote_shares(crowd)
+        voted = crowd.vote_counts.sum(axis=1) > 0
+        reliable, target = _find_reliable_tasks(shares, voted)
         if gold is not None:
-            clear, target = clear | (gold >= 0), np.where(gold >= 0, gold, target)
-        self.reliable_ = clear
-        plain = range_scaled(X, informed)
-        # Teachers are dealt into folds by what they look like, so that no order of tasks or classes decides.
-        teachers = np.lexsort(plain.T)
-        teachers = teachers[clear[teachers]]
-        voters = teachers[voted[teachers]]  # the others know their truth, but not how votes look
+            reliable, target = reliable | (gold >= 0), np.where(gold >= 0, gold, target)
+        self.reliable_ = reliable
+        features = scale_to_range(X, informed)
+        # Folds follow the order of the features, so that the order of tasks or classes does not matter.
+        training = np.lexsort(features.T)
+        training = training[reliable[training]]
+        voted_training = training[voted[training]]  # gold tasks without votes cannot be augmented
         posterior = shares.copy()
-        if len(np.unique(target[voters])) > 1:
-            seen = np.column_stack([plain, _augmentation(shares)])
-            posterior[voted] = self._label_probs(seen, voters, target, voted, crowd.n_classes)
-        if len(teachers) and not voted.all():
-            posterior[~voted] = self._label_probs(plain, teachers, target, ~voted, crowd.n_classes)
+        if len(np.unique(target[voted_training])) > 1:
+            augmented = np.column_stack([features, _compute_vote_features(shares)])
+            posterior[voted] = self._predict_by_folds(augmented, voted_training, target, voted, crowd.n_classes)
+        if len(training) and not voted.all():
+            posterior[~voted] = self._predict_by_folds(features, training, target, ~voted, crowd.n_classes)
         return posterior
 
-    def _component(self) -> Any:
-        """A classifier that has not learnt anything yet."""
+    def _make_classifier(self) -> Any:
+        """Return an unfitted component classifier."""
         if not isinstance(self.classifier, str):
             if not (hasattr(self.classifier, "fit") and hasattr(self.classifier, "predict_proba")):
                 raise UsageError(
@@ -100,55 +99,57 @@ class AALI(FeatureAggregator):
                     f"got {self.classifier!r}"
                 )
             return self.classifier
-        one_of("classifier", self.classifier, ("naive-bayes", "tree"))
+        check_choice("classifier", self.classifier, ("naive-bayes", "tree"))
         if self.classifier == "tree":
             from sklearn.tree import DecisionTreeClassifier
 
             return DecisionTreeClassifier(random_state=self.random_state)
         from sklearn.naive_bayes import GaussianNB
 
-        return GaussianNB(var_smoothing=LEAST_VARIANCE)
+        return GaussianNB(var_smoothing=MIN_RELATIVE_VARIANCE)
 
-    def _label_probs(
+    def _predict_by_folds(
         self,
-        seen: NDArray[np.float64],
-        teachers: NDArray[np.intp],
+        features: NDArray[np.float64],
+        training: NDArray[np.intp],
         target: NDArray[np.intp],
         rows: NDArray[np.bool_],
         n_classes: int,
     ) -> NDArray[np.float64]:
-        """What classifiers that learn from all teachers but a fold say of some rows, on average."""
+        """Return the mean prediction, for some rows, of classifiers that each leave out one fold."""
         from sklearn.base import clone
 
-        component = self._component()
-        folds = min(self.folds, len(teachers))
-        fold = np.random.default_rng(self.random_state).permutation(len(teachers)) % folds
+        component = self._make_classifier()
+        n_folds = min(self.folds, len(training))
+        fold = np.random.default_rng(self.random_state).permutation(len(training)) % n_folds
         total = np.zeros((int(rows.sum()), n_classes))
-        for left_out in range(folds):
-            mine = teachers[fold != left_out] if folds > 1 else teachers
-            names = np.unique(target[mine])
-            if len(names) == 1:  # not every classifier learns from one class
-                total[:, names] += 1
+        for number in range(n_folds):
+            tasks = training[fold != number] if n_folds > 1 else training
+            classes = np.unique(target[tasks])
+            if len(classes) == 1:  # not every classifier accepts a single class
+                total[:, classes] += 1
             else:
-                learnt = clone(component).fit(seen[mine], target[mine])
-                total[:, learnt.classes_] += learnt.predict_proba(seen[rows])
-            progress.report("AALI", left_out + 1, folds, f"learnt from {len(mine):,} tasks")
+                model = clone(component).fit(features[tasks], target[tasks])
+                total[:, model.classes_] += model.predict_proba(features[rows])
+            progress.report("AALI", number + 1, n_folds, f"trained on {len(tasks):,} tasks")
         return total / total.sum(axis=1, keepdims=True)
 
 
-def _clear(shares: NDArray[np.float64], voted: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Which tasks have votes as clear as is usual for their most voted class, and which class that is."""
+def _find_reliable_tasks(
+    shares: NDArray[np.float64], voted: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Return whether the votes on each task are as clear as usual for its most voted class, and that class."""
     winner = shares.argmax(axis=1)
     share = shares.max(axis=1)
-    wins = voted & ((shares == share[:, None]).sum(axis=1) == 1)
+    is_untied = voted & ((shares == share[:, None]).sum(axis=1) == 1)
     n_classes = shares.shape[1]
-    total = np.bincount(winner[wins], weights=share[wins], minlength=n_classes)
-    usual = total / np.maximum(np.bincount(winner[wins], minlength=n_classes), 1)
-    return wins & (share >= usual[winner] - 1e-9), winner  # a sum of equal shares may exceed them by rounding
+    total = np.bincount(winner[is_untied], weights=share[is_untied], minlength=n_classes)
+    mean = total / np.maximum(np.bincount(winner[is_untied], minlength=n_classes), 1)
+    return is_untied & (share >= mean[winner] - 1e-9), winner  # the mean of equal shares may exceed them by rounding
 
 
-def _augmentation(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What votes add to the features of a task: shares, entropy relative to its largest value, and margin."""
+def _compute_vote_features(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the features that describe the votes on a task: shares, relative entropy, and margin."""
     n_classes = shares.shape[1]
     entropy = -(shares * np.log(np.maximum(shares, np.finfo(float).tiny))).sum(axis=1) / np.log(max(n_classes, 2))
     best, second = np.sort(np.pad(shares, ((0, 0), (1, 0))), axis=1)[:, [-1, -2]].T

@@ -1,4 +1,4 @@
-"""Bayesian weighted average: votes are noisy measurements, workers have precisions."""
+"""Bayesian weighted average: votes as noisy measurements, workers with precisions."""
 
 from __future__ import annotations
 
@@ -7,36 +7,38 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd import kernels
 from wisecrowd.base.aggregator import Aggregator
-from wisecrowd.base.fields import method_class, parameter
+from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.em.initialization import apply_gold, given_posterior, vote_shares
-from wisecrowd.em.loop import Statistics, iterate
+from wisecrowd.em.confusion import ACCELERATE_HELP
+from wisecrowd.em.initialization import align_posterior, apply_gold, compute_vote_shares
+from wisecrowd.em.loop import Statistics, run_em
 from wisecrowd.errors import UsageError
-from wisecrowd.kernels import reference as kernels
 
-#: Least expected variance of a vote: where nobody ever disagrees, precisions must stay finite.
-LEAST_VARIANCE = 1e-9
+#: Smallest expected variance of a vote, which keeps precisions finite where all workers agree.
+MIN_VARIANCE = 1e-9
 
 
 @method_class
 class BWA(Aggregator):
-    """Votes are averaged with weights by worker and class, as if they were noisy measurements of the truth.
+    """Bayesian weighted average of votes, with weights by worker and class.
 
-    Model, for each class k against the rest, with y_irk = [y_ir = k]: z_ik ~ N(μ_k, 1 / λ), y_irk | z_ik ~ N(z_ik, 1 / v_rk),
-    and v_rk has a Gamma prior worth ``votes`` votes of variance s_k, which is 4 (1 − 1 / K) times the variance of the votes
-    within tasks. The mode is climbed by turns (`trace_`):
+    Model, for each class k against the rest, with y_irk = [y_ir = k]: z_ik ~ N(μ_k, 1 / λ), y_irk | z_ik ~ N(z_ik, 1 /
+    v_rk), and v_rk has a Gamma prior worth ``votes`` votes of variance s_k, which is 4 (1 − 1 / K) times the variance of
+    the votes within tasks. The mode is found by alternating (`trace_`):
 
         v_rk = (a + n_r) / (a s_k + Σ_i (y_irk − z_ik)²)
         z_ik = (λ μ_k + Σ_r v_rk y_irk) / (λ + Σ_r v_rk),   μ_k = mean of z_ik
 
-    The posterior is z normalised over classes: an average of votes rather than a probability, and modest where `DawidSkene`
-    would be certain. ``workers_`` has each worker's precision, averaged over classes.
+    The posterior is z normalised over classes: an average of votes rather than a probability, and less certain than that of
+    `DawidSkene`. ``workers_`` has each worker's precision, averaged over classes.
 
-    Choose it when most workers are good and tasks have five labels or more, or for very large and sparse crowds: it cannot
-    run away. A worker's weight cannot turn negative, so adversaries are ignored at best and biases go unseen (bluebirds:
-    .759 as majority vote, `DawidSkene` .898).
+    Choose it when most workers are good and tasks have five labels or more, or for very large and sparse crowds. The weight of
+    a worker cannot be negative, so adversaries are ignored at best, and biases stay undetected.
 
+    Examples
+    --------
     >>> from wisecrowd import BWA
     >>> from wisecrowd.simulate import simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, votes_per_task=5, random_state=1)
@@ -47,14 +49,20 @@ class BWA(Aggregator):
 
     references: ClassVar[tuple[str, ...]] = ("li2019truth",)
 
-    votes: float = parameter(default=15.0, help="a: how many votes the prior of a worker's precision is worth")
-    shrinkage: float = parameter(default=1.0, help="λ: weight of the mean of all tasks in each of them")
+    votes: float = parameter(default=15.0, help="Number a of votes that the prior of a worker's precision is worth.")
+    shrinkage: float = parameter(default=1.0, help="Weight λ of the mean of all tasks in each task.")
     prior_correction: bool = parameter(
-        default=True, help="expect 4 (1 - 1 / K) times the variance within tasks, as the paper does"
+        default=True, help="Expect 4 (1 - 1 / K) times the variance within tasks, as the paper does."
     )
-    max_iter: int = parameter(default=500, help="passes over the votes at most")
-    tol: float = parameter(default=1e-9, help="stop when the objective rises by less than this fraction")
-    accelerate: bool = parameter(default=True, help="extrapolate every third pass (SQUAREM)")
+    max_iter: int = parameter(default=500, help="Maximum number of passes over the votes.")
+    tol: float = parameter(default=1e-9, help="Relative change of the objective below which the fit has converged.")
+    accelerate: bool = parameter(default=True, help=ACCELERATE_HELP)
+
+    prior_: NDArray[np.float64] = fitted(help="Normalised mean μ of all tasks, (n_classes,).")
+    precision_: NDArray[np.float64] = fitted(help="Precision of each worker by class, (n_workers, n_classes).")
+    trace_: NDArray[np.float64] = fitted(help="Objective of every iteration, (n_iter,).")
+    n_iter_: int = fitted(help="Number of iterations.")
+    converged_: bool = fitted(help="Whether the fit converged.")
 
     def _fit(self, crowd: Crowd, gold: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         if self.max_iter < 1 or not (self.votes > 0 and self.shrinkage > 0):
@@ -62,59 +70,67 @@ class BWA(Aggregator):
                 "votes and shrinkage must be positive and max_iter 1 or more; "
                 f"got {self.votes}, {self.shrinkage} and {self.max_iter}"
             )
-        average = _Average(self, crowd, gold)
+        average = _WeightedAverage(self, crowd, gold)
         if isinstance(start, Aggregator):
             start = start.proba_
-        first = apply_gold(vote_shares(crowd) if start is None else given_posterior(start, crowd), gold)
-        run = iterate(
-            average.step, average.weights(first, average.errors(first)), max_iter=self.max_iter, tol=self.tol,
-            accelerate=self.accelerate, what=type(self).__name__,
-        )  # fmt: skip
-        mean, precision = run.statistics
+        first = apply_gold(compute_vote_shares(crowd) if start is None else align_posterior(start, crowd), gold)
+        result = run_em(
+            average.step,
+            average.estimate_weights(first, average.sum_squared_errors(first)),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            accelerate=self.accelerate,
+            title=type(self).__name__,
+        )
+        mean, precision = result.statistics
         self.prior_, self.precision_ = mean / mean.sum(), precision
-        self.trace_, self.n_iter_, self.converged_ = np.asarray(run.trace), len(run.trace), run.converged
-        truth = average.truth(run.statistics)
+        self.trace_, self.n_iter_, self.converged_ = np.asarray(result.trace), len(result.trace), result.converged
+        truth = average.estimate_truth(result.statistics)
         self._set_fitted(crowd, truth / truth.sum(axis=1, keepdims=True))
 
     def _worker_columns(self) -> dict[str, NDArray[Any]]:
         return super()._worker_columns() | {"precision": self.precision_.mean(axis=1)}
 
 
-class _Average:
-    """The two half-steps over one crowd. What they pass on is μ, (classes,), and v, (workers, classes)."""
+class _WeightedAverage:
+    """The two half-steps over one crowd; their statistics are μ, (n_classes,), and v, (n_workers, n_classes)."""
 
     def __init__(self, method: BWA, crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         self.layout, self.pairs, self.gold = crowd.layout, crowd.pairs, gold
-        self.own = np.arange(len(self.pairs)), self.pairs.label
+        self.diagonal = np.arange(len(self.pairs)), self.pairs.label
         self.shrinkage = method.shrinkage
-        self.cast = self.layout.matrix.sum(axis=0)  # votes by pair
-        self.evidence = method.votes + self.pairs.by_worker(self.cast)[:, None]  # a + n_r
-        shares, n_votes = vote_shares(crowd), crowd.votes.sum(axis=1, keepdims=True)
+        self.votes_per_pair = self.layout.vote_matrix.sum(axis=0)
+        self.evidence = method.votes + self.pairs.sum_by_worker(self.votes_per_pair)[:, None]  # a + n_r
+        shares, n_votes = compute_vote_shares(crowd), crowd.vote_counts.sum(axis=1, keepdims=True)
         within = (n_votes * shares * (1 - shares)).sum(axis=0) / n_votes.sum()
         expected = 4 * (1 - 1 / crowd.n_classes) * within if method.prior_correction else within
-        self.before = method.votes * np.maximum(expected, LEAST_VARIANCE)  # a s_k
+        self.prior_loss = method.votes * np.maximum(expected, MIN_VARIANCE)  # a s_k
 
-    def truth(self, weights: Statistics) -> NDArray[np.float64]:
-        """z, (tasks, classes): the weighted averages; the mean where nobody voted."""
+    def estimate_truth(self, weights: Statistics) -> NDArray[np.float64]:
+        """Return z, (n_tasks, n_classes): the weighted averages; the mean for tasks without votes."""
         mean, precision = weights
-        every = precision[self.pairs.worker]
-        chosen = np.zeros_like(every)
-        chosen[self.own] = every[self.own]
-        total = self.shrinkage + self.layout.matrix @ every
-        return apply_gold((self.shrinkage * mean + self.layout.matrix @ chosen) / total, self.gold)
+        by_pair = precision[self.pairs.worker]
+        chosen = np.zeros_like(by_pair)
+        chosen[self.diagonal] = by_pair[self.diagonal]
+        total = self.shrinkage + self.layout.vote_matrix @ by_pair
+        return apply_gold((self.shrinkage * mean + self.layout.vote_matrix @ chosen) / total, self.gold)
 
-    def errors(self, truth: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Σ_i (y_irk − z_ik)², (workers, classes)."""
+    def sum_squared_errors(self, truth: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Σ_i (y_irk − z_ik)², (n_workers, n_classes)."""
         errors = kernels.tally(self.layout, truth**2)
-        errors[self.own] += self.cast - 2 * kernels.tally(self.layout, truth)[self.own]
-        return np.maximum(self.pairs.by_worker(errors), 0)
+        errors[self.diagonal] += self.votes_per_pair - 2 * kernels.tally(self.layout, truth)[self.diagonal]
+        return np.maximum(self.pairs.sum_by_worker(errors), 0)
 
-    def weights(self, truth: NDArray[np.float64], errors: NDArray[np.float64]) -> Statistics:
-        return Statistics(truth[self.layout.voted].mean(axis=0), self.evidence / (self.before + errors))
+    def estimate_weights(self, truth: NDArray[np.float64], errors: NDArray[np.float64]) -> Statistics:
+        """Return μ and v given z and its squared errors."""
+        return Statistics(truth[self.layout.has_votes].mean(axis=0), self.evidence / (self.prior_loss + errors))
 
     def step(self, weights: Statistics) -> tuple[Statistics, float]:
-        truth = self.truth(weights)
-        errors, apart = self.errors(truth), truth[self.layout.voted] - weights.classes
-        with np.errstate(divide="ignore"):  # an extrapolated precision may be zero; minus infinity takes it back
-            fit = self.evidence * np.log(weights.tally) - weights.tally * (self.before + errors)
-        return self.weights(truth, errors), 0.5 * float(fit.sum() - self.shrinkage * np.square(apart).sum())
+        """Return the next weights, and the objective of the current ones."""
+        truth = self.estimate_truth(weights)
+        mean, precision = weights
+        errors, deviation = self.sum_squared_errors(truth), truth[self.layout.has_votes] - mean
+        with np.errstate(divide="ignore"):  # an extrapolated precision may be zero; −∞ discards the extrapolation
+            fit = self.evidence * np.log(precision) - precision * (self.prior_loss + errors)
+        objective = 0.5 * float(fit.sum() - self.shrinkage * np.square(deviation).sum())
+        return self.estimate_weights(truth, errors), objective

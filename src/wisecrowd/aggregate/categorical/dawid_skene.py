@@ -1,33 +1,42 @@
-"""Dawid and Skene's model: every worker has a confusion matrix of their own."""
+"""Dawid and Skene's model: one confusion matrix per worker."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal
 
 from numpy.typing import NDArray
 
-from wisecrowd.aggregate.categorical._spectral import SpectralStart
-from wisecrowd.base.fields import method_class
-from wisecrowd.data.crowd import Pairs
-from wisecrowd.em.priors import smoothed, smoothed_log_prior
+from wisecrowd.aggregate.categorical._spectral_initialization import (
+    INIT_HELP,
+    compute_spectral_statistics,
+    uses_spectral_start,
+)
+from wisecrowd.base.fields import method_class, parameter
+from wisecrowd.data.pairs import Pairs
+from wisecrowd.em.confusion import ConfusionEM
+from wisecrowd.em.loop import Statistics
+from wisecrowd.em.priors import compute_smoothing_log_prior, estimate_smoothed_probs
+from wisecrowd.engines.base import Engine
 
 
 @method_class
-class DawidSkene(SpectralStart):
-    """Every worker has a full confusion matrix, learnt by EM together with the truth.
+class DawidSkene(ConfusionEM):
+    """Dawid–Skene model with one confusion matrix per worker, fitted by EM.
 
-    Model: z_i ~ ρ and y_ir | z_i = k ~ π_r[k, ·], with pseudo-votes s_kl = smoothing + diagonal·[k = l] (a Dirichlet
-    prior) so that no worker is held to be incapable of what they were not seen doing:
+    Model: z_i ~ ρ and y_ir | z_i = k ~ π_r[k, ·], with pseudo-votes s_kl = smoothing + diagonal·[k = l] (a Dirichlet prior):
 
         E:  q_i(k) ∝ ρ_k Π_r π_r[k, y_ir]
         M:  π_r[k, l] = (n_r[k, l] + s_kl) / (n_r[k, ·] + s_k·),   n_r[k, l] = Σ_i q_i(k) [y_ir = l]
 
-    Choose it when workers answer many tasks each (say, five per cell of their matrix) and err in their own ways: it
-    sees through class-specific bias and adversaries. With few labels per worker or many classes it has too much
-    freedom; take `OneCoin` or majority vote there. Maximum likelihood (``smoothing=0, diagonal=0``) falls below
-    majority vote on sparse data. With a single vote on every task nothing tells workers apart, and it can put all tasks
-    into one class (CIFAR-100N: .010 for the .598 of the votes themselves); it warns of that.
+    Choose it when workers label many tasks each (about five per cell of their matrix) and err in different ways: it detects
+    class-specific bias and adversaries. With few labels per worker or many classes it has too many parameters; use
+    `OneCoin` or majority vote there. Maximum likelihood (``smoothing=0, diagonal=0``) is less accurate than majority vote
+    on sparse data. With a single vote per task nothing distinguishes workers, and the model can put all tasks into one
+    class; it warns then.
 
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene, MajorityVote, simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=3, votes_per_task=5)
     >>> fitted = DawidSkene().fit(made.crowd)
@@ -40,8 +49,16 @@ class DawidSkene(SpectralStart):
 
     references: ClassVar[tuple[str, ...]] = ("dawid1979maximum",)
 
+    init: Literal["votes", "spectral"] = parameter(default="votes", help=INIT_HELP)
+
     def _label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
-        return smoothed(tally, pairs, self.smoothing, self.diagonal)
+        return estimate_smoothed_probs(tally, pairs, self.smoothing, self.diagonal)
 
     def _log_prior(self, tally: NDArray[Any], pairs: Pairs) -> float:
-        return smoothed_log_prior(tally, pairs, self.smoothing, self.diagonal)
+        return compute_smoothing_log_prior(tally, pairs, self.smoothing, self.diagonal)
+
+    def _initialize(self, engine: Engine, start: Any, dtype: type) -> Iterator[Statistics]:
+        if uses_spectral_start(self.init, start):
+            yield compute_spectral_statistics(engine, dtype, self.random_state, "confusion")
+        else:
+            yield from super()._initialize(engine, start, dtype)

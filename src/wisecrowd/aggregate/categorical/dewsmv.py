@@ -1,4 +1,4 @@
-"""DEWSMV: weights of workers found by differential evolution. Experimental."""
+"""DEWSMV: weights of workers found by differential evolution (experimental)."""
 
 from __future__ import annotations
 
@@ -7,32 +7,36 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.aggregate.categorical._weighting import Poll, WeightedVote
-from wisecrowd.base.fields import method_class, parameter
-from wisecrowd.em.priors import blocks
+from wisecrowd.aggregate.categorical._weighted_vote import WeightedVote
+from wisecrowd.base.fields import fitted, method_class, parameter
+from wisecrowd.em.poll import Poll
 from wisecrowd.errors import UsageError
 from wisecrowd.utils import progress
+from wisecrowd.utils.slices import slice_rows
+
+#: Standard deviation of the first candidates around the weights of Wawa.
+INITIAL_SPREAD = 0.1
 
 
 @method_class
 class DEWSMV(WeightedVote):
-    """Experimental: weights are searched that leave the weighted vote least uncertain.
+    """Weighted vote whose weights minimise the uncertainty of the outcome, by differential evolution (experimental).
 
     With p_i(k) = Σ_r w_r [y_ir = k] / Σ_r w_r, differential evolution minimises over w in [floor, 1]
 
         mean_i (1 − max_k p_i(k))  +  mean_i H(p_i) / log K,
 
-    the uncertainty of the answer and that of the class probabilities. Known truth z counts as 2 (1 − p_i(z)).
+    the uncertainty of the label plus that of the class probabilities. Known truth z contributes 2 (1 − p_i(z)).
 
-    **This is a reading of an abstract.** The paper on the method before it (DEWMV, of which this is the soft form)
-    names the search, its three fitness functions and that the sum of the two uncertainties is the one to take; what
-    exactly carries a weight, and the settings of the search, were not available. Here workers carry weights, the search
-    is rand/1/bin and starts around the weights of `Wawa`, and weights have a floor, because all weight on one worker
-    who labelled everything would be the surest answer of all.
+    **This implementation follows an abstract.** The paper on the predecessor (DEWMV, of which this is the soft form) names the
+    search, its three fitness functions and the sum of the two uncertainties; the object of the weights and the settings of the
+    search were not available. Here workers have weights, the search is rand/1/bin and starts around the weights of `Wawa`.
+    Weights have a floor, since all weight on one worker who labelled everything would minimise the uncertainty.
 
-    Choose it only to compare with it. On the real data that we tried it is about as good as `Wawa`, better and worse
-    by a few points, at hundreds of times the cost; nothing ties certainty to truth.
+    Choose it for comparisons only: it is about as accurate as `Wawa` at hundreds of times the cost.
 
+    Examples
+    --------
     >>> from wisecrowd import DEWSMV
     >>> from wisecrowd.simulate import simulate_crowd
     >>> made = simulate_crowd(100, 8, 2, votes_per_task=5, workers={"expert": 4, "spammer": 4})
@@ -43,15 +47,18 @@ class DEWSMV(WeightedVote):
 
     references: ClassVar[tuple[str, ...]] = ("zhang2018differential",)
     breaks: ClassVar[dict[str, str]] = {
-        "worker_names_do_not_matter": "the search deals out random weights in the order of workers",
+        "worker_names_do_not_matter": "the search draws random weights in the order of workers",
     }
 
-    floor: float = parameter(default=0.1, help="least weight of a worker, between 0 and 1")
-    population: int = parameter(default=50, help="candidates in a generation")
-    max_iter: int = parameter(default=100, help="generations")
-    random_state: int = parameter(default=0, help="seed of the search")
+    floor: float = parameter(default=0.1, help="Smallest weight of a worker, between 0 and 1.")
+    population: int = parameter(default=50, help="Number of candidates in a generation.")
+    max_iter: int = parameter(default=100, help="Number of generations.")
+    random_state: int = parameter(default=0, help="Seed of the search.")
 
-    def _weigh(self, poll: Poll) -> NDArray[np.float64]:
+    n_iter_: int = fitted(help="Number of generations.")
+    uncertainty_: float = fitted(help="Uncertainty of the weighted vote with the final weights.")
+
+    def _estimate_weights(self, poll: Poll) -> NDArray[np.float64]:
         from scipy.optimize import differential_evolution
 
         if not 0 < self.floor < 1:
@@ -61,48 +68,50 @@ class DEWSMV(WeightedVote):
                 f"population must be 5 or more and max_iter 1 or more; got {self.population} and {self.max_iter}"
             )
         rng = np.random.default_rng(self.random_state)
-        wawa = poll.agreement(poll.winners(poll.crowd.votes))
-        voted = np.isfinite(wawa)
-        around = np.where(voted, wawa, 0) + 0.1 * rng.normal(size=(self.population, len(wawa)))
-        around[0] = np.where(voted, wawa, 0)  # so that the end is never worse than Wawa
+        agreement = poll.compute_agreement(poll.find_winners(poll.crowd.vote_counts))
+        voted = np.isfinite(agreement)
+        candidates = np.where(voted, agreement, 0) + INITIAL_SPREAD * rng.normal(size=(self.population, len(agreement)))
+        candidates[0] = np.where(voted, agreement, 0)  # so that the result is never worse than Wawa
         generation = iter(range(1, self.max_iter + 1))
-        found = differential_evolution(
-            _Uncertainty(poll), [(self.floor, 1)] * len(wawa), strategy="rand1bin", mutation=0.5, recombination=0.9,
-            init=np.clip(around, self.floor, 1), maxiter=self.max_iter, tol=0, polish=False,
+        # The loop over generations is scipy's, so the shared loop does not apply.
+        result = differential_evolution(
+            _Uncertainty(poll), [(self.floor, 1)] * len(agreement), strategy="rand1bin", mutation=0.5, recombination=0.9,
+            init=np.clip(candidates, self.floor, 1), maxiter=self.max_iter, tol=0, polish=False,
             updating="deferred", vectorized=True, seed=rng,
             callback=lambda intermediate_result: progress.report(
                 "DEWSMV", next(generation, self.max_iter), self.max_iter, f"fitness {intermediate_result.fun:.4f}"),
         )  # fmt: skip
-        self.n_iter_, self.uncertainty_ = int(found.nit), float(found.fun)
-        return np.where(voted, found.x, np.nan)
+        self.n_iter_, self.uncertainty_ = int(result.nit), float(result.fun)
+        return np.where(voted, result.x, np.nan)
 
 
 class _Uncertainty:
-    """The fitness of candidates: (workers, candidates) weights to one number each."""
+    """Uncertainty of weighted votes, as a function of candidate weights (n_workers, n_candidates)."""
 
     def __init__(self, poll: Poll) -> None:
         crowd = poll.crowd
-        ballots = poll.ballots
-        cell = np.flatnonzero(np.diff(ballots.indptr))  # (task, class) cells that somebody chose
+        matrix = poll.cell_matrix
+        cell = np.flatnonzero(np.diff(matrix.indptr))  # (task, class) cells with votes
         task = cell // crowd.n_classes
-        self._ballots = ballots[cell]
-        self._first = np.flatnonzero(np.diff(task, prepend=-1))
-        self._scale = np.log(max(crowd.n_classes, 2))
+        self._matrix = matrix[cell]
+        self._first_cell = np.flatnonzero(np.diff(task, prepend=-1))
+        self._max_entropy = np.log(max(crowd.n_classes, 2))
         gold = np.full(crowd.n_tasks, -1) if poll.gold is None else poll.gold
-        self._known = gold[task[self._first]] >= 0
-        self._true = gold[task] == cell % crowd.n_classes
+        self._is_gold = gold[task[self._first_cell]] >= 0
+        self._is_true_cell = gold[task] == cell % crowd.n_classes
 
     def __call__(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        parts = [self._of(weight[:, some]) for some in blocks(weight.shape[1], len(self._true))]
-        return np.concatenate(parts)
+        columns = slice_rows(weight.shape[1], len(self._is_true_cell))
+        return np.concatenate([self._compute(weight[:, selection]) for selection in columns])
 
-    def _of(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        score = self._ballots @ weight  # (cells, candidates)
-        total = np.add.reduceat(score, self._first)  # (tasks, candidates)
-        doubt = 1 - np.maximum.reduceat(score, self._first) / total
-        entropy = np.log(total) - np.add.reduceat(score * np.log(score), self._first) / total
-        uncertainty = doubt + entropy / self._scale
-        if self._known.any():
-            right = np.add.reduceat(score * self._true[:, None], self._first) / total
-            uncertainty[self._known] = 2 * (1 - right[self._known])
+    def _compute(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean uncertainty of each candidate."""
+        score = self._matrix @ weight  # (cells, candidates)
+        total = np.add.reduceat(score, self._first_cell)  # (tasks, candidates)
+        error = 1 - np.maximum.reduceat(score, self._first_cell) / total
+        entropy = np.log(total) - np.add.reduceat(score * np.log(score), self._first_cell) / total
+        uncertainty = error + entropy / self._max_entropy
+        if self._is_gold.any():
+            right = np.add.reduceat(score * self._is_true_cell[:, None], self._first_cell) / total
+            uncertainty[self._is_gold] = 2 * (1 - right[self._is_gold])
         return uncertainty.mean(axis=0)

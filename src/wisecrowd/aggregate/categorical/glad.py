@@ -1,4 +1,4 @@
-"""GLAD: ability and difficulty multiply."""
+"""GLAD: the product of ability and easiness."""
 
 from __future__ import annotations
 
@@ -6,31 +6,29 @@ from typing import ClassVar
 
 import numpy as np
 
-from wisecrowd.aggregate.categorical._abilities import Line
-from wisecrowd.aggregate.categorical._difficulty import STEEPEST, DifficultyEM
+from wisecrowd.aggregate.categorical._ability_likelihood import MAX_EXPONENT, AbilitySpec, TaskLine
+from wisecrowd.aggregate.categorical._ability_model import DIFFICULTY_MEAN_HELP, AbilityModel
 from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.em.gradient import Array
 
 
 @method_class
-class GLAD(DifficultyEM):
-    """Workers differ in ability and tasks in difficulty, and an easy task multiplies what ability there is.
+class GLAD(AbilityModel):
+    """Model with abilities of workers and difficulties of tasks, in which the easiness of a task multiplies the ability.
 
-    Model: y_ir = z_i with probability σ(α_r e^(−d_i)), otherwise any other class alike. α_r is the ability, negative
-    for an adversary; d_i is the difficulty (the paper's β_i, the logarithm of the easiness, is −d_i). With Gaussian
-    priors α ~ N(1, 1) and d ~ N(−1, 1), EM over the truth takes a few steps of L-BFGS in every M-step, on
+    Model: y_ir = z_i with probability σ(α_r e^(−d_i)), otherwise any other class with equal probability. α_r is the
+    ability, negative for an adversary; d_i is the difficulty (the paper's β_i, the logarithm of the easiness, is −d_i).
+    With Gaussian priors α ~ N(1, 1) and d ~ N(−1, 1), the M-step makes a few L-BFGS steps on
 
         Q = Σ_ir [p_ir log σ(x_ir) + (1 − p_ir) log σ(−x_ir)] − ½Σ(α_r − 1)² − ½Σ(d_i + 1)²,   p_ir = q_i(y_ir)
 
-    Choose it when some tasks are harder than others, for everybody, and you want to know which; below five labels or so
-    per task the prior says most of a difficulty (look at the standard error). The hardest task leaves an able worker
-    right half of the time; where the able fail, `Rasch` fits better. Where workers lean to some classes, `DawidSkene`
-    sees it and GLAD does not.
+    Choose it when some tasks are harder than others for everybody, and you want to know which. With fewer than about five
+    labels per task, the prior dominates the difficulty; check its standard error. An able worker is right on the hardest
+    task with probability one half; where able workers fail, `Rasch` fits better. Class-specific biases of workers are not
+    modelled; use `DawidSkene` for them.
 
-    Accuracies agree with those that crowd-kit publishes: product matching .928, sentiment .948, relevance .511, here
-    .928, .948, .507. The survey of Zheng et al. (2017) has .922, .952, .536: its program had lost the priors, and on
-    the third set a fit is the more accurate the sooner it stops (.56 after two iterations).
-
+    Examples
+    --------
     >>> from wisecrowd import GLAD, simulate_crowd
     >>> made = simulate_crowd(n_tasks=200, n_workers=30, n_classes=3, votes_per_task=15, random_state=1,
     ...                       workers={"expert": 0.5, "noisy": 0.5}, difficulty="beta")
@@ -45,10 +43,29 @@ class GLAD(DifficultyEM):
 
     references: ClassVar[tuple[str, ...]] = ("whitehill2009whose",)
 
-    difficulty_mean: float = parameter(default=-1.0, help="what to think of a task before any vote")
+    difficulty_mean: float = parameter(default=-1.0, help=DIFFICULTY_MEAN_HELP)
 
-    def _line(self, tasks: Array) -> Line:
-        (difficulty,) = tasks
-        easiness = np.exp(-np.clip(difficulty, -STEEPEST, STEEPEST))
-        moves = np.abs(difficulty) < STEEPEST
-        return Line(easiness, np.zeros_like(easiness), -(easiness * moves)[None], np.zeros_like(tasks))
+    def _make_spec(self, n_classes: int) -> AbilitySpec:
+        return AbilitySpec(
+            compute_glad_line,
+            (self.ability_mean, self.ability_sd),
+            ((self.difficulty_mean, self.difficulty_sd),),
+        )
+
+
+def compute_glad_line(tasks: Array) -> TaskLine:
+    """Return slope e^(−d) and shift 0 of every task.
+
+    Parameters
+    ----------
+    tasks : ndarray of shape (1, n_tasks)
+        Difficulties.
+
+    Returns
+    -------
+    TaskLine
+    """
+    (difficulty,) = tasks
+    easiness = np.exp(-np.clip(difficulty, -MAX_EXPONENT, MAX_EXPONENT))
+    is_inside = np.abs(difficulty) < MAX_EXPONENT
+    return TaskLine(easiness, np.zeros_like(easiness), -(easiness * is_inside)[None], np.zeros_like(tasks))

@@ -7,29 +7,29 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.aggregate.categorical._weighting import AdditiveVote, Poll, Polls
-from wisecrowd.base.fields import method_class, parameter
+from wisecrowd.aggregate.categorical._weighted_vote import DistributedPoll, PollOutcome, WeightedVote
+from wisecrowd.base.fields import ENGINE_HELP, N_JOBS_HELP, fitted, method_class, parameter
+from wisecrowd.em.loop import iterate_to_fixed_point
+from wisecrowd.em.poll import Poll
 from wisecrowd.errors import UsageError
-from wisecrowd.utils import progress
 
 
 @method_class
-class IWMV(AdditiveVote):
-    """Vote, weigh every worker by how much better than chance they agree with the outcome, until nothing changes.
+class IWMV(WeightedVote):
+    """Weighted vote in which the weight of a worker is the agreement with the outcome above chance, iterated.
 
-        v_r = K a_r − 1,   a_r = share of r's labels that agree with the weighted vote of the round before
+        v_r = K a_r − 1,   a_r = share of r's labels that agree with the weighted vote of the previous round
 
-    A worker at chance level has no say and one below it votes against their own answer. Li and Yu derive the weight as
-    the first-order form of the optimal one, log((K − 1) a_r / (1 − a_r)) ≈ K/(K − 1) · v_r, so the posterior is
+    A worker at chance level has weight zero; a worker below it has a negative weight. Li and Yu derive the weight as the
+    first-order form of the optimal one, log((K − 1) a_r / (1 − a_r)) ≈ K/(K − 1) · v_r, so the posterior is
 
         q_i(k) ∝ exp( K/(K − 1) · Σ_r v_r [y_ir = k] )
 
-    Choose it as a fast stand-in for `OneCoin`: no prior, no likelihood, a handful of rounds. Take `Wawa` when most
-    workers have very few labels, and `DawidSkene` when workers confuse particular classes.
+    Choose it as a fast approximation of `OneCoin`: no prior, no likelihood, a handful of rounds. Use `Wawa` when most workers
+    have very few labels, and `DawidSkene` when workers confuse particular classes. Ties inside the iteration are split.
 
-    Ties inside the iteration are split. Giving them to the first class instead moves the accuracy on real data by .007 at
-    most, in either direction.
-
+    Examples
+    --------
     >>> from wisecrowd import Crowd, IWMV
     >>> crowd = Crowd.from_triples([(task, worker, (task + (worker == "bad")) % 2) for task in range(8) for worker in
     ...                             ("ann", "bob", "bad")])
@@ -38,23 +38,39 @@ class IWMV(AdditiveVote):
     """
 
     references: ClassVar[tuple[str, ...]] = ("li2014error",)
-    if_unsettled: ClassVar[str] = "raise max_iter, or take the tasks whose answers still change for undecided"
+    convergence_advice: ClassVar[str] = "raise max_iter, or treat tasks whose labels still change as undecided"
+    streams: ClassVar[bool] = True
 
-    max_iter: int = parameter(default=100, help="rounds of voting at most")
+    max_iter: int = parameter(default=100, help="Maximum number of rounds.")
+    n_jobs: int = parameter(default=1, help=N_JOBS_HELP)
+    engine: str = parameter(default="local", help=ENGINE_HELP)
 
-    def _weigh(self, poll: Polls) -> NDArray[np.float64]:
+    n_iter_: int = fitted(help="Number of rounds.")
+    converged_: bool = fitted(help="Whether the last round changed no label.")
+
+    def _estimate_weights(self, poll: DistributedPoll) -> NDArray[np.float64]:
         if self.max_iter < 1:
             raise UsageError(f"max_iter must be 1 or more; got {self.max_iter}")
-        outcome = poll.vote()
-        self.n_iter_, self.converged_ = 0, False
-        while not self.converged_ and self.n_iter_ < self.max_iter:
-            weight = poll.engine.crowd.n_classes * outcome.agreement - 1
-            outcome = poll.vote(weight, outcome)
-            self.n_iter_ += 1
-            self.converged_ = outcome.changed == 0
-            progress.report("IWMV", self.n_iter_, self.max_iter, f"{outcome.changed:,} answers changed")
-        return weight
 
-    def _posterior(self, poll: Poll, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        def step(
+            state: tuple[NDArray[np.float64], PollOutcome],
+        ) -> tuple[tuple[NDArray[np.float64], PollOutcome], float]:
+            outcome = state[1]
+            weight = poll.n_classes * outcome.agreement - 1
+            outcome = poll.vote(weight, outcome)
+            return (weight, outcome), outcome.n_changed
+
+        result = iterate_to_fixed_point(
+            step,
+            (np.empty(0), poll.vote()),
+            max_iter=self.max_iter,
+            tol=0,
+            title="IWMV",
+            message="{:,} labels changed",
+        )
+        self.n_iter_, self.converged_ = result.n_iter, result.converged
+        return result.state[0]
+
+    def _compute_posterior(self, poll: Poll, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         n_classes = poll.crowd.n_classes
-        return poll.odds(scores * (n_classes / max(n_classes - 1, 1)))
+        return poll.apply_softmax(scores * (n_classes / max(n_classes - 1, 1)))

@@ -1,4 +1,4 @@
-"""Label propagation: answers that change little between tasks that look alike."""
+"""Label propagation: labels that change little between similar tasks."""
 
 from __future__ import annotations
 
@@ -8,41 +8,42 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
-from wisecrowd.aggregate.categorical._spreading import FeatureAggregator, first_answers
-from wisecrowd.base.fields import method_class, parameter
-from wisecrowd.classifiers.neighbours import edges, nearest, propagate, range_scaled
+from wisecrowd.aggregate.categorical._feature_aggregator import FeatureAggregator, infer_initial_posterior
+from wisecrowd.base.fields import fitted, method_class, parameter
+from wisecrowd.classifiers.neighbours import build_graph, find_neighbours, propagate_labels, scale_to_range
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 
-#: The least log-affinity of neighbours: a task far from everybody still hears its neighbours, if only them.
-FAINTEST = -200.0
+#: Smallest log-affinity of neighbours, so that a task far from all others still has neighbours.
+MIN_LOG_AFFINITY = -200.0
 
 
 @method_class
 class LabelPropagation(FeatureAggregator):
-    """The answers of another method, smoothed over a graph of tasks that look alike.
+    """Posterior of another method, smoothed over a graph of similar tasks.
 
-    Local and global consistency (Zhou et al.): with y_i what ``aggregator`` says of task i, and nothing of a task that
-    nobody labelled,
+    Local and global consistency (Zhou et al.): with y_i the posterior that ``aggregator`` infers for task i, zero for a task
+    without votes,
 
         A_ij = exp(−|x_i − x_j|² / 2σ²) if i is among the k nearest of j or j of i, else 0
         S = D^−½ A D^−½,   D = diag(Σ_j A_ij)
-        F ← α S F + (1 − α) Y   until nothing changes: F = (1 − α) (I − α S)⁻¹ Y,
+        F ← α S F + (1 − α) Y   until convergence: F = (1 − α) (I − α S)⁻¹ Y,
 
-    which minimises ½ Σ_ij A_ij |f_i/√d_i − f_j/√d_j|² + (1/α − 1) Σ_i |f_i − y_i|², the second term tying answers to votes
-    and the first to neighbours. Rows of F are then scaled to sum to one. Features are on the range 0 to 1; σ is the median
-    distance between neighbours unless ``bandwidth`` is given. Tasks of known truth keep it in every pass.
+    which minimises ½ Σ_ij A_ij |f_i/√d_i − f_j/√d_j|² + (1/α − 1) Σ_i |f_i − y_i|²: the first term ties labels to
+    neighbours and the second to votes. Rows of F are then scaled to sum to one. Features are scaled to the range 0 to 1; σ
+    is the median distance between neighbours unless ``bandwidth`` is given. Gold tasks keep their truth in every iteration.
 
-    Choose it when features put tasks of one class together and workers differ: Dawid and Skene's answers are a better
-    start than votes where workers have labelled enough to be known, and ``aggregator="majority-vote"`` is the better one
-    where they have not, or where nobody knows who said what. Tasks that nobody labelled are part of the graph and carry
-    answers on, as the method intends; in `MNLDP` they only receive.
+    Choose it when features put tasks of one class together and workers differ. The default start, Dawid and Skene's
+    posterior, is better than votes if workers have many labels; ``aggregator="majority-vote"`` is better if they have few,
+    or if votes have no worker ids. Tasks without votes are part of the graph and pass labels on; in `MNLDP` they only
+    receive them.
 
-    The paper's α of .99 is for few labels that are certain. Here every task has votes of its own, which it drowns: on music
-    genres (31 features) answers are right for .786 of the tasks with α = .5, .800 with .8 and .350 with .99, and for .780
-    before they are smoothed. Nothing in it notices features that say little of classes. Posteriors are averages over
-    neighbours: they rank answers, and are no odds.
+    The paper's α of .99 is meant for few labels that are certain. Here every task has votes of its own, which such an α
+    overrides. The method does not detect features that say little about classes. Posteriors are averages over neighbours: they
+    rank labels, but are not calibrated.
 
+    Examples
+    --------
     >>> import pandas as pd
     >>> from wisecrowd import Crowd, LabelPropagation
     >>> votes = [("t1", "ann", "cat"), ("t1", "bob", "cat"), ("t4", "ann", "dog"), ("t4", "bob", "dog")]
@@ -53,17 +54,22 @@ class LabelPropagation(FeatureAggregator):
 
     references: ClassVar[tuple[str, ...]] = ("zhou2003learning",)
     breaks: ClassVar[dict[str, str]] = {
-        "an_unlabelled_task_changes_nothing": "tasks without votes are part of the graph, and pass answers on",
+        "an_unlabelled_task_changes_nothing": "tasks without votes are part of the graph and pass labels on",
     }
 
-    k: int = parameter(default=10, help="neighbours of a task")
-    alpha: float = parameter(default=0.5, help="how much neighbours say, at least 0 and below 1")
+    k: int = parameter(default=10, help="Number of neighbours of a task.")
+    alpha: float = parameter(default=0.5, help="Weight of the neighbours, at least 0 and below 1.")
     bandwidth: float | None = parameter(
-        default=None, help="σ, in features on the range 0 to 1; None: median distance of neighbours"
+        default=None,
+        help="Bandwidth σ, in features scaled to the range 0 to 1; the median distance between neighbours if None.",
     )
-    max_iter: int = parameter(default=2000, help="how often answers are passed on at most")
-    tol: float = parameter(default=1e-6, help="stop when no answer changes by more")
-    aggregator: Any = parameter(default="dawid-skene", help="an aggregator, or its name, whose answers are smoothed")
+    max_iter: int = parameter(default=2000, help="Maximum number of iterations.")
+    tol: float = parameter(default=1e-6, help="Largest change of a probability in a converged fit.")
+    aggregator: Any = parameter(default="dawid-skene", help="Aggregator, or its name, whose posterior is smoothed.")
+
+    bandwidth_: float = fitted(help="Bandwidth σ.")
+    n_iter_: int = fitted(help="Number of iterations.")
+    converged_: bool = fitted(help="Whether the posterior converged.")
 
     def _infer(
         self,
@@ -77,35 +83,39 @@ class LabelPropagation(FeatureAggregator):
             raise UsageError(f"alpha must be at least 0 and below 1; got {self.alpha}")
         if self.bandwidth is not None and not 0 < self.bandwidth < np.inf:
             raise UsageError(f"bandwidth must be a number above 0, or None; got {self.bandwidth}")
-        first = first_answers(self.aggregator, crowd, gold, X, start)
+        first = infer_initial_posterior(self.aggregator, crowd, gold, X, start)
         first[~informed] = 0
-        own = np.full(len(X), 1 - self.alpha)
+        own_share = np.full(len(X), 1 - self.alpha)
         if gold is not None:
-            own[gold >= 0] = 1
-        found, self.n_iter_, self.converged_ = propagate(
-            self._graph(range_scaled(X)), first, own, max_iter=self.max_iter, tol=self.tol, title="LabelPropagation"
+            own_share[gold >= 0] = 1
+        neighbours, distance = find_neighbours(scale_to_range(X), self.k)
+        bandwidth = _compute_median_distance(distance) if self.bandwidth is None else self.bandwidth
+        graph = _build_affinity_graph(neighbours, distance, bandwidth)
+        result = propagate_labels(
+            graph, first, own_share, max_iter=self.max_iter, tol=self.tol, title="LabelPropagation"
         )
-        total = found.sum(axis=1, keepdims=True)
-        # Who has no path to anybody with an answer has none.
-        return np.divide(found, total, out=np.full_like(found, 1 / found.shape[1]), where=total > 0)
-
-    def _graph(self, X: NDArray[np.float64]) -> csr_array:
-        """S: how much neighbours say, the more the nearer they are and the fewer others they speak to."""
-        place, distance = nearest(X, self.k)
-        self.bandwidth_ = _typical(distance) if self.bandwidth is None else self.bandwidth
-        affinity = np.exp(np.maximum(-((distance / self.bandwidth_) ** 2) / 2, FAINTEST))
-        affinity[place == np.arange(len(X))[:, None]] = 0  # the only task there is has no neighbour
-        graph = edges(place, affinity)
-        graph = graph.maximum(graph.T)
-        degree = graph.sum(axis=1)
-        shrink = diags_array(np.divide(1, np.sqrt(degree), out=np.zeros_like(degree), where=degree > 0))
-        return csr_array(shrink @ graph @ shrink)
+        self.bandwidth_, self.n_iter_, self.converged_ = bandwidth, result.n_iter, result.converged
+        total = result.state.sum(axis=1, keepdims=True)
+        # A task without a path to any label has the uniform distribution.
+        uniform = np.full_like(result.state, 1 / crowd.n_classes)
+        return np.divide(result.state, total, out=uniform, where=total > 0)
 
 
-def _typical(distance: NDArray[np.float64]) -> float:
-    """The median distance, of those that are not zero if most are; one if all are."""
+def _build_affinity_graph(neighbours: NDArray[np.intp], distance: NDArray[np.float64], bandwidth: float) -> csr_array:
+    """Return S, the symmetrically normalised affinities of neighbours."""
+    affinity = np.exp(np.maximum(-((distance / bandwidth) ** 2) / 2, MIN_LOG_AFFINITY))
+    affinity[neighbours == np.arange(len(neighbours))[:, None]] = 0  # a single task is its own neighbour
+    graph = build_graph(neighbours, affinity)
+    graph = graph.maximum(graph.T)
+    degree = graph.sum(axis=1)
+    scale = diags_array(np.divide(1, np.sqrt(degree), out=np.zeros_like(degree), where=degree > 0))
+    return csr_array(scale @ graph @ scale)
+
+
+def _compute_median_distance(distance: NDArray[np.float64]) -> float:
+    """Return the median distance; that of positive distances if it is zero, and one if all are zero."""
     median = float(np.median(distance))
     if median > 0:
         return median
-    apart = distance[distance > 0]
-    return float(np.median(apart)) if len(apart) else 1.0
+    positive = distance[distance > 0]
+    return float(np.median(positive)) if len(positive) else 1.0

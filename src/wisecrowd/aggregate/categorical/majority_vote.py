@@ -1,4 +1,4 @@
-"""Majority vote, hard and soft: the yardstick."""
+"""Majority vote, hard and soft."""
 
 from __future__ import annotations
 
@@ -8,25 +8,27 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.fields import ENGINE_HELP, N_JOBS_HELP, method_class, parameter
-from wisecrowd.base.on_engine import OnEngine
 from wisecrowd.data.types import AnyCrowd
-from wisecrowd.em.initialization import apply_gold, vote_shares
+from wisecrowd.em.initialization import apply_gold, compute_vote_shares
+from wisecrowd.engines import engine_for
 from wisecrowd.engines.base import Chunk
-from wisecrowd.errors import UsageError, one_of
+from wisecrowd.errors import UsageError, check_choice
 
 
 @method_class
-class MajorityVote(OnEngine):
+class MajorityVote(Aggregator):
     """The class that most workers chose.
 
-    The posterior is the share of votes, c_ik / Σ_k c_ik; with ``soft=False`` all of it goes to the most voted class.
-    ``ties`` says what a tied task gets: ``"split"`` shares the posterior between the tied classes, ``"first"`` takes
-    the first of them, ``"random"`` draws one (seeded). A task nobody labelled gets the uniform distribution.
+    The posterior is the share of votes, c_ik / Σ_k c_ik; with ``soft=False`` it is 1 for the class with the most votes. A task
+    without votes has the uniform distribution.
 
-    Choose it as the yardstick, or when every task has many labels by equally good workers, or when nobody knows who
-    said what. Anything that weighs workers beats it as soon as workers differ.
+    Choose it as a baseline, when every task has many votes by equally good workers, or when votes have no worker ids. Methods
+    that weigh workers are better as soon as workers differ.
 
+    Examples
+    --------
     >>> from wisecrowd import Crowd, MajorityVote
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t2", "ann", "cat")])
     >>> MajorityVote().fit(crowd).proba_.loc["t1"].to_dict()
@@ -37,35 +39,37 @@ class MajorityVote(OnEngine):
 
     references: ClassVar[tuple[str, ...]] = ("sheng2008get",)
     needs_workers: ClassVar[bool] = False
+    streams: ClassVar[bool] = True
 
-    soft: bool = parameter(default=True, help="keep the shares of votes as posterior")
+    soft: bool = parameter(default=True, help="Keep the shares of votes as posterior.")
     ties: Literal["split", "first", "random"] = parameter(
-        default="split", help="what a tied task gets: 'split', 'first' or 'random'"
+        default="split",
+        help="Posterior of a tied task: 'split' shares it between the tied classes, 'first' takes the first of them, "
+        "'random' draws one.",
     )
-    random_state: int = parameter(default=0, help="seed of ties='random'")
-
+    random_state: int = parameter(default=0, help="Seed of ties='random'.")
     n_jobs: int = parameter(default=1, help=N_JOBS_HELP)
     engine: str = parameter(default="local", help=ENGINE_HELP)
 
     def _fit(self, crowd: AnyCrowd, gold: Any, *, X: Any, start: Any) -> None:
-        one_of("ties", self.ties, ("split", "first", "random"))
-        with closing(self._engine(crowd, gold)) as engine:
-            self._conclude(engine, self._answer)
+        check_choice("ties", self.ties, ("split", "first", "random"))
+        with closing(engine_for(self.engine, crowd, gold, n_jobs=self.n_jobs)) as engine:
+            self._set_fitted_from_engine(engine, self._compute_chunk_posterior)
 
-    def _answer(self, chunk: Chunk) -> NDArray[np.float64]:
-        """Work: the posterior of a chunk's tasks."""
-        if self.ties == "random" and chunk.of > 1:
+    def _compute_chunk_posterior(self, chunk: Chunk) -> NDArray[np.float64]:
+        """Return the posterior of the tasks of a chunk."""
+        if self.ties == "random" and chunk.n_chunks > 1:
             raise UsageError(
-                f"ties='random' draws for all tasks together, which are in {chunk.of:,} chunks here; use 'split' or 'first', "
-                "or fit a crowd in memory"
+                f"ties='random' draws for all tasks together, but this crowd has {chunk.n_chunks:,} chunks; use 'split' or "
+                "'first', or fit a crowd in memory"
             )
-        posterior = vote_shares(chunk.crowd)
+        posterior = compute_vote_shares(chunk.crowd)
         if not self.soft or self.ties != "split":
-            posterior = self._decide(posterior, chunk.crowd.votes_per_task > 0)
+            posterior = self._break_ties(posterior, chunk.crowd.votes_per_task > 0)
         return apply_gold(posterior, chunk.gold)
 
-    def _decide(self, shares: NDArray[np.float64], voted: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Break the ties, and make the answer hard where that is asked for."""
+    def _break_ties(self, shares: NDArray[np.float64], voted: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Break ties, and make the posterior hard unless ``soft``."""
         best = shares == shares.max(axis=1, keepdims=True)
         tied = (best.sum(axis=1) > 1) & voted
         if self.ties != "split":

@@ -1,4 +1,4 @@
-"""Minimax conditional entropy: worker matrices and task matrices add up in the exponent."""
+"""Minimax conditional entropy: worker matrices and task matrices that add up in the exponent."""
 
 from __future__ import annotations
 
@@ -10,31 +10,37 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from wisecrowd.base.fields import method_class, parameter
-from wisecrowd.base.method import DENSE_CELLS
+from wisecrowd.base.aggregator import Aggregator
+from wisecrowd.base.checkpoints import open_checkpoint
+from wisecrowd.base.fields import CHECKPOINT_HELP, fitted, method_class, parameter
+from wisecrowd.base.method import MAX_DENSE_CELLS
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.em.gradient import Array, ClimbingEM, Gaussians, Landscape
-from wisecrowd.em.initialization import vote_shares
-from wisecrowd.em.priors import blocks
-from wisecrowd.errors import UsageError, one_of
+from wisecrowd.em.confusion import PRIOR_HELP
+from wisecrowd.em.gradient import Array, GaussianPrior, GradientEM, GradientModel, make_gradient_start
+from wisecrowd.em.initialization import compute_vote_shares
+from wisecrowd.errors import UsageError, check_choice
+from wisecrowd.utils import progress
+from wisecrowd.utils.slices import slice_rows
 
 
-class _Block(NamedTuple):
-    """Some consecutive votes, few enough that a matrix for each of them fits into memory."""
+class _VoteBlock(NamedTuple):
+    """Consecutive votes, few enough that one matrix per vote fits into memory."""
 
     votes: slice
     workers: NDArray[np.intp]
-    """Who cast them, each once."""
-    of_worker: Any
-    """(workers of the block, votes of the block), sparse, one where the worker cast the vote."""
+    """Distinct workers of the votes."""
+    sum_by_worker: Any
+    """Sparse 0/1 matrix, workers of the block x votes of the block."""
     tasks: NDArray[np.intp]
-    of_task: Any
+    """Distinct tasks of the votes."""
+    sum_by_task: Any
+    """Sparse 0/1 matrix, tasks of the block x votes of the block."""
 
 
-class _Scores(Landscape):
-    """P(y_ir = l | z_i = k) ∝ exp(T_r[k, l] + S_i[k, l]), with ridge penalties on T and S, which both start from zero.
+class _ScoreModel(GradientModel):
+    """P(y_ir = l | z_i = k) ∝ exp(T_r[k, l] + S_i[k, l]), with ridge penalties on T and S.
 
-    A point is all T, then all S. Sums over votes run over blocks of them, as products with sparse 0/1 matrices.
+    A point is all T, then all S. Sums over votes run over blocks, as products with sparse 0/1 matrices.
     """
 
     def __init__(
@@ -48,89 +54,86 @@ class _Scores(Landscape):
         self.weight = crowd.weight
         self.task_shape = (self.n_tasks, 1, k) if vectors else (self.n_tasks, k, k)
         self.n_worker_cells = self.n_workers * k * k
-        cells = [self.n_worker_cells, int(np.prod(self.task_shape))]
-        self.prior = Gaussians(np.zeros(sum(cells)), np.repeat(np.asarray(ridge), cells))
-        self.blocks = [self._block(votes) for votes in blocks(crowd.n_votes, k * k)]
+        n_cells = [self.n_worker_cells, int(np.prod(self.task_shape))]
+        self.prior = GaussianPrior(np.zeros(sum(n_cells)), np.repeat(np.asarray(ridge), n_cells))
+        self.blocks = [self._make_block(votes) for votes in slice_rows(crowd.n_votes, k * k)]
 
-    def _block(self, votes: slice) -> _Block:
-        workers, of_worker = _incidence(self.worker[votes])
-        tasks, of_task = _incidence(self.task[votes])
-        return _Block(votes, workers, of_worker, tasks, of_task)
+    def _make_block(self, votes: slice) -> _VoteBlock:
+        """Return a block of votes."""
+        return _VoteBlock(votes, *_make_incidence(self.worker[votes]), *_make_incidence(self.task[votes]))
 
-    def split(self, point: Array) -> tuple[Array, Array]:
-        """T (workers, true, said), and S (tasks, true or one, said)."""
+    def split_point(self, point: Array) -> tuple[Array, Array]:
+        """Return T, (n_workers, n_classes, n_classes), and S, (n_tasks, n_classes or 1, n_classes)."""
         k = self.n_classes
         worker, task = np.split(point, [self.n_worker_cells])
         return worker.reshape(self.n_workers, k, k), task.reshape(self.task_shape)
 
-    def _answers(self, point: Array) -> Iterator[tuple[_Block, Array, Array]]:
-        """By block of votes: probabilities of all answers (votes, true, said), and log of the one given (votes, true)."""
-        # exp is taken of every matrix, not of every vote; rows may be shifted freely before a softmax.
-        worker, task = (part - part.max(axis=2, keepdims=True) for part in self.split(point))
+    def _iterate_blocks(self, point: Array) -> Iterator[tuple[_VoteBlock, Array, Array]]:
+        """Yield, by block, probabilities of all labels (votes, true, label), and log-probabilities of the votes (votes, true)."""
+        # exp is taken of every matrix instead of every vote; rows may be shifted freely before a softmax.
+        worker, task = (part - part.max(axis=2, keepdims=True) for part in self.split_point(point))
         worker_exp, task_exp = np.exp(worker), np.exp(task)
         for block in self.blocks:
-            who, what, label_probs = self.worker[block.votes], self.task[block.votes], self.label[block.votes]
-            chance = worker_exp[who] * task_exp[what]
-            total = chance.sum(axis=2, keepdims=True)
-            chance /= total
-            given = worker[who, :, label_probs] + task[what, :, label_probs] - np.log(total[..., 0])
-            yield block, chance, given
+            workers, tasks, label = self.worker[block.votes], self.task[block.votes], self.label[block.votes]
+            probs = worker_exp[workers] * task_exp[tasks]
+            total = probs.sum(axis=2, keepdims=True)
+            probs /= total
+            vote_log_probs = worker[workers, :, label] + task[tasks, :, label] - np.log(total[..., 0])
+            yield block, probs, vote_log_probs
 
-    def evidence(self, point: Array) -> Array:
-        """Logarithms of the answers given, added up by task."""
-        found = np.zeros((self.n_tasks, self.n_classes))
-        for block, _, given in self._answers(point):
-            found[block.tasks] += block.of_task @ (self.weight[block.votes, None] * given)
-        return found
+    def log_evidence(self, point: Array) -> Array:
+        """Return log P(votes of the task given class), (n_tasks, n_classes)."""
+        evidence = np.zeros((self.n_tasks, self.n_classes))
+        for block, _, vote_log_probs in self._iterate_blocks(point):
+            evidence[block.tasks] += block.sum_by_task @ (self.weight[block.votes, None] * vote_log_probs)
+        return evidence
 
-    def expected(self, point: Array, posterior: Array) -> tuple[float, Array]:
-        """What was said less what was to be expected, by worker and by task."""
-        value, slope = self.penalty(point), self.prior.pull(point)
-        for block, chance, given in self._answers(point):
+    def expected_log_joint(self, point: Array, posterior: Array) -> tuple[float, Array]:
+        """Return the expected log-joint, and its gradient: observed minus expected labels, by worker and by task."""
+        value, gradient = self.log_prior(point), self.prior.gradient(point)
+        for block, probs, vote_log_probs in self._iterate_blocks(point):
             share = self.weight[block.votes, None] * posterior[self.task[block.votes]]  # (votes, true)
-            value += float(np.sum(share * given))
-            chance *= -share[..., None]
-            chance[np.arange(len(chance)), :, self.label[block.votes]] += share
-            self._add(slope, block, chance)
-        return value, np.where(self.prior.free, slope, 0)
+            value += float(np.sum(share * vote_log_probs))
+            probs *= -share[..., None]
+            probs[np.arange(len(probs)), :, self.label[block.votes]] += share
+            self._add_cells(gradient, block, probs)
+        return value, np.where(self.prior.free, gradient, 0)
 
     def curvature(self, point: Array, posterior: Array) -> Array:
-        """Σ q_i(k)·P(1 − P) of every cell, and the ridge."""
-        bend = self.prior.precision + 1e-9
-        for block, chance, _ in self._answers(point):
+        """Return Σ q_i(k)·P(1 − P) of every cell, plus the ridge."""
+        curvature = self.prior.precision + 1e-9
+        for block, probs, _ in self._iterate_blocks(point):
             share = self.weight[block.votes, None] * posterior[self.task[block.votes]]
-            self._add(bend, block, chance * (1 - chance) * share[..., None])
-        return bend
+            self._add_cells(curvature, block, probs * (1 - probs) * share[..., None])
+        return curvature
 
-    def _add(self, total: Array, block: _Block, cells: Array) -> None:
-        """Add cells (votes, true, said) to the matrices of the votes' workers and tasks."""
-        worker, task = self.split(total)
+    def _add_cells(self, total: Array, block: _VoteBlock, cells: Array) -> None:
+        """Add cells (votes, true, label) to the matrices of the votes' workers and tasks, in place."""
+        worker, task = self.split_point(total)
         flat = cells.reshape(len(cells), -1)
-        worker[block.workers] += (block.of_worker @ flat).reshape(-1, *cells.shape[1:])
+        worker[block.workers] += (block.sum_by_worker @ flat).reshape(-1, *cells.shape[1:])
         if task.shape[1] != cells.shape[1]:
             cells = cells.sum(axis=1, keepdims=True)
-        task[block.tasks] += (block.of_task @ cells.reshape(len(cells), -1)).reshape(-1, *cells.shape[1:])
+        task[block.tasks] += (block.sum_by_task @ cells.reshape(len(cells), -1)).reshape(-1, *cells.shape[1:])
 
 
 @method_class
-class MinimaxEntropy(ClimbingEM):
-    """Workers confuse classes in their own ways, and tasks mislead everybody in theirs.
+class MinimaxEntropy(Aggregator):
+    """Minimax conditional entropy: workers confuse classes in their own ways, and tasks mislead everybody in theirs.
 
-    Model: P(y_ir = l | z_i = k) = softmax_l(T_r[k, l] + S_i[k, l]): the distribution of highest entropy that explains
-    how often each worker, and each task, saw k called l; the truth is what leaves that entropy lowest. Both matrices
-    are held back by ridges, γK²/2·|T|² and γK²·(tasks per worker)/2·|S|². The dual is solved by EM from the shares of
-    votes, with a few steps of L-BFGS on all matrices together in every M-step (they are jointly concave).
-    ``task_terms="vector"`` has S_i[l] instead of S_i[k, l], as in the first paper (2012).
+    Model: P(y_ir = l | z_i = k) = softmax_l(T_r[k, l] + S_i[k, l]), the distribution of highest entropy that matches how
+    often each worker, and each task, has label l for class k; the truth minimises that entropy. Both matrices have ridge
+    penalties, γK²/2·|T|² and γK²·(tasks per worker)/2·|S|². The dual is solved by generalised EM from the vote shares, with
+    a few L-BFGS steps on all matrices together in every M-step (they are jointly concave). ``task_terms="vector"`` has
+    S_i[l] instead of S_i[k, l], as in the first paper (2012).
 
-    Choose it when every task has many labels and some tasks draw particular wrong answers; ``tasks_`` names them
-    (difficulty: how probably an average worker is wrong about it). `DawidSkene` is the same without tasks. Beware of
-    many classes with few votes per worker: the papers' ridge grows with K², outweighs the votes, and every answer
-    becomes as probable as any other, even a unanimous one (accuracy .64 on LabelMe and .50 on the music genres, where
-    majority vote has .77 and .70). There ``gamma`` must be smaller; choose it by how well hidden votes are predicted
-    (`Crowd.hide`), as the papers do, who try 2⁻² to 2².
+    Choose it when every task has many labels and some tasks attract particular wrong labels; ``tasks_`` has the difficulty
+    of each task, the probability that an average worker is wrong. `DawidSkene` is the same model without tasks. With many
+    classes and few votes per worker, the papers' ridge grows with K² and outweighs the votes; choose a smaller ``gamma`` by
+    the prediction of held-out votes (`Crowd.hide`), as the papers do with values from 2⁻² to 2².
 
-    Zheng et al. (2017) report .841 (product matching), .958 (sentiment) and .576 (relevance); here .841, .958, .577.
-
+    Examples
+    --------
     >>> from wisecrowd import MinimaxEntropy, simulate_crowd
     >>> made = simulate_crowd(n_tasks=100, n_workers=20, n_classes=3, votes_per_task=10, random_state=1)
     >>> fitted = MinimaxEntropy().fit(made.crowd)
@@ -142,72 +145,110 @@ class MinimaxEntropy(ClimbingEM):
 
     references: ClassVar[tuple[str, ...]] = ("zhou2012learning", "zhou2014aggregating")
     breaks: ClassVar[dict[str, str]] = {
-        "unanimity_wins": "a ridge that grows with the square of the classes can outweigh all that few votes say"
+        "unanimity_wins": "a ridge that grows with the square of the number of classes can outweigh few votes"
     }
 
-    max_iter: int = parameter(default=100, help="EM iterations at most")
-    tol: float = parameter(default=1e-6, help="stop when the objective rises by less than this fraction")
-    gamma: float = parameter(default=0.25, help="ridge on a worker's matrix, in units of K²")
+    prior: Literal["estimate", "uniform"] | Any = parameter(default="uniform", help=PRIOR_HELP)
+    max_iter: int = parameter(default=100, help="Maximum number of EM iterations.")
+    tol: float = parameter(default=1e-6, help="Relative change of the objective below which EM has converged.")
+    m_steps: int = parameter(default=3, help="Number of L-BFGS steps in every M-step.")
+    checkpoint: str | None = parameter(default=None, help=CHECKPOINT_HELP)
+    verbose: bool = parameter(default=False, help="Show a progress bar.")
+    gamma: float = parameter(default=0.25, help="Ridge γ on a worker's matrix, in units of K².")
     task_gamma: float | None = parameter(
-        default=None, help="ridge on a task's matrix, in units of K²; gamma x tasks per worker unless given"
+        default=None, help="Ridge on a task's matrix, in units of K²; gamma times the tasks per worker if None."
     )
     task_terms: Literal["matrix", "vector"] = parameter(
-        default="matrix", help="what a task has: 'matrix' (true x said), or 'vector' (said)"
+        default="matrix", help="Parameters of a task: 'matrix' [true, given], or 'vector' [given]."
     )
 
-    def _check(self) -> None:
-        super()._check()
-        one_of("task_terms", self.task_terms, ("matrix", "vector"))
+    prior_: NDArray[np.float64] = fitted(help="Class prior, (n_classes,).")
+    trace_: NDArray[np.float64] = fitted(help="Objective of every iteration, (n_iter,).")
+    n_iter_: int = fitted(help="Number of iterations.")
+    converged_: bool = fitted(help="Whether EM converged.")
+    worker_scores_: NDArray[np.float64] = fitted(help="Matrix T of each worker, (n_workers, n_classes, n_classes).")
+    tasks_: pd.DataFrame = fitted(help="Difficulty and number of votes by task.")
+
+    def _fit(self, crowd: Crowd, gold: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
+        check_choice("task_terms", self.task_terms, ("matrix", "vector"))
         if not self.gamma > 0 or not (self.task_gamma is None or self.task_gamma > 0):
             raise UsageError(f"gamma and task_gamma must be positive; got {self.gamma} and {self.task_gamma}")
+        em = GradientEM(self.prior, self.max_iter, self.tol, self.m_steps, type(self).__name__)
+        with progress.show_if(self.verbose):
+            model = self._make_model(crowd, gold)
+            checkpoint = open_checkpoint(self.checkpoint, self, crowd, gold, start, chunks=1)
 
-    def _landscape(self, crowd: Crowd, gold: NDArray[np.int32] | None = None) -> _Scores:
+            def make_start() -> Any:
+                return make_gradient_start(
+                    self,
+                    model,
+                    crowd,
+                    start,
+                    first_posterior=lambda: compute_vote_shares(crowd),
+                    carry_over=lambda source: _carry_over(source, crowd, model),
+                )
+
+            result = em.run(model, make_start, self.classes_, checkpoint)
+        self.prior_, self.trace_ = result.class_prior, np.asarray(result.trace)
+        self.n_iter_, self.converged_ = len(result.trace), result.converged
+        self._set_fitted(crowd, result.posterior)
+        worker, task = model.split_point(result.point)
+        self.worker_scores_ = worker.copy()
+        self.tasks_ = pd.DataFrame(
+            {
+                "difficulty": _compute_difficulty(crowd, worker, task, result.posterior),
+                "n_votes": crowd.vote_counts.sum(axis=1),
+            },
+            index=crowd.tasks.rename("task"),
+        )
+
+    def _make_model(self, crowd: Crowd, gold: NDArray[np.int32] | None = None) -> _ScoreModel:
+        """Return the model of the votes."""
         vectors = self.task_terms == "vector"
         k = crowd.n_classes
-        cells = crowd.n_workers * k**2 + crowd.n_tasks * (k if vectors else k**2)
-        if cells > DENSE_CELLS:
+        n_cells = crowd.n_workers * k**2 + crowd.n_tasks * (k if vectors else k**2)
+        if n_cells > MAX_DENSE_CELLS:
             raise UsageError(
                 f"a matrix of {k:,} x {k:,} for each of {crowd.n_workers:,} workers and {crowd.n_tasks:,} tasks would not "
                 "fit in memory; " + ("use one-coin" if vectors else "use task_terms='vector', or one-coin")
             )
-        busy = np.count_nonzero(crowd.votes_per_worker), np.count_nonzero(crowd.votes_per_task)
-        task_gamma = self.gamma * busy[1] / busy[0] if self.task_gamma is None else self.task_gamma
-        return _Scores(crowd, gold, (self.gamma * k**2, task_gamma * k**2), vectors=vectors)
-
-    def _first_posterior(self, crowd: Crowd, land: _Scores) -> Array:
-        return vote_shares(crowd)
-
-    def _carried_over(self, known: MinimaxEntropy, crowd: Crowd, land: _Scores) -> Array:
-        """Matrices of the workers that both fits know."""
-        assert known.worker_index_ is not None
-        assert crowd.workers is not None
-        assert crowd.classes is not None
-        point = land.begin()
-        worker, _ = land.split(point)
-        place = known.worker_index_.get_indexer(crowd.workers)
-        column = known.classes_.get_indexer(crowd.classes)
-        here, there = np.flatnonzero(place >= 0), np.flatnonzero(column >= 0)
-        worker[np.ix_(here, there, there)] = known.worker_scores_[np.ix_(place[here], column[there], column[there])]
-        return np.where(land.prior.free, point, 0)
-
-    def _keep(self, crowd: Crowd, land: _Scores, point: Array) -> None:
-        worker, task = land.split(point)
-        self.worker_scores_ = worker.copy()
-        weight = crowd.votes_per_worker / crowd.n_votes
-        average = np.einsum("r,rkl->kl", weight, worker)
-        difficulty = np.empty(crowd.n_tasks)
-        for rows in blocks(crowd.n_tasks, crowd.n_classes**2):
-            score = average + task[rows]
-            chance = np.exp(score - score.max(axis=2, keepdims=True))
-            right = np.einsum("ikk->ik", chance) / chance.sum(axis=2)
-            difficulty[rows] = 1 - (self.posterior_[rows] * right).sum(axis=1)
-        self.tasks_ = pd.DataFrame(
-            {"difficulty": difficulty, "n_votes": crowd.votes.sum(axis=1)}, index=crowd.tasks.rename("task")
-        )
+        n_workers, n_tasks = np.count_nonzero(crowd.votes_per_worker), np.count_nonzero(crowd.votes_per_task)
+        task_gamma = self.gamma * n_tasks / n_workers if self.task_gamma is None else self.task_gamma
+        return _ScoreModel(crowd, gold, (self.gamma * k**2, task_gamma * k**2), vectors=vectors)
 
 
-def _incidence(code: NDArray[Any]) -> tuple[NDArray[np.intp], Any]:
-    """The distinct codes, and a sparse 0/1 matrix (codes, rows) that adds up the rows of each."""
-    found, place = np.unique(code, return_inverse=True)
-    rows = np.arange(len(code))
-    return found.astype(np.intp), sp.csr_array((np.ones(len(code)), (place, rows)), shape=(len(found), len(code)))
+def _compute_difficulty(crowd: Crowd, worker: Array, task: Array, posterior: Array) -> Array:
+    """Return the probability that an average worker is wrong about each task."""
+    average = np.einsum("r,rkl->kl", crowd.votes_per_worker / crowd.n_votes, worker)
+    difficulty = np.empty(crowd.n_tasks)
+    for rows in slice_rows(crowd.n_tasks, crowd.n_classes**2):
+        score = average + task[rows]
+        probs = np.exp(score - score.max(axis=2, keepdims=True))
+        prob_right = np.einsum("ikk->ik", probs) / probs.sum(axis=2)
+        difficulty[rows] = 1 - (posterior[rows] * prob_right).sum(axis=1)
+    return difficulty
+
+
+def _carry_over(source: MinimaxEntropy, crowd: Crowd, model: _ScoreModel) -> Array:
+    """Return the initial point with the matrices of the workers that another fit has, by id."""
+    if not hasattr(source, "worker_scores_"):
+        raise UsageError("the MinimaxEntropy given as start is not fitted yet; call fit first")
+    assert source.worker_index_ is not None
+    assert crowd.workers is not None
+    assert crowd.classes is not None
+    point = model.initial_point()
+    worker, _ = model.split_point(point)
+    position = source.worker_index_.get_indexer(crowd.workers)
+    column = source.classes_.get_indexer(crowd.classes)
+    workers, classes = np.flatnonzero(position >= 0), np.flatnonzero(column >= 0)
+    scores = source.worker_scores_[np.ix_(position[workers], column[classes], column[classes])]
+    worker[np.ix_(workers, classes, classes)] = scores
+    return np.where(model.prior.free, point, 0)
+
+
+def _make_incidence(code: NDArray[Any]) -> tuple[NDArray[np.intp], Any]:
+    """Return the distinct codes, and a sparse 0/1 matrix (codes, rows) that sums the rows of each code."""
+    distinct, inverse = np.unique(code, return_inverse=True)
+    coords = inverse, np.arange(len(code))
+    matrix = sp.csr_array((np.ones(len(code)), coords), shape=(len(distinct), len(code)))
+    return distinct.astype(np.intp), matrix

@@ -1,4 +1,4 @@
-"""The Rasch model: ability less difficulty."""
+"""The Rasch model: ability minus difficulty."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from wisecrowd.aggregate.categorical._abilities import Line
-from wisecrowd.aggregate.categorical._difficulty import DifficultyEM
+from wisecrowd.aggregate.categorical._ability_likelihood import AbilitySpec, TaskLine, get_guess_prob
+from wisecrowd.aggregate.categorical._ability_model import GUESSING_HELP, AbilityModel
 from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.em.gradient import Array
-from wisecrowd.errors import UsageError
 
 
 @method_class
-class Rasch(DifficultyEM):
-    """Workers differ in ability and tasks in difficulty, and what counts is the difference.
+class Rasch(AbilityModel):
+    """Rasch model: the log-odds of a right label are ability minus difficulty.
 
-    Model: y_ir = z_i with probability g + (1 − g)·σ(θ_r − d_i), otherwise any other class alike, with θ ~ N(1, 1) and
-    d ~ N(0, 1): item response theory with one parameter per task, fitted by EM without knowing which answers are right.
-    g is the luck of ``guessing``: none, a given probability, or ``"chance"``, one over the number of classes.
+    Model: y_ir = z_i with probability g + (1 − g)·σ(θ_r − d_i), otherwise any other class with equal probability, with θ ~
+    N(1, 1) and d ~ N(0, 1). This is item response theory with one parameter per task, fitted by EM without knowing which
+    labels are right.
 
-    Choose it when some tasks fool good workers, too; `GLAD` never lets difficulty push an able worker below even odds.
-    That freedom can mislead: where workers share a bias, "the task is hard" explains it too easily (accuracy .57 on the
-    bluebirds, where majority vote has .76 and `DawidSkene` .90). ``guessing="chance"`` takes it away again: never
-    below chance (.77 there). Of seventeen public crowds with gold it was better on twelve, worse on three.
+    Choose it when some tasks mislead able workers, too; in `GLAD`, difficulty never pushes an able worker below even odds.
+    Where workers share a bias, the model can explain it by difficult tasks and be less accurate than majority vote;
+    ``guessing="chance"`` avoids this, since nobody is then worse than chance.
 
+    Examples
+    --------
     >>> from wisecrowd import Rasch, simulate_crowd
     >>> made = simulate_crowd(n_tasks=200, n_workers=30, n_classes=3, votes_per_task=8, random_state=1,
     ...                       workers={"expert": 0.5, "noisy": 0.5}, difficulty="beta")
@@ -38,19 +38,28 @@ class Rasch(DifficultyEM):
 
     references: ClassVar[tuple[str, ...]] = ("rasch1960probabilistic",)
 
-    guessing: float | Literal["chance"] = parameter(
-        default=0.0, help="probability to be right by luck alone; 'chance' is one over the classes"
-    )
+    guessing: float | Literal["chance"] = parameter(default=0.0, help=GUESSING_HELP)
 
-    def _check(self) -> None:
-        super()._check()
-        lucky: object = self.guessing
-        if lucky != "chance" and not (isinstance(lucky, int | float) and 0 <= lucky < 1):
-            raise UsageError(f"guessing must be 'chance', or a probability below 1; got {lucky!r}")
+    def _make_spec(self, n_classes: int) -> AbilitySpec:
+        return AbilitySpec(
+            compute_rasch_line,
+            (self.ability_mean, self.ability_sd),
+            ((self.difficulty_mean, self.difficulty_sd),),
+            get_guess_prob(self.guessing, n_classes),
+        )
 
-    def _floor(self, n_classes: int) -> float:
-        return 1 / n_classes if self.guessing == "chance" else float(self.guessing)
 
-    def _line(self, tasks: Array) -> Line:
-        (difficulty,) = tasks
-        return Line(np.ones_like(difficulty), difficulty, np.zeros_like(tasks), np.ones_like(tasks))
+def compute_rasch_line(tasks: Array) -> TaskLine:
+    """Return slope 1 and shift d of every task.
+
+    Parameters
+    ----------
+    tasks : ndarray of shape (1, n_tasks)
+        Difficulties.
+
+    Returns
+    -------
+    TaskLine
+    """
+    (difficulty,) = tasks
+    return TaskLine(np.ones_like(difficulty), difficulty, np.zeros_like(tasks), np.ones_like(tasks))

@@ -1,4 +1,4 @@
-"""Wawa: workers weigh as much as they agree with the majority."""
+"""Wawa: workers weighted by their agreement with the majority."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.aggregate.categorical._weighting import AdditiveVote, Polls
-from wisecrowd.base.fields import method_class
+from wisecrowd.aggregate.categorical._weighted_vote import DistributedPoll, WeightedVote
+from wisecrowd.base.fields import ENGINE_HELP, N_JOBS_HELP, method_class, parameter
 
 
 @method_class
-class Wawa(AdditiveVote):
-    """Vote once, weigh every worker by agreement with the outcome, and vote again.
+class Wawa(WeightedVote):
+    """Weighted vote in which the weight of a worker is the agreement with the majority (worker agreement with aggregate).
 
         w_r = share of r's labels that agree with the majority,   q_i(k) ∝ Σ_r w_r [y_ir = k]
 
-    Choose it for a cheap and robust step beyond majority vote when workers differ and have few labels each: one number
-    per worker cannot go far wrong. Its weights are accuracies, so somebody who guesses still counts 1/K; `IWMV` takes
-    that off and goes on until nothing changes, and `OneCoin` is the model behind both.
+    Choose it as a cheap and robust step beyond majority vote when workers differ and have few labels each. The weights are
+    accuracies, so the weight of a random guesser is 1/K. `IWMV` subtracts that and iterates; `OneCoin` is the probabilistic
+    model behind both.
 
-    Ties of the first vote are split. Implementations that give them to the first class of all get other figures where
-    ties are many: .817 on web search, where splitting gives .799 and the last class .765; elsewhere it is half a point.
+    Ties of the first vote are split. Implementations that give ties to the first class get other results where ties are many.
 
+    Examples
+    --------
     >>> from wisecrowd import Crowd, Wawa
     >>> crowd = Crowd.from_triples([(task, worker, (task + (worker == "bad")) % 2) for task in range(8) for worker in
     ...                             ("ann", "bob", "bad")])
@@ -32,6 +33,10 @@ class Wawa(AdditiveVote):
     """
 
     references: ClassVar[tuple[str, ...]] = ("ustalov2024learning",)
+    streams: ClassVar[bool] = True
 
-    def _weigh(self, poll: Polls) -> NDArray[np.float64]:
-        return poll.agreement()
+    n_jobs: int = parameter(default=1, help=N_JOBS_HELP)
+    engine: str = parameter(default="local", help=ENGINE_HELP)
+
+    def _estimate_weights(self, poll: DistributedPoll) -> NDArray[np.float64]:
+        return poll.compute_agreement()

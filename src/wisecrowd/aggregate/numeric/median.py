@@ -1,4 +1,4 @@
-"""The median of what was said."""
+"""The median of the labels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.aggregate.numeric._numeric import Numbers, NumericAggregator
+from wisecrowd.aggregate.numeric._numeric_aggregator import NumericAggregator, NumericVotes
 from wisecrowd.base.fields import method_class
 
 
@@ -15,13 +15,14 @@ from wisecrowd.base.fields import method_class
 class Median(NumericAggregator):
     """The median of a task's labels.
 
-    The label with half of the weight on either side; midway between the two middle ones when their number is even.
-    The standard error in ``tasks_`` is the one that the median has when errors are normal, √(π/2) times the mean's.
+    The label with half of the weight on either side, or the middle of the two central labels. The standard error in
+    ``tasks_`` is that of the median of normal errors, √(π/2) times the mean's.
 
-    Choose it when some labels are wild (slips of the keyboard, jokers): up to half of a task's labels can be wrong by
-    any amount. With honest but noisy workers `Mean` is better (mean absolute error 12.02 against 13.53 on the emotions
-    in headlines of Zheng et al. 2017).
+    Choose it for labels with outliers: up to half of a task's labels can be wrong by any amount. With noisy but careful workers
+    `Mean` is more precise.
 
+    Examples
+    --------
     >>> from wisecrowd import Crowd, Median
     >>> crowd = Crowd.from_triples([("t1", "ann", 1.0), ("t1", "bob", 2.0), ("t1", "cy", 900.0)], numeric=True)
     >>> Median().fit(crowd).labels_.to_dict()
@@ -31,10 +32,10 @@ class Median(NumericAggregator):
     references: ClassVar[tuple[str, ...]] = ("zheng2017truth",)
     needs_workers: ClassVar[bool] = False
 
-    def _estimate(self, numbers: Numbers) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        return numbers.median(), None
+    def _estimate(self, votes: NumericVotes) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        return votes.median(), None
 
-    def _standard_error(
-        self, numbers: Numbers, estimate: NDArray[np.float64], weight: NDArray[np.float64] | None
+    def _compute_standard_error(
+        self, votes: NumericVotes, estimate: NDArray[np.float64], weight: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
-        return np.sqrt(np.pi / 2) * numbers.standard_error(estimate, weight)
+        return np.sqrt(np.pi / 2) * votes.standard_error(estimate, weight)

@@ -1,4 +1,4 @@
-"""The mean of what was said, workers weighing by their precision."""
+"""The mean of the labels, with workers weighted by precision."""
 
 from __future__ import annotations
 
@@ -7,31 +7,35 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.aggregate.numeric._numeric import Numbers, NumericAggregator
-from wisecrowd.base.fields import method_class, parameter
-from wisecrowd.em.loop import Statistics, iterate
+from wisecrowd.aggregate.numeric._numeric_aggregator import NumericAggregator, NumericVotes
+from wisecrowd.base.fields import fitted, method_class, parameter
+from wisecrowd.em.confusion import ACCELERATE_HELP
+from wisecrowd.em.loop import Statistics, run_em
 from wisecrowd.errors import UsageError
+
+#: Smallest variance of a worker, in units of the crowd's variance, so that precisions stay finite.
+MIN_VARIANCE = 1e-9
 
 
 @method_class
 class WeightedMean(NumericAggregator):
-    """Workers err with a variance of their own, learnt by EM; a task is the mean of its labels by precision.
+    """Mean of labels weighted by the precision of the workers, which is estimated by EM.
 
-    Model: y_ir = z_i + ε, ε ~ N(0, v_r), nothing known of z_i before, and s = ``smoothing`` pseudo-labels per worker
-    with the crowd's own variance v₀ (an inverse gamma prior):
+    Model: y_ir = z_i + ε, ε ~ N(0, v_r), a flat prior of z_i, and s = ``smoothing`` pseudo-labels per worker with the
+    crowd's own variance v₀ (an inverse gamma prior):
 
         E:  z_i ~ N(m_i, u_i),   u_i = 1 / Σ_r 1/v_r,   m_i = u_i Σ_r y_ir / v_r
         M:  v_r = (Σ_i ((y_ir − m_i)² + u_i) + s v₀) / (n_r + s)
 
-    The u_i is what is not known of a task. Without it (``integrate=False``) z_i is a parameter like the others, and the
-    likelihood has no bound: the more weight a worker gets, the nearer the estimates come to what that worker said, until
-    one worker decides everything. That, without pseudo-labels, is what surveys call LFC_N. Published figures on the
-    emotions in headlines (Zheng et al. 2017), mean absolute error 12.20 and root mean square error 18.97, are reproduced
-    by ``integrate=False, smoothing=0``; as it stands the method has 11.98 and 18.52 there.
+    u_i is the uncertainty of the estimate. Without it (``integrate=False``) z_i is a parameter, and the likelihood is
+    unbounded: the more weight a worker has, the closer the estimates come to that worker's labels, until one worker has all
+    the weight. That, without pseudo-labels, is the method that surveys call LFC_N (``integrate=False, smoothing=0``).
 
-    Choose it when workers differ in precision and have ten labels each or more. Workers who are off by a constant are
-    not corrected (see ``bias`` in ``workers_``). Wild labels move it less than `Mean`, more than `Median`.
+    Choose it when workers differ in precision and have ten labels each or more. A constant bias of a worker is not
+    corrected (see ``bias`` in ``workers_``). Outliers move it less than `Mean`, more than `Median`.
 
+    Examples
+    --------
     >>> from wisecrowd import Crowd, WeightedMean
     >>> votes = [(task, worker, task + error * (-1) ** (task // period)) for task in range(40)
     ...          for worker, error, period in (("ann", 0.1, 1), ("bob", 0.1, 2), ("cy", 2.0, 4))]
@@ -42,58 +46,67 @@ class WeightedMean(NumericAggregator):
 
     references: ClassVar[tuple[str, ...]] = ("raykar2010learning", "zheng2017truth")
 
-    smoothing: float = parameter(default=1.0, help="pseudo-labels of average precision that every worker has")
-    integrate: bool = parameter(default=True, help="judge workers knowing that estimates are uncertain; False is LFC_N")
-    max_iter: int = parameter(default=500, help="passes over the labels at most")
-    tol: float = parameter(default=1e-9, help="stop when the objective rises by less than this fraction")
-    accelerate: bool = parameter(default=True, help="extrapolate every third pass (SQUAREM)")
+    smoothing: float = parameter(default=1.0, help="Number of pseudo-labels of average precision per worker.")
+    integrate: bool = parameter(
+        default=True, help="Account for the uncertainty of estimates in the variances of workers; False is LFC_N."
+    )
+    max_iter: int = parameter(default=500, help="Maximum number of passes over the labels.")
+    tol: float = parameter(default=1e-9, help="Relative change of the objective below which EM has converged.")
+    accelerate: bool = parameter(default=True, help=ACCELERATE_HELP)
 
-    def _estimate(self, numbers: Numbers) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    trace_: NDArray[np.float64] = fitted(help="Objective of every iteration, (n_iter,).")
+    n_iter_: int = fitted(help="Number of iterations.")
+    converged_: bool = fitted(help="Whether EM converged.")
+
+    def _estimate(self, votes: NumericVotes) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         if self.max_iter < 1 or self.smoothing < 0:
             raise UsageError(f"max_iter must be 1 or more, smoothing 0 or more; got {self.max_iter}, {self.smoothing}")
-        cast, no_table = (
-            numbers.cast,
-            np.empty((0, 0)),
-        )  # the loop carries a table of (worker, label) pairs; here are none
-        first = numbers.by_worker(numbers.error(numbers.mean()) ** 2)
-        unit = float(first.sum() / cast.sum()) or 1.0  # v₀; everything below is in units of it
-        free = numbers.voted if numbers.known is None else numbers.voted & np.isnan(numbers.known)
+        n_votes = votes.worker_totals
+        no_tally = np.empty((0, 0))  # numeric labels have no (worker, label) pairs
+        first_loss = votes.sum_by_worker(votes.error(votes.mean()) ** 2)
+        unit = float(first_loss.sum() / n_votes.sum()) or 1.0  # v₀; variances below are in units of it
+        is_free = votes.has_votes if votes.truth is None else votes.has_votes & np.isnan(votes.truth)
 
-        def precision(loss: NDArray[np.float64]) -> NDArray[np.float64]:
-            with np.errstate(invalid="ignore"):  # a worker without labels or pseudo-labels has none
-                variance = (loss + self.smoothing) / (cast + self.smoothing)
-            return np.where(cast > 0, 1 / np.maximum(variance, 1e-9), np.nan)
+        def compute_precision(loss: NDArray[np.float64]) -> NDArray[np.float64]:
+            with np.errstate(invalid="ignore"):  # a worker without labels or pseudo-labels has no variance
+                variance = (loss + self.smoothing) / (n_votes + self.smoothing)
+            return np.where(n_votes > 0, 1 / np.maximum(variance, MIN_VARIANCE), np.nan)
 
         def step(statistics: Statistics) -> tuple[Statistics, float]:
-            weight = precision(statistics.classes)
-            known = _certainty(numbers, weight)
-            doubt = np.divide(1, known, out=np.zeros(len(known)), where=free)
-            error = numbers.error(numbers.mean(weight)) ** 2 / unit
-            loss = numbers.by_worker(error)
-            seen = cast > 0
-            surprise = (loss + self.smoothing) * weight - (cast + self.smoothing) * np.log(weight)
-            objective = -float(surprise[seen].sum()) / 2
+            weight = compute_precision(statistics.class_counts)
+            task_precision = _sum_precision(votes, weight)
+            task_variance = np.divide(1, task_precision, out=np.zeros(len(task_precision)), where=is_free)
+            loss = votes.sum_by_worker(votes.error(votes.mean(weight)) ** 2 / unit)
+            terms = (loss + self.smoothing) * weight - (n_votes + self.smoothing) * np.log(weight)
+            objective = -float(terms[n_votes > 0].sum()) / 2
             if self.integrate:
-                objective -= float(np.log(known[free]).sum()) / 2
-                loss = loss + numbers.by_worker(doubt[numbers.crowd.task])
-            return Statistics(loss, no_table), objective
+                objective -= float(np.log(task_precision[is_free]).sum()) / 2
+                loss = loss + votes.sum_by_worker(task_variance[votes.crowd.task])
+            return Statistics(loss, no_tally), objective
 
-        run = iterate(step, Statistics(first / unit, no_table), max_iter=self.max_iter, tol=self.tol,
-                      accelerate=self.accelerate, what="WeightedMean")  # fmt: skip
-        self.trace_, self.n_iter_, self.converged_ = np.array(run.trace), len(run.trace), run.converged
-        weight = precision(run.statistics.classes)
-        return numbers.mean(weight), weight / unit
+        result = run_em(
+            step,
+            Statistics(first_loss / unit, no_tally),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            accelerate=self.accelerate,
+            title="WeightedMean",
+        )
+        self.trace_, self.n_iter_, self.converged_ = np.array(result.trace), len(result.trace), result.converged
+        weight = compute_precision(result.statistics.class_counts)
+        return votes.mean(weight), weight / unit
 
-    def _standard_error(
-        self, numbers: Numbers, estimate: NDArray[np.float64], weight: NDArray[np.float64] | None
+    def _compute_standard_error(
+        self, votes: NumericVotes, estimate: NDArray[np.float64], weight: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
-        """What the model says, √u_i, also of a single label."""
+        """Return the model's standard error √u_i, also for a single label."""
         assert weight is not None
-        known = _certainty(numbers, weight)
-        return numbers.certain(np.sqrt(np.divide(1, known, out=np.full(len(known), np.nan), where=numbers.voted)))
+        precision = _sum_precision(votes, weight)
+        variance = np.divide(1, precision, out=np.full(len(precision), np.nan), where=votes.has_votes)
+        return votes.zero_gold(np.sqrt(variance))
 
 
-def _certainty(numbers: Numbers, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Precision with which the labels of each task determine it, 1/u_i."""
-    assert numbers.crowd.worker is not None
-    return numbers.by_task(weight[numbers.crowd.worker])
+def _sum_precision(votes: NumericVotes, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the precision 1/u_i of each task: the sum of the precisions of its workers."""
+    assert votes.crowd.worker is not None
+    return votes.sum_by_task(weight[votes.crowd.worker])

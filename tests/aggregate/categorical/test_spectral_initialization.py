@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from wisecrowd import Crowd, DawidSkene, MajorityVote, OneCoin, load_dataset
-from wisecrowd.aggregate.categorical._spectral import (
-    _eigenvectors,
-    _mixture,
-    spectral_confusion,
-    spectral_skills,
-    spectral_start,
+from wisecrowd.aggregate.categorical._spectral_initialization import (
+    _decompose_tensor,
+    _estimate_group,
+    estimate_spectral_confusion,
+    estimate_spectral_skills,
+    infer_spectral_posterior,
 )
-from wisecrowd.base.citations import entry
+from wisecrowd.base.citations import get_entry
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.evaluate.metrics import accuracy
 from wisecrowd.simulate import simulate_crowd
@@ -26,7 +26,7 @@ def test_power_iteration_takes_an_orthogonal_tensor_apart() -> None:
     basis = np.linalg.qr(rng.normal(size=(4, 4)))[0]
     value = np.array([3.0, 2.0, 1.5, 1.0])
     tensor = np.einsum("k,ak,bk,ck->abc", value, basis, basis, basis)
-    found, vector = _eigenvectors(tensor, rng)
+    found, vector = _decompose_tensor(tensor, rng)
     order = np.argsort(-found)
     np.testing.assert_allclose(found[order], value)
     np.testing.assert_allclose(vector[:, order], basis, atol=1e-9)
@@ -41,7 +41,7 @@ def test_exact_moments_give_the_exact_mixture() -> None:
     weight = sum(prior[k] * np.prod([g[k, a] for g, a in zip(groups, answers, strict=True)], axis=0) for k in range(3))
     times = np.round(weight * 200_000).astype(int)
     views = [np.repeat(np.eye(3)[a], times, axis=0) for a in answers]
-    part = _mixture(*views, rng)
+    part = _estimate_group(*views, rng)
     np.testing.assert_allclose(part.label_probs, groups[2].T, atol=2e-3)
     np.testing.assert_allclose(part.prior, prior, atol=2e-3)
 
@@ -52,7 +52,7 @@ def test_confusion_and_prior_are_found_ever_better() -> None:
         made = simulate_crowd(
             tasks, 9, 3, votes_per_task=9, workers={"noisy": 9}, prior=[0.5, 0.3, 0.2], random_state=2
         )
-        prior, label_probs = spectral_confusion(made.crowd)
+        prior, label_probs = estimate_spectral_confusion(made.crowd)
         pairs = made.crowd.pairs
         wanted = made.confusion[pairs.worker, :, pairs.label]
         errors.append(max(np.abs(label_probs - wanted).mean(), np.abs(prior - [0.5, 0.3, 0.2]).mean()))
@@ -65,7 +65,7 @@ def test_skills_are_found_ever_better_also_of_adversaries_and_in_sparse_crowds()
     for tasks in (1000, 8000, 60_000):
         workers = {"noisy(0.6, 0.95)": 9, "adversary(0.7)": 3}
         made = simulate_crowd(tasks, 12, 2, votes_per_task=4, workers=workers, random_state=3)
-        errors.append(np.abs(spectral_skills(made.crowd) - (2 * made.accuracy.to_numpy() - 1)).mean())
+        errors.append(np.abs(estimate_spectral_skills(made.crowd) - (2 * made.accuracy.to_numpy() - 1)).mean())
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] < 0.03
 
@@ -73,7 +73,7 @@ def test_skills_are_found_ever_better_also_of_adversaries_and_in_sparse_crowds()
 def test_em_from_the_moments_ends_where_em_from_the_truth_does() -> None:
     made = simulate_crowd(2000, 20, 3, votes_per_task=8, random_state=4)
     best = DawidSkene().fit(made.crowd, start=np.eye(3)[made.truth_codes])
-    found = DawidSkene().fit(made.crowd, start=spectral_start(made.crowd))
+    found = DawidSkene().fit(made.crowd, start=infer_spectral_posterior(made.crowd))
     assert (found.labels_ == best.labels_).mean() > 0.995
     assert accuracy(made.truth, found) > 0.95
 
@@ -81,14 +81,14 @@ def test_em_from_the_moments_ends_where_em_from_the_truth_does() -> None:
 def test_it_sees_through_a_majority_that_votes_at_random() -> None:
     made = simulate_crowd(4000, 40, 2, votes_per_task=10, workers={"expert": 4, "spammer": 36}, random_state=5)
     assert accuracy(made.truth, MajorityVote().fit(made.crowd)) < 0.7
-    start = spectral_start(made.crowd, model="one-coin")
+    start = infer_spectral_posterior(made.crowd, model="one-coin")
     assert accuracy(made.truth, OneCoin().fit(made.crowd, start=start)) > 0.75
 
 
 def test_gold_turns_one_coin_signs_around() -> None:
     made = simulate_crowd(500, 9, 2, votes_per_task=9, workers={"noisy(0.8)": 4, "adversary(0.8)": 5}, random_state=6)
     gold = np.where(np.arange(500) < 50, made.truth_codes, -1).astype(np.int32)
-    blind, taught = (spectral_start(made.crowd, model="one-coin", gold=known) for known in (None, gold))
+    blind, taught = (infer_spectral_posterior(made.crowd, model="one-coin", gold=known) for known in (None, gold))
     assert (blind.argmax(axis=1) == made.truth_codes).mean() < 0.2
     assert (taught.argmax(axis=1) == made.truth_codes).mean() > 0.8
     assert (taught[:50].max(axis=1) == 1).all()
@@ -96,35 +96,35 @@ def test_gold_turns_one_coin_signs_around() -> None:
 
 def test_posteriors_are_distributions_also_with_unused_classes_and_unlabelled_tasks() -> None:
     crowd = simulate_crowd(300, 12, 2, votes_per_task=6, random_state=7).crowd
-    wider = Crowd(crowd.task, crowd.worker, crowd.label + 1, tasks=[*crowd.tasks, "nobody"], workers=crowd.workers,
+    wider = Crowd.from_codes(crowd.task, crowd.worker, crowd.label + 1, tasks=[*crowd.tasks, "nobody"], workers=crowd.workers,
                   classes=["unused", *crowd.classes])  # fmt: skip
     for model in ("confusion", "one-coin"):
-        start = spectral_start(wider, model=model)
+        start = infer_spectral_posterior(wider, model=model)
         assert start.shape == (301, 3)
         assert np.isfinite(start).all()
         np.testing.assert_allclose(start.sum(axis=1), 1)
-    assert (spectral_start(wider)[:300, 0] < 1e-6).all()
+    assert (infer_spectral_posterior(wider)[:300, 0] < 1e-6).all()
 
 
 def test_the_seed_decides() -> None:
     crowd = simulate_crowd(300, 12, 2, votes_per_task=6, random_state=8).crowd
-    np.testing.assert_array_equal(spectral_start(crowd, 1), spectral_start(crowd, 1))
-    assert not np.array_equal(spectral_start(crowd, 1), spectral_start(crowd, 2))
+    np.testing.assert_array_equal(infer_spectral_posterior(crowd, 1), infer_spectral_posterior(crowd, 1))
+    assert not np.array_equal(infer_spectral_posterior(crowd, 1), infer_spectral_posterior(crowd, 2))
 
 
 def test_a_crowd_without_three_groups_is_refused_with_advice() -> None:
     crowd = Crowd.from_triples([(task, worker, task % 2) for task in range(100) for worker in range(2)])
     with pytest.raises(InputError, match="start from the votes"):
-        spectral_start(crowd)
+        infer_spectral_posterior(crowd)
     with pytest.raises(UsageError, match="one-coin"):
-        spectral_start(crowd, model="one_coin")
-    assert np.isfinite(spectral_start(crowd, model="one-coin")).all()
+        infer_spectral_posterior(crowd, model="one_coin")
+    assert np.isfinite(infer_spectral_posterior(crowd, model="one-coin")).all()
 
 
 def test_the_paper_is_in_the_bibliography() -> None:
-    from wisecrowd.aggregate.categorical._spectral import REFERENCE
+    from wisecrowd.aggregate.categorical._spectral_initialization import REFERENCE
 
-    assert "Spectral Methods Meet" in entry(REFERENCE)
+    assert "Spectral Methods Meet" in get_entry(REFERENCE)
 
 
 # Where majority vote is a good start, moments must lead EM to the same place.
@@ -134,7 +134,7 @@ def test_em_from_the_moments_is_as_good_on_real_crowds(name: str, data_folder: P
     data = load_dataset(data_folder / name, duplicates="distinct")
     for method, model in ((DawidSkene(), "confusion"), (OneCoin(), "one-coin")):
         usual = accuracy(data.truth, method.fit(data.crowd))
-        found = accuracy(data.truth, method.fit(data.crowd, start=spectral_start(data.crowd, model=model)))
+        found = accuracy(data.truth, method.fit(data.crowd, start=infer_spectral_posterior(data.crowd, model=model)))
         assert found == pytest.approx(usual, abs=0.005), model
 
 

@@ -1,4 +1,4 @@
-"""Numbers instead of classes: averages, errors, and what is refused."""
+"""NumericVotes instead of classes: averages, errors, and what is refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wisecrowd import CATD, PM, Crowd, DawidSkene, Mean, Median, WeightedMean, find
-from wisecrowd.aggregate.numeric._numeric import NoPosterior, Numbers, known_numbers
+from wisecrowd.aggregate.numeric._numeric_aggregator import NoPosterior, NumericVotes, encode_numeric_truth
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.evaluate import metrics
 
@@ -19,14 +19,14 @@ NUMERIC = [Mean(), Median(), WeightedMean(), CATD(), PM()]
 TINY = Crowd.from_triples([("t1", "ann", 1.0), ("t1", "bob", 2.0), ("t1", "cy", 9.0), ("t2", "ann", 5.0)], numeric=True)
 
 
-def numbers_of(seed: int, n_tasks: int = 7, n_workers: int = 5, repeats: bool = False) -> Numbers:
+def numbers_of(seed: int, n_tasks: int = 7, n_workers: int = 5, repeats: bool = False) -> NumericVotes:
     """A random crowd; with ``repeats``, weights are whole numbers."""
     rng = np.random.default_rng(seed)
     task, worker = np.nonzero(rng.random((n_tasks, n_workers)) < 0.7)
     task, worker = np.append(task, 0), np.append(worker, 0)  # one vote at least, perhaps repeated
     label = rng.normal(size=len(task)).round(1)
     weight = rng.integers(1, 4, len(task)).astype(float) if repeats else None
-    return Numbers(Crowd(task, worker, label, tasks=range(n_tasks), workers=range(n_workers), classes=None,
+    return NumericVotes(Crowd.from_codes(task, worker, label, tasks=range(n_tasks), workers=range(n_workers), classes=None,
                          weight=weight, duplicates="keep"))  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def test_weights_of_votes_count_like_repetitions(seed: int) -> None:
     numbers = numbers_of(seed, repeats=True)
     crowd = numbers.crowd
     row = np.repeat(np.arange(crowd.n_votes), crowd.weight.astype(int))
-    again = Numbers(Crowd(crowd.task[row], crowd.worker[row], crowd.label[row], tasks=crowd.tasks,
+    again = NumericVotes(Crowd.from_codes(crowd.task[row], crowd.worker[row], crowd.label[row], tasks=crowd.tasks,
                           workers=crowd.workers, classes=None, duplicates="keep"))  # fmt: skip
     worth = np.random.default_rng(seed).exponential(size=crowd.n_workers)
     for weight in (None, worth):
@@ -75,13 +75,13 @@ def test_weights_of_votes_count_like_repetitions(seed: int) -> None:
 
 def test_labels_far_from_zero_keep_their_digits() -> None:
     crowd = Crowd.from_triples([("t", w, 1e9 + x) for w, x in enumerate((0.001, 0.002, 0.006))], numeric=True)
-    assert Numbers(crowd).mean()[0] - 1e9 == pytest.approx(0.003, abs=1e-6)
+    assert NumericVotes(crowd).mean()[0] - 1e9 == pytest.approx(0.003, abs=1e-6)
 
 
 def test_where_no_worker_weighs_anything_all_count_the_same() -> None:
     weight = np.array([0.0, 0.0, 0.0])
-    np.testing.assert_allclose(Numbers(TINY).mean(weight), [4, 5])
-    np.testing.assert_allclose(Numbers(TINY).median(weight), [2, 5])
+    np.testing.assert_allclose(NumericVotes(TINY).mean(weight), [4, 5])
+    np.testing.assert_allclose(NumericVotes(TINY).median(weight), [2, 5])
 
 
 @pytest.mark.parametrize("method", NUMERIC, ids=lambda method: method.name)
@@ -145,13 +145,13 @@ def test_a_task_nobody_labelled_gets_the_mean_of_the_other_estimates() -> None:
 
 def test_truth_is_checked() -> None:
     with pytest.raises(InputError, match="twice"):
-        known_numbers(pd.Series([1.0, 2.0], index=["t1", "t1"]), TINY)
+        encode_numeric_truth(pd.Series([1.0, 2.0], index=["t1", "t1"]), TINY)
     with pytest.raises(InputError, match="same ids"):
-        known_numbers({"zzz": 1.0}, TINY)
+        encode_numeric_truth({"zzz": 1.0}, TINY)
     with pytest.raises(InputError, match="must be numbers"):
-        known_numbers({"t1": "cat"}, TINY)
+        encode_numeric_truth({"t1": "cat"}, TINY)
     with pytest.raises(InputError, match="finite"):
-        known_numbers({"t1": np.inf}, TINY)
+        encode_numeric_truth({"t1": np.inf}, TINY)
 
 
 def test_what_cannot_be_averaged_is_refused() -> None:

@@ -13,10 +13,10 @@ import pytest
 from sklearn.base import clone
 
 from wisecrowd import Crowd, DawidSkene, Panel, load, simulate_crowd
-from wisecrowd.aggregate.categorical._panel_opinions import OpinionEngine, Tables
+from wisecrowd.aggregate.categorical.panel._opinions import OpinionEngine, OpinionTables
 from wisecrowd.base.laws import LAWS
 from wisecrowd.errors import DataWarning, InputError, UsageError
-from wisecrowd.evaluate import uncertainty
+from wisecrowd.evaluate.calibration import leave_one_out_posterior
 from wisecrowd.simulate import simulate_panel
 
 GROUP = np.array([0, 0, 0, 1, 1, -1], dtype=np.int32)
@@ -75,25 +75,25 @@ def tables_of(crowd: Crowd, known: dict[str, Any]) -> Tables:
     worker, label = crowd.pairs.worker, crowd.pairs.label
     a = known["a"][worker, None]
     own = (1 - a) * known["own"][worker, :, label]
-    return Tables(own, a + own, known["opinion"].transpose(0, 2, 1))
+    return OpinionTables(own, a + own, known["opinion"].transpose(0, 2, 1))
 
 
 def test_the_e_step_is_that_of_all_configurations(crowd: Crowd, known: dict[str, Any]) -> None:
     posterior, log_likelihood, repeats, opinions = enumerated(known)
     engine = OpinionEngine(crowd, None, group=GROUP)
-    label_probs = tables_of(crowd, known).packed()
+    label_probs = tables_of(crowd, known).pack()
     found = engine.expect(known["prior"], label_probs)
-    sums = Tables.of(found.tally, len(crowd.pairs))
-    assert np.allclose(engine.posterior(known["prior"], label_probs), posterior, atol=1e-12)
+    sums = OpinionTables.unpack(found.tally, len(crowd.pairs))
+    assert np.allclose(engine.compute_posterior(known["prior"], label_probs), posterior, atol=1e-12)
     assert found.log_likelihood == pytest.approx(log_likelihood, abs=1e-12)
-    assert np.allclose(sums.alike, repeats[crowd.pairs.worker, crowd.pairs.label], atol=1e-12)
+    assert np.allclose(sums.repeated, repeats[crowd.pairs.worker, crowd.pairs.label], atol=1e-12)
     assert np.allclose(sums.opinion, opinions, atol=1e-12)
     tally = np.zeros((6, 3, 3))
     for i, (_, votes) in enumerate(VOTES):
         for worker, label in votes.items():
             tally["abcdef".index(worker), label] += posterior[i]
-    assert np.allclose(sums.own + sums.alike, tally[crowd.pairs.worker, crowd.pairs.label], atol=1e-12)
-    assert np.allclose(found.classes, posterior.sum(axis=0), atol=1e-12)
+    assert np.allclose(sums.own + sums.repeated, tally[crowd.pairs.worker, crowd.pairs.label], atol=1e-12)
+    assert np.allclose(found.class_counts, posterior.sum(axis=0), atol=1e-12)
 
 
 def test_known_parameters_give_their_posterior(crowd: Crowd, known: dict[str, Any]) -> None:
@@ -106,15 +106,15 @@ def test_known_parameters_give_their_posterior(crowd: Crowd, known: dict[str, An
 
 
 def test_gold_leaves_only_its_own_term(crowd: Crowd, known: dict[str, Any]) -> None:
-    label_probs = tables_of(crowd, known).packed()
+    label_probs = tables_of(crowd, known).pack()
     free = OpinionEngine(crowd, None, group=GROUP)
     posterior, log_likelihood = enumerated(known)[:2]
     gold = np.array([-1, 2, -1, -1], dtype=np.int32)
     found = OpinionEngine(crowd, gold, group=GROUP).expect(known["prior"], label_probs)
     assert found.log_likelihood == pytest.approx(log_likelihood + np.log(posterior[1, 2]), abs=1e-12)
     assert np.allclose(
-        OpinionEngine(crowd, gold, group=GROUP).posterior(known["prior"], label_probs)[[0, 2, 3]],
-        free.posterior(known["prior"], label_probs)[[0, 2, 3]],
+        OpinionEngine(crowd, gold, group=GROUP).compute_posterior(known["prior"], label_probs)[[0, 2, 3]],
+        free.compute_posterior(known["prior"], label_probs)[[0, 2, 3]],
     )
 
 
@@ -260,7 +260,7 @@ def test_scores_are_held_against_how_often_judges_are_right() -> None:
         boasting - right[votes["worker"] == "judge1"].mean()
     )
     assert np.abs(by_panel - by_truth).max(axis=None) < 0.05
-    for bad, words in (({"score": 2.0}, "between 0 and 1"), ({"task": "?"}, "none of the scores")):
+    for bad, words in (({"score": 2.0}, "between 0 and 1"), ({"task": "?"}, "no score matches")):
         with pytest.raises(InputError, match=words):
             panel.calibration(scores.assign(**bad))
     nobody_chose = dict.fromkeys(made.truth.index, "another class")
@@ -271,7 +271,7 @@ def test_scores_are_held_against_how_often_judges_are_right() -> None:
 
 def test_judges_without_people_are_worth_nobody_knows_what() -> None:
     made = simulate_panel(100, 4, 0, 2, strength=0.5)
-    with pytest.warns(DataWarning, match="nothing but gold tells who is right"):
+    with pytest.warns(DataWarning, match="only gold shows which of them are right"):
         panel = Panel(groups=made.groups, kinds=made.kinds).fit(made.crowd)
     Panel(groups=made.groups, kinds=made.kinds).fit(made.crowd, truth=made.truth.head(20))  # which has an anchor
     assert panel.judges_[["agreement", "alone", "worth"]].isna().all(axis=None)
@@ -318,7 +318,7 @@ def test_groups_survive_copies_and_disks(form: Callable[[Any], Any], tmp_path: P
     crowd = Crowd.from_triples(votes)
     panel = Panel(groups=form({0: "gpt", 2: "gpt"}), kinds=form({0: "machine", 1: "person"}))
     assert panel.get_params()["groups"] == {"0": "gpt", "2": "gpt"}
-    assert clone(panel).get_params() == panel.get_params() == panel.unfitted().get_params()
+    assert clone(panel).get_params() == panel.get_params() == panel.clone_unfitted().get_params()
     fitted = panel.fit(crowd)
     assert fitted.group_.tolist() == [0, -1, 0, -1]
     fitted.save(tmp_path / "panel")
@@ -354,7 +354,7 @@ def test_a_series_may_leave_workers_out() -> None:
         ({"kinds": {"judge0": "robot"}}, UsageError, "'person', 'machine'; got 'robot'"),
         ({"sharing": 0.0}, UsageError, "sharing must be positive"),
         ({"trust": -1.0}, UsageError, "trust not negative"),
-        ({"groups": {"judge0": "m", "judge1": "m"}, "engine": "ray"}, UsageError, "leave engine at 'local'"),
+        ({"groups": {"judge0": "m", "judge1": "m"}, "engine": "ray"}, UsageError, "engine must be 'local'"),
     ],
 )
 def test_what_does_not_fit_is_refused(options: dict[str, Any], error: type[Exception], words: str) -> None:
@@ -390,8 +390,8 @@ def test_what_takes_votes_for_independent_is_refused() -> None:
     made = simulate_panel(50, 3, 2, 2)
     panel = Panel(groups=made.groups).fit(made.crowd)
     with pytest.raises(UsageError, match="depend on each other"):
-        uncertainty.leave_one_out(panel, made.crowd)
-    with pytest.raises(UsageError, match="fit it to all of them"):
+        leave_one_out_posterior(panel, made.crowd)
+    with pytest.raises(UsageError, match="fit all votes"):
         panel.partial_fit(made.crowd)
 
 
