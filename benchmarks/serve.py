@@ -1,11 +1,11 @@
-"""What the service bears: a steady load, kills, and requests of any kind; and how far its answers are from a batch fit.
+"""Benchmark of the service: steady load, kills, fuzzed requests, and distance of its answers from a batch fit.
 
-    python benchmarks/serve.py --quick            # every part, small
+    python benchmarks/serve.py --quick            # all parts, small
     python benchmarks/serve.py load kills         # some parts, in full
 
-Parts: load (five minutes), kills, fuzz (a quarter of an hour), replay (half an hour) and early; the last two need WISECROWD_DATA.
-What a part finds takes the place of what it found before, and runs of the load are added, in results/serve.json, from which
-results/serve.md is written (--quick: nothing unless -o is given).
+Parts: load (five minutes), kills, fuzz (a quarter of an hour), replay (half an hour) and early; the last two need
+WISECROWD_DATA. Results of a part replace the previous ones in results/serve.json; runs of the load are appended.
+results/serve.md is written from that file. With --quick, nothing is written unless -o is given.
 """
 
 from __future__ import annotations
@@ -33,19 +33,17 @@ from measuring import HERE, machine, python, run
 from tables import Ledger, markdown
 
 PROTOCOL = [
-    "*Load*: a program of its own sends votes at a steady rate over 64 connections, one in a request, whether or not those before",
-    "were answered, and asks ten questions a second beside; a latency counts from the moment at which the vote was due, and an",
-    "answer means that the vote is on the disk (SQLite, a write-ahead log, synchronous). Client, service and the",
-    "process that fits share the machine. Afterwards the votes in the database are counted. Every run has a row.",
-    "*Kills*: the service is sent SIGKILL",
-    "at a random moment of such a load, and started again; votes not acknowledged are sent again. Every vote that was must",
-    "be there, none twice, and the answers of a last fit must be those of a fit to the same votes in memory. *Fuzz*: requests by",
-    "schemathesis, after the service's own description, right and wrong, and JSON and bytes of any kind. *Replay*: the first half",
-    "of the votes of a public crowd, in random order (one seed), is there from the start, the others come one by one, and fits to",
-    "all of them are made at the pace that the service chooses. Just before each, labels as the service has them are compared with",
-    "those that it finds: *mean* and *worst* are the shares of labels that are the same, and *votes a second that it follows* the",
-    "rate up to which fits come at that pace, when they may take a third of the time of one core. *Early*: accuracy with the first",
-    "so many votes of public crowds, in random order (one seed), over tasks that have one.",
+    "*Load*: a client sends votes at a constant rate over 64 connections, one vote per request, whether or not earlier requests",
+    "were answered, and reads ten answers per second. Latencies count from the time at which a vote was due. An answer means",
+    "that the vote is on disk (SQLite, write-ahead log, synchronous). Client, service and background processes share the",
+    "machine. The votes in the database are counted at the end. Each run has a row. *Kills*: the service receives SIGKILL at",
+    "random times under load and is started again; votes without an acknowledgement are sent again. All acknowledged votes must",
+    "be in the database exactly once, and the labels after the last fit must equal those of a fit in memory. *Fuzz*: valid and",
+    "invalid requests that schemathesis draws from the OpenAPI description, and arbitrary JSON and bytes. *Replay*: the first half",
+    "of the votes of a public crowd, in random order (one seed), is present at the start; the others arrive one by one, and fits",
+    "follow the schedule of the service. Before each fit, the labels of the service are compared with those of the fit: *mean*",
+    "and *worst* are the shares of equal labels. *Votes per second at this schedule* is the rate at which the fits use a third of",
+    "a core. *Early*: accuracy with the first votes of public crowds, in random order (one seed), on tasks with votes.",
 ]
 
 EARLY = (
@@ -55,7 +53,7 @@ EARLY = (
 
 
 class Service:
-    """The service, in a process of its own."""
+    """Service in its own process."""
 
     def __init__(self, database: Path) -> None:
         self.database = database
@@ -63,23 +61,23 @@ class Service:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> float:
-        """Start it and wait until it answers; seconds that it took."""
+        """Start the service, wait until it answers, and return the number of seconds."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         command = [sys.executable, "-m", "wisecrowd", "serve", str(self.database), "--port", str(self.port), "--quiet"]
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         self.process = subprocess.Popen(command, env={**os.environ, "WISECROWD_TOKEN": self.token})
         while True:
             with suppress(OSError):
                 self.ask("GET", "/health")
-                return time.perf_counter() - begun
+                return time.perf_counter() - started_at
             if self.process.poll() is not None:
                 raise SystemExit("the service did not start")
             time.sleep(0.05)
 
     def ask(self, method: str, path: str) -> Any:
-        """An answer, as JSON."""
+        """Return the JSON answer to a request."""
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}{path}", method=method, headers={"Authorization": f"Bearer {self.token}"}
         )
@@ -95,62 +93,62 @@ class Service:
         self.process.wait()
 
     def labels(self) -> dict[str, str]:
-        """What the service says of every task."""
-        found: dict[str, str] = {}
+        """Return the label of every task."""
+        labels: dict[str, str] = {}
         start: int | None = 0
         while start is not None:
             page = self.ask("GET", f"/consensus?limit=1000&start={start}")
-            found.update((row["task"], row["label"]) for row in page["answers"])
+            labels.update((row["task"], row["label"]) for row in page["tasks"])
             start = page["next"]
-        return found
+        return labels
 
-    def kept(self) -> list[int]:
-        """Numbers of the votes that are in the database."""
+    def stored_votes(self) -> list[int]:
+        """Return the numbers of the votes in the database."""
         with sqlite3.connect(self.database) as connection:
-            rows = connection.execute("SELECT source FROM entries").fetchall()
+            rows = connection.execute("SELECT source FROM records").fetchall()
         return sorted(int(json.loads(source.removeprefix("id:"))[1].removeprefix("v")) for (source,) in rows)
 
 
 def load(ledger: Ledger, *, quick: bool) -> None:
-    """A steady load; runs of it stand beside each other, for a shared machine has its moments."""
+    """Measure latencies at a constant rate. Runs are appended, because a shared machine varies."""
     rate, seconds = 1_000, 10 if quick else 300
     with tempfile.TemporaryDirectory() as folder:
         service = Service(Path(folder) / "votes.db")
         service.start()
         acknowledged = Path(folder) / "acknowledged"
-        found = run(service.client(rate, 0, rate * seconds, 10, acknowledged), WISECROWD_TOKEN=service.token)
+        result = run(service.client(rate, 0, rate * seconds, 10, acknowledged), WISECROWD_TOKEN=service.token)
         figures = service.ask("GET", "/questions")[0]
         usage = _usage(service.process.pid) if service.process else {}
-        sure = sorted(map(int, acknowledged.read_text().split()))
-        kept = service.kept()
+        acknowledged_votes = sorted(map(int, acknowledged.read_text().split()))
+        stored = service.stored_votes()
         service.kill(signal.SIGTERM)
     ledger.note(
-        "Load", votes=found["votes"], seconds=found["seconds"], votes_per_second=found["per_second"], refused=found["refused"],
-        ms_p50=1e3 * found["vote_p50"], ms_p99=1e3 * found["vote_p99"], ms_p999=1e3 * found["vote_p99.9"],
-        ms_worst=1e3 * found["vote_worst"],
-        reads=found["reads"], ms_read_p99=1e3 * found["read_p99"], fitted_votes=figures["fit"]["votes"], **usage,
+        "Load", votes=result["votes"], seconds=result["seconds"], votes_per_second=result["per_second"], refused=result["refused"],
+        ms_p50=1e3 * result["vote_p50"], ms_p99=1e3 * result["vote_p99"], ms_p999=1e3 * result["vote_p99.9"],
+        ms_worst=1e3 * result["vote_worst"],
+        reads=result["reads"], ms_read_p99=1e3 * result["read_p99"], fitted_votes=figures["fit"]["n_votes"], **usage,
     )  # fmt: skip
-    ledger.want("votes per second", found["per_second"], at_least=0.99 * rate)
+    ledger.want("votes per second", result["per_second"], at_least=0.99 * rate)
     runs = [row["ms_p99"] for row in ledger.tables["Load"]]
-    what = "ms until 99 of 100 votes were acknowledged"
-    ledger.want(f"{what}, median of the runs", statistics.median(runs), at_most=50)
-    ledger.want(f"{what}, worst of the runs", max(runs), at_most=50)
+    metric = "ms until 99% of the votes are acknowledged"
+    ledger.want(f"{metric}, median of the runs", statistics.median(runs), at_most=50)
+    ledger.want(f"{metric}, worst of the runs", max(runs), at_most=50)
     ledger.want(
-        "votes acknowledged and not kept, or kept twice",
-        len(set(sure) ^ set(kept)) + len(kept) - len(set(kept)),
+        "votes acknowledged and not stored, or stored twice",
+        len(set(acknowledged_votes) ^ set(stored)) + len(stored) - len(set(stored)),
         at_most=0,
     )
 
 
 def kills(ledger: Ledger, *, quick: bool) -> None:
-    """SIGKILL under load."""
+    """Send SIGKILL under load and count lost votes."""
     n_kills, rate = (3, 500) if quick else (20, 500)
     chance = random.Random(0)
     with tempfile.TemporaryDirectory() as folder:
         service = Service(Path(folder) / "votes.db")
         acknowledged = Path(folder) / "acknowledged"
         acknowledged.touch()
-        first, starts, lost, unsure = 0, [], 0, 0
+        first, starts, lost, unacknowledged = 0, [], 0, 0
         for turn in range(n_kills + 1):
             starts.append(service.start())
             client = subprocess.Popen(
@@ -161,64 +159,65 @@ def kills(ledger: Ledger, *, quick: bool) -> None:
                 time.sleep(0.3 + 3 * chance.random())
                 service.kill()
             client.wait()
-            sure, kept = set(map(int, acknowledged.read_text().split())), service.kept()
-            lost += len(sure - set(kept))
-            unsure += len(set(kept) - sure)
-            # What was not acknowledged is sent again, from the first gap on.
-            first = next(n for n in range(max(sure, default=-1) + 2) if n not in sure)
+            acknowledged_votes, stored = set(map(int, acknowledged.read_text().split())), service.stored_votes()
+            lost += len(acknowledged_votes - set(stored))
+            unacknowledged += len(set(stored) - acknowledged_votes)
+            # Votes without an acknowledgement are sent again, from the first gap on.
+            first = next(n for n in range(max(acknowledged_votes, default=-1) + 2) if n not in acknowledged_votes)
         service.ask("POST", "/refit")
         labels = service.labels()
-        kept = service.kept()
-        same = _same_as_batch(labels, kept)
+        stored = service.stored_votes()
+        equal_share = _compare_with_batch(labels, stored)
         service.kill(signal.SIGTERM)
     ledger.note(
-        "Kills", kills=n_kills, votes=len(kept), acknowledged_and_lost=lost, kept_but_not_acknowledged=unsure,
-        twice=len(kept) - len(set(kept)), seconds_to_start=max(starts), labels_as_of_a_batch_fit=same,
+        "Kills", kills=n_kills, votes=len(stored), acknowledged_and_lost=lost, stored_but_not_acknowledged=unacknowledged,
+        twice=len(stored) - len(set(stored)), seconds_to_start=max(starts), labels_equal_to_batch_fit=equal_share,
     )  # fmt: skip
     ledger.want("kills", n_kills, at_least=n_kills)
     ledger.want("acknowledged votes lost in kills", lost, at_most=0)
-    ledger.want("share of labels that equal those of a batch fit", same, at_least=1)
+    ledger.want("share of labels equal to those of a batch fit", equal_share, at_least=1)
 
 
 def fuzz(ledger: Ledger, *, quick: bool) -> None:
-    """Requests of any kind."""
-    wanted = 2_000 if quick else 100_000
-    each = [run(python("programs/serve_fuzz.py", wanted // 2, seed)) for seed in (7, 9)]
-    requests, errors = (sum(found[name] for found in each) for name in ("requests", "errors"))
-    answers = sum((Counter(found["answers"]) for found in each), Counter())
+    """Send arbitrary requests and count errors of the service."""
+    n_requests = 2_000 if quick else 100_000
+    runs = [run(python("programs/serve_fuzz.py", n_requests // 2, seed)) for seed in (7, 9)]
+    requests, errors = (sum(result[name] for result in runs) for name in ("requests", "errors"))
+    answers = sum((Counter(result["answers"]) for result in runs), Counter())
     if errors:
         print(
-            "errors of the service, the first of them:",
-            *(each[0]["first"] + each[1]["first"]),
+            "first errors of the service:",
+            *(runs[0]["first"] + runs[1]["first"]),
             sep="\n",
             file=sys.stderr,
         )
-    told = ", ".join(f"{status}: {n:,}" for status, n in sorted(answers.items()))
-    ledger.note("Fuzz", requests=requests, seconds=sum(found["seconds"] for found in each), answers=told, errors=errors)
-    ledger.want("fuzzed requests", requests, at_least=wanted)
+    statuses = ", ".join(f"{status}: {n:,}" for status, n in sorted(answers.items()))
+    seconds = sum(result["seconds"] for result in runs)
+    ledger.note("Fuzz", requests=requests, seconds=seconds, answers=statuses, errors=errors)
+    ledger.want("fuzzed requests", requests, at_least=n_requests)
     ledger.want("errors of the service (500)", errors, at_most=0)
 
 
 def replay(ledger: Ledger, *, quick: bool) -> None:
-    """Votes one after the other, beside batch fits."""
+    """Compare labels after single votes with those of batch fits."""
     for name in ("sentiment_polarity", "trec2010_rf"):
         for method in ("one-coin", "ibcc", "dawid-skene"):
-            found = run(python("programs/serve_replay.py", name, method, 0.51 if quick else 1.0))
-            ledger.note("Replay", **found)
-            what = f"{name}, {method}: labels that are those of a batch fit, just before it"
-            ledger.want(f"{what}, mean", found["mean"], at_least=0.99)
-            ledger.want(f"{what}, worst", found["worst"], at_least=0.99)
+            result = run(python("programs/serve_replay.py", name, method, 0.51 if quick else 1.0))
+            ledger.note("Replay", **result)
+            metric = f"{name}, {method}: share of labels equal to those of a batch fit, before it"
+            ledger.want(f"{metric}, mean", result["mean"], at_least=0.99)
+            ledger.want(f"{metric}, worst", result["worst"], at_least=0.99)
 
 
 def early(ledger: Ledger, *, quick: bool) -> None:
-    """What labels are worth while votes are few."""
+    """Measure the accuracy of labels while votes are few."""
     for name in EARLY[: 2 if quick else None]:
         for row in run(python("programs/serve_early.py", name))["rows"]:
             ledger.note("Early", **row)
 
 
 def _usage(pid: int) -> dict[str, float]:
-    """Processor seconds and memory of a process."""
+    """Return the processor seconds and the peak memory of a process."""
     stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     status = Path(f"/proc/{pid}/status").read_text()
     peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
@@ -226,15 +225,16 @@ def _usage(pid: int) -> dict[str, float]:
     return {"cpu_seconds": (int(stat[11]) + int(stat[12])) / ticks, "peak_MB": peak / 1e3}
 
 
-def _same_as_batch(labels: dict[str, str], kept: list[int]) -> float:
-    """The share of tasks on which the service says what a fit in memory to the same votes says."""
+def _compare_with_batch(labels: dict[str, str], stored: list[int]) -> float:
+    """Return the share of tasks with the same label as a fit in memory to the same votes."""
     sys.path.insert(0, str(HERE / "programs"))
-    from serve_client import vote
+    from serve_client import make_vote
 
     import wisecrowd as wc
 
-    votes = [vote(n) for n in kept]
-    crowd = wc.Crowd.from_triples([(one["task"], one["worker"], one["label"]) for one in votes], duplicates="last")
+    votes = [make_vote(n) for n in stored]
+    triples = [(vote["task"], vote["worker"], vote["label"]) for vote in votes]
+    crowd = wc.Crowd.from_triples(triples, duplicates="last")
     batch = wc.DawidSkene().fit(crowd).labels_
     return float((batch == batch.index.map(labels)).mean())
 
@@ -244,34 +244,34 @@ PARTS = {"load": load, "kills": kills, "fuzz": fuzz, "replay": replay, "early": 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all unless given")
-    parser.add_argument("--quick", action="store_true", help="small, and nothing is written unless -o is given")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="small; nothing is written unless -o is given")
     parser.add_argument("-o", "--output", type=Path, default=None, help="folder of the results")
-    asked = parser.parse_args()
-    if unknown := set(asked.parts) - set(PARTS):
-        parser.error(f"there is no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
-    folder = asked.output or (None if asked.quick else HERE / "results")
-    kept = folder / "serve.json" if folder else None
-    results = json.loads(kept.read_text()) if kept and kept.exists() else {"tables": {}, "of": {}}
-    for part in asked.parts or PARTS:
+    arguments = parser.parse_args()
+    if unknown := set(arguments.parts) - set(PARTS):
+        parser.error(f"there is no part {', '.join(unknown)}; choose from {', '.join(PARTS)}")
+    folder = arguments.output or (None if arguments.quick else HERE / "results")
+    path = folder / "serve.json" if folder else None
+    results = json.loads(path.read_text()) if path and path.exists() else {"tables": {}, "of": {}}
+    for part in arguments.parts or PARTS:
         ledger = Ledger()
         if part == "load":
             ledger.tables["Load"] = results["tables"].get("Load", [])
-        begun = os.getloadavg()[0]
-        PARTS[part](ledger, quick=asked.quick)
-        results["of"][part] = {"targets": ledger.targets, "load": round(begun, 1)}
+        load_average = os.getloadavg()[0]
+        PARTS[part](ledger, quick=arguments.quick)
+        results["of"][part] = {"targets": ledger.targets, "load": round(load_average, 1)}
         results["tables"].update(ledger.tables)
         results["machine"] = machine(names=("numpy", "pandas", "numba", "fastapi", "uvicorn", "sqlalchemy"))
         results["machine"]["load when a part began"] = ", ".join(
-            f"{name} {one['load']}" for name, one in results["of"].items()
+            f"{name} {result['load']}" for name, result in results["of"].items()
         )
         results["protocol"] = PROTOCOL
-        results["targets"] = [target for one in results["of"].values() for target in one["targets"]]
+        results["targets"] = [target for result in results["of"].values() for target in result["targets"]]
         if folder:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "serve.json").write_text(json.dumps(results, indent=2) + "\n")
-            (folder / "serve.md").write_text(markdown("What the service bears", results))
-    print(markdown("What the service bears", results))
+            (folder / "serve.md").write_text(markdown("Service under load", results))
+    print(markdown("Service under load", results))
 
 
 if __name__ == "__main__":

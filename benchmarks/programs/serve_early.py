@@ -1,6 +1,6 @@
-"""What labels are worth while votes are few: ``serve_early.py DATASET``. Prints figures as JSON lines.
+"""Accuracy of labels while votes are few: ``serve_early.py DATASET``. Prints figures as JSON.
 
-Needs WISECROWD_DATA. Of the votes, in random order, the first so many are there; accuracy is over tasks that have a vote.
+Needs WISECROWD_DATA. The first votes in random order are used; the accuracy is that on tasks with votes.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ METHODS = ("majority-vote", "one-coin", "dawid-skene", "ibcc")
 
 def main(name: str) -> None:
     with ignore_fit_warnings():
-        made = wc.load_dataset(name)
-    crowd = made.crowd
+        dataset = wc.load_dataset(name)
+    crowd = dataset.crowd
     order = np.random.default_rng(0).permutation(crowd.n_votes)
     rows = []
     for share in SHARES:
-        kept = order[: int(share * crowd.n_votes)]
-        so_far = crowd.take(np.isin(np.arange(crowd.n_votes), kept))
-        voted = so_far.tasks[so_far.votes_per_task > 0]
-        truth = made.truth[made.truth.index.isin(voted)]
-        found = {"crowd": name, "votes": len(kept), "votes for each task": len(kept) / len(voted)}
+        n_votes = int(share * crowd.n_votes)
+        part = crowd.take(np.isin(np.arange(crowd.n_votes), order[:n_votes]))
+        tasks = part.tasks[part.votes_per_task > 0]
+        truth = dataset.truth[dataset.truth.index.isin(tasks)]
+        row = {"crowd": name, "votes": n_votes, "votes per task": n_votes / len(tasks)}
         with ignore_fit_warnings():
             for method in METHODS:
-                found[method] = float((wc.find(method)().fit(so_far).labels_.reindex(truth.index) == truth).mean())
-        rows.append(found)
+                labels = wc.find(method)().fit(part).labels_
+                row[method] = float((labels.reindex(truth.index) == truth).mean())
+        rows.append(row)
     print(json.dumps({"rows": rows}))
 
 

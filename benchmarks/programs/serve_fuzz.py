@@ -1,7 +1,7 @@
-"""Send requests of any kind to a service and count what it answers: ``serve_fuzz.py REQUESTS SEED``. Prints figures as JSON.
+"""Send arbitrary requests to a service and count the answers: ``serve_fuzz.py REQUESTS SEED``. Prints figures as JSON.
 
-Requests follow the service's own description (OpenAPI), rightly and wrongly, as schemathesis draws them; one in ten is JSON
-or bytes of no description. No answer may be an error of the service (500 or more) but *busy* (503).
+Schemathesis draws valid and invalid requests from the OpenAPI description; one in ten is arbitrary JSON or bytes. Status
+503 (busy) is the only server error that is allowed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 
 import wisecrowd as wc
-from wisecrowd.service import coordinator as keeping
+from wisecrowd.service import coordinator as coordinator_module
 from wisecrowd.service.app import create_app
 from wisecrowd.service.coordinator import Coordinator
 from wisecrowd.service.store import Store
@@ -48,13 +48,13 @@ ANYTHING = st.recursive(
 
 
 class Caller:
-    """Calls an ASGI application without a network, one request after the other."""
+    """Client of an ASGI application without a network, one request at a time."""
 
     def __init__(self, app: Any) -> None:
         self.app, self.loop = app, asyncio.new_event_loop()
 
     def status(self, request: requests.PreparedRequest) -> int:
-        """What the application answers; 500 where it raises."""
+        """Return the status of the answer; 500 where the application raises an exception."""
         url = urlsplit(request.url or "/")
         body = request.body or b""
         scope = {
@@ -63,83 +63,87 @@ class Caller:
             "headers": [(_bytes(key).lower(), _bytes(value)) for key, value in request.headers.items()],
             "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2),
         }  # fmt: skip
-        found: list[int] = []
+        statuses: list[int] = []
 
         async def receive() -> dict[str, Any]:
             return {"type": "http.request", "body": _bytes(body), "more_body": False}
 
         async def send(message: dict[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                found.append(message["status"])
+                statuses.append(message["status"])
 
         try:
             self.loop.run_until_complete(self.app(scope, receive, send))
         except Exception:
             traceback.print_exc()
             return 500
-        return found[0]
+        return statuses[0]
 
 
 def _bytes(text: Any) -> bytes:
     return text if isinstance(text, bytes) else str(text).encode("utf-8", "surrogatepass")
 
 
-def main(wanted: int, seed: int) -> None:
+def main(n_requests: int, seed: int) -> None:
     warnings.simplefilter("ignore")
     logging.disable()
     count: Counter[str] = Counter()
-    bad: list[str] = []
-    keeping.BEAT = 0.0  # one request waits for the other here, and none shares a transaction
-    keeper = Coordinator(Store(str(Path(tempfile.mkdtemp()) / "fuzz.db")), wc.DawidSkene())
-    app = create_app(keeper, TOKEN)
+    errors: list[str] = []
+    coordinator_module.BATCH_SECONDS = 0.0  # requests are sequential, so that none can share a transaction
+    coordinator = Coordinator(Store(str(Path(tempfile.mkdtemp()) / "fuzz.db")), wc.DawidSkene())
+    app = create_app(coordinator, TOKEN)
     caller = Caller(app)
     schema = schemathesis.openapi.from_asgi("/openapi.json", app)
-    operations = [each.ok() for each in schema.get_all_operations()]
+    operations = [operation.ok() for operation in schema.get_all_operations()]
     chance = random.Random(seed)
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
 
     def send(method: str, url: str, headers: dict[str, str], **more: Any) -> None:
         if chance.random() < 0.98:
             headers = {**headers, "Authorization": f"Bearer {TOKEN}"}
         try:
             request = requests.Request(method, url, headers=headers, **more).prepare()
-        except (requests.RequestException, UnicodeError, ValueError):  # what no client can send
+        except (requests.RequestException, UnicodeError, ValueError):  # no client can send such a request
             return
         status = caller.status(request)
         count[str(status)] += 1
         if status >= 500 and status != 503:
-            bad.append(f"{method} {request.url} {request.body!r}"[:500])
-            print(f"{status}: {bad[-1]}", file=sys.stderr)
+            errors.append(f"{method} {request.url} {request.body!r}"[:500])
+            print(f"{status}: {errors[-1]}", file=sys.stderr)
 
     def ask(case: Any) -> None:
-        known = case.as_transport_kwargs(base_url="http://service")
-        known = {key: known[key] for key in ("params", "json", "data", "cookies") if known.get(key) is not None}
-        send(case.method, f"http://service{case.formatted_path}", dict(case.headers or {}), **known)
+        kwargs = case.as_transport_kwargs(base_url="http://service")
+        kwargs = {key: kwargs[key] for key in ("params", "json", "data", "cookies") if kwargs.get(key) is not None}
+        send(case.method, f"http://service{case.formatted_path}", dict(case.headers or {}), **kwargs)
 
     def post(pair: tuple[Any, str]) -> None:
         body = pair[0] if isinstance(pair[0], bytes) else json.dumps(pair[0]).encode()
         send("POST", f"http://service{pair[1]}", {"Content-Type": "application/json"}, data=body)
 
-    def fuzz(strategy: Any, each: Any, n: int, turn: int) -> None:
+    def fuzz(strategy: Any, test: Any, n: int, turn: int) -> None:
         limits = settings(max_examples=n, deadline=None, database=None, phases=[Phase.generate],
                           suppress_health_check=list(HealthCheck))  # fmt: skip
         try:
-            seeded(turn)(limits(given(strategy)(each)))()
-        except Unsatisfiable:  # nothing wrong can be said where anything is right
+            seeded(turn)(limits(given(strategy)(test)))()
+        except Unsatisfiable:  # every input of this operation is valid
             return
 
     paths = st.sampled_from(["/votes", "/truth", "/tasks", "/webhooks/label-studio"])
     for turn in itertools.count(1000 * seed):
-        if count.total() >= wanted:
+        if count.total() >= n_requests:
             break
         for operation in operations:
             for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
                 fuzz(operation.as_strategy(generation_mode=mode), ask, 100, turn)
         fuzz(st.tuples(ANYTHING | st.binary(max_size=200), paths), post, 400, turn)
         print(f"{count.total():,} requests, {dict(count)}", file=sys.stderr)
-    keeper.close()
-    found = {"requests": count.total(), "seconds": time.perf_counter() - begun, "answers": dict(sorted(count.items()))}
-    print(json.dumps({**found, "errors": len(bad), "first": bad[:5]}))
+    coordinator.close()
+    figures = {
+        "requests": count.total(),
+        "seconds": time.perf_counter() - started_at,
+        "answers": dict(sorted(count.items())),
+    }
+    print(json.dumps({**figures, "errors": len(errors), "first": errors[:5]}))
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def test_a_folder_without_images_is_refused_with_the_reason(tmp_path: Path) -> N
 
 
 def test_paths_of_a_table_begin_at_its_folder(tmp_path: Path) -> None:
-    table = tmp_path / "trequests.csv"
+    table = tmp_path / "tasks.csv"
     inside = tmp_path / "absolute.png"
     table.write_text(f"task,path\nt1,photos/a.png\nt2,./photos/../b.png\nt3,\nt4,{inside}\n", encoding="utf-8")
     found = read_images(table)
@@ -93,7 +93,7 @@ def test_paths_of_a_table_begin_at_its_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["../secret.png", "photos/../../secret.png", "/etc/secret.png"])
 def test_no_path_of_a_table_leads_out_of_its_folder(tmp_path: Path, path: str) -> None:
-    table = tmp_path / "trequests.csv"
+    table = tmp_path / "tasks.csv"
     table.write_text(f"task,image\nt1,a.png\nt2,{path}\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"must stay inside the folder of the table; got .*secret"):
         read_images(table)
@@ -101,14 +101,14 @@ def test_no_path_of_a_table_leads_out_of_its_folder(tmp_path: Path, path: str) -
 
 def test_a_folder_whose_name_begins_alike_is_another_one(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    table = tmp_path / "data" / "trequests.csv"
+    table = tmp_path / "data" / "tasks.csv"
     table.write_text("task,image\nt1,../data-private/a.png\n", encoding="utf-8")
     with pytest.raises(InputError, match="must stay inside the folder"):
         read_images(table)
 
 
 def test_a_table_without_paths_says_what_it_wants(tmp_path: Path) -> None:
-    table = tmp_path / "trequests.csv"
+    table = tmp_path / "tasks.csv"
     table.write_text("task,colour\nt1,red\n", encoding="utf-8")
     with pytest.raises(InputError, match="no column of images was recognised; call it 'image'"):
         read_images(table)

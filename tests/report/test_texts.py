@@ -13,7 +13,7 @@ from wisecrowd.report.texts import read_texts
 
 
 def test_the_columns_are_recognised_or_named(tmp_path: Path) -> None:
-    path = tmp_path / "trequests.csv"
+    path = tmp_path / "tasks.csv"
     path.write_text('question,other,sentence\n007,x,"two\nlines, quoted"\n8,y,\n', encoding="utf-8")
     assert read_texts(path).to_dict() == {"007": "two\nlines, quoted"}
     assert read_texts(path, task="question", text="other").to_dict() == {"007": "x", "8": "y"}
@@ -30,7 +30,7 @@ def test_a_dataset_folder_may_have_texts(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "trequests.csv"
+    path = tmp_path / "tasks.csv"
     path.write_text("task,colour\n1,red\n", encoding="utf-8")
     with pytest.raises(InputError, match="no column of texts was recognised"):
         read_texts(path)

@@ -16,7 +16,6 @@ from wisecrowd.errors import InputError, ignore_fit_warnings
 from wisecrowd.service import coordinator as coordinator_module
 from wisecrowd.service.coordinator import Coordinator, ServiceBusy, WriteFailed
 from wisecrowd.service.events import Upsert, VoteRecord
-from wisecrowd.service.refit_schedule import TARGET_CHANGED_SHARE, RefitSchedule
 from wisecrowd.service.store import Store
 
 
@@ -112,18 +111,6 @@ def test_a_fit_that_is_killed_is_made_again(database: str) -> None:
     wait_for(lambda: coordinator.refit(question) and question.fit is not None and question.fit.n_votes == 90)
     assert question.fit_error == ""
     coordinator.close()
-
-
-def test_fits_come_sooner_where_they_change_more() -> None:
-    schedule = RefitSchedule()
-    for _ in range(8):
-        schedule.update(schedule.interval, changed_share=4 * TARGET_CHANGED_SHARE, n_votes=10_000)
-    assert schedule.interval == 1
-    for _ in range(12):
-        schedule.update(schedule.interval, changed_share=0.0, n_votes=10_000)
-    assert schedule.interval == 100  # a hundredth, however steady they are
-    schedule.update(100, changed_share=TARGET_CHANGED_SHARE, n_votes=10_000)
-    assert schedule.interval == 100
 
 
 def test_a_fit_tells_how_many_labels_it_changed(database: str) -> None:

@@ -144,6 +144,7 @@ def _find_workers(
     """Return workers with enough votes whose rate of a confusion is far above that of the crowd."""
     if true is None or label is None:
         return []
+    assert crowd.workers is not None
     rate = shown.confusion[:, true, label]
     has_votes = crowd.votes_per_worker[shown.positions] >= MIN_VOTES_NAMED
     candidates = np.flatnonzero((rate > RATE_FACTOR * crowd_rate) & has_votes)

@@ -36,7 +36,7 @@ class GoldLabels:
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
-        """Whether each task of the crowd has a gold label."""
+        """Mask of the tasks of the crowd with a gold label."""
         return self.codes != UNKNOWN
 
     def count_correct(self, labels: NDArray[Any]) -> tuple[int, int]:

@@ -44,8 +44,8 @@ def read_images(path: str | os.PathLike[str], *, task: str | None = None, image:
 
     Examples
     --------
-    >>> _ = Path("trequests.csv").write_text("task,image\\nt1,photos/cat.jpg\\n")
-    >>> read_images("trequests.csv").map(lambda path: path.name).to_dict()
+    >>> _ = Path("tasks.csv").write_text("task,image\\nt1,photos/cat.jpg\\n")
+    >>> read_images("tasks.csv").map(lambda path: path.name).to_dict()
     {'t1': 'cat.jpg'}
     """
     source = Path(path)

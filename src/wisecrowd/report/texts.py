@@ -38,8 +38,8 @@ def read_texts(path: str | os.PathLike[str], *, task: str | None = None, text: s
 
     Examples
     --------
-    >>> _ = Path("trequests.csv").write_text("task,text\\nt1,Is this a cat?\\n")
-    >>> read_texts("trequests.csv").to_dict()
+    >>> _ = Path("tasks.csv").write_text("task,text\\nt1,Is this a cat?\\n")
+    >>> read_texts("tasks.csv").to_dict()
     {'t1': 'Is this a cat?'}
     """
     source = Path(path)

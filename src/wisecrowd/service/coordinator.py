@@ -330,7 +330,7 @@ class Coordinator:
         return batch, actions, False
 
     def _write_batch(self, batch: list[_PendingWrite]) -> None:
-        # Clients are notified before the models are updated. Whoever reads after that waits for the lock.
+        # Clients are notified before the models are updated; a read in between waits for the lock.
         with self.lock:
             try:
                 change = self.store.apply([event for pending in batch for event in pending.events])

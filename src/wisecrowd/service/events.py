@@ -36,7 +36,7 @@ class VoteRecord(NamedTuple):
 
     @property
     def is_gold(self) -> bool:
-        """Whether the record is the truth of a task instead of a vote."""
+        """True for a gold label, False for a vote."""
         return self.worker is None
 
 

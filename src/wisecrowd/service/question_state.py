@@ -215,12 +215,12 @@ class QuestionState:
 
     @property
     def is_stale(self) -> bool:
-        """Whether there are changes that the last fit does not cover."""
+        """True if the last fit does not cover all changes."""
         return self.fit_timer.changes_covered < self.n_changes or self.calibration is not self.fit_calibration
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether few new votes still change many labels."""
+        """True if few new votes still change many labels."""
         if self.fit is None or self.changed_share is None or self.fit.n_votes < MIN_UNSETTLED_VOTES:
             return False
         is_small_batch = self.n_new_votes <= max(INITIAL_VOTES, MAX_NEW_SHARE * self.fit.n_votes)

@@ -90,34 +90,33 @@ def _parse_plain_vote(vote: Any) -> Upsert | None:
     if type(vote) is not dict or not _FIELDS.issuperset(vote):
         return None
     task, worker = _plain_name(vote.get("task")), _plain_name(vote.get("worker"))
-    label, question = vote.get("label"), vote.get("question", DEFAULT_QUESTION)
+    label, question = _plain_text(vote.get("label")), _plain_text(vote.get("question", DEFAULT_QUESTION))
+    if task is None or worker is None or label is None or question is None:
+        return None
     vote_id, time = vote.get("id"), vote.get("time")
     if vote_id is not None:
         vote_id = _plain_name(vote_id)
         if vote_id is None:
             return None
-    if time is not None and (type(time) not in (int, float) or not 0 <= time <= MAX_SECONDS):
-        return None
-    if task is None or worker is None or not _is_plain_text(label) or not _is_plain_text(question):
-        return None
-    return _build_event(VoteRecord(question, task, worker, label, None if time is None else float(time)), vote_id)
+    if time is not None:
+        if type(time) not in (int, float) or not 0 <= time <= MAX_SECONDS:
+            return None
+        time = float(time)
+    return _build_event(VoteRecord(question, task, worker, label, time), vote_id)
 
 
 def _plain_name(value: Any) -> str | None:
+    """Return a string or a short integer as a name; None for any other value."""
     if type(value) is int and -_MAX_PLAIN_INTEGER < value < _MAX_PLAIN_INTEGER:
         return str(value)
-    return value if _is_plain_text(value) else None
+    return _plain_text(value)
 
 
-def _is_plain_text(value: Any) -> bool:
-    """Return whether a value is a string of printable characters, which excludes NUL and surrogates."""
-    return (
-        type(value) is str
-        and len(value) <= MAX_NAME_CHARACTERS
-        and value.isprintable()
-        and not value.isspace()
-        and value != ""
-    )
+def _plain_text(value: Any) -> str | None:
+    """Return a string of printable characters, which excludes NUL and surrogates; None for any other value."""
+    if type(value) is str and 0 < len(value) <= MAX_NAME_CHARACTERS and value.isprintable() and not value.isspace():
+        return value
+    return None
 
 
 async def write_events(coordinator: Coordinator, events: Sequence[Event]) -> VoteReceipt:
