@@ -1,1 +1,1 @@
-"""Completers: what workers would have said, one file each."""
+"""Completers, which fill in missing votes; one method per file."""

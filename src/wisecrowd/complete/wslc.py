@@ -42,7 +42,7 @@ class WSLC(Completer):
     Only labels that somebody gave to the task have a positive probability, so judge the method by accuracy, not by log-loss, and
     use `LDPLC`, `MMLCFill` or `DSFill` where probabilities matter. With *two classes* the vector is (p_r(0) − p_r(1)) · corr(x,
     1[y_r = 0]): two workers who agree on everything point in opposite directions if one prefers the first class and the other
-    the second, and a worker who uses both equally has no vector. The result also depends on the rotation of the features. Benchmark:
+    the second, and a worker who uses both equally has no vector. The result depends on the rotation of the features. Benchmark:
     ``wisecrowd bench show all-completers``.
 
     Examples

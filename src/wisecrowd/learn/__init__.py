@@ -1,1 +1,1 @@
-"""Learners: classifiers trained on the votes themselves. One file is one method."""
+"""Learners, which train classifiers on votes; one method per file."""

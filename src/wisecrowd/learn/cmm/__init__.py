@@ -1,1 +1,1 @@
-"""Common mixture model of annotations."""
+"""Crowd mixture model (CMM)."""
