@@ -33,6 +33,12 @@ def test_every_method_is_public_summarised_and_citable(name: str) -> None:
         assert format_citation(key)
 
 
+@pytest.mark.parametrize("name", methods())
+def test_a_method_has_at_most_four_classes(name: str) -> None:
+    chain = [kind.__name__ for kind in methods()[name].__mro__ if kind.__module__.startswith("wisecrowd.")]
+    assert len(chain) <= 4, chain  # method, family, kind, Method
+
+
 @pytest.mark.parametrize("name", ["dawid-skene", "DawidSkene", "raykar", "gmv"])
 def test_finding_a_method_imports_no_other_method(name: str) -> None:
     program = f"""

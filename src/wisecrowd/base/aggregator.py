@@ -10,7 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.base.fields import method_class
+from wisecrowd.base.fields import (
+    N_VOTES_HELP,
+    PAIR_LABEL_HELP,
+    PAIR_WORKER_HELP,
+    POSTERIOR_HELP,
+    TALLY_HELP,
+    fitted,
+    method_class,
+)
 from wisecrowd.base.method import Method
 from wisecrowd.base.posterior_stream import PosteriorStream
 from wisecrowd.data.sharded import ShardedCrowd
@@ -37,6 +45,12 @@ class Aggregator(Method):
     uses_features: ClassVar[bool] = False
     #: Whether ``fit`` takes a crowd in shards; such a method has the parameters ``engine`` and ``n_jobs``.
     streams: ClassVar[bool] = False
+
+    n_votes_: int = fitted(help=N_VOTES_HELP)
+    posterior_: NDArray[Any] = fitted(help=f"{POSTERIOR_HELP} Computed on access for a crowd in shards.")
+    pair_worker_: NDArray[np.int32] = fitted(help=PAIR_WORKER_HELP)
+    pair_label_: NDArray[np.int32] = fitted(help=PAIR_LABEL_HELP)
+    tally_: NDArray[Any] = fitted(help=TALLY_HELP)
 
     def fit(
         self,

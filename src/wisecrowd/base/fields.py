@@ -23,6 +23,13 @@ N_JOBS_HELP = "Number of threads; -1 uses all cores."
 ENGINE_HELP = "Where sums over votes are computed: 'local', 'ray', or 'ray:ADDRESS' of a cluster."
 CHECKPOINT_HELP = "File that keeps the state of a long fit; an interrupted fit resumes from it."
 
+# Fitted attributes that aggregators and learners share.
+N_VOTES_HELP = "Number of votes."
+POSTERIOR_HELP = "Posterior probabilities of categorical votes, shape (n_tasks, n_classes)."
+PAIR_WORKER_HELP = "Worker of each distinct (worker, label) pair, by position."
+PAIR_LABEL_HELP = "Label of each distinct (worker, label) pair, by position."
+TALLY_HELP = "Sum of the posteriors of the tasks of each (worker, label) pair, shape (n_pairs, n_classes)."
+
 
 def parameter(*, default: Any, help: str) -> Any:
     """Return a dataclass field for a parameter of a method.

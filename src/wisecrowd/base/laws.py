@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 from wisecrowd.base.aggregator import Aggregator
+from wisecrowd.base.fields import fitted_fields
 from wisecrowd.base.law_inputs import (
     assert_close,
     copy_fitted,
@@ -186,6 +187,17 @@ def _posteriors_are_distributions(method: AnyMethod, crowd: Crowd) -> None:
         confusion = fitted.confusion_
         assert confusion.shape == (crowd.n_workers, crowd.n_classes, crowd.n_classes)
         assert np.allclose(confusion.sum(axis=2), 1, atol=1e-6), "a row of a confusion matrix does not sum to one"
+
+
+@law
+def _fitted_attributes_are_declared(method: AnyMethod, crowd: Crowd) -> None:
+    """Check that every attribute that a fit sets is declared with `fitted`, and so documented."""
+    fitted = _fit(method, crowd)
+    declared = {field.name for field in fitted_fields(fitted)}
+    undeclared = [
+        name for name in vars(fitted) if name.endswith("_") and not name.startswith("_") and name not in declared
+    ]
+    assert not undeclared, f"attributes without a fitted(help=...) field: {', '.join(undeclared)}"
 
 
 @law

@@ -12,7 +12,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.base.fields import fitted, method_class
+from wisecrowd.base.fields import (
+    N_VOTES_HELP,
+    PAIR_LABEL_HELP,
+    PAIR_WORKER_HELP,
+    POSTERIOR_HELP,
+    TALLY_HELP,
+    fitted,
+    method_class,
+)
 from wisecrowd.base.method import Method
 from wisecrowd.data.alignment import align_feature_rows, as_float_features, order_by_task
 from wisecrowd.data.crowd import Crowd
@@ -36,6 +44,11 @@ class Learner(Method):
 
     without_workers: ClassVar[str] = "cmm"
 
+    n_votes_: int = fitted(help=N_VOTES_HELP)
+    posterior_: NDArray[Any] = fitted(help=POSTERIOR_HELP)
+    pair_worker_: NDArray[np.int32] = fitted(help=PAIR_WORKER_HELP)
+    pair_label_: NDArray[np.int32] = fitted(help=PAIR_LABEL_HELP)
+    tally_: NDArray[Any] = fitted(help=TALLY_HELP)
     feature_shape_: list[int] = fitted(help="Shape of the features of one task.")
     feature_names_: list[str] | None = fitted(help="Names of the features, or None if they have no names.")
 

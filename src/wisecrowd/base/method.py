@@ -73,18 +73,9 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
     #: Advice in the warning that a fit stopped at its iteration limit.
     convergence_advice: ClassVar[str] = "raise max_iter, or tol if this is good enough"
 
-    classes_: pd.Index = fitted(help="Class names, in the order of the columns of `posterior_`.")
-    task_index_: pd.Index = fitted(help="Task ids, in the order of the rows of `posterior_`.")
+    classes_: pd.Index = fitted(help="Class names, in the order of the class codes.")
+    task_index_: pd.Index = fitted(help="Task ids, in the order of the tasks.")
     worker_index_: pd.Index | None = fitted(help="Worker ids, or None if votes have no worker ids.")
-    n_votes_: int = fitted(help="Number of votes.")
-    posterior_: NDArray[Any] = fitted(
-        help="Posterior probabilities, shape (n_tasks, n_classes). Computed on access for a crowd in shards."
-    )
-    pair_worker_: NDArray[np.int32] = fitted(help="Worker of each distinct (worker, label) pair, by position.")
-    pair_label_: NDArray[np.int32] = fitted(help="Label of each distinct (worker, label) pair, by position.")
-    tally_: NDArray[Any] = fitted(
-        help="Sum of the posteriors of the tasks of each (worker, label) pair, shape (n_pairs, n_classes)."
-    )
     fit_seconds_: float = fitted(help="Duration of the fit in seconds.")
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.completer import Completer, WorkerLabelProbs
-from wisecrowd.base.fields import fitted, method_class, parameter
+from wisecrowd.base.fields import POSTERIOR_HELP, fitted, method_class, parameter
 from wisecrowd.base.registry import find
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
@@ -38,6 +38,7 @@ class DSFill(Completer):
 
     aggregator: Any = parameter(default="dawid-skene", help="Aggregator with confusion matrices, or its name.")
 
+    posterior_: NDArray[Any] = fitted(help=POSTERIOR_HELP)
     worker_confusion_: NDArray[np.float64] = fitted(
         help="Confusion matrices of the workers, of shape (n_workers, n_classes, n_classes)."
     )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from wisecrowd.base.completer import Completer, WorkerLabelProbs
-from wisecrowd.base.fields import fitted, method_class, parameter
+from wisecrowd.base.fields import POSTERIOR_HELP, fitted, method_class, parameter
 from wisecrowd.base.registry import find
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
@@ -53,6 +53,7 @@ class GIRT(Completer):
         default=0.0, help="Probability g of being right by guessing; 'chance' is one over the number of classes."
     )
 
+    posterior_: NDArray[Any] = fitted(help=POSTERIOR_HELP)
     ability_: NDArray[np.float64] = fitted(help="Ability θ of every worker.")
     difficulty_: NDArray[np.float64] = fitted(help="Difficulty b of every task.")
 
