@@ -10,11 +10,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
+    from wisecrowd.data.crowd import Crowd
     from wisecrowd.io.datasets import Dataset
+    from wisecrowd.simulate import Simulation
 
 # `--hypothesis-profile search` looks further, with fresh examples each time, when there is time to look.
 settings.register_profile(
@@ -86,6 +90,62 @@ def quick() -> Callable[[str], Any]:
         return found.set_params(max_iter=passes[name]) if name in passes else found
 
     return made
+
+
+# ---------------------------------------------------------------------- a small crowd whose tasks have features
+
+
+def _featured(n_tasks: int = 150, n_features: int = 4, seed: int = 0) -> tuple[Simulation, pd.DataFrame]:
+    from wisecrowd import simulate_crowd
+
+    made = simulate_crowd(n_tasks=n_tasks, n_workers=12, n_classes=3, votes_per_task=3, random_state=seed)
+    place = made.crowd.classes.get_indexer(made.truth)
+    rows = np.random.default_rng(seed).normal(size=(n_tasks, n_features)) + 2 * np.eye(n_features)[place]
+    return made, pd.DataFrame(rows, index=made.truth.index)
+
+
+@pytest.fixture(scope="session")
+def featured() -> Callable[..., tuple[Simulation, pd.DataFrame]]:
+    """Make a crowd of three classes, and features that tell them apart somewhat."""
+    return _featured
+
+
+@pytest.fixture(scope="session")
+def made() -> Simulation:
+    """Votes and truth of 150 tasks."""
+    return _featured()[0]
+
+
+@pytest.fixture(scope="session")
+def X() -> pd.DataFrame:  # noqa: N802
+    """Four features of the same tasks."""
+    return _featured()[1]
+
+
+@pytest.fixture(scope="session")
+def seen_by() -> Callable[..., Any]:
+    """Tasks and votes as a fitted deep learner sees them in a batch, without dropout."""
+
+    def make_batch(model: Any, X: pd.DataFrame, crowd: Crowd, *, n_tasks: int | None = None, epoch: int = 0) -> Any:
+        """All tasks, or the first."""
+        import torch
+
+        from wisecrowd.nn.vote_tensors import Batch, VoteTensors
+
+        network = model.network_
+        network.module.eval()
+        network.module.zero_grad()  # what the last step of the fit left
+        inputs = network.to_tensor(network.prepare_inputs(X.to_numpy()[:n_tasks]))
+        votes = VoteTensors.from_crowd(crowd, like=inputs).select_tasks(torch.arange(len(inputs)))
+        return Batch(network, inputs, *network(inputs), *votes, epoch=epoch)
+
+    return make_batch
+
+
+@pytest.fixture(scope="session")
+def start_of() -> Callable[..., Any]:
+    """The untrained network of a deep learner."""
+    return lambda model, X, crowd: model.fit(X, crowd)._prepare_job(X.to_numpy(), crowd, None)[1]
 
 
 @pytest.fixture(scope="session")

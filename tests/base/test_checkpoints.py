@@ -11,9 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from wisecrowd import MACE, Crowd, DawidSkene, FastDS, OneCoin, Rasch, TwoPL, simulate_crowd
-from wisecrowd.base.checkpoints import Standing, likeness
+from wisecrowd.base import checkpoints
+from wisecrowd.base.checkpoints import Checkpoint, CheckpointState, compute_fingerprint
 from wisecrowd.errors import DataWarning, InputError
 from wisecrowd.utils import progress
 
@@ -31,7 +35,7 @@ def crowd() -> Crowd:
 
 @pytest.fixture
 def always_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Standing, "due", lambda self: self.path is not None)
+    monkeypatch.setattr(checkpoints, "TIME_SHARE", 1e9)
 
 
 def interrupted(method: Any, votes: Any, every: int, truth: Any = None) -> tuple[Any, int]:
@@ -101,7 +105,7 @@ def test_a_finished_climb_is_not_climbed_again(tmp_path: Path) -> None:
     assert np.array_equal(again.posterior_, first.posterior_)
     assert again.tasks_.equals(first.tasks_)
     assert again.n_iter_ == first.n_iter_
-    with pytest.raises(InputError, match="whose chunks is 1, here"):
+    with pytest.raises(InputError, match="chunks is 1 there and"):
         Rasch(checkpoint=place).fit(votes.to_shards(tmp_path / "crowd", votes_per_shard=200))
 
 
@@ -115,7 +119,9 @@ def test_a_file_of_another_fit_is_refused(tmp_path: Path) -> None:
         lambda: DawidSkene(checkpoint=place).fit(votes, truth={votes.tasks[0]: votes.classes[0]}),
         lambda: DawidSkene(checkpoint=place).fit(votes, start=np.ones((150, 3))),
     ):
-        with pytest.raises(InputError, match=r"belongs to another fit, whose .* delete it to start anew"):
+        with pytest.raises(
+            InputError, match=r"belongs to another fit: .* there and .* here.*; delete the file to start over"
+        ):
             other()
     assert DawidSkene(checkpoint=place, n_jobs=2, max_iter=600).fit(votes).converged_  # no other fit
 
@@ -127,7 +133,7 @@ def test_a_damaged_file_is_refused(damage: bytes | None, tmp_path: Path) -> None
         np.savez(place, something=np.ones(2))
     else:
         place.write_bytes(damage)
-    with pytest.raises(InputError, match="is no checkpoint"):
+    with pytest.raises(InputError, match="is not a checkpoint"):
         DawidSkene(checkpoint=str(place)).fit(crowd())
 
 
@@ -136,7 +142,7 @@ def test_a_full_disk_does_not_end_the_fit(tmp_path: Path, monkeypatch: pytest.Mo
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "savez", full)
-    with pytest.warns(DataWarning, match=r"could not be kept in .* \(No space left on device\); it goes on"):
+    with pytest.warns(DataWarning, match=r"could not be written \(No space left on device\); the fit continues"):
         fitted = DawidSkene(checkpoint=str(tmp_path / "fit.npz")).fit(crowd())
     assert fitted.converged_
     assert not list(tmp_path.iterdir())
@@ -145,9 +151,10 @@ def test_a_full_disk_does_not_end_the_fit(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_killed_process_goes_on(tmp_path: Path) -> None:
     script = """
 import sys, os, signal, time
-from wisecrowd import DawidSkene, progress, simulate_crowd
-from wisecrowd.base.checkpoints import Standing
-Standing.due = lambda self: self.path is not None
+from wisecrowd import DawidSkene, simulate_crowd
+from wisecrowd.utils import progress
+from wisecrowd.base import checkpoints
+checkpoints.TIME_SHARE = 1e9
 votes = simulate_crowd(n_tasks=150, n_classes=3, votes_per_task=4, random_state=1, workers={"noisy": 9, "spammer": 4}).crowd
 left = int(sys.argv[2])
 def die(*_):
@@ -169,7 +176,7 @@ with progress.listen(die):
     assert outputs[-1].stdout.strip() == repr(DawidSkene(tol=1e-10).fit(made.crowd).trace_.tolist())
 
 
-def test_likeness_sees_every_difference() -> None:
+def test_fingerprints_see_every_difference() -> None:
     frame = pd.DataFrame({"a": [1.0, 2.0]}, index=["x", "y"])
     kinds = [
         None,
@@ -183,4 +190,99 @@ def test_likeness_sees_every_difference() -> None:
         [1],
         (1, 2),
     ]
-    assert len({likeness(kind) for kind in kinds}) == len(kinds)
+    assert len({compute_fingerprint(kind) for kind in kinds}) == len(kinds)
+
+
+def test_fingerprints_tell_contents_apart() -> None:
+    rows = np.arange(6.0)
+    parts: list[tuple[Any, ...]] = [
+        (rows,), (rows.reshape(2, 3),), (np.nextafter(rows, 9),), (rows, None), (None, rows), (rows, 1),
+        (rows, "1"), (rows.astype(np.float32),),
+    ]  # fmt: skip
+    assert len({compute_fingerprint(*each) for each in parts}) == len(parts)
+    assert compute_fingerprint(rows.reshape(2, 3).T) == compute_fingerprint(rows.reshape(2, 3).T.copy())
+
+
+# ---------------------------------------------------------------------- the file
+
+ARRAYS = hnp.arrays(
+    st.sampled_from([np.float32, np.float64, np.int64, np.uint8, np.bool_]), hnp.array_shapes(min_dims=0, min_side=0)
+)
+
+
+@given(arrays=st.dictionaries(st.text(), ARRAYS, max_size=4))
+def test_what_is_read_is_what_was_written(arrays: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> None:
+    checkpoint = Checkpoint(tmp_path_factory.mktemp("fits") / "fit.npz", {"seed": 0})
+    checkpoint.write(CheckpointState(arrays, {"trace": [0.5]}))
+    state = checkpoint.read()
+    assert state is not None
+    assert state.json_values == {"trace": [0.5]}
+    assert set(state.arrays) == set(arrays)
+    for name, array in arrays.items():
+        assert (state.arrays[name].shape, state.arrays[name].dtype) == (array.shape, array.dtype)
+        assert state.arrays[name].tobytes() == array.tobytes()
+
+
+def test_a_view_is_written_as_it_looks(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "fit.npz", {})
+    checkpoint.write(CheckpointState({"turned": np.arange(6).reshape(2, 3).T}))
+    state = checkpoint.read()
+    assert state is not None
+    assert state.arrays["turned"].tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_a_writing_that_fails_leaves_the_one_before(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "fit.npz", {})
+    checkpoint.write(CheckpointState({"weights": np.ones(2)}))
+    with pytest.raises(TypeError, match="arrays of Python objects"):
+        checkpoint.write(CheckpointState({"text": np.array(["a"], dtype=object)}))
+    state = checkpoint.read()
+    assert state is not None
+    assert state.arrays["weights"].tolist() == [1, 1]
+    assert [file.name for file in tmp_path.iterdir()] == ["fit.npz"]
+
+
+def test_a_file_of_another_owner_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "fit.npz"
+    Checkpoint(path, {"seed": 0, "data": "a"}).write(CheckpointState({"weights": np.ones(2)}))
+    with pytest.raises(InputError, match="data is 'a' there and 'b' here"):
+        Checkpoint(path, {"seed": 0, "data": "b"}).read()
+    with pytest.raises(InputError, match="data is 'a' there and missing here"):
+        Checkpoint(path, {"seed": 0}).read()
+    path.write_text("hello")
+    with pytest.raises(InputError, match=r"is not a checkpoint.*delete the file"):
+        Checkpoint(path, {}).read()
+
+
+def test_a_process_that_does_not_write_reads(tmp_path: Path) -> None:
+    path = tmp_path / "fit.npz"
+    reader = Checkpoint(path, {}, writes=False)
+    reader.write(CheckpointState({}))
+    reader.write_if_due(lambda: CheckpointState({}), final=True)
+    assert not path.exists()
+    Checkpoint(path, {}).write(CheckpointState({"weights": np.ones(2)}))
+    assert reader.read() is not None
+
+
+def test_writing_takes_a_small_part_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Clock:
+        now = 100.0
+
+        @classmethod
+        def monotonic(cls) -> float:
+            cls.now += 0.5  # so that a writing seems to take half a second
+            return cls.now
+
+    monkeypatch.setattr(checkpoints, "time", Clock)
+    checkpoint = Checkpoint(tmp_path / "fit.npz", {})
+    written: list[float] = []
+
+    def make_state() -> CheckpointState:
+        written.append(Clock.now)
+        return CheckpointState({"weights": np.ones(1)})
+
+    for _ in range(100):
+        checkpoint.write_if_due(make_state)
+    assert len(written) == 5  # in 50 seconds, one every ten
+    checkpoint.write_if_due(make_state, final=True)
+    assert len(written) == 6

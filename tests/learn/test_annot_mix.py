@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 
 from wisecrowd import AnnotMix, Crowd
+from wisecrowd.base import checkpoints
 from wisecrowd.errors import UsageError
 from wisecrowd.learn import annot_mix
-from wisecrowd.nn import checkpoint as _checkpoint
-from wisecrowd.nn.mixup import mixing
+from wisecrowd.learn.annot_mix import MixupLoss
+from wisecrowd.nn.mixup import draw_mixup
 from wisecrowd.simulate import Simulation
 
 torch = pytest.importorskip("torch")
@@ -22,20 +23,18 @@ SHARE, OTHER = np.array([0.2, 0.9, 0.5, 1.0]), np.array([2, 0, 1, 3])
 @pytest.fixture
 def crowd() -> Crowd:
     """Four votes, of which the third has the weight of two."""
-    return Crowd([0, 0, 1, 2], [0, 1, 1, 0], [0, 2, 1, 1], weight=[1.0, 1.0, 2.0, 1.0], tasks=[0, 1, 2],
+    return Crowd.from_codes([0, 0, 1, 2], [0, 1, 1, 0], [0, 2, 1, 1], weight=[1.0, 1.0, 2.0, 1.0], tasks=[0, 1, 2],
                  workers=["ann", "bob"], classes=[0, 1, 2])  # fmt: skip
 
 
 def lesson_of(model: AnnotMix, X: np.ndarray[Any, Any], crowd: Crowd, gold: Any = None) -> tuple[Any, Any]:
-    assert crowd.classes is not None
-    model.classes_, model.feature_shape_, model.n_workers_ = crowd.classes, [X.shape[1]], crowd.n_workers
-    network, training_set = model._begin_lesson(X, crowd, gold)
+    job, network = model._prepare_job(X, crowd, gold)
     with torch.no_grad(), torch.random.fork_rng():
         torch.manual_seed(0)
-        for each in network.own.parameters():
+        for each in network.worker_parameters.parameters():
             each += 0.3 * torch.randn(each.shape)
     network.module.eval()
-    return network, training_set
+    return network, job.training_set
 
 
 def fixed(n_rows: int, alpha: float, like: Any) -> Any:  # noqa: ARG001
@@ -51,14 +50,14 @@ def fixed(n_rows: int, alpha: float, like: Any) -> Any:  # noqa: ARG001
 
 @pytest.mark.parametrize("gold", [False, True])
 def test_the_loss_is_that_of_mixed_triples(gold: bool, crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(annot_mix, "mixing", fixed)
+    monkeypatch.setattr(annot_mix, "draw_mixup", fixed)
     X = np.random.default_rng(0).normal(size=(3, 4))
     model = AnnotMix(embedding=3, hidden=5, precision="double", device="cpu")
-    gold = np.array([-1, 2, 0], dtype=np.int32) if gold else None
-    network, training_set = lesson_of(model, X, crowd, gold)
-    found = float(model._lesson_loss(network, training_set, torch.arange(3), 0).detach())
+    known = np.array([-1, 2, 0], dtype=np.int32) if gold else None
+    network, training_set = lesson_of(model, X, crowd, known)
+    found = float(model._make_vote_loss()(network, training_set, torch.arange(3), 0).detach())
 
-    own = {name: each.detach().numpy() for name, each in network.own.state_dict().items()}
+    own = {name: each.detach().numpy() for name, each in network.worker_parameters.state_dict().items()}
     inputs = training_set.inputs.numpy()
 
     def f(x: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -75,8 +74,8 @@ def test_the_loss_is_that_of_mixed_triples(gold: bool, crowd: Crowd, monkeypatch
         y = sum(share * crowd.weight[m] * np.eye(3)[crowd.label[m]] for share, m in pair)
         hidden, p = f(np.asarray(x))
         t = own["task.weight"] @ hidden + own["task.bias"]
-        h = own["meeting.1.weight"] @ np.concatenate([t, np.asarray(a)]) + own["meeting.1.bias"]
-        h = h / np.sqrt(own["meeting.2.running_var"] + 1e-5) * own["meeting.2.weight"] + own["meeting.2.bias"]
+        h = own["combining.1.weight"] @ np.concatenate([t, np.asarray(a)]) + own["combining.1.bias"]
+        h = h / np.sqrt(own["combining.2.running_var"] + 1e-5) * own["combining.2.weight"] + own["combining.2.bias"]
         rows = (own["matrix.weight"] @ np.maximum(h, 0) + own["matrix.bias"]).reshape(3, 3)
         pi = np.exp(rows) / np.exp(rows).sum(axis=1, keepdims=True)
         total -= (np.asarray(y) * np.log(p @ pi)).sum()
@@ -93,20 +92,20 @@ def test_no_gradient_of_the_matrices_goes_back_into_the_network(crowd: Crowd) ->
     model = AnnotMix(embedding=16, hidden=5, precision="double", device="cpu", alpha=0.0)
     network, training_set = lesson_of(model, X, crowd)
     hidden, _ = network(training_set.inputs)
-    who = model._embedded(network, torch.tensor([0, 1, 1]))
-    model._log_matrices(network, who, hidden)[:, 0, 0].sum().backward()  # type: ignore[no-untyped-call]
+    who = model._confusion.embed_workers(network, torch.tensor([0, 1, 1]))
+    model._confusion.log_matrices(network, who, hidden)[:, 0, 0].sum().backward()  # type: ignore[no-untyped-call]
     assert network.module.trunk[0].weight.grad is None
-    assert network.own.task.weight.grad.abs().sum() > 0
-    assert network.own.worker.grad.is_sparse
+    assert network.worker_parameters.task.weight.grad.abs().sum() > 0
+    assert network.worker_parameters.worker.grad.is_sparse
 
 
 def test_shares_and_partners_are_drawn_from_torchs_stream() -> None:
     rows = torch.arange(2000.0)[:, None]
     with torch.random.fork_rng():
         torch.manual_seed(3)
-        mix, again = mixing(2000, 1.0, rows), mixing(2000, 1.0, rows)
+        mix, again = draw_mixup(2000, 1.0, rows), draw_mixup(2000, 1.0, rows)
         torch.manual_seed(3)
-        same = mixing(2000, 1.0, rows)
+        same = draw_mixup(2000, 1.0, rows)
     assert (mix(rows) == same(rows)).all()
     assert not (mix(rows) == again(rows)).all()
     ones = torch.zeros(2000, 2000)
@@ -114,7 +113,7 @@ def test_shares_and_partners_are_drawn_from_torchs_stream() -> None:
     share = mix(ones).diagonal()
     assert float((share < 0.25).double().mean()) == pytest.approx(0.25, abs=0.04)  # Beta(1, 1) is uniform
     assert mix(torch.eye(2000)).sum(dim=0).mean() == pytest.approx(1)
-    assert mixing(5, 0.0, rows)(rows[:5]).equal(rows[:5])
+    assert draw_mixup(5, 0.0, rows)(rows[:5]).equal(rows[:5])
 
 
 def test_it_solves_a_crowd_and_learns_less_by_heart_than_without_mixing(X: pd.DataFrame, made: Simulation) -> None:
@@ -131,20 +130,20 @@ def test_it_solves_a_crowd_and_learns_less_by_heart_than_without_mixing(X: pd.Da
 def test_a_fit_that_was_stopped_goes_on_to_the_same_bits(
     X: pd.DataFrame, made: Simulation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_checkpoint, "TIME_SHARE", 1e9)  # keep every epoch
+    monkeypatch.setattr(checkpoints, "TIME_SHARE", 1e9)  # keep every epoch
     settings: dict[str, Any] = {"epochs": 4, "hidden": 8, "embedding": 4}
     whole = AnnotMix(**settings).fit(X, made.crowd)
     model = AnnotMix(**settings, checkpoint=str(tmp_path))
-    loss, calls = AnnotMix._lesson_loss, []
+    loss, calls = MixupLoss.__call__, []
 
-    def killed(self: AnnotMix, *rest: Any) -> Any:
+    def killed(self: MixupLoss, *rest: Any) -> Any:
         calls.append(0)
         if len(calls) == 8:
             raise KeyboardInterrupt
         return loss(self, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(AnnotMix, "_lesson_loss", killed)
+        patch.setattr(MixupLoss, "__call__", killed)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, made.crowd)
     assert list(tmp_path.iterdir())

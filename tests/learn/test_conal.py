@@ -28,19 +28,20 @@ def by_hand(model: CoNAL, X: pd.DataFrame, crowd: Crowd) -> tuple[np.ndarray[Any
     """Gates and answers of all votes, vote by vote."""
     network = model.network_
     state = {name: each.detach().numpy() for name, each in network.module.state_dict().items()}
-    rows, f = network.rows(X.to_numpy()), model.predict_proba(X)
+    rows, f = network.prepare_inputs(X.to_numpy()), model.predict_proba(X)
     n_classes = len(model.classes_)
-    W = state["own.W"].reshape(-1, n_classes, n_classes)
+    W = state["worker_parameters.W"].reshape(-1, n_classes, n_classes)
     gates, said = [], []
     for task, worker in zip(crowd.task, crowd.worker, strict=True):
         v = (
-            state["own.v.2.weight"] @ (state["own.v.1.weight"] @ rows[task] + state["own.v.1.bias"])
-            + state["own.v.2.bias"]
+            state["worker_parameters.v.2.weight"]
+            @ (state["worker_parameters.v.1.weight"] @ rows[task] + state["worker_parameters.v.1.bias"])
+            + state["worker_parameters.v.2.bias"]
         )
-        u = state["own.u"][worker]
+        u = state["worker_parameters.u"][worker]
         gate = expit(v @ u / np.linalg.norm(v) / np.linalg.norm(u))
         gates.append(gate)
-        said.append(softmax(gate * f[task] @ state["own.C"] + (1 - gate) * f[task] @ W[worker]))
+        said.append(softmax(gate * f[task] @ state["worker_parameters.C"] + (1 - gate) * f[task] @ W[worker]))
     return np.array(gates), np.array(said)
 
 
@@ -51,7 +52,7 @@ def test_gate_answers_and_loss_are_as_written(
     batch = seen_by(model, X, made.crowd)
     np.testing.assert_allclose(model._gate(batch).detach(), gates, atol=1e-10)
     np.testing.assert_allclose(model._label_log_probs(batch).exp().detach(), said, atol=1e-10)
-    W, C = model.network_.table("W").detach().numpy(), model.network_.own.C.detach().numpy()
+    W, C = model.network_.worker_table("W").detach().numpy(), model.network_.worker_parameters.C.detach().numpy()
     apart = sum(np.linalg.norm(W[worker] - C) for worker in np.unique(made.crowd.worker))
     likelihood = np.log(said[np.arange(len(said)), made.crowd.label]).mean()
     assert model._loss(batch).item() == pytest.approx(-likelihood - 0.5 * apart, abs=1e-10)
@@ -66,7 +67,7 @@ def test_workers_who_did_not_vote_are_not_touched(
     )  # fmt: skip
     model._loss(seen_by(model, X, some)).backward()
     for name in ("W", "u"):
-        gradient = getattr(model.network_.own, name).grad
+        gradient = getattr(model.network_.worker_parameters, name).grad
         assert gradient.is_sparse
         assert gradient.coalesce().indices()[0].tolist() == [0, 1, 2, 3]
     assert all(torch.isfinite(each.grad.to_dense()).all() for each in model.network_.module.parameters())
@@ -76,16 +77,16 @@ def test_it_starts_with_twice_the_identity_where_the_norm_has_no_slope(
     made: Simulation, X: pd.DataFrame, seen_by: Any
 ) -> None:
     start = CoNAL(**QUICK | {"epochs": 1}, learning_rate=1e-30).fit(X, made.crowd)
-    assert np.allclose(start.network_.table("W").detach(), 2 * np.eye(3))
+    assert np.allclose(start.network_.worker_table("W").detach(), 2 * np.eye(3))
     assert np.allclose(start.common_, softmax(2 * np.eye(3), axis=1))
     start._loss(seen_by(start, X, made.crowd)).backward()
-    assert torch.isfinite(start.network_.own.C.grad).all()
+    assert torch.isfinite(start.network_.worker_parameters.C.grad).all()
 
 
 def test_separation_drives_matrices_apart(made: Simulation, X: pd.DataFrame) -> None:
     def apart(separation: float) -> float:
         network = CoNAL(separation=separation, **QUICK | {"epochs": 40}).fit(X, made.crowd).network_
-        return (network.table("W") - network.own.C).flatten(1).norm(dim=1).mean().item()
+        return (network.worker_table("W") - network.worker_parameters.C).flatten(1).norm(dim=1).mean().item()
 
     assert apart(1.0) > 1.5 * apart(0.0)
 
@@ -105,7 +106,9 @@ def test_common_mistakes_are_found_as_such() -> None:
     mistaken = (label == 2) & (rng.random(1800) < 0.4)
     label[mistaken] = 1  # whoever sees a 2 may take it for a 1, and nothing else is ever mistaken
     X = np.eye(3)[truth] + 0.3 * rng.normal(size=(600, 3))
-    crowd = Crowd(task, worker, label, tasks=range(600), workers=range(30), classes=range(3), duplicates="first")
+    crowd = Crowd.from_codes(
+        task, worker, label, tasks=range(600), workers=range(30), classes=range(3), duplicates="first"
+    )
     fitted = CoNAL(hidden=16, epochs=60).fit(X, crowd)
     off = fitted.common_ - np.diag(np.diagonal(fitted.common_))
     assert np.unravel_index(off.argmax(), off.shape) == (2, 1)

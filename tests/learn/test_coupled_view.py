@@ -8,32 +8,28 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wisecrowd import CoupledView, Crowd, MajorityVote
-from wisecrowd.em import priors as matrices
-from wisecrowd.em.initialization import vote_shares
+from wisecrowd import CoupledView, Crowd, MajorityVote, kernels
+from wisecrowd.base import checkpoints
+from wisecrowd.em.initialization import compute_vote_shares
+from wisecrowd.em.priors import estimate_crowd_confusion, estimate_prior_strength
 from wisecrowd.errors import UsageError
 from wisecrowd.evaluate.metrics import accuracy
-from wisecrowd.kernels import reference as kernels
 from wisecrowd.learn import coupled_view
-from wisecrowd.learn.coupled_view import _Views, aggregated
-from wisecrowd.nn import checkpoint as _checkpoint
+from wisecrowd.learn.coupled_view import _Views, aggregate_by_naive_bayes
+from wisecrowd.nn.deep_training import build_twin
 from wisecrowd.simulate import Simulation
 
 torch = pytest.importorskip("torch")
 
 
-def views_of(model: CoupledView, X: pd.DataFrame, crowd: Crowd, gold: Any = None) -> _Views:
-    assert crowd.classes is not None
-    model.classes_, model.feature_shape_, model.n_workers_ = crowd.classes, [X.shape[1]], crowd.n_workers
-    network, training_set = model._begin_lesson(X.to_numpy(), crowd, gold)
-    twin = model._new_network(7)
-    twin.module.double()
-    return _Views(model, (network, twin), training_set)
+def views_of(model: CoupledView, X: pd.DataFrame, crowd: Crowd, gold: Any = None, warmup: int = 5) -> _Views:
+    job, network = model._prepare_job(X.to_numpy(), crowd, gold)
+    return _Views((network, build_twin(job, network, 7)), job.training_set, model.beta, warmup)
 
 
 def at_epoch(number: int, by_features: Any) -> Any:
     """As much of a trainer as the loss looks at."""
-    return SimpleNamespace(history=[None] * number, model=SimpleNamespace(by_features=by_features))
+    return SimpleNamespace(history=[None] * number, model=SimpleNamespace(network_labels=by_features))
 
 
 def losses(views: _Views, tasks: Any, wanted: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
@@ -50,12 +46,12 @@ def model() -> CoupledView:
 
 
 def test_the_aggregator_is_naive_bayes(made: Simulation) -> None:
-    crowd, expected = made.crowd, vote_shares(made.crowd)
+    crowd, expected = made.crowd, compute_vote_shares(made.crowd)
     expected[::3] = 0  # these do not count
-    found = aggregated(crowd, expected)
+    found = aggregate_by_naive_bayes(crowd, expected)
     tally = kernels.tally(crowd.layout, expected)
-    toward = matrices.pooled(tally, crowd.pairs)
-    strength = matrices.strength_of(tally, crowd.pairs, toward)
+    toward = estimate_crowd_confusion(tally, crowd.pairs)
+    strength = estimate_prior_strength(tally, crowd.pairs, toward)
     assert crowd.worker is not None
     counts = np.zeros((12, 3, 3))
     for task, worker, label in zip(crowd.task, crowd.worker, crowd.label, strict=True):
@@ -67,7 +63,7 @@ def test_the_aggregator_is_naive_bayes(made: Simulation) -> None:
     assert found == pytest.approx(wanted / wanted.sum(axis=1, keepdims=True))
     known = np.full(150, -1, dtype=np.int32)
     known[0] = 2
-    assert aggregated(crowd, expected, known)[0].tolist() == [0, 0, 1]
+    assert aggregate_by_naive_bayes(crowd, expected, known)[0].tolist() == [0, 0, 1]
 
 
 @pytest.mark.parametrize(("epoch", "part"), [(1, 0.4), (4, 1.0)])
@@ -76,9 +72,9 @@ def test_each_network_learns_what_has_the_smallest_loss_of_the_other(
 ) -> None:
     views = views_of(model, X, made.crowd)
     views.doubt = 0.3
-    labels = views.first.argmax(axis=1)
+    labels = views.first_posterior.argmax(axis=1)
     tasks = torch.arange(20, 40)
-    found = float(views.loss(tasks, at_epoch(epoch, None), warm=5).detach())
+    found = float(views.loss(tasks, at_epoch(epoch, None)).detach())
     mine, others = losses(views, tasks, labels[20:40])
     number = round((1 - part * 0.3) * 20)
     weight = 150 / np.bincount(labels, minlength=3) / 3
@@ -95,7 +91,7 @@ def test_what_networks_say_changes_where_they_agree_and_the_aggregator_counts_wh
 ) -> None:
     views = views_of(model, X, made.crowd)
     views.doubt = 0.25
-    before = torch.from_numpy(views.first.argmax(axis=1))
+    before = torch.from_numpy(views.first_posterior.argmax(axis=1))
     by_features = before.clone()
     views._relabel(by_features)
     with torch.no_grad():
@@ -105,11 +101,11 @@ def test_what_networks_say_changes_where_they_agree_and_the_aggregator_counts_wh
     assert (by_features[agree] == first[agree]).all()
     assert (by_features[~agree] == before[~agree]).all()
     said = by_features.numpy()
-    certain = aggregated(made.crowd, np.eye(3)[said])[np.arange(150), said]
+    certain = aggregate_by_naive_bayes(made.crowd, np.eye(3)[said])[np.arange(150), said]
     kept = np.argsort(-certain, kind="stable")[: round(0.75 * 150)]
     expected = np.zeros((150, 3))
     expected[kept, said[kept]] = 1
-    assert (views.by_votes.numpy() == aggregated(made.crowd, expected).argmax(axis=1)).all()
+    assert (views.vote_labels.numpy() == aggregate_by_naive_bayes(made.crowd, expected).argmax(axis=1)).all()
 
 
 def test_known_truth_is_said_by_both_sides_and_always_kept(
@@ -120,24 +116,25 @@ def test_known_truth_is_said_by_both_sides_and_always_kept(
     gold = np.where(np.arange(150) < 30, (place + 1) % 3, -1).astype(np.int32)  # what nobody would believe
     views = views_of(model, X, made.crowd, gold)
     views.doubt = 0.9
-    by_features = torch.from_numpy(views.first.argmax(axis=1))
+    by_features = torch.from_numpy(views.first_posterior.argmax(axis=1))
     views._relabel(by_features)
     assert (by_features[:30].numpy() == gold[:30]).all()
-    assert (views.by_votes[:30].numpy() == gold[:30]).all()
+    assert (views.vote_labels[:30].numpy() == gold[:30]).all()
     tasks = torch.tensor([0, 1, *range(100, 118)])
-    wanted = views.by_votes[tasks].numpy()
+    wanted = views.vote_labels[tasks].numpy()
     one, other = losses(views, tasks, wanted)
-    weight = views.weight.numpy()[wanted[:2]]
-    assert views._kept(20) == 2  # the least that is kept: both known ones
+    weight = views.class_weight.numpy()[wanted[:2]]
+    assert views._count_selected(20) == 2  # the least that is kept: both known ones
     kept = sum((weight * each[:2]).sum() / weight.sum() for each in (one, other))
-    assert float(views.loss(tasks, at_epoch(9, by_features), warm=20).detach()) != pytest.approx(kept)  # warm-up
-    views.epoch = 9
-    assert float(views.loss(tasks, at_epoch(9, by_features), warm=0).detach()) == pytest.approx(kept)
+    views.warmup = 20
+    assert float(views.loss(tasks, at_epoch(9, by_features)).detach()) != pytest.approx(kept)  # warm-up
+    views.warmup, views.epoch = 0, 9
+    assert float(views.loss(tasks, at_epoch(9, by_features)).detach()) == pytest.approx(kept)
 
 
 def test_the_doubt_is_the_aggregators(X: pd.DataFrame, made: Simulation) -> None:
     fitted = CoupledView(epochs=2, hidden=8).fit(X, made.crowd)
-    first = aggregated(made.crowd, vote_shares(made.crowd))
+    first = aggregate_by_naive_bayes(made.crowd, compute_vote_shares(made.crowd))
     assert fitted.doubt_ == pytest.approx(1 - first.max(axis=1).mean())
 
 
@@ -150,7 +147,7 @@ def test_it_beats_the_votes_and_answers_for_workers(X: pd.DataFrame, made: Simul
     assert answers.shape == (150, 2, 3)
     assert answers.sum(axis=2) == pytest.approx(1)
     assert answers[:, 0] == pytest.approx(fitted.predict_proba(X) @ fitted.confusion_[2])
-    both = [fitted._proba_by(network, X.to_numpy()) for network in (fitted.network_, fitted.twin_)]
+    both = [fitted._network_class_probs(network, X.to_numpy()) for network in (fitted.network_, fitted.twin_)]
     assert fitted.predict_proba(X) == pytest.approx((both[0] + both[1]) / 2)
     assert not np.allclose(both[0], both[1])
 
@@ -158,7 +155,7 @@ def test_it_beats_the_votes_and_answers_for_workers(X: pd.DataFrame, made: Simul
 def test_a_fit_that_was_stopped_goes_on_to_the_same_bits(
     X: pd.DataFrame, made: Simulation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_checkpoint, "TIME_SHARE", 1e9)  # keep every epoch
+    monkeypatch.setattr(checkpoints, "TIME_SHARE", 1e9)  # keep every epoch
     settings: dict[str, Any] = {"epochs": 6, "hidden": 8, "warmup": 2}
     whole = CoupledView(**settings).fit(X, made.crowd)
     loss, calls = coupled_view._Views.loss, []

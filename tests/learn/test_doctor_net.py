@@ -14,7 +14,7 @@ from scipy.special import softmax
 from wisecrowd import Crowd, DoctorNet, load
 from wisecrowd.errors import UsageError
 from wisecrowd.learn import doctor_net
-from wisecrowd.nn.epoch_watchers import each_epoch
+from wisecrowd.nn.epoch_watchers import watch_epochs
 from wisecrowd.simulate import Simulation
 
 torch = pytest.importorskip("torch")
@@ -32,14 +32,14 @@ def model(request: pytest.FixtureRequest, made: Simulation, X: pd.DataFrame) -> 
 def heads(model: DoctorNet, batch: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """What every worker says of every task, and the logarithm of their weight, task by task."""
     h = np.hstack([batch.hidden.detach().numpy(), np.ones((len(batch.hidden), 1))])
-    D = model.network_.table("D").detach().numpy()
+    D = model.network_.worker_table("D").detach().numpy()
     if model.tied:
         head = model.network_.head
         D = D + np.vstack([head.weight.detach().numpy().T, head.bias.detach().numpy()])
     said = np.array([[softmax(row @ D[worker]) for worker in range(len(D))] for row in h])
     if model.variant == "DN":
         return said, np.zeros(said.shape[:2])
-    w = model.network_.table("w").detach().numpy()
+    w = model.network_.worker_table("w").detach().numpy()
     if model.variant == "WDN":
         return said, np.tile(w[:, 0], (len(h), 1))
     return said, h @ w.T / np.sqrt(h.shape[1])
@@ -54,7 +54,7 @@ def test_answers_and_loss_are_as_written(
     weight = softmax(scores, axis=1)
     np.testing.assert_allclose(model.predict_proba(X), (weight[:, :, None] * said).sum(axis=1), atol=1e-10)
     np.testing.assert_allclose(model.weights_, weight.mean(axis=0), atol=1e-10)
-    D, votes = model.network_.table("D").detach().numpy(), np.bincount(crowd.worker)
+    D, votes = model.network_.worker_table("D").detach().numpy(), np.bincount(crowd.worker)
     likelihood = np.log(said[crowd.task, crowd.worker, crowd.label]).sum()
     ridge = 0.5 * (D[votes > 0] ** 2).sum()  # of each worker once, whatever the number of votes
     assert model._loss(batch).item() == pytest.approx((ridge - likelihood) / crowd.n_votes, abs=1e-10)
@@ -66,10 +66,10 @@ def test_weights_are_judged_by_tasks_that_their_worker_did_not_label(
 ) -> None:
     crowd = made.crowd
     model = DoctorNet(variant=variant, weight_epochs=2, head_l2=0.3, **QUICK).fit(X, crowd)
-    network, training_set = model._begin_lesson(X.to_numpy(), crowd, None)
+    job, network = model._prepare_job(X.to_numpy(), crowd, None)
     network.restore(model.network_.arrays())
     member = torch.arange(crowd.n_workers)
-    found = model._weights_loss(network, training_set, torch.arange(20), member)
+    found = model._weights_loss(network, job.training_set, torch.arange(20), member)
     said, scores = heads(model, seen_by(model, X, crowd))
     total = 0.0
     for task in range(20):
@@ -78,7 +78,7 @@ def test_weights_are_judged_by_tasks_that_their_worker_did_not_label(
         others = ~np.isin(np.arange(crowd.n_workers), crowd.worker[mine])
         answer = softmax(scores[task, others]) @ said[task, others]
         total -= np.bincount(crowd.label[mine], minlength=3) / mine.sum() @ np.log(answer)
-    ridge = 0.3 / 2 * (model.network_.table("w").detach().numpy() ** 2).sum() / crowd.n_tasks
+    ridge = 0.3 / 2 * (model.network_.worker_table("w").detach().numpy() ** 2).sum() / crowd.n_tasks
     assert found.item() == pytest.approx(total / 20 + ridge, abs=1e-10)
 
 
@@ -86,8 +86,8 @@ def test_weights_are_judged_by_tasks_that_their_worker_did_not_label(
 def test_the_second_stage_moves_nothing_but_weights(variant: Variant, made: Simulation, X: pd.DataFrame) -> None:
     plain = DoctorNet(**QUICK).fit(X, made.crowd)
     more = DoctorNet(variant=variant, weight_epochs=3, **QUICK).fit(X, made.crowd)
-    np.testing.assert_array_equal(more.network_.table("D").detach(), plain.network_.table("D").detach())
-    assert more.network_.table("w").detach().abs().sum() > 0
+    np.testing.assert_array_equal(more.network_.worker_table("D").detach(), plain.network_.worker_table("D").detach())
+    assert more.network_.worker_table("w").detach().abs().sum() > 0
     assert more.n_iter_ == len(more.history_) == plain.n_iter_ + 3
     assert more.history_.index.tolist() == list(range(1, 9))
 
@@ -99,14 +99,14 @@ def test_a_step_touches_only_who_voted(made: Simulation, X: pd.DataFrame, seen_b
         tasks=made.crowd.tasks, workers=made.crowd.workers, classes=made.crowd.classes,
     )  # fmt: skip
     model._loss(seen_by(model, X, some)).backward()
-    gradient = model.network_.own.D.grad
+    gradient = model.network_.worker_parameters.D.grad
     assert gradient.is_sparse
     assert gradient.coalesce().indices()[0].tolist() == [0, 1, 2, 3]
 
 
 def test_blocks_of_workers_do_not_show(model: DoctorNet, X: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = model.predict_proba(X)
-    monkeypatch.setattr(doctor_net, "BLOCK", 5 * at_once.size)
+    monkeypatch.setattr(doctor_net, "MAX_BLOCK_CELLS", 5 * at_once.size)
     np.testing.assert_allclose(model.predict_proba(X), at_once, atol=1e-12)
 
 
@@ -134,7 +134,9 @@ def test_many_who_say_little_do_not_outvote_those_who_say_much() -> None:
     task = np.concatenate([often.ravel(), rarely.ravel()])
     worker = np.concatenate([np.repeat(np.arange(4), 200), np.repeat(np.arange(4, 12), 15)])
     label = np.where(worker < 4, truth[task], (truth[task] + 1) % 3)  # the eight are always wrong
-    crowd = Crowd(task, worker, label, tasks=range(400), workers=range(12), classes=range(3), duplicates="first")
+    crowd = Crowd.from_codes(
+        task, worker, label, tasks=range(400), workers=range(12), classes=range(3), duplicates="first"
+    )
     settings: dict[str, Any] = {"hidden": 16, "learning_rate": 0.01, "epochs": 30, "head_l2": 0.0}
     plain, weighted = (DoctorNet(variant=variant, **settings).fit(X, crowd) for variant in ("DN", "WDN"))
     assert weighted.weights_[:4].min() > 1 / 12 > weighted.weights_[4:].max()
@@ -145,7 +147,9 @@ def test_a_softmax_of_all_speaks_for_those_who_said_little() -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(3, size=300)
     X = np.eye(3)[truth] + 0.4 * rng.normal(size=(300, 3))
-    crowd = Crowd(np.arange(300), np.arange(300), truth, tasks=range(300), workers=range(300), classes=range(3))
+    crowd = Crowd.from_codes(
+        np.arange(300), np.arange(300), truth, tasks=range(300), workers=range(300), classes=range(3)
+    )
     settings: dict[str, Any] = {"hidden": 16, "learning_rate": 0.01, "epochs": 20}
     alone, tied = (DoctorNet(tied=tied, **settings).fit(X, crowd).score(X, truth) for tied in (False, True))
     assert tied > 0.9 > alone
@@ -192,7 +196,7 @@ def test_a_fit_that_is_stopped_in_either_stage_goes_on_to_the_same_bits(
 
     model = DoctorNet(variant="IWDN", weight_epochs=4, checkpoint=str(tmp_path), **QUICK)
     for stop, files in ((in_the_first, 1), (in_the_second, 2)):
-        with pytest.raises(Stopped), each_epoch(stop):
+        with pytest.raises(Stopped), watch_epochs(stop):
             model.fit(X, made.crowd)
         assert len(list(tmp_path.iterdir())) == files
     whole = DoctorNet(variant="IWDN", weight_epochs=4, **QUICK).fit(X, made.crowd)

@@ -37,7 +37,7 @@ def test_volume_of_matrices_is_of_columns_over_true_classes(made: Simulation, X:
     volume = np.log(np.linalg.det(total + RIDGE * np.eye(3)))
     assert np.isclose(model._loss(batch).item(), CCEM._loss(model, batch).item() - 0.3 * volume)
     model._loss(batch).backward()
-    assert batch.network.own.A.grad.is_sparse
+    assert batch.network.worker_parameters.A.grad.is_sparse
 
 
 @pytest.mark.parametrize("regulariser", ["F", "W"])

@@ -12,7 +12,7 @@ import pytest
 from scipy.special import softmax
 
 from wisecrowd import Crowd, MaxMIG
-from wisecrowd.em.classifier import CLIP
+from wisecrowd.em.classifier_prior import PROBABILITY_FLOOR
 from wisecrowd.errors import UsageError
 from wisecrowd.simulate import Simulation
 
@@ -62,17 +62,17 @@ def test_the_prior_is_given_and_not_learnt(made: Simulation, X: pd.DataFrame) ->
         ([2, 1, 1], [0.5, 0.25, 0.25]),
     ):
         network = MaxMIG(prior=prior, **QUICK).fit(X, made.crowd).network_
-        assert np.allclose(network.own.log_prior.exp().detach().numpy(), expected)
+        assert np.allclose(network.worker_parameters.log_prior.exp().detach().numpy(), expected)
 
 
 def test_a_step_touches_only_who_voted(made: Simulation, X: pd.DataFrame, seen_by: Batch) -> None:
     model = MaxMIG(**QUICK).fit(X, made.crowd)
     batch = seen_by(model, X, made.crowd, n_tasks=2)
     model._loss(batch).backward()
-    gradient = batch.network.own.U.grad
+    gradient = batch.network.worker_parameters.U.grad
     assert gradient.is_sparse
     assert set(gradient.coalesce().indices()[0].tolist()) == set(batch.worker.tolist())
-    assert batch.network.own.log_prior.grad is None
+    assert batch.network.worker_parameters.log_prior.grad is None
 
 
 def test_a_task_that_is_alone_says_nothing(made: Simulation, X: pd.DataFrame, seen_by: Batch) -> None:
@@ -86,15 +86,15 @@ def test_tasks_without_votes_are_not_compared(made: Simulation, X: pd.DataFrame,
     model = MaxMIG(**QUICK).fit(X, made.crowd)
     batch = seen_by(model, X, made.crowd, n_tasks=6)
     few = seen_by(model, X, made.crowd, n_tasks=4)
-    kept = batch.row < 4
-    silent = {name: getattr(batch, name)[kept] for name in ("row", "worker", "label", "weight")}
+    kept = batch.task < 4
+    silent = {name: getattr(batch, name)[kept] for name in ("task", "worker", "label", "weight")}
     assert np.isclose(model._loss(dataclasses.replace(batch, **silent)).item(), model._loss(few).item())
 
 
 def test_posterior_is_the_forecast_of_features_and_votes(made: Simulation, X: pd.DataFrame) -> None:
     model = MaxMIG(**QUICK).fit(X, made.crowd)
     prior = shares(made.crowd)
-    f = np.maximum(model.predict_proba(X), CLIP)
+    f = np.maximum(model.predict_proba(X), PROBABILITY_FLOOR)
     forecast = f * votes_of(model, made.crowd, prior) / prior
     assert np.allclose(model.posterior_, forecast / forecast.sum(axis=1, keepdims=True))
 

@@ -28,7 +28,7 @@ def test_the_trace_of_each_worker_of_the_batch_counts_once(made: Simulation, X: 
     plain = -model._label_log_probs(batch).gather(1, batch.label[:, None]).mean()
     assert np.isclose(model._loss(batch).item(), plain.item() + 0.3 * trace)
     model._loss(batch).backward()
-    gradient = batch.network.own.A.grad
+    gradient = batch.network.worker_parameters.A.grad
     assert gradient.is_sparse
     assert set(gradient.coalesce().indices()[0].tolist()) == set(voted)
 
@@ -43,7 +43,7 @@ def test_a_warm_up_leaves_the_trace_out(made: Simulation, X: pd.DataFrame, seen_
 
 
 def test_it_starts_from_workers_who_are_nearly_always_right(made: Simulation, X: pd.DataFrame, start_of: Any) -> None:
-    table = start_of(TraceReg(**QUICK), X, made.crowd).table("A").softmax(dim=2).detach().numpy()
+    table = start_of(TraceReg(**QUICK), X, made.crowd).worker_table("A").softmax(dim=2).detach().numpy()
     assert np.allclose(np.diagonal(table, axis1=1, axis2=2), np.exp(6) / (np.exp(6) + 2))
 
 

@@ -22,7 +22,7 @@ QUICK: dict[str, Any] = {"epochs": 3, "hidden": 8, "batch_size": 16, "learning_r
 
 def of_everybody(model: UnionNet, f: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """P(r says l | x), (workers, labels), that sums to one over both."""
-    table = model.network_.table("A").detach().numpy()
+    table = model.network_.worker_table("A").detach().numpy()
     if model.variant == "A":
         scores = np.einsum("k,rkl->rl", f, table)
         return np.exp(scores) / np.exp(scores).sum()
@@ -41,7 +41,7 @@ def test_all_labels_of_all_workers_are_one_choice(
     f = model.predict_proba(X)
     joint = np.stack([of_everybody(model, f[task]) for task in range(20)])
     assert np.allclose(joint.sum(axis=(1, 2)), 1)
-    row, worker, label = batch.row.numpy(), batch.worker.numpy(), batch.label.numpy()
+    row, worker, label = batch.task.numpy(), batch.worker.numpy(), batch.label.numpy()
     assert np.isclose(model._loss(batch).item(), -np.log(joint[row, worker, label]).mean())
     given = joint[row, worker] / joint[row, worker].sum(axis=1, keepdims=True)
     assert np.allclose(model._label_log_probs(batch).exp().detach().numpy(), given)
@@ -66,11 +66,11 @@ def test_confusion_is_what_a_certain_network_would_mean(made: Simulation, X: pd.
 
 
 def test_it_starts_from_the_soft_vote_or_near_the_identity(made: Simulation, X: pd.DataFrame, start_of: Any) -> None:
-    voted = start_of(UnionNet(**QUICK), X, made.crowd).table("A").detach().numpy()
+    voted = start_of(UnionNet(**QUICK), X, made.crowd).worker_table("A").detach().numpy()
     assert np.allclose(np.exp(voted).sum(axis=2), 1)
     right = np.diagonal(np.exp(voted).mean(axis=0))
     assert (right > 0.45).all()
-    near = start_of(UnionNet(start="identity", **QUICK), X, made.crowd).table("A").detach().numpy()
+    near = start_of(UnionNet(start="identity", **QUICK), X, made.crowd).worker_table("A").detach().numpy()
     assert np.allclose(softmax(near, axis=2), softmax(np.eye(3), axis=1))
 
 

@@ -15,9 +15,10 @@ pytest.importorskip("torch")
 from wisecrowd import CCC, CoNAL, CrowdAR, CrowdLayer, DoctorNet, load
 from wisecrowd.base.registry import methods
 from wisecrowd.errors import UsageError
-from wisecrowd.nn.backend import need_torch
+from wisecrowd.nn.backend import import_torch
 from wisecrowd.nn.deep_learner import DeepLearner
-from wisecrowd.nn.epoch_watchers import each_epoch
+from wisecrowd.nn.epoch_watchers import watch_epochs
+from wisecrowd.nn.training_set import select_heldout_tasks
 from wisecrowd.simulate import Simulation
 
 QUICK: dict[str, Any] = {"epochs": 6, "hidden": 16}
@@ -118,8 +119,8 @@ def test_a_search_for_epochs_goes_on_after_a_kill(made: Simulation, X: pd.DataFr
 def test_every_network_can_search_for_epochs_or_says_why_not(made: Simulation, X: pd.DataFrame, name: str) -> None:
     kind: Any = methods("learn")[name]
     model = kind(epochs="auto", hidden=8, learning_rate=0.02, batch_size=128, schedule="constant")
-    if not kind.foretells:
-        with pytest.raises(UsageError, match="say how many epochs"):
+    if not kind.predicts_votes:
+        with pytest.raises(UsageError, match="give the number of epochs"):
             model.fit(X, made.crowd)
     else:
         assert model.fit(X, made.crowd).epochs_ >= 1
@@ -128,7 +129,7 @@ def test_every_network_can_search_for_epochs_or_says_why_not(made: Simulation, X
 def test_votes_that_are_held_out_do_not_teach(made: Simulation, X: pd.DataFrame) -> None:
     model = CrowdLayer(validation=0.3, **QUICK).fit(X, made.crowd)
     assert model.history_["validation"].between(0, 1).all()
-    held = model._held_out(made.crowd, None)
+    held = select_heldout_tasks(made.crowd, None, 0.3, model.random_state)
     assert held.sum() == round(0.3 * 150)
     rest = made.crowd[np.flatnonzero(~held)]
     alone = CrowdLayer(**QUICK).fit(X, rest)
@@ -137,7 +138,7 @@ def test_votes_that_are_held_out_do_not_teach(made: Simulation, X: pd.DataFrame)
 
 def test_who_watches_sees_every_epoch_and_changes_nothing(made: Simulation, X: pd.DataFrame) -> None:
     rows, batch = X.to_numpy(), []
-    with each_epoch(lambda model: batch.append(model.classify(rows))):
+    with watch_epochs(lambda model: batch.append(model.classify(rows))):
         watched = CrowdLayer(**QUICK).fit(X, made.crowd)
     alone = CrowdLayer(**QUICK).fit(X, made.crowd)
     assert len(batch) == 6
@@ -146,12 +147,12 @@ def test_who_watches_sees_every_epoch_and_changes_nothing(made: Simulation, X: p
 
 
 def ends_in_softmax(shape: tuple[int, ...], n_classes: int) -> Any:
-    nn = need_torch().nn
+    nn = import_torch().nn
     return nn.Sequential(nn.Linear(*shape, 8), nn.ReLU(), nn.Linear(8, n_classes), nn.Softmax(-1))
 
 
 def test_a_network_ends_in_a_linear_layer_wherever_that_was_declared(made: Simulation, X: pd.DataFrame) -> None:
-    nn = need_torch().nn
+    nn = import_torch().nn
 
     class Backwards(nn.Module):  # type: ignore[misc,name-defined]  # torch is not imported here
         def __init__(self) -> None:
@@ -168,7 +169,7 @@ def test_a_network_ends_in_a_linear_layer_wherever_that_was_declared(made: Simul
 
 
 def test_frozen_layers_stay_as_they_are(made: Simulation, X: pd.DataFrame) -> None:
-    torch = need_torch()
+    torch = import_torch()
     body = torch.nn.Linear(4, 8).requires_grad_(False)
     net = torch.nn.Sequential(body, torch.nn.ReLU(), torch.nn.Linear(8, 3))
     model = CrowdLayer(classifier=net, **QUICK).fit(X, made.crowd)
@@ -176,8 +177,10 @@ def test_frozen_layers_stay_as_they_are(made: Simulation, X: pd.DataFrame) -> No
     assert not torch.equal(model.network_.head.weight, net[2].weight)
 
 
-def test_functions_of_one_name_have_checkpoints_of_their_own(made: Simulation, X: pd.DataFrame, tmp_path: Path) -> None:
-    nn = need_torch().nn
+def test_functions_of_one_name_have_checkpoints_of_their_make_worker_parameters(
+    made: Simulation, X: pd.DataFrame, tmp_path: Path
+) -> None:
+    nn = import_torch().nn
 
     def made_with(activation: Any) -> Any:
         return lambda shape, k: nn.Sequential(nn.Linear(*shape, 8), activation, nn.Linear(8, k))
@@ -195,7 +198,7 @@ def test_functions_of_one_name_have_checkpoints_of_their_own(made: Simulation, X
     ("settings", "message"),
     [
         ({"validation": 1.0}, "validation must be a share"),
-        ({"validation": 0.001}, "leaves none to hold out"),
+        ({"validation": 0.001}, "holds out none or all of them"),
         ({"keep": "selected"}, "validation=0.1"),
         ({"keep": "first"}, "keep must be"),
         ({"epochs": 0}, "epochs must be a whole number from 1"),

@@ -1,6 +1,7 @@
-"""Long fits that can be interrupted: where an iteration stands, in one file that is replaced in one step.
+"""Checkpoints: the state of a long fit in one file, from which an interrupted fit resumes.
 
-The file holds arrays and JSON in numpy's format without pickles, so that one from a stranger is only data.
+A checkpoint is a numpy ``.npz`` archive of arrays and one JSON text. It contains no pickles, so reading a file from
+an untrusted source executes no code. Every write replaces the file atomically.
 """
 
 from __future__ import annotations
@@ -11,126 +12,290 @@ import os
 import time
 import warnings
 import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.errors import DataWarning, InputError, some
+from wisecrowd.base.fields import parameter_fields
+from wisecrowd.errors import DataWarning, InputError, UsageError, preview
 from wisecrowd.utils.files import atomic_path
 
-#: How much of the time may go into writing.
+if TYPE_CHECKING:
+    from wisecrowd.base.method import Method
+    from wisecrowd.data.crowd import Crowd
+    from wisecrowd.data.types import AnyCrowd
+
+Arrays = dict[str, NDArray[Any]]
+
+#: Largest share of the running time that `Checkpoint.write_if_due` spends on writing.
 TIME_SHARE = 0.05
+#: Length of a fingerprint in hexadecimal digits: 128 bits, so that two fits do not collide.
+FINGERPRINT_LENGTH = 32
+#: Name of the JSON text among the arrays of the archive.
+METADATA = "metadata"
+#: Parameters that do not change the result of a fit; a fit may resume with other values of them.
+IRRELEVANT_PARAMETERS = ("checkpoint", "engine", "max_iter", "n_jobs", "verbose")
+#: Parameters of learners that the fingerprint of a fit leaves out; the classifier is described separately.
+IRRELEVANT_LEARNER_PARAMETERS = ("checkpoint", "verbose", "classifier")
 
 
-class Standing:
-    """Where a fit stands: arrays and plain values by name, kept in a file if there is one to keep them in.
+class CheckpointState(NamedTuple):
+    """State of a fit: arrays by name, and values that JSON can represent."""
 
-    ``belongs`` says of which fit; a file that belongs to another is refused, for to go on from it would give a result that
-    neither fit has.
+    arrays: Arrays
+    json_values: dict[str, Any] = {}  # noqa: RUF012  # a default of a named tuple, never changed
 
+
+class Checkpoint:
+    """File that holds the state of one fit.
+
+    Parameters
+    ----------
+    path : path-like or None
+        File to read and write. With None, `read` returns None and writing does nothing.
+    owner : mapping
+        JSON description of the fit: method, parameters, fingerprints of the data. `read` refuses a file with another
+        owner.
+    writes : bool, default True
+        Whether this process writes. Of several processes that hold the same state, exactly one should.
+
+    Examples
+    --------
     >>> import tempfile
-    >>> place = Path(tempfile.mkdtemp()) / "half-way.npz"
-    >>> Standing(place, {"method": "one-coin"}).write({"trace": [-3.5]}, {"tally": np.ones((2, 2))})
-    >>> told, arrays = Standing(place, {"method": "one-coin"}).read()
-    >>> told, arrays["tally"].shape
-    ({'trace': [-3.5]}, (2, 2))
+    >>> path = Path(tempfile.mkdtemp()) / "fit.npz"
+    >>> Checkpoint(path, {"method": "one-coin"}).write(CheckpointState({"tally": np.ones((2, 2))}, {"trace": [-3.5]}))
+    >>> arrays, values = Checkpoint(path, {"method": "one-coin"}).read()
+    >>> arrays["tally"].shape, values
+    ((2, 2), {'trace': [-3.5]})
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, belongs: dict[str, Any]) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, owner: Mapping[str, Any], *, writes: bool = True) -> None:
         self.path = None if path is None else Path(path)
-        self.belongs: dict[str, Any] = json.loads(json.dumps(belongs))
-        self._next = 0.0
+        self.owner: dict[str, Any] = json.loads(json.dumps(dict(owner)))
+        self.writes = writes
+        self._next_write = 0.0
 
-    def read(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
-        """What was written, or None when there is nothing yet."""
+    def read(self) -> CheckpointState | None:
+        """Return the state in the file, or None if there is no file.
+
+        Returns
+        -------
+        CheckpointState or None
+
+        Raises
+        ------
+        InputError
+            If the file is not a checkpoint, or the checkpoint of another fit.
+        """
         if self.path is None or not self.path.exists():
             return None
         try:
-            with np.load(self.path, allow_pickle=False) as file:
-                arrays = dict(file)
-            told = json.loads(str(arrays.pop("told")))
-            belongs = told.pop("belongs")
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-            raise InputError(f"{self.path} is no checkpoint of a fit; delete it, or keep this fit elsewhere") from None
-        differ = [name for name in [*self.belongs, *belongs] if belongs.get(name) != self.belongs.get(name)]
-        if differ:
-            name = differ[0]
+            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+                stored = dict(archive)
+            metadata = json.loads(str(stored[METADATA]))
+            owner, values = metadata["owner"], metadata["values"]
+            arrays = {name: stored[f"array-{number}"] for number, name in enumerate(metadata["names"])}
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
             raise InputError(
-                f"the checkpoint {self.path} belongs to another fit, whose {name} is {belongs.get(name, 'not told')}, here "
-                f"{self.belongs.get(name, 'not told')}; delete it to start anew, or keep this fit elsewhere"
+                f"{self.path} is not a checkpoint of a fit; delete the file or choose another checkpoint"
+            ) from None
+        self._check_owner(owner)
+        return CheckpointState(arrays, values)
+
+    def _check_owner(self, owner: dict[str, Any]) -> None:
+        """Raise if the file belongs to another fit."""
+        names = [name for name in {**self.owner, **owner} if owner.get(name) != self.owner.get(name)]
+        if names:
+            differences = (f"{name} is {_show(owner, name)} there and {_show(self.owner, name)} here" for name in names)
+            raise InputError(
+                f"the checkpoint {self.path} belongs to another fit: {', '.join([*differences][:3])}; delete the file to "
+                "start over, or choose another checkpoint"
             )
-        return told, arrays
 
-    def due(self) -> bool:
-        """Whether to write now takes no part of the time worth mentioning."""
-        return self.path is not None and time.monotonic() >= self._next
+    def write(self, state: CheckpointState) -> None:
+        """Replace the file by a state; if that fails, warn and let the fit continue.
 
-    def write(self, told: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Take the place of what was written before; where that cannot be, the fit goes on without."""
-        if self.path is None:
+        Parameters
+        ----------
+        state : CheckpointState
+            Arrays (no arrays of Python objects) and JSON values.
+        """
+        if self.path is None or not self.writes:
             return
-        begun = time.monotonic()
-        text = np.array(json.dumps(told | {"belongs": self.belongs}))
+        start = time.monotonic()
+        metadata = {"owner": self.owner, "values": state.json_values, "names": list(state.arrays)}
+        # Names of arrays are in the metadata, since not every name is valid in a zip archive.
+        arrays = {f"array-{number}": array for number, array in enumerate(state.arrays.values())}
+        if any(array.dtype.hasobject for array in arrays.values()):
+            raise TypeError("arrays of Python objects would be pickled; convert them before writing a checkpoint")
         try:
             with atomic_path(self.path) as partial, partial.open("wb") as file:
-                np.savez(file, told=text, **arrays)  # type: ignore[arg-type]  # names are our own
+                np.savez(file, **{METADATA: np.array(json.dumps(metadata))}, **arrays)  # type: ignore[arg-type]
         except OSError as error:
             warnings.warn(
-                f"where the fit stands could not be kept in {self.path} ({error.strerror}); it goes on, but cannot be "
-                "resumed from here. Make room, or name a checkpoint on another disk",
+                f"the checkpoint {self.path} could not be written ({error.strerror}); the fit continues, but cannot resume "
+                "from here. Free some space, or choose a checkpoint on another disk",
                 DataWarning,
                 stacklevel=2,
             )
-        ended = time.monotonic()
-        self._next = ended + (ended - begun) / TIME_SHARE
+        end = time.monotonic()
+        self._next_write = end + (end - start) / TIME_SHARE
+
+    def write_if_due(self, make_state: Callable[[], CheckpointState], *, final: bool = False) -> None:
+        """Write the state unless the last write is so recent that writing would take more than `TIME_SHARE` of the time.
+
+        Parameters
+        ----------
+        make_state : callable
+            Function that returns the state; called only if it is written.
+        final : bool, default False
+            Write in any case.
+        """
+        if self.path is not None and self.writes and (final or time.monotonic() >= self._next_write):
+            self.write(make_state())
 
 
-def standing_of(method: Any, votes: Any, gold: Any, start: Any, **further: Any) -> Standing:
-    """Where a method's fit is kept while it runs, by its ``checkpoint``: it may go on elsewhere, with other threads, or for longer.
+def open_checkpoint(
+    path: str | None, method: Method, votes: AnyCrowd, gold: Any, start: Any, **further: Any
+) -> Checkpoint:
+    """Return the checkpoint of a method's fit.
 
-    ``further`` says what else must be the same.
+    A fit may resume on another machine, with another number of threads or a higher ``max_iter``.
 
+    Parameters
+    ----------
+    path : str or None
+        File of the checkpoint; None for a fit without one.
+    method : Method
+        Method to fit.
+    votes : Crowd or ShardedCrowd
+        Votes to fit on.
+    gold, start : object
+        Known truth and starting point of the fit.
+    **further : object
+        Further properties that must be equal for a fit to resume.
+
+    Returns
+    -------
+    Checkpoint
+
+    Examples
+    --------
     >>> from wisecrowd import Crowd, DawidSkene
-    >>> standing_of(DawidSkene(), Crowd.from_triples([("t1", "ann", "cat")]), None, None).due()  # nowhere
-    False
+    >>> open_checkpoint(None, DawidSkene(), Crowd.from_triples([("t1", "ann", "cat")]), None, None).path is None
+    True
     """
-    if method.checkpoint is None:
-        return Standing(None, {})
-    aside = ("checkpoint", "engine", "max_iter", "n_jobs", "verbose")
-    parameters = {name: repr(value) for name, value in method.get_params(deep=False).items() if name not in aside}
-    digests = {
+    if path is None:
+        return Checkpoint(None, {})
+    fingerprints = {
         "votes": votes.digest,
-        "truth": likeness(gold),
-        "start": likeness(getattr(start, "tally_", start)),
+        "truth": compute_fingerprint(gold),
+        "start": compute_fingerprint(getattr(start, "tally_", start)),
     }
-    told = (
-        {"method": method.name} | further | {f"digest of the {what}": digest[:12] for what, digest in digests.items()}
+    parameters = {
+        name: repr(value) for name, value in method.get_params(deep=False).items() if name not in IRRELEVANT_PARAMETERS
+    }
+    owner = (
+        {"method": method.name} | further | {f"digest of the {name}": text[:12] for name, text in fingerprints.items()}
     )
-    return Standing(method.checkpoint, told | parameters)
+    return Checkpoint(path, owner | parameters)
 
 
-def likeness(*parts: Any) -> str:
-    """A short text that differs when anything differs: arrays and tables by their content, all else by how it prints.
+def open_learner_checkpoint(
+    folder: str | None,
+    method: Method,
+    description: str,
+    X: NDArray[Any],
+    crowd: Crowd,
+    gold: NDArray[Any] | None,
+    *,
+    writes: bool = True,
+) -> Checkpoint:
+    """Return the checkpoint of a learner's fit, in a folder that several fits may share.
 
-    >>> likeness(np.arange(3)) == likeness(np.arange(3)), likeness(np.arange(3)) == likeness(None)
-    (True, False)
+    The fingerprint of data and parameters is part of the file name, so that the fits of a cross-validation have files
+    of their own.
+
+    Parameters
+    ----------
+    folder : str or None
+        Folder of the checkpoint; None for a fit without one.
+    method : Learner
+        Learner to fit.
+    description : str
+        Description of the classifier.
+    X : ndarray of shape (n_tasks, ...)
+        Features.
+    crowd : Crowd
+        Votes.
+    gold : ndarray of shape (n_tasks,) or None
+        Known classes.
+    writes : bool, default True
+        Whether this process writes.
+
+    Returns
+    -------
+    Checkpoint
+        Without a path if there is no folder.
+
+    Raises
+    ------
+    UsageError
+        If ``folder`` is a file.
+    """
+    if folder is None:
+        return Checkpoint(None, {})
+    if Path(folder).is_file():
+        raise UsageError(f"checkpoint={folder!r} is a file; give the path of a folder")
+    names = [field.name for field in parameter_fields(method) if field.name not in IRRELEVANT_LEARNER_PARAMETERS]
+    votes = (crowd.task, crowd.worker, crowd.label, crowd.weight, crowd.n_tasks, crowd.n_classes)
+    settings = {name: getattr(method, name) for name in names}
+    fingerprint = compute_fingerprint(X, *votes, gold, description, settings)
+    return Checkpoint(Path(folder) / f"{method.name}-{fingerprint}.npz", {"fit": fingerprint}, writes=writes)
+
+
+def compute_fingerprint(*parts: Any) -> str:
+    """Return a short text that differs whenever any part differs.
+
+    Parameters
+    ----------
+    *parts : object
+        Arrays and tables are compared by their content, crowds by their ``digest``, everything else by its ``repr``.
+
+    Returns
+    -------
+    str
+        Hexadecimal digits.
+
+    Examples
+    --------
+    >>> compute_fingerprint(np.arange(3), "mlp") == compute_fingerprint(np.arange(3), "mlp")
+    True
+    >>> compute_fingerprint(np.arange(3)) == compute_fingerprint(np.arange(3.0))
+    False
     """
     digest = hashlib.sha256()
     for part in parts:
         if isinstance(part, pd.DataFrame | pd.Series):
             digest.update(
-                pd.util.hash_pandas_object(part).to_numpy().tobytes() + some(part.axes[-1][:100], 100).encode()
+                pd.util.hash_pandas_object(part).to_numpy().tobytes() + preview(part.axes[-1][:100], 100).encode()
             )
         elif isinstance(part, np.ndarray):
             digest.update(f"{part.dtype}{part.shape}".encode() + np.ascontiguousarray(part).tobytes())
         elif hasattr(part, "digest"):
             digest.update(str(part.digest).encode())
         elif isinstance(part, list | tuple):
-            digest.update(likeness(*part).encode())
+            digest.update(compute_fingerprint(*part).encode())
         else:
             digest.update(repr(part).encode())
         digest.update(b"\0")
-    return digest.hexdigest()[:32]
+    return digest.hexdigest()[:FINGERPRINT_LENGTH]
+
+
+def _show(owner: dict[str, Any], name: str) -> str:
+    """Return the value of a property as an error message shows it."""
+    return repr(owner[name]) if name in owner else "missing"

@@ -469,5 +469,5 @@ def add_posterior(
     ([1.1, 0.9], [[0.9, 0.1], [0.2, 0.8]])
     """
     voted = chunk.crowd.votes_per_task > 0
-    class_counts = class_counts + posterior[voted].sum(axis=0, dtype=np.float64)
-    return class_counts, tally_chunk(chunk, posterior, tally)
+    counts: NDArray[Any] = class_counts + posterior[voted].sum(axis=0, dtype=np.float64)
+    return counts, tally_chunk(chunk, posterior, tally)

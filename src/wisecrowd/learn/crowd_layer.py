@@ -1,4 +1,4 @@
-"""CrowdLayer: what a network says of a task, through a layer of every worker's own (Rodrigues and Pereira)."""
+"""CrowdLayer: a worker-specific layer after the output of a network (Rodrigues and Pereira)."""
 
 from __future__ import annotations
 
@@ -6,36 +6,44 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.errors import UsageError, one_of
-from wisecrowd.nn.backend import need_torch
-from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
+from wisecrowd.errors import UsageError, check_choice
+from wisecrowd.nn.backend import import_torch
+from wisecrowd.nn.crowd_network import CrowdNetwork, ModelSizes
 from wisecrowd.nn.deep_learner import DeepLearner
-from wisecrowd.nn.trainer import Group
-from wisecrowd.nn.vote_tensors import Batch, PerWorker
+from wisecrowd.nn.trainer import ParameterGroup
+from wisecrowd.nn.vote_tensors import Batch, WorkerTable
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+#: Texts of the parameters that `CCC` shares.
+WORKER_STEPS_HELP = (
+    "Steps of the worker layers: 'own' (Adam for the workers of the batch) or 'network' (the optimiser of the network)."
+)
+WORKER_L2_HELP = "Ridge penalty on the worker layers, as l2; for worker_steps='network' only."
+
 
 @method_class
 class CrowdLayer(DeepLearner):
-    """A network, and a layer for every worker that turns its answer into what the worker says.
+    """Network with a layer for every worker that turns class probabilities into label probabilities.
 
-        s_r = T_rᵀ f(x),  P(r says l | x) = softmax(s_r)_l                        variant "matrix" (MW)
+        s_r = T_rᵀ f(x),  P(r gives l | x) = softmax(s_r)_l                       variant "matrix" (MW)
         s_r = w_r ⊙ f(x)  and  s_r = w_r ⊙ f(x) + b_r                             "scale" (VW), "affine" (VW+B)
 
-    f is a distribution already when the layer gets it, and a second softmax follows: T_r starts as the identity and
-    grows, for with T = I nothing could be more probable than e / (e + K − 1). It is therefore no confusion matrix;
-    ``confusion_`` is estimated from the network's answers and the votes, and ``layer_`` has T (or w and b) as it is. Trained
-    for long, the layers and the network together explain the noise, and accuracy falls from its best.
+    T_r starts as the identity. It is not a confusion matrix: f is a distribution before the layer, and a second
+    softmax follows, so that with T = I no label would be more probable than e / (e + K − 1). ``confusion_`` is
+    estimated from the class probabilities and the votes; ``layer_`` holds T (or w and b). In a long training, layers
+    and network together fit the noise, and accuracy falls.
 
-    The program that Rodrigues and Pereira published averages a batch's loss over all tasks x workers, with zeros where
-    nobody voted, so that its steps shrink with the number of workers; here the mean is over votes, and only matrices of
-    workers who voted are touched. crowd-kit's version gives the layer logits instead of probabilities; this does not.
+    The mean loss is over votes, and a step changes the layers of workers who voted in its batch. The program of
+    Rodrigues and Pereira averages over all tasks x workers with zeros for missing votes, so that its steps shrink
+    with the number of workers. The version of crowd-kit passes logits instead of probabilities to the layer.
 
-    Layers have an Adam of their own, in which those of workers without a vote in the batch rest. With
-    ``worker_steps="network"`` all take the network's steps, and ``worker_l2`` draws them toward zero as ``l2`` does weights.
+    The worker layers have an Adam optimiser of their own. With ``worker_steps="network"``, all of them take the steps
+    of the network, and ``worker_l2`` shrinks them as ``l2`` shrinks its weights.
 
+    Examples
+    --------
     >>> from wisecrowd import CrowdLayer, simulate_crowd
     >>> import numpy as np, pandas as pd
     >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
@@ -50,48 +58,115 @@ class CrowdLayer(DeepLearner):
     separable: ClassVar[bool] = True
 
     variant: Literal["matrix", "scale", "affine"] = parameter(
-        default="matrix", help="'matrix' (MW), 'scale' (VW) or 'affine' (VW+B)"
+        default="matrix", help="Form of the worker layers: 'matrix' (MW), 'scale' (VW) or 'affine' (VW+B)."
     )
-    worker_steps: Literal["own", "network"] = parameter(
-        default="own", help="of layers: 'own', Adam for those who voted; or 'network', as it learns"
-    )
-    worker_l2: float = parameter(default=0.0, help="ridge on layers, as l2; for worker_steps='network'")
+    worker_steps: Literal["own", "network"] = parameter(default="own", help=WORKER_STEPS_HELP)
+    worker_l2: float = parameter(default=0.0, help=WORKER_L2_HELP)
 
-    def _check(self, crowd: Crowd) -> None:
-        super()._check(crowd)
-        one_of("variant", self.variant, ("matrix", "scale", "affine"))
-        one_of("worker_steps", self.worker_steps, ("own", "network"))
-        if not self.worker_l2 >= 0 or (self.worker_l2 and self.worker_steps == "own"):
-            raise UsageError(
-                "worker_l2 must not be negative, and needs worker_steps='network', since layers of who did not vote rest "
-                f"otherwise; got {self.worker_l2} and {self.worker_steps!r}"
-            )
+    def _check_parameters(self, crowd: Crowd) -> None:
+        super()._check_parameters(crowd)
+        check_choice("variant", self.variant, ("matrix", "scale", "affine"))
+        check_worker_steps(self.worker_steps, self.worker_l2)
 
-    def _own(self, sizes: Sizes) -> dict[str, Any]:
-        torch, (n_workers, n_classes, _) = need_torch(), sizes
+    def _make_worker_parameters(self, sizes: ModelSizes) -> dict[str, Any]:
+        torch, n_workers, n_classes = import_torch(), sizes.n_workers, sizes.n_classes
         sparse = self.worker_steps == "own"
         if self.variant == "matrix":
-            return {"T": PerWorker(torch.eye(n_classes).repeat(n_workers, 1, 1), sparse)}
-        scale = {"w": PerWorker(torch.ones(n_workers, n_classes), sparse)}
-        return scale if self.variant == "scale" else scale | {"b": PerWorker(torch.zeros(n_workers, n_classes), sparse)}
+            return make_layer_matrices(sizes, sparse=sparse)
+        scale = {"w": WorkerTable(torch.ones(n_workers, n_classes), sparse)}
+        if self.variant == "scale":
+            return scale
+        return scale | {"b": WorkerTable(torch.zeros(n_workers, n_classes), sparse)}
 
-    def _groups(self, network: CrowdNetwork, n_rows: int) -> list[Group]:
-        return network.groups(self.worker_learning_rate, self.l2 / n_rows, self.worker_l2 / n_rows)
+    def _make_parameter_groups(self, network: CrowdNetwork, n_tasks: int) -> list[ParameterGroup]:
+        return network.make_parameter_groups(self.worker_learning_rate, self.l2 / n_tasks, self.worker_l2 / n_tasks)
 
     def _label_log_probs(self, batch: Batch) -> Tensor:
-        torch, p = need_torch(), batch.p[batch.row]
         if self.variant == "matrix":
-            s = torch.bmm(p[:, None], batch.of_worker("T"))[:, 0]
-        else:
-            s = batch.of_worker("w") * p
-            if self.variant == "affine":
-                s = s + batch.of_worker("b")
-        found: Tensor = torch.log_softmax(s, dim=1)
-        return found
+            return compute_layer_log_probs(batch)
+        scores = batch.worker_rows("w") * batch.class_probs[batch.task]
+        if self.variant == "affine":
+            scores = scores + batch.worker_rows("b")
+        log_probs: Tensor = import_torch().log_softmax(scores, dim=1)
+        return log_probs
 
     @property
     def layer_(self) -> dict[str, Any]:
-        """The workers' layers as they were learnt: "T" (workers, true, said), or "w" and "b" (workers, classes)."""
+        """Worker layers: "T" (n_workers, n_classes, n_classes), or "w" and "b" (n_workers, n_classes)."""
         self._check_fitted("posterior_")
         network = self.network_
-        return {name: network.table(name).detach().cpu().numpy() for name in network.tables}
+        return {name: network.worker_table(name).detach().cpu().numpy() for name in network.table_shapes}
+
+
+def check_worker_steps(worker_steps: str, worker_l2: float) -> None:
+    """Raise if the settings of the worker layers are invalid.
+
+    Parameters
+    ----------
+    worker_steps : str
+        Steps of the worker layers.
+    worker_l2 : float
+        Ridge penalty on the worker layers.
+
+    Raises
+    ------
+    UsageError
+        If they are unknown, negative or incompatible.
+    """
+    check_choice("worker_steps", worker_steps, ("own", "network"))
+    if not worker_l2 >= 0 or (worker_l2 and worker_steps == "own"):
+        raise UsageError(
+            "worker_l2 must not be negative, and needs worker_steps='network', since 'own' steps skip the layers of workers "
+            f"without a vote in the batch; got {worker_l2} and {worker_steps!r}"
+        )
+
+
+def make_layer_matrices(sizes: ModelSizes, *, sparse: bool) -> dict[str, Any]:
+    """Return a table "T" with an identity matrix for every worker.
+
+    Parameters
+    ----------
+    sizes : ModelSizes
+        Numbers of workers and classes.
+    sparse : bool
+        Whether a step changes only the matrices of workers who voted in its batch.
+
+    Returns
+    -------
+    dict
+    """
+    return {"T": WorkerTable(import_torch().eye(sizes.n_classes).repeat(sizes.n_workers, 1, 1), sparse)}
+
+
+def compute_layer_scores(batch: Batch, matrices: Tensor) -> Tensor:
+    """Return T_rᵀ f(x) of every vote.
+
+    Parameters
+    ----------
+    batch : Batch
+        Tasks and votes.
+    matrices : Tensor of shape (n_votes, n_classes, n_classes)
+        Matrix of the worker of each vote.
+
+    Returns
+    -------
+    Tensor of shape (n_votes, n_classes)
+    """
+    scores: Tensor = import_torch().bmm(batch.class_probs[batch.task][:, None], matrices)[:, 0]
+    return scores
+
+
+def compute_layer_log_probs(batch: Batch) -> Tensor:
+    """Return log softmax(T_rᵀ f(x)) of every vote.
+
+    Parameters
+    ----------
+    batch : Batch
+        Tasks and votes; the network has a worker table "T".
+
+    Returns
+    -------
+    Tensor of shape (n_votes, n_classes)
+    """
+    log_probs: Tensor = import_torch().log_softmax(compute_layer_scores(batch, batch.worker_rows("T")), dim=1)
+    return log_probs

@@ -1,70 +1,66 @@
-"""DoctorNet: every worker has a softmax of their own on one network, and the answer is their mean (Guan and others)."""
+"""DoctorNet: one softmax per worker on a shared network, averaged over workers (Guan et al.)."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.base.fields import method_class, parameter
+from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.errors import UsageError, one_of
-from wisecrowd.nn.backend import need_torch
-from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
+from wisecrowd.errors import UsageError, check_choice
+from wisecrowd.nn.backend import import_torch
+from wisecrowd.nn.crowd_network import CrowdNetwork, ModelSizes
 from wisecrowd.nn.deep_learner import DeepLearner
+from wisecrowd.nn.deep_training import TrainedNetworks, TrainingJob, train_networks
+from wisecrowd.nn.trainer import ParameterGroup, Trainer
 from wisecrowd.nn.training_set import TrainingSet
-from wisecrowd.nn.vote_tensors import Batch, PerWorker
+from wisecrowd.nn.vote_tensors import MIN_TOTAL_WEIGHT, Batch, WorkerTable
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Numbers that a block of answers (tasks x workers x classes) holds at most.
-BLOCK = 2**22
+#: Numbers in a block of label probabilities (tasks x workers x classes), to bound memory.
+MAX_BLOCK_CELLS = 2**22
+#: Smallest probability of a gold class in its loss.
+MIN_GOLD_PROB = 1e-12
 
 
 @method_class
 class DoctorNet(DeepLearner):
-    """One network of hidden units h(x), and a softmax on it for every worker; the answer is what they say on average.
+    """Shared network of hidden units h(x) with a softmax for every worker, whose mean is the prediction.
 
         d_r(x) = softmax(D_rᵀ h(x)),   loss = mean over votes of −log d_r(x)[y] + λ/2 ‖D_r‖² / votes of r
         f(x) = Σ_r w_r(x) d_r(x),      w uniform                                         variant "DN"
                                        w = softmax_r(w_r)                                "WDN"
                                        w(x) = softmax_r(w_r · h(x) / √units)             "IWDN"
 
-    There is no truth in this model: workers are as they are, and right where most of them are. Weights are learnt in a second
-    stage, by how well the mean predicts what was said of a task on average, with everything else at rest; of a training
-    task only those who did **not** label it are averaged, for the others know it by heart. ``weights_`` are the weights that
-    came of it, on average over tasks: whose word tells what the crowd will say, which need not be the truth.
-    ``history_`` has the epochs of both stages, one after the other.
+    The model has no true class: the prediction follows the workers. The weights w are trained in a second stage, with
+    all other parameters fixed, to predict the mean label of a task. Only workers who did **not** label the task are
+    averaged there, since the others have memorised it. ``weights_`` are the mean weights; a large weight means that a
+    worker predicts the crowd, which need not be the truth. ``history_`` contains the epochs of both stages.
 
-    With a few dozen votes per worker a softmax of their own overfits; λ (``head_l2``) draws it to zero, where it says all
-    classes alike and leaves the answer to others, the more so the fewer votes it has. With ``tied=True`` it is drawn to a
-    softmax of all, d_r(x) = softmax((D + D_r)ᵀ h(x)), without which workers of one or two votes know nothing; the paper
-    has none. The weights have the same ridge,
-    against the sum over tasks. A known truth is what f should say. The root of the number of units is ours, so that a step
-    moves weights as far in "IWDN" as in "WDN"; without it, ten epochs suffice to overfit.
+    A softmax per worker overfits when workers have a few dozen votes. λ (``head_l2``) shrinks it toward uniform
+    probabilities, more so for fewer votes. With ``tied=True`` it is shrunk toward a softmax of all workers, d_r(x) =
+    softmax((D + D_r)ᵀ h(x)), which workers with one or two votes need; the paper has no such term. The weights have
+    the same ridge penalty, relative to the sum over tasks. A gold class is a target of f. The division by √units is
+    ours, so that a step changes the weights of "IWDN" as much as those of "WDN".
 
-    A step of the first stage touches the softmaxes of those who voted. To average all takes tasks x workers x classes
-    computations, which are done in blocks of workers, and for large crowds not at all: f is the mean of a
-    ``committee`` of those with the most votes, all of them where there are no more than that, and so the second stage.
-    A softmax has (units + 1) x classes numbers, for every worker: 100,000 workers, 128 units and 8 classes are 0.4 GB,
-    three times that while it trains. Take fewer units for so many.
+    A step of the first stage changes the softmaxes of workers who voted. Averaging takes tasks x workers x classes
+    computations, done in blocks. For large crowds, f averages a ``committee`` of the workers with the most votes. A
+    softmax has (units + 1) x classes numbers per worker: 100,000 workers, 128 units and 8 classes need 0.4 GB, and
+    three times as much in training.
 
-    There are no matrices in this model; ``confusion_`` is estimated from f and the votes. Choose it as a yardstick, or when
-    workers' opinions are what is asked for (`predict_worker_proba`): a softmax of one's own needs more votes than a
-    matrix does. A public port averages logits, so that one worker who is sure and wrong decides alone; Guan and others
-    average probabilities, and so does this.
+    ``confusion_`` is estimated from f and the votes. Choose it as a baseline, or when the opinions of single workers
+    matter (`predict_worker_proba`). A public port averages logits; Guan et al. average probabilities, and so does
+    this class.
 
-    On LabelMe (512 features of VGG-16, last epoch, five seeds) "DN" has 85.2 ± 0.2 %, as has "WDN", and "IWDN" 84.7 ± 0.7. Zhang
-    and others (2024) report 81.7 ± 0.5 for "DN"; the ridge is not the reason (85.0 without), other features may be. On Music
-    they have 65.3 ± 0.8 and this 61.7 ± 0.6, but 65.5 ± 0.7 with a batch norm before the softmaxes, as is usual there;
-    the weights of "WDN" and "IWDN" bring it to 65.0 ± 0.7 without one.
-
+    Examples
+    --------
     >>> from wisecrowd import DoctorNet, simulate_crowd
     >>> import numpy as np, pandas as pd
     >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
@@ -79,166 +75,208 @@ class DoctorNet(DeepLearner):
     separable: ClassVar[bool] = True
 
     variant: Literal["DN", "WDN", "IWDN"] = parameter(
-        default="DN", help="'DN' (plain mean), 'WDN' (a weight per worker) or 'IWDN' (that depends on the task)"
+        default="DN",
+        help="Weights of the workers: 'DN' (equal), 'WDN' (one per worker) or 'IWDN' (dependent on the task).",
     )
-    head_l2: float = parameter(default=1.0, help="ridge on a worker's softmax, against the sum over their votes")
+    head_l2: float = parameter(
+        default=1.0, help="Ridge penalty λ on a worker's softmax, relative to the loss summed over their votes."
+    )
     tied: bool = parameter(
-        default=False, help="whether a softmax of all workers is added to that of each, for crowds with few votes"
+        default=False, help="Whether to add a softmax of all workers to that of each, for workers with few votes."
     )
-    committee: int = parameter(default=2000, help="workers that are averaged at most: those with the most votes")
-    weight_epochs: int = parameter(default=10, help="times through all tasks in which weights are learnt")
-    weight_learning_rate: float = parameter(default=0.03, help="step size of the weights")
+    committee: int = parameter(default=2000, help="Largest number of workers to average: those with the most votes.")
+    weight_epochs: int = parameter(default=10, help="Number of epochs in which the weights are trained.")
+    weight_learning_rate: float = parameter(default=0.03, help="Step size of the weights.")
 
-    def _check(self, crowd: Crowd) -> None:
-        super()._check(crowd)
-        one_of("variant", self.variant, ("DN", "WDN", "IWDN"))
+    committee_: NDArray[np.intp] = fitted(help="Positions of the workers who are averaged, in ascending order.")
+    weights_: NDArray[np.float64] = fitted(help="Mean weight of every worker over the tasks, (n_workers,).")
+
+    def _check_parameters(self, crowd: Crowd) -> None:
+        super()._check_parameters(crowd)
+        check_choice("variant", self.variant, ("DN", "WDN", "IWDN"))
         if self.head_l2 < 0 or self.committee < 1 or self.weight_epochs < 1 or not self.weight_learning_rate > 0:
             raise UsageError(
                 "head_l2 must not be negative, committee and weight_epochs must be 1 or more, and weight_learning_rate "
                 f"positive; got {self.head_l2}, {self.committee}, {self.weight_epochs} and {self.weight_learning_rate}"
             )
 
-    def _own(self, sizes: Sizes) -> dict[str, Any]:
-        torch, (n_workers, n_classes, n_hidden) = need_torch(), sizes
-        found = {"D": PerWorker(torch.zeros(n_workers, n_hidden + 1, n_classes))}
+    def _make_worker_parameters(self, sizes: ModelSizes) -> dict[str, Any]:
+        torch, n_workers = import_torch(), sizes.n_workers
+        softmaxes = {"D": WorkerTable(torch.zeros(n_workers, sizes.n_hidden + 1, sizes.n_classes))}
         if self.variant == "DN":
-            return found
-        n_inputs = 1 if self.variant == "WDN" else n_hidden + 1
-        return found | {"w": PerWorker(torch.zeros(n_workers, n_inputs))}
+            return softmaxes
+        n_inputs = 1 if self.variant == "WDN" else sizes.n_hidden + 1
+        return softmaxes | {"w": WorkerTable(torch.zeros(n_workers, n_inputs))}
 
-    def _prepare(self, network: CrowdNetwork, crowd: Crowd) -> None:
-        torch = need_torch()
+    def _initialize_parameters(self, network: CrowdNetwork, crowd: Crowd) -> None:
+        """Add the votes per worker and the committee to the network, as constants."""
         assert crowd.worker is not None
         votes = np.bincount(crowd.worker, crowd.weight, minlength=crowd.n_workers)
         busiest = np.argsort(-votes, kind="stable")[: self.committee]
-        self.committee_ = np.sort(busiest[votes[busiest] > 0])
-        network.own.register_buffer("votes", torch.from_numpy(votes), persistent=False)
+        network.worker_parameters.register_buffer("votes", import_torch().from_numpy(votes), persistent=False)
+        _set_committee(network, np.sort(busiest[votes[busiest] > 0]))
 
-    # ------------------------------------------------------------------ first stage: what workers say
+    # ------------------------------------------------------------------ first stage: softmaxes of workers
 
     def _label_log_probs(self, batch: Batch) -> Tensor:
-        torch = need_torch()
-        logits = torch.bmm(_with_one(batch.hidden)[batch.row, None], batch.of_worker("D"))[:, 0]
-        found: Tensor = torch.log_softmax(logits + batch.logits[batch.row] if self.tied else logits, dim=1)
-        return found
+        torch = import_torch()
+        logits = torch.bmm(_append_one(batch.hidden)[batch.task, None], batch.worker_rows("D"))[:, 0]
+        log_probs: Tensor = torch.log_softmax(logits + batch.logits[batch.task] if self.tied else logits, dim=1)
+        return log_probs
 
     def _loss(self, batch: Batch) -> Tensor:
         loss = super()._loss(batch)
         if self.head_l2 == 0:
             return loss
-        size = batch.of_worker("D").square().sum(dim=(1, 2))
-        return loss + batch.mean(self.head_l2 / 2 * size / batch.own("votes")[batch.worker])
+        squared_norm = batch.worker_rows("D").square().sum(dim=(1, 2))
+        return loss + batch.weighted_mean(self.head_l2 / 2 * squared_norm / batch.shared("votes")[batch.worker])
 
-    def _against_truth(self, batch: Batch, given: Tensor, truth: Tensor) -> Tensor:
-        """A known truth is what the mean of all should say: the network has no other answer."""
-        answer = self._proba(batch.network, batch.hidden[given], batch.logits[given])
-        return -answer.gather(1, truth[:, None]).clamp_min(1e-12).log().sum()
+    def _gold_loss(self, batch: Batch, is_gold: Tensor, gold: Tensor) -> Tensor:
+        """Return the sum of −log f_z(x): the mean of the workers is the only prediction of the model."""
+        probs = self._class_probs(batch.network, batch.hidden[is_gold], batch.logits[is_gold])
+        return -probs.gather(1, gold[:, None]).clamp_min(MIN_GOLD_PROB).log().sum()
 
-    # ------------------------------------------------------------------ second stage: whose word counts how much
+    # ------------------------------------------------------------------ second stage: weights of workers
 
-    def _train(self, network: CrowdNetwork, training_set: TrainingSet, place: Path | None) -> None:
-        super()._train(network, training_set, place)
+    def _train(self, job: TrainingJob, network: CrowdNetwork) -> TrainedNetworks:
+        trained = super()._train(job, network)
         if self.variant == "DN":
-            return
-        first = self.history_
-        for name, each in network.module.named_parameters():
-            each.requires_grad_(name == "own.w")
-        stage = replace(self, epochs=self.weight_epochs, worker_learning_rate=self.weight_learning_rate)
-        stage.epochs_ = self.weight_epochs
-        file = None if place is None else place.with_stem(f"{place.stem}-weights")
-        trainer = stage._new_trainer(network, len(training_set), self.random_state, file)
-        member = _places(self.committee_, self.n_workers_, training_set.inputs)
-        trainer.run(
-            lambda tasks: self._weights_loss(network, training_set, tasks, member),
-            len(training_set),
-            validate=self._validate(training_set),
-            separable=False,
-        )
-        if self.keep == "selected" and trainer.best is not None:
-            network.take(trainer.best)
-        self._note(trainer)
-        self.history_.index += len(first)
-        self.history_, self.n_iter_ = pd.concat([first, self.history_]), len(first) + self.n_iter_
+            return trained
+        for name, weight in network.module.named_parameters():
+            weight.requires_grad_(name == "worker_parameters.w")
+        member_index = _invert_index(_get_committee(network), job.builder.n_workers).to(job.training_set.inputs.device)
 
-    def _weights_loss(self, network: CrowdNetwork, training_set: TrainingSet, tasks: Tensor, member: Tensor) -> Tensor:
-        """Against the mean label of each task: the weighted mean of those who did not label it."""
-        torch = need_torch()
-        network.module.eval()  # what workers say is settled: no dropout
-        batch = training_set.see(network, tasks)
-        scores = self._scores(network, batch.hidden)
-        place = member[batch.worker]
-        spoke = torch.zeros_like(scores, dtype=torch.bool)
-        spoke[batch.row[place >= 0], place[place >= 0]] = True
-        judged = ~spoke.all(dim=1)
-        if not bool(judged.any()):
+        def make_groups(network: CrowdNetwork, n_tasks: int) -> list[ParameterGroup]:
+            return network.make_parameter_groups(self.weight_learning_rate, self.l2 / n_tasks)
+
+        def loss(tasks: Tensor, _: Trainer) -> Tensor:
+            return self._weights_loss(network, job.training_set, tasks, member_index)
+
+        path = None if job.checkpoint is None else job.checkpoint.with_stem(f"{job.checkpoint.stem}-weights")
+        settings = replace(job.settings, epochs=self.weight_epochs)
+        stage = replace(job, settings=settings, make_groups=make_groups, checkpoint=path)
+        second = train_networks(stage, (network,), loss, separable=False)
+        second.history.index += len(trained.history)
+        return TrainedNetworks((network,), pd.concat([trained.history, second.history]))
+
+    def _weights_loss(
+        self, network: CrowdNetwork, training_set: TrainingSet, tasks: Tensor, member_index: Tensor
+    ) -> Tensor:
+        """Return the loss of the weighted mean of workers who did not label a task against its mean label."""
+        torch = import_torch()
+        network.module.eval()  # the softmaxes are fixed, so there is no dropout
+        batch = training_set.make_batch(network, tasks)
+        scores = self._weight_scores(network, batch.hidden)
+        member = member_index[batch.worker]
+        has_voted = torch.zeros_like(scores, dtype=torch.bool)
+        has_voted[batch.task[member >= 0], member[member >= 0]] = True
+        is_predicted = ~has_voted.all(dim=1)
+        if not bool(is_predicted.any()):
             return 0 * scores.sum()
-        log_w = scores.masked_fill(spoke, -math.inf)[judged].log_softmax(dim=1)
+        log_weights = scores.masked_fill(has_voted, -math.inf)[is_predicted].log_softmax(dim=1)
         with torch.no_grad():
-            log_d = self._heads(network, batch.hidden[judged], self.committee_)
-        answer = torch.logsumexp(log_w[:, :, None] + log_d, dim=1)
-        ridge = self.head_l2 / 2 * self._weights(network).square().sum() / len(training_set)
-        return ridge - (_mean_labels(batch)[judged] * answer).sum(dim=1).mean()
+            log_probs = self._softmax_log_probs(network, batch.hidden[is_predicted], _get_committee(network))
+        prediction = torch.logsumexp(log_weights[:, :, None] + log_probs, dim=1)
+        ridge = self.head_l2 / 2 * self._committee_weights(network).square().sum() / len(training_set)
+        return ridge - (_average_labels(batch)[is_predicted] * prediction).sum(dim=1).mean()
 
     # ------------------------------------------------------------------ the committee
 
-    def _heads(self, network: CrowdNetwork, hidden: Tensor, workers: NDArray[np.intp]) -> Tensor:
-        """log d_r(x) of some workers: (tasks, workers, classes)."""
-        torch = need_torch()
-        D = network.rows_of("D", torch.from_numpy(workers).to(hidden.device))
-        logits: Tensor = torch.einsum("nh,rhk->nrk", _with_one(hidden), D)
+    def _softmax_log_probs(self, network: CrowdNetwork, hidden: Tensor, workers: Tensor) -> Tensor:
+        """Return log d_r(x) of some workers, (n_tasks, n_selected_workers, n_classes)."""
+        D = network.worker_rows("D", workers)
+        logits: Tensor = import_torch().einsum("nh,rhk->nrk", _append_one(hidden), D)
         return (logits + network.head(hidden)[:, None] if self.tied else logits).log_softmax(dim=2)
 
-    def _scores(self, network: CrowdNetwork, hidden: Tensor) -> Tensor:
-        """Logarithms of the committee's weights for tasks, up to a constant: (tasks, committee)."""
+    def _weight_scores(self, network: CrowdNetwork, hidden: Tensor) -> Tensor:
+        """Return the logarithms of the committee's weights up to a constant, (n_tasks, n_members)."""
         if self.variant == "DN":
-            return hidden.new_zeros(len(hidden), len(self.committee_))
-        w = self._weights(network)
-        inputs = hidden.new_ones(len(hidden), 1) if self.variant == "WDN" else _with_one(hidden)
+            return hidden.new_zeros(len(hidden), len(_get_committee(network)))
+        w = self._committee_weights(network)
+        inputs = hidden.new_ones(len(hidden), 1) if self.variant == "WDN" else _append_one(hidden)
         return inputs @ w.T / math.sqrt(w.shape[1])
 
-    def _weights(self, network: CrowdNetwork) -> Tensor:
-        members = need_torch().from_numpy(self.committee_)
-        return network.rows_of("w", members.to(network.own.w.device))
+    def _committee_weights(self, network: CrowdNetwork) -> Tensor:
+        """Return the parameters w of the committee."""
+        return network.worker_rows("w", _get_committee(network))
 
-    def _proba(self, network: CrowdNetwork, hidden: Tensor, logits: Tensor) -> Tensor:
-        weight = self._scores(network, hidden).softmax(dim=1)
-        size = max(1, BLOCK // max(1, logits.numel()))
-        found = logits.new_zeros(logits.shape)
-        for start in range(0, len(self.committee_), size):
+    def _class_probs(self, network: CrowdNetwork, hidden: Tensor, logits: Tensor) -> Tensor:
+        committee = _get_committee(network)
+        weight = self._weight_scores(network, hidden).softmax(dim=1)
+        size = max(1, MAX_BLOCK_CELLS // max(1, logits.numel()))
+        probs = logits.new_zeros(logits.shape)
+        for start in range(0, len(committee), size):
             block = slice(start, start + size)
-            found = found + (weight[:, block, None] * self._heads(network, hidden, self.committee_[block]).exp()).sum(
-                dim=1
-            )
-        return found
+            worker_probs = self._softmax_log_probs(network, hidden, committee[block]).exp()
+            probs = probs + (weight[:, block, None] * worker_probs).sum(dim=1)
+        return probs
 
-    def _conclude(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
-        super()._conclude(X, crowd, gold)
+    def _set_method_attributes(
+        self,
+        trained: TrainedNetworks,
+        job: TrainingJob,
+        X: NDArray[np.float64],
+        crowd: Crowd,
+        gold: NDArray[np.int32] | None,
+    ) -> None:
+        (network,) = trained.networks
         total = sum(
-            self._scores(self.network_, hidden).softmax(dim=1).sum(dim=0).double().cpu().numpy()
-            for _, hidden, _ in self.network_.blocks(X)
+            self._weight_scores(network, hidden).softmax(dim=1).sum(dim=0).double().cpu().numpy()
+            for _, hidden, _ in network.iterate_batches(X)
         )
+        self.committee_ = np.asarray(_get_committee(network).cpu().numpy())
         self.weights_ = np.zeros(crowd.n_workers)
         self.weights_[self.committee_] = total / len(X)
 
+    def restore_part(self, name: str, arrays: dict[str, NDArray[Any]]) -> CrowdNetwork:
+        """Return a network, built from its saved arrays.
 
-def _with_one(hidden: Tensor) -> Tensor:
-    """Hidden units, and a one that a bias is the weight of."""
-    found: Tensor = need_torch().nn.functional.pad(hidden, (0, 1), value=1.0)
-    return found
+        Parameters
+        ----------
+        name : str
+            Name of the fitted attribute.
+        arrays : dict of ndarray
+            Saved arrays.
+
+        Returns
+        -------
+        CrowdNetwork
+        """
+        network = super().restore_part(name, arrays)
+        _set_committee(network, self.committee_)
+        return network
 
 
-def _places(chosen: NDArray[np.intp], number: int, like: Tensor) -> Tensor:
-    """Where each of so many is among the chosen; −1 of the others."""
-    found = np.full(number, -1)
-    found[chosen] = np.arange(len(chosen))
-    tensor: Tensor = need_torch().from_numpy(found).to(like.device)
-    return tensor
+def _set_committee(network: CrowdNetwork, committee: NDArray[np.intp]) -> None:
+    """Add the positions of the committee to the network."""
+    members = import_torch().from_numpy(committee)
+    network.worker_parameters.register_buffer("committee", members, persistent=False)
 
 
-def _mean_labels(batch: Batch) -> Tensor:
-    """What the votes on each task say on average, or the truth where it is known: (tasks, classes)."""
-    torch = need_torch()
-    found = torch.zeros_like(batch.logits)
-    found.index_put_((batch.row, batch.label), batch.weight, accumulate=True)
-    found /= found.sum(dim=1, keepdim=True).clamp_min(1e-12)
-    return found if batch.known is None else torch.where(batch.known[:, None] >= 0, batch.p, found)
+def _get_committee(network: CrowdNetwork) -> Tensor:
+    """Return the positions of the committee."""
+    committee: Tensor = network.worker_parameters.committee
+    return committee
+
+
+def _append_one(hidden: Tensor) -> Tensor:
+    """Return hidden units and a one, whose weight is the bias."""
+    padded: Tensor = import_torch().nn.functional.pad(hidden, (0, 1), value=1.0)
+    return padded
+
+
+def _invert_index(selected: Tensor, number: int) -> Tensor:
+    """Return the position of each of ``number`` codes among the selected ones, −1 for the others."""
+    torch = import_torch()
+    index: Tensor = torch.full((number,), -1, device=selected.device)
+    index[selected] = torch.arange(len(selected), device=selected.device)
+    return index
+
+
+def _average_labels(batch: Batch) -> Tensor:
+    """Return the mean label of the votes on each task, or its gold class, (n_tasks, n_classes)."""
+    torch = import_torch()
+    mean = torch.zeros_like(batch.logits)
+    mean.index_put_((batch.task, batch.label), batch.weight, accumulate=True)
+    mean /= mean.sum(dim=1, keepdim=True).clamp_min(MIN_TOTAL_WEIGHT)
+    return mean if batch.gold is None else torch.where(batch.gold[:, None] >= 0, batch.class_probs, mean)

@@ -1,17 +1,21 @@
-"""GeoCrowdNet: confusion matrices by cross-entropy, with a volume that is to be large (Ibrahim, Nguyen and Fu)."""
+"""GeoCrowdNet: CCEM with a volume regulariser (Ibrahim, Nguyen and Fu)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.errors import UsageError, one_of
-from wisecrowd.learn.ccem import CCEM
-from wisecrowd.nn.backend import need_torch
-from wisecrowd.nn.vote_tensors import Batch, as_log_probability
+from wisecrowd.errors import UsageError, check_choice
+from wisecrowd.nn.backend import import_torch
+from wisecrowd.nn.crowd_network import CrowdNetwork, ModelSizes
+from wisecrowd.nn.deep_learner import DeepLearner
+from wisecrowd.nn.softmax_confusion import START_HELP, SURE_HELP, SoftmaxConfusion
+from wisecrowd.nn.vote_tensors import Batch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,32 +25,29 @@ RIDGE = 1e-6
 
 
 @method_class
-class GeoCrowdNet(CCEM):
-    """`CCEM`, with a term that makes predictions, or workers' matrices, span a large volume.
+class GeoCrowdNet(DeepLearner):
+    """Network and confusion matrices as in `CCEM`, with a term that enlarges the volume of predictions or of matrices.
 
-        loss − lam log det(Σ_i f(x_i) f(x_i)ᵀ)        regulariser "F": predictions of the batch
-        loss − lam log det(Σ_r π_r π_rᵀ)              regulariser "W": matrices of the workers of the batch
+        P(r gives l | x) = Σ_k f_k(x) π_r[k, l],   π_r[k, ·] = softmax(A_r[k, ·])
+        loss = mean of −log P(y_ir | x_i) − lam log det(Σ_i f(x_i) f(x_i)ᵀ)        regulariser "F": predictions of the batch
+        loss = mean of −log P(y_ir | x_i) − lam log det(Σ_r π_r π_rᵀ)              regulariser "W": matrices of the batch's workers
 
-    Votes can be explained by a sure network and confused workers, or by an unsure one and better workers. The paper shows
-    that a large volume of F or of W picks the truth under milder conditions than those of `CCEM`: "F" when all classes
-    have sure tasks although no worker is an expert, "W" when there are experts although no task is beyond doubt.
+    A confident network with confused workers may explain the votes as well as an uncertain network with better
+    workers. The paper shows that a large volume of F or W selects the true model under milder conditions than those
+    of `CCEM`: "F" if all classes have certain tasks, "W" if there are expert workers.
 
-    "F" rewards sure predictions in all classes, whether or not votes agree: with too large a lam, classes come to mean
-    nothing. The authors tried 0.1 and 0.2 on LabelMe. There 0.1 ended at 34 % from the identity, where π is still flat, and
-    at 87 % from the votes, which is another start of their program and the default here; on music genres it ended at 45 %
-    even so. Held-out votes tell such an end: with ``validation=0.2``, predictions agreed with 46 % of them for lam up to
-    0.01 and with 13 % for 0.1 (on LabelMe with 77 and 76 %). The default is 0.01, and they should be asked before it is raised.
+    "F" rewards confident predictions whether or not the votes agree. If lam is too large, the classes lose their
+    meaning. Check it with held-out votes (``validation=0.2``) before raising it above the default.
 
-    The published program takes log(det(·)) and skips a batch where that is not finite; here it is slogdet of the mean
-    outer product plus a small ridge, and a batch with fewer tasks than classes, which spans no volume, has no such term:
-    many classes need large batches. The program's Σ_r runs over all workers at every step; over those of the batch, a step
-    costs as much for 100,000 workers as for 100, and accuracies stayed within a point (two seeds, from the identity, lam
-    0.01 and 0.1: LabelMe 82.7 and 81.7 %, over all workers 82.5 and 81.7; music 69.8 and 69.0, over all 68.8 and 68.8). The
-    program also chooses lam and the epoch by tasks with known truth; nothing here does.
+    The term is the log-determinant of the mean outer product plus a small ridge. A batch with fewer tasks than
+    classes has no such term, so that many classes need large batches. The published program sums over all workers in
+    every step; here the sum is over the workers of the batch, so that the cost of a step does not depend on the
+    number of workers.
 
-    Test accuracy after the last epoch, five seeds: on music genres 70.7 ± 1.2 % ("F") and 71.3 ± 0.9 % ("W"), where Herde et al.
-    (2024) report 70.2 ± 0.7 and 70.1 ± 0.9; on LabelMe (512 features of VGG-16, 1,188 tasks) 83.6 ± 0.2 and 83.0 ± 0.4 %.
+    Benchmark: ``wisecrowd bench show all-learners``.
 
+    Examples
+    --------
     >>> from wisecrowd import GeoCrowdNet, simulate_crowd
     >>> import numpy as np, pandas as pd
     >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
@@ -57,34 +58,61 @@ class GeoCrowdNet(CCEM):
     (True, (10, 2, 2))
     """
 
-    separable: ClassVar[bool] = False
+    references: ClassVar[tuple[str, ...]] = ("ibrahim2023deep",)
 
+    start: Literal["identity", "votes"] = parameter(default="votes", help=START_HELP)
+    sure: float = parameter(default=1.0, help=SURE_HELP)
     regulariser: Literal["F", "W"] = parameter(
-        default="F", help="what is to span a large volume: predictions 'F', or workers' matrices 'W'"
+        default="F", help="Quantity with a large volume: predictions 'F', or confusion matrices 'W'."
     )
-    lam: float = parameter(default=0.01, help="weight of the log-determinant")
-    start: Literal["identity", "votes"] = parameter(
-        default="votes", help="confusion matrices at first: near the 'identity', or counted against the soft 'votes'"
-    )
+    lam: float = parameter(default=0.01, help="Weight of the log-determinant.")
 
-    def _check(self, crowd: Crowd) -> None:
-        super()._check(crowd)
-        one_of("regulariser", self.regulariser, ("F", "W"))
+    @property
+    def _confusion(self) -> SoftmaxConfusion:
+        return SoftmaxConfusion(self.start, self.sure)
+
+    def _check_parameters(self, crowd: Crowd) -> None:
+        super()._check_parameters(crowd)
+        self._confusion.check_parameters()
+        check_choice("regulariser", self.regulariser, ("F", "W"))
         if not (np.isfinite(self.lam) and self.lam >= 0):
-            raise UsageError(f"lam must be a number that is not negative, for volumes are to be large; got {self.lam}")
+            raise UsageError(f"lam must be finite and not negative; got {self.lam}")
+
+    def _make_worker_parameters(self, sizes: ModelSizes) -> dict[str, Any]:
+        return self._confusion.make_parameters(sizes)
+
+    def _initialize_parameters(self, network: CrowdNetwork, crowd: Crowd) -> None:
+        self._confusion.initialize(network, crowd)
+
+    def _label_log_probs(self, batch: Batch) -> Tensor:
+        return self._confusion.label_log_probs(batch)
 
     def _loss(self, batch: Batch) -> Tensor:
         return super()._loss(batch) - self.lam * self._log_volume(batch)
 
     def _log_volume(self, batch: Batch) -> Tensor:
-        """log det of the mean outer product of predictions, or of columns of the matrices of the batch's workers."""
-        torch, n_classes = need_torch(), batch.logits.shape[1]
-        vectors = batch.p
+        """Return the log-determinant of the mean outer product of predictions, or of columns of matrices."""
+        torch, n_classes = import_torch(), batch.logits.shape[1]
+        vectors = batch.class_probs
         if self.regulariser == "W":
-            pi = as_log_probability(batch.network.rows_of("A", batch.workers)).exp()
-            vectors = pi.transpose(1, 2).reshape(-1, n_classes)
+            vectors = self._confusion.batch_matrices(batch).transpose(1, 2).reshape(-1, n_classes)
         if len(vectors) < n_classes:
             return 0 * batch.logits.sum()
         product = vectors.T @ vectors / len(vectors) + RIDGE * torch.eye(n_classes).to(vectors)
-        found: Tensor = torch.linalg.slogdet(product).logabsdet
-        return found
+        log_volume: Tensor = torch.linalg.slogdet(product).logabsdet
+        return log_volume
+
+    def confusion_of(self, workers: Iterable[int]) -> NDArray[np.float64]:
+        """Return the trained confusion matrices π of some workers.
+
+        Parameters
+        ----------
+        workers : iterable of int
+            Positions of workers in ``worker_index_``.
+
+        Returns
+        -------
+        ndarray of shape (len(workers), n_classes, n_classes)
+        """
+        self._check_fitted("posterior_")
+        return self._confusion.matrices(self.network_, self._check_positions(workers))

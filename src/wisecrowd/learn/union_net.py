@@ -1,14 +1,21 @@
-"""UnionNet: who says what of a task, as one choice among all workers' labels (Wei et al.)."""
+"""UnionNet: the labels of all workers as outcomes of one draw (Wei et al.)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from wisecrowd.base.fields import method_class, parameter
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.errors import one_of
-from wisecrowd.nn.backend import need_torch
-from wisecrowd.nn.stochastic_confusion import StochasticLearner
+from wisecrowd.errors import check_choice
+from wisecrowd.nn.backend import import_torch
+from wisecrowd.nn.crowd_network import CrowdNetwork, ModelSizes
+from wisecrowd.nn.deep_learner import DeepLearner
+from wisecrowd.nn.softmax_confusion import START_HELP, SURE_HELP, SoftmaxConfusion, mix_label_log_probs
+from wisecrowd.nn.vote_loss import compute_vote_nll
 from wisecrowd.nn.vote_tensors import Batch
 
 if TYPE_CHECKING:
@@ -16,30 +23,29 @@ if TYPE_CHECKING:
 
 
 @method_class
-class UnionNet(StochasticLearner):
-    """A network, and one layer in which all workers' labels are outcomes of a single draw.
+class UnionNet(DeepLearner):
+    """Network with one layer in which the labels of all workers are outcomes of a single draw.
 
-        P(r says l | x) = softmax over all (r, l) of Σ_k f_k(x) A_r[k, l]                           variant "A"
-        P(r says l | x) = Σ_k f_k(x) Θ_r[k, l],  Θ[k] = softmax over all (r, l) of A_r[k, l]        variant "B"
+        P(r gives l | x) = softmax over all (r, l) of Σ_k f_k(x) A_r[k, l]                           variant "A"
+        P(r gives l | x) = Σ_k f_k(x) Θ_r[k, l],  Θ[k] = softmax over all (r, l) of A_r[k, l]        variant "B"
 
-    A vote is one of workers x classes things that could have been said, so that the crowd is one source, and who votes
-    is evidence too. `predict_worker_proba` says what they say once they vote, P(r says l | x) / Σ_l P(r says l | x).
-    ``confusion_`` is what that comes to where f is certain, π_r[k, ·] = softmax(A_r[k, ·]) in both variants; in "A" it is
-    exact only there, for a softmax of means is no mean of softmaxes.
+    A vote is one of workers x classes possible outcomes, so that the crowd is a single source and the choice of the
+    worker is evidence too. `predict_worker_proba` returns label probabilities given the worker, P(r gives l | x) /
+    Σ_l P(r gives l | x). ``confusion_`` is their value where f is certain, π_r[k, ·] = softmax(A_r[k, ·]). It holds
+    for every f in variant "B", and only there in variant "A".
 
-    The normaliser runs over all workers, by nature: a step costs workers x classes² however few voted, and in "A" tasks x
-    workers x classes. With ten classes and 10,000 workers, "B" took six times as long per epoch as with 100 workers, "A" 26
-    times. Outcomes so many are each improbable; Herde et al. (2024) measured 1.3 % on the 100 classes of CIFAR-100N. Choose
-    another of this family for large crowds.
+    The normaliser runs over all workers: a step costs time in proportion to workers x classes², and in variant "A" to
+    tasks x workers x classes. Choose `CCEM` or a relative for large crowds, in which every single outcome is also
+    improbable.
 
-    A starts from the logarithm of each worker's answers counted against the soft vote, as in the paper, but drawn toward
-    the crowd's, where zero counts would be −∞. From the identity, "B" would start almost uniform: e against 1 among all
-    outcomes. The paper divides a task's votes by their number, so that tasks weigh alike; here votes do. A public port
-    mixes Θ by logits in place of f.
+    A starts from the logarithm of the labels of each worker, counted against the soft vote as in the paper and shrunk
+    toward the crowd, since zero counts would give −∞. From the identity, variant "B" starts almost uniform. The paper
+    divides the votes of a task by their number, so that tasks have equal weight; here votes have equal weight.
 
-    Test accuracy of "B" after the last epoch, five seeds: 82.5 ± 0.2 % on LabelMe (512 features of VGG-16, 1,188 tasks), where
-    Zhang et al. (2024) report 82.7 ± 0.4; 69.3 ± 1.1 % on music genres, 68.3 ± 0.9 there and 68.6 ± 1.0 in Herde et al.
+    Benchmark: ``wisecrowd bench show all-learners``.
 
+    Examples
+    --------
     >>> from wisecrowd import UnionNet, simulate_crowd
     >>> import numpy as np, pandas as pd
     >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
@@ -52,37 +58,58 @@ class UnionNet(StochasticLearner):
 
     references: ClassVar[tuple[str, ...]] = ("wei2022deep",)
     separable: ClassVar[bool] = True
-    sparse: ClassVar[bool] = False
 
     variant: Literal["A", "B"] = parameter(
-        default="B", help="'A': a softmax of mixed scores; 'B': a mixture of softmaxes"
+        default="B", help="Model: 'A', a softmax of mixed scores, or 'B', a mixture of softmaxes."
     )
-    start: Literal["identity", "votes"] = parameter(
-        default="votes", help="confusion matrices at first: near the 'identity', or counted against the soft 'votes'"
-    )
-    sure: float = parameter(
-        default=1.0, help="log-odds of a right label against each wrong one in a start near the identity"
-    )
+    start: Literal["identity", "votes"] = parameter(default="votes", help=START_HELP)
+    sure: float = parameter(default=1.0, help=SURE_HELP)
 
-    def _check(self, crowd: Crowd) -> None:
-        super()._check(crowd)
-        one_of("variant", self.variant, ("A", "B"))
+    @property
+    def _confusion(self) -> SoftmaxConfusion:
+        return SoftmaxConfusion(self.start, self.sure, sparse=False)
+
+    def _check_parameters(self, crowd: Crowd) -> None:
+        super()._check_parameters(crowd)
+        self._confusion.check_parameters()
+        check_choice("variant", self.variant, ("A", "B"))
+
+    def _make_worker_parameters(self, sizes: ModelSizes) -> dict[str, Any]:
+        return self._confusion.make_parameters(sizes)
+
+    def _initialize_parameters(self, network: CrowdNetwork, crowd: Crowd) -> None:
+        self._confusion.initialize(network, crowd)
 
     def _loss(self, batch: Batch) -> Tensor:
-        return batch.mean(-self._spoken(batch).gather(1, batch.label[:, None])[:, 0])
+        return batch.weighted_mean(compute_vote_nll(batch, self._joint_log_probs(batch)))
 
     def _label_log_probs(self, batch: Batch) -> Tensor:
-        found: Tensor = need_torch().log_softmax(self._spoken(batch), dim=1)
-        return found
+        log_probs: Tensor = import_torch().log_softmax(self._joint_log_probs(batch), dim=1)
+        return log_probs
 
-    def _spoken(self, batch: Batch) -> Tensor:
-        """log P(it is the worker of the vote who speaks, and says each label | x), (votes, classes)."""
-        torch = need_torch()
-        mine = batch.of_worker("A")
-        of_class = batch.network.table("A").transpose(0, 1).flatten(1)  # (classes, workers x labels)
+    def _joint_log_probs(self, batch: Batch) -> Tensor:
+        """Return log P(the worker of the vote is drawn and gives each label | x), (n_votes, n_classes)."""
+        torch = import_torch()
+        rows = batch.worker_rows("A")
+        all_scores = batch.network.worker_table("A").transpose(0, 1).flatten(1)  # (classes, workers x labels)
         if self.variant == "A":
-            everybody = torch.logsumexp(batch.p @ of_class, dim=1)
-            return torch.bmm(batch.p[batch.row][:, None], mine)[:, 0] - everybody[batch.row][:, None]
-        log_theta = mine - torch.logsumexp(of_class, dim=1)[:, None]
-        found: Tensor = torch.logsumexp(batch.log_p[batch.row][:, :, None] + log_theta, dim=1)
-        return found
+            log_total = torch.logsumexp(batch.class_probs @ all_scores, dim=1)
+            scores = torch.bmm(batch.class_probs[batch.task][:, None], rows)[:, 0]
+            return scores - log_total[batch.task][:, None]
+        log_theta = rows - torch.logsumexp(all_scores, dim=1)[:, None]
+        return mix_label_log_probs(batch.class_log_probs[batch.task], log_theta)
+
+    def confusion_of(self, workers: Iterable[int]) -> NDArray[np.float64]:
+        """Return the confusion matrices π of some workers, exact where f is certain.
+
+        Parameters
+        ----------
+        workers : iterable of int
+            Positions of workers in ``worker_index_``.
+
+        Returns
+        -------
+        ndarray of shape (len(workers), n_classes, n_classes)
+        """
+        self._check_fitted("posterior_")
+        return self._confusion.matrices(self.network_, self._check_positions(workers))

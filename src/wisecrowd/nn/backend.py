@@ -1,4 +1,4 @@
-"""torch for whoever needs it, and no more of its threads than help."""
+"""Access to torch, an optional dependency that is imported when it is first needed."""
 
 from __future__ import annotations
 
@@ -9,33 +9,60 @@ from types import ModuleType
 from wisecrowd.errors import MissingExtra
 
 
-def need_torch(what: str = "networks") -> ModuleType:
-    """The torch module, or the line that installs it.
+def import_torch(purpose: str = "networks") -> ModuleType:
+    """Return the torch module.
 
-    >>> need_torch().__name__
+    Parameters
+    ----------
+    purpose : str, default "networks"
+        Purpose that the error names if torch is not installed.
+
+    Returns
+    -------
+    module
+
+    Raises
+    ------
+    MissingExtra
+        If torch is not installed; the message gives the command that installs it.
+
+    Examples
+    --------
+    >>> import_torch().__name__
     'torch'
     """
     try:
         import torch
     except ImportError:
-        raise MissingExtra("learn", what) from None
+        raise MissingExtra("learn", purpose) from None
     return torch
 
 
 @contextlib.contextmanager
-def threads(number: int | None) -> Iterator[None]:
-    """A block in which torch uses so many threads; None leaves them as they are.
+def limit_threads(number: int | None) -> Iterator[None]:
+    """Set the number of torch threads inside a block.
 
-    Over small tensors threads would only wait for each other, and could change the order of sums.
+    On small tensors, several threads cost more time than they save, and they may change the order of sums.
 
-    >>> before = need_torch().get_num_threads()
-    >>> with threads(1):
-    ...     need_torch().get_num_threads()
+    Parameters
+    ----------
+    number : int or None
+        Number of threads; None leaves it unchanged.
+
+    Yields
+    ------
+    None
+
+    Examples
+    --------
+    >>> before = import_torch().get_num_threads()
+    >>> with limit_threads(1):
+    ...     import_torch().get_num_threads()
     1
-    >>> need_torch().get_num_threads() == before
+    >>> import_torch().get_num_threads() == before
     True
     """
-    torch = need_torch()
+    torch = import_torch()
     before = torch.get_num_threads()
     torch.set_num_threads(before if number is None else number)
     try:

@@ -1,69 +1,106 @@
-"""A network that classifies tasks, with what a method knows of workers beside it."""
+"""Networks that classify tasks, with the worker parameters of a method beside them."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.classifiers.soft import Standardiser
+from wisecrowd.base.checkpoints import Arrays
+from wisecrowd.classifiers.standardiser import Standardiser
+from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
-from wisecrowd.nn.backend import need_torch, threads
-from wisecrowd.nn.checkpoint import Arrays
-from wisecrowd.nn.distributed import through
-from wisecrowd.nn.modules import BLOCK, build, prepared, tried_on
-from wisecrowd.nn.trainer import Group, part_of, weights_and_biases
-from wisecrowd.nn.vote_tensors import PerWorker
+from wisecrowd.nn.backend import import_torch, limit_threads
+from wisecrowd.nn.distributed import apply_network
+from wisecrowd.nn.modules import PREDICTION_BATCH_SIZE, build_module, explain_shape_errors, prepare_inputs
+from wisecrowd.nn.seeding import fork_random_state, select_device
+from wisecrowd.nn.trainer import ParameterGroup, select_prefix, split_by_decay
+from wisecrowd.nn.vote_tensors import WorkerTable
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
-class Sizes(NamedTuple):
-    """What the parameters of a method depend on.
+class ModelSizes(NamedTuple):
+    """Sizes that the shapes of worker parameters depend on.
 
-    >>> Sizes(n_workers=59, n_classes=8, n_hidden=128).n_classes
+    Attributes
+    ----------
+    n_workers, n_classes : int
+        Numbers of workers and classes.
+    n_hidden : int
+        Number of inputs of the last layer.
+    input_shape : tuple of int
+        Shape of the prepared features of one task.
+
+    Examples
+    --------
+    >>> ModelSizes(n_workers=59, n_classes=8, n_hidden=128).n_classes
     8
     """
 
     n_workers: int
     n_classes: int
     n_hidden: int
-    """Units that the last layer of the network is given."""
+    input_shape: tuple[int, ...] = ()
 
 
 class CrowdNetwork:
-    """Trunk, head, and a method's own parameters, with the standardiser of the inputs.
+    """Network in two parts, trunk and head, with worker parameters and the standardiser of the features.
 
-    ``module`` is what a `Trainer` trains. Per-worker tables lie flat in it, (workers, numbers).
+    Layers draw their initial weights from the global random stream of torch (see `fork_random_state`).
+
+    Parameters
+    ----------
+    classifier : str, torch.nn.Module or callable
+        Classifier as in `build_module`.
+    shape : tuple of int
+        Shape of the prepared features of one task.
+    n_classes, hidden, dropout : int, int, float
+        Number of classes, width of the hidden layer, and dropout share.
+    has_head : bool, default True
+        Whether the last linear layer gives class logits. Without a head, the method computes labels from the hidden
+        units.
+
+    Attributes
+    ----------
+    module : torch.nn.Module
+        Module that a `Trainer` trains. Worker tables are stored flat, as (n_workers, n_numbers).
+    n_hidden : int
+        Number of inputs of the head.
     """
 
     def __init__(
-        self, choice: Any, shape: tuple[int, ...], n_classes: int, hidden: int, dropout: float, *, has_head: bool = True
+        self,
+        classifier: Any,
+        shape: tuple[int, ...],
+        n_classes: int,
+        hidden: int,
+        dropout: float,
+        *,
+        has_head: bool = True,
     ) -> None:
-        """A network without workers; layers draw their weights from torch's global stream.
-
-        Without a head, the network gives hidden units of which the method makes classes itself.
-        """
-        torch = need_torch()
-        self.choice, self.shape, self.n_classes, self.has_head = choice, shape, n_classes, has_head
+        torch = import_torch()
+        self.classifier, self.shape, self.n_classes, self.has_head = classifier, shape, n_classes, has_head
         self.standardiser = Standardiser()
-        whole = build(choice, shape, n_classes, hidden, dropout)
+        module = build_module(classifier, shape, n_classes, hidden, dropout)
         self.module: nn.Module = torch.nn.Module()
-        self.module.trunk, self.module.head = _halves(whole, shape) if has_head else (whole, torch.nn.Identity())
-        self.module.own = torch.nn.Module()
-        self.tables: dict[str, tuple[int, ...]] = {}
-        self.sparse: list[str] = []
-        self._try_out()
+        trunk, head = _split_last_layer(module, shape) if has_head else (module, torch.nn.Identity())
+        self.module.trunk, self.module.head = trunk, head
+        self.module.worker_parameters = torch.nn.Module()
+        self.table_shapes: dict[str, tuple[int, ...]] = {}
+        self.sparse_tables: list[str] = []
+        self.n_hidden = self._check_shapes()
 
     @property
-    def own(self) -> Any:
-        """The method's own parameters and layers."""
-        return self.module.own
+    def worker_parameters(self) -> Any:
+        """Parameters and layers that a method adds to the network."""
+        return self.module.worker_parameters
 
     @property
     def trunk(self) -> Any:
@@ -72,165 +109,336 @@ class CrowdNetwork:
 
     @property
     def head(self) -> Any:
-        """The last layer, which is linear."""
+        """Last layer, which is linear."""
         return self.module.head
 
-    @property
-    def n_hidden(self) -> int:
-        """Units that the head is given."""
-        return self._n_hidden
+    def add_worker_parameters(self, parameters: Mapping[str, Any]) -> Self:
+        """Add the parameters of a method.
 
-    def add(self, parts: Mapping[str, Any]) -> Self:
-        """Take in a method's parameters (tensors), layers (modules) and `PerWorker` tables by name."""
-        nn = need_torch().nn
-        for name, part in parts.items():
-            if isinstance(part, nn.Module):
-                self.own.add_module(name, part)
+        Parameters
+        ----------
+        parameters : mapping
+            Tensors, layers and `WorkerTable` objects by name.
+
+        Returns
+        -------
+        CrowdNetwork
+            The network itself.
+        """
+        nn = import_torch().nn
+        for name, parameter in parameters.items():
+            if isinstance(parameter, nn.Module):
+                self.worker_parameters.add_module(name, parameter)
                 continue
-            if isinstance(part, PerWorker):
-                self.tables[name] = tuple(part.start.shape[1:])
-                if part.sparse:
-                    self.sparse.append(name)
-                part = part.start.reshape(len(part.start), -1)
-            self.own.register_parameter(name, nn.Parameter(part.clone()))
+            initial = parameter
+            if isinstance(parameter, WorkerTable):
+                self.table_shapes[name] = tuple(parameter.initial.shape[1:])
+                if parameter.sparse:
+                    self.sparse_tables.append(name)
+                initial = parameter.initial.reshape(len(parameter.initial), -1)
+            self.worker_parameters.register_parameter(name, nn.Parameter(initial.clone()))
         return self
 
-    def groups(self, learning_rate: float | None, decay: float, own_decay: float = 0.0) -> list[Group]:
-        """For a `Trainer`: weights that decay, what does not, and tables of which only touched rows are updated.
+    def make_parameter_groups(
+        self, worker_learning_rate: float | None, decay: float, worker_decay: float = 0.0
+    ) -> list[ParameterGroup]:
+        """Return the parameters in groups for a `Trainer`.
 
-        ``learning_rate`` and ``own_decay`` are of the method's own parameters; tables with touched rows never decay.
+        Parameters
+        ----------
+        worker_learning_rate : float or None
+            Learning rate of the worker parameters; None for that of the network.
+        decay : float
+            Weight decay of the network.
+        worker_decay : float, default 0
+            Weight decay of the worker parameters, except for sparse tables, which never decay.
+
+        Returns
+        -------
+        list of ParameterGroup
+            Weights with decay, other weights, dense worker parameters, and sparse tables.
         """
-        network = need_torch().nn.ModuleList([self.trunk, self.head])
-        found = weights_and_biases(network, weight_decay=decay)
-        tables = [getattr(self.own, name) for name in self.sparse]
-        rest = [each for each in self.own.parameters() if all(each is not table for table in tables)]
-        if rest:
-            found.append(Group(parameters=rest, learning_rate=learning_rate, weight_decay=own_decay))
+        network = import_torch().nn.ModuleList([self.trunk, self.head])
+        groups = split_by_decay(network, weight_decay=decay)
+        tables = [getattr(self.worker_parameters, name) for name in self.sparse_tables]
+        dense = [
+            parameter
+            for parameter in self.worker_parameters.parameters()
+            if all(parameter is not table for table in tables)
+        ]
+        rate = worker_learning_rate
+        if dense:
+            groups.append(ParameterGroup(parameters=dense, learning_rate=rate, weight_decay=worker_decay))
         if tables:
-            found.append(Group(parameters=tables, optimiser="lazyadam", learning_rate=learning_rate, weight_decay=0.0))
-        return found
+            groups.append(ParameterGroup(parameters=tables, optimiser="lazyadam", learning_rate=rate, weight_decay=0.0))
+        return groups
 
     # ------------------------------------------------------------------ computing
 
-    def rows(self, X: NDArray[Any], learn: bool = False) -> NDArray[Any]:
-        """Features as the network takes them, standardised by what was seen first."""
-        return prepared(X, self.choice, self.standardiser, learn)
+    def prepare_inputs(self, X: NDArray[Any], *, fit: bool = False) -> NDArray[Any]:
+        """Return features in the layout of the network, standardised.
 
-    def tensor(self, rows: NDArray[Any]) -> Tensor:
-        """Numbers where the network computes, in its precision."""
-        found: Tensor = need_torch().from_numpy(np.ascontiguousarray(rows)).to(next(self.module.parameters()))
-        return found
+        Parameters
+        ----------
+        X : ndarray of shape (n_tasks, ...)
+            Features.
+        fit : bool, default False
+            Whether to fit the standardiser to these features.
+
+        Returns
+        -------
+        ndarray
+        """
+        rows: NDArray[Any] = prepare_inputs(X, self.classifier, self.standardiser, fit=fit)
+        return rows
+
+    def to_tensor(self, rows: NDArray[Any]) -> Tensor:
+        """Return an array as a tensor with the device and precision of the network.
+
+        Parameters
+        ----------
+        rows : ndarray
+            Numbers.
+
+        Returns
+        -------
+        Tensor
+        """
+        tensor: Tensor = import_torch().from_numpy(np.ascontiguousarray(rows)).to(next(self.module.parameters()))
+        return tensor
 
     def __call__(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """What the last layer is given, and what it gives."""
-        hidden = self.hidden(inputs)
+        """Return the hidden units and the logits of prepared features."""
+        hidden = self.compute_hidden(inputs)
         return hidden, self.head(hidden)
 
-    def hidden(self, inputs: Tensor) -> Tensor:
-        """What the last layer is given."""
-        found: Tensor = through(self.trunk, inputs)
-        return found
+    def compute_hidden(self, inputs: Tensor) -> Tensor:
+        """Return the inputs of the last layer.
 
-    def table(self, name: str) -> Tensor:
-        """A per-worker table in its shape, (workers, ...)."""
-        flat: Tensor = getattr(self.own, name)
-        return flat.view(len(flat), *self.tables[name])
+        Parameters
+        ----------
+        inputs : Tensor of shape (n_tasks, ...)
+            Prepared features.
 
-    def rows_of(self, name: str, worker: Tensor) -> Tensor:
-        """The rows of a per-worker table for some workers, who may recur."""
-        flat = getattr(self.own, name)
-        embedding = need_torch().nn.functional.embedding  # whose gradient is sparse, unlike that of indexing
-        found = embedding(worker, flat, sparse=True) if name in self.sparse else flat[worker]
-        return found.view(len(worker), *self.tables[name])
+        Returns
+        -------
+        Tensor of shape (n_tasks, n_hidden)
+        """
+        hidden: Tensor = apply_network(self.trunk, inputs)
+        return hidden
 
-    def blocks(self, X: NDArray[Any], size: int = BLOCK) -> Any:
-        """Inputs, hidden units and logits of rows of features, block by block, with dropout switched off."""
+    def worker_table(self, name: str) -> Tensor:
+        """Return a worker table.
+
+        Parameters
+        ----------
+        name : str
+            Name of the table.
+
+        Returns
+        -------
+        Tensor of shape (n_workers, ...)
+        """
+        flat: Tensor = getattr(self.worker_parameters, name)
+        return flat.view(len(flat), *self.table_shapes[name])
+
+    def worker_rows(self, name: str, workers: Tensor) -> Tensor:
+        """Return rows of a worker table.
+
+        Parameters
+        ----------
+        name : str
+            Name of the table.
+        workers : Tensor of int
+            Worker codes, possibly repeated.
+
+        Returns
+        -------
+        Tensor of shape (n_selected_workers, ...)
+        """
+        flat = getattr(self.worker_parameters, name)
+        embedding = import_torch().nn.functional.embedding  # its gradient is sparse, unlike that of indexing
+        rows = embedding(workers, flat, sparse=True) if name in self.sparse_tables else flat[workers]
+        return rows.view(len(workers), *self.table_shapes[name])
+
+    def iterate_batches(
+        self, X: NDArray[Any], size: int = PREDICTION_BATCH_SIZE
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Yield inputs, hidden units and logits of features, batch by batch, without dropout and gradients.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_tasks, ...)
+            Features.
+        size : int, default 4096
+            Tasks per batch.
+
+        Yields
+        ------
+        inputs, hidden, logits : Tensor
+        """
         self.module.eval()
-        with need_torch().no_grad(), threads(1 if self.is_small else None):
+        with import_torch().no_grad(), limit_threads(1 if self.is_small else None):
             for start in range(0, len(X), size):
-                inputs = self.tensor(self.rows(X[start : start + size]))
+                inputs = self.to_tensor(self.prepare_inputs(X[start : start + size]))
                 yield (inputs, *self(inputs))
 
     @contextlib.contextmanager
-    def resting(self) -> Iterator[None]:
-        """A block in which dropout is off and norms of batches do not learn."""
-        was = self.trunk.training
+    def eval_mode(self) -> Iterator[None]:
+        """Switch off dropout and the updates of batch norms inside a block.
+
+        Yields
+        ------
+        None
+        """
+        was_training = self.trunk.training
         self.trunk.eval()
         try:
             yield
         finally:
-            self.trunk.train(was)
+            self.trunk.train(was_training)
 
     @property
     def is_small(self) -> bool:
-        """Whether several threads would only wait for each other."""
-        return (isinstance(self.choice, str) and self.choice != "cnn") or getattr(self.choice, "is_small", False)
+        """Whether one thread is faster than several."""
+        is_dense = isinstance(self.classifier, str) and self.classifier != "cnn"
+        return is_dense or getattr(self.classifier, "is_small", False)
 
-    def _try_out(self) -> None:
-        """Refuse a network that does not fit the rows before it trains on them."""
-        torch = need_torch()
+    def _check_shapes(self) -> int:
+        """Raise if the network does not fit the features or the classes; return the number of hidden units."""
+        torch = import_torch()
         self.module.eval()
-        with tried_on(self.shape), torch.no_grad():
+        with explain_shape_errors(self.shape), torch.no_grad():
             hidden, logits = self(torch.zeros(2, *self.shape))
-        self._n_hidden = int(hidden.shape[-1])
         if hidden.ndim != 2 or (self.has_head and tuple(logits.shape) != (2, self.n_classes)):
             raise UsageError(
-                f"the network must give one logit per class, here (2, {self.n_classes}) for two rows, by a last layer "
-                f"that is linear; it gave an array of shape {tuple(logits.shape)}"
+                f"the network must end in a linear layer with one logit per class, shape (2, {self.n_classes}) for two rows; "
+                f"got shape {tuple(logits.shape)}"
             )
+        return int(hidden.shape[-1])
 
-    # ------------------------------------------------------------------ keeping
+    # ------------------------------------------------------------------ state
 
     def arrays(self) -> Arrays:
-        """Enough to predict."""
-        found = {f"model.{name}": each.cpu().numpy().copy() for name, each in self.module.state_dict().items()}
+        """Return everything that prediction needs.
+
+        Returns
+        -------
+        dict of ndarray
+        """
+        state = {f"model.{name}": weight.cpu().numpy().copy() for name, weight in self.module.state_dict().items()}
         if self.standardiser.mean is not None and self.standardiser.scale is not None:
-            found |= {"mean": self.standardiser.mean, "scale": self.standardiser.scale}
-        return found
+            state |= {"mean": self.standardiser.mean, "scale": self.standardiser.scale}
+        return state
 
     def restore(self, arrays: Arrays) -> Self:
-        """Take back what `arrays` gave."""
-        torch = need_torch()
+        """Restore a state.
+
+        Parameters
+        ----------
+        arrays : dict of ndarray
+            Result of `arrays`.
+
+        Returns
+        -------
+        CrowdNetwork
+            The network itself.
+        """
+        torch = import_torch()
         if "mean" in arrays:
             self.standardiser = Standardiser(arrays["mean"], arrays["scale"])
-        weights = {name: torch.from_numpy(np.array(each)) for name, each in part_of(arrays, "model").items()}
+        weights = {name: torch.from_numpy(np.array(array)) for name, array in select_prefix(arrays, "model").items()}
         self.module.to(next(iter(weights.values())).dtype)
         self.module.load_state_dict(weights)
         self.module.eval()
         return self
 
-    def take(self, weights: dict[str, Tensor]) -> None:
-        """Go to other weights."""
-        self.module.load_state_dict(weights)
 
-
-def _halves(whole: nn.Module, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
-    """The network without the linear layer that it ends in, and that layer, which is found by trying."""
-    torch = need_torch()
-    if isinstance(whole, torch.nn.Linear):
-        return torch.nn.Identity(), whole
-    gave: dict[str, Tensor] = {}
+def _split_last_layer(module: nn.Module, shape: tuple[int, ...]) -> tuple[nn.Module, nn.Module]:
+    """Return the module without its last linear layer, and that layer, which is found by a forward pass."""
+    torch = import_torch()
+    if isinstance(module, torch.nn.Linear):
+        return torch.nn.Identity(), module
+    outputs: dict[str, Tensor] = {}
     hooks = [
-        part.register_forward_hook(lambda _part, _inputs, output, name=name: gave.__setitem__(name, output))
-        for name, part in whole.named_modules()
+        part.register_forward_hook(lambda _part, _inputs, output, name=name: outputs.__setitem__(name, output))
+        for name, part in module.named_modules()
         if isinstance(part, torch.nn.Linear)
     ]
-    whole.eval()
+    module.eval()
     try:
-        with tried_on(shape), torch.no_grad():
-            found = whole(torch.zeros(2, *shape))
+        with explain_shape_errors(shape), torch.no_grad():
+            logits = module(torch.zeros(2, *shape))
     finally:
         for hook in hooks:
             hook.remove()
-    last = [name for name, output in gave.items() if output is found]
+    last = [name for name, output in outputs.items() if output is logits]
     if not last:
         raise UsageError(
-            "the network must end in a linear layer, torch.nn.Linear, whose output is the logits; what this one gives comes "
-            "from something else (a softmax at the end is not wanted: it is applied afterwards)"
+            "the network must end in a linear layer, torch.nn.Linear, that gives the logits; remove the layers after it "
+            "(a softmax is applied afterwards)"
         )
-    trunk = copy.deepcopy(whole)
-    parent, _, name = last[0].rpartition(".")
-    holder = trunk.get_submodule(parent)
-    head = getattr(holder, name)
-    setattr(holder, name, torch.nn.Identity())
+    trunk = copy.deepcopy(module)
+    parent_name, _, name = last[0].rpartition(".")
+    parent = trunk.get_submodule(parent_name)
+    head = getattr(parent, name)
+    setattr(parent, name, torch.nn.Identity())
     return trunk, head
+
+
+def keep_initial_parameters(network: CrowdNetwork, crowd: Crowd) -> None:
+    """Leave the worker parameters as they were built."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkBuilder:
+    """Recipe for a `CrowdNetwork`: the classifier, the sizes of the data, and the worker parameters of a method.
+
+    Attributes
+    ----------
+    classifier : str, torch.nn.Module or callable
+        Classifier as in `build_module`.
+    input_shape : tuple of int
+        Shape of the prepared features of one task.
+    n_workers, n_classes : int
+        Numbers of workers and classes.
+    hidden : int
+        Width of the hidden layer.
+    dropout : float
+        Dropout share.
+    make_worker_parameters : callable
+        Function from `ModelSizes` to tensors, layers and `WorkerTable` objects by name.
+    initialize : callable
+        Function of (network, votes) that sets the worker parameters from the training votes, in place.
+    has_head : bool
+        Whether the last layer of the classifier gives class logits.
+    """
+
+    classifier: Any
+    input_shape: tuple[int, ...]
+    n_workers: int
+    n_classes: int
+    hidden: int
+    dropout: float
+    make_worker_parameters: Callable[[ModelSizes], dict[str, Any]]
+    initialize: Callable[[CrowdNetwork, Crowd], None] = keep_initial_parameters
+    has_head: bool = True
+
+    def build(self, random_state: int) -> CrowdNetwork:
+        """Return an untrained network.
+
+        Parameters
+        ----------
+        random_state : int
+            Seed of the weights.
+
+        Returns
+        -------
+        CrowdNetwork
+        """
+        with fork_random_state(select_device("cpu"), random_state):
+            network = CrowdNetwork(
+                self.classifier, self.input_shape, self.n_classes, self.hidden, self.dropout, has_head=self.has_head
+            )
+            sizes = ModelSizes(self.n_workers, self.n_classes, network.n_hidden, self.input_shape)
+            return network.add_worker_parameters(self.make_worker_parameters(sizes))

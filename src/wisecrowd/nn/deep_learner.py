@@ -1,12 +1,9 @@
-"""What learners have in common that train a network and what they know of workers together, by gradients.
-
-A method says what it knows of workers (`_own`), and with what probability a worker would say each label (`_label_log_probs`); the
-rest is here: batches of tasks with the votes on them, the training loop, held-out votes, and the posterior.
-"""
+"""Deep learners: a network and worker parameters that are trained together on votes by gradient descent."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -14,155 +11,261 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.base.fields import method_class, parameter
-from wisecrowd.data.crowd import Crowd, Pairs
-from wisecrowd.em import priors as matrices
-from wisecrowd.em.classifier import CLIP, e_step
-from wisecrowd.em.classifier_fields import taught_by
-from wisecrowd.em.initialization import apply_gold
-from wisecrowd.em.pooling import PoolingLearner
-from wisecrowd.errors import UsageError, one_of
-from wisecrowd.kernels import reference as kernels
-from wisecrowd.nn.backend import need_torch
-from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
+from wisecrowd.base.checkpoints import open_learner_checkpoint
+from wisecrowd.base.fields import fitted, method_class, parameter
+from wisecrowd.base.learner import Learner
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.pairs import Pairs
+from wisecrowd.data.types import FeaturesLike
+from wisecrowd.em.priors import CrowdPrior
+from wisecrowd.em.shrinkage import count_shrinkage_votes, shrink_label_probs
+from wisecrowd.errors import UsageError, check_choice
+from wisecrowd.nn.backend import import_torch
+from wisecrowd.nn.crowd_network import CrowdNetwork, ModelSizes, NetworkBuilder
+from wisecrowd.nn.deep_posterior import compute_deep_posterior, shrink_pair_label_probs
+from wisecrowd.nn.deep_training import TrainedNetworks, TrainingJob, choose_default_epochs, train_network
 from wisecrowd.nn.epoch_search import search_epochs
-from wisecrowd.nn.epoch_watchers import watcher
-from wisecrowd.nn.modules import prepared_shape
-from wisecrowd.nn.network_classifier import described
-from wisecrowd.nn.process_group import OTHER_DATA, my_team
-from wisecrowd.nn.resumption import own_place
-from wisecrowd.nn.seeding import chosen_device, own_chance
-from wisecrowd.nn.trainer import Group, OptimiserName, ScheduleName, Trainer, Training
-from wisecrowd.nn.training_set import TrainingSet
-from wisecrowd.nn.vote_tensors import Batch, VoteTensors, grid
+from wisecrowd.nn.modules import compute_input_shape
+from wisecrowd.nn.network_classifier import describe_classifier
+from wisecrowd.nn.process_group import DIFFERENT_DATA, current_process_group
+from wisecrowd.nn.schedules import ScheduleName
+from wisecrowd.nn.trainer import OptimiserName, ParameterGroup, TrainingSettings
+from wisecrowd.nn.training_set import prepare_training
+from wisecrowd.nn.vote_loss import VoteLoss, compute_gold_cross_entropy, compute_vote_nll
+from wisecrowd.nn.vote_tensors import Batch, cross_tasks_and_workers
 from wisecrowd.utils import progress
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Unless a fit is told how many epochs: at least so many, more until there were so many batches, but never more than these.
-EPOCHS, BATCHES, MOST_EPOCHS = 50, 1000, 200
-#: Passes in which the workers' matrices and the posterior settle, the network being what it is.
-PASSES = 5
-#: Votes that are answered at once when workers' answers are predicted.
-ANSWERS = 2**16
+#: Votes per batch when the labels of workers are predicted, to bound memory.
+MAX_PREDICTED_VOTES = 2**16
 
 
 @method_class
-class DeepLearner(PoolingLearner):
-    """A network f, and workers who see its classes through parameters of their own, trained together on the votes.
+class DeepLearner(Learner):
+    """Base class of learners that train a network f together with worker parameters.
 
-    A batch is some tasks with the votes on them; its loss is the mean over those votes of −log P(r says y | x), so that
-    a step costs what was said and not tasks x workers. A task whose truth is given has that class for its workers, and
-    teaches the network as a vote does that cannot be wrong.
+    A batch contains some tasks with the votes on them. Its loss is the mean over those votes of −log P(r gives y |
+    x), so that a step costs time in proportion to the votes, not to tasks x workers. A gold task has its known class,
+    and trains the network like a vote that is certainly right.
 
-    With ``validation``, the votes on some tasks are held out, and every epoch is scored by how many of them say what the
-    network predicts: ``history_`` has the curve. ``keep="selected"`` takes the weights of the best epoch instead of the last.
+    Three components do the work: a `NetworkBuilder` builds the network, a `VoteLoss` computes the loss of a batch,
+    and `compute_deep_posterior` combines class probabilities and votes, q_i(k) ∝ f_k(x_i) Π_r π_r[k, y_ir]. The
+    confusion matrices π of the posterior are estimated with f fixed and shrunk toward that of the crowd. The
+    posterior of a training task is overconfident, since the network was trained on its votes.
 
-    ``posterior_`` is what features and votes say together, q_i(k) ∝ f_k(x_i) Π_r π_r[k, y_ir], with confusion matrices π that
-    are estimated in a few passes of EM, f being what it is, and drawn toward the crowd's: models that have matrices of their
-    own make them sharper than they are, and then labels_ would be worse than what the network says. The network has batch
-    the votes of the tasks that it was trained on, so that this is surer than it should be.
+    With ``validation``, the votes on some tasks are held out, and ``history_`` reports how many of them agree with the
+    prediction after every epoch.
 
-    >>> from wisecrowd import CrowdLayer
-    >>> issubclass(CrowdLayer, DeepLearner)
-    True
+    A method implements `_make_worker_parameters` and `_label_log_probs`, and overrides other hooks where its model
+    differs.
     """
 
-    #: Whether hidden votes can tell epochs apart (``epochs="auto"``): the fit says what single workers would say.
-    foretells: ClassVar[bool] = True
-    #: Whether the loss of a batch is the mean of what its tasks lose, by votes and known truths, but for terms of
-    #: parameters alone: then processes that train together divide all of it, otherwise the network alone.
+    #: Whether the model gives the probability of single votes, by which ``epochs="auto"`` compares epochs.
+    predicts_votes: ClassVar[bool] = True
+    #: Whether the loss is a mean over tasks (see `VoteLoss`).
     separable: ClassVar[bool] = False
     breaks: ClassVar[dict[str, str]] = {
         "task_names_do_not_matter": "batches are drawn by position, and names decide on the order of tasks",
-        "class_names_do_not_matter": "first weights are drawn by position, and names decide on the order of classes",
+        "class_names_do_not_matter": "initial weights are drawn by position, and names decide on the order of classes",
     }
 
     classifier: Any = parameter(
-        default="mlp", help="'mlp', 'cnn', 'linear', a torch module, or a function that makes one"
+        default="mlp", help="Network: 'mlp', 'cnn', 'linear', a torch module, or a function that returns one."
     )
-    hidden: int = parameter(default=128, help="width of the hidden layer")
-    dropout: float = parameter(default=0.5, help="share of hidden units that a step leaves out")
-    l2: float = parameter(default=1.0, help="ridge on the network's weights, against the sum over all tasks")
+    hidden: int = parameter(default=128, help="Width of the hidden layer.")
+    dropout: float = parameter(default=0.5, help="Share of hidden units that dropout sets to zero.")
+    l2: float = parameter(
+        default=1.0, help="Ridge penalty on the weights of the network, relative to the loss summed over all tasks."
+    )
     epochs: int | Literal["auto"] | None = parameter(
         default=None,
-        help="times through all tasks: a number; 'auto', by hidden votes; or 50, and more where tasks are few",
+        help="Number of epochs; 'auto' chooses it by hidden votes; None is 50, or more for few tasks (at most 200).",
     )
-    batch_size: int = parameter(default=64, help="tasks per step")
-    optimiser: OptimiserName = parameter(default="adam", help="of the network: 'adam', 'adamw', 'radam' or 'sgd'")
-    learning_rate: float = parameter(default=1e-3, help="step size")
+    batch_size: int = parameter(default=64, help="Number of tasks per step.")
+    optimiser: OptimiserName = parameter(
+        default="adam", help="Optimiser of the network: 'adam', 'adamw', 'radam' or 'sgd'."
+    )
+    learning_rate: float = parameter(default=1e-3, help="Step size.")
     worker_learning_rate: float | None = parameter(
-        default=None, help="step size of what is known of workers; unless given, as learning_rate"
+        default=None, help="Step size of the worker parameters; None for that of the network."
     )
     schedule: ScheduleName = parameter(
-        default="constant", help="of the step size: 'constant', 'cosine', 'onecycle' or 'step'"
+        default="constant", help="Schedule of the step size: 'constant', 'cosine', 'onecycle' or 'step'."
     )
-    validation: float = parameter(default=0.0, help="share of tasks whose votes are held out to compare epochs by")
+    validation: float = parameter(default=0.0, help="Share of tasks whose votes are held out to compare epochs.")
     keep: Literal["last", "selected"] = parameter(
-        default="last", help="weights of the last epoch, or of the one that held-out votes agree with most"
+        default="last", help="Weights to keep: those of the 'last' epoch, or of the one 'selected' by held-out votes."
     )
     precision: Literal["single", "double"] = parameter(
-        default="single", help="of the numbers that the network computes with"
+        default="single", help="Floating point precision of the network: 'single' or 'double'."
     )
-    device: str = parameter(default="auto", help="'cpu', 'cuda', or the fastest there is")
-    checkpoint: str | None = parameter(default=None, help="folder in which a fit that is killed is kept")
-    random_state: int = parameter(default=0, help="seed of weights, batches, dropout and what is held out")
-    verbose: bool = parameter(default=False, help="draw a progress bar")
+    device: str = parameter(
+        default="auto", help="Device of the network: 'cpu', 'cuda', or 'auto' for a GPU if available."
+    )
+    checkpoint: str | None = parameter(
+        default=None, help="Folder for checkpoints, from which an interrupted fit resumes."
+    )
+    random_state: int = parameter(default=0, help="Seed of weights, batches, dropout and held-out votes.")
+    verbose: bool = parameter(default=False, help="Whether to show a progress bar.")
 
-    if TYPE_CHECKING:  # left by _fit
+    network_: CrowdNetwork = fitted(help="Trained network with the worker parameters.")
+    history_: pd.DataFrame = fitted(help="Loss, validation score and seconds of every epoch.")
+    epochs_: int = fitted(help="Number of epochs planned for the fit.")
+    n_iter_: int = fitted(help="Number of completed epochs.")
+    search_: pd.DataFrame = fitted(help="Learning curve of the epoch search; only with ``epochs='auto'``.")
+    strength_: float = fitted(help="Number of votes that the crowd's confusion matrix is worth as a prior.")
 
-        @property
-        def network_(self) -> CrowdNetwork: ...
+    # ------------------------------------------------------------------ the model of a method
 
-        @network_.setter
-        def network_(self, fitted: CrowdNetwork) -> None: ...
-
-    # ------------------------------------------------------------------ what a method says
-
-    def _own(self, sizes: Sizes) -> dict[str, Any]:
-        """The method's parameters by name: tensors, torch layers, and `PerWorker` tables."""
+    def _make_worker_parameters(self, sizes: ModelSizes) -> dict[str, Any]:
+        """Return the worker parameters by name: tensors, layers and `WorkerTable` objects."""
         raise NotImplementedError
 
-    def _prepare(self, network: CrowdNetwork, crowd: Crowd) -> None:
-        """Start the method's parameters from the votes, in place; by default they stay as `_own` made them."""
+    def _initialize_parameters(self, network: CrowdNetwork, crowd: Crowd) -> None:
+        """Set the worker parameters from the training votes, in place; by default they stay unchanged."""
 
     def _label_log_probs(self, batch: Batch) -> Tensor:
-        """log P(the worker of a vote says each label | x), (votes, classes)."""
+        """Return log P(label given task and worker) for every vote, (n_votes, n_classes)."""
         raise NotImplementedError
 
     def _loss(self, batch: Batch) -> Tensor:
-        """The mean loss of the votes in a batch."""
-        said = self._label_log_probs(batch)
-        return batch.mean(-said.gather(1, batch.label[:, None])[:, 0])
+        """Return the mean loss of the votes in a batch."""
+        return batch.weighted_mean(compute_vote_nll(batch, self._label_log_probs(batch)))
 
-    def _proba(self, network: CrowdNetwork, hidden: Tensor, logits: Tensor) -> Tensor:
-        """Class probabilities, (tasks, classes)."""
-        found: Tensor = need_torch().softmax(logits, dim=1)
-        return found
+    def _gold_loss(self, batch: Batch, is_gold: Tensor, gold: Tensor) -> Tensor:
+        """Return the sum of the losses of gold tasks."""
+        return compute_gold_cross_entropy(batch, is_gold, gold)
+
+    def _class_probs(self, network: CrowdNetwork, hidden: Tensor, logits: Tensor) -> Tensor:
+        """Return class probabilities, (n_tasks, n_classes), from hidden units and logits."""
+        probs: Tensor = import_torch().softmax(logits, dim=1)
+        return probs
+
+    def _make_parameter_groups(self, network: CrowdNetwork, n_tasks: int) -> list[ParameterGroup]:
+        """Return the parameters of the network in groups for the training loop."""
+        return network.make_parameter_groups(self.worker_learning_rate, self.l2 / n_tasks)
+
+    def _make_builder(self, feature_shape: Sequence[int], n_workers: int, n_classes: int) -> NetworkBuilder:
+        """Return the builder of the network."""
+        return NetworkBuilder(
+            classifier=self.classifier, input_shape=compute_input_shape(list(feature_shape), self.classifier),
+            n_workers=n_workers, n_classes=n_classes, hidden=self.hidden, dropout=self.dropout,
+            make_worker_parameters=self._make_worker_parameters, initialize=self._initialize_parameters,
+        )  # fmt: skip
+
+    def _make_vote_loss(self) -> VoteLoss:
+        """Return the loss of a network on votes."""
+        return VoteLoss(self._label_log_probs, self._loss, self._gold_loss, separable=self.separable)
+
+    def _train(self, job: TrainingJob, network: CrowdNetwork) -> TrainedNetworks:
+        """Train the network, or several, and return them."""
+        return train_network(job, network)
+
+    def _set_method_attributes(
+        self,
+        trained: TrainedNetworks,
+        job: TrainingJob,
+        X: NDArray[np.float64],
+        crowd: Crowd,
+        gold: NDArray[np.int32] | None,
+    ) -> None:
+        """Set fitted attributes of the method, after those of the network and before the posterior."""
+
+    def _pair_label_probs(
+        self, network: CrowdNetwork, pairs: Pairs, tally: NDArray[np.float64], prior: CrowdPrior
+    ) -> NDArray[Any]:
+        """Return P(label of the pair given class) for the posterior, (n_pairs, n_classes)."""
+        return shrink_pair_label_probs(pairs, tally, prior)
 
     # ------------------------------------------------------------------ fitting
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
-        self._check(crowd)
-        my_team().same(OTHER_DATA, X, crowd.task, crowd.worker, crowd.label, crowd.weight, gold)
-        self.n_workers_ = crowd.n_workers
-        with progress.shown(self.verbose):
-            network, training_set = self._begin_lesson(X, crowd, gold)
-            place = self._place(network, X, crowd, gold)
-            self.epochs_ = self._chosen_epochs(training_set, place)
-            self._train(network, training_set, place)
-        self._conclude(X, crowd, gold)
+        self._check_parameters(crowd)
+        current_process_group().check_equal(
+            DIFFERENT_DATA, X, crowd.task, crowd.worker, crowd.label, crowd.weight, gold
+        )
+        with progress.show_if(self.verbose):
+            job, network = self._prepare_job(X, crowd, gold)
+            trained = self._train(job, network)
+        self._set_results(trained, job, X, crowd, gold)
 
-    def _check(self, crowd: Crowd) -> None:
-        one_of("keep", self.keep, ("last", "selected"))
-        one_of("precision", self.precision, ("single", "double"))
+    def _prepare_job(
+        self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None
+    ) -> tuple[TrainingJob, CrowdNetwork]:
+        """Return the description of the training, with the number of epochs chosen, and the untrained network."""
+        builder = self._make_builder(X.shape[1:], crowd.n_workers, crowd.n_classes)
+        network, training_set = prepare_training(
+            builder, X, crowd, gold, validation=self.validation, random_state=self.random_state,
+            device=self.device, precision=self.precision,
+        )  # fmt: skip
+        epochs = (
+            choose_default_epochs(len(training_set), self.batch_size) if self.epochs in (None, "auto") else self.epochs
+        )
+        settings = TrainingSettings(
+            epochs=epochs, batch_size=self.batch_size, optimiser=self.optimiser,  # type: ignore[arg-type]  # a number by now
+            learning_rate=self.learning_rate, schedule=self.schedule, random_state=self.random_state, device=self.device,
+            dtype="float32" if self.precision == "single" else "float64", n_threads=1 if network.is_small else None,
+        )  # fmt: skip
+        job = TrainingJob(
+            builder=builder, training_set=training_set, loss=self._make_vote_loss(), settings=settings,
+            make_groups=self._make_parameter_groups, predict=self._predict_with,
+            checkpoint=self._find_checkpoint(network, X, crowd, gold), loads_best=self.keep == "selected",
+            title=type(self).__name__,
+        )  # fmt: skip
+        if self.epochs == "auto":
+            search = search_epochs(job)
+            job = replace(job, settings=replace(settings, epochs=search.epochs), search=search)
+        return job, network
+
+    def _find_checkpoint(
+        self, network: CrowdNetwork, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None
+    ) -> Path | None:
+        """Return the checkpoint file of this fit."""
+        # Two functions may share a name, so the description of a classifier includes the module that it made.
+        description = f"{describe_classifier(self.classifier)} {network.module}"
+        return open_learner_checkpoint(self.checkpoint, self, description, X, crowd, gold).path
+
+    def _set_results(
+        self,
+        trained: TrainedNetworks,
+        job: TrainingJob,
+        X: NDArray[np.float64],
+        crowd: Crowd,
+        gold: NDArray[np.int32] | None,
+    ) -> None:
+        """Set all fitted attributes."""
+        self._set_networks(trained.networks)
+        self.history_, self.n_iter_, self.epochs_ = trained.history, len(trained.history), job.settings.epochs
+        vars(self).pop("search_", None)  # of an earlier fit
+        if job.search is not None:
+            self.search_ = job.search.curve
+        for name, value in trained.attributes.items():
+            setattr(self, name, value)
+        self._set_method_attributes(trained, job, X, crowd, gold)
+        posterior = compute_deep_posterior(
+            self._predict_proba(X),
+            crowd,
+            gold,
+            lambda pairs, tally, prior: self._pair_label_probs(self.network_, pairs, tally, prior),
+        )
+        self.strength_ = posterior.strength
+        self._set_fitted(crowd, posterior.probs)
+
+    def _set_networks(self, networks: Sequence[CrowdNetwork]) -> None:
+        """Set the fitted networks."""
+        (self.network_,) = networks
+
+    def _check_parameters(self, crowd: Crowd) -> None:
+        """Raise if a parameter is invalid."""
+        check_choice("keep", self.keep, ("last", "selected"))
+        check_choice("precision", self.precision, ("single", "double"))
+        check_choice("optimiser", self.optimiser, ("adam", "adamw", "radam", "sgd"))
         if not 0 <= self.validation < 1:
             raise UsageError(f"validation must be a share, from 0 to below 1; got {self.validation}")
         if self.keep == "selected" and self.validation == 0:
-            raise UsageError(
-                "keep='selected' compares epochs by votes that were held out; say how many: validation=0.1"
-            )
+            raise UsageError("keep='selected' compares epochs by held-out votes; hold out some, such as validation=0.1")
         if self.hidden < 1 or not 0 <= self.dropout < 1 or not self.l2 >= 0:
             raise UsageError(
                 "hidden must be 1 or more, dropout from 0 to below 1, and l2 not negative; "
@@ -172,218 +275,176 @@ class DeepLearner(PoolingLearner):
             raise UsageError(
                 f"batch_size must be 1 or more and learning_rate positive; got {self.batch_size} and {self.learning_rate}"
             )
-        one_of("optimiser", self.optimiser, ("adam", "adamw", "radam", "sgd"))
-        if self.epochs == "auto" and not self.foretells:
+        if self.epochs == "auto" and not self.predicts_votes:
             raise UsageError(
-                f"epochs='auto' hides votes and sees how well they are foretold, which the training of {type(self).__name__} does "
-                "not tell; say how many epochs: epochs=50"
+                f"epochs='auto' compares epochs by the probability of hidden votes, which {type(self).__name__} does not "
+                "model; give the number of epochs, such as epochs=50"
             )
         if self.epochs == "auto" and self.schedule != "constant":
             raise UsageError(
-                "epochs='auto' finds out when to stop, for which step sizes must not depend on it: schedule='constant'"
+                f"epochs='auto' needs step sizes that do not depend on the number of epochs; got schedule={self.schedule!r}, use "
+                "schedule='constant'"
             )
         if self.epochs not in (None, "auto") and not (isinstance(self.epochs, int | np.integer) and self.epochs >= 1):
             raise UsageError(f"epochs must be a whole number from 1, or 'auto'; got {self.epochs!r}")
 
-    def _begin_lesson(
-        self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None
-    ) -> tuple[CrowdNetwork, TrainingSet]:
-        """A network, and the tasks that teach it."""
-        torch = need_torch()
-        teaches = taught_by(crowd.layout, gold)
-        held = self._held_out(crowd, gold)
-        tasks = np.flatnonzero(teaches & ~held)
-        taught = crowd[tasks]
-        network = self._new_network(self.random_state)
-        rows = network.rows(X[tasks], learn=True)
-        self._prepare(network, taught)
-        device, dtype = chosen_device(self.device), torch.float32 if self.precision == "single" else torch.float64
-        network.module.to(device, dtype)
-        inputs = network.tensor(rows)
-        known = None
-        if gold is not None and (gold[tasks] >= 0).any():
-            known = torch.from_numpy(gold[tasks].astype(np.int64)).to(device)
-        out = (X[held], crowd[np.flatnonzero(held)]) if held.any() else None
-        return network, TrainingSet(inputs, VoteTensors.of(crowd, tasks, inputs), known, out, taught)
+    # ------------------------------------------------------------------ prediction
 
-    def _held_out(self, crowd: Crowd, gold: NDArray[np.int32] | None) -> NDArray[np.bool_]:
-        """Tasks by whose votes epochs are compared: of those with votes, without a known truth."""
-        found = np.zeros(crowd.n_tasks, dtype=bool)
-        if self.validation == 0:
-            return found
-        unknown = crowd.layout.voted if gold is None else crowd.layout.voted & (gold < 0)
-        tasks = np.flatnonzero(unknown)
-        number = round(self.validation * len(tasks))
-        if not 0 < number < len(tasks):
-            raise UsageError(
-                f"validation={self.validation} of {len(tasks):,} tasks with votes leaves none to hold out, or none to learn "
-                "from; choose another share, or 0"
-            )
-        found[np.random.default_rng(self.random_state).choice(tasks, size=number, replace=False)] = True
-        return found
-
-    def _new_network(self, seed: int) -> CrowdNetwork:
-        """An untrained network for features and a crowd such as those of this fit."""
-        with own_chance(chosen_device("cpu"), seed):
-            shape = prepared_shape(self.feature_shape_, self.classifier)
-            n_classes = len(self.classes_)
-            network = CrowdNetwork(self.classifier, shape, n_classes, self.hidden, self.dropout)
-            return network.add(self._own(Sizes(self.n_workers_, n_classes, network.n_hidden)))
-
-    def _new_trainer(
-        self, network: CrowdNetwork, n_rows: int, seed: int, place: Path | None = None, patience: int = 0
-    ) -> Trainer:
-        settings = self._settings(seed, is_small=network.is_small, patience=patience)
-        groups = self._groups(network, n_rows)
-        return Trainer(network.module, settings, groups=groups, checkpoint=place, what=type(self).__name__)
-
-    def _groups(self, network: CrowdNetwork, n_rows: int) -> list[Group]:
-        """Parameters by how they learn."""
-        return network.groups(self.worker_learning_rate, self.l2 / n_rows)
-
-    def _settings(self, seed: int, *, is_small: bool, patience: int = 0) -> Training:
-        return Training(
-            epochs=self.epochs_, patience=patience, batch_size=self.batch_size, optimiser=self.optimiser,
-            learning_rate=self.learning_rate, schedule=self.schedule, random_state=seed, device=self.device,
-            dtype="float32" if self.precision == "single" else "float64", threads=1 if is_small else None,
-        )  # fmt: skip
-
-    def _chosen_epochs(self, training_set: TrainingSet, place: Path | None) -> int:
-        """How many epochs to train: as said, by rule, or so many that hidden votes are foretold best."""
-        if self.epochs is None:
-            return min(MOST_EPOCHS, max(EPOCHS, -(-BATCHES // -(-len(training_set) // self.batch_size))))
-        if self.epochs != "auto":
-            return self.epochs
-        best, self.search_ = search_epochs(self, training_set, place)
-        return best
-
-    def _place(
-        self, network: CrowdNetwork, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None
-    ) -> Path | None:
-        """The file of this fit in the checkpoint folder."""
-        if self.checkpoint is None:
-            return None
-        # A function is known by its name alone, which two of them may share: what it makes belongs to the name.
-        shown = f"{described(self.classifier)} {network.module}"
-        return own_place(self, self.checkpoint, shown, X, crowd, gold).path
-
-    def _train(self, network: CrowdNetwork, training_set: TrainingSet, place: Path | None) -> None:
-        """Train, and leave ``network_`` and ``history_``."""
-        trainer = self._new_trainer(network, len(training_set), self.random_state, place)
-        self.network_ = network
-        self._run(trainer, network, training_set, self._validate(training_set))
-        self._note(trainer)
-        if self.keep == "selected" and trainer.best is not None:
-            network.take(trainer.best)
-
-    def _run(
-        self, trainer: Trainer, network: CrowdNetwork, training_set: TrainingSet, validate: Callable[[], float] | None
-    ) -> None:
-        def loss(tasks: Tensor) -> Tensor:
-            return self._lesson_loss(network, training_set, tasks, len(trainer.history))
-
-        trainer.run(loss, len(training_set), validate=validate, weigh=training_set.weigh, separable=self.separable)
-
-    def _note(self, trainer: Trainer) -> None:
-        self.history_: pd.DataFrame = trainer.history.table()
-        self.n_iter_ = len(trainer.history)
-
-    def _lesson_loss(self, network: CrowdNetwork, training_set: TrainingSet, tasks: Tensor, epoch: int) -> Tensor:
-        """The loss of some tasks: of the votes on them, and of the truth that is known."""
-        batch = training_set.see(network, tasks, epoch)
-        return self._with_truth(self._loss(batch), batch)
-
-    def _with_truth(self, loss: Tensor, batch: Batch) -> Tensor:
-        """A known truth counts in the mean like a vote that cannot be wrong."""
-        if batch.known is None or not bool((batch.known >= 0).any()):
-            return loss
-        given = batch.known >= 0
-        against = self._against_truth(batch, given, batch.known[given])
-        votes = batch.weight.sum()
-        return (votes * loss + against) / (votes + given.sum())
-
-    def _against_truth(self, batch: Batch, given: Tensor, truth: Tensor) -> Tensor:
-        """The sum of −log P(truth | x) over the tasks of a batch whose truth is ``given`` (a mask)."""
-        found: Tensor = need_torch().nn.functional.cross_entropy(batch.logits[given], truth, reduction="sum")
-        return found
-
-    def _validate(self, training_set: TrainingSet) -> Callable[[], float] | None:
-        """For the trainer: how often the votes that are held out say what is predicted, having told who watches."""
-        watches = watcher()
-        if training_set.held is None and watches is None:
-            return None
-
-        def validate() -> float:
-            if watches is not None:
-                watches(self)
-            if training_set.held is None:
-                return float("nan")
-            features, votes = training_set.held
-            best = self._predict_proba(features).argmax(axis=1)
-            return float(np.average(best[votes.task] == votes.label, weights=votes.weight))
-
-        return validate
-
-    # ------------------------------------------------------------------ what was learnt
-
-    def _conclude(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
-        """The posterior of tasks with votes."""
-        expected = np.maximum(self._predict_proba(X), CLIP)
-        expected /= expected.sum(axis=1, keepdims=True)
-        posterior = apply_gold(expected, gold)
-        for _ in range(PASSES):  # EM over the matrices, with what the network expects as the prior of each task
-            tally = kernels.tally(crowd.layout, posterior)
-            prior = self._prior(tally, crowd.pairs)
-            posterior, _ = e_step(crowd.layout, expected, self._pair_label_probs(crowd.pairs, tally, prior), gold)
-        self.strength_ = prior.strength
-        self._set_fitted(crowd, posterior)
-
-    def _pair_label_probs(self, pairs: Pairs, tally: NDArray[np.float64], prior: matrices.Prior) -> NDArray[np.float64]:
-        """P(the worker of a pair says its label | true class), (pairs, classes); from the tally of what is expected."""
-        return matrices.shrunk(tally, pairs, *prior)
-
-    def classify(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """`predict_proba` of an array, also while the fit goes on (see `each_epoch`)."""
-        return self._predict_proba(np.asarray(X, dtype=np.float64))
+    @property
+    def _networks(self) -> tuple[CrowdNetwork, ...]:
+        """Fitted networks, whose predictions are averaged."""
+        return (self.network_,)
 
     def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._proba_by(self.network_, X)
+        return self._predict_with(self._networks, X)
 
-    def _proba_by(self, network: CrowdNetwork, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        found = [self._proba(network, hidden, logits).double().cpu().numpy() for _, hidden, logits in network.blocks(X)]
-        return np.concatenate(found) if found else np.empty((0, len(self.classes_)))
+    def _predict_with(self, networks: Sequence[CrowdNetwork], X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean of the class probabilities of several networks."""
+        return _average([self._network_class_probs(network, X) for network in networks])
 
-    def predict_worker_proba(self, X: Any, workers: Any) -> NDArray[np.float64]:
-        """What each of some workers (by id) would say of tasks, as the model has it: (tasks, workers, classes).
+    def _network_class_probs(self, network: CrowdNetwork, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the class probabilities of one network, (n_tasks, n_classes)."""
+        batches = [
+            self._class_probs(network, hidden, logits).double().cpu().numpy()
+            for _, hidden, logits in network.iterate_batches(X)
+        ]
+        return np.concatenate(batches) if batches else np.empty((0, network.n_classes))
 
-        A worker who was not seen in training answers as the crowd does.
+    def predict_worker_proba(self, X: FeaturesLike, workers: Sequence[Any] | pd.Index) -> NDArray[np.float64]:
+        """Return label probabilities of workers on tasks, as the model has them.
+
+        A worker without training votes is treated as an average worker.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_tasks, ...)
+            Features.
+        workers : sequence
+            Worker ids.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_workers, n_classes)
         """
-        rows, place = self._rows(X), self._places_of(workers)
-        found = np.repeat(self._strangers(self.predict_proba(rows))[:, None], len(place), axis=1)
-        batch = np.flatnonzero(place >= 0)
-        if len(batch) and len(rows):
-            found[:, batch] = self._answers(rows, place[batch])
-        return found
+        rows, positions = self._validate_features(X), self._worker_positions(workers)
+        probs = np.repeat(self._average_worker_probs(self.predict_proba(rows))[:, None], len(positions), axis=1)
+        trained = np.flatnonzero(positions >= 0)
+        if len(trained) and len(rows):
+            probs[:, trained] = self._worker_label_probs(rows, positions[trained])
+        return probs
 
-    def _strangers(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What a worker who was not seen in training says of tasks with such class probabilities: (tasks, classes)."""
-        return proba @ self.crowd_confusion_
+    def _average_worker_probs(self, class_probs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return label probabilities of a worker without training votes, (n_tasks, n_classes)."""
+        return class_probs @ self.crowd_confusion_
 
-    def _answers(self, X: NDArray[np.float64], workers: NDArray[np.intp]) -> NDArray[np.float64]:
-        """What workers, by position, say of rows of features: (tasks, workers, classes)."""
-        return self._answers_by(self.network_, X, workers)
+    def _worker_label_probs(self, X: NDArray[np.float64], workers: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return label probabilities of workers by position, (n_tasks, n_workers, n_classes)."""
+        return _average([self._network_label_probs(network, X, workers) for network in self._networks])
 
-    def _answers_by(
+    def _network_label_probs(
         self, network: CrowdNetwork, X: NDArray[np.float64], workers: NDArray[np.intp]
     ) -> NDArray[np.float64]:
-        torch = need_torch()
-        found: list[NDArray[np.float64]] = []
-        for inputs, hidden, logits in network.blocks(X, size=max(1, ANSWERS // len(workers))):
-            row, worker = (torch.from_numpy(side).to(inputs.device) for side in grid(len(inputs), workers))
-            one = torch.ones_like(row)
-            said = self._label_log_probs(Batch(network, inputs, hidden, logits, row, worker, label=0 * one, weight=one))
-            found.append(said.exp().double().cpu().numpy().reshape(len(inputs), len(workers), -1))
-        return np.concatenate(found)
+        """Return label probabilities of workers by one network, (n_tasks, n_workers, n_classes)."""
+        return predict_label_probs(network, self._label_log_probs, X, workers)
 
-    def _revive(self, name: str, arrays: dict[str, NDArray[Any]]) -> Any:
-        return self._new_network(self.random_state).restore(arrays)
+    # ------------------------------------------------------------------ results
+
+    def reported_label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+        """Return P(label of the pair | true class) as reported in confusion matrices.
+
+        Parameters
+        ----------
+        tally : ndarray of shape (n_pairs, n_classes)
+            Expected counts.
+        pairs : Pairs
+            Worker and label of each row.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, n_classes)
+            Frequencies, shrunk toward the confusion matrix of the crowd.
+        """
+        return shrink_label_probs(tally, pairs, self.tally_, self._pairs, self.strength_)
+
+    def accuracy_pseudo_votes(self, n_classes: int) -> tuple[float, float]:
+        """Return the prior of a worker's accuracy as pseudo-votes.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes.
+
+        Returns
+        -------
+        right, total : float
+            Pseudo-votes for the true class, and all pseudo-votes.
+        """
+        return count_shrinkage_votes(self.posterior_, self.crowd_confusion_, self.strength_)
+
+    def save(self, folder: str | Path) -> None:
+        """Write parameters and fitted attributes to a folder of arrays, tables and JSON.
+
+        Of several processes that trained together, the first one writes.
+
+        Parameters
+        ----------
+        folder : path-like
+            Folder to create; :func:`wisecrowd.load` reads it.
+        """
+        if progress.is_main_process():
+            super().save(folder)
+
+    def restore_part(self, name: str, arrays: dict[str, NDArray[Any]]) -> CrowdNetwork:
+        """Return a network, built from its saved arrays.
+
+        Parameters
+        ----------
+        name : str
+            Name of the fitted attribute.
+        arrays : dict of ndarray
+            Saved arrays.
+
+        Returns
+        -------
+        CrowdNetwork
+        """
+        builder = self._make_builder(self.feature_shape_, self._n_workers, len(self.classes_))
+        return builder.build(self.random_state).restore(arrays)
+
+
+def predict_label_probs(
+    network: CrowdNetwork, label_log_probs: Any, X: NDArray[np.float64], workers: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return the label probabilities of workers on tasks by one network.
+
+    Parameters
+    ----------
+    network : CrowdNetwork
+        Trained network.
+    label_log_probs : callable
+        Function from a `Batch` to log P(label) of every vote.
+    X : ndarray of shape (n_tasks, ...)
+        Features.
+    workers : ndarray of int
+        Worker codes.
+
+    Returns
+    -------
+    ndarray of shape (n_tasks, n_workers, n_classes)
+    """
+    torch = import_torch()
+    batches: list[NDArray[np.float64]] = []
+    for inputs, hidden, logits in network.iterate_batches(X, size=max(1, MAX_PREDICTED_VOTES // len(workers))):
+        codes = cross_tasks_and_workers(len(inputs), workers)
+        task, worker = (torch.from_numpy(code).to(inputs.device) for code in codes)
+        ones = torch.ones_like(task)
+        batch = Batch(network, inputs, hidden, logits, task, worker, label=0 * ones, weight=ones)
+        probs = label_log_probs(batch).exp().double().cpu().numpy()
+        batches.append(probs.reshape(len(inputs), len(workers), -1))
+    return np.concatenate(batches)
+
+
+def _average(arrays: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the mean of arrays."""
+    first, *others = arrays
+    return sum(others, start=first) / len(arrays)

@@ -1,12 +1,12 @@
-"""The work of a batch, divided among the processes that train together (see `_ranks`), so that the step is that of one.
+"""Division of a batch among the processes of a group, such that a step equals that of a single process.
 
-There are two ways. Where the loss of a batch is the mean, by weight, of what its rows lose, each process takes some of
-the rows, and its gradient counts by their weight. Where rows depend on each other (a batch is mixed, sorted, compared),
-every process computes the loss of the whole batch, and only the network in it is divided: each lets some of the rows
-through, and gives the others what came of them.
+There are two ways. Where the loss of a batch is the weighted mean of the losses of its rows, each process computes
+some of the rows, and its gradient counts by their weight. Where rows depend on each other (mixup, sorting,
+comparisons), every process computes the loss of the whole batch and only the network is divided: each process
+computes some rows of its output and sends them to the others.
 
-Either way a layer sees some of the rows only. Norms of batches therefore add up their moments over all processes, and
-dropout draws for the whole batch, of which it takes what belongs to the rows at hand.
+In both cases a layer sees only some of the rows. Batch norms therefore sum their moments over all processes, and
+dropout draws a mask for the whole batch, from which it takes the rows at hand.
 """
 
 from __future__ import annotations
@@ -18,48 +18,77 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wisecrowd.errors import UsageError
-from wisecrowd.nn.backend import need_torch
-from wisecrowd.nn.process_group import Team
+from wisecrowd.nn.backend import import_torch
+from wisecrowd.nn.process_group import ProcessGroup
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
-class Part(NamedTuple):
-    """The rows of a batch that this process lets through its layers.
+class BatchPart(NamedTuple):
+    """Rows of a batch that pass through the layers of this process.
 
-    >>> Part(Team(1, 2), slice(3, 6), 6).times(12)
+    Examples
+    --------
+    >>> BatchPart(ProcessGroup(1, 2), slice(3, 6), 6).count_repeats(12)
     4
     """
 
-    team: Team
-    place: slice
-    whole: int
-    """Rows of the batch."""
+    group: ProcessGroup
+    rows: slice
+    n_batch_rows: int
 
-    def times(self, number: int) -> int:
-        """How many rows a layer has for each of the batch, say when words of a text are rows to it."""
-        times, left = divmod(number, self.place.stop - self.place.start)
-        if left:
+    def count_repeats(self, n_layer_rows: int) -> int:
+        """Return the number of rows of a layer per row of the batch, such as the words of a text.
+
+        Parameters
+        ----------
+        n_layer_rows : int
+            Number of rows that a layer received.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        UsageError
+            If the rows cannot be divided evenly among those of the batch.
+        """
+        n_rows = self.rows.stop - self.rows.start
+        repeats, remainder = divmod(n_layer_rows, n_rows)
+        if remainder:
             raise UsageError(
-                f"a layer of the network was given {number} rows for {self.place.stop - self.place.start} tasks, so that "
-                "processes which train together cannot tell which belong to which; train it in one process"
+                f"a layer of the network received {n_layer_rows} rows for {n_rows} tasks, so that several processes cannot divide "
+                "the batch; train this network in one process"
             )
-        return times
+        return repeats
 
-    def own(self, number: int) -> slice:
-        """Where so many rows of this process are among those of all."""
-        times = self.times(number)
-        return slice(times * self.place.start, times * self.place.stop)
+    def own_layer_rows(self, n_layer_rows: int) -> slice:
+        """Return the position of this process's rows among the rows of all processes.
+
+        Parameters
+        ----------
+        n_layer_rows : int
+            Number of rows that a layer of this process received.
+
+        Returns
+        -------
+        slice
+        """
+        repeats = self.count_repeats(n_layer_rows)
+        return slice(repeats * self.rows.start, repeats * self.rows.stop)
 
 
-#: The part of a batch that layers see now, and who divides what a network is given; None where nothing is divided.
-_part: ContextVar[Part | None] = ContextVar("wisecrowd_part", default=None)
-_dividing: ContextVar[Team | None] = ContextVar("wisecrowd_dividing", default=None)
+#: Part of a batch that the layers of this process see; None if they see all of it.
+_batch_part: ContextVar[BatchPart | None] = ContextVar("wisecrowd_batch_part", default=None)
+#: Group that divides the network, but not the loss; None if there is none.
+_network_group: ContextVar[ProcessGroup | None] = ContextVar("wisecrowd_network_group", default=None)
 
 
 @contextlib.contextmanager
-def _set(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+def _set_variable(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    """Set a context variable inside a block."""
     token = variable.set(value)
     try:
         yield
@@ -70,88 +99,132 @@ def _set(variable: ContextVar[Any], value: Any) -> Iterator[None]:
 # ---------------------------------------------------------------------- a step
 
 
-def gradients(
-    team: Team,
+def compute_gradients(
+    group: ProcessGroup,
     loss: Callable[[Tensor], Tensor],
     rows: Tensor,
-    weigh: Callable[[Tensor], Tensor] | None,
+    row_weights: Callable[[Tensor], Tensor] | None,
     dense: Sequence[Tensor],
     sparse: Sequence[Tensor],
     *,
     separable: bool,
 ) -> Tensor:
-    """The loss of some rows; its gradients are left in the parameters.
+    """Compute the loss of some rows and its gradients with respect to the parameters.
 
-    ``weigh`` says how much each row counts in the mean; None if all count alike. ``separable`` says that the loss is
-    that mean, but for terms which depend on no row.
+    Parameters
+    ----------
+    group : ProcessGroup
+        Processes among which the work is divided.
+    loss : callable
+        Function from row numbers to their mean loss.
+    rows : Tensor
+        Row numbers of the batch.
+    row_weights : callable or None
+        Function from row numbers to their weights in the mean; None if all are equal.
+    dense, sparse : sequence of Tensor
+        Parameters with dense and with sparse gradients.
+    separable : bool
+        Whether the loss is the weighted mean of the losses of single rows, except for terms that depend on no row.
+
+    Returns
+    -------
+    Tensor
+        Loss of all rows.
     """
-    if team.size == 1:
+    if group.size == 1:
         value = loss(rows)
         value.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
         return value.detach()
-    place = team.place(len(rows))
-    if separable and place is not None:
-        weight = need_torch().ones(len(rows), dtype=need_torch().float64) if weigh is None else weigh(rows)
-        share = float(weight[place].sum() / weight.sum().clamp_min(1e-300))
-        mine, division = rows[place], _set(_part, Part(team, place, len(rows)))
+    own_rows = group.own_rows(len(rows))
+    if separable and own_rows is not None:
+        torch = import_torch()
+        weight = torch.ones(len(rows), dtype=torch.float64) if row_weights is None else row_weights(rows)
+        share = float(weight[own_rows].sum() / weight.sum().clamp_min(1e-300))
+        part = BatchPart(group, own_rows, len(rows))
+        computed_rows, division = rows[own_rows], _set_variable(_batch_part, part)
     else:
-        share, mine, division = 1 / team.size, rows, _set(_dividing, team)
+        share, computed_rows, division = 1 / group.size, rows, _set_variable(_network_group, group)
     with division:
-        value = share * loss(mine)
+        value = share * loss(computed_rows)
         value.backward()  # type: ignore[no-untyped-call]
-    return team.add_up([each for each in dense if each.requires_grad], sparse, value.detach())
+    return group.sum_gradients([parameter for parameter in dense if parameter.requires_grad], sparse, value.detach())
 
 
-def through(trunk: Any, inputs: Tensor) -> Any:
-    """What a network makes of its inputs, each process having computed some rows of it."""
-    team = _dividing.get()
-    place = None if team is None else team.place(len(inputs))
-    if team is None or place is None or not any(True for _ in trunk.parameters()):
+def apply_network(trunk: Any, inputs: Tensor) -> Any:
+    """Apply a network to a batch; the processes of a group compute some rows each.
+
+    Parameters
+    ----------
+    trunk : torch.nn.Module
+        Network.
+    inputs : Tensor
+        Rows of the whole batch.
+
+    Returns
+    -------
+    Tensor
+        Output for the whole batch.
+    """
+    group = _network_group.get()
+    own_rows = None if group is None else group.own_rows(len(inputs))
+    if group is None or own_rows is None or not any(True for _ in trunk.parameters()):
         return trunk(inputs)
-    with _set(_part, Part(team, place, len(inputs))):
-        mine = trunk(inputs[place])
-    return _total().apply(_among(mine, place, len(inputs)), team)
+    with _set_variable(_batch_part, BatchPart(group, own_rows, len(inputs))):
+        output = trunk(inputs[own_rows])
+    return _make_sum_function().apply(_pad_rows(output, own_rows, len(inputs)), group)
 
 
-def _among(mine: Tensor, place: slice, number: int) -> Tensor:
-    """Rows in their place among so many, the others being zero, in the same layout."""
-    sides = [0, 0] * (mine.ndim - 1) + [place.start, number - place.stop]
-    found: Tensor = need_torch().nn.functional.pad(mine, sides)
-    return found
+def _pad_rows(part: Tensor, rows: slice, n_rows: int) -> Tensor:
+    """Return ``n_rows`` rows that are zero except for a part."""
+    padding = [0, 0] * (part.ndim - 1) + [rows.start, n_rows - rows.stop]
+    padded: Tensor = import_torch().nn.functional.pad(part, padding)
+    return padded
 
 
 @cache
-def _total() -> Any:
-    """The sum over all processes, as a function that has a gradient: what all of them lose by it, summed."""
+def _make_sum_function() -> Any:
+    """Return the sum over all processes as a differentiable function; its gradient is the sum of their gradients."""
 
-    class Total(need_torch().autograd.Function):  # type: ignore[misc]  # torch is imported late
+    class SumOverProcesses(import_torch().autograd.Function):  # type: ignore[misc]  # torch is imported late
         @staticmethod
-        def forward(context: Any, mine: Tensor, team: Team) -> Tensor:
-            context.team = team
-            return team.total(mine)
+        def forward(context: Any, part: Tensor, group: ProcessGroup) -> Tensor:
+            context.group = group
+            return group.sum(part)
 
         @staticmethod
-        def backward(context: Any, slope: Tensor) -> tuple[Tensor, None]:
-            return context.team.total(slope), None
+        def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
+            return context.group.sum(gradient), None
 
-    return Total
+    return SumOverProcesses
 
 
 # ---------------------------------------------------------------------- layers
 
 
 @contextlib.contextmanager
-def sharing(model: nn.Module, team: Team) -> Iterator[None]:
-    """A block in which dropout and norms of batches know that they may see a part of a batch only."""
-    if team.size == 1:
+def synchronize_layers(model: nn.Module, group: ProcessGroup) -> Iterator[None]:
+    """Make dropout and batch norms act on the whole batch inside a block, although they see a part of it.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Model whose layers are changed inside the block.
+    group : ProcessGroup
+        Processes that divide the batch.
+
+    Yields
+    ------
+    None
+    """
+    if group.size == 1:
         yield
         return
-    layers = need_torch().nn.modules
-    kinds = {layers.dropout._DropoutNd: _dropped, layers.batchnorm._BatchNorm: _normed}
+    layers = import_torch().nn.modules
+    forwards = {layers.dropout._DropoutNd: _apply_dropout, layers.batchnorm._BatchNorm: _apply_batch_norm}
     changed: list[Any] = []
     try:
         for layer in model.modules():
-            for kind, forward in kinds.items():
+            for kind, forward in forwards.items():
                 if isinstance(layer, kind) and not isinstance(layer, layers.batchnorm.SyncBatchNorm):
                     layer.forward = partial(forward, layer)
                     changed.append(layer)
@@ -161,73 +234,75 @@ def sharing(model: nn.Module, team: Team) -> Iterator[None]:
             del layer.forward
 
 
-def _dropped(layer: Any, rows: Tensor) -> Any:
-    """Dropout of the whole batch, of which the rows at hand are a part: all processes draw the same."""
-    part = _part.get()
+def _apply_dropout(layer: Any, rows: Tensor) -> Any:
+    """Apply dropout to a part of a batch with a mask for the whole batch, which is the same in all processes."""
+    part = _batch_part.get()
     if part is None or not layer.training:
         return type(layer).forward(layer, rows)
-    own = part.own(len(rows))
-    return type(layer).forward(layer, _among(rows, own, part.times(len(rows)) * part.whole))[own]
+    own_rows = part.own_layer_rows(len(rows))
+    n_rows = part.count_repeats(len(rows)) * part.n_batch_rows
+    return type(layer).forward(layer, _pad_rows(rows, own_rows, n_rows))[own_rows]
 
 
-def _normed(layer: Any, rows: Tensor) -> Any:
-    """A norm by the moments of the whole batch; these are summed, and so is what is lost by them."""
-    part = _part.get()
+def _apply_batch_norm(layer: Any, rows: Tensor) -> Any:
+    """Normalise a part of a batch by the moments of the whole batch."""
+    part = _batch_part.get()
     if part is None or not (layer.training or layer.running_mean is None):
         return type(layer).forward(layer, rows)
     layer._check_input_dim(rows)
-    others = [0, *range(2, rows.ndim)]
-    number = part.times(len(rows)) * part.whole * rows[:1, :1].numel()
-    with need_torch().no_grad():
-        mean = part.team.total(rows.sum(dim=others)) / number
-        variance = part.team.total((rows - _by_channel(mean, rows)).square().sum(dim=others)) / number
+    other_axes = [0, *range(2, rows.ndim)]
+    count = part.count_repeats(len(rows)) * part.n_batch_rows * rows[:1, :1].numel()
+    with import_torch().no_grad():
+        mean = part.group.sum(rows.sum(dim=other_axes)) / count
+        variance = part.group.sum((rows - _by_channel(mean, rows)).square().sum(dim=other_axes)) / count
         if layer.training and layer.track_running_stats:
             layer.num_batches_tracked.add_(1)
-            new = 1 / float(layer.num_batches_tracked) if layer.momentum is None else layer.momentum
-            layer.running_mean.lerp_(mean, new)
-            layer.running_var.lerp_(variance * (number / max(number - 1, 1)), new)
-    return _norm().apply(rows, layer.weight, layer.bias, mean, variance, layer.eps, number, part.team)
+            momentum = 1 / float(layer.num_batches_tracked) if layer.momentum is None else layer.momentum
+            layer.running_mean.lerp_(mean, momentum)
+            layer.running_var.lerp_(variance * (count / max(count - 1, 1)), momentum)
+    function = _make_batch_norm_function()
+    return function.apply(rows, layer.weight, layer.bias, mean, variance, layer.eps, count, part.group)
 
 
-def _by_channel(numbers: Tensor, rows: Tensor) -> Tensor:
-    """A number for every channel, shaped to be taken with rows."""
-    return numbers.view(1, -1, *[1] * (rows.ndim - 2))
+def _by_channel(values: Tensor, rows: Tensor) -> Tensor:
+    """Return one value per channel in a shape that broadcasts over rows."""
+    return values.view(1, -1, *[1] * (rows.ndim - 2))
 
 
 @cache
-def _norm() -> Any:
-    """A norm of rows by moments of a batch of which they are a part, as a function that has a gradient.
+def _make_batch_norm_function() -> Any:
+    """Return a batch norm with moments of a larger batch, as a differentiable function.
 
-    With x̂ = (x − mean) s, s = 1 / √(variance + eps), and y = w x̂ + b, a batch of n has
+    With x̂ = (x − mean) s, s = 1 / √(variance + eps) and y = w x̂ + b, a batch of n rows has
 
         ∂L/∂x = w s (∂L/∂y − Σ ∂L/∂y / n − x̂ Σ x̂ ∂L/∂y / n)
 
-    in which the sums go over all processes. Torch has the first term, and what this process adds to the sums.
+    in which the sums run over all processes. Torch computes the first term and the summands of this process.
     """
-    torch = need_torch()
+    torch = import_torch()
 
-    class Norm(need_torch().autograd.Function):  # type: ignore[misc]  # torch is imported late
+    class BatchNormOverProcesses(import_torch().autograd.Function):  # type: ignore[misc]  # torch is imported late
         @staticmethod
         def forward(
             context: Any, rows: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, variance: Tensor,
-            eps: float, number: int, team: Team,
+            eps: float, count: int, group: ProcessGroup,
         ) -> Any:  # fmt: skip
             context.save_for_backward(rows, weight, mean, variance)
-            context.eps, context.number, context.team = eps, number, team
+            context.eps, context.count, context.group = eps, count, group
             return torch.nn.functional.batch_norm(rows, mean, variance, weight, bias, eps=eps)
 
         @staticmethod
-        def backward(context: Any, slope: Tensor) -> tuple[Any, ...]:
+        def backward(context: Any, gradient: Tensor) -> tuple[Any, ...]:
             rows, weight, mean, variance = context.saved_tensors
             s = torch.rsqrt(variance + context.eps)
             w = torch.ones_like(mean) if weight is None else weight
             direct, by_weight, by_bias = torch.ops.aten.native_batch_norm_backward(
-                slope, rows, w, mean, variance, mean, s, False, context.eps, [True, True, True]
+                gradient, rows, w, mean, variance, mean, s, False, context.eps, [True, True, True]
             )
-            along, level = context.team.total(torch.stack([by_weight, by_bias])) / context.number
+            along, level = context.group.sum(torch.stack([by_weight, by_bias])) / context.count
             tilt = w * s * s * along
-            found = direct - _by_channel(w * s * level - tilt * mean, rows) - rows * _by_channel(tilt, rows)
-            own = (None, None) if weight is None else (by_weight, by_bias)
-            return found, *own, None, None, None, None, None
+            by_rows = direct - _by_channel(w * s * level - tilt * mean, rows) - rows * _by_channel(tilt, rows)
+            by_parameters = (None, None) if weight is None else (by_weight, by_bias)
+            return by_rows, *by_parameters, None, None, None, None, None
 
-    return Norm
+    return BatchNormOverProcesses

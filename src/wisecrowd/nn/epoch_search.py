@@ -1,55 +1,62 @@
-"""How long to train, by votes that are hidden: after how many epochs is it foretold best what was said?"""
+"""Search for the number of epochs by hidden votes."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-import pandas as pd
+from dataclasses import replace
 
 from wisecrowd.errors import UsageError
-from wisecrowd.nn.backend import need_torch
-from wisecrowd.nn.crowd_network import CrowdNetwork
-from wisecrowd.nn.modules import BLOCK
-from wisecrowd.nn.training_set import TrainingSet
+from wisecrowd.nn.deep_training import EpochSearch, TrainingJob
+from wisecrowd.nn.trainer import Trainer
 
-if TYPE_CHECKING:
-    from wisecrowd.nn.deep_learner import DeepLearner
+#: Share of votes that the search hides.
+HIDDEN_SHARE = 0.2
+#: Largest number of epochs that the search tries.
+MAX_SEARCH_EPOCHS = 500
+#: Number of epochs without improvement after which the search stops.
+PATIENCE = 30
 
-#: The share of votes that is hidden, how many epochs are tried, and how many in vain.
-HIDDEN, TRIED, IN_VAIN = 0.2, 500, 30
 
+def search_epochs(job: TrainingJob) -> EpochSearch:
+    """Find the number of epochs after which hidden votes have the highest log-probability.
 
-def search_epochs(method: DeepLearner, training_set: TrainingSet, place: Path | None) -> tuple[int, pd.DataFrame]:
-    """The number of epochs after which hidden votes are foretold best, and the curve of the search.
+    A separate network is trained on the remaining votes.
 
-    A network of its own learns the other votes; with a ``place``, the search has a checkpoint beside it.
+    Parameters
+    ----------
+    job : TrainingJob
+        Description of the training; the search writes a checkpoint beside that of the job.
+
+    Returns
+    -------
+    EpochSearch
+
+    Raises
+    ------
+    UsageError
+        If there are too few votes to hide any.
     """
-    kept, hidden = training_set.crowd.hide(HIDDEN, random_state=method.random_state)
-    if min(kept.n_votes, hidden.n_votes) == 0:
+    training_set, seed = job.training_set, job.settings.random_state
+    visible, hidden = training_set.crowd.hide(HIDDEN_SHARE, random_state=seed)
+    if min(visible.n_votes, hidden.n_votes) == 0:
         raise UsageError(
-            f"epochs='auto' compares epochs by hidden votes, and {training_set.crowd.n_votes} are too few to hide any; say how "
-            "many epochs: epochs=50"
+            f"epochs='auto' compares epochs by hidden votes, but {training_set.crowd.n_votes} votes are too few to hide any; "
+            "give the number of epochs, such as epochs=50"
         )
-    before, after = training_set.only(kept), training_set.only(hidden)
-    network = method._new_network(method.random_state)
-    method._prepare(network, kept)
+    visible_set, hidden_set = training_set.with_votes(visible), training_set.with_votes(hidden)
+    network = job.builder.build(seed)
+    job.builder.initialize(network, visible)
     network.module.to(training_set.inputs)
-    file = None if place is None else place.with_stem(f"{place.stem}-search")
-    method.epochs_ = TRIED
-    trainer = method._new_trainer(network, len(training_set), method.random_state, file, patience=IN_VAIN)
-    method._run(trainer, network, before, lambda: -surprise(method, network, after))
-    assert trainer.history.best is not None
-    return trainer.history.best + 1, trainer.history.table().rename(columns={"validation": "hidden"})
-
-
-def surprise(method: DeepLearner, network: CrowdNetwork, training_set: TrainingSet) -> float:
-    """The mean of −log P(r says y | x) over the votes of a training_set, which need not have been learnt from."""
-    torch = need_torch()
-    total, weight = 0.0, 0.0
-    for tasks in torch.arange(len(training_set), device=training_set.inputs.device).split(BLOCK):
-        batch = training_set.see(network, tasks)
-        said = method._label_log_probs(batch).gather(1, batch.label[:, None])[:, 0]
-        total -= float((batch.weight * said).sum())
-        weight += float(batch.weight.sum())
-    return total / weight
+    path = None if job.checkpoint is None else job.checkpoint.with_stem(f"{job.checkpoint.stem}-search")
+    settings = replace(job.settings, epochs=MAX_SEARCH_EPOCHS, patience=PATIENCE)
+    groups = job.make_groups(network, len(training_set))
+    trainer = Trainer(network.module, settings, groups=groups, checkpoint=path, title=job.title)
+    trainer.run(
+        lambda tasks: job.loss(network, visible_set, tasks, len(trainer.history)),
+        len(training_set),
+        validate=lambda: -job.loss.mean_vote_nll(network, hidden_set),
+        row_weights=visible_set.task_weights,
+        separable=job.loss.separable,
+    )
+    assert trainer.history.best_epoch is not None
+    curve = trainer.history.to_frame().rename(columns={"validation": "hidden"})
+    return EpochSearch(trainer.history.best_epoch + 1, curve, visible)

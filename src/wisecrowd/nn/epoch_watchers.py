@@ -1,45 +1,97 @@
-"""Looking at a fit after every epoch of it."""
+"""Callbacks after every epoch of a fit, for learning curves and benchmarks."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-if TYPE_CHECKING:
-    from wisecrowd.nn.deep_learner import DeepLearner
+import numpy as np
+from numpy.typing import NDArray
 
-_watcher: ContextVar[Callable[[DeepLearner], None] | None] = ContextVar("wisecrowd_epochs", default=None)
+from wisecrowd.nn.crowd_network import CrowdNetwork
+
+#: Function from networks and features to class probabilities.
+Predict = Callable[[Sequence[CrowdNetwork], NDArray[np.float64]], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class EpochSnapshot:
+    """State of a fit after an epoch.
+
+    Attributes
+    ----------
+    networks : sequence of CrowdNetwork
+        Networks with the weights of this epoch.
+    predict : callable
+        Function from networks and features to class probabilities.
+    """
+
+    networks: Sequence[CrowdNetwork]
+    predict: Predict
+
+    def classify(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return class probabilities with the weights of this epoch.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_tasks, ...)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_classes)
+        """
+        return self.predict(self.networks, np.asarray(X, dtype=np.float64))
+
+
+EpochCallback = Callable[[EpochSnapshot], None]
+
+_callback: ContextVar[EpochCallback | None] = ContextVar("wisecrowd_epoch_callback", default=None)
 
 
 @contextlib.contextmanager
-def each_epoch(call: Callable[[DeepLearner], None]) -> Iterator[None]:
-    """After every epoch of a fit inside the block, ``call(learner)``; its ``classify(X)`` answers as of that epoch.
+def watch_epochs(callback: EpochCallback) -> Iterator[None]:
+    """Call a function after every epoch of the fits inside a block.
 
-    For curves, and for papers that report their best epoch: a fit itself never looks.
+    Parameters
+    ----------
+    callback : callable
+        Function of an `EpochSnapshot`.
 
+    Yields
+    ------
+    None
+
+    Examples
+    --------
     >>> from wisecrowd import CrowdLayer, simulate_crowd
-    >>> import numpy as np
     >>> made = simulate_crowd(n_tasks=50, n_workers=5, n_classes=2)
     >>> X, shapes = np.ones((50, 2)), []
-    >>> with each_epoch(lambda learner: shapes.append(learner.classify(X).shape)):
+    >>> with watch_epochs(lambda snapshot: shapes.append(snapshot.classify(X).shape)):
     ...     _ = CrowdLayer(epochs=2).fit(X, made.crowd)
     >>> shapes
     [(50, 2), (50, 2)]
     """
-    token = _watcher.set(call)
+    token = _callback.set(callback)
     try:
         yield
     finally:
-        _watcher.reset(token)
+        _callback.reset(token)
 
 
-def watcher() -> Callable[[DeepLearner], None] | None:
-    """Who is to be called after every epoch of a fit that begins here.
+def get_epoch_callback() -> EpochCallback | None:
+    """Return the callback of the enclosing `watch_epochs` block, if any.
 
-    >>> with each_epoch(print):
-    ...     watcher() is print
+    Returns
+    -------
+    callable or None
+
+    Examples
+    --------
+    >>> with watch_epochs(print):
+    ...     get_epoch_callback() is print
     True
     """
-    return _watcher.get()
+    return _callback.get()

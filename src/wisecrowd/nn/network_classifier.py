@@ -1,4 +1,4 @@
-"""Networks as classifiers that learn from soft targets."""
+"""Networks as classifiers for soft targets."""
 
 from __future__ import annotations
 
@@ -10,79 +10,103 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from wisecrowd.classifiers.soft import Rows, SoftClassifier, Standardiser
+from wisecrowd.base.checkpoints import Arrays, Checkpoint, compute_fingerprint
+from wisecrowd.classifiers.soft_classifier import Rows, SoftClassifier
+from wisecrowd.classifiers.standardiser import Standardiser
 from wisecrowd.errors import UsageError
-from wisecrowd.nn.backend import need_torch
-from wisecrowd.nn.checkpoint import Arrays, fingerprint
-from wisecrowd.nn.modules import BLOCK, build, prepared, tried_on
-from wisecrowd.nn.process_group import OTHER_DATA, my_team
-from wisecrowd.nn.seeding import chosen_device, own_chance
-from wisecrowd.nn.trainer import OptimiserName, ScheduleName, Trainer, Training, part_of, weights_and_biases
+from wisecrowd.nn.backend import import_torch
+from wisecrowd.nn.modules import PREDICTION_BATCH_SIZE, build_module, explain_shape_errors, prepare_inputs
+from wisecrowd.nn.process_group import DIFFERENT_DATA, current_process_group
+from wisecrowd.nn.schedules import ScheduleName
+from wisecrowd.nn.seeding import fork_random_state, select_device
+from wisecrowd.nn.trainer import OptimiserName, Trainer, TrainingSettings, select_prefix, split_by_decay
 
 if TYPE_CHECKING:
     import pandas as pd
     from torch import Tensor, nn
 
-#: Epochs and batches that a first fit has at least.
-EPOCHS, BATCHES = 20, 300
+#: Smallest default numbers of epochs and of batches of a first fit.
+MIN_EPOCHS, MIN_BATCHES = 20, 300
 
 
 @dataclass
-class Network(SoftClassifier):
-    """A network trained on soft targets by minibatches.
+class NetworkClassifier(SoftClassifier):
+    """Network that is trained on soft targets in minibatches.
 
-    minimises Σ_i w_i Σ_k q_ik log 1/f_k(x_i) + λ/2 ‖W‖², as `Logistic` does, over the weights of all layers.
+    It minimises Σ_i w_i Σ_k q_ik log 1/f_k(x_i) + λ/2 ‖W‖², as `Logistic` does, over the weights of all layers.
+    Features are standardised one by one, and images by channel, with the moments of the first fit.
 
-    Features are standardised one by one, images by channel, by what was seen first. The first fit goes through all rows
-    ``epochs`` times; a later one, with other targets, goes on from the weights and the moments of the optimiser that
-    the one before left, ``epochs_per_fit`` times. In single precision; same seed, same bits.
+    The first fit runs for ``epochs`` epochs. Every later fit continues from the weights and moments of the one
+    before, with other targets, for ``epochs_per_fit`` epochs. Computation is in single precision; the same seed gives
+    the same bits.
 
-    A torch module is taken as an architecture: copied, and its layers drawn anew, but for those that are frozen
-    (``requires_grad_(False)``), which stay as they are. To start from trained weights, give a function that returns the
-    module. A module of your own takes rows in the shape that they are given in (images
-    with channels first) and gives logits.
+    A torch module defines an architecture: it is copied and its weights are drawn again, except for frozen ones
+    (``requires_grad_(False)``). To start from trained weights, give a function that returns the module. A module
+    takes rows in the shape of the features, images with channels first, and returns logits.
 
+    Parameters
+    ----------
+    choice : {"linear", "mlp", "cnn"}, torch.nn.Module or callable, default "mlp"
+        Architecture. A callable takes the input shape and the number of classes and returns a module.
+    l2 : float, default 0
+        Ridge penalty λ on the weights, as in `Logistic`; biases have none.
+    random_state : int, default 0
+        Seed of weights, batches and dropout.
+    hidden : int, default 128
+        Width of the hidden layer of "mlp" and of the dense layer of "cnn".
+    dropout : float, default 0.5
+        Share of hidden units that dropout sets to zero; half of it between convolutions.
+    epochs : int, optional
+        Epochs of the first fit; by default 20, or more for few rows until there are 300 batches.
+    epochs_per_fit : int, default 1
+        Epochs of every later fit.
+    learning_rate, batch_size : float, int, default 1e-3 and 64
+        Step size, and rows per step.
+    weight_decay : float, default 0
+        Ridge penalty that does not depend on the number of rows, added to λ / rows.
+    optimiser, schedule : str, default "adam" and "constant"
+        As in `TrainingSettings`. The schedule covers the first fit.
+    standardise : bool, default True
+        Whether to standardise features.
+    device : str, default "auto"
+        Device, as in `select_device`.
+    checkpoint : str, optional
+        Folder for checkpoints, from which an interrupted first fit resumes.
+
+    Examples
+    --------
     >>> X, targets = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([[1, 0], [0.8, 0.2], [0.3, 0.7], [0, 1]])
-    >>> model = Network("linear", epochs=100, learning_rate=0.1).fit(X, targets)
+    >>> model = NetworkClassifier("linear", epochs=100, learning_rate=0.1).fit(X, targets)
     >>> model.predict_proba(X).argmax(axis=1).tolist()
     [0, 0, 1, 1]
-    >>> Network(lambda shape, n_classes: None).fit(X, targets)
+    >>> NetworkClassifier(lambda shape, n_classes: None).fit(X, targets)
     Traceback (most recent call last):
         ...
-    wisecrowd.errors.UsageError: the function that makes the network must give a torch module; it gave None
+    wisecrowd.errors.UsageError: the classifier function must return a torch module; it returned None
     """
 
     choice: Any = "mlp"
-    """"linear", "mlp", "cnn", a torch module, or a function of (input shape, number of classes) that makes one."""
     l2: float = 0.0
-    """λ: a ridge as in `Logistic`, so that what suits that suits "linear"; biases are free."""
     random_state: int = 0
     hidden: int = 128
-    """Width of the hidden layer of "mlp", and of the dense one of "cnn"."""
     dropout: float = 0.5
-    """Of the hidden layer; between convolutions, half of it."""
     epochs: int | None = None
-    """Of the first fit; unless told, 20, or as many more as few rows need for 300 batches."""
     epochs_per_fit: int = 1
-    """Epochs of every fit after the first."""
     learning_rate: float = 1e-3
     batch_size: int = 64
     weight_decay: float = 0.0
-    """A ridge that does not thin out with the number of rows, added to λ / rows."""
     optimiser: OptimiserName = "adam"
     schedule: ScheduleName = "constant"
-    """Over the first fit; later ones keep the rate that it ended with."""
     standardise: bool = True
     device: str = "auto"
     checkpoint: str | None = None
-    """A folder; a first fit that is killed goes on where it was when the same fit is asked for again."""
 
     standardiser: Standardiser = field(default_factory=Standardiser, init=False, repr=False)
     trainer: Trainer | None = field(default=None, init=False, repr=False)
     shape: tuple[int, ...] = field(default=(), init=False, repr=False)
     n_classes: int = field(default=0, init=False, repr=False)
     n_rows: int = field(default=0, init=False, repr=False)
-    """Of the first fit."""
+    """Number of rows of the first fit."""
 
     def __post_init__(self) -> None:
         if self.hidden < 1 or not 0 <= self.dropout < 1 or self.l2 < 0 or self.epochs_per_fit < 0:
@@ -91,170 +115,263 @@ class Network(SoftClassifier):
                 f"got {self.hidden}, {self.dropout}, {self.l2} and {self.epochs_per_fit}"
             )
 
-    # ------------------------------------------------------------------ learning
+    # ------------------------------------------------------------------ fitting
 
     def fit(self, X: Rows, targets: Rows, weight: Rows | None = None) -> Self:
-        """As `SoftClassifier.fit`."""
-        torch = need_torch()
-        first = self.trainer is None
-        rows = self.rows(X, learn=True)
-        wanted = targets if weight is None else targets * weight[:, None]
-        if first:
-            my_team().same(OTHER_DATA, rows, wanted)
-        trainer = self.trainer or self._begin(rows, wanted)
-        inputs = self.tensor(rows)
-        taught = self.tensor(wanted)
+        """Fit the network, or continue the fit with other targets.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, ...)
+            Features.
+        targets : ndarray of shape (n_rows, n_classes)
+            Soft targets.
+        weight : ndarray of shape (n_rows,), optional
+            Weight of each row.
+
+        Returns
+        -------
+        NetworkClassifier
+            The classifier itself.
+        """
+        torch = import_torch()
+        is_first = self.trainer is None
+        rows = self.prepare_rows(X, fit=True)
+        weighted_targets = targets if weight is None else targets * weight[:, None]
+        if is_first:
+            current_process_group().check_equal(DIFFERENT_DATA, rows, weighted_targets)
+        trainer = self.trainer or self._start_trainer(rows, weighted_targets)
+        inputs = self.to_tensor(rows)
+        target_tensor = self.to_tensor(weighted_targets)
 
         def loss(batch: Tensor) -> Tensor:
             logits: Tensor = trainer.model(inputs[batch])
-            return -(taught[batch] * torch.log_softmax(logits, dim=1)).sum(dim=1).mean()
+            return -(target_tensor[batch] * torch.log_softmax(logits, dim=1)).sum(dim=1).mean()
 
-        trainer.run(loss, len(rows), epochs=None if first else self.epochs_per_fit)
-        trainer.checkpoint = None  # the file is of the first fit
+        trainer.run(loss, len(rows), epochs=None if is_first else self.epochs_per_fit)
+        trainer.checkpoint = Checkpoint(None, {})  # the file belongs to the first fit
         return self
 
-    def _begin(self, rows: Rows, wanted: Rows) -> Trainer:
-        """The network and its trainer, for rows and classes such as these."""
-        place = None
+    def _start_trainer(self, rows: Rows, targets: Rows) -> Trainer:
+        """Set and return the trainer of a new network."""
+        path = None
         if self.checkpoint is not None:
-            place = Path(self.checkpoint) / f"network-{fingerprint(rows, wanted, self.describe())}.safetensors"
-        self.trainer = self._new_trainer(rows.shape[1:], wanted.shape[1], len(rows), place)
+            path = Path(self.checkpoint) / f"network-{compute_fingerprint(rows, targets, self.describe())}.npz"
+        self.trainer = self._make_trainer(rows.shape[1:], targets.shape[1], len(rows), path)
         try:
-            self._try_out(rows[:1])
+            self._check_output(rows[:1])
         except UsageError:
             self.trainer = None
             raise
         return self.trainer
 
-    def _new_trainer(self, shape: tuple[int, ...], n_classes: int, n_rows: int, place: Path | None = None) -> Trainer:
+    def _make_trainer(self, shape: tuple[int, ...], n_classes: int, n_rows: int, path: Path | None = None) -> Trainer:
+        """Return the trainer of a new network and set the sizes of the data."""
         self.shape, self.n_classes, self.n_rows = shape, n_classes, n_rows
-        with own_chance(chosen_device("cpu"), self.random_state):
-            module = build(self.choice, shape, n_classes, self.hidden, self.dropout)
-        settings = Training(
-            epochs=self._planned(n_rows), batch_size=self.batch_size, optimiser=self.optimiser, schedule=self.schedule,
+        with fork_random_state(select_device("cpu"), self.random_state):
+            module = build_module(self.choice, shape, n_classes, self.hidden, self.dropout)
+        is_small = isinstance(self.choice, str) and self.choice != "cnn"
+        n_batches = -(-n_rows // self.batch_size)
+        settings = TrainingSettings(
+            epochs=max(MIN_EPOCHS, -(-MIN_BATCHES // n_batches)) if self.epochs is None else self.epochs,
+            batch_size=self.batch_size, optimiser=self.optimiser, schedule=self.schedule,
             learning_rate=self.learning_rate, weight_decay=self.weight_decay + self.l2 / n_rows,
-            random_state=self.random_state, device=self.device, threads=1 if self._is_small else None,
+            random_state=self.random_state, device=self.device, n_threads=1 if is_small else None,
         )  # fmt: skip
-        return Trainer(module, settings, groups=weights_and_biases(module), checkpoint=place, what="network")
+        return Trainer(module, settings, groups=split_by_decay(module), checkpoint=path, title="network")
 
-    @property
-    def _is_small(self) -> bool:
-        return isinstance(self.choice, str) and self.choice != "cnn"
-
-    def _planned(self, n_rows: int) -> int:
-        return max(EPOCHS, -(-BATCHES // -(-n_rows // self.batch_size))) if self.epochs is None else self.epochs
-
-    def _try_out(self, row: Rows) -> None:
-        """Refuse a network that does not fit the rows before it trains on them."""
-        wanted = (1, self.n_classes)
-        with tried_on(self.shape):
-            found = self._logits(self.module, row).shape
-        if found != wanted:
+    def _check_output(self, row: Rows) -> None:
+        """Raise if the network does not fit the rows or the classes."""
+        expected = (1, self.n_classes)
+        with explain_shape_errors(self.shape):
+            shape = self._compute_logits(self.module, row).shape
+        if shape != expected:
             raise UsageError(
-                f"the network must give one logit per class, here {wanted}; it gave an array of shape {found}"
+                f"the network must return one logit per class, shape {expected}; it returned shape {shape}"
             )
 
-    def rows(self, X: Rows, learn: bool = False) -> Rows:
-        """Features as the network takes them, standardised."""
-        return prepared(X, self.choice, self.standardiser if self.standardise else None, learn)
+    def prepare_rows(self, X: Rows, *, fit: bool = False) -> Rows:
+        """Return features in the layout of the network, standardised.
 
-    def tensor(self, rows: Rows) -> Tensor:
-        """Rows on the device."""
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, ...)
+            Features.
+        fit : bool, default False
+            Whether to fit the standardiser to these features.
+
+        Returns
+        -------
+        ndarray
+        """
+        rows: Rows = prepare_inputs(X, self.choice, self.standardiser if self.standardise else None, fit=fit)
+        return rows
+
+    def to_tensor(self, rows: Rows) -> Tensor:
+        """Return rows as a tensor on the device of the network.
+
+        Parameters
+        ----------
+        rows : ndarray
+            Numbers.
+
+        Returns
+        -------
+        Tensor
+        """
         assert self.trainer is not None
-        torch = need_torch()
-        found: Tensor = torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32)).to(self.trainer.device)
-        return found
+        torch = import_torch()
+        tensor: Tensor = torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32)).to(self.trainer.device)
+        return tensor
 
-    # ------------------------------------------------------------------ predicting
+    # ------------------------------------------------------------------ prediction
 
     def predict_proba(self, X: Rows) -> Rows:
-        """As `SoftClassifier.predict_proba`, with dropout switched off."""
-        network = self.module  # or the word that it is not fitted
-        return softmax(self._logits(network, self.rows(X)), axis=1)
+        """Return class probabilities, without dropout.
 
-    def _logits(self, network: nn.Module, rows: Rows) -> Rows:
-        network.eval()
-        blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
-        with need_torch().no_grad():
-            found = [network(self.tensor(block)).double().cpu().numpy() for block in blocks]
-        return np.concatenate(found) if found else np.empty((0, self.n_classes))
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, ...)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
+        module = self.module  # raises if the network is not fitted
+        return softmax(self._compute_logits(module, self.prepare_rows(X)), axis=1)
+
+    def _compute_logits(self, module: nn.Module, rows: Rows) -> Rows:
+        """Return the logits of prepared rows."""
+        module.eval()
+        blocks = [rows[start : start + PREDICTION_BATCH_SIZE] for start in range(0, len(rows), PREDICTION_BATCH_SIZE)]
+        with import_torch().no_grad():
+            logits = [module(self.to_tensor(block)).double().cpu().numpy() for block in blocks]
+        return np.concatenate(logits) if logits else np.empty((0, self.n_classes))
 
     @property
     def module(self) -> nn.Module:
-        """The torch module that was trained."""
+        """Trained torch module."""
         if self.trainer is None:
             raise UsageError("this network is not fitted yet; call fit(X, targets) first")
         return self.trainer.model
 
     @property
     def history(self) -> pd.DataFrame:
-        """Loss and time by epoch, over all fits."""
+        """Loss and duration of the epochs of all fits."""
         assert self.trainer is not None
-        return self.trainer.history.table()
+        return self.trainer.history.to_frame()
 
     def describe(self) -> str:
-        """All settings in a line, the same in every process; what a function does is known by its name alone."""
-        shown = {
-            each.name: getattr(self, each.name) for each in fields(self) if each.init and each.name != "checkpoint"
-        }
-        shown["choice"] = described(self.choice)
-        return str(shown)
+        """Return all settings as one line, equal in every process; a function is described by its name alone.
 
-    def fresh(self) -> Self:
-        """As `SoftClassifier.fresh`."""
+        Returns
+        -------
+        str
+        """
+        settings = {
+            setting.name: getattr(self, setting.name)
+            for setting in fields(self)
+            if setting.init and setting.name != "checkpoint"
+        }
+        return str(settings | {"choice": describe_classifier(self.choice)})
+
+    def clone_unfitted(self) -> Self:
+        """Return a classifier with the same settings that is not fitted.
+
+        Returns
+        -------
+        NetworkClassifier
+        """
         return replace(self)
 
     def log_prior(self) -> float:
-        """−λ/2 ‖W‖², biases aside."""
+        """Return −λ/2 ‖W‖², without biases.
+
+        Returns
+        -------
+        float
+        """
         if self.trainer is None or self.l2 == 0:
             return 0.0
-        return (
-            -0.5
-            * self.l2
-            * sum(float((each.detach() ** 2).sum()) for each in self.module.parameters() if each.ndim > 1)
-        )
+        norm = sum(float((weight.detach() ** 2).sum()) for weight in self.module.parameters() if weight.ndim > 1)
+        return -0.5 * self.l2 * norm
 
-    # ------------------------------------------------------------------ keeping
+    # ------------------------------------------------------------------ state
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """As `SoftClassifier.arrays`: enough to predict."""
-        weights = {f"model.{name}": each.cpu().numpy().copy() for name, each in self.module.state_dict().items()}
-        return self._measures() | weights
+        """Return everything that prediction needs.
+
+        Returns
+        -------
+        dict of ndarray
+        """
+        weights = {f"model.{name}": weight.cpu().numpy().copy() for name, weight in self.module.state_dict().items()}
+        return self._size_arrays() | weights
 
     def state(self) -> Arrays:
-        """What was learnt and all that training goes on from: moments of the optimiser, random streams, history."""
-        assert self.trainer is not None
-        return self._measures() | self.trainer.arrays()
+        """Return everything that a further fit needs: weights, moments of the optimiser, random states, history.
 
-    def _measures(self) -> Arrays:
-        found: Arrays = {
+        Returns
+        -------
+        dict of ndarray
+        """
+        assert self.trainer is not None
+        return self._size_arrays() | self.trainer.arrays()
+
+    def _size_arrays(self) -> Arrays:
+        """Return the sizes of the data and the standardiser."""
+        sizes: Arrays = {
             "shape": np.array(self.shape),
             "n_classes": np.array(self.n_classes),
             "n_rows": np.array(self.n_rows),
         }
         if self.standardiser.mean is not None and self.standardiser.scale is not None:
-            found |= {"mean": self.standardiser.mean, "scale": self.standardiser.scale}
-        return found
+            sizes |= {"mean": self.standardiser.mean, "scale": self.standardiser.scale}
+        return sizes
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> Self:
-        """As `SoftClassifier.restore`, of `arrays` or of `state`."""
-        torch = need_torch()
+        """Restore a fitted classifier.
+
+        Parameters
+        ----------
+        arrays : dict of ndarray
+            Result of `arrays` or `state`.
+
+        Returns
+        -------
+        NetworkClassifier
+            The classifier itself.
+        """
+        torch = import_torch()
         if "mean" in arrays:
             self.standardiser = Standardiser(arrays["mean"], arrays["scale"])
         shape = tuple(int(size) for size in arrays["shape"])
-        self.trainer = self._new_trainer(shape, int(arrays["n_classes"]), int(arrays["n_rows"]))
+        self.trainer = self._make_trainer(shape, int(arrays["n_classes"]), int(arrays["n_rows"]))
         if "history" in arrays:
             self.trainer.restore(arrays)
         else:
-            weights = part_of(arrays, "model").items()
-            self.module.load_state_dict({name: torch.from_numpy(np.array(each)) for name, each in weights})
+            weights = select_prefix(arrays, "model").items()
+            self.module.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in weights})
         return self
 
 
-def described(choice: Any) -> str:
-    """A network by name, the same in every process; what a function does is known by its name alone.
+def describe_classifier(classifier: Any) -> str:
+    """Return a text for a classifier, equal in every process; a function is described by its name alone.
 
-    >>> described("mlp"), described(described)
-    ('mlp', 'wisecrowd.nn.network_classifier.described')
+    Parameters
+    ----------
+    classifier : str, torch.nn.Module or callable
+        Classifier as in `build_module`.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> describe_classifier("mlp"), describe_classifier(describe_classifier)
+    ('mlp', 'wisecrowd.nn.network_classifier.describe_classifier')
     """
-    return f"{choice.__module__}.{choice.__qualname__}" if hasattr(choice, "__qualname__") else str(choice)
+    has_name = hasattr(classifier, "__qualname__")
+    return f"{classifier.__module__}.{classifier.__qualname__}" if has_name else str(classifier)

@@ -1,4 +1,4 @@
-"""Where torch computes, and chance that is nobody else's."""
+"""Devices, and random streams that leave the global random state of torch unchanged."""
 
 from __future__ import annotations
 
@@ -6,68 +6,100 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from wisecrowd.base.checkpoints import Arrays
 from wisecrowd.errors import UsageError
-from wisecrowd.nn.backend import need_torch
-from wisecrowd.nn.checkpoint import Arrays
+from wisecrowd.nn.backend import import_torch
 
 if TYPE_CHECKING:
     from torch import device
 
+#: Kinds of devices whose random state torch can save and restore.
+DEVICE_TYPES = ("cpu", "cuda", "xpu")
 
-def chosen_device(name: str) -> device:
-    """The device of that name; "auto" is a graphics card where there is one.
 
-    >>> chosen_device("cpu").type
+def select_device(name: str) -> device:
+    """Return a torch device by name.
+
+    Parameters
+    ----------
+    name : str
+        "cpu", "cuda", …, or "auto" for a GPU if there is one.
+
+    Returns
+    -------
+    torch.device
+
+    Raises
+    ------
+    UsageError
+        If torch cannot use the device.
+
+    Examples
+    --------
+    >>> select_device("cpu").type
     'cpu'
     """
-    torch = need_torch()
+    torch = import_torch()
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        found = torch.device(name)
-        torch.empty(0, device=found)
-        if found.type not in ("cpu", "cuda", "xpu"):
-            raise RuntimeError("its random stream cannot be put back where it was")
+        selected = torch.device(name)
+        torch.empty(0, device=selected)
+        if selected.type not in DEVICE_TYPES:
+            raise RuntimeError("its random state cannot be restored")
     except (RuntimeError, AssertionError, NotImplementedError) as error:  # torch has no error of its own for this
         raise UsageError(
-            f"torch has no device {name!r} here ({str(error).splitlines()[0]}); use 'cpu' or 'auto'"
+            f"torch cannot use the device {name!r} ({str(error).splitlines()[0]}); use 'cpu' or 'auto'"
         ) from None
-    return found
+    return selected
 
 
 @contextlib.contextmanager
-def own_chance(place: device, state: Arrays | int) -> Iterator[Callable[[], Arrays]]:
-    """A block in which layers draw (initial weights, dropout) from a stream of its own, by seed or from where it was.
+def fork_random_state(place: device, state: Arrays | int) -> Iterator[Callable[[], Arrays]]:
+    """Run a block with a random stream of its own and restore the global stream afterwards.
 
-    Yields a function that says where the stream is. Torch's layers know only the global stream, which is therefore
-    lent to the block and put back after it.
+    Layers draw initial weights and dropout masks from the global stream of torch, so the block borrows it.
 
-    >>> torch = need_torch()
+    Parameters
+    ----------
+    place : torch.device
+        Device whose stream is forked, in addition to that of the CPU.
+    state : int or dict of arrays
+        Seed, or a state that the yielded function returned earlier.
+
+    Yields
+    ------
+    callable
+        Function that returns the current state of the stream.
+
+    Examples
+    --------
+    >>> torch = import_torch()
     >>> before = torch.get_rng_state()
-    >>> with own_chance(torch.device("cpu"), 0) as where:
+    >>> with fork_random_state(torch.device("cpu"), 0) as get_state:
     ...     _ = torch.rand(3)
     >>> bool((torch.get_rng_state() == before).all())
     True
     """
-    torch = need_torch()
-    # A card without a number is the one that this process uses now, which a tensor knows.
-    beside = [] if place.type == "cpu" else [torch.empty(0, device=place).device]
+    torch = import_torch()
+    # A GPU without a number is the current one; the device of a tensor names it.
+    gpus = [] if place.type == "cpu" else [torch.empty(0, device=place).device]
     kind = "cuda" if place.type == "cpu" else place.type
     library = getattr(torch, kind)
-    with torch.random.fork_rng(devices=beside, device_type=kind):
+    with torch.random.fork_rng(devices=gpus, device_type=kind):
         if isinstance(state, int):
             torch.default_generator.manual_seed(state)
-            for _ in beside:
+            for _ in gpus:
                 library.manual_seed(state)
         else:
             torch.set_rng_state(torch.from_numpy(state["cpu"].copy()))
-            for one in beside:
-                library.set_rng_state(torch.from_numpy(state["beside"].copy()), one)
+            for gpu in gpus:
+                library.set_rng_state(torch.from_numpy(state["gpu"].copy()), gpu)
 
-        def where() -> Arrays:
-            found = {"cpu": torch.get_rng_state().numpy()}
-            for one in beside:
-                found["beside"] = library.get_rng_state(one).numpy()
-            return found
+        def get_state() -> Arrays:
+            states = {"cpu": torch.get_rng_state().numpy()}
+            for gpu in gpus:
+                states["gpu"] = library.get_rng_state(gpu).numpy()
+            return states
 
-        yield where
+        yield get_state

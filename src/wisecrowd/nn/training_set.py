@@ -1,65 +1,234 @@
-"""What a network is taught: tasks, the votes on them, and the truth that is known, as tensors."""
+"""Training sets: features, votes and gold classes of the tasks that a network is trained on, as tensors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.nn.backend import need_torch
-from wisecrowd.nn.crowd_network import CrowdNetwork
-from wisecrowd.nn.modules import BLOCK
+from wisecrowd.em.classifier_prior import find_training_tasks
+from wisecrowd.errors import UsageError
+from wisecrowd.nn.backend import import_torch
+from wisecrowd.nn.crowd_network import CrowdNetwork, NetworkBuilder
+from wisecrowd.nn.modules import PREDICTION_BATCH_SIZE
+from wisecrowd.nn.seeding import select_device
 from wisecrowd.nn.vote_tensors import Batch, VoteTensors
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
+class HeldoutTasks(NamedTuple):
+    """Tasks whose votes are held out of training to compare epochs.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n_tasks, ...)
+        Features of the tasks.
+    votes : Crowd
+        Votes on the tasks.
+    """
+
+    features: NDArray[np.float64]
+    votes: Crowd
+
+
 @dataclass
 class TrainingSet:
-    """What a fit learns from, as tensors; tasks are numbered among those that teach."""
+    """Tasks to train on, as tensors; their codes count the training tasks only.
+
+    Attributes
+    ----------
+    inputs : Tensor of shape (n_tasks, ...)
+        Prepared features.
+    vote_tensors : VoteTensors
+        Votes on the tasks.
+    gold : Tensor of shape (n_tasks,) or None
+        True class of each task, −1 where it is unknown; None if no truth is known.
+    heldout : HeldoutTasks or None
+        Tasks whose votes are held out.
+    crowd : Crowd
+        Votes on the training tasks.
+    """
 
     inputs: Tensor
     vote_tensors: VoteTensors
-    known: Tensor | None
-    """The true class of each task, −1 where it is not known; None where no truth is."""
-    held: tuple[NDArray[np.float64], Crowd] | None
-    """Features of tasks that do not teach, and the votes on them, by which epochs are compared."""
+    gold: Tensor | None
+    heldout: HeldoutTasks | None
     crowd: Crowd
-    """Of the tasks that teach."""
 
     def __len__(self) -> int:
         return len(self.inputs)
 
-    def weigh(self, tasks: Tensor) -> Tensor:
-        """How much each of some tasks counts in the mean loss: the votes on it, and the truth that is known of it."""
-        return self._weight[tasks]
+    def task_weights(self, tasks: Tensor) -> Tensor:
+        """Return the weights of tasks in the mean loss: the weight of their votes, and one for a gold class.
+
+        Parameters
+        ----------
+        tasks : Tensor of int
+            Task codes.
+
+        Returns
+        -------
+        Tensor of shape (n_selected_tasks,)
+        """
+        return self._task_weights[tasks]
 
     @cached_property
-    def _weight(self) -> Tensor:
-        torch = need_torch()
-        weight = torch.nn.functional.pad(self.vote_tensors.weight.double(), (1, 0))
-        found: Tensor = weight.cumsum(0)[self.vote_tensors.offset].diff()
-        return found if self.known is None else found + (self.known >= 0)
+    def _task_weights(self) -> Tensor:
+        torch = import_torch()
+        cumulative = torch.nn.functional.pad(self.vote_tensors.weight.double(), (1, 0)).cumsum(0)
+        weights: Tensor = cumulative[self.vote_tensors.offset].diff()
+        return weights if self.gold is None else weights + (self.gold >= 0)
 
-    def see(self, network: CrowdNetwork, tasks: Tensor, epoch: int = 0) -> Batch:
-        """Those tasks and the votes on them, through the network."""
+    def make_batch(self, network: CrowdNetwork, tasks: Tensor, epoch: int = 0) -> Batch:
+        """Apply a network to some tasks and gather the votes on them.
+
+        Parameters
+        ----------
+        network : CrowdNetwork
+            Network.
+        tasks : Tensor of int
+            Task codes.
+        epoch : int, default 0
+            Number of completed epochs.
+
+        Returns
+        -------
+        Batch
+        """
         inputs = self.inputs[tasks]
-        known = None if self.known is None else self.known[tasks]
-        return Batch(network, inputs, *network(inputs), *self.vote_tensors.on(tasks), known=known, epoch=epoch)
+        gold = None if self.gold is None else self.gold[tasks]
+        votes = self.vote_tensors.select_tasks(tasks)
+        return Batch(network, inputs, *network(inputs), *votes, gold=gold, epoch=epoch)
 
-    def logits(self, network: CrowdNetwork) -> Tensor:
-        """Of all tasks, (tasks, classes), with dropout off and nothing to learn from."""
-        torch = need_torch()
-        with network.resting(), torch.no_grad():
-            hidden = torch.cat([network.hidden(block) for block in torch.split(self.inputs, BLOCK)])
-            found: Tensor = network.head(hidden)
-        return found
+    def compute_logits(self, network: CrowdNetwork) -> Tensor:
+        """Return the logits of all tasks, without dropout and gradients.
 
-    def only(self, votes: Crowd) -> Self:
-        """The same tasks with some of their votes, nothing held out."""
-        return replace(self, vote_tensors=VoteTensors.of(votes, like=self.inputs), crowd=votes, held=None)
+        Parameters
+        ----------
+        network : CrowdNetwork
+            Network.
+
+        Returns
+        -------
+        Tensor of shape (n_tasks, n_classes)
+        """
+        torch = import_torch()
+        with network.eval_mode(), torch.no_grad():
+            blocks = torch.split(self.inputs, PREDICTION_BATCH_SIZE)
+            logits: Tensor = network.head(torch.cat([network.compute_hidden(block) for block in blocks]))
+        return logits
+
+    def with_votes(self, votes: Crowd) -> Self:
+        """Return the same tasks with other votes and without held-out tasks.
+
+        Parameters
+        ----------
+        votes : Crowd
+            Votes on the training tasks.
+
+        Returns
+        -------
+        TrainingSet
+        """
+        return replace(self, vote_tensors=VoteTensors.from_crowd(votes, like=self.inputs), crowd=votes, heldout=None)
+
+
+def prepare_training(
+    builder: NetworkBuilder,
+    X: NDArray[np.float64],
+    crowd: Crowd,
+    gold: NDArray[np.int32] | None,
+    *,
+    validation: float,
+    random_state: int,
+    device: str,
+    precision: str,
+) -> tuple[CrowdNetwork, TrainingSet]:
+    """Build a network and the tasks to train it on.
+
+    Parameters
+    ----------
+    builder : NetworkBuilder
+        Builder of the network.
+    X : ndarray of shape (n_tasks, ...)
+        Features of all tasks.
+    crowd : Crowd
+        All votes.
+    gold : ndarray of shape (n_tasks,) or None
+        Known classes, −1 where unknown.
+    validation : float
+        Share of the tasks with votes whose votes are held out.
+    random_state : int
+        Seed of the weights and of the choice of held-out tasks.
+    device : str
+        Device, as in `select_device`.
+    precision : {"single", "double"}
+        Precision of the network.
+
+    Returns
+    -------
+    network : CrowdNetwork
+        Network on the device, with worker parameters initialised from the training votes.
+    training_set : TrainingSet
+    """
+    torch = import_torch()
+    is_heldout = select_heldout_tasks(crowd, gold, validation, random_state)
+    tasks = np.flatnonzero(find_training_tasks(crowd.layout, gold) & ~is_heldout)
+    training_votes = crowd[tasks]
+    network = builder.build(random_state)
+    rows = network.prepare_inputs(X[tasks], fit=True)
+    builder.initialize(network, training_votes)
+    selected_device = select_device(device)
+    network.module.to(selected_device, torch.float32 if precision == "single" else torch.float64)
+    inputs = network.to_tensor(rows)
+    gold_classes = None
+    if gold is not None and (gold[tasks] >= 0).any():
+        gold_classes = torch.from_numpy(gold[tasks].astype(np.int64)).to(selected_device)
+    heldout = HeldoutTasks(X[is_heldout], crowd[np.flatnonzero(is_heldout)]) if is_heldout.any() else None
+    votes = VoteTensors.from_crowd(crowd, tasks, inputs)
+    return network, TrainingSet(inputs, votes, gold_classes, heldout, training_votes)
+
+
+def select_heldout_tasks(
+    crowd: Crowd, gold: NDArray[np.int32] | None, share: float, random_state: int
+) -> NDArray[np.bool_]:
+    """Draw tasks whose votes are held out, among those with votes and without a known class.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    gold : ndarray of shape (n_tasks,) or None
+        Known classes, −1 where unknown.
+    share : float
+        Share of the tasks to draw; 0 draws none.
+    random_state : int
+        Seed.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_tasks,)
+
+    Raises
+    ------
+    UsageError
+        If the share leaves no task on one of the two sides.
+    """
+    is_heldout = np.zeros(crowd.n_tasks, dtype=bool)
+    if share == 0:
+        return is_heldout
+    has_votes = crowd.layout.has_votes
+    tasks = np.flatnonzero(has_votes if gold is None else has_votes & (gold < 0))
+    number = round(share * len(tasks))
+    if not 0 < number < len(tasks):
+        raise UsageError(
+            f"validation={share} of {len(tasks):,} tasks with votes holds out none or all of them; choose another share, or 0"
+        )
+    is_heldout[np.random.default_rng(random_state).choice(tasks, size=number, replace=False)] = True
+    return is_heldout

@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 
 from wisecrowd import CCC, CrowdLayer
 from wisecrowd.errors import UsageError
-from wisecrowd.nn.epoch_watchers import each_epoch
+from wisecrowd.nn.epoch_watchers import watch_epochs
 from wisecrowd.simulate import Simulation
 
 QUICK = {"epochs": 12, "hidden": 16, "n_groups": 3}
@@ -28,7 +28,7 @@ def test_without_a_correction_each_network_is_crowd_layer_to_the_bit(
     ccc = CCC(gamma=0.0, worker_steps=steps, worker_l2=float(steps == "network"), **QUICK).fit(X, made.crowd)
     plain = CrowdLayer(epochs=12, hidden=16, worker_steps=steps, worker_l2=float(steps == "network")).fit(X, made.crowd)
     rows = X.to_numpy()
-    assert np.array_equal(ccc._proba_by(ccc.network_, rows), plain.predict_proba(rows))
+    assert np.array_equal(ccc._network_class_probs(ccc.network_, rows), plain.predict_proba(rows))
     assert np.array_equal(ccc.layer_["T"], plain.layer_["T"])
     assert not np.array_equal(ccc.layer_["T"], ccc.layer_["T of the second"])
 
@@ -58,7 +58,7 @@ def test_matrices_that_take_the_networks_steps_may_decay_as_its_weights_do(
 @pytest.mark.parametrize("meta", ["head", "full"])
 def test_the_networks_go_on_learning_after_the_warm_up(made: Simulation, X: pd.DataFrame, meta: str) -> None:
     weights: list[np.ndarray] = []
-    with each_epoch(lambda model: weights.append(model.network_.head.weight.detach().numpy().copy())):
+    with watch_epochs(lambda snapshot: weights.append(snapshot.networks[0].head.weight.detach().numpy().copy())):
         CCC(warmup=6, meta=meta, **QUICK).fit(X, made.crowd)
     moved = [np.abs(after - before).max() for before, after in itertools.pairwise(weights)]
     assert min(moved[6:]) > 0.1 * min(moved[:5])
@@ -77,7 +77,7 @@ def test_groups_and_corrections_can_be_read(made: Simulation, X: pd.DataFrame) -
 def test_predictions_are_the_mean_of_both_networks(made: Simulation, X: pd.DataFrame) -> None:
     model = CCC(**QUICK).fit(X, made.crowd)
     rows = X.to_numpy()
-    mean = (model._proba_by(model.network_, rows) + model._proba_by(model.twin_, rows)) / 2
+    mean = (model._network_class_probs(model.network_, rows) + model._network_class_probs(model.twin_, rows)) / 2
     assert np.array_equal(model.predict_proba(X), mean)
     answers = model.predict_worker_proba(X.iloc[:4], [*made.crowd.workers[:2], "nobody"])
     assert answers.shape == (4, 3, 3)
@@ -123,11 +123,11 @@ def test_a_killed_fit_goes_on_to_the_same_bits(made: Simulation, X: pd.DataFrame
             raise Killed
 
     batch: list[int] = []
-    with each_epoch(kill), pytest.raises(Killed):
+    with watch_epochs(kill), pytest.raises(Killed):
         CCC(checkpoint=str(tmp_path), **QUICK).fit(X, made.crowd)
     again = CCC(checkpoint=str(tmp_path), **QUICK)
     resumed: list[int] = []
-    with each_epoch(lambda _: resumed.append(1)):
+    with watch_epochs(lambda _: resumed.append(1)):
         again.fit(X, made.crowd)
     assert len(resumed) < 12
     assert np.array_equal(again.posterior_, whole.posterior_)
@@ -137,7 +137,7 @@ def test_a_killed_fit_goes_on_to_the_same_bits(made: Simulation, X: pd.DataFrame
 
 def test_selected_weights_are_those_of_the_best_epoch_by_held_out_votes(made: Simulation, X: pd.DataFrame) -> None:
     curve: list[np.ndarray] = []
-    with each_epoch(lambda model: curve.append(model.classify(X.to_numpy()))):
+    with watch_epochs(lambda model: curve.append(model.classify(X.to_numpy()))):
         model = CCC(validation=0.2, keep="selected", **QUICK).fit(X, made.crowd)
     best = int(model.history_["validation"].to_numpy().argmax())
     assert np.array_equal(model.predict_proba(X), curve[best])
@@ -151,7 +151,6 @@ def test_selected_weights_are_those_of_the_best_epoch_by_held_out_votes(made: Si
         ({"trusted": 0}, "trusted"),
         ({"warmup": -1}, "warmup"),
         ({"meta": "half"}, "meta"),
-        ({"variant": "scale"}, "variant"),
         ({"worker_steps": "none"}, "worker_steps"),
         ({"worker_l2": 1.0}, "worker_steps='network'"),
         ({"worker_l2": -1.0, "worker_steps": "network"}, "worker_l2 must not be negative"),

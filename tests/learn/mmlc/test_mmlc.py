@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 
 from wisecrowd import MMLC, Crowd, CrowdLayer, DawidSkene, MajorityVote
 from wisecrowd.errors import UsageError
-from wisecrowd.nn.backend import need_torch
+from wisecrowd.nn.backend import import_torch
 from wisecrowd.simulate import Simulation
 
 QUICK: dict[str, Any] = {"epochs": 15, "n_experts": 3, "hidden": 8, "gate_hidden": 5}
@@ -36,28 +36,32 @@ def test_a_single_worker_is_the_oracle(made: Simulation, X: pd.DataFrame, centre
 
 def test_what_workers_say_is_the_formula(made: Simulation, X: pd.DataFrame) -> None:
     model = MMLC(**QUICK, precision="double").fit(X, made.crowd)
-    network, own = model.network_, model.network_.own
-    rows = network.rows(X.to_numpy()[:4])
+    network, own = model.network_, model.network_.worker_parameters
+    rows = network.prepare_inputs(X.to_numpy()[:4])
     weights = {name: each.detach().numpy() for name, each in network.module.named_parameters()}
     first = np.maximum(rows @ weights["trunk.1.weight"].T + weights["trunk.1.bias"], 0).reshape(4, 3, 8)
     second = weights["trunk.5.weight"][:, :, 0].reshape(3, 32, 8)
     experts = np.maximum(np.einsum("nei,eoi->neo", first, second) + weights["trunk.5.bias"].reshape(3, 32), 0)
-    table = weights["own.W1"]
-    gate = np.maximum(table + weights["own.b1"], 0) @ weights["own.W2.weight"].T + weights["own.W2.bias"]
+    table = weights["worker_parameters.W1"]
+    gate = (
+        np.maximum(table + weights["worker_parameters.b1"], 0) @ weights["worker_parameters.W2.weight"].T
+        + weights["worker_parameters.W2.bias"]
+    )
     v = np.exp(gate) / np.exp(gate).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.worker_vectors_, v, atol=1e-12)
     mixed = np.einsum("re,neo->nro", v, experts)
-    logits = np.maximum(mixed @ weights["own.out.0.weight"].T + weights["own.out.0.bias"], 0)
-    logits = logits @ weights["own.out.2.weight"].T + weights["own.out.2.bias"]
+    logits = np.maximum(
+        mixed @ weights["worker_parameters.out.0.weight"].T + weights["worker_parameters.out.0.bias"], 0
+    )
+    logits = logits @ weights["worker_parameters.out.2.weight"].T + weights["worker_parameters.out.2.bias"]
     wanted = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
     np.testing.assert_allclose(model.predict_worker_proba(X.iloc[:4], made.crowd.workers), wanted, atol=1e-9)
     assert own.W1.shape == (12, 5)
 
 
-def test_all_workers_start_alike(made: Simulation) -> None:
+def test_all_workers_start_alike() -> None:
     model = MMLC(**QUICK)
-    model.classes_, model.feature_shape_, model.n_workers_ = made.crowd.classes, [4], 12
-    vectors = model._vectors(model._new_network(0))
+    vectors = model._worker_mixtures(model._make_builder([4], 12, 3).build(0))
     assert np.ptp(vectors, axis=0).max() == 0
 
 
@@ -171,7 +175,7 @@ def test_the_papers_sizes_are_there(made: Simulation, X: pd.DataFrame, size: Any
     model = MMLC(classifier=size, epochs=1).fit(X, made.crowd)
     assert model.worker_vectors_.shape[1] == {"labelme": 16, "text": 10, "music": 10}[size]
     assert sum(each.numel() for each in model.network_.trunk.parameters()) > 1000
-    assert need_torch().isfinite(model.network_.own.b1).all()
+    assert import_torch().isfinite(model.network_.worker_parameters.b1).all()
 
 
 @pytest.mark.parametrize(

@@ -3,90 +3,84 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.base.fields import method_class, parameter
+from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.errors import UsageError, one_of
+from wisecrowd.errors import UsageError, check_choice
 from wisecrowd.learn.ccc._correction import (
-    Trusted,
-    correction_of,
-    distilled,
-    full_gradient,
-    given,
-    grouped,
-    head_gradient,
-    hidden_of,
+    TrustedLabels,
+    cluster_workers,
+    compute_full_gradient,
+    compute_head_gradient,
+    list_voted_labels,
+    scale_correction,
+    select_trusted_labels,
 )
-from wisecrowd.learn.crowd_layer import CrowdLayer
-from wisecrowd.nn.backend import need_torch
-from wisecrowd.nn.crowd_network import CrowdNetwork
-from wisecrowd.nn.process_group import my_team
-from wisecrowd.nn.seeding import own_chance
-from wisecrowd.nn.trainer import Trainer
-from wisecrowd.nn.training_set import TrainingSet
-from wisecrowd.nn.twins import TwinLearner, Twins
+from wisecrowd.learn.crowd_layer import (
+    WORKER_L2_HELP,
+    WORKER_STEPS_HELP,
+    check_worker_steps,
+    compute_layer_log_probs,
+    compute_layer_scores,
+    make_layer_matrices,
+)
+from wisecrowd.nn.backend import import_torch
+from wisecrowd.nn.crowd_network import CrowdNetwork, ModelSizes
+from wisecrowd.nn.deep_learner import DeepLearner
+from wisecrowd.nn.deep_training import TrainedNetworks, TrainingJob, build_twin, train_networks
+from wisecrowd.nn.process_group import current_process_group
+from wisecrowd.nn.seeding import fork_random_state
+from wisecrowd.nn.trainer import ParameterGroup, Trainer
 from wisecrowd.nn.vote_tensors import Batch
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: Of the tasks that teach: how many are trusted, at most `MOST`, unless it is said.
-TRUSTED, MOST = 0.2, 1000
+#: Default number of trusted labels: this share of the training tasks, at most `MAX_TRUSTED`.
+TRUSTED_SHARE, MAX_TRUSTED = 0.2, 1000
 
 
 @method_class
-class CCC(TwinLearner, CrowdLayer):
-    """Two networks with a crowd layer each, whose matrices are corrected by what the other network is sure of.
+class CCC(DeepLearner):
+    """Two networks with a crowd layer each, whose matrices are corrected by the labels that the other network trusts.
 
     Both start as `CrowdLayer`, from different weights. After ``warmup`` epochs, every epoch
 
-    1. groups the workers by K-means over their matrices T_r, since few have labels enough for a correction of their own;
-    2. lets each network choose the labels that it believes most, as many of every class (``trusted`` in all): these are
-       what the *other* network is judged by;
+    1. clusters the workers by K-means over their matrices T_r, since few have enough votes for a correction of their own;
+    2. selects for each network the labels that it finds most probable, equally many of every class (``trusted`` in all), by
+       which the *other* network is judged;
 
-    and every step asks how the matrices should have been for it to lead to a network that is better on trusted labels:
+    and every step computes the change V of the matrices with which it would lead to a better network on trusted labels:
 
         θ̂(V) = θ − η ∇_θ L(θ, T + V),    G = ∂ L_meta(θ̂(V)) / ∂V at V = 0,    V = −γ max(T) G / max|G|
 
-    Then θ and T take one step of L(θ, T + V) with V fixed, and V is forgotten: T moves by the gradient at T + V. The
-    prediction is the mean of the two networks'. With ``gamma=0`` each network is `CrowdLayer`, to the bit.
+    θ and T then take one step of L(θ, T + V) with V fixed, and V is discarded. The prediction is the mean of the two
+    networks. With ``gamma=0``, each network equals `CrowdLayer` to the bit.
 
-    ``meta="head"`` looks ahead with the last layer alone, in closed form: it costs one pass of trusted tasks through
-    the network. ``meta="full"`` differentiates through the whole step. V is scaled to a fixed size, so that a gradient which
-    is only noise is applied with full strength; a smaller ``gamma`` is a milder medicine.
+    ``meta="head"`` looks ahead with the last layer alone, in closed form, at the cost of one pass of trusted tasks
+    through the network. ``meta="full"`` differentiates through the whole step. V has a fixed size, so that a gradient
+    of pure noise is applied with full strength; lower ``gamma`` for a weaker correction.
 
-    As in `CrowdLayer`, T is no confusion matrix and ``confusion_`` is estimated. ``layer_`` has T of both networks,
-    ``groups_`` a table by worker, and ``correction_`` the mean of V over the last epoch, (networks, groups, true, said).
+    T is not a confusion matrix (see `CrowdLayer`), and ``confusion_`` is estimated.
 
-    Where the authors' program differs from the paper, this takes: the mean of losses over votes (as the program; the
-    paper divides by tasks), V anew in each step, groups for each network, the largest T (the program takes that of a
-    copy one step ahead; here it is renewed each epoch, and by the workers at hand). Different from both: an answer that
-    several workers give is trusted once, only the head moves in the step ahead, T has a lazy Adam of its own and does not
-    decay, and dropout is off where trusted tasks are looked at. Where we looked, only the steps of T matter: V is sized by the
-    largest T, and with SGD the matrices of busy workers grow most, so that V is larger beside those of the others. Where the
-    network has SGD, ``worker_steps="network"`` is as in the paper, with ``worker_l2=l2`` as in the program. The program stores
-    "best" warm-up weights that are the last ones, and the paper's *best* is chosen on the test set.
+    Where the program of the authors differs from the paper, this class uses: the mean loss over votes (as the
+    program; the paper divides by tasks), a new V in each step, groups for each network, and the largest T, updated in
+    each epoch and by the workers of the batch. Different from both: a label that several workers give is trusted
+    once, only the head moves in the step ahead, T has a lazy Adam of its own without weight decay, and dropout is off
+    for trusted tasks. If the network is trained by SGD, ``worker_steps="network"`` is as in the paper, with
+    ``worker_l2=l2`` as in the program. The paper's *best* accuracies are selected on the test set.
 
-    Choose it where workers have few labels each and come in kinds, and a network would learn their noise by heart. On the
-    eight simulated crowds of Zhang et al. (Fashion-MNIST features, 5,400 tasks, ``wisecrowd bench run zhang2024ccc``) its last
-    epoch is above that of all rivals by 2.0 to 6.4 points, and falls from the best by 1.0 to 3.7 where `CrowdLayer` falls by
-    up to 6.1. With the paper's SGD and decay of steps, and matrices that move slowly, `CrowdLayer` falls by 5.7 and 6.2 on two of
-    them, CCC by 3.7 and 2.6, and with ``gamma=1`` and a shorter warm-up by 1.1 and 0.5 (three seeds); with SGD for the matrices
-    too, `CrowdLayer` by 5.1 and 5.2, CCC by 1.7 and 0.4 (5.5 and 4.5, 1.7 and 0.8 with three other seeds). On real data the gain is
-    smaller: 84.3 ± 0.5 % of LabelMe's test tasks at last (`CrowdLayer` 83.0, the paper's
-    CCC 84.8 ± 0.8); 85.1 ± 0.3 with three in ten features hidden in each step, which stands for the paper's augmentation
-    (`CrowdLayer` 83.1); and 70.7 ± 1.1 % of Music's (68.2; the paper's 72.9 ± 0.7), or 72.4 ± 0.6 with a larger network
-    (70.9); five seeds each. A stronger ridge does as much:
-    with ``l2=30`` plain `CrowdLayer` has 85.4 % on LabelMe. The five patterns are found only in part: an adjusted Rand index of
-    0.17 to 0.62 with five groups.
+    Choose it where workers have few votes each and come in kinds, and a network would memorise their noise. Benchmark:
+    ``wisecrowd bench show zhang2024ccc``.
 
+    Examples
+    --------
     >>> from wisecrowd import CCC, simulate_crowd
     >>> import numpy as np, pandas as pd
     >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
@@ -100,170 +94,195 @@ class CCC(TwinLearner, CrowdLayer):
     """
 
     references: ClassVar[tuple[str, ...]] = ("zhang2024coupled",)
+    predicts_votes: ClassVar[bool] = False
 
-    variant: Literal["matrix"] = parameter(default="matrix", help="as in crowd-layer; corrections are of matrices")
-    n_groups: int = parameter(default=25, help="groups of workers that are corrected alike")
-    gamma: float = parameter(default=0.5, help="size of a correction, relative to the largest entry of T")
+    worker_steps: Literal["own", "network"] = parameter(default="own", help=WORKER_STEPS_HELP)
+    worker_l2: float = parameter(default=0.0, help=WORKER_L2_HELP)
+    n_groups: int = parameter(default=25, help="Number of groups of workers that share a correction.")
+    gamma: float = parameter(default=0.5, help="Size of a correction, relative to the largest entry of T.")
     warmup: int | None = parameter(
-        default=None, help="epochs of plain CrowdLayer before; unless given, a quarter of all"
+        default=None, help="Number of epochs without correction; None for a quarter of all epochs."
     )
     trusted: int | None = parameter(
-        default=None, help="labels that judge the other network; unless given, a fifth of the tasks, at most 1,000"
+        default=None,
+        help="Number of labels that judge the other network; None for a fifth of the tasks, at most 1,000.",
     )
     meta: Literal["head", "full"] = parameter(
-        default="head", help="which layers look a step ahead: the last one, or all"
+        default="head", help="Layers that look a step ahead: the last one ('head') or all ('full')."
     )
 
-    def _check(self, crowd: Crowd) -> None:
-        super()._check(crowd)
-        one_of("variant", self.variant, ("matrix",))
-        one_of("meta", self.meta, ("head", "full"))
+    twin_: CrowdNetwork = fitted(help="Second trained network.")
+    group_: NDArray[np.int64] = fitted(help="Group of every worker by either network, (2, n_workers).")
+    correction_: NDArray[Any] = fitted(
+        help="Mean of V over the last epoch, (2, n_groups, n_classes, n_classes), by network, group, class and label."
+    )
+
+    def _check_parameters(self, crowd: Crowd) -> None:
+        super()._check_parameters(crowd)
+        check_worker_steps(self.worker_steps, self.worker_l2)
+        check_choice("meta", self.meta, ("head", "full"))
         if self.n_groups < 1 or (self.trusted is not None and self.trusted < 1):
             raise UsageError(f"n_groups and trusted must be 1 or more; got {self.n_groups} and {self.trusted}")
         if self.gamma < 0 or (self.warmup is not None and self.warmup < 0):
             raise UsageError(f"gamma and warmup must not be negative; got {self.gamma} and {self.warmup}")
 
-    # ------------------------------------------------------------------ fitting
+    # ------------------------------------------------------------------ the model
 
-    def _train(self, network: CrowdNetwork, training_set: TrainingSet, place: Path | None) -> None:
-        torch = need_torch()
-        coupled = _Coupled(self, self._twins(network, training_set), training_set)
-        with own_chance(torch.device("cpu"), self.random_state + 1):
-            chance = torch.get_rng_state()
-        self._train_twins(coupled.loss, training_set, place, kept={"chance": chance})
-        self.group_ = coupled.groups_now()
-        self.correction_ = np.stack([each.cpu().numpy() for each in coupled.mean_correction()])
+    def _make_worker_parameters(self, sizes: ModelSizes) -> dict[str, Any]:
+        return make_layer_matrices(sizes, sparse=self.worker_steps == "own")
 
-    def _corrected_loss(self, batch: Batch, correction: Tensor, group: Tensor) -> Tensor:
-        """The loss of `CrowdLayer` at T + V."""
-        torch = need_torch()
-        s = torch.bmm(batch.p[batch.row][:, None], batch.of_worker("T") + correction[group[batch.worker]])[:, 0]
-        return batch.mean(torch.nn.functional.cross_entropy(s, batch.label, reduction="none"))
+    def _make_parameter_groups(self, network: CrowdNetwork, n_tasks: int) -> list[ParameterGroup]:
+        return network.make_parameter_groups(self.worker_learning_rate, self.l2 / n_tasks, self.worker_l2 / n_tasks)
 
-    # ------------------------------------------------------------------ what was learnt
+    def _label_log_probs(self, batch: Batch) -> Tensor:
+        return compute_layer_log_probs(batch)
+
+    # ------------------------------------------------------------------ training
+
+    def _train(self, job: TrainingJob, network: CrowdNetwork) -> TrainedNetworks:
+        torch = import_torch()
+        networks = (network, build_twin(job, network, self.random_state + 1))
+        loss = _CoupledLoss(self, job, networks)
+        with fork_random_state(torch.device("cpu"), self.random_state + 1):
+            twin_random_state = torch.get_rng_state()
+        buffers = {"twin_random_state": twin_random_state}
+        trained = train_networks(job, networks, loss, separable=False, buffers=buffers)
+        corrections = np.stack([correction.cpu().numpy() for correction in loss.mean_corrections()])
+        attributes = {"group_": loss.cluster_workers(), "correction_": corrections}
+        return TrainedNetworks(networks, trained.history, attributes)
+
+    def _set_networks(self, networks: Sequence[CrowdNetwork]) -> None:
+        self.network_, self.twin_ = networks
+
+    # ------------------------------------------------------------------ results
+
+    @property
+    def _networks(self) -> tuple[CrowdNetwork, ...]:
+        return self.network_, self.twin_
 
     @property
     def groups_(self) -> pd.DataFrame:
-        """The group of every worker at the end, as each of the two networks sees it."""
+        """Group of every worker at the end of training, by the first and the second network."""
         group = self._check_fitted("group_")
         index = None if self.worker_index_ is None else self.worker_index_.rename("worker")
         return pd.DataFrame(group.T, index=index, columns=["first", "second"])
 
     @property
     def layer_(self) -> dict[str, Any]:
-        """The workers' matrices as they were learnt: "T" of the first network, "T of the second", (workers, true, said)."""
+        """Matrices "T" of the first network and "T of the second", (n_workers, n_classes, n_classes)."""
         self._check_fitted("posterior_")
-        tables = [each.table("T").detach().cpu().numpy() for each in (self.network_, self.twin_)]
+        tables = [network.worker_table("T").detach().cpu().numpy() for network in self._networks]
         return dict(zip(("T", "T of the second"), tables, strict=True))
 
-    def _answers(self, X: NDArray[np.float64], workers: NDArray[np.intp]) -> NDArray[np.float64]:
-        return (self._answers_by(self.network_, X, workers) + self._answers_by(self.twin_, X, workers)) / 2
 
+class _CoupledLoss:
+    """Sum of the losses of both networks on a batch, with the groups and trusted labels of the current epoch."""
 
-class _Coupled:
-    """The loss of both networks on a batch; what holds for an epoch is found at the first batch of it."""
-
-    def __init__(self, method: CCC, networks: Twins, training_set: TrainingSet) -> None:
-        self.method, self.networks, self.training_set = method, networks, training_set
-        size = method.trusted or min(MOST, round(TRUSTED * len(training_set)))
-        self.size = max(size, training_set.crowd.n_classes)
-        self.warm = method.epochs_ // 4 if method.warmup is None else method.warmup
-        self.labels = given(training_set.vote_tensors, training_set.crowd.n_classes)
+    def __init__(self, method: CCC, job: TrainingJob, networks: Sequence[CrowdNetwork]) -> None:
+        self.method, self.job, self.networks, self.training_set = method, job, networks, job.training_set
+        size = method.trusted or min(MAX_TRUSTED, round(TRUSTED_SHARE * len(self.training_set)))
+        n_classes, n_workers = self.training_set.crowd.n_classes, self.training_set.crowd.n_workers
+        self.n_trusted = max(size, n_classes)
+        self.n_groups = min(method.n_groups, n_workers)
+        self.warmup = job.settings.epochs // 4 if method.warmup is None else method.warmup
+        self.labels = list_voted_labels(self.training_set.vote_tensors, n_classes)
+        # State of an epoch, one entry per network; it follows from the weights at its start, so that checkpoints need not hold it.
         self.epoch = -1
         self.group: list[Tensor] = []
-        self.trusted: list[Trusted] = []
+        self.trusted: list[TrustedLabels] = []
         self.largest: list[float] = []
-        self.total: list[Tensor] = []
-        self.steps = 0
+        self.correction_sum: list[Tensor] = []
+        self.n_steps = 0
 
-    def loss(self, tasks: Tensor, trainer: Trainer) -> Tensor:
-        """Of the first network and of its twin, whose parameters are different ones: the sum has both gradients."""
+    def __call__(self, tasks: Tensor, trainer: Trainer) -> Tensor:
+        """Return the sum of both losses; their gradients are separate, since the networks share no parameters."""
         epoch = len(trainer.history)
-        corrects = self.method.gamma > 0 and epoch >= self.warm
-        if corrects and epoch != self.epoch:
-            self._begin(epoch)
-        rate = trainer.optimisers[0].param_groups[0]["lr"] if corrects else None
-        first = self._one(0, tasks, epoch, rate)
-        with _other_chance(trainer.model.chance):
-            second = self._one(1, tasks, epoch, rate)
-        self.steps += corrects
+        is_correcting = self.method.gamma > 0 and epoch >= self.warmup
+        if is_correcting and epoch != self.epoch:
+            self._start_epoch(epoch)
+        rate = trainer.optimisers[0].param_groups[0]["lr"] if is_correcting else None
+        first = self._network_loss(0, tasks, epoch, rate)
+        with _borrow_random_state(trainer.model.twin_random_state):
+            second = self._network_loss(1, tasks, epoch, rate)
+        self.n_steps += is_correcting
         return first + second
 
-    def _one(self, which: int, tasks: Tensor, epoch: int, rate: float | None) -> Tensor:
-        """Of one network; ``rate`` is that of the step which is looked ahead, None where nothing is corrected."""
-        method, network = self.method, self.networks[which]
-        batch = self.training_set.see(network, tasks, epoch)
+    def _network_loss(self, number: int, tasks: Tensor, epoch: int, rate: float | None) -> Tensor:
+        """Return the loss of one network; ``rate`` is the step size of the look-ahead, None without correction."""
+        network, vote_loss = self.networks[number], self.job.loss
         if rate is None:
-            return method._with_truth(method._loss(batch), batch)
-        correction = self._correction(which, batch, rate)
-        self.total[which] += correction
-        return method._with_truth(method._corrected_loss(batch, correction, self.group[which]), batch)
+            return vote_loss(network, self.training_set, tasks, epoch)
+        batch = self.training_set.make_batch(network, tasks, epoch)
+        correction = self._compute_correction(number, batch, rate)
+        self.correction_sum[number] += correction
+        corrected = batch.worker_rows("T") + correction[self.group[number][batch.worker]]
+        scores = compute_layer_scores(batch, corrected)
+        loss = import_torch().nn.functional.cross_entropy(scores, batch.label, reduction="none")
+        return vote_loss.add_gold_loss(batch.weighted_mean(loss), batch)
 
-    def _correction(self, which: int, batch: Batch, rate: float) -> Tensor:
-        method, network, group = self.method, self.networks[which], self.group[which]
-        task, label = self._some_trusted(which)
-        inputs, n_groups = self.training_set.inputs[task], len(self.total[which])
+    def _compute_correction(self, number: int, batch: Batch, rate: float) -> Tensor:
+        """Return V of every group, (n_groups, n_classes, n_classes)."""
+        method, network, group = self.method, self.networks[number], self.group[number]
+        task, label = self._next_trusted_labels(number)
+        inputs = self.training_set.inputs[task]
         if method.meta == "head":
-            gradient = head_gradient(batch, group, n_groups, rate, hidden_of(network, inputs), label)
+            with network.eval_mode(), import_torch().no_grad():
+                hidden = network.compute_hidden(inputs)
+            gradient = compute_head_gradient(batch, group, self.n_groups, rate, hidden, label)
         else:
-            gradient = full_gradient(batch, group, n_groups, rate, inputs, label)
-        now = network.rows_of("T", batch.worker).detach()
-        largest = max(self.largest[which], float(now.max())) if len(now) else self.largest[which]
-        return correction_of(gradient, method.gamma, largest)
+            gradient = compute_full_gradient(batch, group, self.n_groups, rate, inputs, label)
+        matrices = network.worker_rows("T", batch.worker).detach()
+        largest = max(self.largest[number], float(matrices.max())) if len(matrices) else self.largest[number]
+        return scale_correction(gradient, method.gamma, largest)
 
-    def _some_trusted(self, which: int) -> Trusted:
-        """The next batch of what the other network trusts, going round."""
-        trusted, size = self.trusted[1 - which], self.method.batch_size
-        start = self.steps * size
-        place = need_torch().arange(start, start + min(size, len(trusted.task))) % len(trusted.task)
-        return Trusted(trusted.task[place], trusted.label[place])
+    def _next_trusted_labels(self, number: int) -> TrustedLabels:
+        """Return the next batch of the labels that the other network trusts, in a cycle."""
+        trusted, size = self.trusted[1 - number], self.method.batch_size
+        start = self.n_steps * size
+        position = import_torch().arange(start, start + min(size, len(trusted.task))) % len(trusted.task)
+        return TrustedLabels(trusted.task[position], trusted.label[position])
 
-    def _begin(self, epoch: int) -> None:
-        """Groups and trusted labels of an epoch follow from the weights that it starts with."""
-        torch = need_torch()
-        self.epoch, self.steps = epoch, 0
-        inputs, seed = self.training_set.inputs, [self.method.random_state, epoch]
-        self.group, self.trusted, self.largest, self.total = [], [], [], []
-        groups = self.groups_now()
-        for which, network in enumerate(self.networks):
-            log_p = torch.log_softmax(self.training_set.logits(network), dim=1)
-            trusted = distilled(log_p, self.labels, self.size)
-            order = torch.from_numpy(np.random.default_rng([*seed, which]).permutation(len(trusted.task)))
-            self.trusted.append(Trusted(*(each[order.to(each.device)] for each in trusted)))
-            table = network.table("T").detach()
-            self.group.append(torch.from_numpy(groups[which]).to(inputs.device))
+    def _start_epoch(self, epoch: int) -> None:
+        """Set groups and trusted labels from the weights at the start of an epoch."""
+        torch, inputs = import_torch(), self.training_set.inputs
+        self.epoch, self.n_steps = epoch, 0
+        self.group, self.trusted, self.largest, self.correction_sum = [], [], [], []
+        groups = self.cluster_workers()
+        for number, network in enumerate(self.networks):
+            class_log_probs = torch.log_softmax(self.training_set.compute_logits(network), dim=1)
+            trusted = select_trusted_labels(class_log_probs, self.labels, self.n_trusted)
+            rng = np.random.default_rng([self.method.random_state, epoch, number])
+            order = torch.from_numpy(rng.permutation(len(trusted.task)))
+            self.trusted.append(TrustedLabels(*(codes[order.to(codes.device)] for codes in trusted)))
+            table = network.worker_table("T").detach()
+            self.group.append(torch.from_numpy(groups[number]).to(inputs.device))
             self.largest.append(float(table.max()))
             shape = (self.n_groups, *table.shape[1:])
-            self.total.append(torch.zeros(shape, dtype=inputs.dtype, device=inputs.device))
+            self.correction_sum.append(torch.zeros(shape, dtype=inputs.dtype, device=inputs.device))
 
-    @property
-    def n_groups(self) -> int:
-        """No more than there are workers."""
-        return min(self.method.n_groups, self.training_set.crowd.n_workers)
+    def cluster_workers(self) -> NDArray[np.int64]:
+        """Return the groups of the workers by their current matrices, (2, n_workers)."""
+        tables = [network.worker_table("T").detach().cpu().numpy() for network in self.networks]
+        groups = np.stack([cluster_workers(table, self.n_groups, self.method.random_state) for table in tables])
+        # K-means may sum in another order in another process.
+        return current_process_group().broadcast(groups, self.training_set.inputs.device)
 
-    def groups_now(self) -> NDArray[np.int64]:
-        """The workers' groups by the matrices as they are, (networks, workers)."""
-        tables = [network.table("T").detach().cpu().numpy() for network in self.networks]
-        found = np.stack([grouped(table, self.n_groups, self.method.random_state) for table in tables])
-        return my_team().word(found, self.training_set.inputs.device)  # K-means in threads may sum in any order
-
-    def mean_correction(self) -> list[Tensor]:
-        """The mean of V over the last epoch; zero where there never was one."""
-        torch = need_torch()
-        if not self.total:
+    def mean_corrections(self) -> list[Tensor]:
+        """Return the mean of V over the last epoch by network, zero without correction."""
+        if not self.correction_sum:
             n_classes = self.training_set.crowd.n_classes
-            return [torch.zeros(self.n_groups, n_classes, n_classes)] * 2
-        return [total / max(self.steps, 1) for total in self.total]
+            return [import_torch().zeros(self.n_groups, n_classes, n_classes)] * 2
+        return [total / max(self.n_steps, 1) for total in self.correction_sum]
 
 
 @contextlib.contextmanager
-def _other_chance(kept: Any) -> Iterator[None]:
-    """The twin's dropout has a stream of its own, kept with the weights: the first network draws as if alone."""
-    torch = need_torch()
-    mine = torch.get_rng_state()
-    torch.set_rng_state(kept.cpu())
+def _borrow_random_state(state: Any) -> Iterator[None]:
+    """Use and update another random state inside a block, so that the first network draws as if it were alone."""
+    torch = import_torch()
+    before = torch.get_rng_state()
+    torch.set_rng_state(state.cpu())
     try:
         yield
     finally:
-        kept.copy_(torch.get_rng_state())
-        torch.set_rng_state(mine)
+        state.copy_(torch.get_rng_state())
+        torch.set_rng_state(before)

@@ -1,82 +1,103 @@
-"""MMLC: workers as mixtures of experts, and the worker in the middle of them (Han et al.)."""
+"""MMLC: workers as mixtures of experts, and an oracle worker at their centre (Han et al.)."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.base.fields import method_class, parameter
+from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.errors import UsageError, one_of
-from wisecrowd.learn.mmlc._centers import Centre, weights_of
-from wisecrowd.learn.mmlc._centers import centre as centre_of
-from wisecrowd.nn.backend import need_torch
-from wisecrowd.nn.crowd_network import CrowdNetwork, Sizes
-from wisecrowd.nn.deep_learner import ANSWERS, DeepLearner
-from wisecrowd.nn.modules import prepared_shape
-from wisecrowd.nn.seeding import chosen_device, own_chance
-from wisecrowd.nn.vote_tensors import Batch, PerWorker
+from wisecrowd.data.types import FeaturesLike
+from wisecrowd.errors import UsageError, check_choice
+from wisecrowd.learn.mmlc._centres import Centre, compute_centre, compute_centre_weights
+from wisecrowd.nn.backend import import_torch
+from wisecrowd.nn.crowd_network import CrowdNetwork, ModelSizes, NetworkBuilder
+from wisecrowd.nn.deep_learner import MAX_PREDICTED_VOTES, DeepLearner
+from wisecrowd.nn.deep_training import TrainedNetworks, TrainingJob
+from wisecrowd.nn.modules import compute_input_shape
+from wisecrowd.nn.vote_loss import VoteLoss
+from wisecrowd.nn.vote_tensors import Batch, WorkerTable
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+#: Units of the last layer of an expert, and of the layer after the mixture, when no size of the paper is chosen.
+DEFAULT_EXPERT_UNITS = 32
+#: Number of experts when no size of the paper is chosen.
+DEFAULT_EXPERTS = 10
+#: Smallest share of an expert in the start of the search for the best oracle, whose logarithm must be finite.
+MIN_EXPERT_SHARE = 1e-6
+#: Iterations of L-BFGS in that search.
+ORACLE_ITERATIONS = 200
 
-class Size(NamedTuple):
-    """Of the experts and what comes after them.
 
+class ExpertSizes(NamedTuple):
+    """Sizes of the experts and of the layers after them.
+
+    Attributes
+    ----------
+    n_experts : int
+        Number of experts.
+    widths : tuple of int
+        Units of each layer of an expert.
+    output_widths : tuple of int
+        Units of each layer between the mixture and the classes.
+
+    Examples
+    --------
     >>> SIZES["music"].n_experts
     10
     """
 
     n_experts: int
     widths: tuple[int, ...]
-    """Units of each layer of an expert."""
-    out: tuple[int, ...]
-    """Units of each layer between the mixture and the classes."""
+    output_widths: tuple[int, ...]
 
 
-#: The paper's, for its three datasets.
+#: Sizes of the paper for its three datasets.
 SIZES = {
-    "labelme": Size(16, (500, 128, 32), (32, 32)),
-    "text": Size(10, (780, 128, 32), (32, 32)),
-    "music": Size(10, (128, 16), (16,)),
+    "labelme": ExpertSizes(16, (500, 128, 32), (32, 32)),
+    "text": ExpertSizes(10, (780, 128, 32), (32, 32)),
+    "music": ExpertSizes(10, (128, 16), (16,)),
 }
 
 
 @method_class
 class MMLC(DeepLearner):
-    """What would each worker say? Experts that all share, mixed by every worker in their own way; the truth is in the middle.
+    """Model of single workers as mixtures of shared experts, with the centre of the crowd as the prediction.
 
         u_e(x)                                   E experts, networks of the task's features
-        v_r = softmax(gate(r))                   how worker r mixes them
-        P(r says · | x) = softmax(out(Σ_e v_re u_e(x)))
+        v_r = softmax(gate(r))                   mixture of worker r
+        P(r gives · | x) = softmax(out(Σ_e v_re u_e(x)))
 
-    is trained on the votes; there is no true class in the model. The *oracle worker* is then the centre v* of all v_r, and
-    what it would say is the prediction: the ``centre`` is the mode of each coordinate's density ("kde", the paper's), of the
-    density of all ("joint"), their "mean" or "median"; ``weights="labels"`` counts workers by their labels. Bandwidths
-    follow Silverman's rule; the authors chose theirs by the true accuracy. With ``centre="truth"`` v* is what foretells the
-    truth best that is given to ``fit``, an upper bound on what any centre can do.
+    The model is trained on the votes and has no true class. The *oracle worker* is the centre v* of all v_r, and its
+    labels are the prediction. The ``centre`` is the mode of the density of each coordinate ("kde", as in the paper),
+    the mode of the joint density ("joint"), the "mean" or the "median"; ``weights="labels"`` weighs workers by their
+    votes. Bandwidths follow Silverman's rule; the authors chose theirs by the true accuracy. With ``centre="truth"``,
+    v* is the mixture that predicts the truth given to ``fit`` best, an upper bound for all centres.
 
-    The oracle is the centre of the crowd: where most workers make the same mistake, so does it. What it gains over a vote
-    it gains from features and from what workers have in common. How long to train decides more than anything else: at first
-    all workers are alike, at last everybody's noise is known by heart. By default votes are hidden, the epoch is found at
-    which they are foretold best, and all votes are learnt for so many epochs (``search_`` has the curve).
+    The oracle is the centre of the crowd: where most workers make the same mistake, it makes the same mistake. Its
+    advantage over a vote comes from the features and from common traits of the workers. The number of epochs matters
+    most: at first all workers are equal, and at the end the model memorises the noise of each. By default it is
+    chosen by hidden votes (``search_`` has the curve).
 
-    All workers start alike and differ as much as their votes make them; one with a single vote stays near the centre, and one
-    who was not seen in training answers as the oracle. ``predict_worker_proba`` is the model's own; it has no confusion
-    matrices, and ``confusion_`` is estimated from the oracle's answers and the votes. ``worker_vectors_`` has the v_r,
-    ``oracle_`` v*, and `worker_map` both in the plane.
+    All workers start equal. A worker with a single vote stays near the centre, and a worker without training votes
+    equals the oracle. `predict_worker_proba` is the model's own; ``confusion_`` is estimated from the oracle's
+    probabilities and the votes.
 
-    The authors' program attends from each worker's vector to itself alone, which changes nothing and is left out; has no
-    ridge, though the paper has one; weights vectors by multiplying them, which is no weighted median or density; and for the
-    upper bound retrains what comes after the mixture instead of v*. An expert is computed once for each task of a batch.
-    Theirs has no dropout; here half of the units rest, because hidden votes are foretold better so on each of the paper's
-    three crowds (their mean −log P falls by 0.01 on LabelMe and the sentences, and by 0.05 on Music).
+    The program of the authors lets each worker's vector attend to itself alone, which has no effect and is omitted.
+    It has no ridge penalty, although the paper has one. It weighs vectors by multiplication, which gives no weighted
+    median or density. For the upper bound it retrains the layers after the mixture instead of v*. It has no dropout;
+    here half of the units are dropped, which predicts hidden votes better on each of the paper's three crowds.
+    Benchmark: ``wisecrowd bench show han2025mmlc``.
 
+    Examples
+    --------
     >>> from wisecrowd import MMLC, simulate_crowd
     >>> import numpy as np, pandas as pd
     >>> made = simulate_crowd(n_tasks=200, n_workers=10, n_classes=2, votes_per_task=3)
@@ -90,32 +111,37 @@ class MMLC(DeepLearner):
     references: ClassVar[tuple[str, ...]] = ("han2025mmlc",)
 
     classifier: Literal["auto", "labelme", "text", "music"] = parameter(
-        default="auto", help="size of the experts: by the data, or that of a dataset of the paper"
+        default="auto", help="Sizes of the experts: 'auto', or those of the paper for 'labelme', 'text' or 'music'."
     )
-    n_experts: int | None = parameter(default=None, help="experts; unless given, by the size")
-    gate_hidden: int = parameter(default=32, help="numbers that a worker's mixture is made of")
+    n_experts: int | None = parameter(default=None, help="Number of experts; None for that of the sizes.")
+    gate_hidden: int = parameter(default=32, help="Number of hidden units of a worker's gate.")
     centre: Literal["kde", "joint", "mean", "median", "truth"] = parameter(
-        default="kde", help="how the oracle is found: 'kde', 'joint', 'mean', 'median', or 'truth'"
+        default="kde", help="Centre of the workers: 'kde', 'joint', 'mean', 'median' or 'truth'."
     )
     weights: Literal["none", "labels"] = parameter(
-        default="none", help="whether workers count in the centre by their labels"
+        default="none", help="Weights of workers in the centre: 'none', or their number of 'labels'."
     )
-    bandwidth: float | None = parameter(default=None, help="of densities; unless given, by Silverman's rule")
+    bandwidth: float | None = parameter(default=None, help="Bandwidth of densities; None for Silverman's rule.")
     weighting: Literal["annotation", "worker"] = parameter(
-        default="annotation", help="whether every vote counts alike in training, or every worker"
+        default="annotation", help="Unit of equal weight in training: every 'annotation' (vote), or every 'worker'."
     )
     epochs: int | Literal["auto"] | None = parameter(
-        default="auto", help="times through all tasks: a number, or 'auto', by hidden votes"
+        default="auto", help="Number of epochs; 'auto' chooses it by hidden votes, None by the number of tasks."
     )
-    dropout: float = parameter(default=0.5, help="share of an expert's units that a step leaves out")
-    l2: float = parameter(default=0.0, help="ridge on the experts' weights, against the sum over all tasks")
+    dropout: float = parameter(default=0.5, help="Share of an expert's units that dropout sets to zero.")
+    l2: float = parameter(
+        default=0.0, help="Ridge penalty on the weights of the experts, relative to the loss summed over all tasks."
+    )
 
-    def _check(self, crowd: Crowd) -> None:
-        super()._check(crowd)
-        one_of("classifier", self.classifier, ("auto", *SIZES))
-        one_of("centre", self.centre, ("kde", "joint", "mean", "median", "truth"))
-        one_of("weights", self.weights, ("none", "labels"))
-        one_of("weighting", self.weighting, ("annotation", "worker"))
+    oracle_: NDArray[np.float64] = fitted(help="Mixture v* of the oracle worker, (n_experts,).")
+    counts_: NDArray[np.float64] = fitted(help="Number of votes of every worker that weigh the centre, (n_workers,).")
+
+    def _check_parameters(self, crowd: Crowd) -> None:
+        super()._check_parameters(crowd)
+        check_choice("classifier", self.classifier, ("auto", *SIZES))
+        check_choice("centre", self.centre, ("kde", "joint", "mean", "median", "truth"))
+        check_choice("weights", self.weights, ("none", "labels"))
+        check_choice("weighting", self.weighting, ("annotation", "worker"))
         if (self.n_experts is not None and self.n_experts < 1) or self.gate_hidden < 1:
             raise UsageError(
                 f"n_experts and gate_hidden must be 1 or more; got {self.n_experts} and {self.gate_hidden}"
@@ -126,128 +152,171 @@ class MMLC(DeepLearner):
     # ------------------------------------------------------------------ the model
 
     @property
-    def _size(self) -> Size:
-        size = SIZES.get(self.classifier, Size(10, (self.hidden, 32), (32,)))
-        return size if self.n_experts is None else size._replace(n_experts=self.n_experts)
+    def _sizes(self) -> ExpertSizes:
+        default = ExpertSizes(DEFAULT_EXPERTS, (self.hidden, DEFAULT_EXPERT_UNITS), (DEFAULT_EXPERT_UNITS,))
+        sizes = SIZES.get(self.classifier, default)
+        return sizes if self.n_experts is None else sizes._replace(n_experts=self.n_experts)
 
-    def _new_network(self, seed: int) -> CrowdNetwork:
-        with own_chance(chosen_device("cpu"), seed):
-            shape, n_classes = prepared_shape(self.feature_shape_, "mlp"), len(self.classes_)
-            network = CrowdNetwork(
-                _Experts(self._size, self.dropout), shape, n_classes, self.hidden, 0.0, has_head=False
-            )
-            return network.add(self._own(Sizes(self.n_workers_, n_classes, network.n_hidden)))
+    def _make_builder(self, feature_shape: Sequence[int], n_workers: int, n_classes: int) -> NetworkBuilder:
+        return NetworkBuilder(
+            classifier=_ExpertLayers(self._sizes, self.dropout),
+            input_shape=compute_input_shape(list(feature_shape), "mlp"), n_workers=n_workers, n_classes=n_classes,
+            hidden=self.hidden, dropout=0.0, make_worker_parameters=self._make_worker_parameters,
+            initialize=self._initialize_parameters, has_head=False,
+        )  # fmt: skip
 
-    def _own(self, sizes: Sizes) -> dict[str, Any]:
-        torch, size = need_torch(), self._size
-        nn, width = torch.nn, size.widths[-1]
+    def _make_worker_parameters(self, sizes: ModelSizes) -> dict[str, Any]:
+        torch, expert_sizes = import_torch(), self._sizes
+        nn, width = torch.nn, expert_sizes.widths[-1]
         layers: list[Any] = []
-        for units in size.out:
+        for units in expert_sizes.output_widths:
             layers += [nn.Linear(width, units), nn.ReLU()]
             width = units
         return {
-            # W1 of a worker, zero at first: all begin alike, by a bias whose rectified half is not.
-            "W1": PerWorker(torch.zeros(sizes.n_workers, self.gate_hidden)),
+            # W1 is zero at first, so that all workers start equal; the random bias b1 breaks the symmetry of the units.
+            "W1": WorkerTable(torch.zeros(sizes.n_workers, self.gate_hidden)),
             "b1": torch.randn(self.gate_hidden),
-            "W2": nn.Linear(self.gate_hidden, size.n_experts),
+            "W2": nn.Linear(self.gate_hidden, expert_sizes.n_experts),
             "out": nn.Sequential(*layers, nn.Linear(width, sizes.n_classes)),
         }
 
-    def _prepare(self, network: CrowdNetwork, crowd: Crowd) -> None:
-        torch = need_torch()
-        vars(self).pop("oracle_", None)  # of a fit before
-        votes = np.bincount(crowd.worker, crowd.weight, minlength=crowd.n_workers)  # type: ignore[arg-type]  # has workers
-        self.counts_ = votes
-        network.own.register_buffer("votes", torch.from_numpy(votes), persistent=False)
+    def _initialize_parameters(self, network: CrowdNetwork, crowd: Crowd) -> None:
+        """Add the votes per worker to the network, as constants."""
+        votes = import_torch().from_numpy(_count_votes(crowd))
+        network.worker_parameters.register_buffer("votes", votes, persistent=False)
 
     def _mixtures(self, network: CrowdNetwork, rows: Tensor) -> Tensor:
-        """v of some rows of W1: (rows, experts)."""
-        torch, own = need_torch(), network.own
-        found: Tensor = torch.softmax(own.W2(torch.relu(rows + own.b1)), dim=1)
-        return found
+        """Return v of rows of W1, (n_rows, n_experts)."""
+        torch, gate = import_torch(), network.worker_parameters
+        mixtures: Tensor = torch.softmax(gate.W2(torch.relu(rows + gate.b1)), dim=1)
+        return mixtures
 
-    def _mixed(self, network: CrowdNetwork, hidden: Tensor, mixture: Tensor) -> Tensor:
-        """log P of each label, from the experts' units and a mixture for each row: (rows, classes)."""
-        torch, size = need_torch(), self._size
-        experts = hidden.view(len(hidden), size.n_experts, size.widths[-1])
-        found: Tensor = torch.log_softmax(network.own.out(torch.bmm(mixture[:, None], experts)[:, 0]), dim=1)
-        return found
+    def _mix_experts(self, network: CrowdNetwork, hidden: Tensor, mixture: Tensor) -> Tensor:
+        """Return log P of each label from the units of the experts and a mixture per row, (n_rows, n_classes)."""
+        torch, sizes = import_torch(), self._sizes
+        experts = hidden.view(len(hidden), sizes.n_experts, sizes.widths[-1])
+        mixed = torch.bmm(mixture[:, None], experts)[:, 0]
+        log_probs: Tensor = torch.log_softmax(network.worker_parameters.out(mixed), dim=1)
+        return log_probs
 
     def _label_log_probs(self, batch: Batch) -> Tensor:
-        mixture = self._mixtures(batch.network, batch.of_worker("W1"))
-        return self._mixed(batch.network, batch.hidden[batch.row], mixture)
+        mixture = self._mixtures(batch.network, batch.worker_rows("W1"))
+        return self._mix_experts(batch.network, batch.hidden[batch.task], mixture)
 
-    def _loss(self, batch: Batch) -> Tensor:
-        if self.weighting == "worker":
-            votes = batch.own("votes").to(batch.weight)
-            per_worker = votes.sum() / (votes > 0).sum()
-            batch.weight = batch.weight * per_worker / votes[batch.worker]
-        return super()._loss(batch)
+    def _make_vote_loss(self) -> VoteLoss:
+        vote_weights = self._equal_worker_weights if self.weighting == "worker" else None
+        return VoteLoss(self._label_log_probs, self._loss, self._gold_loss, vote_weights)
 
-    def _against_truth(self, batch: Batch, given: Tensor, truth: Tensor) -> Tensor:
-        """A known truth is a vote of who is as all were at first."""
-        hidden = batch.hidden[given]
-        start = self._mixtures(batch.network, hidden.new_zeros(1, self.gate_hidden)).expand(len(hidden), -1)
-        return -self._mixed(batch.network, hidden, start).gather(1, truth[:, None]).sum()
+    def _equal_worker_weights(self, batch: Batch) -> Tensor:
+        """Return weights of votes with which every worker has the same total weight."""
+        votes = batch.shared("votes").to(batch.weight)
+        mean_votes = votes.sum() / (votes > 0).sum()
+        return batch.weight * mean_votes / votes[batch.worker]
+
+    def _gold_loss(self, batch: Batch, is_gold: Tensor, gold: Tensor) -> Tensor:
+        """Return the loss of gold classes as votes of a worker with the initial mixture."""
+        hidden = batch.hidden[is_gold]
+        initial = self._mixtures(batch.network, hidden.new_zeros(1, self.gate_hidden)).expand(len(hidden), -1)
+        return -self._mix_experts(batch.network, hidden, initial).gather(1, gold[:, None]).sum()
 
     # ------------------------------------------------------------------ the oracle
 
-    def _vectors(self, network: CrowdNetwork) -> NDArray[np.float64]:
-        with need_torch().no_grad():
-            return np.asarray(self._mixtures(network, network.table("W1")).double().cpu().numpy())
+    def _worker_mixtures(self, network: CrowdNetwork) -> NDArray[np.float64]:
+        """Return v of all workers, (n_workers, n_experts)."""
+        with import_torch().no_grad():
+            return np.asarray(self._mixtures(network, network.worker_table("W1")).double().cpu().numpy())
 
-    def _centre(self, network: CrowdNetwork) -> NDArray[np.float64]:
+    def _find_centre(self, network: CrowdNetwork, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the centre of the workers; their mean with ``centre="truth"``, as the start of a search."""
         kind = "mean" if self.centre == "truth" else self.centre
-        return centre_of(self._vectors(network), kind, weights_of(self.counts_, self.weights), self.bandwidth)
+        weights = compute_centre_weights(counts, self.weights)
+        return compute_centre(self._worker_mixtures(network), kind, weights, self.bandwidth)
 
-    def _proba_by(self, network: CrowdNetwork, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        v = getattr(self, "oracle_", None) if not network.module.training else None
-        self._now = network.tensor((self._centre(network) if v is None else v)[None])
-        return super()._proba_by(network, X)
+    def _network_class_probs(self, network: CrowdNetwork, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the class probabilities of the current centre, for validation during training."""
+        counts = network.worker_parameters.votes.double().cpu().numpy()
+        return self._mixture_class_probs(network, X, self._find_centre(network, counts))
 
-    def _proba(self, network: CrowdNetwork, hidden: Tensor, logits: Tensor) -> Tensor:
-        return self._mixed(network, hidden, self._now.expand(len(hidden), -1)).exp()
+    def _predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._mixture_class_probs(self.network_, X, self.oracle_)
 
-    def _conclude(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
-        self.oracle_ = self._centre(self.network_)
+    def _mixture_class_probs(
+        self, network: CrowdNetwork, X: NDArray[np.float64], mixture: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the label probabilities of a worker with a given mixture, (n_tasks, n_classes)."""
+        row = network.to_tensor(mixture[None])
+        batches = [
+            self._mix_experts(network, hidden, row.expand(len(hidden), -1)).exp().double().cpu().numpy()
+            for _, hidden, _ in network.iterate_batches(X)
+        ]
+        return np.concatenate(batches) if batches else np.empty((0, network.n_classes))
+
+    def _set_method_attributes(
+        self,
+        trained: TrainedNetworks,
+        job: TrainingJob,
+        X: NDArray[np.float64],
+        crowd: Crowd,
+        gold: NDArray[np.int32] | None,
+    ) -> None:
+        (network,) = trained.networks
+        # After an epoch search, the votes that it did not hide are counted.
+        self.counts_ = _count_votes(job.training_set.crowd if job.search is None else job.search.training_votes)
+        self.oracle_ = self._find_centre(network, self.counts_)
         if self.centre == "truth":
-            self.oracle_ = self._best_for(X, gold)
-        super()._conclude(X, crowd, gold)
+            self.oracle_ = self._find_best_mixture(network, X, gold, self.oracle_)
 
-    def _best_for(self, X: NDArray[np.float64], gold: NDArray[np.int32] | None) -> NDArray[np.float64]:
-        """The mixture under which a truth that is known is most probable; nothing else moves."""
-        torch = need_torch()
+    def _find_best_mixture(
+        self,
+        network: CrowdNetwork,
+        X: NDArray[np.float64],
+        gold: NDArray[np.int32] | None,
+        start: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Return the mixture under which the gold classes are most probable, with all else fixed."""
+        torch = import_torch()
         if gold is None or not (gold >= 0).any():
-            raise UsageError("centre='truth' seeks the oracle by known truth; give some: fit(X, crowd, truth=...)")
-        known = np.flatnonzero(gold >= 0)
-        hidden = torch.cat([units for _, units, _ in self.network_.blocks(X[known])])
-        wanted = torch.from_numpy(gold[known].astype(np.int64)).to(hidden.device)
-        start = torch.from_numpy(np.log(np.maximum(self.oracle_, 1e-6))).to(hidden)
-        logits = start.clone().requires_grad_()
-        optimiser = torch.optim.LBFGS([logits], max_iter=200, line_search_fn="strong_wolfe")
+            raise UsageError("centre='truth' finds the oracle by known truth; give some: fit(X, crowd, truth=...)")
+        tasks = np.flatnonzero(gold >= 0)
+        hidden = torch.cat([units for _, units, _ in network.iterate_batches(X[tasks])])
+        targets = torch.from_numpy(gold[tasks].astype(np.int64)).to(hidden.device)
+        logits = torch.from_numpy(np.log(np.maximum(start, MIN_EXPERT_SHARE))).to(hidden).requires_grad_()
+        # L-BFGS on all tasks and a handful of numbers, where the minibatches of a Trainer would only add noise.
+        optimiser = torch.optim.LBFGS([logits], max_iter=ORACLE_ITERATIONS, line_search_fn="strong_wolfe")
 
-        def against() -> Tensor:
+        def compute_loss() -> Tensor:
             optimiser.zero_grad()
             mixture = torch.softmax(logits, dim=0).expand(len(hidden), -1)
-            loss: Tensor = -self._mixed(self.network_, hidden, mixture).gather(1, wanted[:, None]).mean()
+            loss: Tensor = -self._mix_experts(network, hidden, mixture).gather(1, targets[:, None]).mean()
             loss.backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
             return loss
 
-        optimiser.step(against)
-        self.network_.module.zero_grad(set_to_none=True)
+        optimiser.step(compute_loss)
+        network.module.zero_grad(set_to_none=True)
         return np.asarray(torch.softmax(logits.detach().double(), dim=0).cpu().numpy())
 
-    # ------------------------------------------------------------------ what was learnt
+    # ------------------------------------------------------------------ results
 
     @property
     def worker_vectors_(self) -> pd.DataFrame:
-        """How each worker mixes the experts, v_r."""
+        """Mixture v_r of every worker, with one column per expert."""
         self._check_fitted("posterior_")
         index = None if self.worker_index_ is None else self.worker_index_.rename("worker")
-        return pd.DataFrame(self._vectors(self.network_), index=index).rename_axis(columns="expert")
+        return pd.DataFrame(self._worker_mixtures(self.network_), index=index).rename_axis(columns="expert")
 
     def worker_map(self, n_neighbors: int = 36) -> pd.DataFrame:
-        """Workers and the oracle in the plane, by Isomap of their vectors: columns x, y and n_votes; the oracle's is None."""
+        """Return the workers and the oracle in the plane, by Isomap of their mixtures.
+
+        Parameters
+        ----------
+        n_neighbors : int, default 36
+            Number of neighbours of Isomap.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``x``, ``y`` and ``n_votes`` by worker; the last row is the oracle.
+        """
         import warnings
 
         from sklearn.manifold import Isomap
@@ -257,7 +326,7 @@ class MMLC(DeepLearner):
         if len(points) < 4:
             raise UsageError(f"a map needs three workers at least; there are {len(vectors)}")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of neighbourhoods that do not hang together, which it mends
+            warnings.simplefilter("ignore")  # about neighbourhoods in several components, which Isomap connects
             plane = Isomap(n_neighbors=min(n_neighbors, len(points) - 1), n_components=2).fit_transform(points)
         index = pd.Index([*vectors.index, "(oracle)"], name="worker")
         counts = [*self.counts_, np.nan]
@@ -266,66 +335,108 @@ class MMLC(DeepLearner):
     def oracle_by(
         self, centre: Centre = "kde", weights: Literal["none", "labels"] = "none", bandwidth: float | None = None
     ) -> NDArray[np.float64]:
-        """v* as another centre of the same fit would have it, for `answer_as`: nothing is trained again."""
-        self._check_fitted("posterior_")
-        return centre_of(self._vectors(self.network_), centre, weights_of(self.counts_, weights), bandwidth)
+        """Return v* for another kind of centre of the same fit, for `answer_as`.
 
-    def oracle_for(self, X: Any, truth: Any) -> NDArray[np.float64]:
-        """v* under which the true classes of some tasks are most probable, experts and all else staying as they are.
+        Parameters
+        ----------
+        centre : {"kde", "joint", "mean", "median"}, default "kde"
+            Kind of centre.
+        weights : {"none", "labels"}, default "none"
+            Weights of the workers.
+        bandwidth : float, optional
+            Bandwidth of densities; Silverman's rule by default.
 
-        What no centre can surpass, and nobody can have who does not know the truth.
+        Returns
+        -------
+        ndarray of shape (n_experts,)
         """
         self._check_fitted("posterior_")
-        classes = self.classes_.get_indexer(pd.Index(np.asarray(truth)))
-        return self._best_for(self._rows(X), classes.astype(np.int32))
+        centre_weights = compute_centre_weights(self.counts_, weights)
+        return compute_centre(self._worker_mixtures(self.network_), centre, centre_weights, bandwidth)
 
-    def answer_as(self, X: Any, vectors: Any) -> NDArray[np.float64]:
-        """What workers who mix the experts like this, (workers, experts), would say of tasks: (tasks, workers, classes)."""
+    def oracle_for(self, X: FeaturesLike, truth: Any) -> NDArray[np.float64]:
+        """Return v* under which the true classes of some tasks are most probable, an upper bound for all centres.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_tasks, ...)
+            Features.
+        truth : array-like of shape (n_tasks,)
+            True classes.
+
+        Returns
+        -------
+        ndarray of shape (n_experts,)
+        """
         self._check_fitted("posterior_")
-        mixture = np.atleast_2d(np.asarray(vectors, dtype=np.float64))
-        if mixture.shape[1] != self._size.n_experts:
+        classes = self.classes_.get_indexer(pd.Index(np.asarray(truth))).astype(np.int32)
+        return self._find_best_mixture(self.network_, self._validate_features(X), classes, self.oracle_)
+
+    def answer_as(self, X: FeaturesLike, vectors: Any) -> NDArray[np.float64]:
+        """Return the label probabilities of workers with given mixtures.
+
+        Parameters
+        ----------
+        X : DataFrame or array of shape (n_tasks, ...)
+            Features.
+        vectors : array-like of shape (n_workers, n_experts)
+            Mixtures.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_workers, n_classes)
+        """
+        self._check_fitted("posterior_")
+        mixtures = np.atleast_2d(np.asarray(vectors, dtype=np.float64))
+        if mixtures.shape[1] != self._sizes.n_experts:
             raise UsageError(
-                f"a number for each of {self._size.n_experts} experts was wanted; got {mixture.shape[1]} of them"
+                f"vectors must have one column for each of {self._sizes.n_experts} experts; got {mixtures.shape[1]}"
             )
-        return self._answers_of(self.network_, self._rows(X), self.network_.tensor(mixture))
+        return self._mixtures_label_probs(self.network_, self._validate_features(X), self.network_.to_tensor(mixtures))
 
-    def _strangers(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
-        return proba
+    def _average_worker_probs(self, class_probs: NDArray[np.float64]) -> NDArray[np.float64]:
+        return class_probs
 
-    def _answers_by(
+    def _network_label_probs(
         self, network: CrowdNetwork, X: NDArray[np.float64], workers: NDArray[np.intp]
     ) -> NDArray[np.float64]:
-        with need_torch().no_grad():
-            table = network.table("W1")
-            mixture = self._mixtures(network, table[need_torch().from_numpy(workers).to(table.device)])
-        return self._answers_of(network, X, mixture)
+        torch = import_torch()
+        with torch.no_grad():
+            table = network.worker_table("W1")
+            mixtures = self._mixtures(network, table[torch.from_numpy(workers).to(table.device)])
+        return self._mixtures_label_probs(network, X, mixtures)
 
-    def _answers_of(self, network: CrowdNetwork, X: NDArray[np.float64], mixture: Tensor) -> NDArray[np.float64]:
-        """Experts once for each task, and so the first layer after them, which may as well come before they are mixed."""
-        torch, (first, *later) = need_torch(), network.own.out
-        found = np.empty((len(X), len(mixture), len(self.classes_)))
+    def _mixtures_label_probs(
+        self, network: CrowdNetwork, X: NDArray[np.float64], mixtures: Tensor
+    ) -> NDArray[np.float64]:
+        """Return label probabilities, (n_tasks, n_workers, n_classes).
+
+        The first layer after the mixture is linear, so that it is applied to the experts, once per task.
+        """
+        torch, (first, *later) = import_torch(), network.worker_parameters.out
+        probs = np.empty((len(X), len(mixtures), network.n_classes))
         start = 0
-        for _, hidden, _ in network.blocks(X, size=max(1, ANSWERS // max(len(mixture), 1))):
-            experts = hidden.view(len(hidden), mixture.shape[1], -1) @ first.weight.T
-            units = mixture @ experts + first.bias
+        for _, hidden, _ in network.iterate_batches(X, size=max(1, MAX_PREDICTED_VOTES // max(len(mixtures), 1))):
+            experts = hidden.view(len(hidden), mixtures.shape[1], -1) @ first.weight.T
+            units = mixtures @ experts + first.bias
             for layer in later:
                 units = layer(units)
-            found[start : start + len(units)] = torch.softmax(units, dim=2).cpu().numpy()
+            probs[start : start + len(units)] = torch.softmax(units, dim=2).cpu().numpy()
             start += len(units)
-        return found
+        return probs
 
 
-class _Experts:
-    """Makes the experts: the first layers of all are one product, later ones a product for each."""
+class _ExpertLayers:
+    """Builder of the experts: their first layers are one product, later layers one product per expert."""
 
     is_small = True
 
-    def __init__(self, size: Size, dropout: float) -> None:
-        self.size, self.dropout = size, dropout
+    def __init__(self, sizes: ExpertSizes, dropout: float) -> None:
+        self.sizes, self.dropout = sizes, dropout
 
     def __call__(self, shape: tuple[int, ...], n_classes: int) -> Any:
-        nn, n_experts = need_torch().nn, self.size.n_experts
-        first, *later = self.size.widths
+        nn, n_experts = import_torch().nn, self.sizes.n_experts
+        first, *later = self.sizes.widths
         width = n_experts * first
         layers: list[Any] = [nn.Flatten(), nn.Linear(math.prod(shape), width), nn.ReLU(), nn.Dropout(self.dropout)]
         layers.append(nn.Unflatten(1, (width, 1)))
@@ -333,3 +444,9 @@ class _Experts:
             layers += [nn.Conv1d(width, n_experts * units, 1, groups=n_experts), nn.ReLU(), nn.Dropout(self.dropout)]
             width = n_experts * units
         return nn.Sequential(*layers, nn.Flatten())
+
+
+def _count_votes(crowd: Crowd) -> NDArray[np.float64]:
+    """Return the weight of the votes of every worker, (n_workers,)."""
+    assert crowd.worker is not None
+    return np.asarray(np.bincount(crowd.worker, crowd.weight, minlength=crowd.n_workers), dtype=np.float64)

@@ -12,8 +12,8 @@ import pytest
 from scipy.special import softmax
 
 from wisecrowd import CCEM, Crowd
-from wisecrowd.em import priors as matrices
 from wisecrowd.errors import UsageError
+from wisecrowd.nn import softmax_confusion
 from wisecrowd.simulate import Simulation
 
 torch = pytest.importorskip("torch")
@@ -23,7 +23,7 @@ QUICK: dict[str, Any] = {"epochs": 3, "hidden": 8, "batch_size": 16, "learning_r
 
 
 def matrices_of(model: CCEM) -> np.ndarray[Any, Any]:
-    return softmax(model.network_.table("A").detach().numpy(), axis=2)
+    return softmax(model.network_.worker_table("A").detach().numpy(), axis=2)
 
 
 def one_by_one(rows: int, *_: int) -> list[slice]:
@@ -43,7 +43,7 @@ def test_a_worker_says_what_the_matrix_makes_of_the_prediction(
     f, pi = model.predict_proba(X), matrices_of(model)
     said = model._label_log_probs(batch).exp().detach().numpy()
     loss = []
-    for vote, (row, worker, label) in enumerate(zip(batch.row, batch.worker, batch.label, strict=True)):
+    for vote, (row, worker, label) in enumerate(zip(batch.task, batch.worker, batch.label, strict=True)):
         expected = [sum(f[row, k] * pi[worker, k, said_] for k in range(3)) for said_ in range(3)]
         assert np.allclose(said[vote], expected)
         loss.append(-np.log(expected[label]))
@@ -55,20 +55,20 @@ def test_a_known_truth_is_certain_for_its_workers(made: Simulation, X: pd.DataFr
     batch = seen_by(model, X, made.crowd, n_tasks=20)
     known = torch.full((20,), -1)
     known[0] = 2
-    batch = dataclasses.replace(batch, known=known)
-    first = (batch.row == 0).numpy()
+    batch = dataclasses.replace(batch, gold=known)
+    first = (batch.task == 0).numpy()
     pi = matrices_of(model)[batch.worker.numpy()[first], 2]
     assert np.allclose(model._label_log_probs(batch).exp().detach().numpy()[first], pi)
 
 
-def test_confusion_is_the_models_own(fitted: CCEM) -> None:
+def test_confusion_is_the_models_make_worker_parameters(fitted: CCEM) -> None:
     pi = matrices_of(fitted)
     assert np.allclose(fitted.confusion_, pi)
     assert np.allclose(fitted.confusion_of([3, 1]), pi[[3, 1]])
 
 
 def test_it_starts_near_the_identity(made: Simulation, X: pd.DataFrame, start_of: Any) -> None:
-    pi = start_of(CCEM(sure=2.0, **QUICK), X, made.crowd).table("A").softmax(dim=2).detach().numpy()
+    pi = start_of(CCEM(sure=2.0, **QUICK), X, made.crowd).worker_table("A").softmax(dim=2).detach().numpy()
     right, wrong = np.exp(2) / (np.exp(2) + 2), 1 / (np.exp(2) + 2)
     assert np.allclose(pi, wrong + (right - wrong) * np.eye(3))
 
@@ -85,8 +85,8 @@ def test_it_starts_from_what_workers_said_against_the_soft_vote(
     for task, worker, label in zip(crowd.task, crowd.worker, crowd.label, strict=True):
         counts[worker, :, label] += share[task]
     if parts:
-        monkeypatch.setattr(matrices, "blocks", one_by_one)
-    pi = start_of(CCEM(start="votes", **QUICK), X, crowd).table("A").exp().detach().numpy()
+        monkeypatch.setattr(softmax_confusion, "slice_rows", one_by_one)
+    pi = start_of(CCEM(start="votes", **QUICK), X, crowd).worker_table("A").exp().detach().numpy()
     assert np.allclose(pi.sum(axis=2), 1)
     # Between the worker's own shares and those of the crowd, in the same proportion for every label.
     own, toward = counts / counts.sum(axis=2, keepdims=True), counts.sum(axis=0) + 0.1 + np.eye(3)
@@ -101,7 +101,7 @@ def test_a_step_touches_only_who_voted(made: Simulation, X: pd.DataFrame, seen_b
     model = CCEM(**QUICK).fit(X, made.crowd)
     batch = seen_by(model, X, made.crowd, n_tasks=2)
     model._loss(batch).backward()
-    gradient = batch.network.own.A.grad
+    gradient = batch.network.worker_parameters.A.grad
     assert gradient.is_sparse
     assert set(gradient.coalesce().indices()[0].tolist()) == set(batch.worker.tolist())
     assert len(set(batch.worker.tolist())) < made.crowd.n_workers
@@ -144,7 +144,7 @@ def test_gold_is_kept_and_teaches(made: Simulation, X: pd.DataFrame) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"start": "random"}, "start"), ({"sure": 0.0}, "sure must be a positive number"), ({"sure": np.inf}, "sure")],
+    [({"start": "random"}, "start"), ({"sure": 0.0}, "sure must be positive"), ({"sure": np.inf}, "sure")],
 )
 def test_options(made: Simulation, X: pd.DataFrame, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
