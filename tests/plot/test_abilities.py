@@ -71,7 +71,12 @@ def test_a_cloud_of_many_is_an_image_without_bars() -> None:
         (pd.Series({"a": 1.0}), pd.Series({"b": 1.0}), {}, "no id in common"),
         (pd.Series({"a": 1.0}), pd.Series({"a": "high"}), {}, "must be numbers"),
         (pd.Series([1.0, 2.0], index=["a", "a"]), {"a": 1.0}, {}, "duplicate ids: 'a'"),
-        (pd.DataFrame({"accuracy": [1.0]}, index=["a"]), {"a": 1.0}, {"of": "skill"}, "got 'skill', expected one of 'accuracy'"),
+        (
+            pd.DataFrame({"accuracy": [1.0]}, index=["a"]),
+            {"a": 1.0},
+            {"of": "skill"},
+            "got 'skill', expected one of 'accuracy'",
+        ),
         (pd.Series({"a": np.inf}), {"a": 1.0}, {}, "finite"),
         ({"one": 3}, {"a": 1.0}, {}, "got int"),
         ({}, {"a": 1.0}, {}, "dict of series is empty"),

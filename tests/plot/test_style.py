@@ -167,7 +167,9 @@ def test_figures_in_cells_are_legible(theme: str) -> None:
     with plot.style(theme):
         now = _style.get_theme()
         for colour in (now.heat, now.warm):
-            shades = [linear(_style.cell_colormap(colour)(share)[:3]) @ [0.2126, 0.7152, 0.0722] for share in (0.0, 0.5, 1.0)]
+            shades = [
+                linear(_style.cell_colormap(colour)(share)[:3]) @ [0.2126, 0.7152, 0.0722] for share in (0.0, 0.5, 1.0)
+            ]
             ink = linear(now.ink) @ [0.2126, 0.7152, 0.0722]
             assert all((max(ink, shade) + 0.05) / (min(ink, shade) + 0.05) > 4.5 for shade in shades)
             steps = np.diff(shades)

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import CrowdLike, FeaturesLike
 from wisecrowd.diagnose.agreement import fleiss_kappa, gwet_ac1, krippendorff_alpha
 from wisecrowd.diagnose.groups import WorkerGroups, group_workers
 from wisecrowd.diagnose.preparation import resolve_model
@@ -49,7 +50,7 @@ class Diagnosis:
     crowd: Crowd
     model: ConfusionEM
     level: float = 0.9
-    X: Any = None
+    X: FeaturesLike | None = None
 
     def __repr__(self) -> str:
         figures = self.overview
@@ -146,7 +147,7 @@ class Diagnosis:
 
 
 def diagnose_crowd(
-    crowd: Any, X: Any = None, *, model: ConfusionEM | str | None = None, level: float = 0.9
+    crowd: CrowdLike, X: FeaturesLike | None = None, *, model: ConfusionEM | str | None = None, level: float = 0.9
 ) -> Diagnosis:
     """Diagnose the workers and tasks of a crowd.
 

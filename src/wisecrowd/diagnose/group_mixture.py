@@ -284,7 +284,7 @@ def _run_em(mixture: GroupMixture, counts: csr_array, crowd_confusion: FloatArra
 def _draw_starts(
     counts: csr_array, crowd_confusion: FloatArray, n_groups: int, n_init: int, rng: np.random.Generator
 ) -> list[GroupMixture]:
-    """Draw matrices of single workers, preferring workers whom the earlier ones explain badly, as in k-means++."""
+    """Draw matrices of single workers, preferring workers that the earlier ones explain badly, as in k-means++."""
     votes = np.asarray(counts.sum(axis=1), dtype=np.float64).ravel()
     own = _own_likelihood(counts, crowd_confusion)
     starts = []

@@ -7,7 +7,6 @@ assigned by the likelihood of their votes: few votes mean an uncertain membershi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from wisecrowd.data.rows import assign_folds
+from wisecrowd.data.types import CrowdLike
 from wisecrowd.diagnose.group_mixture import ConfusionTally, GroupMixture, estimate_confusion, fit_group_mixture
 from wisecrowd.diagnose.preparation import SINGLE_LABEL_SHARE
 from wisecrowd.diagnose.workers import WorkerDiagnosis
@@ -123,7 +123,12 @@ class WorkerGroups:
 
 
 def group_workers(
-    crowd: Any, n_groups: int | None = None, *, max_groups: int = 8, n_init: int = 20, random_state: int = 0
+    crowd: CrowdLike | WorkerDiagnosis,
+    n_groups: int | None = None,
+    *,
+    max_groups: int = 8,
+    n_init: int = 20,
+    random_state: int = 0,
 ) -> WorkerGroups:
     """Find groups of workers with similar errors.
 
@@ -256,8 +261,8 @@ class _WorkerVotes:
         """Return confusion matrices in which each vote also counts as evidence about its own task.
 
         The posterior of the other votes blurs a matrix, more so if there are few of them. Assignments do not suffer, because all
-        matrices are blurred alike, but accuracies do. A vote for label l on a task with class probabilities u by the other votes counts
-        for class k with weight u_k Π[k, l] / Σ_j u_j Π[j, l].
+        matrices are blurred alike, but accuracies do. A vote for label l on a task with class probabilities u by the other votes
+        counts for class k with weight u_k Π[k, l] / Σ_j u_j Π[j, l].
         """
         n_classes = len(self.crowd_confusion)
         confusion = mixture.confusion.copy()

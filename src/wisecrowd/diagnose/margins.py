@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.data.alignment import align_feature_rows, encode_truth
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import CrowdLike, FeaturesLike
 from wisecrowd.data.vocabulary import as_index
 from wisecrowd.diagnose.preparation import resolve_model
 from wisecrowd.em.confusion import ConfusionEM
@@ -93,8 +94,8 @@ DEFAULT_TRAINING = MarginTraining()
 
 
 def aum(
-    crowd: Any,
-    X: Any,
+    crowd: CrowdLike,
+    X: FeaturesLike,
     *,
     answers: Any = None,
     margin: Margin = "pleiss",
@@ -151,8 +152,8 @@ def aum(
 
 
 def waum(
-    crowd: Any,
-    X: Any,
+    crowd: CrowdLike,
+    X: FeaturesLike,
     *,
     model: ConfusionEM | None = None,
     margin: Margin = "yang",
@@ -207,8 +208,8 @@ def waum(
 
 
 def vote_margins(
-    crowd: Any,
-    X: Any,
+    crowd: CrowdLike,
+    X: FeaturesLike,
     *,
     model: ConfusionEM | None = None,
     margin: Margin = "yang",
@@ -429,7 +430,7 @@ class _MarginClassifier:
             part -= learning_rate * mean / (np.sqrt(square) + ADAM_EPSILON)
 
 
-def _validate_inputs(crowd: Any, X: Any, margin: str) -> tuple[Crowd, FloatArray]:
+def _validate_inputs(crowd: CrowdLike, X: FeaturesLike, margin: str) -> tuple[Crowd, FloatArray]:
     """Return the observed votes, and the features as rows in the order of the tasks."""
     check_choice("margin", margin, ("pleiss", "yang"))
     votes = require_categorical_crowd(crowd, "computing margins")
@@ -452,7 +453,12 @@ def _resolve_worker_model(crowd: Crowd, model: ConfusionEM | None) -> ConfusionE
 
 
 def _vote_statistics(
-    crowd: Any, X: Any, model: ConfusionEM | None, margin: Margin, training: MarginTraining, random_state: int
+    crowd: CrowdLike,
+    X: FeaturesLike,
+    model: ConfusionEM | None,
+    margin: Margin,
+    training: MarginTraining,
+    random_state: int,
 ) -> tuple[Crowd, FloatArray, FloatArray]:
     """Return the votes, the area under the margin of each vote and the trust in its worker on its task."""
     from scipy.special import softmax

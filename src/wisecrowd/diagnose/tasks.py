@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.data.types import FeaturesLike
 from wisecrowd.diagnose.margins import aum, waum
 from wisecrowd.diagnose.preparation import ModelledCrowd, count_agreeing_votes, get_worker_groups
 from wisecrowd.em.incremental import estimate_crowd_label_probs
-from wisecrowd.errors import ignore_fit_warnings
+from wisecrowd.errors import UsageError, ignore_fit_warnings
 
 #: Smallest posterior of the label of a settled task.
 SETTLED_CONFIDENCE = 0.9
@@ -64,7 +65,7 @@ class TaskDiagnosis(ModelledCrowd):
     ['n_votes', 'label', 'confidence', 'margin', 'entropy', 'uncertainty', 'misfit', 'difficulty', 'standard_error', 'kind']
     """
 
-    X: Any = None
+    X: FeaturesLike | None = None
 
     purpose: ClassVar[str] = "diagnosing tasks"
 
@@ -138,12 +139,19 @@ class TaskDiagnosis(ModelledCrowd):
     @cached_property
     def aum(self) -> NDArray[np.float64]:
         """Area under the margin of each task's label; see `wisecrowd.aum`."""
-        return aum(self.crowd, self.X, answers=self.model.labels_).to_numpy()
+        return aum(self.crowd, self._features, answers=self.model.labels_).to_numpy()
 
     @cached_property
     def waum(self) -> NDArray[np.float64]:
         """Weighted area under the margin of each task's votes; see `wisecrowd.waum`."""
-        return waum(self.crowd, self.X, model=self.model).to_numpy()
+        return waum(self.crowd, self._features, model=self.model).to_numpy()
+
+    @property
+    def _features(self) -> FeaturesLike:
+        """Features of the tasks, which must have been given."""
+        if self.X is None:
+            raise UsageError("areas under the margin need features; pass X to the diagnosis")
+        return self.X
 
     @cached_property
     def _label_probs(self) -> NDArray[np.float64]:

@@ -19,10 +19,11 @@ from wisecrowd.base.completer import Completer
 from wisecrowd.base.registry import find
 from wisecrowd.data.alignment import as_truth_series
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.data.vocabulary import as_index
 from wisecrowd.errors import InputError, UsageError, ignore_fit_warnings
 from wisecrowd.evaluate import metrics
-from wisecrowd.evaluate.truth_alignment import align_prediction
+from wisecrowd.evaluate.truth_alignment import TIE_TOLERANCE, align_prediction
 from wisecrowd.utils.progress import report
 
 #: Share of a uniform forecast that is mixed into every forecast, so that the log-loss is finite.
@@ -75,8 +76,8 @@ class _HeldoutScores(NamedTuple):
 
 def score_completer(
     completer: Completer | str,
-    crowd: Any,
-    X: Any = None,
+    crowd: CrowdLike,
+    X: FeaturesLike | None = None,
     *,
     fraction: float = 0.2,
     repeats: int = 1,
@@ -131,7 +132,12 @@ def score_completer(
 
 
 def accuracy_after_completion(
-    completer: Completer | str, crowd: Any, X: Any, truth: Any, *, aggregators: Sequence[Any] = AGGREGATORS
+    completer: Completer | str,
+    crowd: CrowdLike,
+    X: FeaturesLike | None,
+    truth: TruthLike,
+    *,
+    aggregators: Sequence[Any] = AGGREGATORS,
 ) -> pd.DataFrame:
     """Compare aggregators before and after completion, given ground truth.
 
@@ -186,9 +192,9 @@ def accuracy_after_completion(
 
 def redundancy_curve(
     completer: Completer | str,
-    crowd: Any,
-    X: Any,
-    truth: Any,
+    crowd: CrowdLike,
+    X: FeaturesLike | None,
+    truth: TruthLike,
     *,
     at_most: Iterable[int] = (1, 2, 3, 5),
     aggregators: Sequence[Any] = AGGREGATORS,
@@ -263,9 +269,9 @@ def redundancy_curve(
 
 def density_curve(
     completer: Completer | str,
-    crowd: Any,
-    X: Any,
-    truth: Any,
+    crowd: CrowdLike,
+    X: FeaturesLike | None,
+    truth: TruthLike,
     *,
     min_votes: Iterable[int] = (0, 5, 10, 20, 50),
     aggregators: Sequence[Any] = AGGREGATORS,
@@ -370,7 +376,9 @@ def _first_rows(crowd: Crowd) -> NDArray[np.intp]:
     return np.flatnonzero(changes | (np.diff(crowd.worker_codes, prepend=-1) != 0))
 
 
-def _score_heldout(completer: Completer, training_votes: Crowd, heldout: Crowd, X: Any) -> _HeldoutScores:
+def _score_heldout(
+    completer: Completer, training_votes: Crowd, heldout: Crowd, X: FeaturesLike | None
+) -> _HeldoutScores:
     """Fit a completer to the training votes and score all forecasts on the held-out votes."""
     fitted = _fit_completer(completer, training_votes, X)
     proba, filled = fitted.predict_vote_proba(heldout)
@@ -384,7 +392,7 @@ def _score_heldout(completer: Completer, training_votes: Crowd, heldout: Crowd, 
     rows = np.arange(heldout.n_votes)
     credit, loss = {}, {}
     for name, label_probs in forecasts.items():
-        is_best = label_probs >= label_probs.max(axis=1, keepdims=True) - metrics.TIE_TOLERANCE
+        is_best = label_probs >= label_probs.max(axis=1, keepdims=True) - TIE_TOLERANCE
         credit[name] = is_best[rows, heldout.label] / is_best.sum(axis=1)
         loss[name] = -np.log((1 - UNIFORM_SHARE) * label_probs[rows, heldout.label] + UNIFORM_SHARE / heldout.n_classes)
     return _HeldoutScores(heldout.task, heldout.weight, filled, credit, loss)
@@ -459,7 +467,7 @@ def _resolve_completer(completer: Any) -> Completer:
     return resolved
 
 
-def _fit_completer(completer: Completer, votes: Crowd, X: Any) -> Completer:
+def _fit_completer(completer: Completer, votes: Crowd, X: FeaturesLike | None) -> Completer:
     """Fit a clone of a completer."""
     return completer.clone_unfitted().fit(votes, X if completer.uses_features else None)
 
@@ -477,7 +485,7 @@ def _resolve_aggregators(aggregators: Sequence[Any]) -> dict[str, Aggregator]:
     return resolved
 
 
-def _align_truth(truth: Any, crowd: Crowd) -> pd.Series:
+def _align_truth(truth: TruthLike, crowd: Crowd) -> pd.Series:
     """Return the truth by task, and raise an error before any fit if it does not match the crowd."""
     truth_by_task = as_truth_series(truth, crowd)
     align_prediction(
@@ -486,7 +494,9 @@ def _align_truth(truth: Any, crowd: Crowd) -> pd.Series:
     return truth_by_task
 
 
-def _aggregate_and_score(aggregator: Aggregator, crowd: Crowd, X: Any, truth: pd.Series) -> dict[str, float]:
+def _aggregate_and_score(
+    aggregator: Aggregator, crowd: Crowd, X: FeaturesLike | None, truth: pd.Series
+) -> dict[str, float]:
     """Fit an aggregator and compute its metrics."""
     fitted = aggregator.clone_unfitted().fit(crowd, X if aggregator.uses_features else None)
     return {

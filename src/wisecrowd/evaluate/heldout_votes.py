@@ -11,6 +11,7 @@ from wisecrowd.base.learner import Learner
 from wisecrowd.base.method import Method
 from wisecrowd.data import rows as _rows
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import FeaturesLike
 from wisecrowd.em.priors import estimate_crowd_confusion, estimate_prior_strength
 from wisecrowd.errors import ignore_fit_warnings
 
@@ -18,7 +19,7 @@ from wisecrowd.errors import ignore_fit_warnings
 EXPONENTS = np.array([0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0])
 
 
-def fit_method(method: Method, crowd: Crowd, X: Any) -> Method:
+def fit_method(method: Method, crowd: Crowd, X: FeaturesLike | None) -> Method:
     """Fit a clone of a method without warnings.
 
     Parameters
@@ -38,7 +39,8 @@ def fit_method(method: Method, crowd: Crowd, X: Any) -> Method:
     clone: Any = method.clone_unfitted()
     with ignore_fit_warnings():  # the checks of `check_votes` report problems of the crowd once
         if isinstance(clone, Learner):
-            fitted: Method = clone.fit(X, crowd)
+            features: Any = X
+            fitted: Method = clone.fit(features, crowd)
             return fitted
         return clone.fit(crowd, X) if clone.uses_features else clone.fit(crowd)
 
@@ -67,7 +69,9 @@ def assign_vote_folds(crowd: Crowd, folds: int, seed: int) -> NDArray[np.intp]:
     return _rows.assign_folds(crowd.task, crowd.n_tasks, folds, np.random.default_rng(seed))
 
 
-def heldout_log_probs(method: Method, crowd: Crowd, X: Any, fold: NDArray[np.intp], folds: int) -> NDArray[np.float64]:
+def heldout_log_probs(
+    method: Method, crowd: Crowd, X: FeaturesLike | None, fold: NDArray[np.intp], folds: int
+) -> NDArray[np.float64]:
     """Compute the log-probability of every vote under a fit to the other folds.
 
     Parameters

@@ -23,14 +23,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.data.types import TruthLike
 from wisecrowd.em.divergence import confusion_divergence as confusion_divergence
 from wisecrowd.errors import InputError, UsageError, check_choice, preview
 from wisecrowd.evaluate.truth_alignment import (
-    TIE_TOLERANCE as TIE_TOLERANCE,  # others count ties too, and must count the same
-)
-from wisecrowd.evaluate.truth_alignment import (
     AlignedNumbers,
     AlignedPrediction,
+    PredictionLike,
     align_numbers,
     align_prediction,
     is_numeric,
@@ -40,7 +39,7 @@ from wisecrowd.utils.binning import assign_bins, check_bins
 # ---------------------------------------------------------------------- predicted labels
 
 
-def accuracy(truth: Any, prediction: Any) -> float:
+def accuracy(truth: TruthLike, prediction: PredictionLike) -> float:
     """Compute the share of tasks whose predicted label is the true class.
 
     Parameters
@@ -65,7 +64,7 @@ def accuracy(truth: Any, prediction: Any) -> float:
     return float(aligned.credit.mean())
 
 
-def confusion_table(truth: Any, prediction: Any, *, normalize: bool = False) -> pd.DataFrame:
+def confusion_table(truth: TruthLike, prediction: PredictionLike, *, normalize: bool = False) -> pd.DataFrame:
     """Compute the number of tasks by true class (rows) and predicted class (columns).
 
     Parameters
@@ -100,7 +99,7 @@ def confusion_table(truth: Any, prediction: Any, *, normalize: bool = False) -> 
     return pd.DataFrame(table, index=aligned.classes.rename("truth"), columns=aligned.classes.rename("chosen"))
 
 
-def per_class(truth: Any, prediction: Any) -> pd.DataFrame:
+def per_class(truth: TruthLike, prediction: PredictionLike) -> pd.DataFrame:
     """Compute recall, precision and F1 of every class that is true or predicted for some task.
 
     Parameters
@@ -136,7 +135,13 @@ def per_class(truth: Any, prediction: Any) -> pd.DataFrame:
     return pd.DataFrame(columns, index=table.index.rename("class"))[(n_true > 0) | (n_chosen > 0)]
 
 
-def f1(truth: Any, prediction: Any, *, average: Literal["macro", "binary"] = "macro", positive: object = None) -> float:
+def f1(
+    truth: TruthLike,
+    prediction: PredictionLike,
+    *,
+    average: Literal["macro", "binary"] = "macro",
+    positive: object = None,
+) -> float:
     """Compute the F1 score of the predicted labels.
 
     Parameters
@@ -172,7 +177,7 @@ def f1(truth: Any, prediction: Any, *, average: Literal["macro", "binary"] = "ma
 # ---------------------------------------------------------------------- probabilities
 
 
-def log_loss(truth: Any, prediction: Any, *, clip: float = 1e-6) -> float:
+def log_loss(truth: TruthLike, prediction: PredictionLike, *, clip: float = 1e-6) -> float:
     """Compute the mean of -log posterior of the true class, in nats.
 
     Parameters
@@ -199,7 +204,7 @@ def log_loss(truth: Any, prediction: Any, *, clip: float = 1e-6) -> float:
     return float(-np.log(np.maximum(aligned.true_class_posterior, clip)).mean())
 
 
-def brier(truth: Any, prediction: Any) -> float:
+def brier(truth: TruthLike, prediction: PredictionLike) -> float:
     """Compute the mean squared distance between posterior and truth, summed over classes: 0 is best, 2 is worst.
 
     Parameters
@@ -223,7 +228,7 @@ def brier(truth: Any, prediction: Any) -> float:
 
 
 def calibration_error(
-    truth: Any, prediction: Any, *, n_bins: int = 15, bins: Literal["width", "mass"] = "width"
+    truth: TruthLike, prediction: PredictionLike, *, n_bins: int = 15, bins: Literal["width", "mass"] = "width"
 ) -> float:
     """Compute the expected calibration error: the mean gap between confidence and accuracy over bins of confidence.
 
@@ -258,7 +263,7 @@ def calibration_error(
     return float(np.abs(gap).sum() / len(confidence))
 
 
-def auc(truth: Any, prediction: Any, *, positive: object = None) -> float:
+def auc(truth: TruthLike, prediction: PredictionLike, *, positive: object = None) -> float:
     """Compute the area under the ROC curve of the posterior of one class.
 
     Parameters
@@ -299,7 +304,7 @@ def auc(truth: Any, prediction: Any, *, positive: object = None) -> float:
 # ---------------------------------------------------------------------- numbers
 
 
-def mae(truth: Any, prediction: Any) -> float:
+def mae(truth: TruthLike, prediction: PredictionLike) -> float:
     """Compute the mean absolute error of predicted numbers.
 
     Parameters
@@ -321,7 +326,7 @@ def mae(truth: Any, prediction: Any) -> float:
     return float(np.abs(_errors(truth, prediction)).mean())
 
 
-def rmse(truth: Any, prediction: Any) -> float:
+def rmse(truth: TruthLike, prediction: PredictionLike) -> float:
     """Compute the root mean squared error of predicted numbers.
 
     Parameters
@@ -397,7 +402,7 @@ def worker_correlation(true: pd.Series, estimated: pd.Series) -> float:
 # ---------------------------------------------------------------------- summary
 
 
-def summary(truth: Any, prediction: Any) -> dict[str, float]:
+def summary(truth: TruthLike, prediction: PredictionLike) -> dict[str, float]:
     """Compute the usual metrics and the number of tasks behind them.
 
     Parameters
@@ -446,7 +451,7 @@ def summary(truth: Any, prediction: Any) -> dict[str, float]:
     return counts | figures
 
 
-def _errors(truth: Any, prediction: Any) -> NDArray[np.float64]:
+def _errors(truth: TruthLike, prediction: Any) -> NDArray[np.float64]:
     """Return the prediction minus the truth, by task."""
     aligned = align_numbers(truth, prediction)
     return aligned.prediction - aligned.truth

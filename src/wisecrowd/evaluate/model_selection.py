@@ -16,6 +16,7 @@ from wisecrowd.base.learner import Learner
 from wisecrowd.base.method import Method
 from wisecrowd.base.registry import find
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.errors import InputError, UsageError, WisecrowdError
 from wisecrowd.evaluate.heldout_votes import EXPONENTS, assign_vote_folds, fit_method, heldout_log_probs
 from wisecrowd.evaluate.inputs import require_categorical_crowd
@@ -77,11 +78,11 @@ class Comparison:
 
 
 def compare_methods(
-    crowd: Any,
+    crowd: CrowdLike,
     methods: Sequence[Any] | None = None,
-    X: Any = None,
+    X: FeaturesLike | None = None,
     *,
-    truth: Any = None,
+    truth: TruthLike | None = None,
     folds: int = 5,
     random_state: int = 0,
 ) -> Comparison:
@@ -163,7 +164,9 @@ def compare_methods(
     )
 
 
-def choose_method(crowd: Any, methods: Sequence[Any] | None = None, X: Any = None, *, random_state: int = 0) -> Method:
+def choose_method(
+    crowd: CrowdLike, methods: Sequence[Any] | None = None, X: FeaturesLike | None = None, *, random_state: int = 0
+) -> Method:
     """Fit the method that `compare_methods` recommends.
 
     Parameters
@@ -192,7 +195,7 @@ def choose_method(crowd: Any, methods: Sequence[Any] | None = None, X: Any = Non
     return comparison.fitted_methods[comparison.best]
 
 
-def _resolve_candidates(methods: Sequence[Any] | None, X: Any) -> dict[str, Method]:
+def _resolve_candidates(methods: Sequence[Any] | None, X: FeaturesLike | None) -> dict[str, Method]:
     """Return the methods to compare, by name."""
     if isinstance(methods, str):
         raise UsageError(f"methods must be a list; got {methods!r}. For one method: [{methods!r}]")
@@ -201,7 +204,7 @@ def _resolve_candidates(methods: Sequence[Any] | None, X: Any) -> dict[str, Meth
     for candidate in requested:
         method: Any = find(candidate)() if isinstance(candidate, str) else candidate
         if not isinstance(method, Aggregator | Learner) or method.numeric is True:
-            raise UsageError(f"methods must be aggregators or learners of classes; got {candidate!r}")
+            raise UsageError(f"methods must infer classes, such as 'dawid-skene'; got {candidate!r}")
         if X is None and (isinstance(method, Learner) or method.uses_features):
             raise UsageError(f"{method.name} needs features; pass X, or --features on the command line")
         name = method.name if method.name not in candidates else repr(method)
@@ -251,7 +254,7 @@ def _rank_methods(
     return table, tuple(name for name in log_probs if name in tied)
 
 
-def _score_with_truth(fitted: dict[str, Method], truth: Any, best: str) -> pd.DataFrame:
+def _score_with_truth(fitted: dict[str, Method], truth: TruthLike, best: str) -> pd.DataFrame:
     """Compute accuracy and calibration of each method and an exact McNemar test against the best."""
     from scipy.stats import binomtest
 
@@ -301,9 +304,12 @@ def _write_summary(table: pd.DataFrame, tied_methods: tuple[str, ...], crowd: Cr
     row = table.loc[best]
     heldout = f"{crowd.n_votes:,} held-out votes"
     if len(table) == 1:
-        return f"Only {best} was compared: it gives a held-out vote probability {np.exp(row['log_likelihood']):.2f} (geometric mean)."
+        probability = np.exp(row["log_likelihood"])
+        return f"Only {best} was compared: it gives a held-out vote probability {probability:.2f} (geometric mean)."
     if len(tied_methods) == len(table):
-        return f"Use {best}: {heldout} show no significant difference between the methods, and it is the first candidate."
+        return (
+            f"Use {best}: {heldout} show no significant difference between the methods, and it is the first candidate."
+        )
     others = [name for name in tied_methods if name != best]
     if others:
         listed = ", ".join(others[:-1]) + (" and " if len(others) > 1 else "") + others[-1]

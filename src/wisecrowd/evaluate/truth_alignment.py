@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.base.method import Method
 from wisecrowd.data.alignment import as_truth_series
+from wisecrowd.data.types import TruthLike
 from wisecrowd.data.vocabulary import as_index, as_vocabulary, match_id_type, unite_vocabularies
 from wisecrowd.errors import InputError, UsageError, preview
 
+#: Prediction in any form that the metrics accept: a fitted method, a posterior, labels or numbers.
+PredictionLike: TypeAlias = "Method | pd.DataFrame | pd.Series[Any] | NDArray[Any] | Sequence[Any]"
 #: Posteriors that differ by less than this are tied. The order in which votes are added changes the last digits.
 TIE_TOLERANCE = 1e-12
 
@@ -67,7 +71,7 @@ class AlignedPrediction:
         return self.posterior[np.arange(len(self.truth)), self.truth]
 
 
-def align_prediction(truth: Any, prediction: Any, *, probabilities: bool = False) -> AlignedPrediction:
+def align_prediction(truth: TruthLike, prediction: PredictionLike, *, probabilities: bool = False) -> AlignedPrediction:
     """Align a categorical prediction with ground truth.
 
     A true class that the prediction does not have gets posterior 0.
@@ -165,7 +169,7 @@ class AlignedNumbers(NamedTuple):
     n_without_prediction: int = 0
 
 
-def align_numbers(truth: Any, prediction: Any) -> AlignedNumbers:
+def align_numbers(truth: TruthLike, prediction: PredictionLike) -> AlignedNumbers:
     """Align predicted numbers with true numbers.
 
     Parameters
@@ -198,7 +202,8 @@ def align_numbers(truth: Any, prediction: Any) -> AlignedNumbers:
                 f"got shapes {aligned.truth.shape} and {aligned.prediction.shape}"
             )
     else:
-        predicted = prediction if isinstance(prediction, pd.Series) else prediction.labels_
+        fitted: Any = prediction
+        predicted = prediction if isinstance(prediction, pd.Series) else fitted.labels_
         truth_by_task, position, n_without_truth = _match_tasks(truth, predicted.index)
         is_predicted = position >= 0
         aligned = AlignedNumbers(
@@ -210,7 +215,7 @@ def align_numbers(truth: Any, prediction: Any) -> AlignedNumbers:
     return aligned
 
 
-def _match_tasks(truth: Any, tasks: pd.Index) -> tuple[pd.Series, NDArray[np.int64], int]:
+def _match_tasks(truth: TruthLike, tasks: pd.Index) -> tuple[pd.Series, NDArray[np.int64], int]:
     """Return the truth by task, the position of its tasks in the prediction (-1: none) and the number of tasks without truth."""
     truth_by_task = as_truth_series(truth)
     for index, source in ((truth_by_task.index, "truth"), (tasks, "prediction")):
@@ -228,7 +233,7 @@ def _match_tasks(truth: Any, tasks: pd.Index) -> tuple[pd.Series, NDArray[np.int
     return truth_by_task, position, len(tasks) - n_matched
 
 
-def _align_by_position(truth: Any, prediction: NDArray[Any]) -> AlignedPrediction:
+def _align_by_position(truth: TruthLike, prediction: NDArray[Any]) -> AlignedPrediction:
     """Align arrays without ids."""
     _reject_ids(truth)
     codes = np.asarray(truth)
@@ -281,7 +286,7 @@ def _has_no_ids(prediction: Any) -> bool:
     return not has_ids
 
 
-def is_numeric(prediction: Any) -> bool:
+def is_numeric(prediction: PredictionLike) -> bool:
     """Return whether a prediction consists of numbers rather than classes.
 
     Parameters
@@ -304,7 +309,7 @@ def is_numeric(prediction: Any) -> bool:
     return hasattr(prediction, "estimates_") or getattr(prediction, "numeric", False) is True
 
 
-def _reject_ids(truth: Any) -> None:
+def _reject_ids(truth: TruthLike) -> None:
     """Raise an error if the truth has task ids and the prediction has none."""
     if isinstance(truth, pd.Series | pd.DataFrame | Mapping):
         raise InputError(

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import CrowdLike
 from wisecrowd.diagnose.workers import FLAG_PROBABILITY, WorkerDiagnosis
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import InputError, UsageError, preview
@@ -71,7 +72,7 @@ class Plan:
 
 
 def plan_votes(
-    crowd: Any,
+    crowd: CrowdLike,
     budget: float,
     *,
     model: ConfusionEM | str | None = None,
@@ -303,7 +304,9 @@ class _CandidatePool:
 
             def task_confusion(task: int, candidates: NDArray[np.intp]) -> NDArray[np.float64]:
                 label_probs = confusion[candidates]
-                label_probs[in_crowd[candidates]] = expected.confusion_on(task, position[candidates[in_crowd[candidates]]])
+                label_probs[in_crowd[candidates]] = expected.confusion_on(
+                    task, position[candidates[in_crowd[candidates]]]
+                )
                 return label_probs
 
             selector.task_confusion, selector.group = task_confusion, np.where(in_crowd, expected.group[position], -1)
@@ -413,9 +416,7 @@ def _write_summary(
         text += " Invite other workers." if n_open else ""
     if n_finished:
         verb = "is" if n_finished == 1 else "are"
-        text += (
-            f" {n_finished:,} of {count_noun(crowd.n_tasks, 'task')} {verb} finished (confidence at least {target:.0%})."
-        )
+        text += f" {n_finished:,} of {count_noun(crowd.n_tasks, 'task')} {verb} finished (confidence at least {target:.0%})."
     if len(excluded_workers):
         kind = "a spammer" if len(excluded_workers) == 1 else "spammers"
         text += f" Excluded as {kind}: {preview(excluded_workers)}."

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd import kernels
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import CrowdLike
 from wisecrowd.diagnose.preparation import has_worker_groups
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.em.confusion import ConfusionEM
@@ -93,7 +94,7 @@ def _choose_exponent(model: ConfusionEM, crowd: Crowd, random_state: int) -> flo
     return float(EXPONENTS[np.flatnonzero(mean_log_probs >= mean_log_probs.max() - LOG_PROB_TOLERANCE)[-1]])
 
 
-def require_votes(crowd: Any) -> Crowd:
+def require_votes(crowd: CrowdLike) -> Crowd:
     """Return the observed votes of a crowd that can be planned for.
 
     Parameters

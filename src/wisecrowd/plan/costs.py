@@ -71,8 +71,8 @@ def vote_costs(
     unknown = [key for key in costs if str(key) not in known_names]
     if unknown:
         raise UsageError(
-            f"costs has unknown workers or kinds: {preview(unknown)}. The workers are {preview(worker_ids)}; costs by kind need a model "
-            "with kinds, such as model=Panel(groups=…, kinds=…).fit(crowd)"
+            f"costs has unknown workers or kinds: {preview(unknown)}. The workers are {preview(worker_ids)}; "
+            "costs by kind need a model with kinds, such as model=Panel(groups=…, kinds=…).fit(crowd)"
         )
     for keys in (kinds, worker_ids.astype(str)):  # the cost of a worker overrides the cost of the kind
         for key, cost_ in costs.items():

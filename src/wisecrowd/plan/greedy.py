@@ -72,7 +72,8 @@ def best_information_gains(belief: FloatArray, confusion: FloatArray, costs: Flo
 
     Examples
     --------
-    >>> best_information_gains(np.array([[0.5, 0.5]]), np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]])).round(3).tolist()
+    >>> confusion = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]])
+    >>> best_information_gains(np.array([[0.5, 0.5]]), confusion).round(3).tolist()
     [0.693]
     """
     parts = slice_rows(len(belief), confusion[..., 0].size)

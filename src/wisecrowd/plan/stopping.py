@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd.data.types import CrowdLike
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import UsageError
 from wisecrowd.plan.belief import assess_crowd, require_votes
@@ -16,7 +15,7 @@ from wisecrowd.plan.belief import assess_crowd, require_votes
 MIN_VOTES = 2
 
 
-def find_finished_tasks(crowd: Any, target: float = 0.95, *, model: ConfusionEM | str | None = None) -> pd.Series:
+def find_finished_tasks(crowd: CrowdLike, target: float = 0.95, *, model: ConfusionEM | str | None = None) -> pd.Series:
     """Find tasks that need no more votes.
 
     A task is finished if it has at least two votes and its most probable class has probability ``target`` or more.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
+from wisecrowd.data.types import TruthLike
 from wisecrowd.evaluate import metrics
 from wisecrowd.evaluate.truth_alignment import AlignedPrediction, align_prediction
 from wisecrowd.plot import _inputs, _style
@@ -22,7 +23,7 @@ NORMAL_QUANTILE = 1.96
 
 
 def calibration(
-    truth: Any,
+    truth: TruthLike,
     predictions: Any,
     *,
     n_bins: int = 10,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from wisecrowd.data.types import TruthLike
 from wisecrowd.evaluate import metrics
 from wisecrowd.evaluate.truth_alignment import align_prediction
 from wisecrowd.plot import _inputs, _style
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def roc(truth: Any, predictions: Any, *, positive: Any = None, ax: Axes | None = None) -> Axes:
+def roc(truth: TruthLike, predictions: Any, *, positive: Any = None, ax: Axes | None = None) -> Axes:
     """Draw ROC curves with the area under each in the legend (figures 2 and 4 of Xu et al. 2019).
 
     Parameters
