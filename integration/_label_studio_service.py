@@ -41,7 +41,7 @@ def served(tried: Trial, people: tuple[Person, Person, Person], labelled: Callab
                     task: dict(zip(part["worker"], part["label"], strict=True)) for task, part in table.groupby("task")
                 }
                 found = {
-                    task: client.get("/task", params={"question": which, "task": task}).json()["said"]
+                    task: client.get("/task", params={"question": which, "task": task}).json()["votes"]
                     for task in wanted
                 }
                 ids = {str(person): email for person, email in _emails(ann).items()}
@@ -51,11 +51,11 @@ def served(tried: Trial, people: tuple[Person, Person, Person], labelled: Callab
                 }
                 tried.check(f"the service heard all answers to {name}", found == wanted, (found, wanted))
             client.post("/refit", params={"question": f"{project}:mood"})
-            told = client.get("/consensus", params={"question": f"{project}:mood"}).json()["answers"]
+            told = client.get("/consensus", params={"question": f"{project}:mood"}).json()["tasks"]
             tried.check(
                 "tasks that nobody labelled are there, too", sum(row["label"] is None for row in told) == 2, told
             )
-            tried.check("gold is gold", sum(row["gold"] for row in told) == 1, told)
+            tried.check("gold is gold", sum(row["is_gold"] for row in told) == 1, told)
         tried.check("no token is in the log", token not in log.read_text())
 
 

@@ -247,11 +247,10 @@ class ReportSummary:
         n = self._figures["tasks_by_kind"]["ambiguous"]
         if not n:
             return None
-        some = "some of " if n > REVIEWABLE_TASKS else ""
+        some, pronoun = "some of " if n > REVIEWABLE_TASKS else "", "it" if n == 1 else "them"
         return {
-            "action": f"Review {some}{count_noun(n, 'ambiguous task')} yourself before you buy more votes on "
-            f"{'it' if n == 1 else 'them'}.",
-            "reason": "Good workers disagree on them, so the task or the guideline is unclear. Start with "
+            "action": f"Review {some}{count_noun(n, 'ambiguous task')} yourself before you buy more votes on {pronoun}.",
+            "reason": f"Good workers disagree on {pronoun}, so the task or the guideline is unclear. Start with "
             f"{self._name_tasks(['ambiguous'], 'misfit')}.",
         }
 
