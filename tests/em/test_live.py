@@ -86,8 +86,8 @@ def test_a_fit_that_was_made_meanwhile_is_taken_over(votes: Any) -> None:
     np.testing.assert_array_equal(live.posterior[untouched], fitted.posterior_[untouched])
     assert live.n_votes == 340
     fresh = LiveModel(wc.DawidSkene(), n_classes=K)
-    fresh.hold(FitSnapshot.from_fit(fitted, batch))
-    fresh.change(late)
+    fresh.load_snapshot(FitSnapshot.from_fit(fitted, batch))
+    fresh.update_votes(late)
     np.testing.assert_allclose(live.posterior, fresh.posterior, atol=1e-12)
 
 
@@ -141,7 +141,7 @@ def test_belief_is_that_of_a_plan(votes: Any) -> None:
 def test_methods_that_tie_workers_are_refused() -> None:
     with pytest.raises(UsageError, match="use dawid-skene, ibcc, lfc"):
         LiveModel(wc.find("ds-worker-clusters")())
-    with pytest.raises(UsageError, match="prior must be .estimate. or .uniform."):
+    with pytest.raises(UsageError, match="prior must be 'estimate' or 'uniform'"):
         LiveModel(wc.DawidSkene(prior=[0.5, 0.5]))
 
 

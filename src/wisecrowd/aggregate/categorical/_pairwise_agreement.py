@@ -86,7 +86,7 @@ class PairwiseAgreement:
 
     @cached_property
     def n_partners(self) -> NDArray[np.int64]:
-        """Number of other workers with whom each worker shares tasks."""
+        """Number of other workers who share tasks with each worker."""
         return np.bincount(self.first, minlength=self.n_workers)
 
     def to_matrix(self, value: NDArray[np.float64]) -> Any:

@@ -9,8 +9,8 @@ which needs no starting point, and improve the estimate by EM. Both of their mod
 - *one-coin*: agreement corrected for chance is s_a s_b, so two partners determine the skill of a third worker.
 
 The paper assumes that every worker labels every task. Here moments are taken over the tasks that all three groups labelled, the
-matrix of a worker is shrunk towards that of the group, and the partners of a worker are among those with whom most tasks are
-shared.
+matrix of a worker is shrunk towards that of the group, and the partners of a worker are the workers with the most
+common tasks.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def infer_spectral_posterior(
 def estimate_spectral_skills(crowd: Crowd, gold: NDArray[np.int32] | None = None) -> NDArray[np.float64]:
     """Estimate the skill s = (K a − 1)/(K − 1) of every worker from agreement with two partners: s_r² = X_ra X_rb / X_ab.
 
-    Of the partners with whom a worker shares most tasks, the two who agree (or disagree) most clearly with each other are used.
+    Of the partners with the most common tasks, the two who agree (or disagree) most clearly with each other are used.
     A worker without two such partners has the mean skill.
 
     Parameters
@@ -207,8 +207,8 @@ def _find_triangles(
     partner = np.full((n, N_PARTNERS), -1)
     partner[pairs.first[is_candidate], rank[is_candidate]] = order[is_candidate]
 
-    left, right = np.triu_indices(N_PARTNERS, 1)
-    first, second = partner[:, left], partner[:, right]  # (workers, candidates)
+    row, column = np.triu_indices(N_PARTNERS, 1)
+    first, second = partner[:, row], partner[:, column]  # (workers, candidates)
     key = pairs.first.astype(np.int64) * n + pairs.second
     link_key = pairs.second[first].astype(np.int64) * n + pairs.second[second]
     link = np.minimum(np.searchsorted(key, link_key), len(key) - 1)

@@ -107,7 +107,18 @@ class _WeightedAverage:
         self.prior_loss = method.votes * np.maximum(expected, MIN_VARIANCE)  # a s_k
 
     def estimate_truth(self, weights: Statistics) -> NDArray[np.float64]:
-        """Return z, (n_tasks, n_classes): the weighted averages; the mean for tasks without votes."""
+        """Estimate z, the weighted averages of the votes.
+
+        Parameters
+        ----------
+        weights : Statistics
+            μ and v.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_classes)
+            The mean μ for tasks without votes.
+        """
         mean, precision = weights
         by_pair = precision[self.pairs.worker]
         chosen = np.zeros_like(by_pair)
@@ -116,17 +127,50 @@ class _WeightedAverage:
         return apply_gold((self.shrinkage * mean + self.layout.vote_matrix @ chosen) / total, self.gold)
 
     def sum_squared_errors(self, truth: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return Σ_i (y_irk − z_ik)², (n_workers, n_classes)."""
+        """Compute Σ_i (y_irk − z_ik)².
+
+        Parameters
+        ----------
+        truth : ndarray of shape (n_tasks, n_classes)
+            z.
+
+        Returns
+        -------
+        ndarray of shape (n_workers, n_classes)
+        """
         errors = kernels.tally(self.layout, truth**2)
         errors[self.diagonal] += self.votes_per_pair - 2 * kernels.tally(self.layout, truth)[self.diagonal]
         return np.maximum(self.pairs.sum_by_worker(errors), 0)
 
     def estimate_weights(self, truth: NDArray[np.float64], errors: NDArray[np.float64]) -> Statistics:
-        """Return μ and v given z and its squared errors."""
+        """Estimate μ and v given z and its squared errors.
+
+        Parameters
+        ----------
+        truth : ndarray of shape (n_tasks, n_classes)
+            z.
+        errors : ndarray of shape (n_workers, n_classes)
+            Squared errors.
+
+        Returns
+        -------
+        Statistics
+        """
         return Statistics(truth[self.layout.has_votes].mean(axis=0), self.evidence / (self.prior_loss + errors))
 
     def step(self, weights: Statistics) -> tuple[Statistics, float]:
-        """Return the next weights, and the objective of the current ones."""
+        """Return the next weights, and the objective of the current ones.
+
+        Parameters
+        ----------
+        weights : Statistics
+            μ and v.
+
+        Returns
+        -------
+        weights : Statistics
+        objective : float
+        """
         truth = self.estimate_truth(weights)
         mean, precision = weights
         errors, deviation = self.sum_squared_errors(truth), truth[self.layout.has_votes] - mean

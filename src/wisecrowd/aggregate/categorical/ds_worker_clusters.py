@@ -33,7 +33,19 @@ class _WorkerClusters(NamedTuple):
     """Confusion matrices, [cluster, true, given]."""
 
     def compute_log_probs(self, cluster: int, pairs: Pairs) -> NDArray[np.float64]:
-        """Return log P(label of the pair given class) in a cluster, (n_pairs, n_classes)."""
+        """Compute log P(label of the pair given class) in a cluster.
+
+        Parameters
+        ----------
+        cluster : int
+            Cluster.
+        pairs : Pairs
+            Worker and label of every pair.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, n_classes)
+        """
         return np.log(np.maximum(self.confusion[cluster], MIN_PROB)).T[pairs.label]
 
 

@@ -113,23 +113,67 @@ class _MessageGraph:
         self.task, self.worker = crowd.task[self._first], crowd.worker[self._first]
 
     def compute_signs(self, target: int) -> NDArray[np.float64]:
-        """Return A_ir: the weight of votes for a class minus that of votes against it."""
+        """Compute A_ir, the weight of votes for a class minus that of votes against it.
+
+        Parameters
+        ----------
+        target : int
+            Class.
+
+        Returns
+        -------
+        ndarray of shape (n_edges,)
+        """
         votes = np.where(self._crowd.label == target, self._crowd.weight, -self._crowd.weight)
         return np.add.reduceat(votes, self._first)
 
     def sum_others(self, end: NDArray[np.int32], value: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sum of all other values at the same end (task or worker) of an edge."""
+        """Sum all other values at the same end (task or worker) of an edge.
+
+        Parameters
+        ----------
+        end : ndarray of shape (n_edges,)
+            Task or worker of each edge.
+        value : ndarray of shape (n_edges,)
+            Values.
+
+        Returns
+        -------
+        ndarray of shape (n_edges,)
+        """
         return np.bincount(end, value)[end] - value
 
     def sum_support(self, value: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the positive weight, and the total absolute weight, by task."""
+        """Sum positive and absolute values by task.
+
+        Parameters
+        ----------
+        value : ndarray of shape (n_edges,)
+            Values.
+
+        Returns
+        -------
+        positive : ndarray of shape (n_tasks,)
+        absolute : ndarray of shape (n_tasks,)
+        """
         positive, negative = (
             np.bincount(self.task, np.maximum(part, 0), self._crowd.n_tasks) for part in (value, -value)
         )
         return positive.astype(np.float64), (positive + negative).astype(np.float64)
 
     def average_by_worker(self, message: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the mean message of each worker; NaN without votes."""
+        """Average messages by worker.
+
+        Parameters
+        ----------
+        message : ndarray of shape (n_edges,)
+            Messages.
+
+        Returns
+        -------
+        ndarray of shape (n_workers,)
+            NaN for workers without votes.
+        """
         n_workers = self._crowd.n_workers
         with np.errstate(invalid="ignore"):
             return np.bincount(self.worker, message, n_workers) / np.bincount(self.worker, minlength=n_workers)

@@ -165,7 +165,17 @@ class _VoteGraph:
         return self._sum(index, len(total), self.weight * values) / total.clamp_min(1e-300)
 
     def compute_features(self, posterior: Any) -> Any:
-        """Return a_rl, a_r, c_r, log n_rl and log n_r of every (worker, label) pair."""
+        """Compute a_rl, a_r, c_r, log n_rl and log n_r of every (worker, label) pair.
+
+        Parameters
+        ----------
+        posterior : Tensor of shape (n_tasks, n_classes)
+            Posterior b.
+
+        Returns
+        -------
+        Tensor of shape (n_pairs, 5)
+        """
         support = posterior[self.task, self.label]
         by_pair = self._compute_mean(self.pair, self.pair_size, support)
         by_worker = self._compute_mean(self.worker, self.worker_size, support)
@@ -175,7 +185,18 @@ class _VoteGraph:
         return self.torch.stack([by_pair, by_worker[self.pair_worker], company[self.pair_worker], *sizes], dim=1)
 
     def compute_scores(self, rounds: list[list[Any]]) -> tuple[Any, Any]:
-        """Return class scores by task, and by voter when that voter is left out."""
+        """Compute class scores by task, and by voter when that voter is left out.
+
+        Parameters
+        ----------
+        rounds : list of list of Tensor
+            Coefficients of f in every round.
+
+        Returns
+        -------
+        by_task : Tensor of shape (n_tasks, n_classes)
+        by_voter : Tensor of shape (n_voters, n_classes)
+        """
         posterior = self.first_posterior
         for number, (first, shift, last) in enumerate(rounds):
             hidden = self.torch.tanh(self.compute_features(posterior) @ first + shift)

@@ -63,7 +63,18 @@ class _ScoreModel(GradientModel):
         return _VoteBlock(votes, *_make_incidence(self.worker[votes]), *_make_incidence(self.task[votes]))
 
     def split_point(self, point: Array) -> tuple[Array, Array]:
-        """Return T, (n_workers, n_classes, n_classes), and S, (n_tasks, n_classes or 1, n_classes)."""
+        """Return T and S of a point.
+
+        Parameters
+        ----------
+        point : ndarray
+            Parameters.
+
+        Returns
+        -------
+        worker : ndarray of shape (n_workers, n_classes, n_classes)
+        task : ndarray of shape (n_tasks, n_classes or 1, n_classes)
+        """
         k = self.n_classes
         worker, task = np.split(point, [self.n_worker_cells])
         return worker.reshape(self.n_workers, k, k), task.reshape(self.task_shape)
@@ -82,14 +93,37 @@ class _ScoreModel(GradientModel):
             yield block, probs, vote_log_probs
 
     def log_evidence(self, point: Array) -> Array:
-        """Return log P(votes of the task given class), (n_tasks, n_classes)."""
+        """Return log P(votes of the task given class).
+
+        Parameters
+        ----------
+        point : ndarray
+            Parameters.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_classes)
+        """
         evidence = np.zeros((self.n_tasks, self.n_classes))
         for block, _, vote_log_probs in self._iterate_blocks(point):
             evidence[block.tasks] += block.sum_by_task @ (self.weight[block.votes, None] * vote_log_probs)
         return evidence
 
     def expected_log_joint(self, point: Array, posterior: Array) -> tuple[float, Array]:
-        """Return the expected log-joint, and its gradient: observed minus expected labels, by worker and by task."""
+        """Return the expected log-joint, and its gradient: observed minus expected labels, by worker and by task.
+
+        Parameters
+        ----------
+        point : ndarray
+            Parameters.
+        posterior : ndarray of shape (n_tasks, n_classes)
+            Posterior.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray
+        """
         value, gradient = self.log_prior(point), self.prior.gradient(point)
         for block, probs, vote_log_probs in self._iterate_blocks(point):
             share = self.weight[block.votes, None] * posterior[self.task[block.votes]]  # (votes, true)
@@ -100,7 +134,19 @@ class _ScoreModel(GradientModel):
         return value, np.where(self.prior.free, gradient, 0)
 
     def curvature(self, point: Array, posterior: Array) -> Array:
-        """Return Σ q_i(k)·P(1 − P) of every cell, plus the ridge."""
+        """Return Σ q_i(k)·P(1 − P) of every cell, plus the ridge.
+
+        Parameters
+        ----------
+        point : ndarray
+            Parameters.
+        posterior : ndarray of shape (n_tasks, n_classes)
+            Posterior.
+
+        Returns
+        -------
+        ndarray
+        """
         curvature = self.prior.precision + 1e-9
         for block, probs, _ in self._iterate_blocks(point):
             share = self.weight[block.votes, None] * posterior[self.task[block.votes]]

@@ -32,8 +32,8 @@ class MMSR(WeightedVote):
         v_b = mean over a of |X_ab| / u_a,   u_a = mean over b of |X_ab| / v_b,
 
     where each mean leaves out up to F partners above the current value and F below it, so that a minority of workers who
-    conspire cannot move it. F is half of the smallest number of partners, minus one. Signs follow from who agrees with
-    whom; the majority is assumed to be honest. The posterior is that of the one-coin model with these skills:
+    conspire cannot move it. F is half of the smallest number of partners, minus one. Signs follow from the signs of the
+    agreements; the majority is assumed to be honest. The posterior is that of the one-coin model with these skills:
 
         q_i(k) ∝ exp( Σ_r w_r [y_ir = k] ),   w_r = log((K − 1) a_r / (1 − a_r))
 

@@ -101,7 +101,7 @@ class NumericVotes:
 
     @property
     def has_votes(self) -> NDArray[np.bool_]:
-        """Whether each task has votes."""
+        """Mask of the tasks with votes."""
         return self.crowd.votes_per_task > 0
 
     def error(self, estimate: Array) -> Array:

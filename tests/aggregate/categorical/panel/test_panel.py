@@ -71,7 +71,7 @@ def enumerated(known: dict[str, Any]) -> tuple[np.ndarray, float, np.ndarray, np
     return posterior, total, repeats, opinions
 
 
-def tables_of(crowd: Crowd, known: dict[str, Any]) -> Tables:
+def tables_of(crowd: Crowd, known: dict[str, Any]) -> OpinionTables:
     worker, label = crowd.pairs.worker, crowd.pairs.label
     a = known["a"][worker, None]
     own = (1 - a) * known["own"][worker, :, label]

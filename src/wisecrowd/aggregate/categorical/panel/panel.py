@@ -41,7 +41,7 @@ from wisecrowd.aggregate.categorical.panel._opinions import (
 from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.pairs import Pairs
-from wisecrowd.data.types import AnyCrowd, CrowdLike, DataFrameLike, TruthLike
+from wisecrowd.data.types import AnyCrowd, CrowdLike, TruthLike
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.em.incremental import recode_classes
 from wisecrowd.em.initialization import make_class_prior
@@ -377,7 +377,7 @@ class Panel(ConfusionEM):
             )
         return self.reported_label_probs(tally, pairs)
 
-    def calibration(self, scores: DataFrameLike, *, truth: TruthLike | None = None, n_bins: int = 10) -> pd.DataFrame:
+    def calibration(self, scores: pd.DataFrame, *, truth: TruthLike | None = None, n_bins: int = 10) -> pd.DataFrame:
         """Return the calibration of the scores of judges.
 
         Parameters
@@ -470,6 +470,7 @@ class Panel(ConfusionEM):
         True
         """
         votes = self.validate_votes(crowd)
+        assert votes.classes is not None
         group, names = encode_groups(self.groups, votes)
         worker, label, n_classes = votes.pairs.worker, votes.pairs.label, votes.n_classes
         arrays = [np.asarray(part, dtype=np.float64) for part in (confusion, shared, opinion_confusion)]
