@@ -102,7 +102,7 @@ def test_an_interrupted_push_says_how_to_go_on(ask: Any, results: Path, monkeypa
     monkeypatch.setattr("wisecrowd.io.tools.label_studio_server.LabelStudioClient.add_predictions", interrupted)
     stopped = ask("push", results)
     assert stopped.exit_code == 130
-    assert "what was put there stays; give the same command again to go on" in stopped.stderr
+    assert "predictions pushed so far stay; run the same command again to continue" in stopped.stderr
 
 
 def test_push_in_json_and_what_stays(ask: Any, results: Path, tmp_path: Path, studio: Any) -> None:
@@ -113,7 +113,7 @@ def test_push_in_json_and_what_stays(ask: Any, results: Path, tmp_path: Path, st
         "url": studio.url, "version": "1.23.2", "project": 2, "dry_run": False, "question": "mood", "added": 0, "changed": 1,
         "removed": 0, "same": 0, "stale": 5,
     }  # fmt: skip
-    assert "5 predictions of wisecrowd on tasks that have no answer now; they stay" in " ".join(
+    assert "5 predictions of earlier runs on tasks without a label now; not removed" in " ".join(
         ask("push", "one.csv", "--question", "mood").stdout.split()
     )
 
@@ -122,7 +122,7 @@ def test_tokens_can_be_in_a_file(ask: Any, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.delenv("LABEL_STUDIO_API_KEY")
     refused = ask("pull", "-o", "export.json")
     assert refused.exit_code == 2
-    assert "wants a token, and there is none" in refused.stderr
+    assert "there is no token for Label Studio" in refused.stderr
     assert studio.seen == []
     (tmp_path / "token").write_text(stub.LEGACY + "\n")
     assert ask("pull", "-o", "export.json", "--token-file", "token", "-q").exit_code == 0
@@ -132,8 +132,8 @@ def test_tokens_can_be_in_a_file(ask: Any, tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("url", "code", "message"),
     [
-        ("http://label-studio.example.com", 2, "the token would travel in the clear to label-studio.example.com"),
-        ("nonsense://x", 2, "the address of a Label Studio was wanted"),
+        ("http://label-studio.example.com", 2, "the token would be sent unencrypted to label-studio.example.com"),
+        ("nonsense://x", 2, "the address of Label Studio is invalid; expected one such as"),
     ],
 )
 def test_addresses_that_are_refused(ask: Any, url: str, code: int, message: str) -> None:
@@ -149,7 +149,7 @@ def test_refusals_end_in_one_line(ask: Any, studio: Any, monkeypatch: pytest.Mon
     monkeypatch.setenv("LABEL_STUDIO_API_KEY", wrong := stub.jwt("refresh", 9e9, "wrong"))
     refused = ask("pull", "-o", "export.json")
     assert refused.exit_code == 1
-    assert "does not take this personal access token" in refused.stderr
+    assert "does not accept this personal access token" in refused.stderr
     assert wrong not in refused.output
     assert "wrong-secret" not in refused.output
 
@@ -167,7 +167,7 @@ def test_plans_and_other_questions_are_refused(ask: Any, results: Path, tmp_path
     (tmp_path / "next" / "requests.csv").write_text("task,worker\n4,1\n")
     refused = ask("push", "next")
     assert refused.exit_code == 2
-    assert "write it as tasks to import with wisecrowd export --queue" in refused.stderr
+    assert "Write the tasks for import with wisecrowd export --queue" in refused.stderr
     refused = ask("push", results, "--question", "topics")
     assert refused.exit_code == 2
     assert "has answers to 'mood', not to 'topics'" in refused.stderr

@@ -63,7 +63,7 @@ def test_one_who_answered_twice_does_not_stop_the_list(run: Any, tmp_path: Path)
 def test_what_is_no_export(run: Any, votes: Path) -> None:
     result = run("questions", votes)
     assert result.exit_code == 1
-    assert "one question and no more" in result.stderr
+    assert "with a single question; wisecrowd.read gives its votes" in result.stderr
     result = run("questions", votes, "--format", "mturk")
     assert result.exit_code == 1
     assert "HITId, WorkerId and Answer" in result.stderr
@@ -73,17 +73,17 @@ def test_what_is_no_export(run: Any, votes: Path) -> None:
     ("name", "content", "message"),
     [
         ("cut.json", b'[{"id": 1, "data": {"te', "cut.json: it is not JSON: Unterminated string"),
-        ("none.json", b"[]", "none.json: it is empty; a list of tasks, as a labelling tool exports them, was wanted"),
+        ("none.json", b"[]", "none.json: it is empty; expected a list of tasks as a labelling tool exports them"),
         ("none.json", b"{}", "it is one JSON object, with nothing in it"),
         (
             "error.json",
             b'{"detail": "Invalid token."}',
-            "it is one JSON object, whose keys are 'detail'; a list of tasks",
+            "it is one JSON object, whose keys are 'detail'; expected a list of tasks",
         ),
         ("wide.json", '[{"id": 1}]'.encode("utf-16"), "it is text in UTF-16; save it as UTF-8"),
         ("cut.parquet", b"PAR1 and no more", "cut.parquet: it cannot be read as Parquet"),
         ("wide.csv", "task,label".encode("utf-16"), "it is text in UTF-16; save it as UTF-8"),
-        ("raw.json", b'[{"data": {}}]', "whose keys are 'data': neither votes nor an export that is known by them"),
+        ("raw.json", b'[{"data": {}}]', "whose keys are 'data': neither votes nor a known export"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_told(run: Any, tmp_path: Path, name: str, content: bytes, message: str) -> None:
@@ -91,7 +91,7 @@ def test_what_is_wrong_with_a_file_is_told(run: Any, tmp_path: Path, name: str, 
     result = run("questions", name)
     assert result.exit_code == 1
     assert message in result.stderr
-    assert "one question and no more" not in result.stderr
+    assert "with a single question; wisecrowd.read gives its votes" not in result.stderr
 
 
 def test_the_line_of_python_reads_the_export(run: Any, tmp_path: Path) -> None:

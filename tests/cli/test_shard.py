@@ -72,7 +72,7 @@ def test_going_on_and_beginning_anew(run: Any, votes: Path) -> None:
     [
         (["votes.csv"], 2, "--output"),
         (["nowhere.csv", "-o", "crowd"], 1, "no file or folder nowhere.csv"),
-        (["votes.csv", "-o", "crowd", "--memory", "much"], 2, "memory is given like 4GB"),
+        (["votes.csv", "-o", "crowd", "--memory", "much"], 2, "memory must be given as 4GB or 500MB; got 'much'"),
         (["votes.csv", "-o", "crowd", "--duplicates", "lats"], 2, "Did you mean 'last'?"),
         (["votes.csv", "-o", "crowd", "--no-workers", "--worker", "x"], 2, "contradict"),
         (["votes.csv", "-o", "votes.csv"], 2, "is a file"),
@@ -100,7 +100,7 @@ def test_interrupted_by_hand(tmp_path: Path) -> None:
     output, errors = child.communicate()
     assert child.returncode == 130, output
     assert errors.splitlines() == [
-        "Interrupted; what was done is kept, and the same command goes on from there.",
+        "Interrupted: finished steps are kept; the same command resumes.",
     ]
     assert record.exists()
     again = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -124,7 +124,7 @@ def test_two_truths_for_one_task(folder: Path) -> None:
 
 def test_nothing_is_overwritten(folder: Path) -> None:
     before = sorted(path.name for path in folder.iterdir())
-    with pytest.raises(UsageError, match="already there"):
+    with pytest.raises(UsageError, match="exists already"):
         wc.write(CROWD, folder)
     assert sorted(path.name for path in folder.iterdir()) == before
 
@@ -142,7 +142,7 @@ def test_nothing_is_left_of_a_failed_write(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_votes_is_not_a_dataset(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"is a folder, but no dataset.*It is empty"):
+    with pytest.raises(InputError, match=r"is a folder, but not a dataset.*It is empty"):
         wc.read(tmp_path)
 
 

@@ -154,7 +154,7 @@ def test_list_without_meta_counts_what_is_cheap(cache: Path) -> None:
         if content is not None:
             (cache / "pets" / "meta.json").write_text(content)
         row = wc.list_datasets().loc["pets"]
-        assert row[["labels", "gold"]].tolist() == [2, 1]
+        assert row[["votes", "gold"]].tolist() == [2, 1]
         assert row[["tasks", "workers", "classes"]].isna().all()
         (cache / "pets" / "meta.json").touch()
 
@@ -163,7 +163,7 @@ def test_list_survives_damage(cache: Path) -> None:
     write_dataset(cache / "pets", CROWD)
     (cache / "pets" / "annotations.parquet").write_bytes(b"rubbish")
     (cache / "pets" / "meta.json").unlink()
-    assert wc.list_datasets().loc["pets", ["labels"]].isna().all()
+    assert wc.list_datasets().loc["pets", ["votes"]].isna().all()
 
 
 @pytest.mark.parametrize(
@@ -231,14 +231,14 @@ def test_a_changed_file_is_refused(tmp_path: Path, cache: Path, serve: Serve) ->
     for name in datasets._UPSTREAM["labelme"].files:
         (tmp_path / "raw" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "raw" / name).write_text("not what it was\n")
-    with pytest.raises(InputError, match=r"answers\.txt is not the file that was published.*nothing was kept"):
+    with pytest.raises(InputError, match=r"answers\.txt differs from the published file.*nothing was stored"):
         wc.fetch_dataset("labelme", base_url=serve(tmp_path / "raw"))
     assert list(cache.iterdir()) == []
 
 
 def test_a_cache_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match="WISECROWD_CACHE names another"):
+    with pytest.raises(UsageError, match="set WISECROWD_CACHE to another folder"):
         wc.fetch_dataset("labelme", cache=tmp_path / "file")
 
 
@@ -279,11 +279,11 @@ def test_an_unknown_download() -> None:
 def test_every_real_dataset_is_listed_as_it_is(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WISECROWD_DATA", str(data_folder))
     frame = wc.list_datasets()
-    small = frame[frame["labels"] < 20_000]
+    small = frame[frame["votes"] < 20_000]
     assert len(small) > 5
     for name, row in small.iterrows():
         crowd = wc.load_dataset(str(name), duplicates="keep").crowd
-        assert (crowd.n_tasks, crowd.n_workers, crowd.n_votes) == (row["tasks"], row["workers"], row["labels"])
+        assert (crowd.n_tasks, crowd.n_workers, crowd.n_votes) == (row["tasks"], row["workers"], row["votes"])
         assert crowd.is_numeric if pd.isna(row["classes"]) else crowd.n_classes == row["classes"]
 
 

@@ -74,7 +74,7 @@ def test_images_meet_their_tasks() -> None:
     assert same == crowd
     assert same.has_task_order
     assert not crowd.has_task_order
-    with pytest.raises(InputError, match="do not go into a table"):
+    with pytest.raises(InputError, match="cannot be a table"):
         _ = read_features("X.npz").table
     with pytest.raises(InputError, match="no features for 1 tasks, for example 't9'"):
         read_features("X.npz").align(Crowd.from_triples([("t9", "ann", "cat")]))
@@ -87,7 +87,7 @@ def test_images_meet_their_tasks() -> None:
             "task,a,colour\nt1,1,red\n",
             r"X.csv: features must be numbers, and 'colour' is not, for example 'red' of the task 't1'; encode",
         ),
-        ("task,a\nt1,1\nt1,2\n", "several rows for 't1'; keep one each"),
+        ("task,a\nt1,1\nt1,2\n", "several rows for 't1'; keep one per task"),
         ("task\nt1\n", "there are no features in it"),
         ("task,a\n", "there are no features in it"),
         ("task,a,a\nt1,1,2\n", "several columns are called 'a'"),
@@ -104,7 +104,7 @@ def test_what_is_wrong_with_a_table(text: str, message: str) -> None:
 
 def test_what_is_wrong_with_arrays() -> None:
     for arrays, message in [
-        ({"X": ROWS}, r"X.npz: the arrays 'task' \(ids\) and 'X' .* were wanted.*; it holds 'X'"),
+        ({"X": ROWS}, r"X.npz: expected the arrays 'task' \(ids\) and 'X' .*; it holds 'X'"),
         ({"task": ["a"], "X": ROWS}, r"of shape \(1,\) and \(2, 2\)"),
         ({"task": ["a", "b"], "X": ROWS[:, 0]}, r"of shape \(2,\) and \(2,\)"),
         ({"task": ["a", "b"], "X": ROWS.astype(str)}, "features must be numbers; 'X' holds <U"),
@@ -117,7 +117,7 @@ def test_what_is_wrong_with_arrays() -> None:
 
 def test_what_is_no_file_of_features() -> None:
     Path("X.npz").write_text("task,a\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"X.npz: the arrays 'task'"):
+    with pytest.raises(InputError, match=r"X.npz: expected the arrays 'task'"):
         read_features("X.npz")
     Path("X.parquet").write_text("task,a\n", encoding="utf-8")
     with pytest.raises(InputError, match="not a Parquet file"):
@@ -141,5 +141,5 @@ def test_row_numbers_that_pandas_wrote_are_no_feature(tmp_path: Path) -> None:
 def test_without_a_column_of_ids_the_message_says_so(tmp_path: Path) -> None:
     place = tmp_path / "X.csv"
     place.write_text("p0,p1\n0.0,1\n0.0,2\n0.0,3\n")
-    with pytest.raises(InputError, match="no column of task ids"):
+    with pytest.raises(InputError, match="call the column of task ids 'task'"):
         read_features(place)

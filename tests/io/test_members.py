@@ -50,7 +50,7 @@ def test_saying_it_twice_does_no_harm_and_contradictions_do(tmp_path: Path) -> N
     path.write_text("worker,kind\na,machine\na,llm\n")
     assert read_members(path).index.tolist() == ["a"]
     path.write_text("worker,kind\na,machine\na,person\n")
-    with pytest.raises(InputError, match=r"members\.csv: it says different things of 'a'; keep one row"):
+    with pytest.raises(InputError, match=r"members\.csv: it contradicts itself about 'a'; keep one row"):
         read_members(path)
 
 
@@ -62,7 +62,7 @@ def test_saying_it_twice_does_no_harm_and_contradictions_do(tmp_path: Path) -> N
         ("worker,note\na,x\n", MissingColumn, "the columns are 'worker', 'note'"),
         ("worker,team,vendor\na,x,y\n", MissingColumn, "could be 'team' or 'vendor'; call it 'group'"),
         ("group,kind\nx,person\n", MissingColumn, "no worker column"),
-        ("worker,kind\n ,person\n", InputError, "every row is about one worker"),
+        ("worker,kind\n ,person\n", InputError, "every row needs a worker"),
         ("worker,kind\na,person,more\n", InputError, "cannot be read as a table separated by ','"),
     ],
 )

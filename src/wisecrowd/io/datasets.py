@@ -1,7 +1,7 @@
 """Datasets by name: votes together with truth, features and texts. Some can be downloaded.
 
-A name is looked up in the folders that ``WISECROWD_DATA`` lists and in the cache, which is the user's cache folder or the
-folder that ``WISECROWD_CACHE`` names.
+Names refer to subfolders of the folders that ``WISECROWD_DATA`` lists and of the cache, which is the user's cache folder or
+the folder that ``WISECROWD_CACHE`` names.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ContentKind: TypeAlias = Literal["folder", "zip", "parquet", "text", "json"]
 
 _SPREADSHEET = ("a spreadsheet", "save its sheet as CSV in UTF-8 first")
-_ARCHIVE = ("an archive", "unpack it first, and give the file or folder that was in it")
+_ARCHIVE = ("an archive", "unpack it first, and give the file or folder in it")
 #: Suffixes of files that are not read: what such a file is, and what to do instead.
 _UNREADABLE_SUFFIXES = dict.fromkeys((".xlsx", ".xls", ".ods"), _SPREADSHEET) | dict.fromkeys(
     (".zip", ".7z", ".tar", ".tgz"), _ARCHIVE
@@ -363,7 +363,7 @@ def find_format(path: Path, name: str | None = None) -> Format:
     if name is not None:
         if name not in FORMATS:
             raise UsageError(
-                f"no format is called {name!r}; there are {', '.join(FORMATS)}.{suggest_name(name, FORMATS)}"
+                f"there is no format {name!r}; the formats are {', '.join(FORMATS)}.{suggest_name(name, FORMATS)}"
             )
         if path.is_dir() and FORMATS[name].is_table:
             raise InputError(f"{path} is a folder, but {name} is the format of a file.{_describe_folder(path)}")
@@ -380,28 +380,26 @@ def find_format(path: Path, name: str | None = None) -> Format:
         return candidates[0]
     if path.is_dir():
         raise InputError(
-            f"{path} is a folder, but no dataset: there is no annotations.parquet in it, nor another tool's files."
+            f"{path} is a folder, but not a dataset: it contains neither annotations.parquet nor files of another tool."
             f"{_describe_folder(path)}"
         )
     raise InputError(
-        f"cannot tell what {path} is: neither its name nor its content fits any of {', '.join(FORMATS)}. "
-        'Say which it is, for example format="csv" (--format csv)'
+        f"the format of {path} is not recognised: neither its name nor its content fits any of {', '.join(FORMATS)}. "
+        'Name the format, for example format="csv" (--format csv)'
     )
 
 
 def _check_exists(path: Path) -> None:
     """Raise an error unless a path is a file with content or a folder that is not sharded."""
     if str(path) == "-":
-        raise InputError("votes are not read from standard input; save them to a file, and give its name")
+        raise InputError("votes cannot be read from standard input; save them to a file")
     if not path.exists():
         siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         raise InputError(f"there is no file or folder {path}.{suggest_name(path.name, siblings)}")
     if is_shard_folder(path):
-        raise InputError(
-            f"{path} is a folder of shards; open it with Crowd.open, or let wisecrowd aggregate work on it"
-        )
+        raise InputError(f"{path} is a folder of shards; open it with Crowd.open, or run wisecrowd aggregate on it")
     if path.is_file() and path.stat().st_size == 0:
-        raise EmptyInput(f"{path} is empty; a file with a row per vote was wanted")
+        raise EmptyInput(f"{path} is empty; expected a file with a row per vote")
 
 
 def _detect_by_content(path: Path) -> list[Format]:
@@ -411,7 +409,7 @@ def _detect_by_content(path: Path) -> list[Format]:
     and the first one ends the search.
     """
     beginning = "".join(peek_lines(path))
-    kind = _find_kind(path, beginning)
+    kind = find_content_kind(path, beginning)
     possible = [entry for entry in FORMATS.values() if entry.may_match_content(path, kind, beginning)]
     for entry in possible:
         if entry.is_tool and entry.reader.detect(path):
@@ -419,8 +417,26 @@ def _detect_by_content(path: Path) -> list[Format]:
     return [entry for entry in possible if not entry.is_tool and entry.reader.detect(path)]
 
 
-def _find_kind(path: Path, beginning: str) -> ContentKind | None:
-    """Return the kind of content of a path by its first characters."""
+def find_content_kind(path: Path, beginning: str) -> ContentKind | None:
+    """Return the kind of content of a file or folder.
+
+    Parameters
+    ----------
+    path : Path
+        File or folder.
+    beginning : str
+        First lines of a text file, empty for anything else.
+
+    Returns
+    -------
+    {"folder", "zip", "parquet", "text", "json"} or None
+        Kind. None if no format has such content.
+
+    Examples
+    --------
+    >>> find_content_kind(Path("votes.txt"), '{"task": "t1"}')
+    'json'
+    """
     if path.is_dir():
         return "folder"
     if beginning:
@@ -454,5 +470,5 @@ def _describe_folder(folder: Path) -> str:
         return " It is empty"
     tables = [name for name in names for entry in FORMATS.values() if entry.is_table and entry.matches_name(Path(name))]
     tables.sort(key=lambda name: not any(word in name for word in ("vote", "annotation", "label", "answer")))
-    advice = f". Give the file with the votes itself, for example {folder / tables[0]}" if tables else ""
-    return f" In it: {preview(names, 8)}{advice}"
+    advice = f". Give the file with the votes, for example {folder / tables[0]}" if tables else ""
+    return f" It contains {preview(names, 8)}{advice}"

@@ -121,7 +121,7 @@ class VoteSource:
             if len(suspects):
                 warnings.warn(
                     f"{self.path}: the labels are numbers, and each of the {len(suspects):,} is a class of its own "
-                    f"({preview(suspects)}); if they measure something, say numeric=True (--numeric); if they are names, "
+                    f"({preview(suspects)}); if they measure something, use numeric=True (--numeric); if they are names, "
                     "list them as classes= (--classes)",
                     DataWarning,
                     stacklevel=3,
@@ -155,7 +155,9 @@ class VoteSource:
         with prefix_errors(self.path):
             table = self._read_truth_table(task, truth, question)
             if table is None:
-                raise InputError(f"the truth was wanted, but this {self.format.name} data does not hold it")
+                raise InputError(
+                    f"this {self.format.name} data holds no truth; give a file with a task and a truth column"
+                )
             return _parse_truth_numbers(table["truth"]) if numeric else table["truth"]
 
     def _read_truth_table(self, task: str | None, truth: str | None, question: str | None) -> TruthTable | None:
@@ -248,7 +250,7 @@ def read(
     >>> read("votes.csv")
     Crowd(3 votes: 2 tasks x 2 workers, 2 classes, 1.5 votes/task)
     """
-    _check_is_path(path, "a dataframe becomes a crowd by Crowd.from_frame(df)")
+    _check_is_path(path, "Convert a dataframe with Crowd.from_frame(df)")
     options = ReadOptions(
         task=task,
         worker=worker,
@@ -307,7 +309,7 @@ def read_truth(
     >>> read_truth("gold.csv").to_dict()
     {'t1': 'cat', 't2': 'dog'}
     """
-    _check_is_path(path, "truth in memory is used as it is, as a Series by task")
+    _check_is_path(path, "Pass truth in memory directly, as a Series by task")
     return VoteSource.detect(path, format).read_truth(task=task, truth=truth, numeric=numeric, question=question)
 
 
@@ -339,8 +341,7 @@ def write(crowd: Crowd, path: str | os.PathLike[str], *, format: str | None = No
     """
     if not isinstance(crowd, Crowd):
         raise UsageError(
-            f"a crowd was wanted, for its votes are written; got {type(crowd).__name__}. "
-            "A fitted method is written by its own save(path)"
+            f"only a Crowd can be written; got {type(crowd).__name__}. Save a fitted method with its own save(path)"
         )
     target = Path(path)
     check_file_name(target)
@@ -351,8 +352,8 @@ def write(crowd: Crowd, path: str | os.PathLike[str], *, format: str | None = No
         by_name = [entry for entry in writable if entry.matches_name(target)]
         if target.suffix and not by_name:
             raise UsageError(
-                f"cannot tell from the name of {target} what to write; end it in .csv, .tsv, .jsonl or .parquet, "
-                'or say format="csv" (--format csv)'
+                f"the name of {target} does not imply a format; end it in .csv, .tsv, .jsonl or .parquet, or name the format: "
+                'format="csv" (--format csv)'
             )
         chosen = by_name[0] if by_name else FORMATS["folder"]
     write_votes = chosen.reader.write_votes
@@ -363,7 +364,7 @@ def write(crowd: Crowd, path: str | os.PathLike[str], *, format: str | None = No
 
 
 def _refuse_question(format: Format) -> str:
-    return f"question= (--question) is for exports of labelling tools; this is {format.description}"
+    return f"question= (--question) applies to exports of labelling tools only; this is {format.description}"
 
 
 def _parse_truth_numbers(truth: pd.Series[Any]) -> pd.Series[Any]:
@@ -371,11 +372,11 @@ def _parse_truth_numbers(truth: pd.Series[Any]) -> pd.Series[Any]:
     invalid = truth[values.isna()]
     if len(invalid):
         raise InputError(
-            f"numbers were wanted as the truth; got {preview(invalid[:1])} for the task {preview(invalid.index[:1])}"
+            f"the truth must be numbers; got {preview(invalid[:1])} for the task {preview(invalid.index[:1])}"
         )
     return values
 
 
 def _check_is_path(path: object, advice: str) -> None:
     if not isinstance(path, str | os.PathLike | VoteSource):
-        raise UsageError(f"the path of a file or folder was wanted; got {type(path).__name__}. {advice}")
+        raise UsageError(f"expected the path of a file or folder; got {type(path).__name__}. {advice}")

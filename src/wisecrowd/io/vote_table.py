@@ -69,7 +69,7 @@ class ReadOptions:
 
     @property
     def names_columns(self) -> bool:
-        """Whether the options name a column of a table."""
+        """True if the options name a column of a table."""
         return any((self.task, self.worker, self.label, self.weight, self.time))
 
 
@@ -195,7 +195,7 @@ class VoteTable:
         """
         table, numeric = self.table, self.numeric or options.numeric
         if table.num_rows == 0:
-            raise EmptyInput("there are no votes in it: a row per vote was wanted, with a task, a worker and a label")
+            raise EmptyInput("there are no votes in it; expected a row per vote with a task, a worker and a label")
         if numeric:
             position = table.column_names.index("label")
             table = table.set_column(position, "label", parse_numbers(table["label"], "label", self.describe_rows))

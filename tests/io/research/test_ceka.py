@@ -58,7 +58,7 @@ def test_the_class_attribute_stands_in_for_gold(pets: Path) -> None:
 def test_without_gold_or_attributes(pets: Path) -> None:
     (pets / "pets.gold.txt").unlink()
     assert wc.load_dataset(pets).truth is None
-    with pytest.raises(InputError, match="does not hold it"):
+    with pytest.raises(InputError, match="holds no truth"):
         wc.read_truth(pets)
 
 
@@ -73,9 +73,9 @@ def test_several_datasets_in_a_folder(pets: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("w1 e1", "line 1 is 'w1 e1'; 3 words were wanted: worker task label"),
-        ("w1 e1 0 1", "line 1 is 'w1 e1 0 1'; 3 words were wanted"),
-        ("w1 e1 0\n\nw1 e1 0 1 5", "line 3 is .*3 words were wanted"),
+        ("w1 e1", "line 1 is 'w1 e1'; expected 3 words: worker task label"),
+        ("w1 e1 0 1", "line 1 is 'w1 e1 0 1'; expected 3 words"),
+        ("w1 e1 0\n\nw1 e1 0 1 5", "line 3 is .*expected 3 words"),
         ("", "is empty"),
     ],
 )
@@ -96,7 +96,7 @@ def test_bad_attributes(pets: Path) -> None:
 
 
 def test_wrong_place(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no file NAME\.response\.txt here"):
+    with pytest.raises(InputError, match=r"no file NAME\.response\.txt with the votes here"):
         wc.read(tmp_path, format="ceka")
 
 

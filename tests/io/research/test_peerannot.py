@@ -78,8 +78,8 @@ def test_a_list_of_records_may_be_called_answers_too(tmp_path: Path) -> None:
         ("answers.json", '{"0": 1}', 'should look like {"task": {"worker": label}}'),
         ("answers.json", '{"0": {"0": 1, "1": "x"}}', "mixes types"),
         ("answers.json", '{"0": {}}', "no votes in it"),
-        ("answers.txt", "1 x\n", "a matrix of integers was wanted"),
-        ("answers.txt", "1 0\n1 0 1\n", "a matrix of integers was wanted"),
+        ("answers.txt", "1 x\n", "is not a matrix of integers"),
+        ("answers.txt", "1 0\n1 0 1\n", "is not a matrix of integers"),
         ("answers.txt", "", "is empty"),
     ],
 )

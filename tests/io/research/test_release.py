@@ -16,7 +16,7 @@ import pytest
 import wisecrowd as wc
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io import read_project
-from wisecrowd.io.research.release import make_pseudonyms, load_release_key, write_release
+from wisecrowd.io.research.release import load_release_key, make_pseudonyms, write_release
 
 KEY = b"0123456789abcdef"
 CROWD = wc.Crowd.from_triples(
@@ -55,12 +55,12 @@ def test_pseudonyms_are_keyed_hashes() -> None:
     expected = hmac.new(KEY, b"ann", hashlib.sha256).hexdigest()[:16]
     assert make_pseudonyms(["ann"], KEY) == [expected]
     assert make_pseudonyms(["ann"], KEY[::-1]) != [expected]
-    with pytest.raises(UsageError, match="16 bytes or more was wanted; got 3"):
+    with pytest.raises(UsageError, match="the key has 3 bytes and can be guessed; use 16 or more"):
         make_pseudonyms(["ann"], b"abc")
 
 
 def test_names_grow_where_two_would_be_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wisecrowd.io.research.release._LETTERS", 1)
+    monkeypatch.setattr("wisecrowd.io.research.release._PSEUDONYM_DIGITS", 1)
     names = make_pseudonyms(range(40), KEY)
     assert len(set(names)) == 40
     assert {len(name) for name in names} == {64}
@@ -115,12 +115,12 @@ def test_what_is_refused(tmp_path: Path) -> None:
 
 def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WISECROWD_KEY", raising=False)
-    with pytest.raises(UsageError, match="only released under a key, and there is none"):
+    with pytest.raises(UsageError, match="there is no key for the pseudonyms"):
         load_release_key()
     monkeypatch.setenv("WISECROWD_KEY", "secret-but-short")
     assert load_release_key() == b"secret-but-short"
     monkeypatch.setenv("WISECROWD_KEY", "short")
-    with pytest.raises(UsageError, match="has 5 bytes, and can be guessed") as refused:
+    with pytest.raises(UsageError, match="has 5 bytes and can be guessed") as refused:
         load_release_key()
     assert "short" not in str(refused.value)
     (tmp_path / "key").write_text("from-a-file-0123456\nnot this\n")

@@ -181,7 +181,7 @@ def test_other_inputs_and_options_are_refused(tmp_path: Path, files: list[Path],
         (files, {"votes_per_shard": 61}, "votes_per_shard was 60 and is 61"),
         (files, {"task": "task"}, "task was None and is 'task'"),
     ):
-        with pytest.raises(UsageError, match=f"begun otherwise: .*{advice}.*--fresh"):
+        with pytest.raises(UsageError, match=f"begun with other inputs: .*{advice}.*--fresh"):
             shard_files(paths, folder, **{"votes_per_shard": 60} | options)  # type: ignore[arg-type]
     write_csv(files[0], rows[:1])
     with pytest.raises(UsageError, match=r"0\.csv has changed"):
@@ -197,7 +197,7 @@ def test_a_whole_folder(tmp_path: Path, files: list[Path], rows: list[Row]) -> N
     made = shard_files(files, folder)
     before = contents(folder)
     assert shard_files(files, folder).digest == made.digest  # nothing is left to do
-    with pytest.raises(UsageError, match=r"holds a whole crowd already, and not this one: .*--fresh"):
+    with pytest.raises(UsageError, match=r"holds another crowd already: .*--fresh"):
         shard_files(files[:2], folder)
     assert contents(folder) == before
     assert shard_files(files[:2], folder, fresh=True).n_votes == 80
@@ -254,7 +254,7 @@ def test_a_full_disk(tmp_path: Path, small_disk: Path) -> None:
     # So full that reading fails, then so full that only the shards do not fit.
     for room in (400_000, 780_000):
         ballast.write_bytes(b"x" * (2 * 2**20 - room))
-        with pytest.raises(InputError, match=r"the disk of .* is full: about .* MB are needed.*same command again"):
+        with pytest.raises(InputError, match=r"the disk of .* is full: about .* MB are needed.*repeat the same command"):
             shard_files(votes, small_disk / "crowd", votes_per_shard=20_000)
         assert not (small_disk / "crowd" / "crowd.json").exists()
     ballast.unlink()

@@ -55,5 +55,5 @@ def test_a_file_appears_whole_or_not_at_all(filled: wc.Crowd, tmp_path: Path) ->
 def test_bad_input(filled: wc.Crowd, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"end it in \.csv, \.tsv or \.parquet"):
         write_chunks([filled], tmp_path / "votes.xlsx")
-    with pytest.raises(UsageError, match="there are none"):
+    with pytest.raises(UsageError, match="there are no chunks to write"):
         write_chunks([], tmp_path / "votes.csv")

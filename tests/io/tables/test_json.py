@@ -70,7 +70,7 @@ def test_mixed_types(tmp_path: Path, name: str, bad: object) -> None:
     path = lines(tmp_path / name, *records)
     if name == "v.json":
         path.write_text(json.dumps(records))
-    with pytest.raises(MixedTypes, match="keep to one type per key"):
+    with pytest.raises(MixedTypes, match="use one type per key"):
         wc.read(path)
 
 
@@ -85,7 +85,7 @@ def test_numbers_too_long_to_be_exact_are_refused(tmp_path: Path) -> None:
     [
         ('{"task": "a", "worker": "x", "label": "p"}\n{oops\n', "line 2 is not JSON"),
         ('{"task": "a", "worker": "x", "label": ["p"]}\n', "'label' holds list values"),
-        ("[1, 2]\n", "line 1 is no JSON object"),
+        ("[1, 2]\n", "line 1 is not a JSON object"),
         ('{"task": "a", "worker": "x"}\n', "no label column; the columns are 'task', 'worker'"),
         ("\n", "is empty"),
     ],
@@ -129,6 +129,6 @@ def test_truth(tmp_path: Path) -> None:
 
 def test_infinity_has_no_word(tmp_path: Path) -> None:
     crowd = wc.Crowd.from_triples([("a", "x", float("inf"))], numeric=True)
-    with pytest.raises(InputError, match="infinity"):
+    with pytest.raises(InputError, match="infinite"):
         wc.write(crowd, tmp_path / "v.jsonl")
     assert not (tmp_path / "v.jsonl").exists()

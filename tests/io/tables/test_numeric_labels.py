@@ -9,7 +9,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.errors import DataWarning, InputError
-from wisecrowd.io.tables.numeric_labels import MAX_INTEGER_CLASSES, parse_numbers, find_suspect_numbers
+from wisecrowd.io.tables.numeric_labels import MAX_INTEGER_CLASSES, find_suspect_numbers, parse_numbers
 
 
 def votes(path: Path, n: int, step: float = 1) -> Path:
@@ -53,7 +53,7 @@ def test_suspects(classes: list[object], suspect: list[object]) -> None:
 
 def test_what_is_no_number_is_named() -> None:
     column = pa.chunked_array([["1", None], ["2", "two"]]).dictionary_encode()
-    with pytest.raises(InputError, match=r"in the weight column; got 'two' \(row 3\)"):
+    with pytest.raises(InputError, match=r"the weight column must hold numbers; got 'two' \(row 3\)"):
         parse_numbers(column, "weight")
     with pytest.raises(InputError, match="got list<"):
         parse_numbers(pa.chunked_array([[[1]]]), "label")

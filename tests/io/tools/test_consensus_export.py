@@ -12,9 +12,9 @@ import pytest
 import wisecrowd as wc
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.io import Project, read_project
+from wisecrowd.io.tools.consensus_export import find_export_warnings, write_answers, write_queue
 from wisecrowd.io.tools.label_studio import parse_tasks
 from wisecrowd.io.tools.projects import build_project
-from wisecrowd.io.tools.consensus_export import find_export_warnings, write_answers, write_queue
 
 BACK = ["label-studio", "argilla", "argilla-parquet", "doccano", "prodigy"]
 
@@ -210,29 +210,29 @@ def test_what_cannot_be_written(export: Any, tmp_path: Path) -> None:
         write_answers(pd.Series({"11": "good"}), project, path)
     with pytest.raises(InputError, match="need a column 'label'"):
         write_answers(pd.DataFrame({"x": ["good"]}, index=["11"]), project, path, question="mood")
-    with pytest.raises(InputError, match="an answer is missing"):
+    with pytest.raises(InputError, match="an answer has no label"):
         write_answers(pd.Series({"11": None}), project, path, question="mood")
     with pytest.raises(InputError, match="needs a column 'task'"):
         write_queue(pd.DataFrame({"x": []}), project, path)
-    with pytest.raises(InputError, match="nothing in the queue"):
+    with pytest.raises(InputError, match="the queue is empty"):
         write_queue([], project, path)
     minimal = read_project(export("label-studio-min"))
     with pytest.raises(InputError, match="rather than JSON_MIN"):
         write_answers(pd.Series({"11": "good"}), minimal, path)
-    with pytest.raises(UsageError, match="nothing is written for mturk; answers go back into label-studio"):
+    with pytest.raises(UsageError, match="answers cannot be written for mturk; the tools are label-studio"):
         write_queue(["h1"], read_project(export("mturk")), path)
     assert not path.exists()
 
 
 def test_a_rating_must_be_a_number(export: Any, tmp_path: Path) -> None:
     project = read_project(export("argilla"))
-    with pytest.raises(InputError, match="a number was wanted as the answer to this question; got 'many'"):
+    with pytest.raises(InputError, match="the answer to this question must be a number; got 'many'"):
         write_answers(pd.Series({"r1": "many"}), project, tmp_path / "back.json", question="stars")
 
 
 def test_half_a_star_is_refused(export: Any, tmp_path: Path, making: Any) -> None:
     with pytest.raises(
-        InputError, match=r"'stars' takes whole numbers, and 1 of 1 answers are none: '4\.5'; aggregate it as"
+        InputError, match=r"'stars' takes whole numbers, but 1 of 1 answers are fractions: '4\.5'; aggregate it as"
     ):
         write_answers(pd.Series({"r1": 4.5}), read_project(export("argilla")), tmp_path / "p.json", question="stars")
     result = {"from_name": "stars", "to_name": "text", "type": "rating", "value": {"rating": 4}}
@@ -249,7 +249,7 @@ def test_a_number_that_is_no_option_is_refused(tmp_path: Path, making: Any) -> N
     task = {"id": 1, "data": {}, "annotations": [making.annotation(1, making.choice("grade", "1"))]}
     (tmp_path / "export.json").write_text(json.dumps([task]))
     project = read_project(tmp_path / "export.json")
-    with pytest.raises(InputError, match=r"'1\.5' is no answer that anybody gave to 'grade'"):
+    with pytest.raises(InputError, match=r"'1\.5' is not an answer to 'grade'"):
         write_answers(pd.Series({"1": 1.5}), project, tmp_path / "p.json")
     write_answers(pd.Series({"1": 1.0}), project, tmp_path / "p.json")
 
@@ -270,9 +270,9 @@ def ranked(folder: Path, *orders: list[str]) -> Project:
 
 def test_rankings_are_not_written_back(tmp_path: Path) -> None:
     project = ranked(tmp_path, ["b", "a"], ["a", "b"])
-    assert any("'order' are rankings, it seems" in note for note in project.notes)
+    assert any("'order' seem to be rankings" in note for note in project.notes)
     with pytest.raises(
-        InputError, match="as rankings do, and the consensus has no order; rankings cannot be written back"
+        InputError, match="as rankings do, but inferred labels have no order; rankings cannot be written back"
     ):
         write_answers(pd.Series({"r1": "a|b"}), project, tmp_path / "p.json")
     # Where all agree, their order is that of the answer.

@@ -43,10 +43,10 @@ def test_several_answers_stand_on_lines(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("_unit_id,_worker_id,_trust,mood\n", "there are no judgments"),
-        ("_unit_id,mood,mood:confidence\n1,good,0.9\n", "the aggregated one does not tell who said what"),
+        ("_unit_id,mood,mood:confidence\n1,good,0.9\n", "the aggregated report has no workers"),
         (
             "_unit_id,_worker_id,_trust,mood\n1,a,1,good\n1,b,1,good\n",
-            'which columns are answers.*format="csv", label="NAME"',
+            'the columns of the answers cannot be recognised.*format="csv", label="NAME"',
         ),
     ],
 )

@@ -105,11 +105,11 @@ FILE = '<!DOCTYPE a SYSTEM "file:///etc/passwd"><annotations></annotations>'
         (BOMB, "declares a document type or entities"),
         (FILE, "declares a document type or entities"),
         ("<annotations><image>", "is not XML: no element found"),
-        ("<html></html>", "begins with <html>; <annotations> of CVAT for images was wanted"),
+        ("<html></html>", "begins with <html>; expected <annotations> of CVAT for images"),
         ('<annotations><track id="0"/></annotations>', "is of a video; export 'CVAT for images 1.1'"),
         ("<annotations><image/></annotations>", "neither a name nor an id"),
         ('<annotations><image name="a"><tag/></image></annotations>', "a tag of the image 'a' in 'x' has no label"),
-        ("<annotations></annotations>", "no question with an answer"),
+        ("<annotations></annotations>", "no question has answers"),
     ],
 )
 def test_bad_files(tmp_path: Path, text: str, message: str) -> None:

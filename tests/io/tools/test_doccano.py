@@ -33,11 +33,11 @@ def test_a_file_for_each_annotator(export: Any, tmp_path: Path) -> None:
 
 def test_only_folders_of_doccano_are_taken_for_such(tmp_path: Path, making: Any) -> None:
     (tmp_path / "train.jsonl").write_bytes(making.lines([{"id": 1, "text": "Lovely!", "label": "good"}]))
-    with pytest.raises(InputError, match="is a folder, but no dataset"):
+    with pytest.raises(InputError, match="is a folder, but not a dataset"):
         read_project(tmp_path)
     (tmp_path / "train.jsonl").unlink()
     (tmp_path / "train.csv").write_text("id,text,label\n1,Lovely!,good\n")
-    with pytest.raises(InputError, match="is a folder, but no dataset"):
+    with pytest.raises(InputError, match="is a folder, but not a dataset"):
         read_project(tmp_path)
     (tmp_path / "train.csv").write_text("id,text,label,Comments\n1,Lovely!,good,\n")
     assert rows(read_project(tmp_path).question().crowd) == [("1", "train", "good")]
@@ -54,8 +54,8 @@ def test_zips_that_are_no_export_say_why(tmp_path: Path, making: Any) -> None:
     whole = making.zipped({"ann.jsonl": making.lines(making.DOCCANO["ann.jsonl"])})
     for content, message in (
         (whole[: len(whole) // 2], "cannot be read as a zip: .* it may be damaged or cut off"),
-        (making.zipped({}), "is a zip with nothing in it"),
-        (making.zipped({"readme.txt": b"hi"}), "in it are 'readme.txt'. Of anything else, unpack it first"),
+        (making.zipped({}), "is an empty zip file"),
+        (making.zipped({"readme.txt": b"hi"}), "it contains 'readme.txt'. Unpack any other archive first"),
     ):
         (tmp_path / "export.zip").write_bytes(content)
         with pytest.raises(InputError, match=message):
@@ -102,7 +102,7 @@ def test_whoever_is_called_wisecrowd_is_no_worker(tmp_path: Path, making: Any) -
 
 def test_shared_labels_tell_no_worker(tmp_path: Path, making: Any) -> None:
     (tmp_path / "export.zip").write_bytes(making.zipped({"all.jsonl": making.lines(making.DOCCANO["ann.jsonl"])}))
-    with pytest.raises(InputError, match="nobody can tell who said what; turn off 'Share annotations"):
+    with pytest.raises(InputError, match="it does not record the workers; turn off 'Share annotations"):
         read_project(tmp_path / "export.zip")
 
 
@@ -116,7 +116,7 @@ def test_paths_in_a_zip_lead_nowhere(tmp_path: Path, making: Any) -> None:
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path, making: Any) -> None:
     (tmp_path / "export.zip").write_bytes(making.zipped({"ann.jsonl": b" " * (1 << 25)}))
-    with pytest.raises(InputError, match="which no export would be; unpack it yourself"):
+    with pytest.raises(InputError, match="not plausible for an export; if you trust it, unpack it yourself"):
         read_project(tmp_path / "export.zip", "doccano")
     with pytest.raises(InputError, match="is an archive, which is not read"):
         read_project(tmp_path / "export.zip")
@@ -135,14 +135,14 @@ def test_a_file_that_is_longer_than_it_says(tmp_path: Path, making: Any, monkeyp
 
     monkeypatch.setattr(_archives.zipfile.ZipFile, "infolist", lying)
     monkeypatch.setattr(zipfile.ZipFile, "open", lambda self, info: io.BytesIO(content))
-    with pytest.raises(InputError, match="longer than the zip says"):
+    with pytest.raises(InputError, match="longer than the zip declares"):
         read_project(tmp_path / "export.zip", "doccano")
 
 
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"readme.txt": b"hi"}, r"NAME\.jsonl was wanted"),
+        ({"readme.txt": b"hi"}, r"expected one file NAME\.jsonl"),
         ({"ann.jsonl": b"{"}, "is not JSON"),
         ({"ann.jsonl": b"\xff\xfe"}, "not in UTF-8"),
         ({"ann.jsonl": b'{"id": 1}'}, r"line 1 of ann\.jsonl has no label; its keys are 'id'"),

@@ -78,8 +78,11 @@ def test_a_row_per_vote_stays_a_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ({"id": 1, "text": "x"}, "nobody can tell who said what.*annotator_1"),
-        ({"id": 1, "annotators": ["u1"], "labels": ["x", "y"]}, "row 1 has 2 labels of 1 annotators; one for each"),
+        ({"id": 1, "text": "x"}, "the workers cannot be recognised.*annotator_1"),
+        (
+            {"id": 1, "annotators": ["u1"], "labels": ["x", "y"]},
+            "row 1 has 2 labels for 1 annotators; there must be one for each",
+        ),
         ({"id": 1, "annotators": [None], "labels": ["x"]}, r"the worker needs an id.*\(row 1\)"),
     ],
 )
@@ -91,7 +94,7 @@ def test_bad_rows(tmp_path: Path, record: Any, message: str) -> None:
 
 def test_a_task_has_one_row(tmp_path: Path, making: Any) -> None:
     (tmp_path / "data.jsonl").write_bytes(making.lines([making.HUGGING_FACE[0]] * 2))
-    with pytest.raises(InputError, match="row 2 is about 'a' again; a row for each task was wanted"):
+    with pytest.raises(InputError, match="row 2 repeats the task 'a'; there must be one row per task"):
         read_project(tmp_path / "data.jsonl")
 
 
@@ -106,5 +109,5 @@ def test_minus_one_is_an_answer_where_nobody_says_otherwise(tmp_path: Path, maki
 def test_an_object_of_lists_that_do_not_match(tmp_path: Path) -> None:
     row = {"id": "a", "annotations": {"annotator": ["ann", "bob"], "label": ["cat"]}}
     (tmp_path / "data.jsonl").write_text(json.dumps(row) + "\n")
-    with pytest.raises(InputError, match="nobody can tell who said what"):
+    with pytest.raises(InputError, match="the workers cannot be recognised"):
         read_project(tmp_path / "data.jsonl", "hugging-face")

@@ -41,7 +41,7 @@ def test_gold_is_truth_and_no_vote(export: Any) -> None:
     assert mood.truth.to_dict() == {"12": "bad"}
     assert "9" not in mood.crowd.workers
     assert wc.read_truth(path, question="mood").to_dict() == {"12": "bad"}
-    with pytest.raises(InputError, match="does not hold it"):
+    with pytest.raises(InputError, match="holds no truth"):
         wc.read_truth(path, question="topics")
 
 
@@ -98,7 +98,7 @@ def test_choices_of_regions_and_nested_ones_say_nothing_of_the_task(tmp_path: Pa
 
 def test_only_boxes_are_no_votes(tmp_path: Path, making: Any) -> None:
     tasks = [{"id": 1, "data": {}, "annotations": [making.annotation(1, making.box("objects"))]}]
-    with pytest.raises(InputError, match=r"a choice, a rating or a number was wanted; left out rectanglelabels \(1\)$"):
+    with pytest.raises(InputError, match=r"expected a choice, a rating or a number; left out rectanglelabels \(1\)$"):
         read_project(written(tmp_path, tasks))
     tasks[0]["annotations"].append(making.annotation(2))
     with pytest.raises(InputError, match=r"left out rectanglelabels \(1\), empty \(1\)$"):
@@ -150,7 +150,7 @@ def test_impossible_times_are_not_known(tmp_path: Path, making: Any) -> None:
 def test_readers_say_what_they_did(export: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "wisecrowd.io"):
         wc.read(export("label-studio"), question="mood")
-    assert "machines vote, too: 'bert-1'" in caplog.text
+    assert "the votes of machines are included: 'bert-1'" in caplog.text
     assert "left out drafts (1), rectanglelabels (1), cancelled (1), gold (1)" in caplog.text
 
 
@@ -187,8 +187,8 @@ def test_json_min_counts_what_it_leaves_out(tmp_path: Path, making: Any) -> None
 
 
 def test_json_min_cannot_tell_answers_that_never_differ(tmp_path: Path, making: Any) -> None:
-    with pytest.raises(InputError, match="for no task has two annotations; export JSON instead"):
+    with pytest.raises(InputError, match="because no task has two annotations; export JSON instead"):
         read_project(written(tmp_path, making.LABEL_STUDIO_MIN[1:]))
     twice = [making.LABEL_STUDIO_MIN[0], making.LABEL_STUDIO_MIN[0] | {"annotator": 2}]
-    with pytest.raises(InputError, match="all annotations of a task say the same; export JSON"):
+    with pytest.raises(InputError, match="all annotations of a task agree; export JSON"):
         read_project(written(tmp_path, twice))

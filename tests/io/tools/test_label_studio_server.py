@@ -14,7 +14,7 @@ import pytest
 
 from wisecrowd.errors import MissingExtra, UsageError
 from wisecrowd.io.tools import label_studio_server
-from wisecrowd.io.tools.label_studio_server import UnconfirmedWrite, LabelStudioClient, Token, load_token
+from wisecrowd.io.tools.label_studio_server import LabelStudioClient, Token, UnconfirmedWrite, load_token
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "label_studio"
 _spec = importlib.util.spec_from_file_location("label_studio_stub", RECORDED / "stub.py")
@@ -34,9 +34,9 @@ def test_a_token_shows_itself_to_nobody() -> None:
     token = Token(stub.PERSONAL)
     assert (repr(token), str(token), f"{token}") == ("Token(hidden)",) * 3
     assert not hasattr(token, "__dict__")
-    with pytest.raises(TypeError, match="not stored"):
+    with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(token)
-    with pytest.raises(UsageError, match="letters that no token") as caught:
+    with pytest.raises(UsageError, match="the token contains invalid characters") as caught:
         Token("my sécret")
     assert "sécret" not in str(caught.value)
 
@@ -49,10 +49,12 @@ def test_tokens_come_from_a_file_or_the_environment(tmp_path: Path, monkeypatch:
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         load_token(tmp_path / "nowhere")
     (tmp_path / "token").write_bytes(b"\xff\xfe")
-    with pytest.raises(UsageError, match="holds no text"):
+    with pytest.raises(UsageError, match="is not text"):
         load_token(tmp_path / "token")
     monkeypatch.setenv("LABEL_STUDIO_API_KEY", "")
-    with pytest.raises(UsageError, match="there is none: put it into the variable LABEL_STUDIO_API_KEY"):
+    with pytest.raises(
+        UsageError, match="there is no token for Label Studio; put it into the variable LABEL_STUDIO_API_KEY"
+    ):
         load_token()
 
 
@@ -96,7 +98,7 @@ def test_a_lent_token_that_is_refused_is_renewed_once(studio: Any, connect: Conn
     client.get_project(studio.number)
     assert studio.calls("POST /api/token/refresh/") == 2
     studio.troubles = [(f"GET /api/projects/{studio.number}", 401)] * 2
-    with refused("does not take this personal access token .*it may have ended", secrets=tuple(studio.lent)):
+    with refused("does not accept this personal access token .*it may have expired", secrets=tuple(studio.lent)):
         client.get_project(studio.number)
 
 
@@ -107,7 +109,7 @@ def test_a_token_that_was_lent_to_somebody_is_sent_as_it_is(studio: Any, connect
 
 
 def test_nothing_travels_in_the_clear_unasked() -> None:
-    with refused("would travel in the clear to example.com; give an https:// address, or say", UsageError):
+    with refused("would be sent unencrypted to example.com; give an https:// address, or allow", UsageError):
         LabelStudioClient("http://example.com", Token(stub.LEGACY))
     assert LabelStudioClient("http://example.com", Token(stub.LEGACY), insecure=True).url == "http://example.com"
     for host in ("localhost", "127.0.0.1:8080", "[::1]:8080"):
@@ -129,13 +131,13 @@ def test_addresses(given: str, meant: str) -> None:
 
 @pytest.mark.parametrize("url", ["", "ftp://example.com", "https://", "https://example.com:port", "https://[example"])
 def test_what_is_no_address(url: str) -> None:
-    with refused("the address of a Label Studio was wanted", UsageError):
+    with refused("the address of Label Studio is invalid", UsageError):
         LabelStudioClient(url, Token(stub.LEGACY))
 
 
 def test_a_password_in_the_address_is_not_repeated() -> None:
     url = "https://ann:{}@example.com".format(password := "hunter" + "2")
-    with refused("has a user or a password in it", UsageError, (password,)):
+    with refused("contains a user or a password", UsageError, (password,)):
         LabelStudioClient(url, Token(stub.LEGACY))
 
 
@@ -216,10 +218,10 @@ def test_no_such_project(connect: Connect) -> None:
 
 def test_tokens_that_are_refused(studio: Any, connect: Connect) -> None:
     wrong = "0badc0de" * 5
-    with refused("does not take this access token .Invalid token.*; take a personal access token", secrets=(wrong,)):
+    with refused("does not accept this access token .Invalid token.*; use a personal access token", secrets=(wrong,)):
         connect(wrong).get_project(studio.number)
     wrong = stub.jwt("refresh", 9e9, "wrong")
-    with refused("does not take this personal access token .Token is invalid", secrets=(wrong, "wrong-secret")):
+    with refused("does not accept this personal access token .Token is invalid", secrets=(wrong, "wrong-secret")):
         connect(wrong).get_project(studio.number)
     studio.troubles = [("GET /api/projects", 403)]
     with refused("does not allow this to the owner of the token .trouble 403."):
@@ -233,17 +235,17 @@ ECHO = {"detail": f"no such token: {stub.LEGACY}"}
 @pytest.mark.parametrize(
     ("response", "message"),
     [
-        (httpx.Response(200, text=PAGE), "no Label Studio answers at https://example.com, but something else does"),
+        (httpx.Response(200, text=PAGE), "no Label Studio answers at https://example.com, but another server does"),
         (httpx.Response(404, text=PAGE), "no Label Studio answers"),
         (httpx.Response(200, json={"hello": "world"}), "no Label Studio answers"),
         (httpx.Response(200, json=[1]), "no Label Studio answers"),
-        (httpx.Response(302, headers={"location": "/user/login/?next=/"}), "wants somebody to log in"),
-        (httpx.Response(302, headers={"location": "https://gate.example.org/signin"}), "wants somebody to log in"),
+        (httpx.Response(302, headers={"location": "/user/login/?next=/"}), "requires a login"),
+        (httpx.Response(302, headers={"location": "https://gate.example.org/signin"}), "requires a login"),
         (
             httpx.Response(301, headers={"location": "https://evil.example.org/x"}),
-            "sends us on to https://evil.example.org",
+            "redirects to https://evil.example.org",
         ),
-        (httpx.Response(301, headers={"location": "/new/api"}), "sends us on to https://example.com, where no token"),
+        (httpx.Response(301, headers={"location": "/new/api"}), "redirects to https://example.com, where no token"),
         (httpx.Response(500, text="Traceback"), r"refused \(500\)$"),
         (httpx.Response(500, text="[1]"), r"refused \(500\)$"),
         (httpx.Response(400, json=ECHO), r"refused \(400\) \(no such token: …\)$"),

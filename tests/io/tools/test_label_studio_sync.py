@@ -149,14 +149,14 @@ def test_what_is_in_doubt_is_looked_at(
 
 def test_an_interrupted_push_goes_on(studio: Any, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(label_studio_server, "BATCH_SIZE", 2)
-    add, sent = LabelStudioClient.add, []
+    add, sent = LabelStudioClient.add_predictions, []
 
     def interrupted(self: LabelStudioClient, project: int, predictions: Any) -> int:
         sent.append(add(self, project, predictions[:3]))
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(LabelStudioClient, "add", interrupted)
+        patched.setattr(LabelStudioClient, "add_predictions", interrupted)
         with pytest.raises(KeyboardInterrupt):
             push(connect(), studio.number, answers(), question="mood")
     done = push(connect(), studio.number, answers(), question="mood")
@@ -168,14 +168,14 @@ def test_a_prediction_that_somebody_removes_meanwhile_comes_back(
     studio: Any, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     push(connect(), studio.number, answers(), question="mood", model="one")
-    change = LabelStudioClient.change
+    change = LabelStudioClient.update_prediction
 
     def late(self: LabelStudioClient, prediction: int, values: Any) -> None:
-        monkeypatch.setattr(LabelStudioClient, "change", change)
+        monkeypatch.setattr(LabelStudioClient, "update_prediction", change)
         studio.tasks[0]["predictions"] = studio.tasks[0]["predictions"][:1]
         change(self, prediction, values)
 
-    monkeypatch.setattr(LabelStudioClient, "change", late)
+    monkeypatch.setattr(LabelStudioClient, "update_prediction", late)
     push(connect(), studio.number, answers(), question="mood", model="two")
     assert [one["model_version"] for one in studio.predictions()] == ["wisecrowd two"] * 6
 
@@ -184,7 +184,7 @@ def test_what_the_server_leaves_out_without_a_word_is_found(studio: Any, connect
     studio.tasks[0]["annotations"][0]["result"][0]["value"]["choices"] = [
         "gone"
     ]  # an option that is not there any more
-    with refused(r"did not keep 1 of 6 predictions \(4\); are the answers options of 'mood'"):
+    with refused(r"did not keep 1 of 6 predictions \(4\); are the labels options of 'mood'"):
         push(connect(), studio.number, answers({**MOOD, "4": "gone"}), question="mood")
     assert len(studio.predictions()) == 5
 
@@ -200,7 +200,7 @@ def test_a_question_that_nobody_answered_there(studio: Any, connect: Connect) ->
         task.update(annotations=[], predictions=[])
     push(connect(), studio.number, answers({"4": "staff"}), question="topics", model="mine")
     assert studio.predictions()[0]["result"][0]["to_name"] == "text"
-    with refused("'dear' is no answer that anybody gave to 'mood'", InputError):
+    with refused("'dear' is not an answer to 'mood'", InputError):
         push(connect(), studio.number, answers({"4": "dear"}), question="mood")
     with refused("there are several questions: 'mood', 'topics', 'stars'; say which", UsageError):
         for task in studio.tasks:

@@ -84,7 +84,7 @@ def test_an_option_is_a_question_too(export: Any) -> None:
     assert price == read_project(path).questions["topics"].options["price"]
     with pytest.raises(UsageError, match=r"'topics' has no option 'prices'.*Did you mean 'price'"):
         wc.read(path, question="topics=prices")
-    with pytest.raises(UsageError, match="no multiple-choice question"):
+    with pytest.raises(UsageError, match="not a multiple-choice question"):
         wc.read(path, question="mood=good")
 
 
@@ -112,11 +112,11 @@ def test_an_option_has_a_truth(tmp_path: Path, making: Any) -> None:
 def test_other_formats_have_no_questions(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     path.write_text("task,worker,label\na,x,p\n")
-    with pytest.raises(UsageError, match=r"question= .* is for exports of labelling tools; this is a table"):
+    with pytest.raises(UsageError, match=r"question= .* applies to exports of labelling tools only; this is a table"):
         wc.read(path, question="mood")
-    with pytest.raises(UsageError, match="is for exports of labelling tools"):
+    with pytest.raises(UsageError, match="applies to exports of labelling tools only"):
         wc.read_truth(path, question="mood")
-    with pytest.raises(InputError, match=r"with one question and no more.*label-studio"):
+    with pytest.raises(InputError, match=r"with a single question.*label-studio"):
         read_project(path)
 
 

@@ -38,7 +38,7 @@ def test_flat_forms_tell_who_submitted(name: str) -> None:
 def test_to_json_does_not_tell_and_that_is_said() -> None:
     project = read_project(RECORDED / "before.json")
     (note,) = project.notes
-    assert "does not tell drafts" in note
+    assert "does not mark drafts" in note
     mood = rows(project.questions["mood"].people)
     assert [vote for vote in mood if vote[0] in ("r0", "r1", "r2")] == MOOD
     assert len(mood) == len(MOOD) + 2

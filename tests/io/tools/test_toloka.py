@@ -45,7 +45,7 @@ def test_lists_are_several_choices(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("INPUT:x\tOUTPUT:y\n", "there are no assignments"),
-        ("INPUT:x\tOUTPUT:y\na\tb\n", "ASSIGNMENT:worker_id were wanted"),
+        ("INPUT:x\tOUTPUT:y\na\tb\n", "no columns such as OUTPUT:result and ASSIGNMENT:worker_id"),
         ("OUTPUT:y\tASSIGNMENT:worker_id\nb\tw1\n", "line 2 has neither ASSIGNMENT:task_id nor an INPUT: column"),
         ("INPUT:x\tOUTPUT:y\tASSIGNMENT:worker_id\na\tb\t\n", r"the worker needs an id.*\(line 2\)"),
         ("INPUT:x\tOUTPUT:y\tASSIGNMENT:worker_id\na\tb\n", "line 2 has 2 columns, not 3"),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wisecrowd as wc
-from wisecrowd.io.validation import ValidationReport, Finding
+from wisecrowd.io.validation import Finding, ValidationReport
 
 #: Four workers, three classes, nothing to complain of.
 GOOD = [
@@ -41,7 +41,7 @@ def test_good_votes() -> None:
     examination = wc.check_votes(frame(GOOD))
     assert examination.ok
     assert examination.findings == ()
-    assert "nothing to report" in str(examination)
+    assert "no problems found" in str(examination)
     assert examination.summary == repr(wc.Crowd.from_triples(GOOD))
 
 
@@ -333,7 +333,7 @@ def test_counts_are_those_of_reading(tmp_path: Path) -> None:
         options: dict[str, Any] = {"duplicates": rule, "missing": "drop"}
         examination = wc.check_votes(path, **options)
         assert examination.summary == repr(wc.read(path, **options))
-        assert f"{n} labels" in examination.summary
+        assert f"{n} votes" in examination.summary
         assert found(examination)["duplicate-votes"].count == 1
 
 

@@ -54,6 +54,7 @@ def write_chunks(
     if target.suffix not in (".csv", ".tsv", ".parquet"):
         raise UsageError(f"the name of {target} does not imply a format; end it in .csv, .tsv or .parquet")
     columns = ("weight", "observed", "time") if times else ("weight", "observed")
+    tables: Iterator[pa.Table]
     if target.suffix == ".parquet":
         tables = (crowd_to_table(chunk, extra_columns=columns) for chunk in chunks)
     else:

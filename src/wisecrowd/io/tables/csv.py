@@ -171,7 +171,7 @@ def _parse_first_row(lines: list[str], separator: str) -> list[str]:
     try:
         return next(row for row in csv.reader(lines, delimiter=separator) if row)
     except csv.Error as error:
-        raise InputError(f"its first line is no row of a table: {error}") from None
+        raise InputError(f"its first line is not a row of a table: {error}") from None
 
 
 def _read_table(path: Path, separator: str, types: dict[str, pa.DataType], *, has_header: bool = True) -> pa.Table:
@@ -199,7 +199,7 @@ def _read_table(path: Path, separator: str, types: dict[str, pa.DataType], *, ha
         if "UTF8" in str(error):
             raise encoding_error(error) from None
         if "Empty CSV" in str(error):
-            raise EmptyInput("there are no votes in it: the header is followed by nothing") from None
+            raise EmptyInput("there are no votes in it, only a header") from None
         if not ragged_rows:
             raise InputError(f"it cannot be read as a table separated by {separator!r}: {error}") from None
     ragged_rows.clear()

@@ -69,7 +69,7 @@ def read_head_lines(path: Path) -> list[str]:
     """
     raw = read_head_bytes(path)
     if not raw.strip():
-        raise EmptyInput("it is empty; a header line and a row per vote were wanted")
+        raise EmptyInput("it is empty; expected a header line and a row per vote")
     for magic, what in _MAGIC.items():
         if raw.startswith(magic):
             raise InputError(f"it is {what}, not text")
@@ -77,7 +77,7 @@ def read_head_lines(path: Path) -> list[str]:
         if raw.startswith(mark):
             raise InputError(f"it is text in {encoding}; save it as UTF-8")
     if b"\0" in (_first_line(raw) or raw):  # further down, it may be part of an id
-        raise InputError("it is not text (there are zero bytes in it); a table in UTF-8 was wanted")
+        raise InputError("it is not text (there are zero bytes in it); expected a table in UTF-8")
     lines = raw.removeprefix(codecs.BOM_UTF8).splitlines(keepends=True)
     complete_lines = lines if len(raw) < HEAD_BYTES else lines[:-1] or lines
     try:

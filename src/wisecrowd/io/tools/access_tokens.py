@@ -40,7 +40,7 @@ class Token:
 
     @property
     def is_jwt(self) -> bool:
-        """Whether the token is a personal access token."""
+        """True for a personal access token."""
         return bool(self.claims)
 
     @property

@@ -147,8 +147,9 @@ def _add_answer(
 
 
 def _decode_class(label: object, class_names: list[str] | None) -> object:
-    is_code = class_names is not None and isinstance(label, int) and 0 <= label < len(class_names)
-    return class_names[label] if is_code else label  # type: ignore[index]  # narrowed by is_code
+    if class_names is not None and isinstance(label, int) and 0 <= label < len(class_names):
+        return class_names[label]
+    return label
 
 
 def _names_workers(name: str) -> bool:

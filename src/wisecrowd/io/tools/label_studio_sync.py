@@ -39,19 +39,70 @@ class PredictionServer(Protocol):
     """Server that `pull` and `push` work with, such as `LabelStudioClient`."""
 
     def get_project(self, number: int) -> Record:
-        """Return a project."""
+        """Return a project.
+
+        Parameters
+        ----------
+        number : int
+            Project id.
+
+        Returns
+        -------
+        dict
+            Project as the server describes it.
+        """
 
     def iter_tasks(self, project: int) -> Iterator[tuple[Record, int]]:
-        """Yield the tasks of a project, each with the number of tasks."""
+        """Yield the tasks of a project.
+
+        Parameters
+        ----------
+        project : int
+            Project id.
+
+        Yields
+        ------
+        task : dict
+            Task.
+        total : int
+            Number of tasks.
+        """
 
     def add_predictions(self, project: int, predictions: list[Record]) -> int:
-        """Add predictions to tasks."""
+        """Add predictions to tasks.
+
+        Parameters
+        ----------
+        project : int
+            Project id.
+        predictions : list of dict
+            Predictions, each with the id of its ``task``.
+
+        Returns
+        -------
+        int
+            Number of predictions that the server accepted.
+        """
 
     def update_prediction(self, prediction: int, values: Record) -> None:
-        """Update a prediction."""
+        """Update a prediction.
+
+        Parameters
+        ----------
+        prediction : int
+            Prediction id.
+        values : dict
+            New values.
+        """
 
     def delete_prediction(self, prediction: int) -> None:
-        """Delete a prediction."""
+        """Delete a prediction.
+
+        Parameters
+        ----------
+        prediction : int
+            Prediction id.
+        """
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ class ValidationReport:
 
     @property
     def ok(self) -> bool:
-        """Whether the votes can be used as they are."""
+        """True if there are no errors, so that the votes can be used as they are."""
         return not self.errors
 
     @property

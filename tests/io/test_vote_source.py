@@ -1,0 +1,156 @@
+"""Reading and writing of votes and truth in files of any format."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import wisecrowd as wc
+from wisecrowd.errors import InputError, UsageError
+from wisecrowd.io import VoteSource
+from wisecrowd.io.tools.projects import read_project
+
+CROWD = wc.Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
+
+
+def test_a_source_is_detected_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text('{"_input_hash": 5, "_session_id": "ann", "label": "SPORT", "answer": "accept"}\n')
+    source = VoteSource.detect(path)
+    assert (source.path, source.format.name) == (path, "prodigy")
+
+    def find_format(*_: object) -> None:
+        raise AssertionError("the format is detected again")
+
+    monkeypatch.setattr("wisecrowd.io.vote_source.find_format", find_format)
+    assert VoteSource.detect(source) is source
+    crowd = wc.read(source)
+    assert crowd == source.read_votes() == read_project(source).question().crowd
+    assert wc.check_votes(source).source == str(path)
+    assert list(source.read_export().questions) == ["SPORT"]
+    with pytest.raises(InputError, match="this prodigy data holds no truth"):
+        wc.read_truth(source)
+
+
+def test_only_exports_have_answers(tmp_path: Path) -> None:
+    wc.write(CROWD, tmp_path / "v.csv")
+    with pytest.raises(UsageError, match="applies to exports of labelling tools only; this is a table"):
+        VoteSource.detect(tmp_path / "v.csv").read_export()
+
+
+def test_reading_a_table_imports_no_other_reader(tmp_path: Path) -> None:
+    wc.write(CROWD, tmp_path / "v.csv")
+    program = "import sys, wisecrowd; wisecrowd.read(sys.argv[1]); print(*sorted(sys.modules))"
+    result = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "v.csv")], capture_output=True, text=True, check=True
+    )
+    modules = set(result.stdout.split())
+    assert "wisecrowd.io.tables.csv" in modules
+    others = ("tools", "research", "sharding", "validation", "tables.json", "tables.parquet", "dataset_folder")
+    assert not [name for name in modules if name.startswith(tuple(f"wisecrowd.io.{other}" for other in others))]
+
+
+def test_options_are_checked(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="duplicates must be one of"):
+        wc.read(tmp_path, duplicates="frist")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="missing must be one of"):
+        wc.read(tmp_path, missing="ignore")  # type: ignore[arg-type]
+
+
+def test_vocabularies_are_passed_on(tmp_path: Path) -> None:
+    wc.write(CROWD, tmp_path / "v.csv")
+    crowd = wc.read(tmp_path / "v.csv", tasks=["t0", "t1"], workers=["bob", "ann"], classes=["dog", "cat", "fox"])
+    assert (crowd.tasks.tolist(), crowd.workers.tolist(), crowd.n_classes) == (["t0", "t1"], ["bob", "ann"], 3)
+    assert crowd.has_task_order
+    with pytest.raises(InputError, match=r"v\.csv: 1 label ids are not in the given vocabulary"):
+        wc.read(tmp_path / "v.csv", classes=["cat"])
+
+
+def test_paths_may_be_text(tmp_path: Path) -> None:
+    wc.write(CROWD, os.path.join(tmp_path, "v.csv"))
+    assert wc.read(os.path.join(tmp_path, "v.csv")) == CROWD
+
+
+def test_write_by_name_of_format(tmp_path: Path) -> None:
+    wc.write(CROWD, tmp_path / "v.dat", format="tsv")
+    assert (tmp_path / "v.dat").read_text().startswith('"task"\t"worker"')
+
+
+def test_write_says_what_it_cannot(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"end it in \.csv"):
+        wc.write(CROWD, tmp_path / "v.xlsx")
+    with pytest.raises(UsageError, match="reads ceka but does not write it; it writes"):
+        wc.write(CROWD, tmp_path / "v", format="ceka")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_write_makes_folders_and_replaces_files(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "v.csv"
+    wc.write(CROWD, path)
+    wc.write(CROWD.select_workers(["ann"]), path)
+    assert wc.read(path).n_votes == 1
+
+
+def test_ids_of_several_types_cannot_be_written(tmp_path: Path) -> None:
+    crowd = wc.Crowd.from_codes([0, 1], [0, 0], [0, 0], tasks=[1, "b"], workers=["x"], classes=["p"])
+    with pytest.raises(InputError, match="the task ids mix types"):
+        wc.write(crowd, tmp_path / "v.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_truth_by_argument(tmp_path: Path) -> None:
+    path = tmp_path / "truth.csv"
+    path.write_text("photo,expert view,label\n1,cat,x\n2,,y\n")
+    assert wc.read_truth(path, task="photo", truth="expert view").to_dict() == {"1": "cat"}
+
+
+def test_truth_beside_the_votes(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("task,worker,label,gold\nt1,ann,cat,cat\nt1,bob,dog,cat\n")
+    assert wc.read_truth(path).to_dict() == {"t1": "cat"}
+
+
+def test_truth_in_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "truth.csv"
+    path.write_text("task,truth\na,0.5\nb,2\n")
+    assert wc.read_truth(path, numeric=True).to_dict() == {"a": 0.5, "b": 2.0}
+    path.write_text("task,truth\na,much\n")
+    with pytest.raises(InputError, match=r"truth\.csv: the truth must be numbers; got 'much' for the task 'a'"):
+        wc.read_truth(path, numeric=True)
+
+
+def test_conflicting_truth(tmp_path: Path) -> None:
+    path = tmp_path / "truth.csv"
+    path.write_text("task,truth\na,x\na,y\n")
+    with pytest.raises(InputError, match=r"truth\.csv: 1 task has more than one truth"):
+        wc.read_truth(path)
+
+
+def test_no_truth_there(tmp_path: Path) -> None:
+    (tmp_path / "matrix.csv").write_text("a,b\n")
+    with pytest.raises(InputError, match="this mace data holds no truth"):
+        wc.read_truth(tmp_path / "matrix.csv", format="mace")
+
+
+def test_truths_are_counted_by_task(tmp_path: Path) -> None:
+    path = tmp_path / "truth.csv"
+    path.write_text("task,truth\na,x\na,y\na,z\nb,x\nb,y\nc,x\n")
+    with pytest.raises(InputError, match="2 tasks have more than one truth, for example 'a', 'b'; keep"):
+        wc.read_truth(path)
+
+
+def test_what_is_no_path_or_no_crowd() -> None:
+    frame: Any = pd.DataFrame({"task": [1]})
+    with pytest.raises(UsageError, match=r"got DataFrame\. .*Crowd\.from_frame"):
+        wc.read(frame)
+    with pytest.raises(UsageError, match=r"got DataFrame\. .*Series by task"):
+        wc.read_truth(frame)
+    fitted: Any = wc.MajorityVote().fit(wc.Crowd.from_triples([("t1", "ann", "cat")]))
+    with pytest.raises(UsageError, match=r"only a Crowd can be written; got MajorityVote\. .*save\(path\)"):
+        wc.write(fitted, "v.csv")
