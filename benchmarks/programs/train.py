@@ -19,8 +19,7 @@ import torch
 
 import wisecrowd
 from wisecrowd import Crowd
-from wisecrowd.nn.deep_learner import DeepLearner
-from wisecrowd.nn.epoch_watchers import watch_epochs
+from wisecrowd.nn.epoch_watchers import EpochSnapshot, watch_epochs
 
 CLASSES, FEATURES, BATCH = 10, 64, 64
 
@@ -39,12 +38,12 @@ clock: list[float] = []
 forward: list[float] = []
 
 
-def tick(learner: DeepLearner | None = None) -> None:
+def tick(snapshot: EpochSnapshot | None = None) -> None:
     clock.append(time.process_time())
-    if learner is not None and len(clock) == 2:  # the first epoch is over
+    if snapshot is not None and len(clock) == 2:  # the first epoch is over
         begun: list[float] = []
-        learner.network_.trunk.register_forward_pre_hook(lambda *_: begun.append(time.process_time()))
-        learner.network_.trunk.register_forward_hook(lambda *_: forward.append(time.process_time() - begun[-1]))
+        snapshot.networks[0].trunk.register_forward_pre_hook(lambda *_: begun.append(time.process_time()))
+        snapshot.networks[0].trunk.register_forward_hook(lambda *_: forward.append(time.process_time() - begun[-1]))
 
 
 def peak() -> int:

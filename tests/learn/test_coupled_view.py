@@ -15,16 +15,16 @@ from wisecrowd.em.priors import estimate_crowd_confusion, estimate_prior_strengt
 from wisecrowd.errors import UsageError
 from wisecrowd.evaluate.metrics import accuracy
 from wisecrowd.learn import coupled_view
-from wisecrowd.learn.coupled_view import _Views, aggregate_by_naive_bayes
+from wisecrowd.learn.coupled_view import _ViewLoss, aggregate_by_naive_bayes
 from wisecrowd.nn.deep_training import build_twin
 from wisecrowd.simulate import Simulation
 
 torch = pytest.importorskip("torch")
 
 
-def views_of(model: CoupledView, X: pd.DataFrame, crowd: Crowd, gold: Any = None, warmup: int = 5) -> _Views:
+def views_of(model: CoupledView, X: pd.DataFrame, crowd: Crowd, gold: Any = None, warmup: int = 5) -> _ViewLoss:
     job, network = model._prepare_job(X.to_numpy(), crowd, gold)
-    return _Views((network, build_twin(job, network, 7)), job.training_set, model.beta, warmup)
+    return _ViewLoss((network, build_twin(job, network, 7)), job.training_set, model.beta, warmup)
 
 
 def at_epoch(number: int, by_features: Any) -> Any:
@@ -32,7 +32,7 @@ def at_epoch(number: int, by_features: Any) -> Any:
     return SimpleNamespace(history=[None] * number, model=SimpleNamespace(network_labels=by_features))
 
 
-def losses(views: _Views, tasks: Any, wanted: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+def losses(views: _ViewLoss, tasks: Any, wanted: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
     found = []
     for network in views.networks:
         logits = network(views.training_set.inputs[tasks])[1].detach().numpy()
@@ -74,7 +74,7 @@ def test_each_network_learns_what_has_the_smallest_loss_of_the_other(
     views.doubt = 0.3
     labels = views.first_posterior.argmax(axis=1)
     tasks = torch.arange(20, 40)
-    found = float(views.loss(tasks, at_epoch(epoch, None)).detach())
+    found = float(views(tasks, at_epoch(epoch, None)).detach())
     mine, others = losses(views, tasks, labels[20:40])
     number = round((1 - part * 0.3) * 20)
     weight = 150 / np.bincount(labels, minlength=3) / 3
@@ -127,9 +127,9 @@ def test_known_truth_is_said_by_both_sides_and_always_kept(
     assert views._count_selected(20) == 2  # the least that is kept: both known ones
     kept = sum((weight * each[:2]).sum() / weight.sum() for each in (one, other))
     views.warmup = 20
-    assert float(views.loss(tasks, at_epoch(9, by_features)).detach()) != pytest.approx(kept)  # warm-up
+    assert float(views(tasks, at_epoch(9, by_features)).detach()) != pytest.approx(kept)  # warm-up
     views.warmup, views.epoch = 0, 9
-    assert float(views.loss(tasks, at_epoch(9, by_features)).detach()) == pytest.approx(kept)
+    assert float(views(tasks, at_epoch(9, by_features)).detach()) == pytest.approx(kept)
 
 
 def test_the_doubt_is_the_aggregators(X: pd.DataFrame, made: Simulation) -> None:
@@ -158,16 +158,16 @@ def test_a_fit_that_was_stopped_goes_on_to_the_same_bits(
     monkeypatch.setattr(checkpoints, "TIME_SHARE", 1e9)  # keep every epoch
     settings: dict[str, Any] = {"epochs": 6, "hidden": 8, "warmup": 2}
     whole = CoupledView(**settings).fit(X, made.crowd)
-    loss, calls = coupled_view._Views.loss, []
+    loss, calls = coupled_view._ViewLoss.__call__, []
 
-    def killed(self: _Views, *rest: Any, **options: Any) -> Any:
+    def killed(self: _ViewLoss, *rest: Any, **options: Any) -> Any:
         calls.append(0)
         if len(calls) == 14:
             raise KeyboardInterrupt
         return loss(self, *rest, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(coupled_view._Views, "loss", killed)
+        patch.setattr(coupled_view._ViewLoss, "__call__", killed)
         with pytest.raises(KeyboardInterrupt):
             CoupledView(**settings, checkpoint=str(tmp_path)).fit(X, made.crowd)
     again = CoupledView(**settings, checkpoint=str(tmp_path)).fit(X, made.crowd)

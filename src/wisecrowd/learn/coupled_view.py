@@ -90,9 +90,9 @@ class CoupledView(DeepLearner):
     def _train(self, job: TrainingJob, network: CrowdNetwork) -> TrainedNetworks:
         networks = (network, build_twin(job, network, self.random_state + 1))
         warmup = job.settings.epochs // 5 if self.warmup is None else self.warmup
-        views = _Views(networks, job.training_set, self.beta, warmup)
+        views = _ViewLoss(networks, job.training_set, self.beta, warmup)
         network_labels = import_torch().from_numpy(views.first_posterior.argmax(axis=1))
-        trained = train_networks(job, networks, views.loss, separable=False, buffers={"network_labels": network_labels})
+        trained = train_networks(job, networks, views, separable=False, buffers={"network_labels": network_labels})
         return TrainedNetworks(networks, trained.history, {"doubt_": views.doubt})
 
     def _set_networks(self, networks: Sequence[CrowdNetwork]) -> None:
@@ -106,7 +106,7 @@ class CoupledView(DeepLearner):
         return np.einsum("nk,rkl->nrl", self._predict_proba(X), self.confusion_of(workers))
 
 
-class _Views:
+class _ViewLoss:
     """Labels of either side for the other, and the loss of both networks on a batch."""
 
     def __init__(self, networks: Sequence[CrowdNetwork], training_set: TrainingSet, beta: float, warmup: int) -> None:
@@ -118,7 +118,7 @@ class _Views:
         self.epoch = -1
         self._set_vote_labels(self.first_posterior.argmax(axis=1))
 
-    def loss(self, tasks: Tensor, trainer: Trainer) -> Tensor:
+    def __call__(self, tasks: Tensor, trainer: Trainer) -> Tensor:
         """Return the loss of each network on the tasks with the smallest loss of the other one, summed."""
         torch, epoch, gold = import_torch(), len(trainer.history), self.training_set.gold
         if epoch >= self.warmup and epoch != self.epoch:

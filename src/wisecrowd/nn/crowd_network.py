@@ -300,7 +300,7 @@ class CrowdNetwork:
 
     @property
     def is_small(self) -> bool:
-        """Whether one thread is faster than several."""
+        """True if one thread is faster than several."""
         is_dense = isinstance(self.classifier, str) and self.classifier != "cnn"
         return is_dense or getattr(self.classifier, "is_small", False)
 
@@ -386,7 +386,7 @@ def _split_last_layer(module: nn.Module, shape: tuple[int, ...]) -> tuple[nn.Mod
     return trunk, head
 
 
-def keep_initial_parameters(network: CrowdNetwork, crowd: Crowd) -> None:
+def _keep_parameters(network: CrowdNetwork, crowd: Crowd) -> None:
     """Leave the worker parameters as they were built."""
 
 
@@ -421,7 +421,7 @@ class NetworkBuilder:
     hidden: int
     dropout: float
     make_worker_parameters: Callable[[ModelSizes], dict[str, Any]]
-    initialize: Callable[[CrowdNetwork, Crowd], None] = keep_initial_parameters
+    initialize: Callable[[CrowdNetwork, Crowd], None] = _keep_parameters
     has_head: bool = True
 
     def build(self, random_state: int) -> CrowdNetwork:

@@ -61,7 +61,7 @@ class ProcessGroup:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes files."""
+        """True for the process that writes files."""
         return self.rank == 0
 
     def own_rows(self, n_rows: int) -> slice | None:

@@ -350,7 +350,7 @@ class Trainer:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the validation score has not improved for ``patience`` epochs."""
+        """True after ``patience`` epochs without a better validation score."""
         best, patience = self.history.best_epoch, self.settings.patience
         return patience > 0 and best is not None and len(self.history) - 1 - best >= patience
 

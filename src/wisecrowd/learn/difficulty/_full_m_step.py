@@ -16,6 +16,7 @@ from wisecrowd.classifiers.logistic import Logistic
 from wisecrowd.classifiers.soft_classifier import SoftClassifier
 from wisecrowd.errors import UsageError
 from wisecrowd.learn.difficulty._responses import Array, Responses, compute_easiness, compute_easiness_gradient
+from wisecrowd.nn.backend import import_torch
 from wisecrowd.nn.network_classifier import NetworkClassifier
 
 if TYPE_CHECKING:
@@ -86,9 +87,7 @@ def _fit_logistic(classifier: Logistic, X: Array, posterior: Array, ability: Arr
 def _fit_network(
     classifier: NetworkClassifier, X: Array, posterior: Array, ability: Array, responses: Responses
 ) -> None:
-    import torch
-    from torch.nn.functional import logsigmoid
-
+    torch = import_torch()
     trainer = classifier.trainer
     assert trainer is not None
     n_classes = responses.n_classes
@@ -109,7 +108,7 @@ def _fit_network(
         row = torch.repeat_interleave(torch.arange(len(batch), device=device), counts)
         vote = torch.arange(len(row), device=device) + (first_vote[batch] - counts.cumsum(0) + counts)[row]
         log_odds = abilities[worker[vote]] * easiness[row, None] - np.log(n_classes - 1)  # (votes, classes)
-        vote_log_prob = logsigmoid(torch.where(label[vote, None] == classes, log_odds, -log_odds))
+        vote_log_prob = torch.nn.functional.logsigmoid(torch.where(label[vote, None] == classes, log_odds, -log_odds))
         if weight is not None:
             vote_log_prob = vote_log_prob * weight[vote, None]
         total = (targets[batch] * log_share).sum() + (targets[batch][row] * vote_log_prob).sum()

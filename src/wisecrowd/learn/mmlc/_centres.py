@@ -99,9 +99,9 @@ def _find_mode(values: Array, share: Array, width: float) -> float:
     at = np.linspace(low, high, GRID_SIZE)
     # The vectors are binned on the grid, so that the cost hardly depends on their number.
     position = (values - low) / (high - low) * (GRID_SIZE - 1)
-    left = np.floor(position).astype(np.intp).clip(max=GRID_SIZE - 2)
-    fraction = position - left
-    mass = np.bincount(left, share * (1 - fraction), GRID_SIZE) + np.bincount(left + 1, share * fraction, GRID_SIZE)
+    lower = np.floor(position).astype(np.intp).clip(max=GRID_SIZE - 2)
+    fraction = position - lower
+    mass = np.bincount(lower, share * (1 - fraction), GRID_SIZE) + np.bincount(lower + 1, share * fraction, GRID_SIZE)
     density = np.exp(-(((at[:, None] - at) / width) ** 2) / 2) @ mass
     return float(at[int(np.argmax(density >= density.max() * (1 - 1e-12)))])
 
