@@ -78,7 +78,7 @@ def test_bayes_factor_by_brute_force(monkeypatch: pytest.MonkeyPatch) -> None:
             np.arange(40), np.zeros(40, dtype=int), np.zeros(40, dtype=int), tasks=range(40), workers=["ann"],
             classes=range(n_classes), time=np.arange(40.0),
         )  # fmt: skip
-        others = np.stack([right, (1 - right) / 2, (1 - right) / 2], axis=1)
+        peer_posterior = np.stack([right, (1 - right) / 2, (1 - right) / 2], axis=1)
 
     module._compare_halves(People(), np.arange(40), np.array([0]), np.array([40]))  # type: ignore[arg-type]
     a = grid[:, None]

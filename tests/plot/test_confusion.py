@@ -114,7 +114,7 @@ def test_many_classes_have_a_scale_instead_of_figures() -> None:
         ({"a": np.eye(2), "b": np.eye(3)}, {}, "must have the same square shape"),
         ({}, {}, "unknown workers: none"),
         ({"a": np.eye(2)}, {"workers": ["b"]}, "unknown workers: 'b'; the names are 'a'"),
-        (pd.DataFrame(np.eye(2), columns=["a", "b"]), {"true": pd.DataFrame(np.eye(2), columns=["b", "a"])}, "same classes in the same order"),
+        (pd.DataFrame(np.eye(2), columns=["a", "b"]), {"true": pd.DataFrame(np.eye(2), columns=["b", "a"])}, "in the same order"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_drawn_is_refused(given: Any, more: dict[str, Any], message: str) -> None:
