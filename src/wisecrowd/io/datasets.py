@@ -277,7 +277,7 @@ _COUNTS = ["tasks", "workers", "votes", "classes", "gold"]
 
 
 def _build_row(meta: Mapping[str, Any], folder: Path | None) -> list[Any]:
-    counts = [meta.get(f"n_{what}") for what in _COUNTS[:-1]]
+    counts = [meta.get(f"n_{noun}") for noun in _COUNTS[:-1]]
     gold = meta.get("n_gold_with_annotations", meta.get("n_gold"))
     features = "features" in meta if folder is None else any(folder.glob("features.*"))
     return [*counts, gold, features, None if folder is None else str(folder), folder is not None]

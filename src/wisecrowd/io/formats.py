@@ -459,8 +459,8 @@ def _describe_unreadable(path: Path) -> str:
         from wisecrowd.io.tables.archives import describe_unknown_zip
 
         return describe_unknown_zip(path)
-    what, advice = _UNREADABLE_SUFFIXES[suffix]
-    return f"{path} is {what}, which is not read; {advice}"
+    noun, advice = _UNREADABLE_SUFFIXES[suffix]
+    return f"{path} is {noun}, which is not read; {advice}"
 
 
 def _describe_folder(folder: Path) -> str:

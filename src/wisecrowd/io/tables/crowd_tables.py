@@ -92,8 +92,8 @@ def iter_text_tables(
         yield table.slice(start, _PORTION_VOTES).cast(schema)
 
 
-def _ids_to_arrow(index: pd.Index, what: str) -> pa.Array:
+def _ids_to_arrow(index: pd.Index, noun: str) -> pa.Array:
     try:
         return pa.array(index)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InputError(f"the {what} ids mix types and cannot be written ({error}); make them text first") from None
+        raise InputError(f"the {noun} ids mix types and cannot be written ({error}); make them text first") from None

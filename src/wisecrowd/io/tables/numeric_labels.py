@@ -16,7 +16,7 @@ MAX_INTEGER_CLASSES = 30
 
 
 def parse_numbers(
-    column: pa.ChunkedArray, what: str, describe_rows: Callable[[Sequence[int]], str] = lambda rows: f"row {rows[0]}"
+    column: pa.ChunkedArray, noun: str, describe_rows: Callable[[Sequence[int]], str] = lambda rows: f"row {rows[0]}"
 ) -> pa.ChunkedArray:
     """Parse a column of numbers.
 
@@ -24,7 +24,7 @@ def parse_numbers(
     ----------
     column : pyarrow.ChunkedArray
         Numbers, or text that holds numbers.
-    what : str
+    noun : str
         Role of the column, for messages.
     describe_rows : callable, optional
         Function that describes the position of rows in a message.
@@ -53,13 +53,13 @@ def parse_numbers(
     try:
         return column.cast(pa.float64())
     except pa.ArrowNotImplementedError:
-        raise InputError(f"the {what} column must hold numbers; got {column.type} values") from None
+        raise InputError(f"the {noun} column must hold numbers; got {column.type} values") from None
     except pa.ArrowInvalid as error:
         invalid = next((value for value in column.unique() if value.is_valid and not _is_number(value)), None)
         if invalid is None:
-            raise InputError(f"the {what} column must hold numbers: {str(error)[:200]}") from None
+            raise InputError(f"the {noun} column must hold numbers: {str(error)[:200]}") from None
         row = pc.index(column, invalid).as_py()
-    raise InputError(f"the {what} column must hold numbers; got {preview([invalid.as_py()])} ({describe_rows([row])})")
+    raise InputError(f"the {noun} column must hold numbers; got {preview([invalid.as_py()])} ({describe_rows([row])})")
 
 
 def find_suspect_numbers(classes: pd.Index) -> pd.Index:

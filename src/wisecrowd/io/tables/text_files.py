@@ -70,9 +70,9 @@ def read_head_lines(path: Path) -> list[str]:
     raw = read_head_bytes(path)
     if not raw.strip():
         raise EmptyInput("it is empty; expected a header line and a row per vote")
-    for magic, what in _MAGIC.items():
+    for magic, noun in _MAGIC.items():
         if raw.startswith(magic):
-            raise InputError(f"it is {what}, not text")
+            raise InputError(f"it is {noun}, not text")
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if raw.startswith(mark):
             raise InputError(f"it is text in {encoding}; save it as UTF-8")

@@ -142,14 +142,14 @@ class VoteColumns:
         return pa.array(seconds)
 
 
-def dictionary_encode(column: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
+def dictionary_encode(column: pa.ChunkedArray, noun: str) -> pa.ChunkedArray:
     """Encode a text column as codes, so that its text can be freed.
 
     Parameters
     ----------
     column : pyarrow.ChunkedArray
         Any column. Columns with missing values, and those that are not text, are returned unchanged.
-    what : str
+    noun : str
         Role of the column, for messages.
 
     Returns
@@ -165,7 +165,7 @@ def dictionary_encode(column: pa.ChunkedArray, what: str) -> pa.ChunkedArray:
     is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     if not is_text or column.null_count:
         return column
-    codes, ids = factorize_ids(column, what)
+    codes, ids = factorize_ids(column, noun)
     return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(codes), ids)])
 
 

@@ -50,16 +50,16 @@ def read_export(path: Path) -> ExportedAnswers:
     records = read_parquet_rows(path) if is_parquet(path) else read_objects(path, "a record of Argilla")
     class_names, text_questions = read_class_names(path), _find_text_questions(records)
     for number, record in enumerate(records, start=1):
-        where = f"record {number:,}"
+        location = f"record {number:,}"
         record_id = record.get("id")
-        task = parse_id(record.get("_server_id", number) if record_id is None else record_id, "record", where)
+        task = parse_id(record.get("_server_id", number) if record_id is None else record_id, "record", location)
         if "responses" in record or "suggestions" in record:
-            _add_nested_record(record, task, where, export)
+            _add_nested_record(record, task, location, export)
         elif any(key.endswith((RESPONSES, SUGGESTION)) for key in record):
-            _add_flat_record(record, task, where, export, class_names, text_questions)
+            _add_flat_record(record, task, location, export, class_names, text_questions)
         else:
             raise InputError(
-                f"{where} has neither responses nor suggestions, so it is not a record of Argilla; its keys are "
+                f"{location} has neither responses nor suggestions, so it is not a record of Argilla; its keys are "
                 f"{list(record)[:12]}"
             )
     for name, order in _find_orders(records).items():
@@ -95,24 +95,24 @@ def _iter_responses(record: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
             yield key.removesuffix(RESPONSES), value
 
 
-def _add_nested_record(record: dict[str, Any], task: str, where: str, export: ExportedAnswers) -> None:
+def _add_nested_record(record: dict[str, Any], task: str, location: str, export: ExportedAnswers) -> None:
     export.tasks[task] = {key: record[key] for key in ("id", "fields", "metadata", "_server_id") if key in record}
-    for name, responses in get_part(record, "responses", dict, where).items():
-        for response in get_objects({name: responses}, name, where):
+    for name, responses in get_part(record, "responses", dict, location).items():
+        for response in get_objects({name: responses}, name, location):
             status = response.get("status", "submitted")
             if "status" not in response and NO_STATUS_NOTE not in export.notes:
                 export.notes.append(NO_STATUS_NOTE)
-            _add_response(export, name, task, response.get("user_id"), response.get("value"), status, where)
-    for name, suggestion in get_part(record, "suggestions", dict, where).items():
+            _add_response(export, name, task, response.get("user_id"), response.get("value"), status, location)
+    for name, suggestion in get_part(record, "suggestions", dict, location).items():
         if not isinstance(suggestion, dict):
-            raise InputError(f"the suggestion {name!r} of {where} should be an object with a value")
+            raise InputError(f"the suggestion {name!r} of {location} should be an object with a value")
         _add_suggestion(export, name, task, suggestion.get("agent"), suggestion.get("value"), suggestion.get("score"))
 
 
 def _add_flat_record(
     record: dict[str, Any],
     task: str,
-    where: str,
+    location: str,
     export: ExportedAnswers,
     class_names: Mapping[str, list[str]],
     text_questions: set[str],
@@ -122,14 +122,14 @@ def _add_flat_record(
     export.tasks[task] = {"id": record.get("id"), "fields": fields}
     for name in names:
         key = name + RESPONSES
-        values, users = get_part(record, key, list, where), get_part(record, f"{key}.users", list, where)
-        statuses = get_part(record, f"{key}.status", list, where) or ["submitted"] * len(values)
+        values, users = get_part(record, key, list, location), get_part(record, f"{key}.users", list, location)
+        statuses = get_part(record, f"{key}.status", list, location) or ["submitted"] * len(values)
         if not len(values) == len(users) == len(statuses):
             raise InputError(
-                f"{where} has {len(values)} responses to {name!r}, {len(users)} users and {len(statuses)} states"
+                f"{location} has {len(values)} responses to {name!r}, {len(users)} users and {len(statuses)} states"
             )
         for user, value, status in zip(users, values, statuses, strict=True):
-            _add_response(export, name, task, user, value, status, where)
+            _add_response(export, name, task, user, value, status, location)
     for key in [key for key in record if key.endswith(SUGGESTION) and record[key] is not None]:
         name, value = key.removesuffix(SUGGESTION), record[key]
         if key in class_names:
@@ -158,7 +158,7 @@ def _is_question_key(key: str) -> bool:
 
 
 def _add_response(
-    export: ExportedAnswers, name: str, task: str, user: object, value: object, status: object, where: str
+    export: ExportedAnswers, name: str, task: str, user: object, value: object, status: object, location: str
 ) -> None:
     question = _get_question(export, name, value)
     if question is None:
@@ -168,7 +168,7 @@ def _add_response(
     elif value is None:
         question.excluded["empty"] += 1
     else:
-        question.add_answer(task, parse_id(user, "user", where), value if isinstance(value, list) else [value])
+        question.add_answer(task, parse_id(user, "user", location), value if isinstance(value, list) else [value])
 
 
 def _add_suggestion(export: ExportedAnswers, name: str, task: str, agent: object, value: object, score: object) -> None:

@@ -56,8 +56,8 @@ def read_export(path: Path) -> ExportedAnswers:
     multiple = {name for name in questions if any("\n" in row[name].strip() for _, row in rows)}
     page_sizes = Counter(_get_page(row) for _, row in rows)
     for line, row in rows:
-        where = f"line {line:,}"
-        task, worker = parse_id(row[UNIT], "unit", where), parse_id(row[WORKER], "worker", where)
+        location = f"line {line:,}"
+        task, worker = parse_id(row[UNIT], "unit", location), parse_id(row[WORKER], "worker", location)
         export.tasks.setdefault(task, {name: row[name] for name in names if not _is_judgment_column(name, questions)})
         if row.get("_channel"):
             export.groups.setdefault(worker, row["_channel"])

@@ -51,11 +51,11 @@ def read_export(path: Path) -> ExportedAnswers:
     (['a.jpg'], ['ann'], [('cat',)])
     """
     export = ExportedAnswers()
-    for name, where, text in _iter_files(path):
+    for name, location, text in _iter_files(path):
         try:
             _DocumentParser(name, export).parse(text)
         except InputError as error:
-            error.args = (f"{where}: {error}" if where else str(error),)
+            error.args = (f"{location}: {error}" if location else str(error),)
             raise
     return export
 
@@ -68,8 +68,8 @@ def _iter_files(path: Path) -> Iterator[tuple[str, str, str]]:
             raise InputError("there is no XML file or zip of CVAT in it")
         for file in files:
             try:
-                for name, where, text in _iter_files(file):
-                    yield name, f"{file.relative_to(path)}{f', {where}' if where else ''}", text
+                for name, location, text in _iter_files(file):
+                    yield name, ", ".join(filter(None, (str(file.relative_to(path)), location))), text
             except InputError as error:
                 error.args = (f"{file.relative_to(path)}: {error}",)
                 raise
@@ -102,7 +102,7 @@ class _DocumentParser:
         self.tags: dict[str, list[str]] = {}
 
     def parse(self, text: str) -> None:
-        """Add the tags of all images to the export."""
+        """Add the tags of all images in an XML text to the export."""
         parser = expat.ParserCreate()
         parser.StartDoctypeDeclHandler = self._refuse_declaration
         parser.EntityDeclHandler = self._refuse_declaration

@@ -93,8 +93,8 @@ def _parse_records(name: str, text: str) -> list[dict[str, Any]]:
     return [dict(row) | {"label": (row.get("label") or "").split("#") if row.get("label") else []} for row in rows]
 
 
-def _add_example(record: dict[str, Any], worker: str, where: str, export: ExportedAnswers) -> None:
-    task = parse_id(record.get(OWN_TASK) or record.get("id"), "example", where)
+def _add_example(record: dict[str, Any], worker: str, location: str, export: ExportedAnswers) -> None:
+    task = parse_id(record.get(OWN_TASK) or record.get("id"), "example", location)
     export.tasks.setdefault(
         task, {key: value for key, value in record.items() if key not in (*QUESTIONS, "entities", "Comments")}
     )
@@ -118,7 +118,7 @@ def _add_example(record: dict[str, Any], worker: str, where: str, export: Export
         else:
             question.add_answer(task, worker, labels)
     if not any(name in record for name in QUESTIONS) and "entities" not in record:
-        raise InputError(f"{where} has no label; its keys are {preview(record, 8)}")
+        raise InputError(f"{location} has no label; its keys are {preview(record, 8)}")
 
 
 def _detect(path: Path) -> bool:

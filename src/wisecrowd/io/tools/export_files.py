@@ -23,14 +23,14 @@ _MAX_CELL_CHARS = 1 << 26
 _PEEK_CHARS = 1000
 
 
-def parse_json(text: str, where: str = "it") -> Any:
+def parse_json(text: str, location: str = "it") -> Any:
     """Parse JSON.
 
     Parameters
     ----------
     text : str
         JSON.
-    where : str, default="it"
+    location : str, default="it"
         Subject of the error message.
 
     Returns
@@ -53,9 +53,9 @@ def parse_json(text: str, where: str = "it") -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        raise InputError(f"{where} is JSON with too many nested levels") from None
+        raise InputError(f"{location} is JSON with too many nested levels") from None
     except ValueError as error:  # also a number of thousands of digits
-        raise InputError(f"{where} is not JSON: {str(error)[:200]}") from None
+        raise InputError(f"{location} is not JSON: {str(error)[:200]}") from None
 
 
 def read_text(path: Path) -> str:
@@ -81,14 +81,14 @@ def read_text(path: Path) -> str:
         raise InputError(f"cannot read it: {error}") from None
 
 
-def read_objects(path: Path, what: str) -> list[dict[str, Any]]:
+def read_objects(path: Path, noun: str) -> list[dict[str, Any]]:
     """Read the objects of a JSON file: a list, a single object, or one object per line.
 
     Parameters
     ----------
     path : Path
         File.
-    what : str
+    noun : str
         Kind of objects, for messages.
 
     Returns
@@ -96,17 +96,17 @@ def read_objects(path: Path, what: str) -> list[dict[str, Any]]:
     list of dict
         Objects.
     """
-    return parse_objects(read_text(path), what)
+    return parse_objects(read_text(path), noun)
 
 
-def parse_objects(text: str, what: str) -> list[dict[str, Any]]:
+def parse_objects(text: str, noun: str) -> list[dict[str, Any]]:
     """Parse the objects of a JSON text: a list, a single object, or one object per line.
 
     Parameters
     ----------
     text : str
         JSON.
-    what : str
+    noun : str
         Kind of objects, for messages.
 
     Returns
@@ -131,9 +131,9 @@ def parse_objects(text: str, what: str) -> list[dict[str, Any]]:
             records = [parse_json(line, f"line {number}") for number, line in lines]
     for number, record in enumerate(records, start=1):
         if not isinstance(record, dict):
-            raise InputError(f"{unit} {number:,} is not a JSON object: {preview([record])}; expected {what}")
+            raise InputError(f"{unit} {number:,} is not a JSON object: {preview([record])}; expected {noun}")
     if not records:
-        raise EmptyInput(f"it is empty; expected {what}")
+        raise EmptyInput(f"it is empty; expected {noun}")
     return list(records)
 
 
@@ -145,7 +145,7 @@ def _is_json(line: str) -> bool:
     return True
 
 
-def get_part(record: dict[str, Any], key: str, kind: type[dict[Any, Any]] | type[list[Any]], where: str) -> Any:
+def get_part(record: dict[str, Any], key: str, kind: type[dict[Any, Any]] | type[list[Any]], location: str) -> Any:
     """Return the object or list under a key. A missing key or null gives an empty one.
 
     Parameters
@@ -156,7 +156,7 @@ def get_part(record: dict[str, Any], key: str, kind: type[dict[Any, Any]] | type
         Key.
     kind : {dict, list}
         Expected type.
-    where : str
+    location : str
         Position in the file, for messages.
 
     Returns
@@ -181,11 +181,11 @@ def get_part(record: dict[str, Any], key: str, kind: type[dict[Any, Any]] | type
         return kind()
     if not isinstance(value, kind):
         expected = "an object" if kind is dict else "a list"
-        raise InputError(f"{key!r} of {where} should be {expected}; got {preview([value])}")
+        raise InputError(f"{key!r} of {location} should be {expected}; got {preview([value])}")
     return value
 
 
-def get_objects(record: dict[str, Any], key: str, where: str) -> list[dict[str, Any]]:
+def get_objects(record: dict[str, Any], key: str, location: str) -> list[dict[str, Any]]:
     """Return the list of objects under a key.
 
     Parameters
@@ -194,7 +194,7 @@ def get_objects(record: dict[str, Any], key: str, where: str) -> list[dict[str, 
         JSON object.
     key : str
         Key.
-    where : str
+    location : str
         Position in the file, for messages.
 
     Returns
@@ -207,10 +207,10 @@ def get_objects(record: dict[str, Any], key: str, where: str) -> list[dict[str, 
     InputError
         If an entry is not an object.
     """
-    entries = get_part(record, key, list, where)
+    entries = get_part(record, key, list, location)
     for entry in entries:
         if not isinstance(entry, dict):
-            raise InputError(f"{key!r} of {where} should hold objects; got {preview([entry])}")
+            raise InputError(f"{key!r} of {location} should hold objects; got {preview([entry])}")
     return list(entries)
 
 

@@ -18,7 +18,7 @@ _MIN_MILLISECONDS = 1e11
 OWN_MODEL = "wisecrowd"
 # Keys under which wisecrowd stores data in a task of a tool, to read it again when the task comes back.
 OWN_TASK, OWN_PRIORITY, OWN_LABEL, OWN_CONFIDENCE = (
-    f"wisecrowd_{what}" for what in ("task", "priority", "label", "confidence")
+    f"wisecrowd_{noun}" for noun in ("task", "priority", "label", "confidence")
 )
 
 
@@ -187,16 +187,16 @@ class ExportedAnswers:
         return self.questions[name]
 
 
-def parse_id(value: object, what: str, where: str = "") -> str:
+def parse_id(value: object, noun: str, location: str = "") -> str:
     """Return an id as text. Tools write the same id as 7 and as "7".
 
     Parameters
     ----------
     value : object
         Id.
-    what : str
+    noun : str
         Thing that the id belongs to, for messages.
-    where : str, default=""
+    location : str, default=""
         Position in the file, for messages.
 
     Returns
@@ -220,8 +220,8 @@ def parse_id(value: object, what: str, where: str = "") -> str:
         return str(value)
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    position = f" ({where})" if where else ""
-    raise InputError(f"the {what} needs an id, a text or a whole number; got {preview([value])}{position}")
+    position = f" ({location})" if location else ""
+    raise InputError(f"the {noun} needs an id, a text or a whole number; got {preview([value])}{position}")
 
 
 def guess_model_family(model: str) -> str:

@@ -70,17 +70,17 @@ def read_export(path: Path) -> ExportedAnswers:
     answer_columns = {*worker_columns.values(), *lists}
     class_names = read_class_names(path)
     for number, row in enumerate(rows, start=1):
-        where = f"row {number:,}"
+        location = f"row {number:,}"
         task_id = row.get(task_columns[0]) if task_columns else None
-        task = str(number - 1) if task_id is None else parse_id(task_id, "task", where)
+        task = str(number - 1) if task_id is None else parse_id(task_id, "task", location)
         if task in export.tasks:
-            raise InputError(f"{where} repeats the task {task!r}; there must be one row per task")
+            raise InputError(f"{location} repeats the task {task!r}; there must be one row per task")
         export.tasks[task] = {name: value for name, value in row.items() if name not in answer_columns}
         if worker_lists:
             answer_lists = [name for name in lists if name not in worker_lists]
-            _add_parallel_lists(row, task, where, worker_lists[0], answer_lists, export, class_names)
+            _add_parallel_lists(row, task, location, worker_lists[0], answer_lists, export, class_names)
         elif vote_lists:
-            _add_vote_list(row, task, where, vote_lists[0], export, class_names)
+            _add_vote_list(row, task, location, vote_lists[0], export, class_names)
         elif worker_columns:
             for worker, name in worker_columns.items():
                 _add_answer(export, "label", task, worker, row.get(name), class_names.get(name))
@@ -95,35 +95,35 @@ def read_export(path: Path) -> ExportedAnswers:
 def _add_parallel_lists(
     row: _Row,
     task: str,
-    where: str,
+    location: str,
     worker_list: str,
     answer_lists: list[str],
     export: ExportedAnswers,
     class_names: Mapping[str, list[str]],
 ) -> None:
-    workers = get_part(row, worker_list, list, where)
+    workers = get_part(row, worker_list, list, location)
     for name in answer_lists:
         if row.get(name) is None or simplify_name(name) in _OTHER_LISTS:
             continue
-        answers = get_part(row, name, list, where)
+        answers = get_part(row, name, list, location)
         if len(answers) != len(workers):
             if simplify_name(name) in _LABEL_NAMES:
                 raise InputError(
-                    f"{where} has {len(answers)} {name} for {len(workers)} {worker_list}; there must be one for each"
+                    f"{location} has {len(answers)} {name} for {len(workers)} {worker_list}; there must be one for each"
                 )
             export.excluded[f"lists {name!r} of another length"] += 1
             continue
         for worker, answer in zip(workers, answers, strict=True):
-            _add_answer(export, name, task, parse_id(worker, "worker", where), answer, class_names.get(name))
+            _add_answer(export, name, task, parse_id(worker, "worker", location), answer, class_names.get(name))
 
 
 def _add_vote_list(
-    row: _Row, task: str, where: str, name: str, export: ExportedAnswers, class_names: Mapping[str, list[str]]
+    row: _Row, task: str, location: str, name: str, export: ExportedAnswers, class_names: Mapping[str, list[str]]
 ) -> None:
-    for vote in get_objects(row, name, where):
+    for vote in get_objects(row, name, location):
         worker = next((vote[key] for key in vote if simplify_name(key) in _WORKER_NAMES), None)
         for key in [key for key in vote if simplify_name(key) in _LABEL_NAMES]:
-            worker_id = parse_id(worker, "worker", where)
+            worker_id = parse_id(worker, "worker", location)
             _add_answer(export, key, task, worker_id, vote[key], class_names.get(f"{name}.{key}"))
 
 

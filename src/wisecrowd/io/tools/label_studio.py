@@ -83,29 +83,29 @@ def parse_tasks(tasks: Iterable[_Record]) -> ExportedAnswers:
 
 
 def _add_task(task: _Record, number: int, export: ExportedAnswers) -> None:
-    where = f"entry {number:,}"
+    location = f"entry {number:,}"
     task_id = get_task_id(task, number)
     export.tasks[task_id] = {key: task[key] for key in ("id", "data", "meta") if key in task}
     # A server does not show the drafts of other people, only that there are some.
-    if drafts := len(get_part(task, "drafts", list, where)) or int(task.get("draft_exists") is True):
+    if drafts := len(get_part(task, "drafts", list, location)) or int(task.get("draft_exists") is True):
         export.excluded["drafts"] += drafts
-    for annotation in get_objects(task, "annotations" if "annotations" in task else "completions", where):
-        _add_annotation(annotation, task_id, where, export)
-    for prediction in _get_predictions(task, where, export):
+    for annotation in get_objects(task, "annotations" if "annotations" in task else "completions", location):
+        _add_annotation(annotation, task_id, location, export)
+    for prediction in _get_predictions(task, location, export):
         model = str(prediction.get("model_version") or "predictions")
         export.groups.setdefault(model, guess_model_family(model))
-        for name, labels in parse_results(get_objects(prediction, "result", where), export).items():
+        for name, labels in parse_results(get_objects(prediction, "result", location), export).items():
             export.get_question(name).add_suggestion(task_id, model, labels, prediction.get("score"))
 
 
-def _add_annotation(annotation: _Record, task_id: str, where: str, export: ExportedAnswers) -> None:
+def _add_annotation(annotation: _Record, task_id: str, location: str, export: ExportedAnswers) -> None:
     if annotation.get("was_cancelled") or annotation.get("skipped"):
         export.excluded["cancelled"] += 1
         return
     # The server removes the worker when an account is deleted.
     is_deleted = annotation.get("completed_by", 0) is None
-    worker = "" if is_deleted else parse_worker(annotation.get("completed_by"), where)
-    results = get_objects(annotation, "result", where)
+    worker = "" if is_deleted else parse_worker(annotation.get("completed_by"), location)
+    results = get_objects(annotation, "result", location)
     answers = parse_results(results, export)
     if not results:  # regions are counted by their type
         export.excluded["empty"] += 1
@@ -141,16 +141,16 @@ def get_task_id(task: _Record, number: int = 0) -> str:
     >>> get_task_id({"id": 7, "data": {}}), get_task_id({"id": 8, "data": {"wisecrowd_task": "7"}})
     ('7', '7')
     """
-    where = f"entry {number:,}" if number else ""
-    return parse_id(get_part(task, "data", dict, where).get(OWN_TASK, task.get("id", number)), "task", where)
+    location = f"entry {number:,}" if number else ""
+    return parse_id(get_part(task, "data", dict, location).get(OWN_TASK, task.get("id", number)), "task", location)
 
 
-def _get_predictions(task: _Record, where: str, export: ExportedAnswers) -> list[_Record]:
+def _get_predictions(task: _Record, location: str, export: ExportedAnswers) -> list[_Record]:
     """Return the predictions of a task. A server exports ids only, except for predictions that an annotator saw."""
-    predictions = get_part(task, "predictions", list, where)
+    predictions = get_part(task, "predictions", list, location)
     if not any(type(prediction) is int for prediction in predictions):
-        return get_objects(task, "predictions", where)
-    annotations = [item for item in get_part(task, "annotations", list, where) if isinstance(item, dict)]
+        return get_objects(task, "predictions", location)
+    annotations = [item for item in get_part(task, "annotations", list, location) if isinstance(item, dict)]
     shown = [item["prediction"] for item in annotations if isinstance(item.get("prediction"), dict)]
     shown_by_id = {prediction.get("id"): prediction for prediction in shown}
     n_unresolved = sum(type(item) is int and item not in shown_by_id for item in predictions)
@@ -161,17 +161,17 @@ def _get_predictions(task: _Record, where: str, export: ExportedAnswers) -> list
         for item in predictions
         if type(item) is not int or item in shown_by_id
     ]
-    return get_objects({"predictions": resolved}, "predictions", where)
+    return get_objects({"predictions": resolved}, "predictions", location)
 
 
-def parse_worker(value: object, where: str) -> str:
+def parse_worker(value: object, location: str) -> str:
     """Return the worker id of an annotation: a number, or the e-mail address if the export describes the person.
 
     Parameters
     ----------
     value : object
         Value of ``completed_by``.
-    where : str
+    location : str
         Position in the file, for messages.
 
     Returns
@@ -186,7 +186,7 @@ def parse_worker(value: object, where: str) -> str:
     """
     if isinstance(value, dict):
         value = value.get("email") or value.get("username") or value.get("id")
-    return parse_id(value, "annotator", where)
+    return parse_id(value, "annotator", location)
 
 
 def parse_results(results: list[_Record], export: ExportedAnswers) -> dict[str, list[Any]]:
@@ -259,15 +259,15 @@ def read_min_export(path: Path) -> ExportedAnswers:
     region_keys = {key for record in records for key, value in record.items() if _find_region_types(value)}
     answer_keys = {*_ANNOTATION_KEYS, *names, *region_keys}
     for number, record in enumerate(records, start=1):
-        where = f"entry {number:,}"
-        task = parse_id(record.get(OWN_TASK, record.get("id")), "task", where)
+        location = f"entry {number:,}"
+        task = parse_id(record.get(OWN_TASK, record.get("id")), "task", location)
         data = {key: record[key] for key in record if key not in answer_keys}
         export.tasks[task] = {"id": record.get("id"), "data": data}
         if record.get("annotator", 0) is None:
             if record.get("annotation_id") is not None:  # otherwise the task has no annotation
                 export.excluded[DELETED] += 1
             continue
-        worker = parse_worker(record.get("annotator"), where)
+        worker = parse_worker(record.get("annotator"), location)
         regions = Counter(kind for value in record.values() for kind in _find_region_types(value))
         export.excluded.update(regions)
         answered = [name for name in names if name in record]

@@ -60,10 +60,10 @@ def read_export(path: Path) -> ExportedAnswers:
     columns = _find_columns(names, [row for _, row in rows])
     multiple = {name for name, parts in columns.items() if any(_has_several(row, parts) for _, row in rows)}
     for line, row in rows:
-        where = f"line {line:,}"
-        task = parse_id(row["HITId"], "HIT", where)
+        location = f"line {line:,}"
+        task = parse_id(row["HITId"], "HIT", location)
         export.tasks.setdefault(task, {name: row[name] for name in names if name.startswith(INPUT)})
-        for name, labels in _iter_answers(row, columns, multiple, where):
+        for name, labels in _iter_answers(row, columns, multiple, location):
             question = export.get_question(name)
             question.multiple = question.multiple or name in multiple
             if row.get("AssignmentStatus") == "Rejected":
@@ -73,7 +73,7 @@ def read_export(path: Path) -> ExportedAnswers:
             else:
                 question.add_answer(
                     task,
-                    parse_id(row["WorkerId"], "worker", where),
+                    parse_id(row["WorkerId"], "worker", location),
                     labels,
                     time=_parse_time(row.get("SubmitTime", "")),
                     seconds=row.get("WorkTimeInSeconds"),
@@ -106,10 +106,10 @@ def _has_several(row: dict[str, str], parts: dict[str, str]) -> bool:
 
 
 def _iter_answers(
-    row: dict[str, str], columns: dict[str, dict[str, str]], multiple: set[str], where: str
+    row: dict[str, str], columns: dict[str, dict[str, str]], multiple: set[str], location: str
 ) -> Iterator[tuple[str, list[Any]]]:
     if row.get(TASK_ANSWERS):
-        yield from _iter_json_answers(row[TASK_ANSWERS], where)
+        yield from _iter_json_answers(row[TASK_ANSWERS], location)
     for name, parts in columns.items():
         if "" not in parts:
             yield name, [option for option, column in parts.items() if row[column].strip().lower() == _TRUE]
@@ -121,12 +121,12 @@ def _iter_answers(
             yield name, [text] if text else []
 
 
-def _iter_json_answers(text: str, where: str) -> Iterator[tuple[str, list[Any]]]:
+def _iter_json_answers(text: str, location: str) -> Iterator[tuple[str, list[Any]]]:
     """Yield the answers of Mechanical Turk's own form elements: a list with one object."""
-    value = parse_json(text, f"{TASK_ANSWERS} on {where}")
+    value = parse_json(text, f"{TASK_ANSWERS} on {location}")
     for form in value if isinstance(value, list) else [value]:
         if not isinstance(form, dict):
-            raise InputError(f"{TASK_ANSWERS} on {where} should hold an object; got {preview([form])}")
+            raise InputError(f"{TASK_ANSWERS} on {location} should hold an object; got {preview([form])}")
         for name, answer in form.items():
             if isinstance(answer, dict) and "label" in answer:
                 yield name, [answer["label"]]

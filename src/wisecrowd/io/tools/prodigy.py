@@ -54,27 +54,27 @@ def read_export(path: Path) -> ExportedAnswers:
     """
     export = ExportedAnswers()
     for number, record in enumerate(read_objects(path, "an example of Prodigy"), start=1):
-        where = f"line {number:,}"
+        location = f"line {number:,}"
         input_hash = record.get(OWN_TASK, record.get("_input_hash"))
         if input_hash is None:
-            raise InputError(f"{where} has no _input_hash, which identifies an example of Prodigy")
-        task = parse_id(input_hash, "_input_hash", where)
+            raise InputError(f"{location} has no _input_hash, which identifies an example of Prodigy")
+        task = parse_id(input_hash, "_input_hash", location)
         export.tasks.setdefault(task, {key: record[key] for key in record if key not in _ANSWER_KEYS})
-        _add_example(record, task, where, export)
+        _add_example(record, task, location, export)
     return export
 
 
-def _add_example(record: dict[str, Any], task: str, where: str, export: ExportedAnswers) -> None:
-    options = get_part(record, "options", list, where)
-    accepted = get_part(record, "accept", list, where)
+def _add_example(record: dict[str, Any], task: str, location: str, export: ExportedAnswers) -> None:
+    options = get_part(record, "options", list, location)
+    accepted = get_part(record, "accept", list, location)
     label, answer = record.get("label"), record.get("answer")
     if "accept" in record or options:
         question = export.get_question(CHOICE)
-        question.options.update(dict.fromkeys(_parse_option(option, where) for option in options))
-        style = get_part(record, "config", dict, where).get("choice_style")
+        question.options.update(dict.fromkeys(_parse_option(option, location) for option in options))
+        style = get_part(record, "config", dict, location).get("choice_style")
         question.multiple = question.multiple or style == "multiple"
         question.control["question"] = CHOICE
-        labels = [_parse_option(option, where) for option in accepted]
+        labels = [_parse_option(option, location) for option in accepted]
     elif isinstance(label, str) and not record.get("spans"):
         decision = record.get(OWN_LABEL) if answer is None else answer
         question, labels = export.get_question(label), [decision] if decision in ("accept", "reject") else []
@@ -93,14 +93,14 @@ def _add_example(record: dict[str, Any], task: str, where: str, export: Exported
     elif answer == "reject" and "label" not in question.control:
         question.excluded["rejected"] += 1
     else:
-        worker = parse_id(record.get("_annotator_id") or record.get("_session_id"), "session", where)
+        worker = parse_id(record.get("_annotator_id") or record.get("_session_id"), "session", location)
         question.add_answer(task, worker, labels, time=record.get("_timestamp"))
 
 
-def _parse_option(option: object, where: str) -> str:
+def _parse_option(option: object, location: str) -> str:
     if isinstance(option, dict):
         option = option.get("id", option.get("text"))
-    return parse_id(option, "option", where)
+    return parse_id(option, "option", location)
 
 
 def _detect(path: Path) -> bool:

@@ -55,8 +55,8 @@ def read_export(path: Path) -> ExportedAnswers:
     }
     page_sizes = Counter(row.get(PAGE, "") for _, row in rows)
     for line, row in rows:
-        where = f"line {line:,}"
-        task = row.get(TASK) or _make_task_id(row, inputs, where)
+        location = f"line {line:,}"
+        task = row.get(TASK) or _make_task_id(row, inputs, location)
         export.tasks.setdefault(task, {name: row[name] for name in inputs})
         for name in questions:
             question = export.get_question(name)
@@ -70,7 +70,7 @@ def read_export(path: Path) -> ExportedAnswers:
                 question.multiple = question.multiple or name in multiple
                 question.add_answer(
                     task,
-                    parse_id(row[WORKER], "worker", where),
+                    parse_id(row[WORKER], "worker", location),
                     _parse_labels(row[OUTPUT + name], name in multiple),
                     time=row.get("ASSIGNMENT:submitted") or row.get("ASSIGNMENT:started"),
                     # The time is that of a page. All tasks on the page share it.
@@ -79,11 +79,11 @@ def read_export(path: Path) -> ExportedAnswers:
     return export
 
 
-def _make_task_id(row: dict[str, str], inputs: list[str], where: str) -> str:
+def _make_task_id(row: dict[str, str], inputs: list[str], location: str) -> str:
     """Return the input that was shown, which identifies a task without an id."""
     shown = [row[name] for name in inputs if row[name]]
     if not shown:
-        raise InputError(f"{where} has neither {TASK} nor an INPUT: column that identifies the task")
+        raise InputError(f"{location} has neither {TASK} nor an INPUT: column that identifies the task")
     return shown[0] if len(inputs) == 1 else json.dumps({name: row[name] for name in inputs}, ensure_ascii=False)
 
 
