@@ -149,8 +149,13 @@ def summarize_errors(errors: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]
 # ---------------------------------------------------------------------- requests
 
 
+def _shorten_description(schema: dict[str, Any]) -> None:
+    """Keep the first paragraph of a docstring in the OpenAPI description; the rest is for Python users."""
+    schema["description"] = schema.get("description", "").split("\n\n")[0]
+
+
 class _RequestBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_shorten_description)
 
 
 class Vote(_RequestBody):
@@ -235,6 +240,8 @@ class VoteReceipt(BaseModel):
     >>> VoteReceipt(new=1).unchanged
     0
     """
+
+    model_config = ConfigDict(json_schema_extra=_shorten_description)
 
     new: int = Field(default=0, description="Number of new votes, or of registrations with a new task.")
     changed: int = Field(default=0, description="Number of votes that were changed or deleted.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -155,5 +154,7 @@ async def write_events(coordinator: Coordinator, events: Sequence[Event]) -> Vot
             written.set_result(change)
 
     coordinator.submit(events, settle, loop=loop)
-    count = Counter((await written).outcomes)
-    return VoteReceipt(new=count["new"], changed=count["changed"], unchanged=count["unchanged"])
+    outcomes = (await written).outcomes
+    return VoteReceipt(
+        new=outcomes.count("new"), changed=outcomes.count("changed"), unchanged=outcomes.count("unchanged")
+    )
