@@ -141,6 +141,6 @@ def test_what_cannot_be_drawn_is_refused(given: Any, more: dict[str, Any], messa
 def test_too_many_groups_and_too_few_workers_are_refused(found: Diagnosis) -> None:
     with pytest.raises(UsageError, match="at most 12 groups can be distinguished"):
         plot.worker_map(found, by=pd.Series(found.crowd.workers, index=found.crowd.workers))
-    with pytest.raises(InputError, match="three workers or more"):
+    with pytest.raises(InputError, match="at least three different workers"):
         plot.worker_map(diagnose_crowd(Crowd.from_triples([("t", "a", 0), ("t", "b", 1), ("u", "a", 0)])))
     assert pyplot.get_fignums() == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -135,9 +135,8 @@ def _evidence_limit(n_compared: int) -> float:
     """Return the evidence that chance exceeds with probability `FALSE_ALARM_RATE` over all pairs."""
     from scipy.special import chdtri
 
-    return float(
-        chdtri(1, 2 * FALSE_ALARM_RATE / max(n_compared, 1)) / 2
-    )  # twice, because the share c cannot be negative
+    rate = 2 * FALSE_ALARM_RATE  # one-sided test, because the share c cannot be negative
+    return float(chdtri(1, rate / max(n_compared, 1)) / 2)
 
 
 def _is_copied(table: pd.DataFrame, limit: float, share: float = MIN_COPIED_SHARE) -> pd.Series:
@@ -153,10 +152,35 @@ def _merge_pair_tables(duplicates: pd.DataFrame, others: pd.DataFrame) -> pd.Dat
     return merged.drop_duplicates(["first", "second"], ignore_index=True)
 
 
-def _weigh_explanations(crowd: Crowd, suspects: WorkerPairs, meetings: Meetings) -> pd.DataFrame:
+class _CommonVotes(NamedTuple):
+    """Votes of pairs of workers on common tasks, with the probabilities of both labels by other votes."""
+
+    pair: NDArray[np.intp]
+    is_same: NDArray[np.bool_]
+    p_first: NDArray[np.float64]
+    p_second: NDArray[np.float64]
+
+    @classmethod
+    def from_posterior(
+        cls, pair: int | np.integer[Any], first_label: NDArray[Any], second_label: NDArray[Any], posterior: NDArray[Any]
+    ) -> _CommonVotes:
+        """Return the common votes of one pair, given the posterior of their tasks."""
+        rows = np.arange(len(posterior))
+        p_first, p_second = posterior[rows, first_label], posterior[rows, second_label]
+        return cls(np.full(len(rows), pair), first_label == second_label, p_first, p_second)
+
+    @classmethod
+    def concatenate(cls, parts: list[_CommonVotes]) -> _CommonVotes:
+        """Concatenate the common votes of several pairs."""
+        if not parts:
+            return cls(np.empty(0, dtype=np.intp), np.empty(0, dtype=bool), np.empty(0), np.empty(0))
+        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _weigh_explanations(crowd: Crowd, suspects: WorkerPairs, common_votes: _CommonVotes) -> pd.DataFrame:
     """Fit both explanations of the votes of suspected pairs."""
     first, second = suspects.first, suspects.second
-    pair, same, p_first, p_second = meetings
+    pair, same, p_first, p_second = common_votes
     n_classes, n_pairs = crowd.n_classes, len(first)
     n_common, n_agreed = np.bincount(pair, minlength=n_pairs), np.bincount(pair, same, minlength=n_pairs)
     multiplicity = np.ones(len(pair))
@@ -300,10 +324,7 @@ def _estimate_inflation(model: ConfusionEM, crowd: Crowd, pairs: WorkerPairs) ->
     return float(max(np.quantile(z, 0.75) / 0.6745, 1.0) ** 2)
 
 
-Meetings: TypeAlias = tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]
-
-
-def _collect_by_independent(crowd: Crowd, fitted: ConfusionEM, duplicates: WorkerPairs) -> Meetings:
+def _collect_by_independent(crowd: Crowd, fitted: ConfusionEM, duplicates: WorkerPairs) -> _CommonVotes:
     """Return the common votes of near-duplicate pairs and their probabilities by workers who are not linked to them.
 
     Ten identical workers look right to each other and to every model that counts them as ten. The independent workers are used only
@@ -316,43 +337,34 @@ def _collect_by_independent(crowd: Crowd, fitted: ConfusionEM, duplicates: Worke
     ends = units[duplicates.first], units[duplicates.second]
     size = int(units.max(initial=-1)) + 1
     links = sparse.coo_array((np.ones(len(duplicates)), ends), shape=(size, size))
-    circle = connected_components(links, directed=False)[1][units]
-    parts: list[tuple[NDArray[Any], ...]] = []
-    answers = np.full((2, crowd.n_tasks), -1)
-    max_circles = max(10, MAX_REFIT_CELLS // max(crowd.n_votes * crowd.n_classes, 1))
-    for number in pd.unique(circle[duplicates.first])[:max_circles]:
-        in_circle = circle[crowd.worker_codes] == number
-        independent_votes = crowd.take(~in_circle)
-        if not is_contradicted(crowd.take(in_circle), independent_votes):
+    cluster = connected_components(links, directed=False)[1][units]
+    parts: list[_CommonVotes] = []
+    labels = np.full((2, crowd.n_tasks), -1)
+    max_clusters = max(10, MAX_REFIT_CELLS // max(crowd.n_votes * crowd.n_classes, 1))
+    for number in pd.unique(cluster[duplicates.first])[:max_clusters]:
+        in_cluster = cluster[crowd.worker_codes] == number
+        independent_votes = crowd.take(~in_cluster)
+        if not is_contradicted(crowd.take(in_cluster), independent_votes):
             continue
         model = fitted.clone_unfitted()
         with ignore_fit_warnings():
             model.fit(independent_votes)
         has_votes = independent_votes.votes_per_task > 0
-        for pair in np.flatnonzero(circle[duplicates.first] == number):
-            answers[:] = -1
-            for answer, worker in zip(answers, (duplicates.first[pair], duplicates.second[pair]), strict=True):
+        for pair in np.flatnonzero(cluster[duplicates.first] == number):
+            labels[:] = -1
+            for worker_labels, worker in zip(labels, (duplicates.first[pair], duplicates.second[pair]), strict=True):
                 rows = np.flatnonzero(crowd.worker_codes == worker)
-                answer[crowd.task[rows]] = crowd.label[rows]
-            tasks = np.flatnonzero((answers >= 0).all(axis=0) & has_votes)
-            first_label, in_circle = answers[:, tasks]
-            posterior = model.posterior_[tasks]
-            row_numbers = np.arange(len(tasks))
-            parts.append(
-                (
-                    np.full(len(tasks), pair),
-                    first_label == in_circle,
-                    posterior[row_numbers, first_label],
-                    posterior[row_numbers, in_circle],
-                )
-            )
-    return _concatenate_meetings(parts)
+                worker_labels[crowd.task[rows]] = crowd.label[rows]
+            tasks = np.flatnonzero((labels >= 0).all(axis=0) & has_votes)
+            first_label, second_label = labels[:, tasks]
+            parts.append(_CommonVotes.from_posterior(pair, first_label, second_label, model.posterior_[tasks]))
+    return _CommonVotes.concatenate(parts)
 
 
-def _collect_by_refits(crowd: Crowd, fitted: ConfusionEM, suspects: WorkerPairs) -> Meetings:
+def _collect_by_refits(crowd: Crowd, fitted: ConfusionEM, suspects: WorkerPairs) -> _CommonVotes:
     """Return the pair of every common vote, whether the labels are equal, and their probabilities by the other votes."""
     first, second = suspects.first, suspects.second
-    parts: list[tuple[NDArray[Any], ...]] = []
+    parts: list[_CommonVotes] = []
     for excluded in _iter_excluded(crowd, first, second):
         remaining = crowd.take(~np.isin(crowd.worker_codes, excluded))
         model = fitted.clone_unfitted()
@@ -366,37 +378,16 @@ def _collect_by_refits(crowd: Crowd, fitted: ConfusionEM, suspects: WorkerPairs)
             second_label[crowd.task[second_rows]] = crowd.label[second_rows]
             rows = np.flatnonzero((remaining.worker_codes == first[pair]) & (second_label[remaining.task] >= 0))
             log_posterior = np.log(np.maximum(model.posterior_[remaining.task[rows]], 1e-300)) - log_likelihood(rows)
-            if (
-                units[second[pair]] >= crowd.n_workers
-            ):  # the rest of the second worker's group is not independent evidence
+            if units[second[pair]] >= crowd.n_workers:
+                # The rest of the second worker's group is not independent evidence.
                 group_rows = np.flatnonzero(units[remaining.worker_codes] == units[second[pair]])
                 row_of[:] = -1
                 row_of[remaining.task[group_rows]] = group_rows
                 shared_rows = np.flatnonzero(row_of[remaining.task[rows]] >= 0)
                 log_posterior[shared_rows] -= log_likelihood(row_of[remaining.task[rows[shared_rows]]])
-            posterior = normalize_log_probs(log_posterior)
-            row_numbers, label, group_rows = (
-                np.arange(len(rows)),
-                remaining.label[rows],
-                second_label[remaining.task[rows]],
-            )
-            parts.append(
-                (
-                    np.full(len(rows), pair),
-                    label == group_rows,
-                    posterior[row_numbers, label],
-                    posterior[row_numbers, group_rows],
-                )
-            )
-    return _concatenate_meetings(parts)
-
-
-def _concatenate_meetings(parts: list[tuple[NDArray[Any], ...]]) -> Meetings:
-    """Concatenate the common votes of several pairs."""
-    if not parts:
-        return np.empty(0, dtype=np.intp), np.empty(0, dtype=bool), np.empty(0), np.empty(0)
-    pair, same, p_first, p_second = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return pair, same, p_first, p_second
+            labels = remaining.label[rows], second_label[remaining.task[rows]]
+            parts.append(_CommonVotes.from_posterior(pair, *labels, normalize_log_probs(log_posterior)))
+    return _CommonVotes.concatenate(parts)
 
 
 def _iter_excluded(crowd: Crowd, first: NDArray[np.int64], second: NDArray[np.int64]) -> Iterator[list[int]]:

@@ -189,6 +189,7 @@ def group_workers(
     return _build_result(workers, full_tally, mixture, confusion, search)
 
 
+#: Value of `WorkerGroups.search` if the number of groups is given.
 _NO_SEARCH = pd.DataFrame(
     {"log_likelihood": [], "behind": [], "standard_error": []}, index=pd.Index([], name="n_groups"), dtype=np.float64
 )
@@ -240,7 +241,19 @@ class _WorkerVotes:
         return ConfusionTally(csr_array((sums, (worker, cell)), shape=(self.n_workers, n_classes**2)), n_classes)
 
     def predictive_log_probs(self, mixture: GroupMixture, training_tally: ConfusionTally) -> FloatArray:
-        """Return the log-probability of each worker's votes by the groups and by the worker's training votes."""
+        """Return the log-probability of each worker's votes by the groups and by the worker's training votes.
+
+        Parameters
+        ----------
+        mixture : GroupMixture
+            Groups fitted to the training votes.
+        training_tally : ConfusionTally
+            Counts of the training votes.
+
+        Returns
+        -------
+        ndarray of shape (n_workers,)
+        """
         memberships, strength = mixture.memberships(training_tally.effective_counts(mixture.strength)), mixture.strength
         counts, totals = training_tally.counts.tocsc(), training_tally.row_totals.reshape(self.n_workers, -1)
         label_prob = np.zeros(len(self.worker))
@@ -263,6 +276,17 @@ class _WorkerVotes:
         The posterior of the other votes blurs a matrix, more so if there are few of them. Assignments do not suffer, because all
         matrices are blurred alike, but accuracies do. A vote for label l on a task with class probabilities u by the other votes
         counts for class k with weight u_k Π[k, l] / Σ_j u_j Π[j, l].
+
+        Parameters
+        ----------
+        mixture : GroupMixture
+            Groups of the workers.
+        memberships : ndarray of shape (n_workers, n_groups)
+            Probability of each group for each worker.
+
+        Returns
+        -------
+        ndarray of shape (n_groups, n_classes, n_classes)
         """
         n_classes = len(self.crowd_confusion)
         confusion = mixture.confusion.copy()

@@ -239,7 +239,24 @@ class _CandidatePool:
     def select_from_offers(
         self, is_open: NDArray[np.bool_], offers: pd.DataFrame
     ) -> tuple[GreedySelector, NDArray[np.intp], NDArray[np.float64]]:
-        """Return a selector, tasks and bounds for the offered pairs of task and worker."""
+        """Return a selector, tasks and bounds for the offered pairs of task and worker.
+
+        Parameters
+        ----------
+        is_open : ndarray of bool of shape (n_tasks,)
+            Whether each task may get more votes.
+        offers : DataFrame
+            Table with columns task and worker.
+
+        Returns
+        -------
+        selector : GreedySelector
+            Selector of the offered votes.
+        tasks : ndarray of shape (n_offered_tasks,)
+            Positions of the tasks.
+        bound : ndarray of shape (n_offered_tasks,)
+            Largest gain per cost on each task.
+        """
         crowd = self.workers.crowd
         task, worker = self._encode_offers(offers)
         existing = pd.MultiIndex.from_arrays([crowd.task, crowd.worker_codes])

@@ -60,9 +60,9 @@ def vote_costs(
         raise UsageError(f"costs must be a dict of costs per vote by worker or kind; got {costs!r}")
     kind_by_worker: Mapping[str, str] = getattr(model, "kinds", None) or {}
     kinds = np.array([kind_by_worker.get(str(name), "") for name in worker_ids], dtype=object)
-    for key, cost_ in costs.items():
-        if isinstance(cost_, str) or not (np.isfinite(cost_) and cost_ > 0):
-            raise UsageError(f"the cost per vote of {key!r} must be a positive number; got {cost_!r}")
+    for key, key_cost in costs.items():
+        if isinstance(key_cost, str) or not (np.isfinite(key_cost) and key_cost > 0):
+            raise UsageError(f"the cost per vote of {key!r} must be a positive number; got {key_cost!r}")
     known_names = {
         *worker_ids.astype(str),
         *(() if crowd.workers is None else crowd.workers.astype(str)),
@@ -75,6 +75,6 @@ def vote_costs(
             "costs by kind need a model with kinds, such as model=Panel(groups=…, kinds=…).fit(crowd)"
         )
     for keys in (kinds, worker_ids.astype(str)):  # the cost of a worker overrides the cost of the kind
-        for key, cost_ in costs.items():
-            cost_by_worker[keys == str(key)] = cost_
+        for key, key_cost in costs.items():
+            cost_by_worker[keys == str(key)] = key_cost
     return cost_by_worker

@@ -114,10 +114,10 @@ def _read_matrices(source: Any, workers: Sequence[Any] | int | None) -> _MatrixS
     if isinstance(workers, str):
         raise UsageError(f"workers must be a list of ids; got {workers!r}. For one worker: [{workers!r}]")
     if isinstance(source, Diagnosis):
-        workers_ = source.worker_diagnosis
+        diagnosis = source.worker_diagnosis
         counts = pd.Series(source.crowd.votes_per_worker, index=source.crowd.workers)
         return _select_workers(
-            counts, workers, source.model.classes_, lambda: workers_.confusion, workers_.confusion_of
+            counts, workers, source.model.classes_, lambda: diagnosis.confusion, diagnosis.confusion_of
         )
     if isinstance(source, Method):
         return _read_method(source, workers)
@@ -218,20 +218,20 @@ def _read_mapping(matrices_by_name: Mapping[Any, Any], workers: Any) -> _MatrixS
 def _check_matrices(source: Any) -> NDArray[np.float64]:
     """Return a matrix or a stack of matrices whose rows are distributions."""
     try:
-        matrices_ = np.asarray(source, dtype=np.float64)
+        matrices = np.asarray(source, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise UsageError(
             f"expected a Diagnosis, a fitted method, a confusion matrix or several by name; got {type(source).__name__}"
         ) from error
-    if matrices_.ndim not in (2, 3) or matrices_.shape[-1] != matrices_.shape[-2] or matrices_.size == 0:
-        raise InputError(f"confusion matrices must have shape (n_classes, n_classes); got {matrices_.shape}")
-    is_empty_row = np.isnan(matrices_).all(axis=-1)  # classes that are never true
-    if not (((matrices_ >= 0).all(axis=-1) & np.isclose(matrices_.sum(axis=-1), 1, atol=1e-3)) | is_empty_row).all():
+    if matrices.ndim not in (2, 3) or matrices.shape[-1] != matrices.shape[-2] or matrices.size == 0:
+        raise InputError(f"confusion matrices must have shape (n_classes, n_classes); got {matrices.shape}")
+    is_empty_row = np.isnan(matrices).all(axis=-1)  # classes that are never true
+    if not (((matrices >= 0).all(axis=-1) & np.isclose(matrices.sum(axis=-1), 1, atol=1e-3)) | is_empty_row).all():
         raise InputError(
             "the rows of a confusion matrix must be shares that sum to 1; divide counts by their row sums, or use "
             "confusion_table(truth, prediction, normalize=True)"
         )
-    return matrices_
+    return matrices
 
 
 def _check_worker_count(n_workers: int) -> None:
@@ -245,26 +245,24 @@ def _resolve_class_names(
 ) -> list[object]:
     """Return the names of the classes, and check that both stacks match."""
     n_classes = estimated_stack.matrices.shape[-1]
+    stacks = [estimated_stack] if true_stack is None else [estimated_stack, true_stack]
+    class_indexes = [stack.classes for stack in stacks if stack.classes is not None]
     if true_stack is not None:
         if true_stack.matrices.shape != estimated_stack.matrices.shape:
             raise InputError(
                 f"true and estimated matrices must have the same shape; got {true_stack.matrices.shape} and "
                 f"{estimated_stack.matrices.shape}"
             )
-        class_indexes = [stack.classes for stack in (estimated_stack, true_stack) if stack.classes is not None]
         if len(class_indexes) == 2 and class_indexes[0].tolist() != class_indexes[1].tolist():
             raise InputError(
                 "true and estimated matrices must have the same classes in the same order; "
                 f"got {preview(class_indexes[1])} and {preview(class_indexes[0])}"
             )
-    class_indexes_ = [
-        stack.classes for stack in (estimated_stack, true_stack) if stack is not None and stack.classes is not None
-    ]
     if classes is not None:
         if isinstance(classes, str) or len(classes) != n_classes:
             raise UsageError(f"classes must be a list of {n_classes} names; got {classes!r}")
         return list(classes)
-    return class_indexes_[0].tolist() if class_indexes_ else list(range(n_classes))
+    return class_indexes[0].tolist() if class_indexes else list(range(n_classes))
 
 
 # ---------------------------------------------------------------------- drawing
