@@ -81,10 +81,10 @@ def test_what_is_code_is_refused_and_leaves_nothing_behind(tmp_path: Path) -> No
     ):
         Raykar(classifier=estimator, max_iter=5, tol=0).fit(X, MADE.crowd).save(tmp_path / "model")
     with pytest.raises(
-        UsageError, match=r"classifier of Raykar is of the kind LogisticRegression, which cannot be saved"
+        UsageError, match=r"classifier of Raykar is of the type LogisticRegression, which cannot be saved"
     ):
         Raykar(classifier=estimator).save(tmp_path / "model")
-    with pytest.raises(UsageError, match="classifier of TwoStage is of the kind there_and_back"):
+    with pytest.raises(UsageError, match="classifier of TwoStage is of the type there_and_back"):
         TwoStage(classifier=there_and_back).save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 

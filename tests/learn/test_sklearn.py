@@ -70,7 +70,7 @@ def test_cross_val_predict() -> None:
         cross_val_predict(Raykar(), X, CROWD, cv=3, method="predict_proba")
 
 
-def test_cross_validate_with_a_scorer_of_one_s_own() -> None:
+def test_cross_validate_with_a_scorer_of_one_s_make_worker_parameters() -> None:
     def against_truth(model: Learner, rows: pd.DataFrame, crowd: Crowd) -> float:
         assert isinstance(crowd, Crowd)
         return model.score(rows, TRUTH)
@@ -128,7 +128,7 @@ class TestScore:
         said = CROWD.classes[CROWD.label] == self.fitted.predict(X)[CROWD.task]
         assert self.fitted.score(X, CROWD) == pytest.approx(said.mean())
         weight = np.random.default_rng(1).random(CROWD.n_votes)
-        weighted = Crowd(CROWD.task, CROWD.worker, CROWD.label, tasks=CROWD.tasks, workers=CROWD.workers,
+        weighted = Crowd.from_codes(CROWD.task, CROWD.worker, CROWD.label, tasks=CROWD.tasks, workers=CROWD.workers,
                          classes=CROWD.classes, weight=weight)  # fmt: skip
         assert self.fitted.score(X, weighted) == pytest.approx(np.average(said, weights=weight))
 
@@ -144,5 +144,5 @@ class TestScore:
         assert self.fitted.score(X, other) == self.fitted.score(X, CROWD)
 
     def test_truth_of_the_wrong_length(self) -> None:
-        with pytest.raises(InputError, match="one true class per row"):
+        with pytest.raises(InputError, match="y must have one class per row"):
             self.fitted.score(X, TRUTH.to_numpy()[:7])
