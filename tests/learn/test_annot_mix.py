@@ -12,7 +12,6 @@ from wisecrowd.base import checkpoints
 from wisecrowd.errors import UsageError
 from wisecrowd.learn import annot_mix
 from wisecrowd.learn.annot_mix import MixupLoss
-from wisecrowd.nn.mixup import draw_mixup
 from wisecrowd.simulate import Simulation
 
 torch = pytest.importorskip("torch")
@@ -97,23 +96,6 @@ def test_no_gradient_of_the_matrices_goes_back_into_the_network(crowd: Crowd) ->
     assert network.module.trunk[0].weight.grad is None
     assert network.worker_parameters.task.weight.grad.abs().sum() > 0
     assert network.worker_parameters.worker.grad.is_sparse
-
-
-def test_shares_and_partners_are_drawn_from_torchs_stream() -> None:
-    rows = torch.arange(2000.0)[:, None]
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        mix, again = draw_mixup(2000, 1.0, rows), draw_mixup(2000, 1.0, rows)
-        torch.manual_seed(3)
-        same = draw_mixup(2000, 1.0, rows)
-    assert (mix(rows) == same(rows)).all()
-    assert not (mix(rows) == again(rows)).all()
-    ones = torch.zeros(2000, 2000)
-    ones.fill_diagonal_(1)
-    share = mix(ones).diagonal()
-    assert float((share < 0.25).double().mean()) == pytest.approx(0.25, abs=0.04)  # Beta(1, 1) is uniform
-    assert mix(torch.eye(2000)).sum(dim=0).mean() == pytest.approx(1)
-    assert draw_mixup(5, 0.0, rows)(rows[:5]).equal(rows[:5])
 
 
 def test_it_solves_a_crowd_and_learns_less_by_heart_than_without_mixing(X: pd.DataFrame, made: Simulation) -> None:

@@ -13,12 +13,9 @@ import pytest
 pytest.importorskip("torch")
 
 from wisecrowd import CCC, CoNAL, CrowdAR, CrowdLayer, DoctorNet, load
-from wisecrowd.base.registry import methods
 from wisecrowd.errors import UsageError
 from wisecrowd.nn.backend import import_torch
 from wisecrowd.nn.deep_learner import DeepLearner
-from wisecrowd.nn.epoch_watchers import watch_epochs
-from wisecrowd.nn.training_set import select_heldout_tasks
 from wisecrowd.simulate import Simulation
 
 QUICK: dict[str, Any] = {"epochs": 6, "hidden": 16}
@@ -95,86 +92,6 @@ def test_what_a_method_adds_comes_back_from_disk(
     assert isinstance(loaded, type(model))
     for name in learnt:
         np.testing.assert_array_equal(getattr(loaded, name), getattr(model, name))
-
-
-def test_hidden_votes_choose_the_number_of_epochs_and_all_votes_are_learnt(made: Simulation, X: pd.DataFrame) -> None:
-    model = CrowdLayer(epochs="auto", hidden=16, learning_rate=0.01).fit(X, made.crowd)
-    hidden = model.search_["hidden"].to_numpy()
-    assert model.epochs_ == hidden.argmax() + 1 == len(model.history_)
-    assert len(hidden) == min(500, model.epochs_ + 30)
-    same = CrowdLayer(epochs=model.epochs_, hidden=16, learning_rate=0.01).fit(X, made.crowd)
-    assert np.array_equal(same.posterior_, model.posterior_)
-
-
-def test_a_search_for_epochs_goes_on_after_a_kill(made: Simulation, X: pd.DataFrame, tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"epochs": "auto", "hidden": 16, "learning_rate": 0.01}
-    whole = CrowdLayer(**settings).fit(X, made.crowd)
-    for _ in range(2):
-        again = CrowdLayer(checkpoint=str(tmp_path), **settings).fit(X, made.crowd)
-        assert np.array_equal(again.posterior_, whole.posterior_)
-    assert len(list(tmp_path.iterdir())) == 2
-
-
-@pytest.mark.parametrize("name", [name for name, kind in methods("learn").items() if issubclass(kind, DeepLearner)])
-def test_every_network_can_search_for_epochs_or_says_why_not(made: Simulation, X: pd.DataFrame, name: str) -> None:
-    kind: Any = methods("learn")[name]
-    model = kind(epochs="auto", hidden=8, learning_rate=0.02, batch_size=128, schedule="constant")
-    if not kind.predicts_votes:
-        with pytest.raises(UsageError, match="give the number of epochs"):
-            model.fit(X, made.crowd)
-    else:
-        assert model.fit(X, made.crowd).epochs_ >= 1
-
-
-def test_votes_that_are_held_out_do_not_teach(made: Simulation, X: pd.DataFrame) -> None:
-    model = CrowdLayer(validation=0.3, **QUICK).fit(X, made.crowd)
-    assert model.history_["validation"].between(0, 1).all()
-    held = select_heldout_tasks(made.crowd, None, 0.3, model.random_state)
-    assert held.sum() == round(0.3 * 150)
-    rest = made.crowd[np.flatnonzero(~held)]
-    alone = CrowdLayer(**QUICK).fit(X, rest)
-    np.testing.assert_allclose(alone.predict_proba(X), model.predict_proba(X), atol=1e-6)
-
-
-def test_who_watches_sees_every_epoch_and_changes_nothing(made: Simulation, X: pd.DataFrame) -> None:
-    rows, batch = X.to_numpy(), []
-    with watch_epochs(lambda model: batch.append(model.classify(rows))):
-        watched = CrowdLayer(**QUICK).fit(X, made.crowd)
-    alone = CrowdLayer(**QUICK).fit(X, made.crowd)
-    assert len(batch) == 6
-    assert np.array_equal(batch[-1], alone.predict_proba(X))
-    assert np.array_equal(watched.posterior_, alone.posterior_)
-
-
-def ends_in_softmax(shape: tuple[int, ...], n_classes: int) -> Any:
-    nn = import_torch().nn
-    return nn.Sequential(nn.Linear(*shape, 8), nn.ReLU(), nn.Linear(8, n_classes), nn.Softmax(-1))
-
-
-def test_a_network_ends_in_a_linear_layer_wherever_that_was_declared(made: Simulation, X: pd.DataFrame) -> None:
-    nn = import_torch().nn
-
-    class Backwards(nn.Module):  # type: ignore[misc,name-defined]  # torch is not imported here
-        def __init__(self) -> None:
-            super().__init__()
-            self.out, self.inner, self.unused = nn.Linear(8, 3), nn.Linear(4, 8), nn.Linear(2, 2)
-
-        def forward(self, rows: Any) -> Any:
-            return self.out(self.inner(rows).relu())
-
-    model = CrowdLayer(classifier=Backwards(), **QUICK).fit(X, made.crowd)
-    assert model.network_.head.weight.shape == (3, 8)
-    with pytest.raises(UsageError, match="must end in a linear layer"):
-        CrowdLayer(classifier=ends_in_softmax, **QUICK).fit(X, made.crowd)
-
-
-def test_frozen_layers_stay_as_they_are(made: Simulation, X: pd.DataFrame) -> None:
-    torch = import_torch()
-    body = torch.nn.Linear(4, 8).requires_grad_(False)
-    net = torch.nn.Sequential(body, torch.nn.ReLU(), torch.nn.Linear(8, 3))
-    model = CrowdLayer(classifier=net, **QUICK).fit(X, made.crowd)
-    assert torch.equal(model.network_.trunk[0].weight, body.weight)
-    assert not torch.equal(model.network_.head.weight, net[2].weight)
 
 
 def test_functions_of_one_name_have_checkpoints_of_their_make_worker_parameters(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -46,8 +46,8 @@ MAX_PREDICTED_VOTES = 2**16
 class DeepLearner(Learner):
     """Base class of learners that train a network f together with worker parameters.
 
-    A batch contains some tasks with the votes on them. Its loss is the mean over those votes of −log P(r gives y |
-    x), so that a step costs time in proportion to the votes, not to tasks x workers. A gold task has its known class,
+    A batch contains some tasks with the votes on them. Its loss is the mean over those votes of
+    −log P(r gives y | x), so that a step costs time in proportion to the votes, not to tasks x workers. A gold task has its known class,
     and trains the network like a vote that is certainly right.
 
     Three components do the work: a `NetworkBuilder` builds the network, a `VoteLoss` computes the loss of a batch,
@@ -413,7 +413,10 @@ class DeepLearner(Learner):
 
 
 def predict_label_probs(
-    network: CrowdNetwork, label_log_probs: Any, X: NDArray[np.float64], workers: NDArray[np.intp]
+    network: CrowdNetwork,
+    label_log_probs: Callable[[Batch], Tensor],
+    X: NDArray[np.float64],
+    workers: NDArray[np.intp],
 ) -> NDArray[np.float64]:
     """Return the label probabilities of workers on tasks by one network.
 

@@ -142,7 +142,9 @@ class VoteLoss:
         total, weight = 0.0, 0.0
         codes = torch.arange(len(training_set), device=training_set.inputs.device)
         for tasks in codes.split(PREDICTION_BATCH_SIZE):
-            batch = training_set.make_batch(network, tasks)
-            total += float((batch.weight * compute_vote_nll(batch, self.label_log_probs(batch))).sum())
+            with torch.no_grad():
+                batch = training_set.make_batch(network, tasks)
+                nll = compute_vote_nll(batch, self.label_log_probs(batch))
+            total += float((batch.weight * nll).sum())
             weight += float(batch.weight.sum())
         return total / weight
