@@ -132,7 +132,7 @@ def test_a_double_weight_is_a_repeated_row(method: NumericAggregator, crowd: Cro
     pd.testing.assert_frame_equal(twice.workers_, heavy.workers_, rtol=1e-4)
 
 
-def test_the_input_is_untouched(method: NumericAggregator, crowd: Crowd) -> None:
+def test_input_is_unchanged(method: NumericAggregator, crowd: Crowd) -> None:
     before, parameters = copy.deepcopy(crowd), str(method.get_params())
     states = random.getstate(), np.random.get_state()[1].copy()  # type: ignore[index,union-attr]  # noqa: NPY002
     assert str(fit(method, crowd).get_params()) == parameters
@@ -147,7 +147,7 @@ def test_same_seed_same_bits(method: NumericAggregator, crowd: Crowd) -> None:
         assert np.array_equal(once.estimates_, again.estimates_)
 
 
-def test_it_survives_copies_and_disks(method: NumericAggregator, crowd: Crowd, tmp_path: Path) -> None:
+def test_copies_are_equal(method: NumericAggregator, crowd: Crowd, tmp_path: Path) -> None:
     fitted = fit(method, crowd)
     assert str(clone(method).get_params()) == str(method.get_params())
     fitted.save(tmp_path / "model")
@@ -185,7 +185,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_odd_crowds_get_an_answer_or_a_reason(method: NumericAggregator, odd: str) -> None:
+def test_degenerate_crowds_are_handled(method: NumericAggregator, odd: str) -> None:
     crowd = Crowd.from_triples(ODD[odd], numeric=True)
     wide = Crowd.from_codes(crowd.task, crowd.worker, crowd.label, tasks=[*crowd.tasks, "idle task"],
                  workers=[*crowd.workers, "idle worker"], classes=None)  # fmt: skip

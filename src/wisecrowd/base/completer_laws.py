@@ -222,7 +222,7 @@ def _same_seed_same_bits(completer: Completer, crowd: Crowd) -> None:
 
 
 @completer_law
-def _it_survives_copies_and_disks(completer: Completer, crowd: Crowd) -> None:
+def _copies_are_equal(completer: Completer, crowd: Crowd) -> None:
     """Pickle, scikit-learn's clone, and save and load keep parameters and predictions."""
     fitted = _fit(completer, crowd)
     for copied in copy_fitted(completer, fitted):
@@ -230,7 +230,7 @@ def _it_survives_copies_and_disks(completer: Completer, crowd: Crowd) -> None:
 
 
 @completer_law
-def _odd_crowds_get_an_answer_or_a_reason(completer: Completer, crowd: Crowd) -> None:  # noqa: ARG001
+def _degenerate_crowds_are_handled(completer: Completer, crowd: Crowd) -> None:  # noqa: ARG001
     """Degenerate crowds give finite predictions or an error with a reason."""
     for votes in make_degenerate_crowds():
         try:

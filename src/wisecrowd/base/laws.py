@@ -235,7 +235,7 @@ def _a_double_weight_is_a_repeated_row(method: AnyMethod, crowd: Crowd) -> None:
 
 
 @law
-def _the_input_is_untouched(method: AnyMethod, crowd: Crowd) -> None:
+def _input_is_unchanged(method: AnyMethod, crowd: Crowd) -> None:
     """Check that a fit changes neither crowd, features, parameters nor global random states."""
     before = copy.deepcopy(crowd)
     features = make_features(crowd.tasks)
@@ -262,7 +262,7 @@ def _same_seed_same_bits(method: AnyMethod, crowd: Crowd) -> None:
 
 
 @law
-def _it_survives_copies_and_disks(method: AnyMethod, crowd: Crowd) -> None:
+def _copies_are_equal(method: AnyMethod, crowd: Crowd) -> None:
     """Check that pickle, scikit-learn's clone, and save and load preserve parameters and results."""
     fitted = _fit(method, crowd)
     for other in copy_fitted(method, fitted):
@@ -347,7 +347,7 @@ def _rows_are_predicted_one_by_one(method: Learner, crowd: Crowd) -> None:
 
 
 @law
-def _odd_crowds_get_an_answer_or_a_reason(method: AnyMethod, crowd: Crowd) -> None:  # noqa: ARG001
+def _degenerate_crowds_are_handled(method: AnyMethod, crowd: Crowd) -> None:  # noqa: ARG001
     """Check that degenerate crowds give finite results or an error of wisecrowd with a reason."""
     for votes in make_degenerate_crowds():
         try:
