@@ -164,7 +164,21 @@ class _CommonVotes(NamedTuple):
     def from_posterior(
         cls, pair: int | np.integer[Any], first_label: NDArray[Any], second_label: NDArray[Any], posterior: NDArray[Any]
     ) -> _CommonVotes:
-        """Return the common votes of one pair, given the posterior of their tasks."""
+        """Return the common votes of one pair.
+
+        Parameters
+        ----------
+        pair : int
+            Position of the pair.
+        first_label, second_label : ndarray of shape (n_tasks,)
+            Labels of both workers on their common tasks.
+        posterior : ndarray of shape (n_tasks, n_classes)
+            Posterior of these tasks by other votes.
+
+        Returns
+        -------
+        _CommonVotes
+        """
         rows = np.arange(len(posterior))
         p_first, p_second = posterior[rows, first_label], posterior[rows, second_label]
         return cls(np.full(len(rows), pair), first_label == second_label, p_first, p_second)

@@ -135,8 +135,10 @@ class ReportSummary:
             verdict = "The workers agree well enough for tentative conclusions"
         elif alpha > CHANCE_ALPHA:
             verdict = "The workers disagree often; single votes are not reliable"
-        else:
+        elif alpha >= 0:
             verdict = "The workers agree hardly more than by chance"
+        else:
+            verdict = "The workers agree less than by chance"
         low, high = figures["krippendorff_alpha_low"], figures["krippendorff_alpha_high"]
         interval = "" if low is None or high is None else f", 95% interval {low:.2f} to {high:.2f}"
         return f"{verdict} (Krippendorff’s alpha {alpha:.2f}{interval})."
