@@ -25,7 +25,7 @@ def trial(tried: Trial) -> None:
         tried.keep(file, f"{file.parent.name}.xml")
         tried.check(f"{file} is recognised", read_project(file).format == "cvat")
     project = read_project("export", "cvat")
-    told = {(row.task, row.worker, row.label) for row in project.question().crowd.to_frame().itertuples()}
+    told = {(row.task, row.worker, row.label) for row in project.get_question().crowd.to_frame().itertuples()}
     tried.check("all tags are there, each with its worker", told == SAID, told ^ SAID)
     tried.check("boxes are counted", project.excluded == {"box": 6}, project.excluded)
 

@@ -36,7 +36,7 @@ def trial(tried: Trial) -> None:
             # JSON lines have no place for the names of classes: there an answer is its number.
             names = NAMES if form == "parquet" else ["0", "1", "2"]
             wanted = {(task, who, names[NAMES.index(said)]) for task, who, said in SAID}
-            frame = project.question().crowd.to_frame()
+            frame = project.get_question().crowd.to_frame()
             told = {(row.task, COLUMNS.get(row.worker, row.worker), str(row.label)) for row in frame.itertuples()}
             told = {vote for vote in told if vote[2] != "-1"}
             tried.check(f"{path} is read as {project.format}", told == wanted, told ^ wanted)

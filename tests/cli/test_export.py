@@ -42,7 +42,7 @@ def test_consensus_goes_back(run: Any, project: Path, tmp_path: Path) -> None:
     result = run("export", "results", "--project", project, "-o", "predictions.json")
     assert result.exit_code == 0
     assert "12 answers to 'mood', for label-studio" in result.stdout
-    question = read_project(tmp_path / "predictions.json").question()
+    question = read_project(tmp_path / "predictions.json").get_question()
     assert question.consensus is not None
     assert question.consensus["label"].to_dict() == wc.read_truth(tmp_path / "results" / "labels.csv").to_dict()
     task = json.loads((tmp_path / "predictions.json").read_text())[0]
@@ -63,7 +63,7 @@ def test_a_plan_becomes_a_queue(run: Any, project: Path, tmp_path: Path) -> None
     assert result.exit_code == 0, result.stderr
     tasks = json.loads((tmp_path / "again.json").read_text())
     wanted = list(
-        dict.fromkeys(line.split(",")[0] for line in (tmp_path / "next" / "asks.csv").read_text().splitlines()[1:])
+        dict.fromkeys(line.split(",")[0] for line in (tmp_path / "next" / "requests.csv").read_text().splitlines()[1:])
     )
     assert [task["data"]["wisecrowd_task"] for task in tasks] == wanted
     assert [task["data"]["wisecrowd_priority"] for task in tasks] == list(range(1, len(wanted) + 1))
@@ -75,7 +75,7 @@ def test_a_release_hides_the_workers(run: Any, votes: Path, tmp_path: Path, monk
     monkeypatch.delenv("WISECROWD_KEY", raising=False)
     refused = run(*words)
     assert refused.exit_code == 2
-    assert "only released under a key" in refused.stderr
+    assert "there is no key for the pseudonyms of workers" in refused.stderr
     assert not (tmp_path / "release.parquet").exists()
     monkeypatch.setenv("WISECROWD_KEY", KEY)
     result = run(*words, "--json")
@@ -111,7 +111,7 @@ def test_an_export_can_be_released(run: Any, project: Path, tmp_path: Path, monk
             "there is no labels.csv or labels.parquet in ., as wisecrowd aggregate -o writes it",
         ),
         ((".", "--queue", "-o", "p.json"), 1, "as wisecrowd plan -o writes it"),
-        (("mine.csv", "-o", "export.json"), 2, "which is read; choose another file"),
+        (("mine.csv", "-o", "export.json"), 2, "is an input file and would be overwritten; choose another file"),
         (
             ("mine.csv", "-o", "there.json"),
             2,
@@ -121,13 +121,13 @@ def test_an_export_can_be_released(run: Any, project: Path, tmp_path: Path, monk
         (
             ("mine.csv", "--to", "argilla", "-o", "p.json"),
             2,
-            "is of label-studio, and its tasks cannot be written for argilla",
+            "is an export of label-studio, not of argilla",
         ),
-        (("mine.csv", "--to", "excel", "-o", "p.json"), 2, "nothing is written for 'excel'; there are label-studio"),
-        (("mine.csv", "--queue", "--to", "hugging-face", "-o", "p.json"), 2, "a queue is for a labelling tool"),
+        (("mine.csv", "--to", "excel", "-o", "p.json"), 2, "--to must be one of label-studio, label-studio-min, argilla, doccano, prodigy, hugging-face; got 'excel'"),
+        (("mine.csv", "--queue", "--to", "hugging-face", "-o", "p.json"), 2, "--queue writes tasks for a labelling tool"),
         (("mine.csv", "--question", "moods", "-o", "p.json"), 2, "Did you mean 'mood'"),
         (("other.csv", "-o", "p.json"), 1, "1 task is not in the project: '99'"),
-        (("empty.csv", "--queue", "-o", "p.json"), 1, "empty.csv: there are no tasks in it"),
+        (("empty.csv", "--queue", "-o", "p.json"), 1, "empty.csv: the file contains no tasks"),
     ],
 )
 def test_what_goes_wrong(
@@ -168,11 +168,11 @@ def test_one_of_several_questions(run: Any, tmp_path: Path) -> None:
     assert "accuracy 100.0%" in result.stdout
     # The record of the run knows which question it was.
     assert run("export", "results", "--project", "export.json", "-o", "p.json").exit_code == 0
-    consensus = read_project(tmp_path / "p.json").question("mood").consensus
+    consensus = read_project(tmp_path / "p.json").get_question("mood").consensus
     assert consensus is not None
     assert consensus["label"].to_dict() == {"0": "bad", "1": "good", "2": "good"}
     result = run("aggregate", "export.json", "--question", "mood", "--truth", "export.json")
-    assert "3 tasks kept their known truth" in result.stdout
+    assert "3 tasks with known truth used in the fit" in result.stdout
     result = run("aggregate", "export.json", "--question", "tags=b", "-m", "majority-vote", "--score", "export.json")
     assert "accuracy 0.0%" in result.stdout
     assert run("check", "export.json", "--question", "tags").exit_code == 0
@@ -243,7 +243,7 @@ def test_what_an_earlier_run_left_is_not_released(run: Any, votes: Path) -> None
     assert run("aggregate", votes, "-m", "majority-vote", "-o", "results").exit_code == 0
     result = run("export", "results", "--to", "hugging-face", "--project", votes, "-o", "v.jsonl", "--json")
     assert result.exit_code == 0, result.stderr
-    assert "posterior.csv is left out" in result.stderr
+    assert "posterior.csv is ignored" in result.stderr
     assert json.loads(result.stdout)["soft_labels"] == "votes"
 
 
@@ -343,8 +343,8 @@ def test_a_plan_and_answers_are_told_apart(run: Any, project: Path, tmp_path: Pa
     assert run("aggregate", project, "-o", "results").exit_code == 0
     assert run("plan", project, "--budget", 2, "--target", 1, "-o", "next").exit_code == 0
     words = ("--project", project, "-o", "p.json")
-    assert "a plan of what to ask next: did you mean --queue?" in run("export", "next", *words).stderr
-    assert "did you mean --queue?" in run("export", "next/asks.csv", *words).stderr
+    assert "There is requests.csv, written by wisecrowd plan; did you mean --queue?" in run("export", "next", *words).stderr
+    assert "did you mean --queue?" in run("export", "next/requests.csv", *words).stderr
     assert "did you mean to leave --queue out?" in run("export", "results", "--queue", *words).stderr
     assert not (tmp_path / "p.json").exists()
 
@@ -368,7 +368,7 @@ def test_fields_and_metadata_of_argilla(run: Any, tmp_path: Path) -> None:
     recorded = Path(__file__).parent.parent / "recorded" / "argilla"
     (tmp_path / "mine.csv").write_text("task,label\nr0,good\n")
     words = ("export", "mine.csv", "--question", "mood", "-o", "p.json", "--force", "--project")
-    assert "does not tell metadata from fields" in run(*words, recorded / "before.parquet").stderr
+    assert "does not distinguish metadata from fields" in run(*words, recorded / "before.parquet").stderr
     assert "metadata" not in run(*words, recorded / "before.json").stderr
 
 
@@ -376,7 +376,7 @@ def test_fields_and_metadata_of_argilla(run: Any, tmp_path: Path) -> None:
 def test_votes_that_cannot_be_released(run: Any, votes: Path, tmp_path: Path) -> None:
     words = ("--to", "hugging-face", "--project", votes, "-o", "v.jsonl")
     assert run("aggregate", votes, "-m", "majority-vote", "--no-workers", "-o", "results").exit_code == 0
-    assert "results were made without worker ids" in run("export", "results", *words).stderr
+    assert "results was made with --no-workers" in run("export", "results", *words).stderr
     (tmp_path / "mine.csv").write_text("task,label\nt00,cat\n")
     votes.write_text(votes.read_text().replace("task,worker,label", "t,w,l"))
     assert "An export goes by what the results tell of columns: aggregate" in run("export", "mine.csv", *words).stderr

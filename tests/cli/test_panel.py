@@ -208,7 +208,7 @@ def test_mistakes_in_members_end_in_a_message(run: Run, votes: Path, members: Pa
     for table, message in [
         ("worker,kind\njudge0,robot\n", "must be person or machine; got 'robot'"),
         ("worker,kind\nnobody,machine\n", "none of its workers has votes"),
-        ("worker,kind\njudge0,machine\njudge0,person\n", "different things of 'judge0'"),
+        ("worker,kind\njudge0,machine\njudge0,person\n", "contradicts itself about 'judge0'"),
         ("worker,colour\njudge0,red\n", "a column kind: person or machine"),
         ("kind,group\nmachine,gpt\n", "no worker column"),
         ("worker,kind\n,machine\n", "every row needs a worker"),

@@ -31,7 +31,7 @@ def test_a_source_is_detected_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("wisecrowd.io.vote_source.find_format", find_format)
     assert VoteSource.detect(source) is source
     crowd = wc.read(source)
-    assert crowd == source.read_votes() == read_project(source).question().crowd
+    assert crowd == source.read_votes() == read_project(source).get_question().crowd
     assert wc.check_votes(source).source == str(path)
     assert list(source.read_export().questions) == ["SPORT"]
     with pytest.raises(InputError, match="this prodigy data holds no truth"):

@@ -126,17 +126,17 @@ def _read_question(source: VoteSource, reading: Reading, crowd: Crowd) -> tuple[
     """Return the question of the export that the votes answer, and the scores of machines; None for other files."""
     from dataclasses import replace
 
-    from wisecrowd.io.tools.projects import build_project
-
     names_columns = any((reading.task, reading.worker, reading.label, reading.weight, reading.time))
     if not source.format.is_tool or names_columns:
         return None, None
+    from wisecrowd.io.tools.projects import build_project
+
     export = source.read_export()
     question_name = reading.question or next(iter(export.questions))
     name = question_name if question_name in export.questions else question_name.partition("=")[0]
     # Problems of other questions do not matter here.
     export = replace(export, questions={name: export.questions[name]})
-    question = build_project(export, source.format.name, duplicates="keep").question()
+    question = build_project(export, source.format.name, duplicates="keep").get_question()
     scores = question.scores.drop_duplicates(["task", "worker"], keep=False)
     if (
         crowd.is_numeric or name != question_name or not len(scores)
@@ -168,7 +168,7 @@ def _read(path: Path, reading: Reading, crowd: Crowd) -> pd.DataFrame:
             "Use the same ids in both files"
         )
     if strange.any():
-        warn(f"{path}: {preview(table.index[strange])} have no votes and are ignored")
+        warn(f"{path}: workers without votes are ignored: {preview(table.index[strange])}")
     return table[~strange]
 
 

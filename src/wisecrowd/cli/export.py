@@ -91,8 +91,8 @@ def export(
 
       wisecrowd export next --queue --project export.json -o again.json
 
-    Votes, soft labels and labels as a Hugging Face dataset. Worker ids are replaced
-    by a keyed hash; a key is required:
+    Votes, soft labels and labels as a Hugging Face dataset. Worker ids are
+    replaced by a keyed hash; a key is required:
 
       wisecrowd export results --to hugging-face --project votes.csv -o v.parquet
     """
@@ -141,7 +141,7 @@ def _back(
     table, run = read_answers(results)
     chosen = check_question(results, run, question)
     write_answers(table, labelling_project, output, question=chosen, model=str(run.get("method", "")))
-    exported_question = labelling_project.question(chosen)
+    exported_question = labelling_project.get_question(chosen)
     sentence = f"{count_noun(len(table), 'answer')} to {exported_question.name!r}, for {labelling_project.format}"
     return {
         "tool": labelling_project.format,
@@ -192,7 +192,7 @@ def _release(
         table["label"] = table["label"].astype(float)
     sets = False
     if source.format.is_tool and "=" not in (chosen or ""):  # one option of a question is answered by yes or no
-        sets = read_project(source, duplicates="keep").question(chosen).kind == "multiple"
+        sets = read_project(source, duplicates="keep").get_question(chosen).kind == "multiple"
     posterior = read_posterior(results, run)
     write_release(crowd, output, key=key, answers=table, posterior=posterior, sets=sets)
     sentence = f"{count_noun(crowd.n_votes, 'vote')} on {count_noun(crowd.n_tasks, 'task')}, {count_noun(crowd.n_workers, 'worker')} "

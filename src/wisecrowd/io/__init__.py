@@ -19,7 +19,7 @@ _HOME = {
     "read_truth": "vote_source",
     "write": "vote_source",
 }
-__all__ = [  # noqa: PLE0604, RUF100
+__all__ = [
     "FORMATS", "Format", "Project", "Question", "ReadOptions", "VoteSource", "find_format", "read", "read_project", "read_truth",
     "write",
 ]  # fmt: skip

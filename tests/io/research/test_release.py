@@ -27,7 +27,7 @@ CROWD = wc.Crowd.from_triples(
 @pytest.mark.parametrize("name", ["votes.parquet", "votes.jsonl"])
 def test_what_was_released_is_read_again(tmp_path: Path, name: str) -> None:
     write_release(CROWD, tmp_path / name, key=KEY)
-    again = read_project(tmp_path / name).question()
+    again = read_project(tmp_path / name).get_question()
     known = dict(zip(CROWD.workers, make_pseudonyms(CROWD.workers, KEY), strict=True))
     frame = CROWD.to_frame().assign(worker=lambda votes: votes["worker"].map(known))
     assert again.crowd == wc.Crowd.from_frame(frame)
@@ -83,7 +83,7 @@ def test_soft_labels(tmp_path: Path) -> None:
 def test_sets_and_numbers(export: Any, tmp_path: Path) -> None:
     topics = read_project(export("label-studio")).questions["topics"]
     write_release(topics.crowd, tmp_path / "sets.parquet", key=KEY, sets=True)
-    again = read_project(tmp_path / "sets.parquet").question()
+    again = read_project(tmp_path / "sets.parquet").get_question()
     assert again.kind == "multiple"
     assert sorted(again.crowd.to_frame()["label"]) == sorted(topics.crowd.to_frame()["label"])
     numbers = wc.Crowd.from_triples([(1, "ann", 1.5), (1, "bob", 2.5)], numeric=True)
@@ -91,7 +91,7 @@ def test_sets_and_numbers(export: Any, tmp_path: Path) -> None:
     row = json.loads((tmp_path / "numbers.jsonl").read_text())
     assert sorted(row["labels"]) == [1.5, 2.5]
     assert "soft_label" not in row
-    assert read_project(tmp_path / "numbers.jsonl").question().kind == "number"
+    assert read_project(tmp_path / "numbers.jsonl").get_question().kind == "number"
 
 
 def test_a_task_without_votes(tmp_path: Path) -> None:

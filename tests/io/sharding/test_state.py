@@ -254,7 +254,9 @@ def test_a_full_disk(tmp_path: Path, small_disk: Path) -> None:
     # So full that reading fails, then so full that only the shards do not fit.
     for room in (400_000, 780_000):
         ballast.write_bytes(b"x" * (2 * 2**20 - room))
-        with pytest.raises(InputError, match=r"the disk of .* is full: about .* MB are needed.*repeat the same command"):
+        with pytest.raises(
+            InputError, match=r"the disk of .* is full: about .* MB are needed.*repeat the same command"
+        ):
             shard_files(votes, small_disk / "crowd", votes_per_shard=20_000)
         assert not (small_disk / "crowd" / "crowd.json").exists()
     ballast.unlink()

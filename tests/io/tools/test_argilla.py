@@ -32,20 +32,20 @@ def test_records(export: Any) -> None:
 
 def test_the_flat_form_says_the_same(export: Any, tmp_path: Path, making: Any) -> None:
     nested = read_project(export("argilla")).questions["mood"]
-    flat = read_project(export("argilla-parquet")).question("mood")
+    flat = read_project(export("argilla-parquet")).get_question("mood")
     assert flat.crowd == nested.crowd
     assert flat.scores.equals(nested.scores)
     columns = making.ARGILLA_FLAT
     records = [{name: values[place] for name, values in columns.items()} for place in range(2)]
     (tmp_path / "flat.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    assert read_project(tmp_path / "flat.jsonl").question().crowd == nested.crowd
+    assert read_project(tmp_path / "flat.jsonl").get_question().crowd == nested.crowd
 
 
 def test_the_score_of_several_options_is_that_of_the_least_sure(tmp_path: Path) -> None:
     suggestion = {"value": ["a", "b"], "score": [0.9, 0.6], "agent": "gpt"}
     record = {"id": "r1", "fields": {}, "suggestions": {"q": suggestion}, "responses": {}}
     (tmp_path / "records.json").write_text(json.dumps([record]))
-    question = read_project(tmp_path / "records.json").question()
+    question = read_project(tmp_path / "records.json").get_question()
     assert question.scores["score"].tolist() == [0.6]
     assert rows(question.crowd) == [("r1", "gpt", "a|b")]
 

@@ -40,7 +40,7 @@ def test_answers_are_read_again_as_they_were(export: Any, tmp_path: Path, name: 
         answers = fitted(project.questions[question].crowd)
         path = tmp_path / ("back.json" if name.startswith(("label", "arg")) else "back.jsonl")
         write_answers(answers, project, path, question=question, model="majority-vote")
-        again = read_project(path).question(question)
+        again = read_project(path).get_question(question)
         assert again.consensus is not None
         assert again.consensus["label"].to_dict() == answers["label"].to_dict()
         assert again.consensus["confidence"].to_dict() == pytest.approx(answers["confidence"].round(6).to_dict())
@@ -84,7 +84,7 @@ def test_label_studio_gets_several_choices_ratings_and_numbers(tmp_path: Path, m
         assert "score" not in prediction
         assert prediction["model_version"] == "wisecrowd"
         values[name] = prediction["result"][0]["value"]
-        assert read_project(tmp_path / "p.json").question(name).kind == question.kind
+        assert read_project(tmp_path / "p.json").get_question(name).kind == question.kind
     assert values == {
         "topics": {"choices": ["a", "b|c"]}, "stars": {"rating": 4}, "price": {"number": 2.5}, "better": {"selected": "left"},
     }  # fmt: skip
@@ -108,7 +108,7 @@ def test_prodigy_gets_options_that_are_chosen(tmp_path: Path, making: Any) -> No
     path = tmp_path / "answers.jsonl"
     path.write_bytes(making.lines([making.example("a", 5, "ann", "accept") | {"accept": [1], "options": options}]))
     project = read_project(path)
-    write_answers(fitted(project.question().crowd), project, tmp_path / "back.jsonl")
+    write_answers(fitted(project.get_question().crowd), project, tmp_path / "back.jsonl")
     (record,) = records(tmp_path / "back.jsonl")
     assert record["accept"] == [1]  # a number, as the options have it
     assert "answer" not in record
@@ -121,9 +121,9 @@ def test_prodigy_accepts_and_rejects(tmp_path: Path, making: Any) -> None:
     record = {"text": "a", "_input_hash": 1, "label": "SPORT", "answer": "reject", "_session_id": "x-ann"}
     path.write_bytes(making.lines([record]))
     project = read_project(path)
-    write_answers(fitted(project.question().crowd), project, tmp_path / "back.jsonl")
+    write_answers(fitted(project.get_question().crowd), project, tmp_path / "back.jsonl")
     assert records(tmp_path / "back.jsonl")[0]["wisecrowd_label"] == "reject"
-    again = read_project(tmp_path / "back.jsonl").question("SPORT")
+    again = read_project(tmp_path / "back.jsonl").get_question("SPORT")
     assert again.consensus is not None
     assert again.consensus["label"].to_dict() == {"1": "reject"}
 
@@ -139,7 +139,7 @@ def test_an_annotator_called_wisecrowd_is_an_echo(tmp_path: Path, making: Any) -
     files = {name: making.lines(rows) for name, rows in making.DOCCANO.items()}
     files["wisecrowd.jsonl"] = files["ann.jsonl"]
     (tmp_path / "export.zip").write_bytes(making.zipped(files))
-    question = read_project(tmp_path / "export.zip").question()
+    question = read_project(tmp_path / "export.zip").get_question()
     assert "wisecrowd" not in question.crowd.workers
     assert question.consensus is not None
     assert question.consensus["label"].to_dict() == {"1": "good", "2": "bad"}
@@ -170,7 +170,7 @@ def test_a_task_that_is_labelled_again_keeps_its_id(export: Any, tmp_path: Path,
     # Label Studio gives it an id of its own, and keeps the data.
     exported = task | {"id": 977, "annotations": [making.annotation(4, making.choice("mood", "good"))]}
     (tmp_path / "new.json").write_text(json.dumps([exported]))
-    assert read_project(tmp_path / "new.json").question().crowd.tasks.tolist() == ["12"]
+    assert read_project(tmp_path / "new.json").get_question().crowd.tasks.tolist() == ["12"]
 
 
 def test_json_min_takes_a_queue(export: Any, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ def rows(crowd: wc.Crowd) -> list[tuple[Any, ...]]:
 
 def test_the_full_report(export: Any) -> None:
     path = export("crowdflower")
-    question = read_project(path).question()
+    question = read_project(path).get_question()
     assert question.name == "mood"
     assert rows(question.crowd) == [("501", "31", "good"), ("501", "32", "bad"), ("502", "31", "bad")]
     assert question.excluded == {"tainted": 1}
@@ -36,7 +36,7 @@ def test_questions_without_gold_are_what_differs(tmp_path: Path) -> None:
 def test_several_answers_stand_on_lines(tmp_path: Path) -> None:
     path = tmp_path / "full.csv"
     path.write_text('_unit_id,_worker_id,_trust,tags\n1,a,1,"fur\ntail"\n1,b,1,fur\n')
-    assert rows(read_project(path).question().crowd) == [("1", "a", "fur|tail"), ("1", "b", "fur")]
+    assert rows(read_project(path).get_question().crowd) == [("1", "a", "fur|tail"), ("1", "b", "fur")]
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ def rows(crowd: wc.Crowd) -> list[tuple[Any, ...]]:
 
 
 def test_tags_of_images(export: Any) -> None:
-    question = read_project(export("cvat")).question()
+    question = read_project(export("cvat")).get_question()
     assert rows(question.crowd) == [("a.jpg", "ann", "cat"), ("b.jpg", "auto", "dog")]
     assert question.machines == ["auto"]
     assert question.excluded == {"box": 1, "empty": 1}
-    assert read_project(export("cvat-zip")).question().crowd == question.crowd
+    assert read_project(export("cvat-zip")).get_question().crowd == question.crowd
 
 
 def test_a_folder_of_jobs(tmp_path: Path, making: Any) -> None:
@@ -28,7 +28,7 @@ def test_a_folder_of_jobs(tmp_path: Path, making: Any) -> None:
     (tmp_path / "bob").mkdir()
     (tmp_path / "bob" / "annotations.xml").write_text(nobody.replace('label="cat"', 'label="fox"'))
     (tmp_path / "cy.zip").write_bytes(making.zipped({"annotations.xml": nobody.encode()}))
-    crowd = read_project(tmp_path, duplicates="distinct").question().crowd
+    crowd = read_project(tmp_path, duplicates="distinct").get_question().crowd
     assert rows(crowd) == [
         ("a.jpg", "ann", "cat"), ("a.jpg", "bob", "fox"), ("a.jpg", "cy", "cat"), ("b.jpg", "auto", "dog"),
     ]  # fmt: skip
@@ -72,7 +72,7 @@ def test_tasks_of_a_project_have_assignees_of_their_own(tmp_path: Path) -> None:
     )
     text = f"<annotations><meta><project><id>9</id><tasks>{meta}</tasks></project></meta>{images}</annotations>"
     (tmp_path / "project.xml").write_text(text)
-    assert rows(read_project(tmp_path / "project.xml").question().crowd) == [
+    assert rows(read_project(tmp_path / "project.xml").get_question().crowd) == [
         ("a.jpg", "ann", "cat"),
         ("a.jpg", "bob", "dog"),
     ]
@@ -81,7 +81,7 @@ def test_tasks_of_a_project_have_assignees_of_their_own(tmp_path: Path) -> None:
 def test_several_tags_and_those_that_cvat_merged(tmp_path: Path) -> None:
     tags = '<tag label="cat" source="manual"/><tag label="fur" source="manual"/><tag label="dog" source="consensus"/>'
     (tmp_path / "ann.xml").write_text(f'<annotations><image id="0" name="a.jpg">{tags}</image></annotations>')
-    question = read_project(tmp_path / "ann.xml").question()
+    question = read_project(tmp_path / "ann.xml").get_question()
     assert rows(question.crowd) == [("a.jpg", "ann", "cat|fur")]
     assert question.excluded == {"merged by CVAT": 1}
 
@@ -90,7 +90,7 @@ def test_attributes_of_tags_are_left_out_and_counted(tmp_path: Path) -> None:
     tag = '<tag label="cat" source="manual"><attribute name="mood">happy</attribute></tag>'
     box = '<box label="cat"><attribute name="mood">sad</attribute></box>'
     (tmp_path / "ann.xml").write_text(f'<annotations><image id="0" name="a.jpg">{tag}{box}</image></annotations>')
-    question = read_project(tmp_path / "ann.xml").question()
+    question = read_project(tmp_path / "ann.xml").get_question()
     assert rows(question.crowd) == [("a.jpg", "ann", "cat")]
     assert question.excluded == {"attributes of tags": 1, "box": 1}
 

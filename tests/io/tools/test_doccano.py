@@ -19,13 +19,13 @@ def rows(crowd: wc.Crowd) -> list[tuple[Any, ...]]:
 
 def test_a_file_for_each_annotator(export: Any, tmp_path: Path) -> None:
     path = export("doccano")
-    question = read_project(path).question()
+    question = read_project(path).get_question()
     assert rows(question.crowd) == [("1", "ann", "good"), ("1", "bob", "bad"), ("2", "ann", "bad")]
     assert question.excluded == {"empty": 1}
     folder = tmp_path / "unpacked"
     with zipfile.ZipFile(path) as archive:
         archive.extractall(folder)
-    assert read_project(folder, "doccano").question().crowd == question.crowd
+    assert read_project(folder, "doccano").get_question().crowd == question.crowd
     (folder / ".DS_Store").write_bytes(b"\0")
     assert read_project(folder).format == "doccano"
     assert wc.read(folder) == question.crowd
@@ -40,7 +40,7 @@ def test_only_folders_of_doccano_are_taken_for_such(tmp_path: Path, making: Any)
     with pytest.raises(InputError, match="is a folder, but not a dataset"):
         read_project(tmp_path)
     (tmp_path / "train.csv").write_text("id,text,label,Comments\n1,Lovely!,good,\n")
-    assert rows(read_project(tmp_path).question().crowd) == [("1", "train", "good")]
+    assert rows(read_project(tmp_path).get_question().crowd) == [("1", "train", "good")]
 
 
 def test_what_systems_put_into_a_zip_is_passed_over(export: Any, tmp_path: Path, making: Any) -> None:
@@ -75,14 +75,14 @@ def test_tables_and_several_labels(tmp_path: Path, making: Any) -> None:
         "bob.csv": b"id,text,label\n1,Lovely!,food\n",
     }
     (tmp_path / "export.zip").write_bytes(making.zipped(files))
-    question = read_project(tmp_path / "export.zip", "doccano").question()
+    question = read_project(tmp_path / "export.zip", "doccano").get_question()
     assert rows(question.crowd) == [("1", "ann", "food|price"), ("1", "bob", "food")]
 
 
 def test_intents_and_spans(tmp_path: Path, making: Any) -> None:
     files = {"ann.jsonl": making.lines([{"id": 1, "text": "Lovely!", "cats": ["praise"], "entities": [[0, 3, "X"]]}])}
     (tmp_path / "export.zip").write_bytes(making.zipped(files))
-    question = read_project(tmp_path / "export.zip").question()
+    question = read_project(tmp_path / "export.zip").get_question()
     assert rows(question.crowd) == [("1", "ann", "praise")]
     assert question.excluded == {"spans": 1}
     files = {"ann.jsonl": making.lines([{"id": 1, "text": "Lovely!", "label": [[0, 3, "X"]]}])}
@@ -95,7 +95,7 @@ def test_whoever_is_called_wisecrowd_is_no_worker(tmp_path: Path, making: Any) -
     example = {"id": 1, "text": "Lovely!", "label": ["good"]}
     files = {"ann.jsonl": making.lines([example]), "wisecrowd-2.jsonl": making.lines([example])}
     (tmp_path / "export.zip").write_bytes(making.zipped(files))
-    question = read_project(tmp_path / "export.zip").question()
+    question = read_project(tmp_path / "export.zip").get_question()
     assert rows(question.crowd) == [("1", "ann", "good")]
     assert question.consensus["label"].to_dict() == {"1": "good"}
 
@@ -109,7 +109,7 @@ def test_shared_labels_tell_no_worker(tmp_path: Path, making: Any) -> None:
 def test_paths_in_a_zip_lead_nowhere(tmp_path: Path, making: Any) -> None:
     records = making.lines(making.DOCCANO["ann.jsonl"])
     (tmp_path / "export.zip").write_bytes(making.zipped({"../../ann.jsonl": records, "/etc/bob.jsonl": records}))
-    crowd = read_project(tmp_path / "export.zip", "doccano").question().crowd
+    crowd = read_project(tmp_path / "export.zip", "doccano").get_question().crowd
     assert crowd.workers.tolist() == ["ann", "bob"]
     assert [file.name for file in tmp_path.iterdir()] == ["export.zip"]
 

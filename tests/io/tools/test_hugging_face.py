@@ -18,12 +18,12 @@ def rows(crowd: wc.Crowd) -> list[tuple[Any, ...]]:
 def test_lists_of_workers_and_labels(export: Any) -> None:
     project = read_project(export("hugging-face"))
     assert list(project.questions) == ["labels"]
-    assert rows(project.question().crowd) == [("a", "u1", "good"), ("a", "u2", "bad"), ("b", "u1", "bad")]
+    assert rows(project.get_question().crowd) == [("a", "u1", "good"), ("a", "u2", "bad"), ("b", "u1", "bad")]
     assert project.tasks["a"] == {"id": "a", "text": "Lovely!"}
 
 
 def test_a_column_for_each_worker(export: Any) -> None:
-    question = read_project(export("hugging-face-columns")).question()
+    question = read_project(export("hugging-face-columns")).get_question()
     assert rows(question.crowd) == [
         ("a", "annotator_1", "good"),
         ("a", "annotator_2", "bad"),
@@ -36,7 +36,7 @@ def test_a_list_of_objects(tmp_path: Path, making: Any) -> None:
     records = [{"id": 1, "annotations": [{"annotator": "u1", "label": "x"}, {"annotator": "u2", "label": "y"}]}]
     path = tmp_path / "data.jsonl"
     path.write_bytes(making.lines(records))
-    assert rows(read_project(path, "hugging-face").question().crowd) == [("1", "u1", "x"), ("1", "u2", "y")]
+    assert rows(read_project(path, "hugging-face").get_question().crowd) == [("1", "u1", "x"), ("1", "u2", "y")]
 
 
 def test_names_of_classes_come_with_the_table(tmp_path: Path, making: Any) -> None:
@@ -45,7 +45,7 @@ def test_names_of_classes_come_with_the_table(tmp_path: Path, making: Any) -> No
     columns = {"task": [7, 8], "workers": [["u1", "u2"], ["u1"]], "label": [[1, 0], [-1]]}
     path = tmp_path / "data.parquet"
     path.write_bytes(making.parquet(columns, told))
-    question = read_project(path).question()
+    question = read_project(path).get_question()
     assert rows(question.crowd) == [("7", "u1", "good"), ("7", "u2", "bad")]
     assert question.crowd.classes.tolist() == ["bad", "good", "odd"]
     assert question.excluded == {"empty": 1}
@@ -101,7 +101,7 @@ def test_a_task_has_one_row(tmp_path: Path, making: Any) -> None:
 def test_minus_one_is_an_answer_where_nobody_says_otherwise(tmp_path: Path, making: Any) -> None:
     path = tmp_path / "data.jsonl"
     path.write_bytes(making.lines([{"id": "a", "annotators": ["u1", "u2", "u3"], "labels": [-1, 1, None]}]))
-    question = read_project(path).question()
+    question = read_project(path).get_question()
     assert rows(question.crowd) == [("a", "u1", "-1"), ("a", "u2", "1")]
     assert question.excluded == {"empty": 1}
 

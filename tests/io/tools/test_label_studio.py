@@ -107,12 +107,12 @@ def test_only_boxes_are_no_votes(tmp_path: Path, making: Any) -> None:
 
 def test_older_exports_say_completions(tmp_path: Path, making: Any) -> None:
     tasks = [{"id": 1, "data": {}, "completions": [making.annotation(1, making.choice("q", "yes"))]}]
-    assert rows(read_project(written(tmp_path, tasks)).question().crowd) == [("1", "1", "yes")]
+    assert rows(read_project(written(tmp_path, tasks)).get_question().crowd) == [("1", "1", "yes")]
 
 
 def test_gold_that_contradicts_itself_is_no_truth(tmp_path: Path, making: Any) -> None:
     marks = [making.annotation(1, making.choice("q", label), ground_truth=True) for label in ("yes", "no")]
-    question = read_project(written(tmp_path, [{"id": 1, "data": {}, "annotations": marks}])).question()
+    question = read_project(written(tmp_path, [{"id": 1, "data": {}, "annotations": marks}])).get_question()
     assert question.truth is None
     assert question.excluded["contradictory gold"] == 1
     assert question.crowd.n_votes == 0
@@ -142,7 +142,7 @@ def test_impossible_times_are_not_known(tmp_path: Path, making: Any) -> None:
         )
     ]  # fmt: skip
     (tmp_path / "tasks.json").write_text(json.dumps([{"id": 1, "data": {}, "annotations": said}]))
-    question = read_project(tmp_path / "tasks.json").question()
+    question = read_project(tmp_path / "tasks.json").get_question()
     assert [time if time == time else None for time in question.crowd.time] == [None, None, 1717156800.0, None]
     assert len(question.seconds) == 0
 
@@ -159,7 +159,7 @@ def test_readers_say_what_they_did(export: Any, caplog: pytest.LogCaptureFixture
 
 def test_json_min(export: Any) -> None:
     project = read_project(export("label-studio-min"))
-    mood = project.question()
+    mood = project.get_question()
     assert mood.name == "mood"
     assert rows(mood.crowd) == [("11", "1", "good"), ("11", "2", "bad"), ("12", "1", "bad")]
     assert mood.seconds["seconds"].tolist() == [4.5, 5.5, 6.5]
@@ -169,7 +169,7 @@ def test_json_min(export: Any) -> None:
 def test_json_min_with_several_choices(tmp_path: Path, making: Any) -> None:
     records = [dict(record) for record in making.LABEL_STUDIO_MIN]
     records[0]["mood"] = {"choices": ["good", "odd"]}
-    assert rows(read_project(written(tmp_path, records)).question().crowd) == [
+    assert rows(read_project(written(tmp_path, records)).get_question().crowd) == [
         ("11", "1", "good|odd"), ("11", "2", "bad"), ("12", "1", "bad"),
     ]  # fmt: skip
 
@@ -181,7 +181,7 @@ def test_json_min_counts_what_it_leaves_out(tmp_path: Path, making: Any) -> None
     records += [nobody, nobody | {"annotator": 4, "parts": [span, span]}]
     records[0]["parts"] = [span]
     project = read_project(written(tmp_path, records))
-    assert rows(project.question().crowd) == [("11", "1", "good"), ("11", "2", "bad"), ("12", "1", "bad")]
+    assert rows(project.get_question().crowd) == [("11", "1", "good"), ("11", "2", "bad"), ("12", "1", "bad")]
     assert project.excluded == {"labels": 3, "empty": 1}
     assert project.tasks["11"]["data"] == {"text": "Lovely!"}
 

@@ -21,7 +21,7 @@ def written(folder: Path, making: Any, records: list[dict[str, Any]]) -> Path:
 
 
 def test_choices(export: Any) -> None:
-    question = read_project(export("prodigy")).question()
+    question = read_project(export("prodigy")).get_question()
     assert (question.name, question.kind) == ("choice", "single")
     assert rows(question.crowd) == [("101", "news-ann", "good"), ("101", "news-bob", "bad"), ("102", "news-bob", "bad")]
     assert question.crowd.classes.tolist() == ["good", "bad"]  # as the options are listed
@@ -36,7 +36,7 @@ def test_several_choices_and_none(tmp_path: Path, making: Any) -> None:
         making.example("a", 1, "bob", "accept") | style,
         making.example("a", 1, "cy", "reject", "bad") | style,
     ]
-    question = read_project(written(tmp_path, making, records)).question()
+    question = read_project(written(tmp_path, making, records)).get_question()
     assert question.kind == "multiple"
     assert rows(question.crowd) == [("1", "news-ann", "bad|good"), ("1", "news-bob", "∅")]
     assert rows(question.options["good"]) == [("1", "news-ann", "yes"), ("1", "news-bob", "no")]

@@ -73,7 +73,7 @@ def test_a_question_must_be_chosen_among_several(export: Any) -> None:
     with pytest.raises(UsageError, match=r"no question 'mod'; there are 'mood', 'topics'\. Did you mean 'mood'"):
         wc.read(path, question="mod")
     with pytest.raises(UsageError, match="several questions"):
-        read_project(path).question()
+        read_project(path).get_question()
     assert wc.read(export("prodigy")).n_votes == 3  # the only one needs no name
 
 
@@ -152,7 +152,7 @@ def test_the_last_answer_is_so_by_time(tmp_path: Path, making: Any) -> None:
     for rule, label in (("last", "good"), ("first", "bad")):
         crowd = wc.read(path, duplicates=rule)  # type: ignore[arg-type]
         assert votes(crowd) == [("1", "1", label)]
-        assert crowd == read_project(path, duplicates=rule).question().crowd  # type: ignore[arg-type]
+        assert crowd == read_project(path, duplicates=rule).get_question().crowd  # type: ignore[arg-type]
     assert wc.read(path, duplicates="keep").n_votes == 2
 
 
@@ -165,7 +165,7 @@ def test_a_machine_called_like_a_person_is_told_apart(tmp_path: Path, making: An
     }
     path = tmp_path / "export.json"
     path.write_text(json.dumps([task]))
-    question = read_project(path).question()
+    question = read_project(path).get_question()
     assert votes(question.crowd) == [("1", "1", "good"), ("1", "machine:1", "bad")]
     assert question.machines == ["machine:1"]
     assert question.scores.to_dict("records") == [{"task": "1", "worker": "machine:1", "label": "bad", "score": 0.5}]
@@ -182,7 +182,7 @@ def test_no_name_makes_a_machine_a_person(tmp_path: Path, making: Any) -> None:
         "predictions": [{"model_version": "1", "result": [making.choice("q", "y")]}],
     }
     (tmp_path / "export.json").write_text(json.dumps([task]))
-    assert read_project(tmp_path / "export.json").question().machines == ["machine:machine:1"]
+    assert read_project(tmp_path / "export.json").get_question().machines == ["machine:machine:1"]
 
 
 def test_sets_are_written_and_read_again() -> None:
@@ -305,7 +305,7 @@ def test_a_folder_or_nothing_at_all(tmp_path: Path) -> None:
 
 
 def test_the_shapes_of_what_is_told(export: Any) -> None:
-    question = read_project(export("crowdflower")).question()
+    question = read_project(export("crowdflower")).get_question()
     assert isinstance(question.groups, pd.Series)
     assert question.seconds.columns.tolist() == ["task", "worker", "seconds"]
     assert question.scores.columns.tolist() == ["task", "worker", "label", "score"]

@@ -23,6 +23,6 @@ def test_workers_go_by_the_names_of_files_or_folders(tmp_path: Path, name: str) 
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(RECORDED / f"{worker}.xml", target)
     project = read_project(tmp_path, "cvat")
-    frame = project.question().crowd.to_frame()
+    frame = project.get_question().crowd.to_frame()
     assert sorted(frame[["task", "worker", "label"]].itertuples(index=False, name=None)) == SAID
     assert project.excluded == {"box": 6}

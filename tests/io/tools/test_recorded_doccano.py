@@ -28,21 +28,21 @@ def rows(crowd: wc.Crowd) -> list[tuple[Any, ...]]:
 def test_all_forms_are_recognised_and_say_the_same(form: str) -> None:
     project = read_project(RECORDED / f"mood-{form}.zip")
     assert project.format == "doccano"
-    assert rows(project.question().crowd) == MOOD
+    assert rows(project.get_question().crowd) == MOOD
     assert "Comments" not in project.tasks["1"]
 
 
 @pytest.mark.parametrize("form", ["jsonl", "json", "csv"])
 def test_who_confirmed_nothing_has_an_empty_file(form: str) -> None:
-    crowd = read_project(RECORDED / f"approved-{form}.zip").question().crowd
+    crowd = read_project(RECORDED / f"approved-{form}.zip").get_question().crowd
     assert rows(crowd) == [vote for vote in MOOD if vote[0] != "1"]
 
 
 def test_sets_and_intents() -> None:
-    topics = read_project(RECORDED / "topics.zip").question()
+    topics = read_project(RECORDED / "topics.zip").get_question()
     assert topics.kind == "multiple"
     assert {label for _, _, label in rows(topics.crowd)} == {"food", "price", "food|place"}
-    intents = read_project(RECORDED / "intents.zip").question("cats")
+    intents = read_project(RECORDED / "intents.zip").get_question("cats")
     assert [label for _, _, label in rows(intents.crowd)] == [label for _, _, label in MOOD]
 
 
@@ -56,8 +56,8 @@ def test_sets_and_intents() -> None:
     ],
 )
 def test_the_consensus_is_known_again(before: str, after: str, question: str) -> None:
-    votes = read_project(RECORDED / f"{before}.zip").question(question)
-    again = read_project(RECORDED / f"{after}.zip").question(question)
+    votes = read_project(RECORDED / f"{before}.zip").get_question(question)
+    again = read_project(RECORDED / f"{after}.zip").get_question(question)
     assert again.crowd == votes.crowd
     model = wc.MajorityVote().fit(votes.crowd)
     assert again.consensus is not None
@@ -68,7 +68,7 @@ def test_the_consensus_is_known_again(before: str, after: str, question: str) ->
 def test_what_is_imported_has_no_holes_and_is_ascii(tmp_path: Path) -> None:
     """doccano guesses encodings, and cannot store what is missing beside only some examples."""
     project = read_project(RECORDED / "mood-jsonl.zip")
-    labels = wc.MajorityVote().fit(project.question().crowd).labels_
+    labels = wc.MajorityVote().fit(project.get_question().crowd).labels_
     write_answers(labels, project, tmp_path / "answers.jsonl")
     write_queue(["4", "1"], project, tmp_path / "queue.jsonl")
     for name in ("answers", "queue"):

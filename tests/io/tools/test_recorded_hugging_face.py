@@ -21,11 +21,11 @@ WORKERS = {"annotator_1": "ann", "annotator_2": "bob", "annotator_3": "cy"}
 def test_all_ways_of_telling_who_said_what(name: str, form: str) -> None:
     project = read_project(RECORDED / f"{name}.{form}")
     assert project.format == "hugging-face"
-    frame = project.question().crowd.to_frame()
+    frame = project.get_question().crowd.to_frame()
     found = sorted((row.task, WORKERS.get(row.worker, row.worker), row.label) for row in frame.itertuples())
     if form == "parquet":
         assert found == SAID
-        assert project.question().crowd.classes.tolist() == ["cat", "dog", "eel"]
+        assert project.get_question().crowd.classes.tolist() == ["cat", "dog", "eel"]
     else:  # which has no place for the names of classes, nor for what -1 means
         numbers = {"0": "cat", "1": "dog", "2": "eel"}
         assert [(task, who, numbers[said]) for task, who, said in found if said != "-1"] == SAID

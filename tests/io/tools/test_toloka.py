@@ -16,7 +16,7 @@ def rows(crowd: wc.Crowd) -> list[tuple[Any, ...]]:
 
 def test_assignments(export: Any) -> None:
     path = export("toloka")
-    question = read_project(path).question()
+    question = read_project(path).get_question()
     assert question.name == "result"
     assert rows(question.crowd) == [("t1", "w1", "cat"), ("t1", "w2", "dog"), ("t2", "w1", "dog")]
     assert question.excluded == {"rejected": 1}
@@ -29,15 +29,15 @@ def test_assignments(export: Any) -> None:
 def test_without_ids_a_task_is_what_was_shown(tmp_path: Path) -> None:
     path = tmp_path / "assignments.tsv"
     path.write_text("INPUT:image\tOUTPUT:result\tASSIGNMENT:worker_id\na.jpg\tcat\tw1\na.jpg\tdog\tw2\n")
-    assert rows(read_project(path).question().crowd) == [("a.jpg", "w1", "cat"), ("a.jpg", "w2", "dog")]
+    assert rows(read_project(path).get_question().crowd) == [("a.jpg", "w1", "cat"), ("a.jpg", "w2", "dog")]
     path.write_text("INPUT:l\tINPUT:r\tOUTPUT:result\tASSIGNMENT:worker_id\na\tb\tleft\tw1\n")
-    assert read_project(path).question().crowd.tasks.tolist() == ['{"INPUT:l": "a", "INPUT:r": "b"}']
+    assert read_project(path).get_question().crowd.tasks.tolist() == ['{"INPUT:l": "a", "INPUT:r": "b"}']
 
 
 def test_lists_are_several_choices(tmp_path: Path) -> None:
     path = tmp_path / "assignments.tsv"
     path.write_text('INPUT:x\tOUTPUT:tags\tASSIGNMENT:worker_id\na\t["fur", "tail"]\tw1\na\t[]\tw2\n'.replace('"', '"'))
-    question = read_project(path).question()
+    question = read_project(path).get_question()
     assert rows(question.crowd) == [("a", "w1", "fur|tail"), ("a", "w2", "∅")]
 
 

@@ -127,7 +127,7 @@ def build_records(
     >>> [record["id"] for record in build_records(pd.Series({"7": "good"}), project)]
     [7]
     """
-    tool, target = _get_tool(project), project.question(question)
+    tool, target = _get_tool(project), project.get_question(question)
     table = answers.rename("label").to_frame() if isinstance(answers, pd.Series) else answers
     if "label" not in table:
         raise InputError(f"answers need a column 'label'; there are {preview(table.columns, 8)}")

@@ -248,7 +248,7 @@ def push(
     state = _read_state(server, project)
     _add_unanswered_questions(state.export, server.get_project(project), question)
     local_project = build_project(state.export, "label-studio", duplicates="keep")
-    target = local_project.question(question)
+    target = local_project.get_question(question)
     new_predictions: dict[int, Record] = {}
     for record in build_records(answers, local_project, question=question, model=model):
         for task in state.ids[get_task_id(record)]:

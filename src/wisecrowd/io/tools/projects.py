@@ -146,7 +146,7 @@ class Project:
     >>> project = Project(format="prodigy", questions={"animal": animal})
     >>> project
     Project(prodigy: 'animal')
-    >>> project.question().name
+    >>> project.get_question().name
     'animal'
     """
 
@@ -156,7 +156,7 @@ class Project:
     excluded: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     notes: tuple[str, ...] = ()
 
-    def question(self, name: str | None = None) -> Question:
+    def get_question(self, name: str | None = None) -> Question:
         """Return the question of a name.
 
         Parameters
@@ -216,7 +216,7 @@ def read_project(
     >>> from pathlib import Path
     >>> record = '{"text": "Hi", "_input_hash": 1, "_session_id": "demo-ann", "_view_id": "choice", "accept": ["good"], "answer": "accept"}'
     >>> _ = Path("answers.jsonl").write_text(record + "\\n")
-    >>> read_project("answers.jsonl").question().crowd.to_frame().to_dict("records")
+    >>> read_project("answers.jsonl").get_question().crowd.to_frame().to_dict("records")
     [{'task': '1', 'worker': 'demo-ann', 'label': 'good'}]
     """  # noqa: E501
     source = VoteSource.detect(path, format)
