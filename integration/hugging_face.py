@@ -13,7 +13,7 @@ from _running import Trial, main
 
 import wisecrowd as wc
 from wisecrowd.io import read_project
-from wisecrowd.io.research.release import pseudonyms, write_release
+from wisecrowd.io.research.release import make_pseudonyms, write_release
 
 NAMES = ["cat", "dog", "eel"]
 SAID = {
@@ -52,7 +52,7 @@ def trial(tried: Trial) -> None:
         told = json.loads(Path(f"{path}.told").read_text())
         columns = ["task", "workers", "labels", "soft_label", "label", "confidence"]
         tried.check(f"{path}: columns", told["features"] == columns, told["features"])
-        name = dict(zip(["ann", "bob", "cy"], pseudonyms(["ann", "bob", "cy"], SECRET), strict=True))
+        name = dict(zip(["ann", "bob", "cy"], make_pseudonyms(["ann", "bob", "cy"], SECRET), strict=True))
         votes = {
             (row["task"], *vote) for row in told["rows"] for vote in zip(row["workers"], row["labels"], strict=True)
         }
