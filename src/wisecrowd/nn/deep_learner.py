@@ -46,8 +46,8 @@ MAX_PREDICTED_VOTES = 2**16
 class DeepLearner(Learner):
     """Base class of learners that train a network f together with worker parameters.
 
-    A batch contains some tasks with the votes on them. Its loss is the mean over those votes of
-    −log P(r gives y | x), so that a step costs time in proportion to the votes, not to tasks x workers. A gold task has its known class,
+    A batch contains some tasks with the votes on them. Its loss is the mean over those votes of −log P(r gives y |
+    x), so that a step costs time in proportion to the votes, not to tasks x workers. A gold task has its known class,
     and trains the network like a vote that is certainly right.
 
     Three components do the work: a `NetworkBuilder` builds the network, a `VoteLoss` computes the loss of a batch,

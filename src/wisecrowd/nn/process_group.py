@@ -26,7 +26,8 @@ from wisecrowd.nn.backend import import_torch
 from wisecrowd.utils.progress import read_launcher_rank
 
 if TYPE_CHECKING:
-    from torch import Tensor, device
+    import torch
+    from torch import Tensor
 
 #: Environment variable with the id of the process that joined a group; its children inherit the launcher's variables,
 #: but are not members.
@@ -118,14 +119,14 @@ class ProcessGroup:
             import_torch().distributed.all_gather(parts, part.contiguous())
         return parts
 
-    def broadcast(self, values: NDArray[Any], place: device) -> NDArray[Any]:
+    def broadcast(self, values: NDArray[Any], device: torch.device) -> NDArray[Any]:
         """Return the values of the first process.
 
         Parameters
         ----------
         values : ndarray
             Values of this process.
-        place : torch.device
+        device : torch.device
             Device through which they are sent.
 
         Returns
@@ -134,7 +135,7 @@ class ProcessGroup:
         """
         if self.size == 1:
             return values
-        message = import_torch().from_numpy(np.array(values)).to(place)
+        message = import_torch().from_numpy(np.array(values)).to(device)
         with _translate_errors():
             import_torch().distributed.broadcast(message, src=0)
         return np.asarray(message.cpu().numpy())

@@ -11,13 +11,13 @@ from wisecrowd.errors import UsageError
 from wisecrowd.nn.backend import import_torch
 
 if TYPE_CHECKING:
-    from torch import device
+    import torch
 
 #: Kinds of devices whose random state torch can save and restore.
 DEVICE_TYPES = ("cpu", "cuda", "xpu")
 
 
-def select_device(name: str) -> device:
+def select_device(name: str) -> torch.device:
     """Return a torch device by name.
 
     Parameters
@@ -55,14 +55,14 @@ def select_device(name: str) -> device:
 
 
 @contextlib.contextmanager
-def fork_random_state(place: device, state: Arrays | int) -> Iterator[Callable[[], Arrays]]:
+def fork_random_state(device: torch.device, state: Arrays | int) -> Iterator[Callable[[], Arrays]]:
     """Run a block with a random stream of its own and restore the global stream afterwards.
 
     Layers draw initial weights and dropout masks from the global stream of torch, so the block borrows it.
 
     Parameters
     ----------
-    place : torch.device
+    device : torch.device
         Device whose stream is forked, in addition to that of the CPU.
     state : int or dict of arrays
         Seed, or a state that the yielded function returned earlier.
@@ -83,8 +83,8 @@ def fork_random_state(place: device, state: Arrays | int) -> Iterator[Callable[[
     """
     torch = import_torch()
     # A GPU without a number is the current one; the device of a tensor names it.
-    gpus = [] if place.type == "cpu" else [torch.empty(0, device=place).device]
-    kind = "cuda" if place.type == "cpu" else place.type
+    gpus = [] if device.type == "cpu" else [torch.empty(0, device=device).device]
+    kind = "cuda" if device.type == "cpu" else device.type
     library = getattr(torch, kind)
     with torch.random.fork_rng(devices=gpus, device_type=kind):
         if isinstance(state, int):
