@@ -1,1 +1,1 @@
-"""Aggregators: from votes to truth, one file each."""
+"""Aggregators, one method per file: inference of the truth from votes."""

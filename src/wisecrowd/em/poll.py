@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
@@ -55,6 +54,8 @@ class Poll:
     @cached_property
     def cell_matrix(self) -> Any:
         """Sparse matrix of the weights of votes, (task, class) cells x workers."""
+        import scipy.sparse as sp
+
         crowd = self.crowd
         shape = (crowd.n_tasks * crowd.n_classes, crowd.n_workers)
         return sp.csr_array(sp.coo_array((crowd.weight, (self.cell, self.worker)), shape=shape))

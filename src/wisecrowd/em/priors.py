@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlog1py, xlogy
 
 from wisecrowd.data.pairs import Pairs
 from wisecrowd.utils.slices import slice_rows
@@ -188,6 +187,8 @@ def compute_beta_log_density(accuracy: NDArray[np.float64], right: float, total:
     >>> round(compute_beta_log_density(np.array([0.5]), right=1.0, total=2.0), 4)
     -1.3863
     """
+    from scipy.special import xlog1py, xlogy  # slow to import, and needed by few methods
+
     return float((xlogy(right, accuracy) + xlog1py(total - right, -accuracy)).sum())
 
 

@@ -1,1 +1,1 @@
-"""Aggregators of votes for classes."""
+"""Aggregators of categorical votes."""

@@ -65,6 +65,14 @@ class AbilitySpec:
         Probability g of a right label by chance.
     task_columns : callable, optional
         Function from task parameters to further columns of ``tasks_``.
+
+    Examples
+    --------
+    >>> from wisecrowd.aggregate.categorical.rasch import compute_rasch_line
+    >>> spec = AbilitySpec(compute_rasch_line, ability_prior=(1.0, 1.0), task_priors=((0.0, 2.0),))
+    >>> abilities, tasks = spec.make_priors(n_workers=1, n_tasks=2)
+    >>> abilities.mean, tasks.precision
+    (array([1.]), array([0.25, 0.25]))
     """
 
     compute_line: Callable[[Array], TaskLine]
@@ -120,6 +128,11 @@ def get_guess_prob(guessing: float | Literal["chance"], n_classes: int) -> float
     ------
     UsageError
         If ``guessing`` is neither 'chance' nor a probability below 1.
+
+    Examples
+    --------
+    >>> get_guess_prob("chance", 4), get_guess_prob(0.1, 4)
+    (0.25, 0.1)
     """
     value: object = guessing
     if value == "chance":

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
@@ -63,6 +62,8 @@ class PairwiseAgreement:
         -------
         PairwiseAgreement
         """
+        import scipy.sparse as sp  # slow to import, and needed only for a spectral start
+
         cells, n_classes = Poll(crowd).cell_matrix, crowd.n_classes
         if gold is not None:
             tasks = np.flatnonzero(gold >= 0)
@@ -101,6 +102,8 @@ class PairwiseAgreement:
         -------
         csr_array of shape (n_workers, n_workers)
         """
+        import scipy.sparse as sp
+
         offset = np.concatenate([[0], np.cumsum(self.n_partners)])
         return sp.csr_array((value, self.second, offset), shape=(self.n_workers, self.n_workers))
 

@@ -1,1 +1,1 @@
-"""Aggregators of numbers."""
+"""Aggregators of numeric labels."""
