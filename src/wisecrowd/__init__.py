@@ -85,7 +85,7 @@ _HOME = {
     "ZeroBasedSkill": "aggregate.categorical.zero_based_skill",
     "accuracy_after_completion": "evaluate.completion",
     "aum": "diagnose.margins",
-    "check_votes": "io.validation",
+    "check_votes": "io.validation.vote_checks",
     "choose_method": "evaluate.model_selection",
     "cite": "base.citations",
     "compare_methods": "evaluate.model_selection",
@@ -179,7 +179,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.io.datasets import load_dataset as load_dataset
     from wisecrowd.io.features import read_features as read_features
     from wisecrowd.io.sharding import shard_files as shard_files
-    from wisecrowd.io.validation import check_votes as check_votes
+    from wisecrowd.io.validation.vote_checks import check_votes as check_votes
     from wisecrowd.io.vote_source import read as read
     from wisecrowd.io.vote_source import read_truth as read_truth
     from wisecrowd.io.vote_source import write as write

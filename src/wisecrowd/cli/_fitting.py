@@ -111,9 +111,9 @@ def make_method(kind: str, name: str, assignments: list[str], jobs: int, engine:
 def warn_similar_labels(crowd: Crowd, votes: Path) -> None:
     """Warn about labels that differ only by case or space; the check is cheap and such labels change the result."""
     from wisecrowd.errors import preview
-    from wisecrowd.io.validation.checks import same_but_for_case_or_space
+    from wisecrowd.io.validation.similar_ids import find_similar_ids
 
-    alike = [] if crowd.classes is None else same_but_for_case_or_space(crowd.classes)
+    alike = [] if crowd.classes is None else find_similar_ids(crowd.classes)
     if alike:
         warn(
             f"{len(alike):,} labels differ only by case or space, and count as different ({preview(alike)}); "
@@ -245,7 +245,7 @@ def write_run(
         run["spreadsheet"] = True
     stale = [name for name in KNOWN if name not in run["files"] and (output / name).exists()]
     if stale:
-        warn(f"{', '.join(stale)} in {output} belong to an earlier run, not to this one")
+        warn(f"{', '.join(stale)} in {output}: written by an earlier run, not by this one")
     if model is not None:
         model.save(output / MODEL)
     write_results(output, tables, run, guard)

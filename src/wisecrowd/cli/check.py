@@ -16,15 +16,16 @@ WIDTH = 9
 def check(votes: Votes, *, reading: Reading) -> None:
     """Check the votes: repeated votes, missing values, misspelt labels, workers who always give the same label, and more.
 
-    Problems that would silently change the labels are errors (exit code 1); problems that make the labels less certain are
-    warnings. Each names the option that resolves it:
+    Problems that would silently change the labels are errors (exit code 1);
+    problems that make the labels less certain are warnings. Each names the
+    option that resolves it:
 
       wisecrowd check votes.csv
       wisecrowd check votes.csv --duplicates distinct --missing drop
     """
-    from wisecrowd.io.validation import examine
+    from wisecrowd.io.validation.vote_checks import check_votes
 
-    examination = examine(resolve_path(votes), **reading.read_arguments())
+    examination = check_votes(resolve_path(votes), **reading.read_arguments())
     summary = examination.summary.removeprefix("Crowd(").removesuffix(")")
     show_facts([("Read", examination.source), *([("Votes", summary)] if summary else [])], width=WIDTH)
     for finding in examination.findings:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wisecrowd as wc
-from wisecrowd.io.validation import Finding, ValidationReport
+from wisecrowd.io.validation.findings import Finding, ValidationReport
 
 #: Four workers, three classes, nothing to complain of.
 GOOD = [

@@ -15,6 +15,7 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import preview
 from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
 from wisecrowd.io.validation.findings import Finding, Severity
+from wisecrowd.io.validation.similar_ids import find_similar_ids
 from wisecrowd.utils.text import count_noun
 
 #: Votes from which a habit of a worker shows, and votes that a class needs to be learnt.
@@ -262,33 +263,6 @@ def _check_similar_ids(name: str, noun: str, indexes: list[pd.Index | None]) -> 
             f"({preview(similar)})",
             fix="If they mean the same, unify them, for example by df[column].str.strip().str.lower().",
         )
-
-
-def find_similar_ids(index: pd.Index) -> list[str]:
-    """Return the ids that differ from another id only by case or space.
-
-    Parameters
-    ----------
-    index : Index
-        Ids.
-
-    Returns
-    -------
-    list of str
-        Ids, similar ones together.
-
-    Examples
-    --------
-    >>> find_similar_ids(pd.Index(["Cat", "dog", "cat "]))
-    ['Cat', 'cat ']
-    """
-    if index.inferred_type != "string":
-        return []
-    simplified = pc.replace_substring(pc.utf8_lower(pc.utf8_trim_whitespace(pa.array(index))), " ", "").to_pandas()
-    is_repeated = simplified.duplicated(keep=False)
-    if not is_repeated.any():
-        return []
-    return index[is_repeated[is_repeated].index[simplified[is_repeated].argsort()]].tolist()
 
 
 def _check_line_breaks(indexes: list[pd.Index | None]) -> Iterator[Finding]:

@@ -1,0 +1,187 @@
+"""Validation of votes: `check_votes` names problems and how to fix them.
+
+A problem that would silently change the result is an error, and its fix names the option that resolves it. A problem that
+makes the result less certain is a warning. Other observations are notes.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from wisecrowd.data.arrow_tables import as_table
+from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.types import DataFrameLike
+from wisecrowd.data.vocabulary import find_missing
+from wisecrowd.errors import InputError
+from wisecrowd.io.problems import EmptyInput, MissingColumn, MixedTypes
+from wisecrowd.io.tables.vote_columns import VoteColumns
+from wisecrowd.io.validation.crowd_checks import check_crowd, make_number_finding
+from wisecrowd.io.validation.findings import Finding, ValidationReport
+from wisecrowd.io.vote_source import SourceLike, VoteSource
+from wisecrowd.io.vote_table import ReadOptions, VoteTable
+from wisecrowd.utils.text import count_noun
+
+__all__ = ["Finding", "ValidationReport", "check_votes"]
+
+
+def check_votes(
+    source: SourceLike | DataFrameLike | Crowd, *, format: str | None = None, **options: Any
+) -> ValidationReport:
+    """Check votes for problems.
+
+    Checking continues after a problem with the remaining votes, so that one call reports everything.
+
+    Parameters
+    ----------
+    source : path-like, VoteSource, DataFrame, dict of columns, or Crowd
+        Votes.
+    format : str, optional
+        Name of the file format. Without it, content and file name decide.
+    **options
+        Options of :func:`wisecrowd.read`.
+
+    Returns
+    -------
+    ValidationReport
+        Findings, the most severe first.
+
+    Examples
+    --------
+    >>> print(check_votes({"task": [1, 1, 2], "worker": ["ann", "ann", "bob"], "label": ["cat", "cat", None]}))
+    votes: Crowd(2 votes: 1 tasks x 1 workers, 1 classes, 2.0 votes/task)
+    2 errors, 2 warnings
+    error    missing-labels: 1 of 3 rows without a label (row 2)
+             Drop such rows: missing="drop" (--missing drop).
+    error    duplicate-votes: 1 repeated vote, the same worker's same answer to the same task (task 1 by 'ann')
+             Choose a rule: duplicates="distinct" counts each answer once, "keep" all of them (--duplicates distinct).
+    warning  single-worker: all votes are by 'ann', so workers cannot be compared
+    warning  single-class: every vote is 'cat', so there is nothing to decide
+    """
+    read_options = ReadOptions(**options)
+    if isinstance(source, Crowd):
+        findings = tuple(check_crowd(source, repeats_allowed=True))
+        return ValidationReport(source="votes", summary=repr(source), findings=findings)
+    return _check_table(source, format, read_options)
+
+
+def _check_table(source: Any, format: str | None, options: ReadOptions) -> ValidationReport:
+    name = "votes"
+    if isinstance(source, str | os.PathLike | VoteSource):
+        name = str(source.path if isinstance(source, VoteSource) else source)
+    findings: list[Finding] = []
+    summary = ""
+    try:
+        votes = _read_votes(source, format, options, findings)
+        votes = _check_rows(votes, options, findings)
+        crowd, settled_crowd = _build_crowds(votes, options, findings)
+        summary = repr(settled_crowd)
+        classes_listed = options.classes is not None or votes.classes is not None
+        repeats_allowed = options.duplicates != "error"
+        findings += check_crowd(crowd, repeats_allowed=repeats_allowed, classes_listed=classes_listed)
+    except InputError as error:
+        findings.append(_make_error_finding(error))
+    return ValidationReport(source=name, summary=summary, findings=tuple(findings))
+
+
+def _make_error_finding(error: InputError) -> Finding:
+    names = {MissingColumn: "missing-column", EmptyInput: "empty-file", MixedTypes: "mixed-types"}
+    return Finding(name=names.get(type(error), "unreadable"), severity="error", count=1, message=str(error))
+
+
+def _read_votes(source: Any, format: str | None, options: ReadOptions, findings: list[Finding]) -> VoteTable:
+    if isinstance(source, str | os.PathLike | VoteSource):
+        return VoteSource.detect(source, format).read_table(options)
+    if not isinstance(source, pd.DataFrame | dict):
+        table = as_table(source)
+        return VoteColumns.choose(table.column_names, options).extract_votes(table)
+    frame = pd.DataFrame(source).rename(columns=str)
+    columns = VoteColumns.choose(list(frame.columns), options)
+    frame = frame[list(columns.by_role.values())]
+    for name in frame:
+        if pd.api.types.infer_dtype(frame[name], skipna=True).startswith("mixed"):
+            types = sorted({type(value).__name__ for value in frame[name].dropna()})
+            findings.append(
+                Finding(
+                    name="mixed-types",
+                    severity="error",
+                    count=len(types),
+                    examples=tuple(types),
+                    message=f"the column {name!r} mixes {' and '.join(types)}",
+                    fix=f"Convert it to one type: df[{name!r}] = df[{name!r}].astype(str).",
+                )
+            )
+            frame[name] = frame[name].map(str, na_action="ignore")
+    return columns.extract_votes(as_table(frame))
+
+
+def _check_rows(votes: VoteTable, options: ReadOptions, findings: list[Finding]) -> VoteTable:
+    """Report rows with missing cells or invalid weights, and return the complete rows."""
+    table = votes.table
+    for note in votes.notes:
+        findings.append(Finding(name="columns", severity="note", count=1, message=note))
+    for column, name in (("task", "missing-ids"), ("worker", "missing-ids"), ("label", "missing-labels")):
+        is_missing = find_missing(table[column]) if column in table.column_names else np.zeros(0, dtype=bool)
+        rows = np.flatnonzero(is_missing)
+        if rows.size:
+            findings.append(
+                Finding(
+                    name=name,
+                    severity="note" if options.missing == "drop" else "error",
+                    count=rows.size,
+                    examples=tuple(votes.locate_rows(rows[:3].tolist())[1]),
+                    message=f"{rows.size:,} of {count_noun(table.num_rows, 'row')} without a {column} "
+                    f"({votes.describe_rows(rows.tolist())})",
+                    fix="" if options.missing == "drop" else 'Drop such rows: missing="drop" (--missing drop).',
+                )
+            )
+    if "weight" in table.column_names:
+        weight = table["weight"].to_numpy()
+        rows = np.flatnonzero(~(np.isfinite(weight) & (weight > 0)))
+        if rows.size:
+            findings.append(
+                Finding(
+                    name="bad-weights",
+                    severity="error",
+                    count=rows.size,
+                    examples=tuple(votes.locate_rows(rows[:3].tolist())[1]),
+                    message=f"{count_noun(rows.size, 'weight')} not finite and positive "
+                    f"({votes.describe_rows(rows.tolist())})",
+                    fix="Leave out votes that should not count.",
+                )
+            )
+            table = table.drop_columns("weight")
+    return replace(votes, table=table).drop_incomplete_rows()
+
+
+def _build_crowds(votes: VoteTable, options: ReadOptions, findings: list[Finding]) -> tuple[Crowd, Crowd]:
+    """Return the crowd of all valid votes, and the crowd after applying the rule for repeated votes."""
+    label = votes.table["label"]
+    if pa.types.is_floating(label.type) and not (votes.numeric or options.numeric):
+        numbers = pd.unique(label.to_numpy())
+        fractions = numbers[numbers != np.round(numbers)]
+        if fractions.size:
+            findings.append(make_number_finding("error", fractions))
+            options = replace(options, numeric=True)
+    try:
+        return _apply_duplicate_rule(votes, options)
+    except EmptyInput:
+        raise
+    except InputError as error:
+        findings.append(Finding(name="unknown-ids", severity="error", count=1, message=str(error)))
+    try:
+        votes = replace(votes, tasks=None, workers=None, classes=None)
+        return _apply_duplicate_rule(votes, replace(options, tasks=None, workers=None, classes=None))
+    except InputError:
+        del findings[-1]  # the vocabulary was not the cause
+        raise
+
+
+def _apply_duplicate_rule(votes: VoteTable, options: ReadOptions) -> tuple[Crowd, Crowd]:
+    crowd = votes.to_crowd(replace(options, duplicates="keep"))
+    return crowd, crowd if options.duplicates in ("error", "keep") else votes.to_crowd(options)
