@@ -46,10 +46,10 @@ class Stored:
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
         """The usual figures, and F1 of the positive class when there is one."""
-        figures = metrics.summary(dataset.truth, prediction)
+        figures = metrics.summary(require_truth(dataset), prediction)
         if self.positive is not None:
             figures["positive_f1"] = metrics.f1(
-                dataset.truth, prediction, average="binary", positive=self.positive
+                require_truth(dataset), prediction, average="binary", positive=self.positive
             )  # fmt: skip
         return figures
 
@@ -91,7 +91,7 @@ class Simulated:
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
         """The usual figures."""
-        return metrics.summary(dataset.truth, prediction)
+        return metrics.summary(require_truth(dataset), prediction)
 
     def absence(self) -> str | None:
         """Never absent."""
@@ -173,3 +173,10 @@ def require_features(dataset: Dataset) -> pd.DataFrame:
     if dataset.features is None:
         raise InputError(f"{dataset.name} has no features, which this entry needs")
     return dataset.features
+
+
+def require_truth(dataset: Dataset) -> pd.Series[Any]:
+    """Return the truth of a dataset, or raise an error if it has none."""
+    if dataset.truth is None:
+        raise InputError(f"{dataset.name} has no truth, which this benchmark scores against")
+    return dataset.truth

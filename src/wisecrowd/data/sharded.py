@@ -29,7 +29,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
@@ -628,9 +627,13 @@ def _write_arrow(path: Path, columns: dict[str, Any]) -> None:
 
 
 def _write_ids(path: Path, ids: pd.Index) -> None:
+    import pyarrow.parquet as pq
+
     with atomic_path(path) as partial_path:
         pq.write_table(pa.table({"value": pa.array(ids)}), partial_path)
 
 
 def _read_ids(path: Path) -> pd.Index:
+    import pyarrow.parquet as pq
+
     return pd.Index(pq.read_table(path).column("value").to_pandas())

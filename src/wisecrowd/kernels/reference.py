@@ -15,6 +15,8 @@ from wisecrowd.kernels.expectation import Expectation, log_table
 MAX_TEMPORARY_CELLS = 1 << 22
 #: Above this number of columns, numpy's maximum along rows is faster than one column after the other.
 SHORT_ROW = 32
+#: Votes x classes up to which sums are taken by `numpy.bincount`; beyond, scipy.sparse pays for its import.
+SMALL_CELLS = 200_000
 
 
 def expect(
@@ -51,9 +53,11 @@ def expect(
     [[0.75, 0.25]]
     """
     # Sums by einsum: faster than numpy's reductions on short rows, and without the threads of a matrix product.
-    joint = np.empty((layout.n_tasks, len(prior)), dtype=label_probs.dtype)
-    for columns in _column_slices(layout, len(prior)):
-        joint[:, columns] = layout.vote_matrix @ log_table(label_probs[:, columns])
+    joint = (
+        _sum_by_task(layout, log_table(label_probs))
+        if _is_small(layout, label_probs)
+        else _multiply(layout, label_probs)
+    )
     joint += log_table(prior).astype(label_probs.dtype)
 
     peak = _row_maximum(joint)
@@ -97,11 +101,50 @@ def tally(layout: Layout, posterior: NDArray[Any]) -> NDArray[Any]:
     >>> tally(layout, np.array([[0.75, 0.25]])).tolist()
     [[0.75, 0.25], [0.75, 0.25]]
     """
+    if _is_small(layout, posterior):
+        return _sum_by_pair(layout, posterior)
     n_classes = posterior.shape[1]
     result = np.empty((layout.n_pairs, n_classes), dtype=posterior.dtype)
     for columns in _column_slices(layout, n_classes):
         result[:, columns] = layout.vote_matrix.T @ posterior[:, columns]
     return result
+
+
+def _multiply(layout: Layout, label_probs: NDArray[Any]) -> NDArray[Any]:
+    """Return the sum of log-probabilities over the votes of every task, by products with the sparse matrix of votes."""
+    sums = np.empty((layout.n_tasks, label_probs.shape[1]), dtype=label_probs.dtype)
+    for columns in _column_slices(layout, label_probs.shape[1]):
+        sums[:, columns] = layout.vote_matrix @ log_table(label_probs[:, columns])
+    return sums
+
+
+def _is_small(layout: Layout, table: NDArray[Any]) -> bool:
+    """Return whether sums by `numpy.bincount` cost less than the import of scipy.sparse."""
+    return table.dtype == np.float64 and layout.n_votes * table.shape[1] <= SMALL_CELLS
+
+
+def _sum_by_task(layout: Layout, table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum rows of a (pairs, classes) table over the votes of every task, in the order of the votes."""
+    return _bincount_columns(layout, layout.vote_task, table[_vote_pairs(layout)], layout.n_tasks)
+
+
+def _sum_by_pair(layout: Layout, posterior: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum rows of a (tasks, classes) table over the votes of every pair, in the order of the votes."""
+    return _bincount_columns(layout, _vote_pairs(layout), posterior[layout.vote_task], layout.n_pairs)
+
+
+def _vote_pairs(layout: Layout) -> NDArray[np.int32]:
+    return layout.pair[layout.offset[0] : layout.offset[-1]]
+
+
+def _bincount_columns(
+    layout: Layout, group: NDArray[Any], vote_values: NDArray[np.float64], n_groups: int
+) -> NDArray[np.float64]:
+    """Sum the values of votes within groups, column by column, with the weights of the votes."""
+    if layout.weight is not None:
+        vote_values = vote_values * layout.weight[layout.offset[0] : layout.offset[-1], None]
+    columns = [np.bincount(group, column, minlength=n_groups) for column in np.ascontiguousarray(vote_values.T)]
+    return np.stack(columns, axis=1).astype(np.float64, copy=False)  # bincount of no votes gives integers
 
 
 def _row_maximum(table: NDArray[Any]) -> NDArray[Any]:

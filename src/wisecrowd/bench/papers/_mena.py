@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.base.learner import Learner
-from wisecrowd.bench.data import Stored, parts_of, require_features, train_and_test
+from wisecrowd.bench.data import Stored, parts_of, require_features, require_truth, train_and_test
 from wisecrowd.bench.entries import OfLearner, code_digest
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import as_index
@@ -51,7 +51,7 @@ class GaussianGroups:
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
         """The usual figures, of an entry that does not score itself."""
-        return metrics.summary(dataset.truth, prediction)
+        return metrics.summary(require_truth(dataset), prediction)
 
     def absence(self) -> str | None:
         """Never absent."""

@@ -17,7 +17,7 @@ from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.completer import Completer
 from wisecrowd.base.registry import find
 from wisecrowd.bench.cells import OK
-from wisecrowd.bench.data import Stored
+from wisecrowd.bench.data import Stored, require_truth
 from wisecrowd.bench.entries import Portable, code_digest
 from wisecrowd.bench.papers._han import compute_once
 from wisecrowd.data.alignment import encode_truth
@@ -183,7 +183,7 @@ class After(Filled):
         method = kind(**{"random_state": seed} if self._is_seeded else {})
         votes = self.filled(dataset, seed, self.weight)
         fitted = method.fit(votes, dataset.features if kind.uses_features else None)
-        return {ACCURACY: metrics.accuracy(dataset.truth, fitted)}
+        return {ACCURACY: metrics.accuracy(require_truth(dataset), fitted)}
 
     @property
     def _is_seeded(self) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.bench.data import train_and_test
+from wisecrowd.bench.data import require_truth, train_and_test
 from wisecrowd.bench.entries import OfLearner, code_digest
 from wisecrowd.evaluate import metrics
 from wisecrowd.io.datasets import Dataset
@@ -44,7 +44,7 @@ class Scored:
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
         """The usual figures, of an entry that does not score itself."""
-        return metrics.summary(dataset.truth, prediction)
+        return metrics.summary(require_truth(dataset), prediction)
 
     def absence(self) -> str | None:
         """Why the data cannot be had."""

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.bench.data import Stored, parts_of, require_features
+from wisecrowd.bench.data import Stored, parts_of, require_features, require_truth
 from wisecrowd.bench.entries import OfLearner, Portable, code_digest
 from wisecrowd.bench.papers._fashion import FILE, N_TRAIN, Filters, fashion, features_digest, images_file
 from wisecrowd.bench.papers.annotmix2024 import SETTING
@@ -144,7 +144,7 @@ class Fashion:
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
         """The usual figures, of an entry that does not score itself."""
-        return metrics.summary(dataset.truth, prediction)
+        return metrics.summary(require_truth(dataset), prediction)
 
     @property
     def _file(self) -> Path:
