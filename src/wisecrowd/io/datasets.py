@@ -118,8 +118,8 @@ def load_dataset(name_or_folder: str | os.PathLike[str], *, duplicates: Duplicat
         votes = source.read_table()
         rule = duplicates or meta.get("duplicates")
         crowd = votes.to_crowd(ReadOptions(duplicates=rule or "distinct"))
-        has_truth = reader.read_truth is not None and not source.format.is_table
-        truth = reader.read_truth(path, None, None) if has_truth and reader.read_truth is not None else None
+        read_truth = None if source.format.is_table else reader.read_truth
+        truth = None if read_truth is None else read_truth(path, None, None)
         n_dropped = votes.table.num_rows - crowd.n_votes
         if n_dropped and rule is None:
             warnings.warn(
