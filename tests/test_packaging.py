@@ -96,12 +96,7 @@ def test_public_definitions_have_an_example(name: str) -> None:
     # The docstring of a command is what --help prints, so its examples are command lines.
     wanted = "" if name.startswith("wisecrowd.cli") else ">>>"
     # Not inspect.getdoc, which would take the parent's words for the child's.
-    # An abstract class cannot be used, so it needs no example.
-    lacking = [
-        thing
-        for thing, value in defined_in(module)
-        if not value.__doc__ or (wanted not in value.__doc__ and not inspect.isabstract(value))
-    ]
+    lacking = [thing for thing, value in defined_in(module) if not value.__doc__ or wanted not in value.__doc__]
     assert lacking == [], f"no docstring with a >>> example in {name}"
 
 

@@ -40,6 +40,14 @@ class Learner(Method):
 
     ``fit(X, crowd)`` trains a classifier on features and infers the truth of the training tasks as an aggregator does.
     ``predict`` and ``predict_proba`` classify new tasks by their features.
+
+    Examples
+    --------
+    >>> from wisecrowd import Raykar
+    >>> crowd = Crowd.from_triples([(task, worker, "ab"[task % 2]) for task in range(8) for worker in range(3)])
+    >>> X = np.array([[float(task % 2)] for task in range(8)])
+    >>> Raykar().fit(X, crowd).predict([[0.0], [1.0]]).tolist()
+    ['a', 'b']
     """
 
     without_workers: ClassVar[str] = "cmm"

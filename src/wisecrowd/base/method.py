@@ -187,8 +187,8 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
         Examples
         --------
         >>> from wisecrowd import MajorityVote
-        >>> len(MajorityVote.summary()) > 0
-        True
+        >>> MajorityVote.summary()
+        'The class that most workers chose.'
         """
         text = inspect.getdoc(cls) or ""
         return re.sub(r"\s+", " ", text.split("\n\n")[0]).strip()

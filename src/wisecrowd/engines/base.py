@@ -99,6 +99,14 @@ class ChunkState(ABC):
     """Handle of one value per chunk, stored where the chunks are.
 
     When a handle is passed to a chunk function as a shared parameter, every chunk receives its own value.
+
+    Examples
+    --------
+    >>> from wisecrowd.engines import LocalEngine
+    >>> engine = LocalEngine(Crowd.from_triples([("t1", "ann", "cat")]))
+    >>> state = engine.retain(lambda chunk: chunk.crowd.n_votes)
+    >>> engine.sum(lambda chunk, n_votes: 10 * n_votes, state)
+    10
     """
 
     @abstractmethod
@@ -126,6 +134,13 @@ class Engine(ABC):
     gold : ndarray, callable or None
         Class codes of gold tasks: an array by task for a crowd in memory, a function of the shard number for a crowd in
         shards.
+
+    Examples
+    --------
+    >>> from wisecrowd.engines import LocalEngine
+    >>> engine = LocalEngine(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")]))
+    >>> engine.expect(np.array([0.5, 0.5]), np.eye(2)).class_counts.tolist()
+    [1.0, 1.0]
     """
 
     crowd: Crowd | ShardedCrowd
