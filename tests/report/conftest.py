@@ -1,4 +1,4 @@
-"""A page taken apart, so that tests look at what people see."""
+"""Fixtures: parser of a page, so that tests check what people see."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import wisecrowd as wc
 
 @dataclass
 class Cell:
-    """What a cell of a table shows, and the value that it is sorted by."""
+    """Cell of a table: its text, its sort key and its class."""
 
     text: str = ""
     value: str | None = None
@@ -39,20 +39,20 @@ class Page(HTMLParser):
         self.feed(self.html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        self.tags.append((tag, found))
+        attributes = dict(attrs)
+        self.tags.append((tag, attributes))
         if tag == "table":
-            self._table = found.get("id") or f"table {len(self.tables)}"
+            self._table = attributes.get("id") or f"table {len(self.tables)}"
             self.tables[self._table], self.captions[self._table] = [], ""
         elif tag == "caption":
             self._caption = True
         elif tag == "tr":
             self.tables[self._table].append([])
         elif tag in ("td", "th"):
-            self._cell = Cell(value=found.get("data-v"), kind=found.get("class") or "")
+            self._cell = Cell(value=attributes.get("data-v"), kind=attributes.get("class") or "")
             self.tables[self._table][-1].append(self._cell)
         if tag not in ("meta", "input", "br", "img"):
-            self._open.append((tag, found.get("id")))
+            self._open.append((tag, attributes.get("id")))
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))  # nothing is within it, and nothing ends with it
@@ -85,33 +85,33 @@ class Page(HTMLParser):
 
     @property
     def workers(self) -> list[str]:
-        """The names in the table of workers, from top to bottom."""
+        """Names in the table of workers, from top to bottom."""
         return [row["Worker"].text for row in self.rows("worker-table")]
 
     @property
     def tiles(self) -> dict[str, str]:
-        """The large figures of the overview, and what stands below each."""
-        said = re.findall(r"<dt>(.*?)</dt><dd><strong>(.*?)</strong> <span>(.*?)</span>", self.html)
-        return {what: value for what, value, _ in said} | {f"{what} more": more for what, _, more in said}
+        """Values and notes of the key figures by name."""
+        tiles = re.findall(r"<dt>(.*?)</dt><dd><strong>(.*?)</strong> <span>(.*?)</span>", self.html)
+        return {what: value for what, value, _ in tiles} | {f"{what} more": more for what, _, more in tiles}
 
-    def said(self, section: str) -> str:
-        """The text of a section, with single blanks and without the marks of direction."""
+    def section_text(self, section: str) -> str:
+        """Return the text of a section with single spaces and without direction marks."""
         return " ".join(self.texts[section].replace("\u2068", "").replace("\u2069", "").split())
 
     @property
     def data(self) -> Any:
-        """What the script reads."""
+        """JSON data of the script."""
         return json.loads(self.texts["data"])
 
 
 @pytest.fixture(scope="session")
-def made() -> Any:
-    """Good and bad workers, of whom everything is known."""
+def simulated() -> Any:
+    """Simulated crowd of good and bad workers."""
     kinds = ["expert"] * 5 + ["noisy(0.75)"] * 12 + ["spammer"] * 2 + ["adversary", "copier(1)"]
     return wc.simulate_crowd(n_tasks=240, workers=kinds, votes_per_task=5, n_classes=4, random_state=2)
 
 
 @pytest.fixture(scope="session")
 def page_of() -> Any:
-    """Take a page apart."""
+    """Return the parser of a page."""
     return Page

@@ -1,4 +1,4 @@
-"""The report in a browser: sorting, filtering and clicking work, everything can be read and named, and nothing leaves the page."""
+"""Report in a browser: sorting, filtering, clicking, accessibility and isolation."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ HOSTILE = "<img src='https://example.com/x'><script>document.title='run'</script
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A page with flags, truth, texts, and names that try to run."""
+    """Page with flags, gold labels, texts and hostile names."""
     kinds = ["expert"] * 4 + ["noisy(0.75)"] * 10 + ["spammer", "adversary", "copier(1)"]
-    made = wc.simulate_crowd(n_tasks=120, workers=kinds, votes_per_task=5, n_classes=3, random_state=4)
-    votes = made.crowd.to_frame().replace({"worker": {"w05": HOSTILE}, "label": {"c1": f"c1 {HOSTILE}"}})
-    texts = {task: f"Look at {task}. {HOSTILE}" for task in made.crowd.tasks}
-    page = report.build(votes, texts=texts, truth=made.truth.replace({"c1": f"c1 {HOSTILE}"}), title=HOSTILE)
+    simulated = wc.simulate_crowd(n_tasks=120, workers=kinds, votes_per_task=5, n_classes=3, random_state=4)
+    votes = simulated.crowd.to_frame().replace({"worker": {"w05": HOSTILE}, "label": {"c1": f"c1 {HOSTILE}"}})
+    texts = {task: f"Look at {task}. {HOSTILE}" for task in simulated.crowd.tasks}
+    page = report.build(votes, texts=texts, truth=simulated.truth.replace({"c1": f"c1 {HOSTILE}"}), title=HOSTILE)
     return page.save(tmp_path_factory.mktemp("report") / "page.html").as_uri()
 
 
 @pytest.fixture
 def page(browser: Any, address: str) -> Iterator[Any]:
-    """The page, freshly opened; at the end, nothing was complained of and nothing was asked for."""
+    """Open the page; at the end, check that the browser reported no errors and sent no requests."""
     browser.get_log("performance")
     shape(browser, 1200)
     browser.get(address)
     yield browser
     assert browser.get_log("browser") == []
-    asked = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    urls = {one["params"]["request"]["url"] for one in asked if one["method"] == "Network.requestWillBeSent"}
+    requested = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    urls = {one["params"]["request"]["url"] for one in requested if one["method"] == "Network.requestWillBeSent"}
     assert urls == {address}
 
 
 def shape(browser: Any, width: int, scheme: str = "light") -> None:
-    """A screen of some width, and a person who likes it light or dark."""
+    """Set the width and the colour scheme of the screen."""
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     wish = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
@@ -55,7 +55,7 @@ def find(page: Any, selector: str) -> Any:
 
 
 def column(page: Any, table: str, number: int) -> list[str]:
-    """What the rows that can be seen are sorted by, from top to bottom."""
+    """Return the sort keys of the visible rows, from top to bottom."""
     return page.execute_script(
         "return Array.from(document.querySelectorAll(`#${arguments[0]} tbody tr:not([hidden])`),"
         " row => row.cells[arguments[1]].dataset.v ?? row.cells[arguments[1]].innerText)",
@@ -67,7 +67,7 @@ def column(page: Any, table: str, number: int) -> list[str]:
 # ---------------------------------------------------------------------- what it does
 
 
-def test_tables_are_sorted_by_a_click_and_say_so(page: Any) -> None:
+def test_click_sorts_a_table_and_sets_aria_sort(page: Any) -> None:
     head = find(page, "#worker-table thead th:nth-child(2)")
     before = sorted(map(float, column(page, "worker-table", 1)))
     head.find_element("css selector", "button").click()
@@ -116,7 +116,7 @@ def test_filters_narrow_the_table_and_count(page: Any) -> None:
     assert len(column(page, "task-table", 0)) == 1
 
 
-def test_a_click_on_a_worker_shows_their_matrix(page: Any) -> None:
+def test_click_on_a_worker_shows_the_matrix(page: Any) -> None:
     button = find(page, "#worker-table tbody tr:nth-child(3) button.open")
     place = int(button.get_attribute("data-worker"))
     data = json.loads(page.execute_script("return document.getElementById('data').textContent"))
@@ -133,7 +133,7 @@ def test_a_click_on_a_worker_shows_their_matrix(page: Any) -> None:
     assert page.switch_to.active_element == button, "the keyboard goes on where it was"
 
 
-def test_a_click_on_the_map_shows_the_same(page: Any) -> None:
+def test_click_on_the_map_shows_the_matrix(page: Any) -> None:
     place = 2
     point = find(page, f"#map [data-worker='{place}']")
     page.execute_script("arguments[0].scrollIntoView({block: 'center'})", point)
@@ -156,7 +156,7 @@ def test_hostile_names_are_text(page: Any) -> None:
 # ---------------------------------------------------------------------- who can use it
 
 
-def test_light_and_dark_follow_the_wish_and_the_button(page: Any) -> None:
+def test_theme_follows_the_system_and_the_button(page: Any) -> None:
     def paper() -> str:
         return page.execute_script("return getComputedStyle(document.body).backgroundColor")
 
@@ -193,22 +193,22 @@ return found;
 
 
 def luminance(page: Any, colours: set[str]) -> dict[str, float]:
-    """Relative luminance of colours in whatever notation the browser gives them."""
+    """Return the relative luminance of colours in the notation of the browser."""
     painted = page.execute_script(
         "const one = document.createElement('canvas').getContext('2d', {willReadFrequently: true});"
         "return arguments[0].map(c => { one.clearRect(0, 0, 1, 1); one.fillStyle = c; one.fillRect(0, 0, 1, 1);"
         " return Array.from(one.getImageData(0, 0, 1, 1).data); })",
         sorted(colours),
     )
-    found = {}
+    observed = {}
     for colour, (*rgb, _) in zip(sorted(colours), painted, strict=True):
         linear = [c / 255 / 12.92 if c / 255 <= 0.03928 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in rgb]
-        found[colour] = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return found
+        observed[colour] = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return observed
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_all_text_stands_out(page: Any, scheme: str) -> None:
+def test_text_has_enough_contrast(page: Any, scheme: str) -> None:
     shape(page, 1200, scheme)
     texts = page.execute_script(TEXTS)
     find(page, "button.open").click()
@@ -223,12 +223,12 @@ def test_all_text_stands_out(page: Any, scheme: str) -> None:
     assert weak == set()
 
 
-def test_every_control_has_a_name_and_can_be_reached(page: Any) -> None:
+def test_controls_have_accessible_names(page: Any) -> None:
     def nameless(where: str) -> list[str]:
         kinds = ("button", "input", "select", "a[href]", "summary", "[tabindex='0']")
-        found = page.find_elements("css selector", ", ".join(f"{where} {kind}" for kind in kinds))
-        assert len(found) >= 2
-        return [one.get_attribute("outerHTML")[:80] for one in found if not one.accessible_name.strip()]
+        observed = page.find_elements("css selector", ", ".join(f"{where} {kind}" for kind in kinds))
+        assert len(observed) >= 2
+        return [one.get_attribute("outerHTML")[:80] for one in observed if not one.accessible_name.strip()]
 
     assert nameless("header") + nameless("main") == []
     find(page, "button.open").click()
@@ -241,7 +241,7 @@ def test_every_control_has_a_name_and_can_be_reached(page: Any) -> None:
     assert {part for one in named for part in one.split()} <= set(ids)
 
 
-def test_every_table_says_what_it_is(page: Any) -> None:
+def test_tables_have_captions_and_scopes(page: Any) -> None:
     tables = page.find_elements("css selector", "main table")
     assert len(tables) >= 8
     for table in tables:
@@ -252,7 +252,7 @@ def test_every_table_says_what_it_is(page: Any) -> None:
     assert headings.count("H1") == 1
 
 
-def test_the_keyboard_can_skip_to_the_report_and_sees_where_it_is(page: Any) -> None:
+def test_keyboard_can_skip_to_the_report(page: Any) -> None:
     find(page, "body").send_keys("\ue004")  # Tab
     first = page.switch_to.active_element
     assert first.text == "Skip to the report"
@@ -261,7 +261,7 @@ def test_the_keyboard_can_skip_to_the_report_and_sees_where_it_is(page: Any) -> 
 
 
 @pytest.mark.parametrize("width", [375, 768])
-def test_narrow_screens_scroll_tables_and_not_the_page(page: Any, width: int) -> None:
+def test_narrow_screens_scroll_tables_only(page: Any, width: int) -> None:
     shape(page, width)
     wide = page.execute_script("return document.documentElement.scrollWidth")
     assert wide <= width
@@ -269,7 +269,7 @@ def test_narrow_screens_scroll_tables_and_not_the_page(page: Any, width: int) ->
     assert find(page, "#card").size["width"] <= width
 
 
-def test_it_prints_every_row_on_white(page: Any) -> None:
+def test_printed_page_has_all_rows_on_white(page: Any) -> None:
     shape(page, 1200, "dark")
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     assert page.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
@@ -278,7 +278,7 @@ def test_it_prints_every_row_on_white(page: Any) -> None:
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
-def test_a_page_of_ten_rows_opens(browser: Any, tmp_path: Path) -> None:
+def test_small_page_opens(browser: Any, tmp_path: Path) -> None:
     rows = [(f"t{n // 3}", ["ann", "bob", "cy"][n % 3], "cat" if n % 4 else "dog") for n in range(10)]
     path = report.build(wc.Crowd.from_triples(rows), compare=False).save(tmp_path / "ten.html")
     browser.get(path.as_uri())

@@ -1,4 +1,4 @@
-"""Groups of workers on the page: a sentence for each, a colour on the map, a column of the table."""
+"""Section about groups of workers."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from wisecrowd.utils.text import format_percent
 
 
 @pytest.fixture(scope="module")
-def made() -> Any:
+def simulated() -> Any:
     kinds = ["expert(0.9)"] * 10 + ["mixer(0.6)"] * 7 + ["spammer"]
     return wc.simulate_crowd(n_tasks=400, workers=kinds, n_classes=3, votes_per_task=6, random_state=2)
 
 
 @pytest.fixture(scope="module")
-def page(made: Any, page_of: Any) -> Any:
-    return page_of(report.build(made.crowd, compare=False).html)
+def page(simulated: Any, page_of: Any) -> Any:
+    return page_of(report.build(simulated.crowd, compare=False).html)
 
 
-def test_every_group_has_its_sentence(made: Any, page: Any) -> None:
-    groups = wc.diagnose_crowd(made.crowd).groups
+def test_each_group_has_a_description(simulated: Any, page: Any) -> None:
+    groups = wc.diagnose_crowd(simulated.crowd).groups
     assert len(groups.size) >= 2
     for sentence in groups.descriptions:
-        assert sentence in page.said("workers")
+        assert sentence in page.section_text("workers")
 
 
-def test_the_table_and_the_map_tell_who_is_in_which(made: Any, page: Any) -> None:
-    of_worker = wc.diagnose_crowd(made.crowd).groups.memberships
+def test_table_and_map_show_the_groups(simulated: Any, page: Any) -> None:
+    of_worker = wc.diagnose_crowd(simulated.crowd).groups.memberships
     titles = page.texts["map"]
     marks = {
         attributes["data-worker"]: str(attributes["class"]).split()
@@ -44,19 +44,19 @@ def test_the_table_and_the_map_tell_who_is_in_which(made: Any, page: Any) -> Non
         assert row["Group"].text == f"{number} {format_percent(mine['probability'])}"
         assert f"g{number}" in marks[str(place)]
         assert f"{row['Worker'].text}: " in titles
-    assert titles.count(", group ") == made.crowd.n_workers
+    assert titles.count(", group ") == simulated.crowd.n_workers
 
 
-def test_one_group_is_none(page_of: Any) -> None:
+def test_one_group_has_no_section(page_of: Any) -> None:
     votes = wc.simulate_crowd(n_tasks=200, workers=["noisy(0.8)"] * 6, n_classes=2, votes_per_task=3).crowd
     assert len(wc.diagnose_crowd(votes).groups.size) == 1
     page = page_of(report.build(votes, compare=False).html)
     assert "Group" not in page.rows("worker-table")[0]
-    assert "similar errors are close to each other" in page.said("workers")
-    assert "Groups of workers with similar errors" not in page.said("workers")
+    assert "similar errors are close to each other" in page.section_text("workers")
+    assert "Groups of workers with similar errors" not in page.section_text("workers")
 
 
-def test_of_few_workers_no_groups_are_made(page_of: Any) -> None:
+def test_few_workers_have_no_groups(page_of: Any) -> None:
     kinds = ["expert(0.9)"] * 3 + ["mixer(0.6)"] * 2
     votes = wc.simulate_crowd(n_tasks=400, workers=kinds, n_classes=3, votes_per_task=5).crowd
     assert "Group" not in page_of(report.build(votes, compare=False).html).rows("worker-table")[0]
@@ -77,7 +77,7 @@ def test_more_groups_than_colours_share_the_last() -> None:
     crowd = SimpleNamespace(votes_per_worker=np.ones(n))
     diagnosed: Any = SimpleNamespace(groups=groups, crowd=crowd)
     shown: Any = SimpleNamespace(positions=np.arange(n))
-    found = build_section(diagnosed, shown)
-    assert found is not None
-    assert [one["colour"] for one in found["rows"]][-3:] == [MAX_COLOURS] * 3
-    assert [one["number"] for one in found["memberships"]] == list(range(1, n + 1))
+    content = build_section(diagnosed, shown)
+    assert content is not None
+    assert [one["colour"] for one in content["rows"]][-3:] == [MAX_COLOURS] * 3
+    assert [one["number"] for one in content["memberships"]] == list(range(1, n + 1))

@@ -1,4 +1,4 @@
-"""The page of a crowd whose every name tries something is the page of any other crowd, with other names on it."""
+"""Hostile names change nothing on the page except the names."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def votes() -> list[tuple[str, str, str]]:
     rng, rows = np.random.default_rng(3), []
     for i, task in enumerate(HOSTILE):
         for j in rng.choice(len(HOSTILE), 8, replace=False):
-            said = 0 if j % 9 == 0 else i + (rng.random() < 0.3) + (j % 5 == 0)
-            rows.append((task, HOSTILE[j], CLASSES[int(said) % len(CLASSES)]))
+            label = 0 if j % 9 == 0 else i + (rng.random() < 0.3) + (j % 5 == 0)
+            rows.append((task, HOSTILE[j], CLASSES[int(label) % len(CLASSES)]))
     return rows
 
 
 def build(called: dict[str, str]) -> report.Report:
-    """The page, with every name called something."""
+    """Build the page with replaced names."""
     triples = [(called[task], called[worker], called[label]) for task, worker, label in votes()]
     texts = {called[task]: called[text] for task, text in zip(HOSTILE, HOSTILE[::-1], strict=True)}
     truth = {called[task]: called[CLASSES[n % len(CLASSES)]] for n, task in enumerate(HOSTILE) if n % 2}
@@ -51,15 +51,15 @@ def hostile() -> report.Report:
 def test_names_change_nothing_but_names(hostile: report.Report, page_of: Any) -> None:
     page, other = page_of(hostile.html), page_of(build(HARMLESS).html)
     assert [tag for tag, _ in page.tags] == [tag for tag, _ in other.tags]
-    for (tag, found), (_, wanted) in zip(page.tags, other.tags, strict=True):
-        assert list(found) == list(wanted)
-        for name in set(found) - {"data-text"}:
-            assert found[name] == wanted[name], (tag, name)
+    for (tag, actual), (_, expected) in zip(page.tags, other.tags, strict=True):
+        assert list(actual) == list(expected)
+        for name in set(actual) - {"data-text"}:
+            assert actual[name] == expected[name], (tag, name)
     for table in ("worker-table", "task-table", "class-table"):
         assert page.captions[table] == other.captions[table]
 
 
-def test_every_name_is_shown(hostile: report.Report, page_of: Any) -> None:
+def test_all_names_are_shown(hostile: report.Report, page_of: Any) -> None:
     page = page_of(hostile.html)
     for table, column in (("worker-table", 0), ("task-table", 0)):
         shown = [row[column].text for row in page.tables[table][1:]]
@@ -70,7 +70,7 @@ def test_every_name_is_shown(hostile: report.Report, page_of: Any) -> None:
     assert len(data["classes"]) == len(CLASSES)
 
 
-def test_nothing_on_it_is_obeyed(hostile: report.Report) -> None:
+def test_no_control_characters_remain(hostile: report.Report) -> None:
     joiners = "\u200c\u200d"
     obeyed = re.findall(
         "[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2067\ufeff\ufff9-\uffff]",
@@ -87,23 +87,23 @@ def test_nothing_on_it_is_obeyed(hostile: report.Report) -> None:
     assert ">49<" not in hostile.html
 
 
-def test_endless_names_are_cut(hostile: report.Report) -> None:
+def test_long_names_are_shortened(hostile: report.Report) -> None:
     assert LONG[:MAX_TEXT_CHARS] not in hostile.html
     endless = {text: f"{(text * 10_000 or ' ' * 10_000)[:9_996]}{place:04d}" for place, text in enumerate(HOSTILE)}
     page = build(endless)
-    told = sum(map(len, endless.values()))
+    parts = sum(map(len, endless.values()))
     # Each name stands in the rows of a task, of a worker and of what others voted; a text of a task is longer.
-    assert len(page.html) - len(hostile.html) < told
+    assert len(page.html) - len(hostile.html) < parts
     assert page.html.count("(10,000 characters)") > 3 * len(HOSTILE)
     assert max(map(len, re.findall(r"<bdi[^>]*>(.*?)</bdi>", page.html, re.DOTALL))) < 10 * MAX_TEXT_CHARS
 
 
-def test_what_nobody_could_see_has_quotes() -> None:
+def test_invisible_names_are_quoted() -> None:
     assert [display_name(text) for text in ("", " ", "\u200d", "a", "\n")] == ["‘’", "‘ ’", r"‘\u200d’", "a", r"\n"]
     assert quote_name("") == "“\u2068‘’\u2069”"
 
 
-def test_a_browser_sees_names_and_runs_none(hostile: report.Report, browser: Any, tmp_path: Path) -> None:
+def test_browser_runs_no_name(hostile: report.Report, browser: Any, tmp_path: Path) -> None:
     path = hostile.save(tmp_path / "page.html")
     browser.get_log("browser")
     browser.get_log("performance")
@@ -128,6 +128,6 @@ def test_a_browser_sees_names_and_runs_none(hostile: report.Report, browser: Any
     # Nothing sticks out of the page to the side, however names are written.
     assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     assert browser.get_log("browser") == []
-    asked = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    urls = {one["params"]["request"]["url"] for one in asked if one["method"] == "Network.requestWillBeSent"}
+    requested = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    urls = {one["params"]["request"]["url"] for one in requested if one["method"] == "Network.requestWillBeSent"}
     assert urls == {path.as_uri()}

@@ -1,4 +1,4 @@
-"""Images of tasks: found, recognised by what they are, made small, and put into the page without letting anything else in."""
+"""Images of tasks: reading, format detection, scaling and embedding."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ PIXEL = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRA
 
 
 def drawn(kind: str = "PNG", size: tuple[int, int] = (40, 30), mode: str = "RGB", *, noise: bool = False) -> bytes:
-    """The bytes of an image: one colour, or noise that no format can shrink."""
+    """Return the bytes of an image: one colour, or noise that does not compress."""
     images = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
-    made = images.new(mode, size, "teal" if mode in ("RGB", "RGBA") else 128)
+    simulated = images.new(mode, size, "teal" if mode in ("RGB", "RGBA") else 128)
     if noise:
-        made = images.fromarray(np.random.default_rng(0).integers(256, size=(size[1], size[0], 3), dtype=np.uint8))
+        simulated = images.fromarray(np.random.default_rng(0).integers(256, size=(size[1], size[0], 3), dtype=np.uint8))
     file = io.BytesIO()
-    made.save(file, kind)
+    simulated.save(file, kind)
     return file.getvalue()
 
 
@@ -53,53 +53,53 @@ def pictures(page: Any) -> list[dict[str, str | None]]:
 
 
 def policy(text: str) -> dict[str, str]:
-    found = re.search(r'Security-Policy" content="(.*?)"', text)
-    assert found is not None
-    return dict(rule.split(" ", 1) for rule in html.unescape(found.group(1)).split("; "))
+    result = re.search(r'Security-Policy" content="(.*?)"', text)
+    assert result is not None
+    return dict(rule.split(" ", 1) for rule in html.unescape(result.group(1)).split("; "))
 
 
 # ---------------------------------------------------------------------- where they are
 
 
-def test_files_of_a_folder_are_called_as_tasks_are(tmp_path: Path) -> None:
+def test_folder_file_names_are_task_ids(tmp_path: Path) -> None:
     for name in ("t1.png", "t2.JPG", "img.003.webp", "t1.txt", ".t4.png", "t5.svg"):
         (tmp_path / name).write_bytes(b"")
     (tmp_path / "t6.png.d").mkdir()
-    found = read_images(tmp_path)
-    assert set(found.index) == {"t1", "t1.png", "t2", "t2.JPG", "img.003", "img.003.webp"}
-    assert found["t2"] == found["t2.JPG"] == tmp_path / "t2.JPG"
+    result = read_images(tmp_path)
+    assert set(result.index) == {"t1", "t1.png", "t2", "t2.JPG", "img.003", "img.003.webp"}
+    assert result["t2"] == result["t2.JPG"] == tmp_path / "t2.JPG"
 
 
-def test_two_files_for_one_name_leave_only_the_whole_names(tmp_path: Path) -> None:
+def test_ambiguous_stems_need_full_names(tmp_path: Path) -> None:
     for name in ("t1.png", "t1.jpg", "t2.png"):
         (tmp_path / name).write_bytes(b"")
     assert set(read_images(tmp_path).index) == {"t1.png", "t1.jpg", "t2", "t2.png"}
 
 
-def test_a_folder_without_images_is_refused_with_the_reason(tmp_path: Path) -> None:
+def test_folder_without_images_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t1.svg").write_bytes(SVG)
     with pytest.raises(InputError, match="SVG can contain scripts and is never shown"):
         read_images(tmp_path)
 
 
-def test_paths_of_a_table_begin_at_its_folder(tmp_path: Path) -> None:
+def test_table_paths_are_relative_to_its_folder(tmp_path: Path) -> None:
     table = tmp_path / "tasks.csv"
     inside = tmp_path / "absolute.png"
     table.write_text(f"task,path\nt1,photos/a.png\nt2,./photos/../b.png\nt3,\nt4,{inside}\n", encoding="utf-8")
-    found = read_images(table)
-    assert found.to_dict() == {"t1": tmp_path / "photos" / "a.png", "t2": tmp_path / "b.png", "t4": inside}
-    assert read_images(table, task="task", image="path").equals(found)
+    result = read_images(table)
+    assert result.to_dict() == {"t1": tmp_path / "photos" / "a.png", "t2": tmp_path / "b.png", "t4": inside}
+    assert read_images(table, task="task", image="path").equals(result)
 
 
 @pytest.mark.parametrize("path", ["../secret.png", "photos/../../secret.png", "/etc/secret.png"])
-def test_no_path_of_a_table_leads_out_of_its_folder(tmp_path: Path, path: str) -> None:
+def test_table_paths_outside_its_folder_are_refused(tmp_path: Path, path: str) -> None:
     table = tmp_path / "tasks.csv"
     table.write_text(f"task,image\nt1,a.png\nt2,{path}\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"must stay inside the folder of the table; got .*secret"):
         read_images(table)
 
 
-def test_a_folder_whose_name_begins_alike_is_another_one(tmp_path: Path) -> None:
+def test_folder_with_the_same_prefix_is_outside(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     table = tmp_path / "data" / "tasks.csv"
     table.write_text("task,image\nt1,../data-private/a.png\n", encoding="utf-8")
@@ -107,7 +107,7 @@ def test_a_folder_whose_name_begins_alike_is_another_one(tmp_path: Path) -> None
         read_images(table)
 
 
-def test_a_table_without_paths_says_what_it_wants(tmp_path: Path) -> None:
+def test_table_without_paths_is_refused(tmp_path: Path) -> None:
     table = tmp_path / "tasks.csv"
     table.write_text("task,colour\nt1,red\n", encoding="utf-8")
     with pytest.raises(InputError, match="no column of images was recognised; call it 'image'"):
@@ -119,7 +119,7 @@ def test_a_table_without_paths_says_what_it_wants(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- what they are
 
 
-def test_the_first_bytes_tell_what_a_file_is() -> None:
+def test_first_bytes_determine_the_format() -> None:
     assert [detect_image_format(drawn(kind)) for kind in ("PNG", "JPEG", "GIF", "WEBP")] == [
         "PNG",
         "JPEG",
@@ -130,14 +130,14 @@ def test_the_first_bytes_tell_what_a_file_is() -> None:
         assert detect_image_format(other) is None
 
 
-def test_what_is_no_image_is_left_out_and_counted(tmp_path: Path) -> None:
+def test_other_files_are_left_out_and_counted(tmp_path: Path) -> None:
     good, fake, torn = tmp_path / "a.png", tmp_path / "b.png", tmp_path / "c.png"
     good.write_bytes(drawn())
     fake.write_bytes(SVG)
     torn.write_bytes(drawn(size=(400, 400), noise=True)[:900])
-    found = embed_thumbnails([good, fake, torn, tmp_path / "absent.png", tmp_path, None, "nul\0.png"], 10**6)
-    assert [source is not None for source in found.sources] == [True] + [False] * 6
-    assert found.notes == [
+    result = embed_thumbnails([good, fake, torn, tmp_path / "absent.png", tmp_path, None, "nul\0.png"], 10**6)
+    assert [source is not None for source in result.sources] == [True] + [False] * 6
+    assert result.notes == [
         "1 task has no image.",
         "3 images cannot be found or opened.",
         "1 file is not a PNG, JPEG, GIF or WebP; other formats are not shown, and SVG can contain scripts.",
@@ -145,14 +145,14 @@ def test_what_is_no_image_is_left_out_and_counted(tmp_path: Path) -> None:
     ]
 
 
-def test_an_image_that_would_unpack_to_gigabytes_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decompression_bomb_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     images = pytest.importorskip("PIL.Image")
     large = drawn(size=(400, 400))
     monkeypatch.setattr(images, "MAX_IMAGE_PIXELS", 10_000)
     assert embed_thumbnails([large], 10**6).notes == ["1 image is damaged."]
 
 
-def test_neither_paths_nor_bytes_are_refused() -> None:
+def test_other_types_are_refused() -> None:
     with pytest.raises(UsageError, match="a path or the bytes of a file; got int"):
         embed_thumbnails([7], 10**6)
 
@@ -163,22 +163,22 @@ def test_neither_paths_nor_bytes_are_refused() -> None:
 def test_small_images_stay_as_they_are_and_large_ones_are_scaled() -> None:
     images = pytest.importorskip("PIL.Image")
     small, large = drawn(), drawn("JPEG", (2000, 1000), noise=True)
-    found = embed_thumbnails([small, large], 10**6).sources
-    assert found[0] == f"data:image/png;base64,{base64.b64encode(small).decode()}"
-    assert found[1] is not None
-    assert found[1].startswith("data:image/jpeg;base64,")
-    assert images.open(io.BytesIO(decoded(found[1]))).size == (320, 160)
+    result = embed_thumbnails([small, large], 10**6).sources
+    assert result[0] == f"data:image/png;base64,{base64.b64encode(small).decode()}"
+    assert result[1] is not None
+    assert result[1].startswith("data:image/jpeg;base64,")
+    assert images.open(io.BytesIO(decoded(result[1]))).size == (320, 160)
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "P", "L", "I;16", "1", "CMYK"])
 def test_every_kind_of_pixels_is_scaled(mode: str) -> None:
     images = pytest.importorskip("PIL.Image")
     if mode == "I;16":
-        made = images.fromarray(np.linspace(0, 4095, 800 * 600).astype(np.uint16).reshape(600, 800))
+        simulated = images.fromarray(np.linspace(0, 4095, 800 * 600).astype(np.uint16).reshape(600, 800))
     else:
-        made = images.new(mode, (800, 600), 1 if mode in "1P" else 0)
+        simulated = images.new(mode, (800, 600), 1 if mode in "1P" else 0)
     file = io.BytesIO()
-    made.save(file, "JPEG" if mode == "CMYK" else "PNG")
+    simulated.save(file, "JPEG" if mode == "CMYK" else "PNG")
     source = embed_thumbnails([file.getvalue()], 10**6).sources[0]
     assert source is not None
     shown = np.asarray(images.open(io.BytesIO(decoded(source))).convert("L"))
@@ -189,19 +189,19 @@ def test_every_kind_of_pixels_is_scaled(mode: str) -> None:
         assert shown[:5].mean() < 10 < 245 < shown[-5:].mean(), "twelve bits are spread over what a screen shows"
 
 
-def test_a_photo_that_was_turned_stands_upright_and_tells_nothing_else() -> None:
+def test_exif_rotation_is_applied_and_metadata_removed() -> None:
     images = pytest.importorskip("PIL.Image")
-    made, file = images.new("RGB", (1000, 500)), io.BytesIO()
-    notes = made.getexif()
+    simulated, file = images.new("RGB", (1000, 500)), io.BytesIO()
+    notes = simulated.getexif()
     notes[0x0112], notes[0x010F] = 6, "the maker of the camera"
-    made.save(file, "JPEG", exif=notes)
+    simulated.save(file, "JPEG", exif=notes)
     source = embed_thumbnails([file.getvalue()], 10**6).sources[0]
     assert source is not None
     assert images.open(io.BytesIO(decoded(source))).size == (160, 320)
     assert b"camera" not in decoded(source)
 
 
-def test_a_moving_image_stands_still() -> None:
+def test_animation_becomes_its_first_frame() -> None:
     images = pytest.importorskip("PIL.Image")
     frames = [images.new("RGB", (20, 20), colour) for colour in ("red", "blue")]
     file = io.BytesIO()
@@ -212,23 +212,23 @@ def test_a_moving_image_stands_still() -> None:
 
 
 @pytest.mark.parametrize("room", [400_000, 60_000, 6_000, 300, -5])
-def test_all_of_them_fit_into_the_room(room: int) -> None:
-    found = embed_thumbnails([drawn("JPEG", (900, 700), noise=True)] * 12, room)
-    shown = [source for source in found.sources if source is not None]
+def test_thumbnails_fit_into_the_space(room: int) -> None:
+    result = embed_thumbnails([drawn("JPEG", (900, 700), noise=True)] * 12, room)
+    shown = [source for source in result.sources if source is not None]
     assert sum(map(len, shown)) <= max(room, 0)
     if room == 400_000:
         assert len(shown) == 12
     if len(shown) < 12:
-        assert f"{12 - len(shown)} images are left out to limit the page size." in found.notes
+        assert f"{12 - len(shown)} images are left out to limit the page size." in result.notes
 
 
 def test_without_pillow_small_files_are_shown_and_large_ones_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     large = drawn("PNG", (400, 400), noise=True)
     monkeypatch.setitem(sys.modules, "PIL", None)
     monkeypatch.setattr(_thumbnails, "MAX_UNSCALED_BYTES", 1000)
-    found = embed_thumbnails([PIXEL, large, large], 10**6)
-    assert found.sources == [f"data:image/gif;base64,{base64.b64encode(PIXEL).decode()}", None, None]
-    (note,) = found.notes
+    result = embed_thumbnails([PIXEL, large, large], 10**6)
+    assert result.sources == [f"data:image/gif;base64,{base64.b64encode(PIXEL).decode()}", None, None]
+    (note,) = result.notes
     assert note.startswith("2 images are left out because they are larger than 1 kB")
     assert "pip install pillow" in note
 
@@ -236,7 +236,7 @@ def test_without_pillow_small_files_are_shown_and_large_ones_counted(monkeypatch
 # ---------------------------------------------------------------------- on the page
 
 
-def test_images_and_texts_stand_beside_their_tasks(crowd: Any, page_of: Any, tmp_path: Path) -> None:
+def test_images_and_texts_are_in_the_rows_of_their_tasks(crowd: Any, page_of: Any, tmp_path: Path) -> None:
     shown = {task: drawn(size=(10 + place, 10)) for place, task in enumerate(crowd.tasks[:9])}
     for task, data in shown.items():
         (tmp_path / f"{task}.png").write_bytes(data)
@@ -253,11 +253,11 @@ def test_images_and_texts_stand_beside_their_tasks(crowd: Any, page_of: Any, tmp
     assert order == [row["Task"].text for row in rows if row["Task"].text in shown]
 
 
-def test_the_policy_lets_in_pixels_within_the_page_and_nothing_else(crowd: Any) -> None:
-    seen = policy(report.build(crowd, images={crowd.tasks[0]: PIXEL}, compare=False).html)
-    assert seen.pop("img-src") == "data:"
-    assert set(seen) == {"default-src", "script-src", "style-src", "base-uri", "form-action"}
-    assert seen["default-src"] == "'none'"
+def test_policy_allows_embedded_images_only(crowd: Any) -> None:
+    rules = policy(report.build(crowd, images={crowd.tasks[0]: PIXEL}, compare=False).html)
+    assert rules.pop("img-src") == "data:"
+    assert set(rules) == {"default-src", "script-src", "style-src", "base-uri", "form-action"}
+    assert rules["default-src"] == "'none'"
     assert "img-src" not in policy(report.build(crowd, compare=False).html)
 
 
@@ -293,7 +293,7 @@ def test_only_images_of_tasks_that_are_shown_are_read(
     assert len(read) == len(pictures(page)) == 4
 
 
-def test_what_cannot_be_matched_is_refused(crowd: Any) -> None:
+def test_unmatched_images_are_refused(crowd: Any) -> None:
     with pytest.raises(InputError, match="none of the images belongs to a task on the page"):
         report.build(crowd, images={"elsewhere": PIXEL}, compare=False)
     with pytest.raises(InputError, match="several images for"):
@@ -302,14 +302,14 @@ def test_what_cannot_be_matched_is_refused(crowd: Any) -> None:
         report.build(crowd, images=[PIXEL], compare=False)
 
 
-def test_ids_that_are_numbers_are_found_among_files(page_of: Any, tmp_path: Path) -> None:
+def test_integer_ids_match_file_names(page_of: Any, tmp_path: Path) -> None:
     votes = wc.Crowd.from_triples([(number, who, "cat") for number in range(3) for who in ("ann", "bob")])
     (tmp_path / "1.gif").write_bytes(PIXEL)
     page = page_of(report.build(votes, images=tmp_path, compare=False).html)
     assert [one["alt"] for one in pictures(page)] == ["1"]
 
 
-def test_a_browser_shows_them(browser: Any, crowd: Any, tmp_path: Path) -> None:
+def test_browser_shows_images(browser: Any, crowd: Any, tmp_path: Path) -> None:
     photos = {
         task: drawn(kind, (600, 400)) for task, kind in zip(crowd.tasks, ("PNG", "JPEG", "WEBP", "GIF"), strict=False)
     }

@@ -1,4 +1,4 @@
-"""Judges on the page: what each is worth, what it shares, how sure it is, and where it differs from people."""
+"""Section about judges."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from wisecrowd.utils.text import format_number, format_percent
 
 
 @pytest.fixture(scope="module")
-def panel_made() -> PanelSimulation:
+def simulated_panel() -> PanelSimulation:
     return simulate_panel(200, 5, 3, 3, n_models=2, strength=0.9, random_state=4)
 
 
 @pytest.fixture(scope="module")
-def fitted(panel_made: PanelSimulation) -> Panel:
-    return Panel(groups=panel_made.groups, kinds=panel_made.kinds).fit(panel_made.crowd)
+def fitted(simulated_panel: PanelSimulation) -> Panel:
+    return Panel(groups=simulated_panel.groups, kinds=simulated_panel.kinds).fit(simulated_panel.crowd)
 
 
 @pytest.fixture(scope="module")
-def scores(panel_made: PanelSimulation) -> Any:
-    return panel_made.crowd.to_frame().query("worker == 'judge0'").assign(score=0.95)
+def scores(simulated_panel: PanelSimulation) -> Any:
+    return simulated_panel.crowd.to_frame().query("worker == 'judge0'").assign(score=0.95)
 
 
 @pytest.fixture(scope="module")
-def built(panel_made: PanelSimulation, fitted: Panel, scores: Any) -> report.Report:
-    return report.build(panel_made.crowd, truth=panel_made.truth, model=fitted, scores=scores)
+def built(simulated_panel: PanelSimulation, fitted: Panel, scores: Any) -> report.Report:
+    return report.build(simulated_panel.crowd, truth=simulated_panel.truth, model=fitted, scores=scores)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def page(built: report.Report, page_of: Any) -> Any:
     return page_of(built.html)
 
 
-def test_judges_are_those_of_the_panel(page: Any, fitted: Panel, panel_made: PanelSimulation, scores: Any) -> None:
+def test_judges_are_those_of_the_panel(page: Any, fitted: Panel, simulated_panel: PanelSimulation, scores: Any) -> None:
     rows = {row["Judge"].text: row for row in page.rows("judge-table")}
     assert set(rows) == set(fitted.judges_.index)
     for name, judge in fitted.judges_.iterrows():
@@ -48,30 +48,30 @@ def test_judges_are_those_of_the_panel(page: Any, fitted: Panel, panel_made: Pan
         assert row["Shared"].text == format_percent(judge["shared"])
         assert row["Accuracy"].text == format_percent(judge["accuracy"])
         assert row["Agreement with people"].text == format_percent(judge["agreement"])
-    wanted = fitted.calibration(scores, truth=panel_made.truth).loc["judge0"]
+    expected = fitted.calibration(scores, truth=simulated_panel.truth).loc["judge0"]
     assert rows["judge0"]["Score"].text == "0.95"
-    assert rows["judge0"]["Accuracy of scored votes"].text == f"{format_percent(wanted['accuracy'])} of 200"
-    assert rows["judge0"]["Calibration error"].text == format_number(wanted["calibration_error"])
+    assert rows["judge0"]["Accuracy of scored votes"].text == f"{format_percent(expected['accuracy'])} of 200"
+    assert rows["judge0"]["Calibration error"].text == format_number(expected["calibration_error"])
     assert rows["judge1"]["Score"].text == "–"
     assert "by gold labels" in page.captions["judge-table"]
 
 
-def test_groups_and_what_judges_say_where_people_say_a_class(
-    page: Any, fitted: Panel, panel_made: PanelSimulation
-) -> None:
+def test_groups_and_confusion_with_people(page: Any, fitted: Panel, simulated_panel: PanelSimulation) -> None:
     groups = {row["Group"].text: row for row in page.rows("judge-group-table")}
     for name, group in fitted.opinions_.iterrows():
         assert groups[str(name)]["Members"].text == str(int(group["n_workers"]))
         assert groups[str(name)]["Worth together"].text == format_number(group["worth"])
-        assert f"members of “{name}” together are worth {format_number(group['worth'])} votes" in page.said("judges")
+        assert f"members of “{name}” together are worth {format_number(group['worth'])} votes" in page.section_text(
+            "judges"
+        )
     counts = fitted.judge_confusion_.sum(axis=0)
-    said = page.said("judges")
+    text = page.section_text("judges")
     for row in counts / counts.sum(axis=1, keepdims=True):
-        assert "".join(format_percent(share) for share in row) in said
-    assert "5 of 8 workers are judges" in said
-    people = panel_made.crowd.select_workers(["person0", "person1", "person2"])
-    assert f"Krippendorff’s alpha among people is {float(krippendorff_alpha(people)):.2f}" in said
-    assert ("a", "#judges") in {(tag, found.get("href")) for tag, found in page.tags}
+        assert "".join(format_percent(share) for share in row) in text
+    assert "5 of 8 workers are judges" in text
+    people = simulated_panel.crowd.select_workers(["person0", "person1", "person2"])
+    assert f"Krippendorff’s alpha among people is {float(krippendorff_alpha(people)):.2f}" in text
+    assert ("a", "#judges") in {(tag, attributes.get("href")) for tag, attributes in page.tags}
 
 
 def test_workers_show_kind_and_group(page: Any) -> None:
@@ -82,30 +82,32 @@ def test_workers_show_kind_and_group(page: Any) -> None:
     assert rows["person0"]["Belongs to"].text == "–"
 
 
-def test_methods_that_know_no_groups_are_not_recommended(page: Any) -> None:
-    assert "Use the labels of panel." in page.said("next")
-    assert "members of a group predict each other" in page.said("methods")
+def test_methods_without_groups_are_not_recommended(page: Any) -> None:
+    assert "Use the labels of panel." in page.section_text("next")
+    assert "members of a group predict each other" in page.section_text("methods")
 
 
-def test_copies_may_be_machines_that_nobody_told_of(panel_made: PanelSimulation, page: Any, page_of: Any) -> None:
-    told = page_of(report.build(panel_made.crowd, compare=False).html).said("next")
-    assert "If some of them are models of one family, declare the groups with --members." in told
-    assert "--members" not in page.said("next")
+def test_copies_lead_to_advice_about_members(simulated_panel: PanelSimulation, page: Any, page_of: Any) -> None:
+    text = page_of(report.build(simulated_panel.crowd, compare=False).html).section_text("next")
+    assert "If some of them are models of one family, declare the groups with --members." in text
+    assert "--members" not in page.section_text("next")
 
 
-def test_without_machines_there_is_no_such_section(made: Any, page_of: Any) -> None:
-    page = page_of(report.build(made.crowd, compare=False).html)
+def test_no_section_without_judges(simulated: Any, page_of: Any) -> None:
+    page = page_of(report.build(simulated.crowd, compare=False).html)
     assert "judges" not in page.texts
     assert "Kind" not in page.rows("worker-table")[0]
 
 
-def test_scores_that_are_none_are_told(panel_made: PanelSimulation, fitted: Panel, scores: Any, page_of: Any) -> None:
-    page = page_of(report.build(panel_made.crowd, model=fitted, scores=scores.assign(score=85.0), compare=False).html)
-    assert "between 0 and 1; got 85.0" in page.said("judges")
+def test_invalid_scores_have_a_note(simulated_panel: PanelSimulation, fitted: Panel, scores: Any, page_of: Any) -> None:
+    page = page_of(
+        report.build(simulated_panel.crowd, model=fitted, scores=scores.assign(score=85.0), compare=False).html
+    )
+    assert "between 0 and 1; got 85.0" in page.section_text("judges")
     assert "Score" not in page.rows("judge-table")[0]
 
 
-def test_a_browser_sorts_and_opens_them(browser: Any, built: report.Report, tmp_path: Path) -> None:
+def test_browser_sorts_and_opens_judges(browser: Any, built: report.Report, tmp_path: Path) -> None:
     browser.get_log("browser")
     browser.get(built.save(tmp_path / "page.html").as_uri())
 

@@ -1,4 +1,4 @@
-"""Pages of large crowds say what they leave out; those of the smallest and the oddest are whole."""
+"""Pages of very large, very small and unusual crowds."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ NAN = re.compile(r"\bnan\b")
 # ---------------------------------------------------------------------- large crowds
 
 
-def test_a_large_crowd_is_summarised_and_said_to_be(page_of: Any) -> None:
-    """A hundred thousand votes of two thousand workers: under six megabytes, and nothing is left out silently."""
+def test_large_crowd_is_shown_in_part(page_of: Any) -> None:
+    """Check size and captions of the page of 100,000 votes by 2,000 workers."""
     rng = np.random.default_rng(0)
     n_tasks, n_workers, n_classes = 20_000, 2_000, 30
     true = rng.integers(n_classes, size=n_tasks)
     task = np.repeat(np.arange(n_tasks), 5)
-    said = np.where(rng.random(100_000) < 0.7, true[task], rng.integers(n_classes, size=100_000))
+    label_codes = np.where(rng.random(100_000) < 0.7, true[task], rng.integers(n_classes, size=100_000))
     worker = np.concatenate([rng.choice(n_workers, 5, replace=False) for _ in range(n_tasks)])
-    frame = pd.DataFrame({"task": task, "worker": worker, "label": said})
-    made = report.build(frame, compare=False, texts=dict.fromkeys(range(n_tasks), "Lorem ipsum " * 200))
-    assert len(made.html.encode()) < 3e6
-    page = page_of(made.html)
+    frame = pd.DataFrame({"task": task, "worker": worker, "label": label_codes})
+    simulated = report.build(frame, compare=False, texts=dict.fromkeys(range(n_tasks), "Lorem ipsum " * 200))
+    assert len(simulated.html.encode()) < 3e6
+    page = page_of(simulated.html)
     assert page.captions["worker-table"].startswith("500 of 2,000 workers: the ")
     assert page.captions["task-table"].startswith("500 of 20,000 tasks: ")
     assert "20 of 30 classes" in page.captions["class-table"]
@@ -45,7 +45,7 @@ def test_a_large_crowd_is_summarised_and_said_to_be(page_of: Any) -> None:
     assert "(2,400 characters)" in page.rows("task-table")[0]["Text"].text
 
 
-def test_tasks_of_every_ranking_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_of_all_rankings_are_selected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_tasks, "MAX_TASKS", 6)
     rng = np.random.default_rng(1)
     table = pd.DataFrame(rng.random((50, 3)), columns=["difficulty", "entropy", "uncertainty"])
@@ -55,33 +55,33 @@ def test_tasks_of_every_ranking_are_chosen(monkeypatch: pytest.MonkeyPatch) -> N
     assert {int(table[name].idxmax()) for name in _tasks.RANKINGS.values()} <= chosen
 
 
-def test_methods_are_compared_on_a_part_of_many_votes(made: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_methods_are_compared_on_a_sample(simulated: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from wisecrowd.report import methods as _methods
 
     monkeypatch.setattr(_methods, "MAX_VOTES", 600)
     monkeypatch.setattr("wisecrowd.evaluate.model_selection.CANDIDATES", ("dawid-skene", "majority-vote"))
     monkeypatch.setattr("wisecrowd.evaluate.model_selection.LEARNERS", ("crowd-lab",))
-    X = pd.DataFrame(np.random.default_rng(0).normal(size=(240, 2)), index=made.crowd.tasks)
-    page = page_of(report.build(made.crowd, X=X).html)
-    assert "600 of 1,200 votes took part: all votes on 120 of 240 tasks" in page.said("methods")
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(240, 2)), index=simulated.crowd.tasks)
+    page = page_of(report.build(simulated.crowd, X=X).html)
+    assert "600 of 1,200 votes took part: all votes on 120 of 240 tasks" in page.section_text("methods")
     assert any(row["Method"].text.startswith("crowd-lab") for row in page.rows("method-table"))
 
 
-def test_more_flags_than_room_are_told(made: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caption_counts_flagged_workers(simulated: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_workers, "MAX_WORKERS", 2)
-    page = page_of(report.build(made.crowd, compare=False).html)
-    n = (wc.diagnose_crowd(made.crowd).workers["flags"] != "").sum()
+    page = page_of(report.build(simulated.crowd, compare=False).html)
+    n = (wc.diagnose_crowd(simulated.crowd).workers["flags"] != "").sum()
     assert page.captions["worker-table"].startswith(f"2 of 21 workers: of the {n} with flags, those with most votes.")
 
 
 # ---------------------------------------------------------------------- small and odd crowds
 
 
-def test_tasks_and_workers_without_votes_have_a_row(made: Any, page_of: Any) -> None:
+def test_tasks_and_workers_without_votes_have_a_row(simulated: Any, page_of: Any) -> None:
     crowd = wc.Crowd.from_frame(
-        made.crowd.to_frame().iloc[:150],
-        tasks=[*made.crowd.tasks, "nobody looked"],
-        workers=[*made.crowd.workers, "idle"],
+        simulated.crowd.to_frame().iloc[:150],
+        tasks=[*simulated.crowd.tasks, "nobody looked"],
+        workers=[*simulated.crowd.workers, "idle"],
     )
     page = page_of(report.build(crowd, compare=False).html)
     idle = next(row for row in page.rows("worker-table") if row["Worker"].text == "idle")
@@ -89,7 +89,7 @@ def test_tasks_and_workers_without_votes_have_a_row(made: Any, page_of: Any) -> 
     assert not NAN.search(re.sub(r"<script>.*</script>", "", page.html, flags=re.DOTALL))
     assert (
         f"Get another vote on {(wc.diagnose_crowd(crowd).tasks['kind'].isin(['undecided', 'unlabelled'])).sum()} tasks"
-        in (page.said("next"))
+        in (page.section_text("next"))
     )
 
 
@@ -104,46 +104,46 @@ def test_tasks_and_workers_without_votes_have_a_row(made: Any, page_of: Any) -> 
         [(n, n, n) for n in range(12)],
     ],
 )
-def test_the_smallest_crowds_have_a_page(rows: list[tuple[Any, ...]], page_of: Any) -> None:
+def test_tiny_crowds_have_a_page(rows: list[tuple[Any, ...]], page_of: Any) -> None:
     page = page_of(report.build(wc.Crowd.from_triples(rows)).html)
     assert page.tiles["votes"] == str(len(rows))
     assert not NAN.search(re.sub(r"<script>.*</script>", "", page.html, flags=re.DOTALL))
 
 
-def test_whoever_opens_the_page_is_warned_as_well(page_of: Any) -> None:
+def test_warnings_are_on_the_page(page_of: Any) -> None:
     with pytest.warns(wc.errors.DataWarning, match="no task has two votes"):
         page = page_of(report.build(wc.Crowd.from_triples([(n, n, n % 2) for n in range(12)])).html)
-    assert "Warning: no task has two votes" in page.said("summary")
+    assert "Warning: no task has two votes" in page.section_text("summary")
 
 
-def test_what_cannot_be_reported_is_refused(made: Any) -> None:
+def test_invalid_input_is_refused(simulated: Any) -> None:
     with pytest.raises(InputError, match="no votes"):
-        report.build(made.crowd.take([]))
+        report.build(simulated.crowd.take([]))
     numbers = wc.Crowd.from_frame({"task": [1], "worker": [1], "label": [0.5]}, numeric=True)
     with pytest.raises(UsageError, match="needs class labels, but the labels of this crowd are numbers"):
         report.build(numbers)
     with pytest.raises(InputError, match="none of the 1 tasks with truth"):
-        report.build(made.crowd, truth={"elsewhere": "c0"}, compare=False)
+        report.build(simulated.crowd, truth={"elsewhere": "c0"}, compare=False)
     with pytest.raises(InputError, match="none of the texts"):
-        report.build(made.crowd, texts={"elsewhere": "text"}, compare=False)
+        report.build(simulated.crowd, texts={"elsewhere": "text"}, compare=False)
     with pytest.raises(UsageError, match="by task"):
-        report.build(made.crowd, texts=["text"], compare=False)
+        report.build(simulated.crowd, texts=["text"], compare=False)
 
 
-def test_truth_of_a_class_that_nobody_chose_counts_as_wrong(page_of: Any) -> None:
+def test_gold_label_without_votes_counts_as_wrong(page_of: Any) -> None:
     crowd = wc.Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "cat"), ("t1", "bob", "cat")])
     page = page_of(report.build(crowd, truth={"t1": "cat", "t2": "unicorn"}, compare=False).html)
     assert page.tiles["accuracy"] == "50%"
     assert page.rows("worker-table")[0]["Accuracy on gold"].text == "50% 1 of 2"
 
 
-def test_truth_is_matched_across_types_of_ids(page_of: Any) -> None:
+def test_gold_matches_ids_of_other_types(page_of: Any) -> None:
     crowd = wc.Crowd.from_triples([("1", "ann", "7"), ("2", "ann", "8"), ("2", "bob", "8")])
     page = page_of(report.build(crowd, truth={1: 7, 2: 7}, compare=False).html)
     assert page.tiles["accuracy"] == "50%"
 
 
-def test_without_jinja2_it_says_what_to_install(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_jinja_is_reported(simulated: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     from wisecrowd.report import page as _page
@@ -151,5 +151,5 @@ def test_without_jinja2_it_says_what_to_install(made: Any, monkeypatch: pytest.M
     _page.load_templates.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtra, match=r"wisecrowd\[report\]"):
-        report.build(made.crowd)
+        report.build(simulated.crowd)
     _page.load_templates.cache_clear()

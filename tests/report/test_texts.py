@@ -1,4 +1,4 @@
-"""Texts of tasks in files."""
+"""Texts of tasks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_dataset_folder_may_have_texts(tmp_path: Path) -> None:
         read_texts(tmp_path)
 
 
-def test_what_is_missing_is_told(tmp_path: Path) -> None:
+def test_missing_columns_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "tasks.csv"
     path.write_text("task,colour\n1,red\n", encoding="utf-8")
     with pytest.raises(InputError, match="no column of texts was recognised"):

@@ -1,4 +1,4 @@
-"""A service in this process, without a network."""
+"""Fixtures: a service in this process, without a network."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOKEN = "a-token-of-sixteen-or-more"
 
 
 class Service:
-    """Asks the application as a client would, one request at a time."""
+    """Client of the application, with one request at a time."""
 
     def __init__(self, coordinator: Coordinator, **options: Any) -> None:
         self.coordinator = coordinator
@@ -40,16 +40,16 @@ class Service:
         return asyncio.run(one())
 
     def get(self, path: str, **params: Any) -> Any:
-        """An answer that must be right."""
-        found = self.ask("GET", path, params=params)
-        assert found.status_code == 200, found.text
-        return found.json()
+        """Return the JSON answer to a GET request that must succeed."""
+        response = self.ask("GET", path, params=params)
+        assert response.status_code == 200, response.text
+        return response.json()
 
     def post(self, path: str, body: Any = None, **params: Any) -> Any:
-        """Something that must be taken."""
-        found = self.ask("POST", path, json=body, params=params)
-        assert found.status_code == 200, found.text
-        return found.json()
+        """Return the JSON answer to a POST request that must succeed."""
+        response = self.ask("POST", path, json=body, params=params)
+        assert response.status_code == 200, response.text
+        return response.json()
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def database(tmp_path: Path) -> str:
 
 @pytest.fixture
 def service(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    """A service that fits when it is asked to, and does not wait for others to share a transaction with."""
+    """Service that fits on request only and writes every event in its own transaction."""
     monkeypatch.setattr(coordinator_module, "BATCH_SECONDS", 0.0)
     monkeypatch.setattr(QuestionState, "fit_is_due", lambda *_: False)
     monkeypatch.setattr(QuestionState, "calibration_is_due", lambda *_: False)
@@ -71,13 +71,13 @@ def service(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]
 
 
 @pytest.fixture(scope="session")
-def made() -> Any:
-    """A crowd whose truth is known."""
+def simulated() -> Any:
+    """Simulated crowd with its truth."""
     kinds = ["expert"] * 3 + ["noisy(0.7)"] * 8 + ["spammer"]
     return wc.simulate_crowd(n_tasks=80, workers=kinds, n_classes=3, votes_per_task=5, random_state=5)
 
 
 @pytest.fixture(scope="session")
-def votes(made: Any) -> list[dict[str, str]]:
-    """Its votes as they are sent."""
-    return made.crowd.to_frame()[["task", "worker", "label"]].sample(frac=1, random_state=0).to_dict("records")
+def votes(simulated: Any) -> list[dict[str, str]]:
+    """Votes of the simulated crowd as JSON."""
+    return simulated.crowd.to_frame()[["task", "worker", "label"]].sample(frac=1, random_state=0).to_dict("records")

@@ -1,4 +1,4 @@
-"""One thread writes, a process fits, and neither loses anything."""
+"""Batched writes, incremental updates and repeated fits."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def put(n: int, label: str = "good") -> Upsert:
 def wait_for(what: Any, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not what():
-        assert time.monotonic() < end, "it did not come"
+        assert time.monotonic() < end, "timeout"
         time.sleep(0.05)
 
 
-def test_fits_come_by_themselves(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fits_start_without_a_request(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wisecrowd.service.question_state.IDLE_FIT_SECONDS", 0.1)
     coordinator = Coordinator(Store(database), wc.DawidSkene())
     coordinator.apply([put(n) for n in range(90)]).result()
@@ -43,7 +43,7 @@ def test_fits_come_by_themselves(database: str, monkeypatch: pytest.MonkeyPatch)
     coordinator.close()
 
 
-def test_what_many_tell_at_once_is_all_there(database: str) -> None:
+def test_concurrent_writes_are_all_stored(database: str) -> None:
     coordinator = Coordinator(Store(database), wc.DawidSkene())
 
     def tell(first: int) -> None:
@@ -67,29 +67,29 @@ def test_what_many_tell_at_once_is_all_there(database: str) -> None:
     again.close()
 
 
-def test_one_that_fails_does_not_take_others_along(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_does_not_fail_others(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(database)
     whole = store.apply
 
-    def apply(told: Any) -> Any:
-        if any(each.source == "id:13" for each in told):
+    def apply(events: Any) -> Any:
+        if any(each.source == "id:13" for each in events):
             raise OSError("unlucky")
-        return whole(told)
+        return whole(events)
 
     monkeypatch.setattr(store, "apply", apply)
     monkeypatch.setattr(coordinator_module, "BATCH_SECONDS", 0.2)
     coordinator = Coordinator(store, wc.DawidSkene())
     coordinator.apply([put(0)]).result()
-    told = {
+    futures = {
         n: coordinator.apply([put(n)]) for n in range(10, 16)
     }  # while a beat lasts, so that they share a transaction
     with pytest.raises(WriteFailed, match="unlucky"):
-        told.pop(13).result()
-    assert [each.result().outcomes for each in told.values()] == [["new"]] * 5
+        futures.pop(13).result()
+    assert [each.result().outcomes for each in futures.values()] == [["new"]] * 5
     coordinator.close()
 
 
-def test_too_much_at_once_is_refused(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_queue_refuses_events(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinator_module, "MAX_WAITING_EVENTS", 10)
     coordinator = Coordinator(Store(database), wc.DawidSkene())
     with pytest.raises(ServiceBusy, match="send them again"):
@@ -100,7 +100,7 @@ def test_too_much_at_once_is_refused(database: str, monkeypatch: pytest.MonkeyPa
         coordinator.apply([put(0)])
 
 
-def test_a_fit_that_is_killed_is_made_again(database: str) -> None:
+def test_killed_fit_is_repeated(database: str) -> None:
     coordinator = Coordinator(Store(database), wc.DawidSkene())
     coordinator.apply([put(n) for n in range(60)]).result()
     question = coordinator.question()
@@ -113,12 +113,14 @@ def test_a_fit_that_is_killed_is_made_again(database: str) -> None:
     coordinator.close()
 
 
-def test_a_fit_tells_how_many_labels_it_changed(database: str) -> None:
+def test_changed_share_of_a_fit(database: str) -> None:
     coordinator = Coordinator(Store(database), wc.DawidSkene())
-    made = wc.simulate_crowd(n_tasks=60, n_workers=8, n_classes=3, votes_per_task=4, random_state=2).crowd
-    triples = list(zip(made.task.tolist(), made.worker.tolist(), made.label.tolist(), strict=True))
-    told = [Upsert(f"id:{n}", (VoteRecord("q", *map(str, each)),)) for n, each in enumerate(triples)]
-    coordinator.apply(told).result()
+    source_crowd = wc.simulate_crowd(n_tasks=60, n_workers=8, n_classes=3, votes_per_task=4, random_state=2).crowd
+    triples = list(
+        zip(source_crowd.task.tolist(), source_crowd.worker.tolist(), source_crowd.label.tolist(), strict=True)
+    )
+    events = [Upsert(f"id:{n}", (VoteRecord("q", *map(str, each)),)) for n, each in enumerate(triples)]
+    coordinator.apply(events).result()
     question = coordinator.question()
     with coordinator.lock:
         before = question.live.posterior.argmax(axis=1)
@@ -132,7 +134,7 @@ def test_a_fit_tells_how_many_labels_it_changed(database: str) -> None:
     coordinator.close()
 
 
-def test_a_look_that_fails_costs_no_fit(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_calibration_does_not_prevent_a_fit(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinator_module, "calibrate_question", pow)  # which takes other arguments
     coordinator = Coordinator(Store(database), wc.DawidSkene())
     coordinator.apply([put(n) for n in range(60)]).result()
@@ -144,7 +146,7 @@ def test_a_look_that_fails_costs_no_fit(database: str, monkeypatch: pytest.Monke
     coordinator.close()
 
 
-def test_gold_is_known_again(database: str) -> None:
+def test_gold_is_restored_after_a_restart(database: str) -> None:
     coordinator = Coordinator(Store(database), wc.DawidSkene())
     coordinator.apply([put(n) for n in range(60)]).result()
     coordinator.apply(
@@ -162,12 +164,17 @@ def test_gold_is_known_again(database: str) -> None:
     again.close()
 
 
-def test_few_votes_are_looked_at_by_another_method(database: str) -> None:
-    made = wc.simulate_crowd(n_tasks=100, n_workers=10, n_classes=3, votes_per_task=3, random_state=1).crowd
-    rows = [made.offset[:-1] + turn for turn in range(3)]  # everybody's first votes come first
+def test_early_method_is_used_while_votes_are_few(database: str) -> None:
+    source_crowd = wc.simulate_crowd(n_tasks=100, n_workers=10, n_classes=3, votes_per_task=3, random_state=1).crowd
+    rows = [source_crowd.offset[:-1] + turn for turn in range(3)]  # everybody's first votes come first
     coordinator = Coordinator(Store(database), wc.DawidSkene(), early=wc.OneCoin())
-    for turn, (taken, name) in enumerate(zip(rows, ("one-coin", "dawid-skene", "dawid-skene"), strict=True)):
-        triples = zip(made.task[taken], made.worker[taken], made.label[taken], strict=True)
+    for turn, (rows_of_turn, name) in enumerate(zip(rows, ("one-coin", "dawid-skene", "dawid-skene"), strict=True)):
+        triples = zip(
+            source_crowd.task[rows_of_turn],
+            source_crowd.worker[rows_of_turn],
+            source_crowd.label[rows_of_turn],
+            strict=True,
+        )
         coordinator.apply(
             [Upsert(f"{turn}:{n}", (VoteRecord("q", *map(str, each)),)) for n, each in enumerate(triples)]
         ).result()
@@ -176,15 +183,19 @@ def test_few_votes_are_looked_at_by_another_method(database: str) -> None:
         with coordinator.lock:
             assert question.describe()["method"] == name
             assert question.live.n_votes == 100 * (turn + 1)
-            triples = {(task, who): said for task in range(100) for who, said in question.live.votes_on(task).items()}
-            crowd = wc.Crowd.from_triples([(task, who, said) for (task, who), said in triples.items()])
+            triples = {
+                (task, who): vote_label
+                for task in range(100)
+                for who, vote_label in question.live.votes_on(task).items()
+            }
+            crowd = wc.Crowd.from_triples([(task, who, vote_label) for (task, who), vote_label in triples.items()])
             with ignore_fit_warnings():
                 batch = wc.find(name)().fit(crowd)
             np.testing.assert_allclose(question.live.posterior, batch.posterior_, atol=1e-12)
     coordinator.close()
 
 
-def test_how_sure_one_may_be_is_known_again(database: str) -> None:
+def test_calibration_is_restored_after_a_restart(database: str) -> None:
     coordinator = Coordinator(Store(database), wc.DawidSkene())
     coordinator.apply([put(n, "good" if n % 7 else "bad") for n in range(90)]).result()
     assert coordinator.refit(coordinator.question())

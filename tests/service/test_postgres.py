@@ -1,4 +1,4 @@
-"""The same service on PostgreSQL, where there is one: a server of its own is started, on a socket in a temporary folder."""
+"""Service on PostgreSQL. The test starts a server on a socket in a temporary folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _program(name: str) -> str | None:
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    """An empty database."""
+    """Return the URL of an empty database."""
     pytest.importorskip("psycopg", reason="the extra postgres is not installed")
     initdb, pg_ctl = _program("initdb"), _program("pg_ctl")
     if initdb is None or pg_ctl is None:
@@ -55,7 +55,7 @@ def url() -> Iterator[str]:
             run(pg_ctl, "-D", str(place), "-m", "immediate", "stop")
 
 
-def test_it_keeps_and_changes_and_forgets(url: str) -> None:
+def test_votes_are_stored_changed_and_deleted(url: str) -> None:
     store = Store(url)
     hostile = "a\tb\n'\"; DROP TABLE records; -- 😀 \u202e"
     first = Upsert("id:1", (VoteRecord(hostile, "t1", "ann", hostile, 12.5), VoteRecord("other", "t1", None, "x")))
@@ -73,19 +73,19 @@ def test_it_keeps_and_changes_and_forgets(url: str) -> None:
     again.close()
 
 
-def test_it_fits(url: str, made: Any, votes: Any) -> None:
+def test_fit_equals_a_batch_fit(url: str, simulated: Any, votes: Any) -> None:
     coordinator = Coordinator(Store(url), wc.DawidSkene())
-    told = [
+    events = [
         Upsert(f"id:{n}", (VoteRecord("fit", vote["task"], vote["worker"], vote["label"]),))
         for n, vote in enumerate(votes)
     ]
-    coordinator.apply(told).result()
+    coordinator.apply(events).result()
     question = coordinator.question("fit")
     assert coordinator.refit(question)
     with coordinator.lock:
-        found = {
+        labels = {
             question.describe_task(task)["task"]: question.describe_task(task)["label"]
             for task in range(question.n_tasks)
         }
-    assert found == wc.DawidSkene().fit(made.crowd).labels_.to_dict()
+    assert labels == wc.DawidSkene().fit(simulated.crowd).labels_.to_dict()
     coordinator.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wisecrowd.service.refit_schedule import TARGET_CHANGED_SHARE, RefitSchedule
 
 
-def test_fits_come_sooner_where_they_change_more() -> None:
+def test_interval_follows_the_changed_share() -> None:
     schedule = RefitSchedule()
     for _ in range(8):
         schedule.update(schedule.interval, changed_share=4 * TARGET_CHANGED_SHARE, n_votes=10_000)

@@ -1,4 +1,4 @@
-"""``wisecrowd serve`` as a program: what it acknowledged survives a kill, and it says what is wrong."""
+"""``wisecrowd serve`` as a program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOKEN = "a-token-of-sixteen-or-more"
 
 
 class Running:
-    """The program, on a port of its own."""
+    """The running program on a free port."""
 
     def __init__(self, database: Path) -> None:
         with socket.socket() as free:
@@ -53,7 +53,7 @@ class Running:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[[], Running]]:
-    """Start the program; it ends with the test."""
+    """Return a function that starts the program; the test ends it."""
     started: list[Running] = []
 
     def one() -> Running:
@@ -67,7 +67,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[], Running]]:
         each.process.communicate()
 
 
-def test_what_was_acknowledged_survives_a_kill(start: Callable[[], Running]) -> None:
+def test_acknowledged_votes_survive_a_kill(start: Callable[[], Running]) -> None:
     service = start()
     sure: list[int] = []
 
@@ -88,35 +88,35 @@ def test_what_was_acknowledged_survives_a_kill(start: Callable[[], Running]) -> 
     for thread in threads:
         thread.join()
     again = start()
-    kept = again.ask("/questions")[0]["n_votes"]
-    assert len(sure) <= kept <= len(sure) + 4  # what was not acknowledged may be there, too
+    n_stored = again.ask("/questions")[0]["n_votes"]
+    assert len(sure) <= n_stored <= len(sure) + 4  # votes without an acknowledgement may be stored
     again.ask(
         "/votes", [{"id": n, "task": n // 3, "worker": f"w{n % 3}", "label": "x" if n % 5 else "y"} for n in sure]
     )
-    assert again.ask("/questions")[0]["n_votes"] == kept
+    assert again.ask("/questions")[0]["n_votes"] == n_stored
 
 
-def test_it_ends_when_it_is_asked_to(start: Callable[[], Running]) -> None:
+def test_interrupt_ends_the_program(start: Callable[[], Running]) -> None:
     service = start()
     service.ask("/votes", {"task": "t1", "worker": "ann", "label": "x"})
     service.process.send_signal(signal.SIGINT)
-    _, said = service.process.communicate(timeout=30)
-    assert "Traceback" not in said
-    assert TOKEN not in said
-    assert "votes; method" in said
+    _, message = service.process.communicate(timeout=30)
+    assert "Traceback" not in message
+    assert TOKEN not in message
+    assert "votes; method" in message
     with pytest.raises(urllib.error.URLError):
         service.ask("/health")
 
 
-def test_two_do_not_share_a_database(start: Callable[[], Running], tmp_path: Path) -> None:
+def test_second_service_on_a_database_is_refused(start: Callable[[], Running], tmp_path: Path) -> None:
     start()
-    told = CliRunner().invoke(build_app(), ["serve", str(tmp_path / "votes.db"), "--port", "0"])
-    assert told.exit_code == 1
-    assert "another wisecrowd serve writes to" in told.stderr
+    result = CliRunner().invoke(build_app(), ["serve", str(tmp_path / "votes.db"), "--port", "0"])
+    assert result.exit_code == 1
+    assert "another wisecrowd serve writes to" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--host", "0.0.0.0"], "unencrypted"),
         (["--method", "majority-vote"], "cannot be updated vote by vote"),
@@ -125,25 +125,25 @@ def test_two_do_not_share_a_database(start: Callable[[], Running], tmp_path: Pat
         (["--token-file", "nowhere"], "cannot be read from nowhere"),
     ],
 )
-def test_bad_usage(words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_usage(words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    told = CliRunner().invoke(build_app(), ["serve", "votes.db", *words])
-    assert told.exit_code in (1, 2)
-    assert said in told.stderr
+    result = CliRunner().invoke(build_app(), ["serve", "votes.db", *words])
+    assert result.exit_code in (1, 2)
+    assert message in result.stderr
     assert not (tmp_path / "votes.db").exists()
 
 
 def test_short_tokens_and_used_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WISECROWD_TOKEN", "short")
-    told = CliRunner().invoke(build_app(), ["serve", "votes.db"])
-    assert told.exit_code == 2
-    assert "16 or more" in told.stderr
-    assert "short" not in told.stderr
+    result = CliRunner().invoke(build_app(), ["serve", "votes.db"])
+    assert result.exit_code == 2
+    assert "16 or more" in result.stderr
+    assert "short" not in result.stderr
     monkeypatch.setenv("WISECROWD_TOKEN", TOKEN)
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        told = CliRunner().invoke(build_app(), ["serve", "votes.db", "--port", str(other.getsockname()[1])])
-    assert told.exit_code == 1
-    assert "choose another one with --port" in told.stderr
+        result = CliRunner().invoke(build_app(), ["serve", "votes.db", "--port", str(other.getsockname()[1])])
+    assert result.exit_code == 1
+    assert "choose another one with --port" in result.stderr

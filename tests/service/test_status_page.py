@@ -1,4 +1,4 @@
-"""The status page: what people see, in a browser too."""
+"""Status page, also in a browser."""
 
 from __future__ import annotations
 
@@ -14,60 +14,60 @@ TOKEN = "a-token-of-sixteen-or-more"
 
 
 def page(service: Any, **params: Any) -> str:
-    told = service.ask("GET", "/", token=None, params=params, headers={"Cookie": f"wisecrowd={TOKEN}"})
-    assert told.status_code == 200, told.text
-    assert told.headers["cache-control"] == "no-store"
-    return told.text
+    response = service.ask("GET", "/", token=None, params=params, headers={"Cookie": f"wisecrowd={TOKEN}"})
+    assert response.status_code == 200, response.text
+    assert response.headers["cache-control"] == "no-store"
+    return response.text
 
 
-def test_it_waits_for_votes(service: Any) -> None:
+def test_page_without_votes(service: Any) -> None:
     assert "Waiting for votes" in page(service)
 
 
-def test_it_tells_how_it_stands(service: Any, votes: Any) -> None:
+def test_page_shows_progress(service: Any, votes: Any) -> None:
     service.post("/votes", votes)
     assert "No fit to all votes yet" in page(service)
     service.post("/refit")
-    told = page(service)
-    assert f"<strong>{len(votes):,}</strong>" in told
-    assert f"Last fit: dawid-skene on {len(votes):,} votes" in told
-    assert "of the labels" in told
-    assert '<span class="flag">spammer</span>' in told
-    assert "All 12 workers." in told
+    html = page(service)
+    assert f"<strong>{len(votes):,}</strong>" in html
+    assert f"Last fit: dawid-skene on {len(votes):,} votes" in html
+    assert "of the labels" in html
+    assert '<span class="flag">spammer</span>' in html
+    assert "All 12 workers." in html
 
 
-def test_names_do_not_run(service: Any) -> None:
+def test_hostile_names_are_escaped(service: Any) -> None:
     service.post("/votes", [{"question": HOSTILE, "task": HOSTILE, "worker": HOSTILE, "label": HOSTILE}])
     service.post("/votes", {"question": "other", "task": "t", "worker": "w", "label": "x"})
-    told = page(service, question=HOSTILE)
-    assert "<script>document" not in told
-    assert "<img" not in told
+    html = page(service, question=HOSTILE)
+    assert "<script>document" not in html
+    assert "<img" not in html
 
 
-def test_the_link_becomes_a_cookie(service: Any) -> None:
-    told = service.ask("GET", "/", token=None, params={"token": TOKEN})
-    assert told.status_code == 303
-    cookie = told.headers["set-cookie"]
+def test_token_moves_from_the_link_to_a_cookie(service: Any) -> None:
+    response = service.ask("GET", "/", token=None, params={"token": TOKEN})
+    assert response.status_code == 303
+    cookie = response.headers["set-cookie"]
     assert "HttpOnly" in cookie
     assert "samesite=strict" in cookie.lower()
     assert service.ask("GET", "/", token=None, params={"token": "wrong"}).status_code == 401
-    # The cookie opens pages alone: what a page of somebody else sends in a browser's name is refused.
-    told = service.ask("POST", "/votes", token=None, json={"task": "t", "worker": "w", "label": "x"},
+    # The cookie opens pages only; a request that another site sends from the browser is refused.
+    response = service.ask("POST", "/votes", token=None, json={"task": "t", "worker": "w", "label": "x"},
                        headers={"Cookie": f"wisecrowd={TOKEN}"})  # fmt: skip
-    assert told.status_code == 401
+    assert response.status_code == 401
 
 
-def test_the_whole_report(service: Any, votes: Any) -> None:
+def test_full_report(service: Any, votes: Any) -> None:
     service.post("/votes", votes)
-    told = service.ask("GET", "/report", token=None, headers={"Cookie": f"wisecrowd={TOKEN}"})
-    assert told.status_code == 200
-    assert "Recommended next steps" in told.text
-    assert 'content="wisecrowd' in told.text
+    response = service.ask("GET", "/report", token=None, headers={"Cookie": f"wisecrowd={TOKEN}"})
+    assert response.status_code == 200
+    assert "Recommended next steps" in response.text
+    assert 'content="wisecrowd' in response.text
 
 
 @pytest.fixture
 def address(service: Any) -> Iterator[str]:
-    """The service on a port, in a thread of this process."""
+    """Return the URL of the service, which runs in a thread."""
     import uvicorn
 
     from wisecrowd.service.server import bind_socket
@@ -89,7 +89,7 @@ def test_in_a_browser(browser: Any, address: str, service: Any, votes: Any) -> N
     service.post("/refit", question="votes")
     browser.get_log("browser")
     browser.get(f"{address}/?token={TOKEN}")
-    assert browser.current_url == f"{address}/"  # the token is in no history and no picture
+    assert browser.current_url == f"{address}/"  # the token does not appear in the history or in screenshots
     assert browser.title == "wisecrowd: votes"
     rows = browser.find_elements("css selector", "#worker-table tbody tr")
     assert len(rows) == 12
@@ -104,16 +104,16 @@ def test_in_a_browser(browser: Any, address: str, service: Any, votes: Any) -> N
     browser.delete_all_cookies()
 
 
-def test_the_token_opens_pages_in_a_header_too(service: Any, votes: Any) -> None:
-    told = service.ask("GET", "/")
-    assert told.status_code == 200
-    assert "http://service/votes" in told.text  # where this service is
+def test_token_header_opens_pages(service: Any, votes: Any) -> None:
+    response = service.ask("GET", "/")
+    assert response.status_code == 200
+    assert "http://service/votes" in response.text  # where this service is
     service.post("/votes", {**votes[0], "question": "a&b"})
-    told = service.ask("GET", "/", token=None, params={"token": TOKEN, "question": "a&b"})
-    assert told.headers["location"] == "/?question=a%26b"
+    response = service.ask("GET", "/", token=None, params={"token": TOKEN, "question": "a&b"})
+    assert response.headers["location"] == "/?question=a%26b"
 
 
-def test_it_says_when_labels_are_not_settled(service: Any, votes: Any) -> None:
+def test_warning_about_unsettled_labels(service: Any, votes: Any) -> None:
     service.post("/votes", votes)
     service.post("/refit")
     state = service.coordinator.question()

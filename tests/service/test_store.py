@@ -1,4 +1,4 @@
-"""What was told is there, once, whatever happens in between."""
+"""Durable storage of votes."""
 
 from __future__ import annotations
 
@@ -19,64 +19,64 @@ def vote(task: str, worker: str, label: str, question: str = "mood") -> VoteReco
     return VoteRecord(question, task, worker, label)
 
 
-def said(store: Store, question: str = "mood") -> dict[tuple[str, str], str]:
-    """Task and worker -> label, by name."""
+def read_votes(store: Store, question: str = "mood") -> dict[tuple[str, str], str]:
+    """Return the label of each (task, worker), by name."""
     words = store.vocabularies[question]
-    found = store.votes_on(words.code, range(len(words.tasks)))
+    stored = store.votes_on(words.code, range(len(words.tasks)))
     return {
         (words.tasks.names[task], words.workers.names[worker]): words.classes.names[label]
-        for task, cast in found.items()
+        for task, cast in stored.items()
         for worker, label in cast.items()
     }
 
 
-def test_the_same_twice_is_the_same(database: str) -> None:
+def test_repeated_event_is_unchanged(database: str) -> None:
     store = Store(database)
-    told = [Upsert("id:1", (vote("t1", "ann", "good"),)), Upsert("id:2", (vote("t1", "bob", "bad"),))]
-    assert store.apply(told).outcomes == ["new", "new"]
-    assert store.apply(told).outcomes == ["unchanged", "unchanged"]
-    assert store.apply([told[0], told[0], Upsert("id:3", told[0].records)]).outcomes == [
+    events = [Upsert("id:1", (vote("t1", "ann", "good"),)), Upsert("id:2", (vote("t1", "bob", "bad"),))]
+    assert store.apply(events).outcomes == ["new", "new"]
+    assert store.apply(events).outcomes == ["unchanged", "unchanged"]
+    assert store.apply([events[0], events[0], Upsert("id:3", events[0].records)]).outcomes == [
         "unchanged",
         "unchanged",
         "new",
     ]
-    assert said(store) == {("t1", "ann"): "good", ("t1", "bob"): "bad"}
+    assert read_votes(store) == {("t1", "ann"): "good", ("t1", "bob"): "bad"}
     store.close()
 
 
-def test_a_source_can_change_and_be_taken_back(database: str) -> None:
+def test_source_can_be_changed_and_deleted(database: str) -> None:
     store = Store(database)
     store.apply([Upsert("a:1", (vote("t1", "ann", "good"), vote("t1", "ann", "food", "topic")))])
     change = store.apply([Upsert("a:1", (vote("t1", "ann", "bad"),))])
     assert change.outcomes == ["changed"]
     assert change.altered == {(0, 0), (1, 0)}
-    assert said(store) == {("t1", "ann"): "bad"}
-    assert said(store, "topic") == {}
+    assert read_votes(store) == {("t1", "ann"): "bad"}
+    assert read_votes(store, "topic") == {}
     assert store.apply([Upsert("a:1", ())]).outcomes == ["changed"]
     assert store.apply([Upsert("a:1", ())]).outcomes == ["unchanged"]
-    assert said(store) == {}
+    assert read_votes(store) == {}
     store.close()
 
 
-def test_in_one_batch_the_last_word_counts(database: str) -> None:
+def test_last_event_of_a_batch_counts(database: str) -> None:
     store = Store(database)
     first, second = (Upsert("id:1", (vote("t1", "ann", label),)) for label in ("good", "bad"))
     assert store.apply([first, second, Upsert("id:1", ()), second]).outcomes == ["new", "changed", "changed", "new"]
-    assert said(store) == {("t1", "ann"): "bad"}
+    assert read_votes(store) == {("t1", "ann"): "bad"}
     store.close()
 
 
-def test_of_two_votes_of_a_worker_the_last_counts_and_the_first_returns(database: str) -> None:
+def test_deleting_the_last_vote_restores_the_previous_one(database: str) -> None:
     store = Store(database)
     store.apply([Upsert("id:1", (vote("t1", "ann", "good"),))])
     store.apply([Upsert("id:2", (vote("t1", "ann", "bad"),))])
-    assert said(store) == {("t1", "ann"): "bad"}
+    assert read_votes(store) == {("t1", "ann"): "bad"}
     store.apply([Upsert("id:2", ())])
-    assert said(store) == {("t1", "ann"): "good"}
+    assert read_votes(store) == {("t1", "ann"): "good"}
     store.close()
 
 
-def test_tasks_that_are_gone_take_their_votes_along(database: str) -> None:
+def test_deleting_tasks_deletes_their_votes(database: str) -> None:
     store = Store(database)
     store.apply([
         RegisterTasks("12:mood", ("t1", "t2")),
@@ -84,13 +84,13 @@ def test_tasks_that_are_gone_take_their_votes_along(database: str) -> None:
         Upsert("a:2", (vote("t2", "ann", "good", "12:mood"),)),
     ])  # fmt: skip
     assert store.apply([DeleteTasks("12:", ("t1", "nowhere"))]).outcomes == ["changed"]
-    assert said(store, "12:mood") == {("t2", "ann"): "good"}
-    assert said(store, "13:mood") == {("t1", "ann"): "good"}
+    assert read_votes(store, "12:mood") == {("t2", "ann"): "good"}
+    assert read_votes(store, "13:mood") == {("t1", "ann"): "good"}
     assert store.apply([DeleteTasks("12:", ("t1",))]).outcomes == ["unchanged"]
     store.close()
 
 
-def test_all_or_nothing(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_transaction_stores_nothing(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(database)
     store.apply([Upsert("id:1", (vote("t1", "ann", "good"),))])
 
@@ -106,12 +106,12 @@ def test_all_or_nothing(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert store.apply([Upsert("id:2", (vote("t3", "cy", "bad"),))]).outcomes == ["new"]
     store.close()
     again = Store(database)
-    assert said(again) == {("t1", "ann"): "good", ("t3", "cy"): "bad"}
+    assert read_votes(again) == {("t1", "ann"): "good", ("t3", "cy"): "bad"}
     assert again.vocabularies["mood"].tasks.names == ["t1", "t3"]
     again.close()
 
 
-def test_it_is_there_when_it_is_opened_again(database: str) -> None:
+def test_records_are_there_after_reopening(database: str) -> None:
     store = Store(database)
     hostile = "a\tb\n'\"; DROP TABLE records; -- 😀 \u202e"
     store.apply(
@@ -130,7 +130,7 @@ def test_it_is_there_when_it_is_opened_again(database: str) -> None:
     again.close()
 
 
-def test_what_was_read_is_not_read_again_unless_it_changed(database: str) -> None:
+def test_records_are_read_again_only_after_a_change(database: str) -> None:
     store = Store(database)
     other = VoteRecord("other", "t", "ann", "x")
     store.apply([Upsert(f"id:{n}", (vote(f"t{n}", "ann", "good"),)) for n in range(5)])
@@ -156,7 +156,7 @@ def test_what_was_read_is_not_read_again_unless_it_changed(database: str) -> Non
     store.close()
 
 
-def test_one_service_writes_to_a_database(database: str) -> None:
+def test_second_writer_is_refused(database: str) -> None:
     store = Store(database)
     with pytest.raises(InputError, match="another wisecrowd serve"):
         Store(database)
@@ -164,7 +164,7 @@ def test_one_service_writes_to_a_database(database: str) -> None:
     Store(database).close()
 
 
-def test_other_files_are_left_alone(tmp_path: Path, database: str) -> None:
+def test_other_files_are_not_changed(tmp_path: Path, database: str) -> None:
     with sqlite3.connect(database) as other:
         other.execute("CREATE TABLE recipes (name TEXT)")
     with pytest.raises(InputError, match="database of another program"):
@@ -178,7 +178,7 @@ def test_other_files_are_left_alone(tmp_path: Path, database: str) -> None:
         Store(str(tmp_path / "no" / "such" / "folder" / "votes.db"))
 
 
-def test_another_version_is_refused(database: str) -> None:
+def test_other_schema_version_is_refused(database: str) -> None:
     Store(database).close()
     with sqlite3.connect(database) as connection:
         connection.execute("UPDATE about SET version = 99")
@@ -186,13 +186,13 @@ def test_another_version_is_refused(database: str) -> None:
         Store(database)
 
 
-def test_urls_that_are_none() -> None:
+def test_invalid_urls_are_refused() -> None:
     with pytest.raises(UsageError, match="not a database URL"):
         connect("nonsense://x")
     assert "secret" not in mask_password("postgresql+psycopg://me:secret@host/votes")
 
 
-def test_a_disk_that_is_full(database: str) -> None:
+def test_full_disk(database: str) -> None:
     store = Store(database)
     store.apply([Upsert("id:1", (vote("t1", "ann", "good"),))])
     with store.engine.connect() as connection:
@@ -202,7 +202,7 @@ def test_a_disk_that_is_full(database: str) -> None:
     many = [Upsert(f"id:{n}", (vote(f"{'t' * 500} {n}", "ann", "good"),)) for n in range(2, 200)]
     with pytest.raises(Exception, match="full"):
         store.apply(many)
-    assert said(store) == {("t1", "ann"): "good"}
+    assert read_votes(store) == {("t1", "ann"): "good"}
     with store.engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA max_page_count = 1000000")
         connection.commit()
@@ -210,7 +210,7 @@ def test_a_disk_that_is_full(database: str) -> None:
     store.close()
 
 
-def test_one_file_has_one_writer_by_whatever_name(tmp_path: Path, database: str) -> None:
+def test_second_writer_is_refused_through_links(tmp_path: Path, database: str) -> None:
     store = Store(database)
     (tmp_path / "link.db").symlink_to(database)
     with pytest.raises(InputError, match="another wisecrowd serve"):
@@ -224,6 +224,6 @@ def test_one_file_has_one_writer_by_whatever_name(tmp_path: Path, database: str)
     assert not list(tmp_path.glob("hard.db.*"))
 
 
-def test_what_people_said_is_for_its_owner(database: str) -> None:
+def test_only_the_owner_can_read_the_database(database: str) -> None:
     Store(database).close()
     assert Path(database).stat().st_mode & 0o077 == 0

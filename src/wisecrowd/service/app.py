@@ -14,6 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
 from pydantic import ValidationError
+from starlette.requests import ClientDisconnect
 from starlette.types import Lifespan
 
 from wisecrowd import __version__
@@ -179,8 +180,11 @@ def _add_writing_routes(app: FastAPI, coordinator: Coordinator, check_token: Tok
         """Store a vote or a list of votes: all of them or none. A vote that was sent before counts once."""
         try:
             events = parse_votes(await request.body())
+        except ClientDisconnect:
+            raise HTTPException(400, "the request ended before its body was complete") from None
         except ValidationError as error:
-            raise RequestValidationError(error.errors(include_url=False, include_context=False)) from None
+            errors = error.errors(include_url=False, include_context=False, include_input=False)
+            raise RequestValidationError(errors) from None
         receipt = await write_events(coordinator, events)
         return Response(receipt.model_dump_json(), media_type="application/json")
 
