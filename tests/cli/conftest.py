@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner, Result
 
 from wisecrowd.cli import build_app
@@ -13,14 +14,20 @@ from wisecrowd.cli import build_app
 Run = Callable[..., Result]
 
 
+@pytest.fixture(scope="session")
+def app() -> typer.Typer:
+    """The program with all commands, built once because that is slow."""
+    return build_app()
+
+
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(app: typer.Typer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a command line in an empty folder, as in a pipe of 80 columns; a bug raises instead of becoming an exit code."""
     monkeypatch.chdir(tmp_path)
 
     def command(*words: object) -> Result:
         return CliRunner(env={"COLUMNS": "80"}).invoke(
-            build_app(), [str(word) for word in words], prog_name="wisecrowd", catch_exceptions=False
+            app, [str(word) for word in words], prog_name="wisecrowd", catch_exceptions=False
         )
 
     return command

@@ -48,10 +48,10 @@ def test_says_the_handful_of_things_a_person_wants(run: Any, votes: Path) -> Non
     text = run("aggregate", votes.name, "-m", "majority-vote", "-o", "out").stdout
     lines = {line.split()[0]: line for line in text.splitlines()}
     assert list(lines) == ["Read", "Votes", "Method", "Classes", "Certainty", "Best", "Worst", "Wrote"]
-    assert "48 labels: 12 tasks x 4 workers, 2 classes, 4.0 votes/task" in lines["Votes"]
+    assert "48 votes: 12 tasks x 4 workers, 2 classes, 4.0 votes/task" in lines["Votes"]
     assert "2 tied" in lines["Certainty"]  # two slips fall on dogs, where zed votes against them too
     assert "zed" in lines["Worst"]
-    assert "(12 labels)" in lines["Best"]
+    assert "(12 votes)" in lines["Best"]
     assert all((name in lines["Best"]) != (name in lines["Worst"]) for name in ("ann", "bob", "cy", "zed"))
     assert max(map(len, text.splitlines())) <= 80
 
@@ -60,7 +60,7 @@ def test_without_a_folder_nothing_is_written(run: Any, votes: Path, tmp_path: Pa
     before = sorted(tmp_path.iterdir())
     result = run("aggregate", votes)
     assert result.exit_code == 0
-    assert "nothing; -o FOLDER" in result.stdout
+    assert "nothing; write the results with -o FOLDER" in result.stdout
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -108,7 +108,7 @@ def test_score_judges_and_does_not_teach(run: Any, votes: Path, gold: Path) -> N
 
 def test_truth_is_kept_and_teaches(run: Any, votes: Path, gold: Path) -> None:
     told = run("aggregate", votes, "-m", "majority-vote", "--truth", gold, "-o", "out").stdout
-    assert "12 tasks kept their known truth" in told
+    assert "12 tasks with known truth used in the fit" in told
     truth = {row["task"]: row["truth"] for row in rows_of(gold)}
     labels = rows_of(Path("out/labels.csv"))
     assert {row["task"]: row["label"] for row in labels} == truth
@@ -241,10 +241,10 @@ def test_numbers_want_a_numeric_method(run: Any, ratings: Path, votes: Path) -> 
     assert "numbers" in result.stderr
     result = run("aggregate", votes, "-m", "median")
     assert result.exit_code == 1
-    assert "add --numeric" in result.stderr
+    assert "Add --numeric" in result.stderr
     result = run("aggregate", ratings, "--numeric", "-m", "median", "--proba", "-o", "out")
     assert result.exit_code == 2
-    assert "leave --proba out" in result.stderr
+    assert "--proba writes class probabilities, and these labels are numbers; leave it out" in result.stderr
 
 
 def test_numbers(run: Any, ratings: Path, tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_numbers(run: Any, ratings: Path, tmp_path: Path) -> None:
     assert [row["worker"] for row in rows_of(Path("out/workers.csv"))] == ["ann", "bob", "zed"]
     told = {line.split()[0]: line for line in result.stdout.splitlines()}
     assert "mean 2.5, from 1 to 4" in told["Numbers"]
-    assert "1 task with too few labels to tell" in told["Certainty"]
+    assert "1 task with too few votes for a standard" in told["Certainty"]
     assert "zed" in result.stdout.partition("Workers")[2].partition("Score")[0]
     assert "mean absolute error 0.25, root mean square error 0.3536, on 2 tasks" in told["Score"]
 
@@ -268,7 +268,7 @@ def test_gold_numbers(run: Any, ratings: Path, tmp_path: Path) -> None:
     result = run("aggregate", ratings, "--numeric", "-m", "mean", "--truth", "gold.csv", "-o", "out")
     assert result.exit_code == 0, result.stderr
     assert float(rows_of(Path("out/labels.csv"))[0]["label"]) == 7.5
-    assert "1 task kept its known truth" in result.stdout
+    assert "1 task with known truth used in the fit" in result.stdout
 
 
 def test_jobs_reach_methods_that_have_threads_only(run: Any, votes: Path) -> None:
@@ -289,7 +289,7 @@ def test_results_are_written_again_but_never_over_something_else(run: Any, votes
     assert run("aggregate", votes, "-o", "out", "--proba").exit_code == 0
     again = run("aggregate", votes, "-o", "out")
     assert again.exit_code == 0
-    assert "posterior.csv in out: left there by an earlier run" in again.stderr
+    assert "posterior.csv in out: written by an earlier run, not by this one" in again.stderr
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "labels.csv").write_text("precious", encoding="utf-8")
@@ -303,7 +303,7 @@ def test_results_never_overwrite_what_is_read(run: Any, votes: Path) -> None:
     run("aggregate", votes, "-o", "out")
     result = run("aggregate", "out/labels.csv", "--no-workers", "-m", "majority-vote", "-o", "out")
     assert result.exit_code == 2
-    assert "which is read" in result.stderr
+    assert "is an input file and would be overwritten" in result.stderr
 
 
 def test_a_file_is_no_folder(run: Any, votes: Path, gold: Path) -> None:

@@ -56,7 +56,7 @@ def test_a_dataset_folder_has_everything_and_tasks_without_votes_are_answered_fo
     assert result.exit_code == 0, result.stderr
     labels = pd.read_csv("out/labels.csv", index_col="task")["label"]
     assert labels["t12"] == "dog"
-    assert "1 task without a vote, check_question for by features" in result.stdout
+    assert "1 task without a vote, labelled from features" in result.stdout
     plain = run("aggregate", "pets", "-o", "plain")  # features that lie beside the votes disturb nobody
     assert plain.exit_code == 0, plain.stderr
 
@@ -71,7 +71,7 @@ def test_features_are_needed(run: Any, votes: Path) -> None:
 def test_features_that_nobody_looks_at(run: Any, votes: Path, features: Path) -> None:
     result = run("aggregate", votes, "-x", features)
     assert result.exit_code == 2
-    assert "dawid-skene looks at votes alone; leave --features out" in result.stderr
+    assert "dawid-skene does not use features. Leave --features out" in result.stderr
 
 
 def test_results_never_overwrite_features(run: Any, votes: Path, features: Path) -> None:

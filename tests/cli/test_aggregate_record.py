@@ -73,7 +73,7 @@ def test_tasks_do_not_overwrite_the_votes(run: Any, votes: Path) -> None:
     mine = votes.rename(votes.with_name("tasks.csv"))
     result = run("aggregate", "tasks.csv", "-m", "glad", "-o", ".")
     assert result.exit_code == 2
-    assert "would overwrite" in result.stderr
+    assert "tasks.csv is an input file and would be overwritten" in result.stderr
     assert mine.read_text(encoding="utf-8") == text
     assert run("aggregate", "tasks.csv", "-o", ".").exit_code == 0
 
@@ -114,4 +114,4 @@ def test_one_of_each_is_told_in_the_singular(run: Any, tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text("task,worker,label\n1,ann,cat\n", encoding="utf-8")
     told = run("aggregate", "one.csv", "-m", "one-coin", "-p", "max_iter=1").stdout
     assert "1 iteration," in told
-    assert "(1 label)" in told
+    assert "(1 vote)" in told

@@ -58,7 +58,7 @@ def test_without_a_folder_nothing_is_written(run: Callable[..., Any], place: Pat
     before = sorted(place.rglob("*"))
     done = run("aggregate", place / "crowd", "-m", "one-coin")
     assert done.exit_code == 0
-    assert "-o FOLDER keeps the results" in done.stdout
+    assert "nothing; write the results with -o FOLDER" in done.stdout
     assert sorted(place.rglob("*")) == before
 
 
@@ -90,7 +90,7 @@ def test_an_interrupted_run_goes_on(run: Callable[..., Any], place: Path, monkey
 def test_what_does_not_stream_is_refused(run: Callable[..., Any], place: Path) -> None:
     done = run("aggregate", place / "crowd", "-m", "kos")
     assert done.exit_code != 0
-    assert "wants all votes in memory" in done.stderr
+    assert "needs all votes in memory" in done.stderr
     done = run("aggregate", place / "votes.csv", "-m", "kos", "--engine", "ray")
     assert "runs on this machine only" in done.stderr
     done = run("aggregate", place / "crowd", "--address", "auto")

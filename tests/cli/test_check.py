@@ -9,7 +9,7 @@ import pytest
 def test_good_votes(run: Any, votes: Path) -> None:
     result = run("check", votes.name)
     assert result.exit_code == 0, result.output
-    assert "48 labels" in result.stdout
+    assert "48 votes" in result.stdout
     assert "error" not in result.stdout
 
 

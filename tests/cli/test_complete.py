@@ -71,7 +71,9 @@ def test_writes_every_vote_and_the_record(run: Any, sparse: Path) -> None:
 
 @pytest.mark.parametrize("fill_mode", ["hard", "sample", "soft"])
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_what_was_written_is_read_again_with_weights_and_marks(run: Any, sparse: Path, form: str, fill_mode: str) -> None:
+def test_what_was_written_is_read_again_with_weights_and_marks(
+    run: Any, sparse: Path, form: str, fill_mode: str
+) -> None:
     parquet = ["--parquet"] if form == "parquet" else []
     told = run(
         "complete", sparse, *DS, "-p", f"fill_mode={fill_mode}", "-p", "fill_weight=0.3", "-o", "out", *parquet
@@ -100,7 +102,7 @@ def test_pieces_make_the_same_file(run: Any, sparse: Path, monkeypatch: pytest.M
 
 
 def test_a_dense_fill_is_never_held(run: Any, sparse: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wc.Crowd, "joined", lambda *_: pytest.fail("all chunks were put together"))
+    monkeypatch.setattr(wc.Crowd, "join_chunks", lambda *_: pytest.fail("all chunks were put together"))
     assert run("complete", sparse, *DS, "-o", "out").exit_code == 0
     assert run("complete", sparse, *DS, "--evaluate").exit_code == 0
 
@@ -112,7 +114,7 @@ def test_says_the_handful_of_things_a_person_wants(run: Any, sparse: Path) -> No
     crowd = wc.read(sparse)
     filled = wc.DSFill(min_votes=9).complete(crowd)
     n = filled.n_votes - crowd.n_votes
-    assert f"{n} votes: {n / 12:.1f} on each task" in lines["Filled in"]
+    assert f"{n} votes: {n / 12:.1f} per task, with the weight of" in lines["Filled in"]
     assert lines["Left open"].endswith(f"{48 - filled.n_votes} cells of 48")
     assert max(map(len, text.splitlines()[1:])) <= 80  # the first has a path, which stays in one chunk
 
@@ -128,7 +130,7 @@ def test_without_a_folder_nothing_is_written(run: Any, sparse: Path, tmp_path: P
     before = sorted(tmp_path.iterdir())
     result = run("complete", sparse, *DS)
     assert result.exit_code == 0
-    assert "nothing; -o FOLDER" in result.stdout
+    assert "nothing; write the results with -o FOLDER" in result.stdout
     assert "Go on" not in result.stdout
     assert sorted(tmp_path.iterdir()) == before
     for option in ("--save", "--parquet"):
@@ -160,12 +162,12 @@ def test_evaluate(run: Any, sparse: Path) -> None:
     assert (recorded["hidden"], recorded["votes"], recorded["coverage"]) == (0.2, judged.n_votes, 1.0)
     assert recorded["mixed_with_uniform"] == 0.001
     assert recorded["forecasts"]["gmv"]["log_loss"] == pytest.approx(judged.table.loc["gmv", "log_loss"], abs=1e-6)
-    shown = result.stdout.partition("How well are votes foretold?")[2]
+    shown = result.stdout.partition("held-out votes (20%)")[2]
     for name, row in judged.table.iterrows():
         [line] = [line for line in shown.splitlines() if line.startswith(f"{name}  ")]
         assert f"{row['accuracy']:.1%} ± {row['accuracy_se']:.1%}" in line
         assert f"{row['log_loss']:.3f} ± {row['log_loss_se']:.3f}" in line
-    assert "gmv foretells votes" in shown
+    assert "gmv predicts held-out votes" in shown
     assert max(map(len, result.stdout.splitlines()[1:])) <= 80  # the first has a path, which stays in one chunk
 
 
@@ -180,7 +182,12 @@ def test_what_is_not_filled_in_is_told(run: Any, sparse: Path) -> None:
 
 @pytest.mark.parametrize(
     ("gain", "words"),
-    [(0.5, "better than all simple forecasts"), (-0.5, "worse than b"), (0.1, "no better than b"), (-0.1, "no better")],
+    [
+        (0.5, "better than every baseline"),
+        (-0.5, "worse than b"),
+        (0.1, "and b predict held-out votes equally well"),
+        (-0.1, "equally well"),
+    ],
 )
 def test_the_verdict(gain: float, words: str) -> None:
     table = pd.DataFrame({"log_loss": [1.0, 2.0, 1.0 + gain], "gain": [0, 1, gain], "gain_se": [0, 0.1, 0.1]})
@@ -224,7 +231,7 @@ def test_features_are_asked_for_or_refused(run: Any, sparse: Path, features: Pat
     assert "name their file with --features X.npz" in result.stderr
     result = run("complete", sparse, "-x", features, *DS)
     assert result.exit_code == 2
-    assert "ds-fill looks at votes alone; leave --features out" in result.stderr
+    assert "ds-fill does not use features. Leave --features out" in result.stderr
 
 
 def test_a_dataset_folder_has_everything(run: Any, sparse: Path, features: Path) -> None:
@@ -250,10 +257,10 @@ def test_bad_features(run: Any, sparse: Path) -> None:
 def test_methods_of_another_kind_are_sent_to_their_command(run: Any, sparse: Path) -> None:
     result = run("complete", sparse, "-m", "one-coin")
     assert result.exit_code == 2
-    assert "use it with wisecrowd aggregate -m one-coin" in result.stderr
+    assert "one-coin belongs to another command: wisecrowd aggregate -m one-coin" in result.stderr
     result = run("aggregate", sparse, *DS)
     assert result.exit_code == 2
-    assert "use it with wisecrowd complete -m ds-fill" in result.stderr
+    assert "ds-fill belongs to another command: wisecrowd complete -m ds-fill" in result.stderr
 
 
 def test_votes_that_cannot_be_completed(run: Any, sparse: Path) -> None:
@@ -263,7 +270,7 @@ def test_votes_that_cannot_be_completed(run: Any, sparse: Path) -> None:
     assert "leave --numeric out" in result.stderr
     result = run("complete", sparse, "--no-workers")
     assert result.exit_code == 1
-    assert "nobody knows who cast these votes" in result.stderr
+    assert "needs worker ids, and these votes have none" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -292,11 +299,11 @@ def test_truth_of_other_tasks(run: Any, sparse: Path) -> None:
 def test_votes_that_were_filled_in_before_are_filled_in_anew(run: Any, sparse: Path) -> None:
     run("complete", sparse, "-m", "gmv", "-o", "out")
     result = run("complete", "out/completed.csv", *DS, "-o", "again")
-    assert "do not count, and are filled in anew" in result.stderr
+    assert "are ignored and predicted again" in result.stderr
     assert wc.read("again/completed.csv") == wc.DSFill().complete(wc.read(sparse))
     result = run("complete", "out/completed.csv", *DS, "-o", "out")
     assert result.exit_code == 2
-    assert "which is read" in result.stderr
+    assert "is an input file and would be overwritten" in result.stderr
 
 
 def test_classes_that_nobody_chose_are_named_again(run: Any, sparse: Path) -> None:
@@ -310,7 +317,7 @@ def test_classes_that_nobody_chose_are_named_again(run: Any, sparse: Path) -> No
 def test_what_an_earlier_run_left(run: Any, sparse: Path) -> None:
     run("complete", sparse, *DS, "--evaluate", "-o", "out")
     result = run("complete", sparse, *DS, "--parquet", "-o", "out")
-    assert "completed.csv, judged.csv in out: left there by an earlier run" in result.stderr
+    assert "completed.csv, judged.csv in out: written by an earlier run, not by this one" in result.stderr
 
 
 @pytest.mark.parametrize("name", wc.methods("complete"))

@@ -36,7 +36,7 @@ def test_the_list_has_what_is_here_and_what_is_not(run: Any) -> None:
 def test_show(run: Any, pets: Path) -> None:
     result = run("datasets", "show", "pets")
     assert result.exit_code == 0, result.stderr
-    for text in ("300 labels: 100 tasks x 10 workers", "2 numbers for each of 100 tasks", "Somebody (2020) Pets.",
+    for text in ("300 votes: 100 tasks x 10 workers", "2 numbers for each of 100 tasks", "Somebody (2020) Pets.",
                  "some/pets, abc", "CC0", str(pets)):  # fmt: skip
         assert text in result.stdout
 

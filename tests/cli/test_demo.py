@@ -75,11 +75,11 @@ def test_the_demo(run: Any) -> None:
     assert result.stderr == ""
 
     for words in (
-        "What is true?",
-        "Do they agree?",
-        "What would the others have said?",
-        "Whom to trust?",
-        "Was that right?",
+        "Accuracy of every method against the known truth",
+        "Agreement: share of tasks with the same label from two methods",
+        "Accuracy after completion: every missing vote is predicted first",
+        "Workers as rated by dawid-skene, without known truth",
+        "Ratings compared with the simulated types of workers",
         "Done in",
     ):
         assert words in shown
@@ -101,17 +101,17 @@ def test_the_demo(run: Any) -> None:
 @pytest.mark.usefixtures("few_digits")
 def test_without_the_extra_the_demo_says_how_to_get_the_report(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from wisecrowd import demo
-    from wisecrowd.report import page as _page
+    from wisecrowd.report import page
 
     monkeypatch.setattr(
         demo, "run_demo", functools.partial(demo.run_demo, only=["dawid-skene", "majority-vote", "gmv"])
     )
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    _page._templates.cache_clear()
+    page.load_templates.cache_clear()
     result = run("demo")
     assert result.exit_code == 0, result.stderr
     told = " ".join(result.stdout.split())
-    assert "No report.html was made: reports need" in told
+    assert "report.html was not written: reports need" in told
     assert 'pip install "wisecrowd[report]"' in told
     assert Path("wisecrowd-demo/labels.csv").exists()
     assert not Path("wisecrowd-demo/report.html").exists()
@@ -119,7 +119,7 @@ def test_without_the_extra_the_demo_says_how_to_get_the_report(run: Any, monkeyp
 
 def test_who_declines_for_the_same_reason_is_told_together(capsys: pytest.CaptureFixture[str]) -> None:
     _tell_declined({"ccc": "no torch", "mine": "not today", "mmlc": "no torch"})
-    assert capsys.readouterr().out.splitlines() == ["ccc, mmlc declined: no torch", "mine declined: not today"]
+    assert capsys.readouterr().out.splitlines() == ["ccc, mmlc skipped: no torch", "mine skipped: not today"]
 
 
 def test_the_demo_names_itself_as_it_can_be_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,8 +123,16 @@ def test_an_export_can_be_released(run: Any, project: Path, tmp_path: Path, monk
             2,
             "is an export of label-studio, not of argilla",
         ),
-        (("mine.csv", "--to", "excel", "-o", "p.json"), 2, "--to must be one of label-studio, label-studio-min, argilla, doccano, prodigy, hugging-face; got 'excel'"),
-        (("mine.csv", "--queue", "--to", "hugging-face", "-o", "p.json"), 2, "--queue writes tasks for a labelling tool"),
+        (
+            ("mine.csv", "--to", "excel", "-o", "p.json"),
+            2,
+            "--to must be one of label-studio, label-studio-min, argilla, doccano, prodigy, hugging-face; got 'excel'",
+        ),
+        (
+            ("mine.csv", "--queue", "--to", "hugging-face", "-o", "p.json"),
+            2,
+            "--queue writes tasks for a labelling tool",
+        ),
         (("mine.csv", "--question", "moods", "-o", "p.json"), 2, "Did you mean 'mood'"),
         (("other.csv", "-o", "p.json"), 1, "1 task is not in the project: '99'"),
         (("empty.csv", "--queue", "-o", "p.json"), 1, "empty.csv: the file contains no tasks"),
@@ -343,9 +351,12 @@ def test_a_plan_and_answers_are_told_apart(run: Any, project: Path, tmp_path: Pa
     assert run("aggregate", project, "-o", "results").exit_code == 0
     assert run("plan", project, "--budget", 2, "--target", 1, "-o", "next").exit_code == 0
     words = ("--project", project, "-o", "p.json")
-    assert "There is requests.csv, written by wisecrowd plan; did you mean --queue?" in run("export", "next", *words).stderr
+    assert (
+        "There is requests.csv, written by wisecrowd plan; did you mean --queue?"
+        in run("export", "next", *words).stderr
+    )
     assert "did you mean --queue?" in run("export", "next/requests.csv", *words).stderr
-    assert "did you mean to leave --queue out?" in run("export", "results", "--queue", *words).stderr
+    assert "There are labels; leave --queue out to export them" in run("export", "results", "--queue", *words).stderr
     assert not (tmp_path / "p.json").exists()
 
 
@@ -379,4 +390,7 @@ def test_votes_that_cannot_be_released(run: Any, votes: Path, tmp_path: Path) ->
     assert "results was made with --no-workers" in run("export", "results", *words).stderr
     (tmp_path / "mine.csv").write_text("task,label\nt00,cat\n")
     votes.write_text(votes.read_text().replace("task,worker,label", "t,w,l"))
-    assert "An export goes by what the results tell of columns: aggregate" in run("export", "mine.csv", *words).stderr
+    assert (
+        "wisecrowd export reads the columns as the results record them: run wisecrowd aggregate"
+        in run("export", "mine.csv", *words).stderr
+    )

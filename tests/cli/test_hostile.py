@@ -17,13 +17,14 @@ from rich.cells import cell_len
 from typer.testing import CliRunner, Result
 
 import wisecrowd as wc
-from wisecrowd.cli import _console, app
+from wisecrowd.cli import _console, build_app
 from wisecrowd.io.dataset_folder import write_dataset
 
 GROUPS = json.loads((Path(__file__).parents[1] / "hostile.json").read_text(encoding="utf-8"))
 HOSTILE = [*(text for texts in GROUPS.values() for text in texts), "x" * 10_000]
 CLASSES = sorted(HOSTILE[::6])
 WIDTH = 80
+APP = build_app()
 #: Whatever moves a cursor, hides, turns or joins: nothing of it may reach a terminal, whoever wrote it.
 OBEYED = re.compile(
     "[\0-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\uffff\ud800-\udfff]"
@@ -88,7 +89,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
 
 def invoke(*words: object, **env: str) -> Result:
     runner = CliRunner(env={"COLUMNS": str(WIDTH), **env})
-    return runner.invoke(app, [str(word) for word in words], prog_name="wisecrowd", catch_exceptions=False)
+    return runner.invoke(APP, [str(word) for word in words], prog_name="wisecrowd", catch_exceptions=False)
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -183,7 +184,7 @@ def test_files_hold_every_id_as_it_is(done: Done) -> None:
     for file in ("aggregate/workers.csv", "gold/workers.csv", "learn/workers.csv", "diagnose/workers.csv"):
         assert column(file, "worker") == everything
     assert column("diagnose/tasks.csv", "task") == everything
-    asks = rows_of(done.folder / "plan/asks.csv")
+    asks = rows_of(done.folder / "plan/requests.csv")
     assert {row["task"] for row in asks} | {row["worker"] for row in asks} <= everything
     assert column("plan/finished.csv", "task") <= everything
     assert column("compare/disputed.csv", "task") <= everything
@@ -271,4 +272,4 @@ def test_a_place_of_another_encoding_is_refused(tmp_path: Path, monkeypatch: pyt
     wc.write(wc.Crowd.from_triples([("t", "ann", "cat")]), "votes.csv")
     result = invoke("aggregate", "votes.csv", "-o", "caf\udce9")
     assert result.exit_code == 2
-    assert "not in UTF-8" in " ".join(result.stderr.replace("│", " ").split())
+    assert "the path is not valid UTF-8" in " ".join(result.stderr.replace("│", " ").split())

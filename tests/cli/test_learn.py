@@ -86,7 +86,7 @@ def test_predictions(run: Any, votes: Path, features: Path, new: Path) -> None:
     wanted = loaded.predict_proba(pd.read_csv(new, index_col="task")).max(axis=1)
     np.testing.assert_allclose([float(row["confidence"]) for row in rows], wanted, atol=1e-6)
     again = run("learn", votes, "-x", features, *RAYKAR, "-o", "out")
-    assert "predictions.csv in out: left there by an earlier run" in again.stderr
+    assert "predictions.csv in out: written by an earlier run, not by this one" in again.stderr
 
 
 def test_the_method_of_choice_is_the_default(run: Any, votes: Path, features: Path) -> None:
@@ -162,7 +162,7 @@ def test_predictions_are_scored_where_their_truth_is_known(run: Any, votes: Path
 def test_without_a_folder_nothing_is_written(run: Any, votes: Path, features: Path, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
     result = run("learn", votes, "-x", features, *RAYKAR)
-    assert "nothing; -o FOLDER" in result.stdout
+    assert "nothing; write the results with -o FOLDER" in result.stdout
     assert sorted(tmp_path.iterdir()) == before
     result = run("learn", votes, "-x", features, *RAYKAR, "--proba")
     assert result.exit_code == 2
@@ -230,10 +230,10 @@ def test_new_tasks_with_other_features(run: Any, votes: Path, features: Path) ->
 def test_methods_of_the_other_kind_are_sent_to_their_command(run: Any, votes: Path, features: Path) -> None:
     result = run("learn", votes, "-x", features, "-m", "one-coin")
     assert result.exit_code == 2
-    assert "use it with wisecrowd aggregate -m one-coin" in result.stderr
+    assert "one-coin belongs to another command: wisecrowd aggregate -m one-coin" in result.stderr
     result = run("aggregate", votes, "-m", "raykar")
     assert result.exit_code == 2
-    assert "use it with wisecrowd learn -m raykar" in result.stderr
+    assert "raykar belongs to another command: wisecrowd learn -m raykar" in result.stderr
     assert "Did you mean 'raykar'?" in run("learn", votes, "-x", features, "-m", "raykaar").stderr
 
 
@@ -248,7 +248,7 @@ def test_results_never_overwrite_what_is_read(run: Any, votes: Path, features: P
     new.rename("out/predictions.csv")
     result = run("learn", votes, "-x", features, *RAYKAR, "--predict", "out/predictions.csv", "-o", "out")
     assert result.exit_code == 2
-    assert "which is read" in result.stderr
+    assert "is an input file and would be overwritten" in result.stderr
 
 
 @pytest.mark.parametrize("name", wc.methods("learn"))

@@ -12,6 +12,7 @@ from wisecrowd.base.fields import parameter_fields
 def test_the_table_has_every_method_and_fits_a_terminal(run: Any) -> None:
     result = run("methods")
     assert result.exit_code == 0, result.stderr
+    assert "`" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     rows = re.split(r"^(?=\S)", result.stdout, flags=re.MULTILINE)
     names = [row.split()[0] for row in rows if row.split() and row.split()[0] in wc.methods()]

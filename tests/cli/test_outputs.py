@@ -38,7 +38,7 @@ def test_parquet_and_unknown_names(tmp_path: Path) -> None:
     frame = pd.DataFrame({"task": [1, 2]})
     write_table(frame, tmp_path / "t.parquet")
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "t.parquet"), frame)
-    with pytest.raises(UsageError, match=r"end it in \.csv"):
+    with pytest.raises(UsageError, match=r"use \.csv, \.tsv or \.parquet"):
         write_table(frame, tmp_path / "t.xlsx")
 
 
@@ -75,7 +75,7 @@ def test_folders_are_refused_before_the_work(tmp_path: Path) -> None:
         check_folder(tmp_path, ["labels.csv"])
     (tmp_path / "run.json").write_text("{}", encoding="utf-8")
     check_folder(tmp_path, ["labels.csv"])
-    with pytest.raises(UsageError, match="which is read"):
+    with pytest.raises(UsageError, match="is an input file and would be overwritten"):
         check_folder(tmp_path, ["labels.csv"], [tmp_path / "." / "labels.csv"])
 
 
@@ -94,7 +94,7 @@ def test_a_place_without_permission(tmp_path: Path) -> None:
 def test_an_empty_place_is_refused(run: Any, votes: Path, command: tuple[str, ...]) -> None:
     result = run(*command, "-o", "")
     assert result.exit_code == 2
-    assert "it is empty" in result.stderr
+    assert "the path is empty; name a file or folder" in " ".join(result.stderr.replace("│", " ").split())
     assert list(votes.parent.iterdir()) == [votes]
 
 

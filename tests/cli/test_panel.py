@@ -190,7 +190,9 @@ def test_without_machines_and_groups_a_panel_is_what_it_was(run: Run, votes: Pat
     assert "judges" not in record["summary"]
     labels = pd.read_csv("out/labels.csv")["label"].tolist()
     assert labels == wc.DawidSkene().fit(made.crowd).labels_.tolist()
-    assert "so panel equals dawid-skene; see --members" in " ".join(run("aggregate", votes, "-m", "panel").stdout.split())
+    assert "so panel equals dawid-skene; see --members" in " ".join(
+        run("aggregate", votes, "-m", "panel").stdout.split()
+    )
 
 
 def test_other_methods_take_machines_for_workers(run: Run, export: Path) -> None:
@@ -209,7 +211,7 @@ def test_mistakes_in_members_end_in_a_message(run: Run, votes: Path, members: Pa
         ("worker,kind\njudge0,robot\n", "must be person or machine; got 'robot'"),
         ("worker,kind\nnobody,machine\n", "none of its workers has votes"),
         ("worker,kind\njudge0,machine\njudge0,person\n", "contradicts itself about 'judge0'"),
-        ("worker,colour\njudge0,red\n", "a column kind: person or machine"),
+        ("worker,colour\njudge0,red\n", "it needs a column kind (person or machine)"),
         ("kind,group\nmachine,gpt\n", "no worker column"),
         ("worker,kind\n,machine\n", "every row needs a worker"),
         ("worker,team,vendor\njudge0,a,b\n", "could be 'team' or 'vendor'"),
@@ -276,7 +278,9 @@ def test_a_plan_weighs_people_against_machines(run: Run, some_votes: Path, membe
     asks = pd.read_csv("next/requests.csv")
     assert set(asks["cost"]) <= {0.20, 0.19}
     assert asks["cost"].sum() <= 4
-    assert dear["requests_by_kind"]["person"] > dear["requests_by_kind"]["machine"]  # what judges share was said already
+    assert (
+        dear["requests_by_kind"]["person"] > dear["requests_by_kind"]["machine"]
+    )  # what judges share was said already
     assert dear["costs"] == {"person": 0.20, "machine": 0.19}
     assert dear["members"] == str(members)
     cheap = json.loads(run(*words, "--costs", "people=0.20,judge0=0.0001,machine=0.0002", "--json").stdout)
@@ -396,6 +400,4 @@ def test_with_machines_alone_gold_is_the_only_anchor(run: Run, votes: Path, memb
     assert "only gold shows which of them are right" in said.stderr
     made = pd.read_csv(votes)
     gold.write_text(f"task,truth\n{made['task'][0]},{made['label'][0]}\n")
-    assert (
-        "only gold" not in run("aggregate", votes, "-m", "panel", "--members", members, "--truth", gold).stderr
-    )
+    assert "only gold" not in run("aggregate", votes, "-m", "panel", "--members", members, "--truth", gold).stderr

@@ -38,7 +38,7 @@ def test_it_says_whom_to_ask_and_what_it_is_worth(run: Run, votes: Path) -> None
 def test_money_is_shown_where_a_vote_has_a_price(run: Run, votes: Path) -> None:
     said = run("plan", votes, "--budget", 2, "--price", 0.1, "--json")
     found = json.loads(said.stdout)
-    assert found["asks"] == 20
+    assert found["requests"] == 20
     assert [point["votes"] for point in found["curve"]] == [0, 5, 10, 15, 20]
     assert found["curve"][-1]["money"] == pytest.approx(2)
     accuracies = [point["expected_accuracy"] for point in found["curve"]]
@@ -49,8 +49,8 @@ def test_money_is_shown_where_a_vote_has_a_price(run: Run, votes: Path) -> None:
 def test_tables_are_written_and_read_back(run: Run, votes: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert run("plan", votes, "--budget", 40, "--per-worker", 6, "--target", 0.8, "-o", out, "-q").exit_code == 0
-    assert sorted(path.name for path in out.iterdir()) == ["asks.csv", "curve.csv", "finished.csv", "run.json"]
-    asks, curve, finished = (pd.read_csv(out / name) for name in ("asks.csv", "curve.csv", "finished.csv"))
+    assert sorted(path.name for path in out.iterdir()) == ["curve.csv", "finished.csv", "requests.csv", "run.json"]
+    asks, curve, finished = (pd.read_csv(out / name) for name in ("requests.csv", "curve.csv", "finished.csv"))
     assert asks.columns[:2].tolist() == ["task", "worker"]
     assert len(asks) == 40
     assert asks["worker"].value_counts().max() <= 6
@@ -65,7 +65,7 @@ def test_tables_are_written_and_read_back(run: Run, votes: Path, tmp_path: Path)
 def test_mistakes_end_in_a_message(run: Run, votes: Path, tmp_path: Path) -> None:
     for arguments, message in [
         ((votes,), "--budget"),
-        ((votes, "--budget", 0), "buys no vote"),
+        ((votes, "--budget", 0), "budget must cover at least one vote"),
         ((votes, "--budget", 5, "--target", 95), "target"),
         ((votes, "--budget", 5, "--no-workers"), "worker ids"),
         ((tmp_path / "nothing.csv", "--budget", 5), "nothing.csv"),
@@ -79,9 +79,9 @@ def test_another_method_can_judge(run: Run, votes: Path, tmp_path: Path) -> None
     asks = {}
     for name in ("dawid-skene", "one-coin"):
         assert run("plan", votes, "--budget", 30, "-m", name, "-o", tmp_path / name, "-q").exit_code == 0
-        asks[name] = (tmp_path / name / "asks.csv").read_text()
+        asks[name] = (tmp_path / name / "requests.csv").read_text()
     assert run("plan", votes, "--budget", 30, "-o", tmp_path / "default", "-q").exit_code == 0
-    assert (tmp_path / "default" / "asks.csv").read_text() == asks["dawid-skene"]
+    assert (tmp_path / "default" / "requests.csv").read_text() == asks["dawid-skene"]
     assert asks["dawid-skene"] != asks["one-coin"]
     members = tmp_path / "members.csv"
     members.write_text("worker,kind\nw0,machine\n", encoding="utf-8")

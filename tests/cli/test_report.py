@@ -20,10 +20,10 @@ def test_it_writes_one_page_and_says_where(run: Run, votes: Path, tmp_path: Path
     said = run("report", votes, "-o", "page.html")
     assert said.exit_code == 0
     assert "page.html" in said.stdout
-    assert "48 labels: 12 tasks x 4 workers" in said.stdout
+    assert "48 votes: 12 tasks x 4 workers" in said.stdout
     assert set(tmp_path.iterdir()) - before == {tmp_path / "page.html"}
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "Methods side by side" in page
+    assert "Comparison of methods" in page
     assert "use this" in page
     assert "zed" in page
 
@@ -38,7 +38,7 @@ def test_truth_texts_and_title_are_on_the_page(run: Run, votes: Path, gold: Path
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Is it a &lt;cat&gt;?" in page
     assert "<title>Cats &amp; dogs</title>" in page
-    assert "Right of known" in page
+    assert "Accuracy on gold" in page
     assert "11 of them have no text" in page
 
 
@@ -54,12 +54,12 @@ def test_images_come_from_a_folder_or_a_table(run: Run, votes: Path, tmp_path: P
     assert run("report", votes, QUICK, "--images", "tasks.csv", "--image-column", "photo").exit_code == 0
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.count("<img ") == 1
-    assert "10 tasks have no image. 1 image was not found" in page
+    assert "10 tasks have no image. 1 image cannot be found or opened" in page
     assert "--image-column photo" in page, "the command is on the page"
     (tmp_path / "tasks.csv").write_text("task,image\nt01,../elsewhere.gif\n", encoding="utf-8")
     said = run("report", votes, QUICK, "--images", "tasks.csv")
     assert said.exit_code == 1
-    assert "leads out of it" in said.stderr
+    assert "paths of images must stay inside the folder of the table" in said.stderr
 
 
 def test_the_command_on_the_page_makes_the_page_again(run: Run, votes: Path, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_nothing_of_somebody_else_is_overwritten(run: Run, votes: Path, tmp_path
     assert run("report", votes, QUICK, "-o", page).exit_code == 0, "a report may be made anew"
     said = run("report", votes, QUICK, "-o", votes, "--force")
     assert said.exit_code == 2
-    assert "which is read" in said.stderr
+    assert "is an input file and would be overwritten" in said.stderr
     said = run("report", votes, QUICK, "-o", tmp_path)
     assert said.exit_code == 2
     assert "is a folder" in said.stderr
@@ -103,7 +103,7 @@ def test_nothing_of_somebody_else_is_overwritten(run: Run, votes: Path, tmp_path
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--no-workers",), "classes and worker ids"),
+        (("--no-workers",), "needs worker ids, but this crowd has none"),
         (("--truth", "absent.csv"), "absent.csv"),
         (("--texts", "absent.csv"), "absent.csv"),
         (("--images", "absent"), "absent"),

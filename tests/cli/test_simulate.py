@@ -13,7 +13,7 @@ def test_writes_votes_truth_and_workers(run: Any) -> None:
     options = ["--tasks", 200, "--workers", 20, "--classes", 3, "--votes-per-task", 4, "--seed", 5]
     result = run("simulate", "-o", "votes.csv", *options)
     assert result.exit_code == 0, result.stderr
-    assert "800 labels: 200 tasks x 20 workers, 3 classes" in result.stdout
+    assert "800 votes: 200 tasks x 20 workers, 3 classes" in result.stdout
     made = wc.simulate_crowd(200, 20, 3, votes_per_task=4, random_state=5)
     assert wc.read("votes.csv") == made.crowd
     assert wc.read_truth("votes-truth.csv").to_dict() == made.truth.to_dict()
@@ -51,8 +51,8 @@ def test_range_of_labels_activity_and_difficulty(run: Any) -> None:
     ("options", "advice"),
     [
         (["--spammers", "0.7", "--experts", "0.7"], "more than one"),
-        (["--mix", "noisy=1", "--spammers", "0.2"], "leave the options"),
-        (["--mix", "noisy"], "--mix reads like"),
+        (["--mix", "noisy=1", "--spammers", "0.2"], "leave out the options for single types"),
+        (["--mix", "noisy"], "--mix takes types with shares, such as"),
         (["--mix", "nosy=1"], "Did you mean 'noisy'?"),
         (["--votes-per-task", "many"], "3 or 2-5"),
         (["--votes-per-task", "99"], "workers"),
@@ -88,5 +88,5 @@ def test_an_unknown_kind_of_file(run: Any) -> None:
 def test_a_name_that_does_not_tell_the_format(run: Any, tmp_path: Path, name: str) -> None:
     result = run("simulate", "-o", name)
     assert result.exit_code == 2
-    assert result.stderr == f"Error: cannot tell from the name {name} what to write; end it in .csv, .tsv or .parquet\n"
+    assert result.stderr == f"Error: unknown suffix of {name}; use .csv, .tsv or .parquet\n"
     assert list(tmp_path.iterdir()) == []

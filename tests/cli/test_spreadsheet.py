@@ -23,7 +23,7 @@ RUN = ["=1", "=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(1)", "@handle", "\t=1",
        "+1 2"]  # fmt: skip
 HARMLESS = ["", " ", "x=1", "1-1", "-1", "+1", "-1.5", "+.5e-3", "-1.", "-", "+", "=", "@", "'", "'a", "a\n=1", "007",
             "é"]  # fmt: skip
-WARNING = "may be run as formulas by a spreadsheet"
+WARNING = "look like spreadsheet formulas"
 
 
 def guarded(texts: list[str | None]) -> list[str | None]:
@@ -141,7 +141,7 @@ def test_harmless_results_give_no_warning(run: Any, tmp_path: Path) -> None:
 def test_it_is_about_files(run: Any, votes: Path, command: str) -> None:
     result = run(command, votes, *(word for word in COMMANDS[command] if word != "--proba"), "--spreadsheet")
     assert result.exit_code == 2
-    assert "--spreadsheet is about files to write; say where with -o FOLDER" in result.stderr
+    assert "--spreadsheet is about output files; name a folder with -o FOLDER" in result.stderr
 
 
 def test_parquet_needs_no_apostrophes(run: Any, votes: Path) -> None:

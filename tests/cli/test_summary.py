@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from wisecrowd import Crowd, MajorityVote
-from wisecrowd.cli._summary import _workers, lines, ranked, summarise
+from wisecrowd.cli._summary import _worker_lines, rank_workers, summarise, summary_lines
 
 
 def names(rows: list[dict[str, Any]]) -> list[str]:
@@ -22,9 +22,9 @@ def test_figures() -> None:
     assert summary["classes"] == {"cat": 0.75, "dog": 0.25}
     assert summary["confidence"] == {"mean": 0.75, "tasks": 2, "under_0.6": 1, "tied": 1}
     assert summary["without_votes"] == 1
-    told = dict(lines(summary))
-    assert told["Unlabelled"].startswith("1 task without a vote")
-    assert told["Certainty"] == "mean confidence 0.750; 1 task under 0.6, 1 tied"
+    shown = dict(summary_lines(summary))
+    assert shown["Unlabelled"].startswith("1 task without a vote")
+    assert shown["Certainty"] == "mean confidence 0.750; 1 task under 0.6, 1 tied"
 
 
 def test_one_lucky_vote_does_not_make_the_best_worker() -> None:
@@ -32,55 +32,59 @@ def test_one_lucky_vote_does_not_make_the_best_worker() -> None:
         {"n_votes": [4, 5, 100, 100, 100, 4, 0], "accuracy": [1.0, 0.95, 0.9, 0.5, 0.2, 0.0, np.nan]},
         index=list("abcdefg"),
     )
-    found = ranked(workers)
-    assert names(found["best"]) == ["b", "c"]
-    assert names(found["worst"]) == ["e", "d"]
-    assert found["with_too_few_labels"] == 2
-    told = dict(_workers(found))
-    assert told["Left out"] == "2 workers who have fewer than 5 labels, too few to rank"
+    ranking = rank_workers(workers)
+    assert names(ranking["best"]) == ["b", "c"]
+    assert names(ranking["worst"]) == ["e", "d"]
+    assert ranking["with_too_few_votes"] == 2
+    shown = dict(_worker_lines(ranking))
+    assert shown["Left out"] == "2 workers with fewer than 5 votes, too few to rank"
 
 
 def test_nobody_is_among_the_best_and_the_worst() -> None:
     """Of equals, who did more comes first."""
     workers = pd.DataFrame({"n_votes": [5, 9, 6, 8, 7], "accuracy": [0.8] * 5}, index=list("abcde"))
-    found = ranked(workers)
-    assert (names(found["best"]), names(found["worst"])) == (["b", "d"], ["e", "c"])
+    ranking = rank_workers(workers)
+    assert (names(ranking["best"]), names(ranking["worst"])) == (["b", "d"], ["e", "c"])
 
 
 def test_the_order_is_that_of_the_figures_shown() -> None:
     rng = np.random.default_rng(0)
     workers = pd.DataFrame({"n_votes": rng.integers(5, 500, 30), "accuracy": rng.random(30)})
-    found = ranked(workers)
-    assert [row["accuracy"] for row in found["best"]] == workers["accuracy"].nlargest(3).round(6).tolist()
-    assert [row["accuracy"] for row in found["worst"]] == workers["accuracy"].nsmallest(3).round(6).tolist()
+    ranking = rank_workers(workers)
+    assert [row["accuracy"] for row in ranking["best"]] == workers["accuracy"].nlargest(3).round(6).tolist()
+    assert [row["accuracy"] for row in ranking["worst"]] == workers["accuracy"].nsmallest(3).round(6).tolist()
 
 
 def test_one_lucky_number_does_not_make_the_best_worker() -> None:
     workers = pd.DataFrame(
         {"n_votes": [1, 100, 100, 100, 100, 1], "rmse": [0.0, 0.1, 1.0, 2.0, 3.0, 4.0]}, index=list("abcdef")
     )
-    found = ranked(workers)
-    assert (names(found["best"]), names(found["worst"])) == (["b", "c"], ["e", "d"])
+    ranking = rank_workers(workers)
+    assert (names(ranking["best"]), names(ranking["worst"])) == (["b", "c"], ["e", "d"])
 
 
 def test_few_workers_are_all_shown() -> None:
-    found = ranked(pd.DataFrame({"n_votes": [1, 30, 40], "accuracy": [0.5, 1.0, 0.7]}, index=["ann", "bob", "cy"]))
-    assert _workers(found) == [("Workers", "bob 100% (30 labels), cy 70% (40 labels), ann 50% (1 label)")]
+    ranking = rank_workers(
+        pd.DataFrame({"n_votes": [1, 30, 40], "accuracy": [0.5, 1.0, 0.7]}, index=["ann", "bob", "cy"])
+    )
+    assert _worker_lines(ranking) == [("Workers", "bob 100% (30 votes), cy 70% (40 votes), ann 50% (1 vote)")]
 
 
 def test_a_crowd_of_passers_by_has_no_best() -> None:
-    found = ranked(pd.DataFrame({"n_votes": [1, 2, 3, 4], "accuracy": [0.5, 1.0, 0.7, 0.1]}, index=list("abcd")))
-    assert _workers(found) == [("Left out", "4 workers who have fewer than 5 labels, too few to rank")]
+    ranking = rank_workers(
+        pd.DataFrame({"n_votes": [1, 2, 3, 4], "accuracy": [0.5, 1.0, 0.7, 0.1]}, index=list("abcd"))
+    )
+    assert _worker_lines(ranking) == [("Left out", "4 workers with fewer than 5 votes, too few to rank")]
 
 
 def test_many_classes_are_counted() -> None:
     crowd = Crowd.from_triples([(task, "ann", f"class {task}") for task in range(20)])
-    assert dict(lines(summarise(MajorityVote().fit(crowd), crowd)))["Classes"].endswith("and 14 more")
+    assert dict(summary_lines(summarise(MajorityVote().fit(crowd), crowd)))["Classes"].endswith("and 14 more")
 
 
 def test_a_class_with_an_endless_name_is_cut() -> None:
     crowd = Crowd.from_triples([("t1", "ann", "x" * 2_000_000), ("t2", "ann", "cat")])
-    told = dict(lines(summarise(MajorityVote().fit(crowd), crowd)))["Classes"]
-    assert "cat 50.0%" in told
-    assert "x… 50.0%" in told
-    assert len(told) < 80
+    shown = dict(summary_lines(summarise(MajorityVote().fit(crowd), crowd)))["Classes"]
+    assert "cat 50.0%" in shown
+    assert "x… 50.0%" in shown
+    assert len(shown) < 80

@@ -12,11 +12,11 @@ from wisecrowd import EBCC, DawidSkene, MajorityVote, find, methods, simulate_cr
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.demo import Demo, run_demo
-from wisecrowd.demo.completions import Completion, Completions, run_completions, quick_settings
+from wisecrowd.demo.completions import Completion, Completions, quick_settings, run_completions
 from wisecrowd.demo.contest import REASONS, SETTINGS, Contest, Entry, run_contest
-from wisecrowd.demo.copying import agreement_of_pairs, find_copiers
+from wisecrowd.demo.copying import compute_pair_agreement, find_copiers
 from wisecrowd.demo.crowd import WORKERS, DigitsCrowd, count_kinds, make_digits_crowd
-from wisecrowd.demo.run import HARMFUL_FINDINGS, EXPECTED_FINDINGS
+from wisecrowd.demo.run import EXPECTED_FINDINGS, HARMFUL_FINDINGS
 from wisecrowd.demo.verdicts import Verdict, describe, rate_workers
 from wisecrowd.errors import UsageError
 from wisecrowd.evaluate import metrics
@@ -88,14 +88,16 @@ def test_learners_see_the_pixels() -> None:
     assert table["kind"].to_dict() == {"raykar": "learn", "dawid-skene": "aggregate", "majority-vote": "aggregate"}
     assert table.loc["raykar", "accuracy"] > table.loc["dawid-skene", "accuracy"] + 0.1
     gain = round((table.loc["raykar", "accuracy"] - table.loc["dawid-skene", "accuracy"]) * 1797)
-    assert completions.describe(1797).endswith(f"Looking at the pictures, too, raykar gets {gain} more tasks right than that.")
+    assert completions.describe(1797).endswith(
+        f"With the pixels as features, raykar gets {gain} more tasks right than that."
+    )
 
 
 def test_an_aggregator_that_looks_at_pictures_is_not_said_to_have_seen_votes_alone() -> None:
     completions = run_contest(make_digits_crowd(), only=["majority-vote", "dawid-skene", "mnldp"])
     assert [entry.uses_features for entry in completions.entries] == [True, False, False]
     assert completions.describe(1797).startswith("From the same votes, dawid-skene gets")
-    assert " Looking at the pictures, too, mnldp gets" in completions.describe(1797)
+    assert " With the pixels as features, mnldp gets" in completions.describe(1797)
 
 
 def test_completions_are_what_aggregators_make_of_them() -> None:
@@ -112,7 +114,7 @@ def test_completions_are_what_aggregators_make_of_them() -> None:
         filled = kind().complete(crowd, digits.features if kind.uses_features else None)
         assert entry.accuracy["majority-vote"] == metrics.accuracy(truth, MajorityVote().fit(filled))
     words = completions.describe(1797)
-    assert words.startswith("From votes alone, filling in gains dawid-skene nothing. Looking at the pictures, too, ")
+    assert words.startswith("From votes alone, completion does not help dawid-skene. With the pixels as features, ")
     assert words.endswith("with ldplc.")
 
 
@@ -138,7 +140,9 @@ def test_a_completer_that_declines_is_told_with_its_reason(monkeypatch: pytest.M
 def test_verdicts_hold_for_other_crowds(seed: int) -> None:
     """Not for one lucky crowd only: nearly all who harm are named, and nobody else is."""
     simulation = make_digits_crowd(seed + 10).simulation
-    found = pd.Series({one.worker: one.finding for one in rate_workers(simulation.crowd, DawidSkene().fit(simulation.crowd))})
+    found = pd.Series(
+        {one.worker: one.finding for one in rate_workers(simulation.crowd, DawidSkene().fit(simulation.crowd))}
+    )
     harmful = simulation.kind.map(lambda kind: EXPECTED_FINDINGS[kind] <= HARMFUL_FINDINGS)
     accused = found.isin(HARMFUL_FINDINGS)
     # A copier may be told from his source by nothing at all, and who copies an expert does little harm.
@@ -169,7 +173,7 @@ def test_pairs_by_brute_force() -> None:
         (int(task), int(worker)): int(label)
         for task, worker, label in zip(crowd.task, crowd.worker, crowd.label, strict=True)  # type: ignore[arg-type]
     }
-    for row in agreement_of_pairs(crowd, fitted).to_dict("records"):
+    for row in compute_pair_agreement(crowd, fitted).to_dict("records"):
         shared = same = 0
         expected = 0.0
         for task in range(crowd.n_tasks):
@@ -228,7 +232,7 @@ def test_every_finding_has_its_sentence() -> None:
     assert len(lines) == len(verdicts)
     assert lines[0] == "w1 repeats w2."
     assert "w6 answers at random: right in 10%, where guessing gives 10%." in lines
-    assert "w3 does not look: w3 always says 3." in lines
+    assert "w3 ignores the tasks: w3 always says 3." in lines
     assert lines[-1] == "w9: fewer than 20 votes, too few to tell."
     assert describe([], 10) == []
 
@@ -271,7 +275,7 @@ def test_what_does_no_better_than_guessing_gets_its_reason(demo: Demo) -> None:
 def test_what_is_not_out_of_the_box_is_told() -> None:
     crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "dog")])
     notes = Contest([Entry(EBCC(**SETTINGS["ebcc"]).fit(crowd), 0.9, 0.3, 0.0)], {}).footnotes(2)
-    assert notes == ["ebcc ran with -p n_init=5, to save time; usual: 40."]
+    assert notes == ["ebcc ran with -p n_init=5 to save time (default: 40)."]
 
 
 def test_settings_and_reasons_are_of_methods_that_exist() -> None:

@@ -95,8 +95,8 @@ class CompletionSummary:
         filled, room = self.summary["filled"], crowd.n_tasks * crowd.n_workers
         if filled["cells"] == 0:
             return [("Filled in", "nothing: no cell is empty, or none that the method would fill")]
-        text = f"{count_noun(filled['cells'], 'vote')}: {filled['cells'] / crowd.n_tasks:.1f} on each task, which weigh as much as "
-        facts = [("Filled in", text + f"{filled['weight'] / crowd.n_tasks:.1f} real ones")]
+        text = f"{count_noun(filled['cells'], 'vote')}: {filled['cells'] / crowd.n_tasks:.1f} per task, with the weight of "
+        facts = [("Filled in", text + f"{filled['weight'] / crowd.n_tasks:.1f} real votes")]
         empty_cells = room - count_cells(crowd.select_observed()) - filled["cells"]
         return facts + ([("Left open", f"{count_noun(empty_cells, 'cell')} of {room:,}")] if empty_cells else [])
 

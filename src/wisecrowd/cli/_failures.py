@@ -30,7 +30,7 @@ def plain_failures(*, debug: bool = False) -> Iterator[None]:
         with _plain_warnings(), _plain_notes():
             yield
     except KeyboardInterrupt as stop:  # a command that can resume says so in the exception
-        print_note(f"Interrupted; {str(stop) or 'nothing is left half-written.'}", style="red")
+        print_note(f"Interrupted: {str(stop) or 'no file is left half-written.'}", style="red")
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:  # the reader closed the pipe; typer ends the program quietly
         raise

@@ -107,7 +107,9 @@ def find_members(source: VoteSource, reading: Reading, crowd: Crowd, path: Path 
         return Members()
     question, scores = _read_question(source, reading, crowd)
     kinds: dict[Any, Any] = {} if question is None else dict(question.kinds.items())
-    groups: dict[Any, Any] = {} if question is None or question.groups is None else dict(question.groups.dropna().items())
+    groups: dict[Any, Any] = (
+        {} if question is None or question.groups is None else dict(question.groups.dropna().items())
+    )
     if path is not None:
         table = _read(path, reading, crowd)
         kinds |= table["kind"].dropna().to_dict()
@@ -295,13 +297,13 @@ def parse_costs(text: str | None, crowd: Crowd, members: Members) -> dict[str, f
             kind = parse_kind(name)
             if kind is not None and not kinds:
                 raise UsageError(
-                    f"--costs gives the cost of a {kind}, but no worker is known to be one. Add a table with the columns worker and "
-                    "kind: --members FILE"
+                    f"--costs gives the cost of a {kind}, but no worker is known to be one. Add a table with the columns "
+                    "worker and kind: --members FILE"
                 )
             if kind not in kinds:
                 raise UsageError(
-                    f"--costs names {name!r}, which is neither a worker nor a kind. Workers are {preview(sorted(workers))}; kinds are "
-                    f"{' and '.join(sorted(kinds)) or 'unknown'}."
+                    f"--costs names {name!r}, which is neither a worker nor a kind. Workers are {preview(sorted(workers))}; "
+                    f"kinds are {' and '.join(sorted(kinds)) or 'unknown'}."
                     f"{suggest_name(name, [*workers, *kinds])}"
                 )
             name = str(kind)

@@ -84,7 +84,7 @@ class Reading:
     ] = None  # fmt: skip
 
     def read_arguments(self) -> dict[str, Any]:
-        """Return the options as arguments of `wisecrowd.read` and `wisecrowd.examine`."""
+        """Return the options as arguments of `wisecrowd.read` and `wisecrowd.check_votes`."""
         from wisecrowd.errors import UsageError
 
         if self.no_workers and self.worker is not None:

@@ -11,7 +11,7 @@ from wisecrowd.cli._console import warn
 from wisecrowd.cli._fitting import LABELS, LABELS_PARQUET, POSTERIOR
 from wisecrowd.cli._outputs import RECORD
 from wisecrowd.cli._reading import Reading
-from wisecrowd.cli.plan import ASKS
+from wisecrowd.cli.plan import REQUESTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wisecrowd.data.crowd import Crowd
 
 #: Files with labels, and files with tasks to label next.
-ANSWERS, QUEUE = (LABELS, LABELS_PARQUET), (ASKS,)
+ANSWERS, QUEUE = (LABELS, LABELS_PARQUET), (REQUESTS,)
 
 
 def read_answers(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -179,8 +179,8 @@ def _find_table(results: Path, names: tuple[str, ...]) -> Path:
 
 def _other(results: Path, names: tuple[str, ...]) -> str:
     """Return a hint if a folder contains the other kind of table."""
-    if names is ANSWERS and (results / ASKS).is_file():
-        return f". There is {ASKS}, written by wisecrowd plan; did you mean --queue?"
+    if names is ANSWERS and (results / REQUESTS).is_file():
+        return f". There is {REQUESTS}, written by wisecrowd plan; did you mean --queue?"
     if names is QUEUE and any((results / name).is_file() for name in ANSWERS):
         return ". There are labels; leave --queue out to export them"
     return ""

@@ -24,7 +24,7 @@ class Guard:
 
     def __init__(self, *, on: bool) -> None:
         self.on = on
-        self._found: dict[str, int] = {}
+        self._n_formulas: dict[str, int] = {}
         self._examples: dict[str, None] = {}
 
     def table(self, table: pa.Table, name: str) -> pa.Table:
@@ -48,7 +48,7 @@ class Guard:
             apostrophe, nothing = (pa.scalar(text, column.type) for text in ("'", ""))
             return pc.if_else(quoted, pc.binary_join_element_wise(apostrophe, column, nothing), column)
         if n := pc.sum(risky).as_py():
-            self._found[name] = self._found.get(name, 0) + n
+            self._n_formulas[name] = self._n_formulas.get(name, 0) + n
             self._examples |= dict.fromkeys(column.filter(risky)[:4].to_pylist())
         return column
 
@@ -57,11 +57,12 @@ class Guard:
         from wisecrowd.errors import preview
         from wisecrowd.utils.text import count_noun
 
-        if self._found:
+        if self._n_formulas:
+            n_texts = sum(self._n_formulas.values())
             warn(
-                f"{count_noun(sum(self._found.values()), 'text')} in {', '.join(sorted(self._found))} "
-                f"look like spreadsheet formulas ({preview(self._examples)}); add --spreadsheet to write files that are safe to open "
-                "in a spreadsheet"
+                f"{count_noun(n_texts, 'text')} in {', '.join(sorted(self._n_formulas))} "
+                f"{'looks like a spreadsheet formula' if n_texts == 1 else 'look like spreadsheet formulas'} "
+                f"({preview(self._examples)}); add --spreadsheet to write files that are safe to open in a spreadsheet"
             )
 
 

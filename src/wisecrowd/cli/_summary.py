@@ -23,7 +23,7 @@ _SHOWN_WORKERS = 3
 #: Up to this many workers, all are shown instead of the best and the worst.
 _FEW_WORKERS = 4
 #: Votes a worker needs to be ranked; with fewer, the rank would be mostly chance.
-_FEWEST_LABELS = 5
+_MIN_RANKED_VOTES = 5
 
 
 def describe_crowd(crowd: Crowd | ShardedCrowd) -> str:
@@ -107,7 +107,7 @@ def rank_workers(workers: pd.DataFrame) -> dict[str, Any]:
 
     labelled = workers[workers["n_votes"] > 0]
     measure, sign = ("accuracy", -1) if "accuracy" in labelled else ("rmse", 1)
-    listed = labelled if len(labelled) < _FEW_WORKERS else labelled[labelled["n_votes"] >= _FEWEST_LABELS]
+    listed = labelled if len(labelled) < _FEW_WORKERS else labelled[labelled["n_votes"] >= _MIN_RANKED_VOTES]
     n, value = (listed[column].to_numpy(dtype=float) for column in ("n_votes", measure))
     # Ties are broken by the number of votes.
     best = np.lexsort((-n, sign * value)).tolist()
@@ -118,7 +118,7 @@ def rank_workers(workers: pd.DataFrame) -> dict[str, Any]:
             for one in chosen
         ]
 
-    ranking: dict[str, Any] = {"with_too_few_labels": len(labelled) - len(listed)}
+    ranking: dict[str, Any] = {"with_too_few_votes": len(labelled) - len(listed)}
     if len(listed) < _FEW_WORKERS:
         return ranking | {"all": rows(best)}
     n_shown = min(_SHOWN_WORKERS, len(listed) // 2)
@@ -130,17 +130,12 @@ def summary_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the figures as lines of the summary."""
     facts = _numbers(summary) if "numbers" in summary else _classes(summary)
     if summary["without_votes"]:
-        labelled = "labelled from their features" if "features" in summary else "without a label"
+        labelled = "labelled from features" if "features" in summary else "without a label"
         facts.append(("Unlabelled", f"{count_noun(summary['without_votes'], 'task')} without a vote, {labelled}"))
-    facts += _workers(summary.get("workers", {}))
+    facts += _worker_lines(summary.get("workers", {}))
     if "gold" in summary:
         n = summary["gold"]["tasks"]
-        facts.append(
-            (
-                "Gold",
-                f"{count_noun(n, 'task')} with known truth used in the fit",
-            )
-        )
+        facts.append(("Gold", f"{count_noun(n, 'task')} with known truth used in the fit"))
     if "score" in summary:
         facts.append(("Score", describe_score(summary["score"])))
     return facts
@@ -168,20 +163,15 @@ def _numbers(summary: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _workers(rank_workers: dict[str, Any]) -> list[tuple[str, str]]:
+def _worker_lines(ranking: dict[str, Any]) -> list[tuple[str, str]]:
     facts = [
-        (title, ", ".join(map(_worker, rank_workers[key])))
+        (title, ", ".join(map(_worker, ranking[key])))
         for title, key in (("Workers", "all"), ("Best", "best"), ("Worst", "worst"))
-        if rank_workers.get(key)
+        if ranking.get(key)
     ]
-    if left_out := rank_workers.get("with_too_few_labels"):
-        have = "has" if left_out == 1 else "have"
-        facts.append(
-            (
-                "Left out",
-                f"{count_noun(left_out, 'worker')} who {have} fewer than {_FEWEST_LABELS} votes, too few to rank",
-            )
-        )
+    if left_out := ranking.get("with_too_few_votes"):
+        workers = count_noun(left_out, "worker")
+        facts.append(("Left out", f"{workers} with fewer than {_MIN_RANKED_VOTES} votes, too few to rank"))
     return facts
 
 
@@ -200,7 +190,8 @@ def describe_score(score: dict[str, Any]) -> str:
         figures = f"mean absolute error {score['mae']:.4g}, root mean square error {score['rmse']:.4g}"
     text = f"{figures}, on {count_noun(score['n_tasks'], 'task')}"
     if score["n_without_prediction"]:
-        text += f"; {count_noun(score['n_without_prediction'], 'task')} with known truth have no votes"
+        verb = "has" if score["n_without_prediction"] == 1 else "have"
+        text += f"; {count_noun(score['n_without_prediction'], 'task')} with known truth {verb} no votes"
     if score.get("gold_left_out"):
         text += f"; {count_noun(score['gold_left_out'], 'gold task')} excluded"
     return text

@@ -57,8 +57,9 @@ def aggregate(
 ) -> None:
     """Infer the true label of every task and the accuracy of every worker.
 
-    Writes labels.csv (task, label, confidence), workers.csv and run.json, the record of the run. Methods that estimate the
-    difficulty of tasks also write tasks.csv:
+    Writes labels.csv (task, label, confidence), workers.csv and run.json, the
+    record of the run. Methods that estimate the difficulty of tasks also write
+    tasks.csv:
 
       wisecrowd aggregate votes.csv -o results
 
@@ -67,7 +68,8 @@ def aggregate(
       wisecrowd aggregate votes.csv -m one-coin -p max_iter=50 -o results
       wisecrowd aggregate votes.csv --task question --label answer -o results
 
-    With known truth for some tasks, use it in the fit (gold tasks), or keep it to score the labels:
+    With known truth for some tasks, use it in the fit (gold tasks), or keep it
+    to score the labels:
 
       wisecrowd aggregate votes.csv --truth gold.csv -o results
       wisecrowd aggregate votes.csv --score gold.csv -o results
@@ -80,13 +82,16 @@ def aggregate(
 
       wisecrowd aggregate votes.csv --features X.npz -m mnldp -o results
 
-    If some workers are machines, or make the same errors, list them in a table (--members) unless the export of a labelling tool
-    does. This writes judges.csv, judge_confusion.csv, groups.csv and, if machines gave scores, calibration.csv:
+    If some workers are machines, or make the same errors, list them in a table
+    (--members) unless the export of a labelling tool does. This writes
+    judges.csv, judge_confusion.csv, groups.csv and, if machines gave scores,
+    calibration.csv:
 
       wisecrowd aggregate votes.csv -m panel --members members.csv -o results
 
-    If the votes do not fit in memory, divide them into shards first. Labels are then written to labels.parquet. An interrupted
-    run resumes when it is started again. With --engine ray, a cluster computes:
+    If the votes do not fit in memory, divide them into shards first. Labels are
+    then written to labels.parquet. An interrupted run resumes when it is
+    started again. With --engine ray, a cluster computes:
 
       wisecrowd shard votes/*.parquet -o crowd
       wisecrowd aggregate crowd -o results --jobs 2

@@ -43,7 +43,9 @@ Folder = Annotated[
 def list_all() -> None:
     """List the benchmarks.
 
-    wisecrowd bench list
+    Example:
+
+      wisecrowd bench list
     """
     from wisecrowd.bench import list_benchmarks
 
@@ -72,7 +74,8 @@ def run(
 ) -> None:
     """Run a benchmark, or the rest of it, and show its table.
 
-    Every result is stored at once. An interrupted run continues when it is started again.
+    Every result is stored at once. An interrupted run continues when it is
+    started again.
 
       wisecrowd bench run zheng2017
       wisecrowd bench run zheng2017 --only MV --only "D_*"
@@ -80,7 +83,8 @@ def run(
       wisecrowd bench run zhang2024ccc --quick
       wisecrowd bench run my_table.py -o results
 
-    Methods whose code changed are run again. After a change in code that all methods share, use --fresh.
+    Methods whose code changed are run again. After a change in code that all
+    methods share, use --fresh.
     """
     from wisecrowd.bench import find_benchmark
     from wisecrowd.bench.session import Session

@@ -58,8 +58,9 @@ def compare(
 ) -> None:
     """Compare methods without ground truth, by held-out votes.
 
-    Every method predicts votes that it was not fitted with (cross-validation). A higher log-likelihood of these votes means a
-    better model of tasks and workers. The last line recommends a method.
+    Every method predicts votes that it was not fitted with (cross-validation).
+    A higher log-likelihood of these votes means a better model of tasks and
+    workers. The last line recommends a method.
 
       wisecrowd compare votes.csv
       wisecrowd compare votes.csv --features X.npz
@@ -69,7 +70,8 @@ def compare(
 
       wisecrowd compare votes.csv --truth gold.csv
 
-    With -o, writes methods.csv, disputed.csv (tasks with different labels), agreement.csv and run.json.
+    With -o, writes methods.csv, disputed.csv (tasks with different labels),
+    agreement.csv and run.json.
     """  # fmt: skip
     from wisecrowd.base.run_record import describe_environment
     from wisecrowd.cli._outputs import RECORD, check_folder
@@ -98,7 +100,8 @@ def compare(
         "cannot_be_told_apart": list(comparison.tied_methods),
         "sentence": comparison.summary,
         "methods": comparison.table.reset_index().to_dict("records"),
-        "votes": str(votes), **reading.to_record(vote_source), "features": fitting.path_text(features), "truth": fitting.path_text(truth),
+        "votes": str(votes), **reading.to_record(vote_source),
+        "features": fitting.path_text(features), "truth": fitting.path_text(truth),
         "folds": folds, "random_state": seed, **describe_environment(crowd),
     }  # fmt: skip
     tables = {} if output is None else _tables(comparison)

@@ -63,15 +63,15 @@ def complete(
 ) -> None:
     """Predict the votes of workers on tasks that they did not label.
 
-    Writes completed.csv (task, worker, label, weight, observed) and run.json. Real
-    votes are unchanged, with observed true. All predicted votes on a task together
-    weigh as much as the real votes on an average task:
+    Writes completed.csv (task, worker, label, weight, observed) and run.json.
+    Real votes are unchanged, with observed true. All predicted votes on a task
+    together weigh as much as the real votes on an average task:
 
       wisecrowd complete votes.csv --features X.npz -m tllc -o results
       wisecrowd aggregate results/completed.csv -o labels
 
-    Measure how well held-out votes are predicted, and the gain in accuracy where
-    the truth is known:
+    Measure how well held-out votes are predicted, and the gain in accuracy
+    where the truth is known:
 
       wisecrowd complete votes.csv --features X.npz -m tllc --evaluate
       wisecrowd complete votes.csv --features X.npz -m tllc --score known.csv
@@ -114,7 +114,8 @@ def complete(
         completion.evaluate(completer, crowd, X, score_truth, evaluate=evaluate)
         fitted = completer.fit(crowd, X)
         command = {
-            "votes": str(votes), **reading.to_record(vote_source), "features": fitting.path_text(source), "score": fitting.path_text(score),
+            "votes": str(votes), **reading.to_record(vote_source),
+            "features": fitting.path_text(source), "score": fitting.path_text(score),
         }  # fmt: skip
         run = record_run(fitted, crowd, source=str(votes), command=command, summary=completion.summary)
         if output is None:

@@ -17,7 +17,8 @@ Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="N
 def datasets(context: typer.Context) -> None:
     """List, download and show datasets that can be used by name.
 
-    Datasets are folders inside the folders in the variable WISECROWD_DATA, or downloads:
+    Datasets are folders inside the folders in the variable WISECROWD_DATA, or
+    downloads:
 
       wisecrowd datasets
       wisecrowd datasets fetch labelme
@@ -107,7 +108,7 @@ def _list() -> None:
     from wisecrowd.io.datasets import list_datasets
 
     dataset_names = list_datasets()
-    columns = ["tasks", "workers", "labels", "classes", "gold"]
+    columns = ["tasks", "workers", "votes", "classes", "gold"]
     rows = [
         (name, *("" if count is None else f"{count:,}" for count in counts))
         for name, *counts in dataset_names[columns]

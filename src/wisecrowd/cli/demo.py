@@ -42,11 +42,12 @@ def demo(
 ) -> None:
     """Run every method on handwritten digits that a simulated crowd labelled, and rate the workers.
 
-    Takes about a minute and downloads nothing. The crowd has experts, noisy workers, spammers, copiers and adversaries. Votes,
-    results and an HTML report are written to a folder:
+    Takes about a minute and downloads nothing. The crowd has experts, noisy
+    workers, spammers, copiers and adversaries. Votes, results and an HTML
+    report are written to a folder:
 
       wisecrowd demo
-      wisecrowd aggregate wisecrowd-demo/votes.csv --score wisecrowd-demo/truth.csv
+      wisecrowd aggregate wisecrowd-demo/votes.csv -o labels
     """
     from wisecrowd.cli._outputs import check_folder, write_all
     from wisecrowd.demo import run_demo

@@ -36,24 +36,26 @@ def diagnose(
 ) -> None:
     """Rate workers, classify tasks, and measure inter-annotator agreement.
 
-    Flags workers who answer at random, always give one label, invert labels or copy
-    others, with the reason. Tasks are settled, outvoted (the majority is probably
-    wrong), ambiguous (good workers disagree) or undecided (more votes will help).
-    Every vote is compared with the other votes on its task only:
+    Flags workers who answer at random, always give one label, invert labels or
+    copy others, with the reason. Tasks are settled, outvoted (the majority is
+    probably wrong), ambiguous (good workers disagree) or undecided (more votes
+    will help). Every vote is compared with the other votes on its task only:
 
       wisecrowd diagnose votes.csv
       wisecrowd diagnose votes.csv -o results
       wisecrowd diagnose votes.csv --time submitted --features X.npz
 
-    With times, workers whose accuracy changes are flagged, too. With features, tasks whose label does not fit have a low aum and
-    waum in tasks.csv.
+    With times, workers whose accuracy changes are flagged, too. With features,
+    tasks whose label does not fit have a low aum and waum in tasks.csv.
 
-    Machines of one model make the same errors. If machines or groups are known, from the export of a labelling tool or from
-    --members, workers are rated by the method panel:
+    Machines of one model make the same errors. If machines or groups are known,
+    from the export of a labelling tool or from --members, workers are rated by
+    the method panel:
 
       wisecrowd diagnose votes.csv --members members.csv
 
-    With -o, writes workers.csv, tasks.csv, confusion.csv (labels given by true class), copies.csv and run.json.
+    With -o, writes workers.csv, tasks.csv, confusion.csv (labels given by true
+    class), copies.csv and run.json.
     """  # fmt: skip
     from wisecrowd.base.run_record import describe_environment
     from wisecrowd.cli._outputs import RECORD, check_folder

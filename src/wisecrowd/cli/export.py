@@ -195,7 +195,8 @@ def _release(
         sets = read_project(source, duplicates="keep").get_question(chosen).kind == "multiple"
     posterior = read_posterior(results, run)
     write_release(crowd, output, key=key, answers=table, posterior=posterior, sets=sets)
-    sentence = f"{count_noun(crowd.n_votes, 'vote')} on {count_noun(crowd.n_tasks, 'task')}, {count_noun(crowd.n_workers, 'worker')} "
+    n_votes, n_tasks = count_noun(crowd.n_votes, "vote"), count_noun(crowd.n_tasks, "task")
+    sentence = f"{n_votes} on {n_tasks}, {count_noun(crowd.n_workers, 'worker')} "
     return {
         "tool": HUGGING_FACE,
         "votes": crowd.n_votes,

@@ -41,8 +41,8 @@ AsJson = Annotated[bool, flag("--json", help="Print the figures as JSON instead.
 def label_studio() -> None:
     """Pull votes from a Label Studio server, and push labels to it.
 
-    The token is a personal or legacy access token from the account page of Label
-    Studio. It is never printed or stored:
+    The token is a personal or legacy access token from the account page of
+    Label Studio. It is never printed or stored:
 
       export LABEL_STUDIO_API_KEY=...
       wisecrowd label-studio pull --url URL --project 12 -o export.json
@@ -124,14 +124,15 @@ def push(
 ) -> None:
     """Add labels to the tasks of a project, as predictions with their confidence.
 
-    They replace those of an earlier push for the same question; predictions of other
-    models are not changed. An interrupted push continues when it is run again:
+    They replace those of an earlier push for the same question; predictions of
+    other models are not changed. An interrupted push continues when it is run
+    again:
 
       wisecrowd label-studio push results --url URL --project 12 --dry-run
       wisecrowd label-studio push results --url URL --project 12
 
-    Label Studio shows them beside the annotations under the model name "wisecrowd"
-    and the method. They are never counted as votes.
+    Label Studio shows them beside the annotations under the model name
+    "wisecrowd" and the method. They are never counted as votes.
     """
     import dataclasses
 

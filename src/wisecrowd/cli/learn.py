@@ -54,15 +54,18 @@ def learn(
 ) -> None:
     """Train a classifier on votes and features, infer the label of every task, and predict labels of new tasks.
 
-    Every task needs a row of features with its id. Writes labels.csv (task, label, confidence), workers.csv, run.json and the
-    trained classifier (folder model); with --predict, also predictions.csv:
+    Every task needs a row of features with its id. Writes labels.csv (task,
+    label, confidence), workers.csv, run.json and the trained classifier (folder
+    model); with --predict, also predictions.csv:
 
       wisecrowd learn votes.csv --features X.npz -o results
       wisecrowd learn votes.csv --features X.csv --predict new.csv -o results
 
-    Features are a table with a column task and numbers in all other columns, or arrays: np.savez("X.npz", task=ids, X=X).
+    Features are a table with a column task and numbers in all other columns, or
+    arrays: np.savez("X.npz", task=ids, X=X).
 
-    Choose a method and its parameters; use gold tasks; score against known truth:
+    Choose a method and its parameters; use gold tasks; score against known
+    truth:
 
       wisecrowd learn votes.csv --features X.npz -m raykar -p l2=3 -o results
       wisecrowd learn votes.csv -x X.npz --truth gold.csv --score known.csv

@@ -62,11 +62,14 @@ def _list() -> None:
     first = max(map(len, all_methods))
     for kind, (what, arguments) in KINDS.items():
         members = {name: method for name, method in all_methods.items() if kind_of(method) == kind}
-        show(f"{what}: wisecrowd {kind} {arguments} -m METHOD", style="bold")
+        show(what, style="bold")
+        show_verbatim(f"  wisecrowd {kind} {arguments} -m METHOD")
         columns = {
             "method".ljust(first): list(members),
-            SUMMARY: [_mark(method) + method.summary() for method in members.values()],
-            "paper": [format_citation(method.references[0]) if method.references else "" for method in members.values()],
+            SUMMARY: [_mark(method) + method.summary().replace("`", "") for method in members.values()],
+            "paper": [
+                format_citation(method.references[0]) if method.references else "" for method in members.values()
+            ],
         }
         others = [max(map(len, [title, *cells])) for title, cells in columns.items() if title != SUMMARY]
         room = max(console().width - sum(others) - GAP * len(others), 20)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from wisecrowd.plan.acquisition import Plan
 
-ASKS, CURVE, FINISHED = "asks.csv", "curve.csv", "finished.csv"
+REQUESTS, CURVE, FINISHED = "requests.csv", "curve.csv", "finished.csv"
 #: Requests and points of the curve shown; the files contain all.
 SHOWN, POINTS = 5, 5
 
@@ -67,21 +67,23 @@ def plan(
 ) -> None:
     """Choose which worker should label which task next, within a budget.
 
-    Maximises the expected information of the new votes. Workers do not label a task twice, spammers are left out, and tasks
-    that reached the target confidence are finished.
+    Maximises the expected information of the new votes. Workers do not label a
+    task twice, spammers are left out, and tasks that reached the target
+    confidence are finished.
 
       wisecrowd plan votes.csv --budget 500
       wisecrowd plan votes.csv --budget 25 --price 0.05 --per-worker 20 -o next
 
-    If machines label, too, the plan weighs information against cost; a further machine of the same group adds little. The export
-    of a labelling tool or --members says which workers are machines:
+    If machines label, too, the plan weighs information against cost; a further
+    machine of the same group adds little. The export of a labelling tool or
+    --members says which workers are machines:
 
-      wisecrowd plan votes.csv --budget 25 --costs person=0.20,machine=0.01 --members members.csv
+      wisecrowd plan votes.csv --budget 25 --members who.csv --costs machine=0.01
 
     Work in rounds: collect the votes, add them to the file, and plan again.
 
-    With -o, writes asks.csv (task, worker, expected information), curve.csv (cost and expected accuracy), finished.csv (finished
-    tasks) and run.json.
+    With -o, writes requests.csv (task, worker, expected information), curve.csv
+    (cost and expected accuracy), finished.csv (finished tasks) and run.json.
     """  # fmt: skip
     from wisecrowd.base.run_record import describe_environment
     from wisecrowd.cli._outputs import RECORD, check_folder, rounded
@@ -92,7 +94,7 @@ def plan(
     fitting.check_output_options(output, spreadsheet=spreadsheet)
     inputs = [path for path in (votes, members) if path is not None]
     if output is not None:
-        check_folder(output, [ASKS, CURVE, FINISHED, RECORD], inputs)
+        check_folder(output, [REQUESTS, CURVE, FINISHED, RECORD], inputs)
     with reading.silence_notes(quiet=quiet):
         vote_source = reading.open(votes)
         crowd = reading.read(vote_source)
@@ -101,24 +103,24 @@ def plan(
     prices = members_file.parse_costs(costs, crowd, member_info)
     with show_progress(quiet=quiet):
         vote_plan = plan_votes(
-            crowd, budget, model=members_file.choose_model(method, crowd, member_info), target=target, per_task=per_task, per_worker=per_worker,
-            cost=price, costs=prices, random_state=seed,
+            crowd, budget, model=members_file.choose_model(method, crowd, member_info), target=target,
+            per_task=per_task, per_worker=per_worker, cost=price, costs=prices, random_state=seed,
         )  # fmt: skip
     by_kind = _by_kind(vote_plan, member_info)
     run: dict[str, Any] = {
         "sentence": vote_plan.summary,
-        "asks": len(vote_plan.requests),
+        "requests": len(vote_plan.requests),
         "finished": len(vote_plan.finished_tasks),
         "left_out": [str(name) for name in vote_plan.excluded_workers],
         "curve": _few(vote_plan.curve).to_dict("records"),
-        **({} if by_kind is None else {"asks_by_kind": by_kind}),
+        **({} if by_kind is None else {"requests_by_kind": by_kind}),
         "budget": budget, "price": price, "costs": prices, "members": fitting.path_text(members),
         "method": method,
         "target": target, "per_task": per_task, "per_worker": per_worker,
         "votes": str(votes), **reading.to_record(vote_source), "random_state": seed, **describe_environment(crowd),
     }  # fmt: skip
     tables = {
-        ASKS: rounded(vote_plan.requests),
+        REQUESTS: rounded(vote_plan.requests),
         CURVE: rounded(vote_plan.curve),
         FINISHED: rounded(vote_plan.finished_tasks),
     }
@@ -161,7 +163,7 @@ def _show(vote_plan: Plan, *, has_price: bool) -> None:
         show()
         columns = ["votes", *(["money"] if has_price else []), "expected accuracy"]
         points = [
-            [f"{row.labels:,}", *([f"{row.money:,.2f}"] if has_price else []), f"{row.expected_accuracy:.3f}"]
+            [f"{row.votes:,}", *([f"{row.money:,.2f}"] if has_price else []), f"{row.expected_accuracy:.3f}"]
             for row in _few(vote_plan.curve).itertuples()
         ]
         show(table(columns, points))

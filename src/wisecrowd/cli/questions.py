@@ -76,6 +76,7 @@ def _figures(question: Question) -> dict[str, Any]:
 
 
 def _show(export: Path, project: Project, figures: dict[str, Any], format: str | None) -> None:
+    from wisecrowd.io.formats import FORMATS
     from wisecrowd.io.tools.question_votes import format_counts
     from wisecrowd.utils.text import count_noun
 
@@ -83,7 +84,7 @@ def _show(export: Path, project: Project, figures: dict[str, Any], format: str |
     show_facts(
         [
             ("Read", str(export)),
-            ("What", FORMATS[project.format].about),
+            ("What", FORMATS[project.format].description),
             ("Tasks", count_noun(figures["tasks"], "task")),
         ]
     )

@@ -66,17 +66,21 @@ def report(
 ) -> None:
     """Write an HTML report on workers, tasks, methods and next steps.
 
+    Examples:
+
       wisecrowd report votes.csv -o report.html
       wisecrowd report votes.csv --texts tasks.csv --truth gold.csv
       wisecrowd report votes.csv --images photos/
       wisecrowd report votes.csv --features X.npz --title "Street scenes"
 
-    The page is a single file that works offline. It contains a summary, every worker with confusion matrix and reasons for
-    flags, the hardest and most disputed tasks, confused classes, a comparison of methods, and how the page was made. For large
-    crowds it shows a selection and says so.
+    The page is a single file that works offline. It contains a summary, every
+    worker with confusion matrix and reasons for flags, the hardest and most
+    disputed tasks, confused classes, a comparison of methods, and how the page
+    was made. For large crowds it shows a selection and says so.
 
-    If some workers are machines, they are rated beside people by the method panel. An export of a labelling tool or
-    --members says which workers are machines:
+    If some workers are machines, they are rated beside people by the method
+    panel. An export of a labelling tool or --members says which workers are
+    machines:
 
       wisecrowd report votes.csv --members members.csv
     """  # fmt: skip

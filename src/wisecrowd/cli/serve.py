@@ -79,13 +79,14 @@ def serve(
       curl -H "$AUTH" -d "$VOTE" $URL/votes
       curl -H "$AUTH" $URL/consensus
 
-    Label Studio sends annotations through a webhook to /webhooks/label-studio with the same header. Load earlier votes from an
-    export or a table:
+    Label Studio sends annotations through a webhook to /webhooks/label-studio
+    with the same header. Load earlier votes from an export or a table:
 
       wisecrowd serve votes.db --from export.json
 
-    An acknowledged vote is on disk and survives a crash. A vote that is sent twice counts once. Labels are updated with every
-    vote, and a refit to all votes follows regularly. The link that is printed opens the status page.
+    An acknowledged vote is on disk and survives a crash. A vote that is sent
+    twice counts once. Labels are updated with every vote, and a refit to all
+    votes follows regularly. The link that is printed opens the status page.
     """
     from wisecrowd.errors import UsageError
 
@@ -93,8 +94,8 @@ def serve(
         raise UsageError(f"--target must be a probability above 0, such as 0.95; got {target}")
     if not _is_loopback(host) and not insecure:
         raise UsageError(
-            f"--host {host} would send votes and the token unencrypted over the network; leave --host out and use a proxy with TLS, "
-            "or add --insecure"
+            f"--host {host} would send votes and the token unencrypted over the network; leave --host out and use a proxy "
+            "with TLS, or add --insecure"
         )
     early = _method("one-coin") if method == "auto" else None
     settled = _method("dawid-skene" if method == "auto" else method)
@@ -165,7 +166,9 @@ def _tell(coordinator: Coordinator, path: Path, *, quiet: bool) -> None:
     while part := list(islice(events, VOTES_PER_TRANSACTION)):
         count.update(coordinator.apply(part).result().outcomes)
     if not quiet:
-        print_note(f"Votes in {path}: {count['new']:,} new, {count['changed']:,} changed, {count['unchanged']:,} unchanged")
+        print_note(
+            f"Votes in {path}: {count['new']:,} new, {count['changed']:,} changed, {count['unchanged']:,} unchanged"
+        )
 
 
 def _is_loopback(host: str) -> bool:

@@ -91,7 +91,8 @@ def shard(
 ) -> None:
     """Divide files of votes that do not fit in memory into shards, each with some tasks and all their votes.
 
-    The folder needs about as much space as the votes in Parquet, and two or three times as much while it is written:
+    The folder needs about as much space as the votes in Parquet, and two or
+    three times as much while it is written:
 
       wisecrowd shard votes/*.parquet -o crowd
       wisecrowd aggregate crowd -o results
@@ -100,7 +101,8 @@ def shard(
 
       wisecrowd shard 2024.csv.gz 2025/ --task question --duplicates last -o crowd
 
-    An interrupted command resumes when it is run again. To start from the beginning:
+    An interrupted command resumes when it is run again. To start from the
+    beginning:
 
       wisecrowd shard votes/*.parquet -o crowd --fresh
     """  # fmt: skip

@@ -71,7 +71,8 @@ def simulate(
 ) -> None:
     """Simulate votes of workers with known accuracy on tasks with known truth.
 
-    Writes the votes, the truth (votes-truth.csv) and the workers (votes-workers.csv):
+    Writes the votes, the truth (votes-truth.csv) and the workers
+    (votes-workers.csv):
 
       wisecrowd simulate -o votes.csv
       wisecrowd simulate -o votes.csv --tasks 2000 --votes-per-task 2-5

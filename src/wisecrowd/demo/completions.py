@@ -85,7 +85,7 @@ class Completions:
             if settings := quick_settings(entry.method):
                 chosen = ", ".join(f"{name}={value}" for name, value in settings.items())
                 usual = ", ".join(str(getattr(type(entry.fitted)(), name)) for name in settings)
-                notes.append(f"{entry.method} ran with {chosen}, to save time; usual: {usual}.")
+                notes.append(f"{entry.method} ran with {chosen} to save time (default: {usual}).")
         return notes
 
     def describe(self, n_tasks: int) -> str:

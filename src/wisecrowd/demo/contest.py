@@ -130,10 +130,10 @@ class Contest:
             if settings := SETTINGS.get(entry.method, {}):
                 chosen = " ".join(f"-p {name}={value}" for name, value in settings.items())
                 usual = ", ".join(str(getattr(type(entry.fitted)(), name)) for name in settings)
-                notes.append(f"{entry.method} ran with {chosen}, to save time; usual: {usual}.")
+                notes.append(f"{entry.method} ran with {chosen} to save time (default: {usual}).")
         networks = [entry.method for entry in self.entries if "epochs" in quick_settings(type(entry.fitted))]
         if networks:
-            notes.append(f"Networks ({', '.join(sorted(networks))}) ran with -p epochs={EPOCHS}, to save time.")
+            notes.append(f"Networks ({', '.join(sorted(networks))}) ran with -p epochs={EPOCHS} to save time.")
         return notes
 
     def describe(self, n_tasks: int) -> str:

@@ -47,7 +47,8 @@ def rate_workers(crowd: Crowd, fitted: Aggregator) -> list[Verdict]:
 
     >>> from wisecrowd import DawidSkene, simulate_crowd
     >>> simulation = simulate_crowd(400, workers={"expert": 6, "noisy": 6, "spammer": 2, "one-button": 1}, votes_per_task=5)
-    >>> findings = {verdict.worker: verdict.finding for verdict in rate_workers(simulation.crowd, DawidSkene().fit(simulation.crowd))}
+    >>> verdicts = rate_workers(simulation.crowd, DawidSkene().fit(simulation.crowd))
+    >>> findings = {verdict.worker: verdict.finding for verdict in verdicts}
     >>> [findings[worker] for worker in simulation.kind.index[simulation.kind == "spammer"]]
     ['random', 'random']
     """
@@ -139,18 +140,18 @@ def describe(verdicts: Sequence[Verdict], n_classes: int) -> list[str]:
             f"{_names(group)} {verb} at random: right in {_range(group)}, where guessing gives {1 / n_classes:.0%}."
         )
     if group := who("one answer"):
-        verb = "does" if len(group) == 1 else "do"
-        lines.append(f"{_names(group)} {verb} not look: {_details(group)}.")
+        verb = "ignores" if len(group) == 1 else "ignore"
+        lines.append(f"{_names(group)} {verb} the tasks: {_details(group)}.")
     if group := who("contrary"):
-        verb, them = ("misleads", "its answers") if len(group) == 1 else ("mislead", "their answers")
-        lines.append(f"{_names(group)} {verb} in a regular way, so that {them} still help: {_details(group)}.")
+        verb = "is" if len(group) == 1 else "are"
+        lines.append(f"{_names(group)} {verb} wrong in a regular way, so the votes still help: {_details(group)}.")
     if group := who("leaning"):
-        verb = "looks, but favours" if len(group) == 1 else "look, but favour"
+        verb = "favours" if len(group) == 1 else "favour"
         lines.append(f"{_names(group)} {verb} one answer: {_details(group)}.")
     if group := of.get("reliable", []):
         lines.append(f"{_joined([f'{one.worker} ({one.accuracy:.0%})' for one in group])} can be trusted most.")
     if group := who("fallible"):
-        lines.append(f"The other {len(group)} err, each in their own way, but help: right in {_range(group)}.")
+        lines.append(f"The other {len(group)} make errors but help: right in {_range(group)}.")
     if group := who("unknown"):
         lines.append(f"{_names(group)}: fewer than {MIN_VOTES} votes, too few to tell.")
     return lines
