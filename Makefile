@@ -1,17 +1,17 @@
-# Everything runs in .venv, which is made on first use and again when the dependencies change.
+# Everything runs in .venv, which is created on first use and updated when the dependencies change.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 # Two installations into one environment must not overlap.
 .NOTPARALLEL:
-.PHONY: help demo test lint format docs bench clean
+.PHONY: help demo test test-fast lint format docs bench clean
 
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq -c constraints.txt
 PYTHONS := $(or $(PYTHON),python3.13 python3.12 python3.11 python3 python)
 
-# wisecrowd finds data through these variables alone; whoever has the folders here need not set them.
+# wisecrowd finds data only through these variables; they are set here if the folders exist.
 ifneq ($(wildcard ../shared/data/.),)
 export WISECROWD_DATA ?= $(CURDIR)/../shared/data
 endif
@@ -22,22 +22,25 @@ ifneq ($(wildcard ../shared/raw/.),)
 export WISECROWD_RAW ?= $(CURDIR)/../shared/raw
 endif
 
-help: ## say what there is
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile
 
-demo: $(VENV)/installed-fast,report ## see wisecrowd at work on a small crowd
+demo: $(VENV)/installed-fast,report ## run wisecrowd on a simulated crowd
 	@$(BIN)/wisecrowd demo
 
-test: $(VENV)/installed-dev ## run every test and every example; ARGS="-k crowd" narrows it
+test: $(VENV)/installed-dev ## run all tests and examples; ARGS="-k crowd" selects some
 	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(ARGS)
 
-lint: $(VENV)/installed-dev ## style, types and the direction of imports
+test-fast: $(VENV)/installed-dev ## run the tests that need neither torch, Ray, a browser nor real data
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not (torch or ray or browser or data or slow)" tests $(ARGS)
+
+lint: $(VENV)/installed-dev ## check style, types and the direction of imports
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-format: $(VENV)/installed-dev ## put the code into shape
+format: $(VENV)/installed-dev ## format the code
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
@@ -45,14 +48,14 @@ docs: $(VENV)/installed-docs ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
-bench: $(VENV)/installed-dev ## measure speed, the short form
+bench: $(VENV)/installed-dev ## measure speed
 	@$(BIN)/python benchmarks/aggregate.py --quick
 
-clean: ## remove everything that make made
+clean: ## remove everything that make created
 	rm -rf $(VENV) build dist site .hypothesis .mypy_cache .ruff_cache .import_linter_cache src/wisecrowd.egg-info wisecrowd-demo
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A shim may exist for a Python that does not, and a system Python may lack venv: each is asked before it is chosen.
+# A pyenv shim may point to a missing Python, and a system Python may lack venv, so each candidate is tried.
 $(VENV)/created:
 	@for python in $(PYTHONS); do \
 	    if "$$python" -c 'import ensurepip, venv, sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \

@@ -1,4 +1,4 @@
-"""What holds for every test and every example: no global randomness, nothing written into the working folder."""
+"""Fixtures of every test and every example: no global randomness, nothing written into the working folder."""
 
 from __future__ import annotations
 
@@ -11,18 +11,36 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import rich.style  # noqa: F401  # it draws a number from the shared generator when it is loaded, so it is loaded now
+import rich.style  # noqa: F401  # draws from the global generator on import, so it is imported before any test
 
 pytest_plugins = ["pytester"]
 
-# These build the site and import mkdocs, which the tests do without.
+# These modules build the site and import mkdocs, which the tests do not need.
 collect_ignore_glob = ["docs/*.py"]
 
-# In Markdown the expected output ends at the fence, as it does for the reader.
+# In Markdown the expected output of an example ends at the fence.
 _EXAMPLE = doctest.DocTestParser._EXAMPLE_RE  # type: ignore[attr-defined]
 doctest.DocTestParser._EXAMPLE_RE = re.compile(  # type: ignore[attr-defined]
     _EXAMPLE.pattern.replace("(?![ ]*>>>)", "(?![ ]*>>>)(?![ ]*```)"), _EXAMPLE.flags
 )
+
+
+#: Folders, below tests and src/wisecrowd, whose tests need torch, and therefore seconds to start.
+TORCH_FOLDERS = ("nn", "learn", "complete", "bench/papers")
+#: Beginnings of the names of further test files that need torch or Ray.
+TORCH_FILES, RAY_FILES = ("test_learner_laws", "test_completer_laws", "test_labelme_learners"), ("test_ray",)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that need torch, Ray or a browser; ``make test-fast`` leaves them out."""
+    for item in items:
+        path = item.path.as_posix()
+        if any(f"/{folder}/" in path for folder in TORCH_FOLDERS) or item.path.name.startswith(TORCH_FILES):
+            item.add_marker("torch")
+        if item.path.name.startswith(RAY_FILES):
+            item.add_marker("ray")
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
 
 
 def _random_state() -> tuple[object, ...]:

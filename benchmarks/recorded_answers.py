@@ -4,7 +4,7 @@
     python benchmarks/recorded_answers.py record after.npz      # on another
     python benchmarks/recorded_answers.py compare before.npz after.npz
 
-A refactoring must leave the answers alone. The crowds are made here with numpy alone, and methods are found through the registry, so
+A refactoring must not change the answers. Crowds are made with numpy alone and methods are found through the registry, so
 that the script runs on revisions whose modules have other names. Real datasets join where ``WISECROWD_DATA`` is set.
 """
 

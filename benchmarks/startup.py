@@ -3,7 +3,7 @@
     python benchmarks/startup.py
     python benchmarks/startup.py -o benchmarks/results
 
-Every command runs in a process of its own. All run once before they are measured, so that bytecode is compiled; then they take turns, and
+Every command runs in its own process. All run once, so that bytecode is compiled; then they take turns, and
 the median of each is reported. Times are processor times of user and system.
 """
 
@@ -40,14 +40,31 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     program = [sys.executable, "-m", "wisecrowd"]
-    simulate = [*program, "simulate", "-o", "votes.csv", "--tasks", str(N_TASKS), "--votes-per-task", str(VOTES_PER_TASK)]
+    simulate = [
+        *program,
+        "simulate",
+        "-o",
+        "votes.csv",
+        "--tasks",
+        str(N_TASKS),
+        "--votes-per-task",
+        str(VOTES_PER_TASK),
+    ]
     commands = {
         "import pandas": [sys.executable, "-c", "import pandas"],
         "import wisecrowd": [sys.executable, "-c", "import wisecrowd"],
         "wisecrowd --version": [*program, "--version"],
         "wisecrowd check": [*program, "check", "votes.csv"],
         "wisecrowd aggregate": [*program, "aggregate", "votes.csv", "-o", "results"],
-        "wisecrowd aggregate -m majority-vote": [*program, "aggregate", "votes.csv", "-m", "majority-vote", "-o", "results"],
+        "wisecrowd aggregate -m majority-vote": [
+            *program,
+            "aggregate",
+            "votes.csv",
+            "-m",
+            "majority-vote",
+            "-o",
+            "results",
+        ],
     }
     ledger = Ledger()
     with tempfile.TemporaryDirectory() as folder:
