@@ -44,7 +44,13 @@ IRRELEVANT_LEARNER_PARAMETERS = ("checkpoint", "verbose", "classifier")
 
 
 class CheckpointState(NamedTuple):
-    """State of a fit: arrays by name, and values that JSON can represent."""
+    """State of a fit: arrays by name, and values that JSON can represent.
+
+    Examples
+    --------
+    >>> CheckpointState({"weights": np.zeros(3)}).json_values
+    {}
+    """
 
     arrays: Arrays
     json_values: dict[str, Any] = {}  # noqa: RUF012  # a default of a named tuple, never changed
@@ -246,6 +252,13 @@ def open_learner_checkpoint(
     ------
     UsageError
         If ``folder`` is a file.
+
+    Examples
+    --------
+    >>> from wisecrowd import Crowd, CrowdLayer
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat")])
+    >>> open_learner_checkpoint("fits", CrowdLayer(), "mlp", np.zeros((1, 2)), crowd, None).path.parent.name
+    'fits'
     """
     if folder is None:
         return Checkpoint(None, {})

@@ -236,6 +236,12 @@ class EmbeddingModel:
         Weights of the divergence and of the reconstruction error.
     hidden : int
         Width of the layers of encoder and decoder.
+
+    Examples
+    --------
+    >>> builder = EmbeddingModel(kl=0.01, rebuild=1.0, hidden=4).make_builder([3], n_workers=5, n_classes=2)
+    >>> tuple(builder.build(random_state=0).worker_table("points").shape)
+    (5, 16)
     """
 
     kl: float

@@ -158,6 +158,12 @@ class MixupLoss(VoteLoss):
         Confusion matrices by worker and task.
     alpha : float
         Parameter of the beta distribution of shares.
+
+    Examples
+    --------
+    >>> model = AnnotMix(alpha=0.5)
+    >>> isinstance(MixupLoss(print, print, confusion=None, alpha=model.alpha), VoteLoss)
+    True
     """
 
     confusion: PerTaskConfusion

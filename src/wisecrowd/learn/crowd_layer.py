@@ -112,6 +112,13 @@ def check_worker_steps(worker_steps: str, worker_l2: float) -> None:
     ------
     UsageError
         If they are unknown, negative or incompatible.
+
+    Examples
+    --------
+    >>> check_worker_steps("own", 0.1)
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.UsageError: worker_l2 must not be negative, and needs worker_steps='network', since 'own' steps ...
     """
     check_choice("worker_steps", worker_steps, ("own", "network"))
     if not worker_l2 >= 0 or (worker_l2 and worker_steps == "own"):
@@ -134,6 +141,11 @@ def make_layer_matrices(sizes: ModelSizes, *, sparse: bool) -> dict[str, Any]:
     Returns
     -------
     dict
+
+    Examples
+    --------
+    >>> make_layer_matrices(ModelSizes(n_workers=1, n_classes=2, n_hidden=3), sparse=True)["T"].initial.tolist()
+    [[[1.0, 0.0], [0.0, 1.0]]]
     """
     return {"T": WorkerTable(import_torch().eye(sizes.n_classes).repeat(sizes.n_workers, 1, 1), sparse)}
 
@@ -151,6 +163,14 @@ def compute_layer_scores(batch: Batch, matrices: Tensor) -> Tensor:
     Returns
     -------
     Tensor of shape (n_votes, n_classes)
+
+    Examples
+    --------
+    >>> torch = import_torch()
+    >>> one = torch.zeros(1, dtype=torch.int64)
+    >>> batch = Batch(None, None, None, torch.zeros(1, 2), task=one, worker=one, label=one, weight=torch.ones(1))
+    >>> compute_layer_scores(batch, torch.tensor([[[2.0, 0.0], [0.0, 4.0]]])).tolist()
+    [[1.0, 2.0]]
     """
     scores: Tensor = import_torch().bmm(batch.class_probs[batch.task][:, None], matrices)[:, 0]
     return scores
@@ -167,6 +187,16 @@ def compute_layer_log_probs(batch: Batch) -> Tensor:
     Returns
     -------
     Tensor of shape (n_votes, n_classes)
+
+    Examples
+    --------
+    >>> torch = import_torch()
+    >>> network = CrowdNetwork("linear", (1,), n_classes=2, hidden=1, dropout=0.0)
+    >>> _ = network.add_worker_parameters(make_layer_matrices(ModelSizes(1, 2, 1), sparse=True))
+    >>> zero = torch.zeros(1, dtype=torch.int64)
+    >>> batch = Batch(network, None, None, torch.zeros(1, 2), task=zero, worker=zero, label=zero, weight=torch.ones(1))
+    >>> compute_layer_log_probs(batch).exp().tolist()
+    [[0.5, 0.5]]
     """
     log_probs: Tensor = import_torch().log_softmax(compute_layer_scores(batch, batch.worker_rows("T")), dim=1)
     return log_probs

@@ -73,6 +73,13 @@ class CrowdNetwork:
         Module that a `Trainer` trains. Worker tables are stored flat, as (n_workers, n_numbers).
     n_hidden : int
         Number of inputs of the head.
+
+    Examples
+    --------
+    >>> network = CrowdNetwork("mlp", (3,), n_classes=2, hidden=4, dropout=0.0)
+    >>> hidden, logits = network(import_torch().zeros(5, 3))
+    >>> tuple(hidden.shape), tuple(logits.shape)
+    ((5, 4), (5, 2))
     """
 
     def __init__(
@@ -412,6 +419,15 @@ class NetworkBuilder:
         Function of (network, votes) that sets the worker parameters from the training votes, in place.
     has_head : bool
         Whether the last layer of the classifier gives class logits.
+
+    Examples
+    --------
+    >>> builder = NetworkBuilder(
+    ...     classifier="mlp", input_shape=(3,), n_workers=5, n_classes=2, hidden=4, dropout=0.0,
+    ...     make_worker_parameters=lambda sizes: {"bias": WorkerTable(import_torch().zeros(sizes.n_workers, 2))},
+    ... )
+    >>> tuple(builder.build(random_state=0).worker_table("bias").shape)
+    (5, 2)
     """
 
     classifier: Any

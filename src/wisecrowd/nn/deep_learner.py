@@ -60,6 +60,14 @@ class DeepLearner(Learner):
 
     A method implements `_make_worker_parameters` and `_label_log_probs`, and overrides other hooks where its model
     differs.
+
+    Examples
+    --------
+    >>> from wisecrowd import CrowdLayer
+    >>> crowd = Crowd.from_triples([(task, worker, "ab"[task % 2]) for task in range(8) for worker in range(3)])
+    >>> X = np.array([[float(task % 2)] for task in range(8)])
+    >>> CrowdLayer(epochs=20, learning_rate=0.01).fit(X, crowd).predict([[0.0], [1.0]]).tolist()
+    ['a', 'b']
     """
 
     #: Whether the model gives the probability of single votes, by which ``epochs="auto"`` compares epochs.
@@ -434,6 +442,13 @@ def predict_label_probs(
     Returns
     -------
     ndarray of shape (n_tasks, n_workers, n_classes)
+
+    Examples
+    --------
+    >>> network = CrowdNetwork("linear", (1,), n_classes=2, hidden=1, dropout=0.0)
+    >>> _ = network.prepare_inputs(np.array([[-1.0], [1.0]]), fit=True)
+    >>> predict_label_probs(network, lambda batch: batch.class_log_probs[batch.task], np.array([[1.0]]), np.array([0])).tolist()
+    [[[0.5, 0.5]]]
     """
     torch = import_torch()
     batches: list[NDArray[np.float64]] = []

@@ -31,6 +31,11 @@ class DeepPosterior(NamedTuple):
         Posterior.
     strength : float
         Number of votes that the confusion matrix of the crowd is worth.
+
+    Examples
+    --------
+    >>> DeepPosterior(np.array([[0.9, 0.1]]), strength=2.0).strength
+    2.0
     """
 
     probs: NDArray[np.float64]
@@ -52,6 +57,13 @@ def shrink_pair_label_probs(pairs: Pairs, tally: NDArray[np.float64], prior: Cro
     Returns
     -------
     ndarray of shape (n_pairs, n_classes)
+
+    Examples
+    --------
+    >>> pairs = Pairs(np.array([0]), np.array([0]), np.empty(0, dtype=np.int32), 1)
+    >>> prior = CrowdPrior(np.array([[0.5, 0.5], [0.5, 0.5]]), 2.0)
+    >>> shrink_pair_label_probs(pairs, np.array([[2.0, 0.0]]), prior).tolist()
+    [[0.75, 0.5]]
     """
     return shrink_to_crowd(tally, pairs, *prior)
 
@@ -82,6 +94,12 @@ def compute_deep_posterior(
     Returns
     -------
     DeepPosterior
+
+    Examples
+    --------
+    >>> crowd = Crowd.from_triples([(task, worker, "ab"[task % 2]) for task in range(4) for worker in range(3)])
+    >>> compute_deep_posterior(np.full((4, 2), 0.5), crowd, np.array([0, 1, -1, -1])).probs.argmax(axis=1).tolist()
+    [0, 1, 0, 1]
     """
     prior_probs = np.maximum(class_probs, PROBABILITY_FLOOR)
     prior_probs /= prior_probs.sum(axis=1, keepdims=True)

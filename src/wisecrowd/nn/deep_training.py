@@ -36,6 +36,12 @@ class EpochSearch(NamedTuple):
         Loss and mean log-probability of the hidden votes (column ``hidden``) by epoch.
     training_votes : Crowd
         Votes that were not hidden.
+
+    Examples
+    --------
+    >>> search = EpochSearch(12, pd.DataFrame({"hidden": [-0.7]}), Crowd.from_triples([("t1", "ann", "cat")]))
+    >>> search.epochs
+    12
     """
 
     epochs: int
@@ -69,6 +75,26 @@ class TrainingJob:
         Title of the progress bar.
     search : EpochSearch or None
         Search that chose the number of epochs.
+
+    Examples
+    --------
+    >>> from wisecrowd.nn.training_set import prepare_training
+    >>> torch = import_torch()
+    >>> builder = NetworkBuilder(
+    ...     classifier="linear", input_shape=(1,), n_workers=2, n_classes=2, hidden=1, dropout=0.0,
+    ...     make_worker_parameters=lambda sizes: {},
+    ... )
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "cat"), ("t2", "bob", "dog")])
+    >>> network, training_set = prepare_training(
+    ...     builder, np.array([[-1.0], [1.0]]), crowd, None, validation=0.0, random_state=0, device="cpu", precision="double"
+    ... )
+    >>> loss = VoteLoss(lambda batch: batch.class_log_probs[batch.task], lambda batch: batch.logits.square().mean())
+    >>> job = TrainingJob(
+    ...     builder=builder, training_set=training_set, loss=loss, settings=TrainingSettings(epochs=2, dtype="float64"),
+    ...     make_groups=lambda network, n_tasks: network.make_parameter_groups(None, 0.0), predict=lambda networks, X: X,
+    ... )
+    >>> job.settings.epochs, len(job.training_set)
+    (2, 2)
     """
 
     builder: NetworkBuilder
@@ -95,6 +121,11 @@ class TrainedNetworks:
         Loss, validation score and seconds by epoch.
     attributes : mapping
         Further fitted attributes of the method, by name.
+
+    Examples
+    --------
+    >>> TrainedNetworks((), pd.DataFrame({"loss": [0.7, 0.6]}), {"doubt_": 0.1}).attributes
+    {'doubt_': 0.1}
     """
 
     networks: tuple[CrowdNetwork, ...]
@@ -138,6 +169,26 @@ def train_network(job: TrainingJob, network: CrowdNetwork) -> TrainedNetworks:
     Returns
     -------
     TrainedNetworks
+
+    Examples
+    --------
+    >>> from wisecrowd.nn.training_set import prepare_training
+    >>> torch = import_torch()
+    >>> builder = NetworkBuilder(
+    ...     classifier="linear", input_shape=(1,), n_workers=2, n_classes=2, hidden=1, dropout=0.0,
+    ...     make_worker_parameters=lambda sizes: {},
+    ... )
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "cat"), ("t2", "bob", "dog")])
+    >>> network, training_set = prepare_training(
+    ...     builder, np.array([[-1.0], [1.0]]), crowd, None, validation=0.0, random_state=0, device="cpu", precision="double"
+    ... )
+    >>> loss = VoteLoss(lambda batch: batch.class_log_probs[batch.task], lambda batch: batch.logits.square().mean())
+    >>> job = TrainingJob(
+    ...     builder=builder, training_set=training_set, loss=loss, settings=TrainingSettings(epochs=2, dtype="float64"),
+    ...     make_groups=lambda network, n_tasks: network.make_parameter_groups(None, 0.0), predict=lambda networks, X: X,
+    ... )
+    >>> len(train_network(job, network).history)
+    2
     """
 
     def loss(tasks: Tensor, trainer: Trainer) -> Tensor:
@@ -161,6 +212,26 @@ def build_twin(job: TrainingJob, network: CrowdNetwork, random_state: int) -> Cr
     Returns
     -------
     CrowdNetwork
+
+    Examples
+    --------
+    >>> from wisecrowd.nn.training_set import prepare_training
+    >>> torch = import_torch()
+    >>> builder = NetworkBuilder(
+    ...     classifier="linear", input_shape=(1,), n_workers=2, n_classes=2, hidden=1, dropout=0.0,
+    ...     make_worker_parameters=lambda sizes: {},
+    ... )
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "cat"), ("t2", "bob", "dog")])
+    >>> network, training_set = prepare_training(
+    ...     builder, np.array([[-1.0], [1.0]]), crowd, None, validation=0.0, random_state=0, device="cpu", precision="double"
+    ... )
+    >>> loss = VoteLoss(lambda batch: batch.class_log_probs[batch.task], lambda batch: batch.logits.square().mean())
+    >>> job = TrainingJob(
+    ...     builder=builder, training_set=training_set, loss=loss, settings=TrainingSettings(epochs=2, dtype="float64"),
+    ...     make_groups=lambda network, n_tasks: network.make_parameter_groups(None, 0.0), predict=lambda networks, X: X,
+    ... )
+    >>> build_twin(job, network, random_state=1).standardiser is network.standardiser
+    True
     """
     twin = job.builder.build(random_state)
     twin.standardiser = network.standardiser
@@ -194,6 +265,28 @@ def train_networks(
     Returns
     -------
     TrainedNetworks
+
+    Examples
+    --------
+    >>> from wisecrowd.nn.training_set import prepare_training
+    >>> torch = import_torch()
+    >>> builder = NetworkBuilder(
+    ...     classifier="linear", input_shape=(1,), n_workers=2, n_classes=2, hidden=1, dropout=0.0,
+    ...     make_worker_parameters=lambda sizes: {},
+    ... )
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "cat"), ("t2", "bob", "dog")])
+    >>> network, training_set = prepare_training(
+    ...     builder, np.array([[-1.0], [1.0]]), crowd, None, validation=0.0, random_state=0, device="cpu", precision="double"
+    ... )
+    >>> loss = VoteLoss(lambda batch: batch.class_log_probs[batch.task], lambda batch: batch.logits.square().mean())
+    >>> job = TrainingJob(
+    ...     builder=builder, training_set=training_set, loss=loss, settings=TrainingSettings(epochs=2, dtype="float64"),
+    ...     make_groups=lambda network, n_tasks: network.make_parameter_groups(None, 0.0), predict=lambda networks, X: X,
+    ... )
+    >>> twin = build_twin(job, network, random_state=1)
+    >>> difference = lambda tasks, trainer: (network.head.weight - twin.head.weight).square().sum()
+    >>> len(train_networks(job, (network, twin), difference).networks)
+    2
     """
     n_tasks = len(job.training_set)
     modules = import_torch().nn.ModuleList([network.module for network in networks])
@@ -227,6 +320,26 @@ def make_validation(job: TrainingJob, networks: Sequence[CrowdNetwork]) -> Calla
     -------
     callable or None
         None if no votes are held out and nobody watches the epochs (see `watch_epochs`).
+
+    Examples
+    --------
+    >>> from wisecrowd.nn.training_set import prepare_training
+    >>> torch = import_torch()
+    >>> builder = NetworkBuilder(
+    ...     classifier="linear", input_shape=(1,), n_workers=2, n_classes=2, hidden=1, dropout=0.0,
+    ...     make_worker_parameters=lambda sizes: {},
+    ... )
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "cat"), ("t2", "bob", "dog")])
+    >>> network, training_set = prepare_training(
+    ...     builder, np.array([[-1.0], [1.0]]), crowd, None, validation=0.0, random_state=0, device="cpu", precision="double"
+    ... )
+    >>> loss = VoteLoss(lambda batch: batch.class_log_probs[batch.task], lambda batch: batch.logits.square().mean())
+    >>> job = TrainingJob(
+    ...     builder=builder, training_set=training_set, loss=loss, settings=TrainingSettings(epochs=2, dtype="float64"),
+    ...     make_groups=lambda network, n_tasks: network.make_parameter_groups(None, 0.0), predict=lambda networks, X: X,
+    ... )
+    >>> make_validation(job, (network,)) is None  # no task is held out
+    True
     """
     callback, heldout = get_epoch_callback(), job.training_set.heldout
     if heldout is None and callback is None:

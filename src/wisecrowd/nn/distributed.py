@@ -130,6 +130,15 @@ def compute_gradients(
     -------
     Tensor
         Loss of all rows.
+
+    Examples
+    --------
+    >>> weight = import_torch().tensor([3.0], requires_grad=True)
+    >>> loss = compute_gradients(
+    ...     ProcessGroup(), lambda rows: (weight**2).sum(), import_torch().arange(2), None, [weight], [], separable=True
+    ... )
+    >>> float(loss), weight.grad.tolist()
+    (9.0, [6.0])
     """
     if group.size == 1:
         value = loss(rows)
@@ -164,6 +173,11 @@ def apply_network(trunk: Any, inputs: Tensor) -> Any:
     -------
     Tensor
         Output for the whole batch.
+
+    Examples
+    --------
+    >>> apply_network(import_torch().nn.Identity(), import_torch().ones(2, 1)).tolist()
+    [[1.0], [1.0]]
     """
     group = _network_group.get()
     own_rows = None if group is None else group.own_rows(len(inputs))
@@ -215,6 +229,13 @@ def synchronize_layers(model: nn.Module, group: ProcessGroup) -> Iterator[None]:
     Yields
     ------
     None
+
+    Examples
+    --------
+    >>> layer = import_torch().nn.Dropout(0.5).eval()
+    >>> with synchronize_layers(layer, ProcessGroup()):
+    ...     layer(import_torch().ones(2)).tolist()
+    [1.0, 1.0]
     """
     if group.size == 1:
         yield

@@ -34,6 +34,15 @@ def search_epochs(job: TrainingJob) -> EpochSearch:
     ------
     UsageError
         If there are too few votes to hide any.
+
+    Examples
+    --------
+    >>> from wisecrowd import CrowdLayer, simulate_crowd
+    >>> import numpy as np
+    >>> made = simulate_crowd(n_tasks=30, n_workers=5, n_classes=2, votes_per_task=3)
+    >>> fitted = CrowdLayer(epochs="auto", hidden=2).fit(np.ones((30, 1)), made.crowd)
+    >>> fitted.epochs_ == int(fitted.search_["hidden"].argmax()) + 1
+    True
     """
     training_set, seed = job.training_set, job.settings.random_state
     visible, hidden = training_set.crowd.hide(HIDDEN_SHARE, random_state=seed)

@@ -26,6 +26,11 @@ class EpochSnapshot:
         Networks with the weights of this epoch.
     predict : callable
         Function from networks and features to class probabilities.
+
+    Examples
+    --------
+    >>> EpochSnapshot([], lambda networks, X: X / 2).classify([[1.0, 1.0]]).tolist()
+    [[0.5, 0.5]]
     """
 
     networks: Sequence[CrowdNetwork]

@@ -51,6 +51,12 @@ class PerTaskConfusion:
         Function h of (network, worker embeddings, task embeddings), each (n_votes, embedding).
     detaches_tasks : bool
         Whether task embeddings send no gradient into the network.
+
+    Examples
+    --------
+    >>> confusion = PerTaskConfusion(4, 0.8, dict, lambda network, worker, task: worker + task)
+    >>> sorted(confusion.make_parameters(ModelSizes(n_workers=5, n_classes=2, n_hidden=3)))
+    ['everybody', 'matrix', 'task', 'worker']
     """
 
     embedding: int

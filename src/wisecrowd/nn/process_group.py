@@ -37,7 +37,13 @@ DIFFERENT_DATA = "features or votes differ; give every process all of the data, 
 
 
 class ProcessGroupError(WisecrowdError, RuntimeError):
-    """Failure of communication between the processes of a group, or different work in them."""
+    """Failure of communication between the processes of a group, or different work in them.
+
+    Examples
+    --------
+    >>> issubclass(ProcessGroupError, WisecrowdError)
+    True
+    """
 
 
 @dataclass(frozen=True)

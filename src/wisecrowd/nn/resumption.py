@@ -47,6 +47,14 @@ def make_resumable_step(
     Returns
     -------
     callable
+
+    Examples
+    --------
+    >>> from dataclasses import make_dataclass
+    >>> outputs = make_dataclass("Outputs", [])()
+    >>> step = make_resumable_step(lambda statistics: (statistics, -1.5), Checkpoint(None, {}), 10, outputs, [])
+    >>> step(Statistics(np.ones(2), np.ones((3, 2))))[1]
+    -1.5
     """
     current_process_group().wait()  # the process that writes may not have finished
     state = checkpoint.read()

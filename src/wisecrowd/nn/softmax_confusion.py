@@ -41,6 +41,12 @@ class SoftmaxConfusion:
         Log-odds of a right label in a start near the identity.
     sparse : bool
         Whether a step changes only the matrices of workers who voted in its batch.
+
+    Examples
+    --------
+    >>> confusion = SoftmaxConfusion(start="identity", sure=2.0)
+    >>> confusion.make_parameters(ModelSizes(n_workers=1, n_classes=2, n_hidden=3))["A"].initial.tolist()
+    [[[2.0, 0.0], [0.0, 2.0]]]
     """
 
     start: str

@@ -31,6 +31,11 @@ class HeldoutTasks(NamedTuple):
         Features of the tasks.
     votes : Crowd
         Votes on the tasks.
+
+    Examples
+    --------
+    >>> HeldoutTasks(np.zeros((1, 2)), Crowd.from_triples([("t1", "ann", "cat")])).votes.n_votes
+    1
     """
 
     features: NDArray[np.float64]
@@ -53,6 +58,19 @@ class TrainingSet:
         Tasks whose votes are held out.
     crowd : Crowd
         Votes on the training tasks.
+
+    Examples
+    --------
+    >>> builder = NetworkBuilder(
+    ...     classifier="linear", input_shape=(1,), n_workers=2, n_classes=2, hidden=1, dropout=0.0,
+    ...     make_worker_parameters=lambda sizes: {},
+    ... )
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "cat"), ("t2", "bob", "dog")])
+    >>> network, training_set = prepare_training(
+    ...     builder, np.array([[-1.0], [1.0]]), crowd, None, validation=0.0, random_state=0, device="cpu", precision="double"
+    ... )
+    >>> training_set.task_weights(import_torch().tensor([0, 1])).tolist()
+    [1.0, 2.0]
     """
 
     inputs: Tensor
@@ -176,6 +194,19 @@ def prepare_training(
     network : CrowdNetwork
         Network on the device, with worker parameters initialised from the training votes.
     training_set : TrainingSet
+
+    Examples
+    --------
+    >>> builder = NetworkBuilder(
+    ...     classifier="linear", input_shape=(1,), n_workers=2, n_classes=2, hidden=1, dropout=0.0,
+    ...     make_worker_parameters=lambda sizes: {},
+    ... )
+    >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "cat"), ("t2", "bob", "dog")])
+    >>> network, training_set = prepare_training(
+    ...     builder, np.array([[-1.0], [1.0]]), crowd, None, validation=0.0, random_state=0, device="cpu", precision="double"
+    ... )
+    >>> len(training_set), network.n_classes
+    (2, 2)
     """
     torch = import_torch()
     is_heldout = select_heldout_tasks(crowd, gold, validation, random_state)
@@ -219,6 +250,12 @@ def select_heldout_tasks(
     ------
     UsageError
         If the share leaves no task on one of the two sides.
+
+    Examples
+    --------
+    >>> crowd = Crowd.from_triples([(task, "ann", "cat") for task in range(10)])
+    >>> int(select_heldout_tasks(crowd, None, share=0.3, random_state=0).sum())
+    3
     """
     is_heldout = np.zeros(crowd.n_tasks, dtype=bool)
     if share == 0:

@@ -29,6 +29,14 @@ def compute_vote_nll(batch: Batch, label_log_probs: Tensor) -> Tensor:
     Returns
     -------
     Tensor of shape (n_votes,)
+
+    Examples
+    --------
+    >>> torch = import_torch()
+    >>> one = torch.tensor([1])
+    >>> batch = Batch(None, None, None, None, task=one, worker=one, label=one, weight=torch.ones(1))
+    >>> compute_vote_nll(batch, torch.tensor([[-0.1, -2.0]])).tolist()
+    [2.0]
     """
     return -label_log_probs.gather(1, batch.label[:, None])[:, 0]
 
@@ -49,6 +57,14 @@ def compute_gold_cross_entropy(batch: Batch, is_gold: Tensor, gold: Tensor) -> T
     -------
     Tensor
         A scalar.
+
+    Examples
+    --------
+    >>> torch = import_torch()
+    >>> votes = torch.zeros(0, dtype=torch.int64)
+    >>> batch = Batch(None, None, None, torch.zeros(2, 4), task=votes, worker=votes, label=votes, weight=torch.zeros(0))
+    >>> round(float(compute_gold_cross_entropy(batch, torch.tensor([True, False]), torch.tensor([3]))), 3)
+    1.386
     """
     total: Tensor = import_torch().nn.functional.cross_entropy(batch.logits[is_gold], gold, reduction="sum")
     return total
@@ -70,6 +86,15 @@ class VoteLoss:
         Function from a `Batch` to the weights of its votes, if they differ from those of the crowd.
     separable : bool
         Whether the loss is the weighted mean of the losses of single tasks, except for terms of the parameters alone.
+
+    Examples
+    --------
+    >>> torch = import_torch()
+    >>> loss = VoteLoss(lambda batch: batch.class_log_probs[batch.task], lambda batch: torch.tensor(1.0))
+    >>> votes = torch.zeros(1, dtype=torch.int64)
+    >>> batch = Batch(None, None, None, torch.zeros(1, 2), votes, votes, votes, torch.ones(1), gold=torch.tensor([1]))
+    >>> round(float(loss.add_gold_loss(torch.tensor(1.0), batch)), 3)  # the mean of 1 and log 2
+    0.847
     """
 
     label_log_probs: Callable[[Batch], Tensor]

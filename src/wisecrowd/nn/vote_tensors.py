@@ -132,6 +132,14 @@ class Batch:
         True class of each task, −1 where it is unknown.
     epoch : int
         Number of completed epochs.
+
+    Examples
+    --------
+    >>> torch = import_torch()
+    >>> zero = torch.zeros(1, dtype=torch.int64)
+    >>> batch = Batch(None, None, None, torch.zeros(1, 2), task=zero, worker=zero, label=zero, weight=torch.ones(1))
+    >>> batch.class_probs.tolist()
+    [[0.5, 0.5]]
     """
 
     network: CrowdNetwork
@@ -221,6 +229,11 @@ class WorkerTable(NamedTuple):
     sparse : bool
         Whether a step updates only the rows of workers who voted in its batch. A method with a term over all workers
         needs False.
+
+    Examples
+    --------
+    >>> tuple(WorkerTable(import_torch().zeros(5, 2, 2)).initial.shape)
+    (5, 2, 2)
     """
 
     initial: Any
