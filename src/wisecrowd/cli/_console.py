@@ -139,7 +139,7 @@ def _wrapped(text: str, room: int) -> list[str]:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[object]], *, n_text_columns: int = 1, fold: str | None = None
 ) -> Table:
-    """A table whose first ``n_text_columns`` columns hold text and the others figures, aligned to the right.
+    """Return a table whose first ``n_text_columns`` columns are left-aligned text and the others right-aligned figures.
 
     Where it is too wide, the column ``fold`` is continued below; without one, the widest text is cut, and the cut is
     shown (…). Figures are never cut.

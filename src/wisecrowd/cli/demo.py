@@ -95,7 +95,7 @@ def _page(demo: Demo, output: Path) -> Report | MissingExtra:
 
 
 def _tell(demo: Demo) -> None:
-    from wisecrowd.demo.crowd import count_kinds
+    from wisecrowd.demo.digits import count_kinds
     from wisecrowd.demo.run import RATING_METHOD
     from wisecrowd.demo.verdicts import describe
 

@@ -68,6 +68,8 @@ def serve(
 ) -> None:
     """Take votes over HTTP while people label, and return labels at any time.
 
+    Choose a token and start the service:
+
       export WISECROWD_TOKEN=$(openssl rand -hex 24)
       wisecrowd serve votes.db
 

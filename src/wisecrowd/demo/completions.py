@@ -13,7 +13,7 @@ import pandas as pd
 from wisecrowd.base.completer import Completer
 from wisecrowd.base.registry import find, methods
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.demo.crowd import DigitsCrowd
+from wisecrowd.demo.digits import DigitsCrowd
 from wisecrowd.errors import NotConverged, WisecrowdError
 from wisecrowd.evaluate import metrics
 
@@ -24,6 +24,17 @@ AGGREGATORS = ("majority-vote", "dawid-skene")
 def quick_settings(name: str) -> dict[str, Any]:
     """Return parameters that make a slow completer fast enough for the demo.
 
+    Parameters
+    ----------
+    name : str
+        Name of the completer.
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
     >>> quick_settings("tdg4crowd"), quick_settings("gmv")
     ({'epochs': 10}, {})
     """
@@ -37,6 +48,17 @@ def quick_settings(name: str) -> dict[str, Any]:
 class Completion:
     """Accuracy of aggregators on the votes that one completer completed.
 
+    Attributes
+    ----------
+    fitted : Completer
+        Fitted completer.
+    accuracy : dict
+        Accuracy by aggregator.
+    seconds : float
+        Time to fit and to complete.
+
+    Examples
+    --------
     >>> from wisecrowd import GMV
     >>> Completion(GMV(), {"majority-vote": 0.7}, seconds=0.1).method
     'gmv'
@@ -61,6 +83,17 @@ class Completion:
 class Completions:
     """Results of all completers, sorted by the accuracy of majority vote, and the skipped ones with reasons.
 
+    Attributes
+    ----------
+    before : dict
+        Accuracy by aggregator without completion.
+    entries : list of Completion
+        Results.
+    declined : dict
+        Reason by name of a skipped completer.
+
+    Examples
+    --------
     >>> from wisecrowd import GMV, DSFill
     >>> before = {"majority-vote": 0.7, "dawid-skene": 0.8}
     >>> filled = Completions(before, [Completion(GMV(), before, 0.0)], {})
@@ -91,6 +124,17 @@ class Completions:
     def describe(self, n_tasks: int) -> str:
         """Return the gain of the best completers without and with features, as text.
 
+        Parameters
+        ----------
+        n_tasks : int
+            Number of tasks, which turns shares into counts.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
         >>> from wisecrowd import GMV
         >>> before = {"majority-vote": 0.7, "dawid-skene": 0.8}
         >>> Completions(before, [Completion(GMV(), before, 0.0)], {}).describe(100)
@@ -119,7 +163,20 @@ class Completions:
 def run_completions(demo: DigitsCrowd, only: Collection[str] | None = None) -> Completions:
     """Complete the crowd with every completer, or with some, and aggregate the result.
 
-    >>> from wisecrowd.demo.crowd import make_digits_crowd
+    Parameters
+    ----------
+    demo : DigitsCrowd
+        Votes, truth and features.
+    only : collection of str, optional
+        Names of the methods to run. All by default.
+
+    Returns
+    -------
+    Completions
+
+    Examples
+    --------
+    >>> from wisecrowd.demo.digits import make_digits_crowd
     >>> completions = run_completions(make_digits_crowd(), only=["gmv"])
     >>> completions.table().columns.tolist()
     ['majority-vote', 'dawid-skene', 'seconds']

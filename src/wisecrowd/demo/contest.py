@@ -15,7 +15,7 @@ from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.learner import Learner
 from wisecrowd.base.method import Method
 from wisecrowd.base.registry import kind_of, methods
-from wisecrowd.demo.crowd import DigitsCrowd
+from wisecrowd.demo.digits import DigitsCrowd
 from wisecrowd.errors import NotConverged, WisecrowdError
 from wisecrowd.evaluate import metrics
 
@@ -32,6 +32,17 @@ EPOCHS = 10
 def quick_settings(method: type[Method]) -> dict[str, Any]:
     """Return parameters that make a slow method fast enough for the demo.
 
+    Parameters
+    ----------
+    method : type
+        Class of the method.
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
     >>> from wisecrowd import MMLC, DawidSkene
     >>> quick_settings(MMLC), quick_settings(DawidSkene)
     ({'epochs': 10}, {})
@@ -50,6 +61,17 @@ REASONS = {
 class Entry:
     """Fitted method with its accuracy, log loss and time.
 
+    Attributes
+    ----------
+    fitted : Method
+        Fitted method.
+    accuracy, log_loss : float
+        Scores against the known truth.
+    seconds : float
+        Time to fit.
+
+    Examples
+    --------
     >>> from wisecrowd import Crowd, MajorityVote
     >>> fitted = MajorityVote().fit(Crowd.from_triples([("t1", "ann", "cat")]))
     >>> Entry(fitted, accuracy=1.0, log_loss=0.0, seconds=0.01).method
@@ -86,6 +108,15 @@ class Entry:
 class Contest:
     """Results of all methods, best first, and the skipped ones with reasons.
 
+    Attributes
+    ----------
+    entries : list of Entry
+        Results.
+    declined : dict
+        Reason by name of a skipped method.
+
+    Examples
+    --------
     >>> from wisecrowd import Crowd, MajorityVote, OneCoin
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "dog")])
     >>> contest = Contest([Entry(method().fit(crowd), 1.0, 0.0, 0.01) for method in (OneCoin, MajorityVote)], {})
@@ -113,6 +144,17 @@ class Contest:
     def footnotes(self, n_classes: int) -> list[str]:
         """Return notes on methods that are no better than guessing, or did not run with default parameters.
 
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes, which gives the accuracy of guessing.
+
+        Returns
+        -------
+        list of str
+
+        Examples
+        --------
         >>> from wisecrowd import Crowd, MinimaxEntropy
         >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "dog")])
         >>> [note] = Contest([Entry(MinimaxEntropy().fit(crowd), 0.5, 0.7, 0.0)], {}).footnotes(n_classes=2)
@@ -139,6 +181,17 @@ class Contest:
     def describe(self, n_tasks: int) -> str:
         """Return the gain of the best methods over majority vote, without and with features, as text.
 
+        Parameters
+        ----------
+        n_tasks : int
+            Number of tasks, which turns shares into counts.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
         >>> from wisecrowd import Crowd, MajorityVote, OneCoin
         >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "dog")])
         >>> entries = [Entry(OneCoin().fit(crowd), 0.9, 0.1, 0.0), Entry(MajorityVote().fit(crowd), 0.7, 0.5, 0.0)]
@@ -180,7 +233,20 @@ RUNNERS: dict[str, Callable[[type[Method], DigitsCrowd], Method]] = {"aggregate"
 def run_contest(demo: DigitsCrowd, only: Collection[str] | None = None) -> Contest:
     """Fit every method for classes, or some, with default parameters except `SETTINGS`.
 
-    >>> from wisecrowd.demo.crowd import make_digits_crowd
+    Parameters
+    ----------
+    demo : DigitsCrowd
+        Votes, truth and features.
+    only : collection of str, optional
+        Names of the methods to run. All by default.
+
+    Returns
+    -------
+    Contest
+
+    Examples
+    --------
+    >>> from wisecrowd.demo.digits import make_digits_crowd
     >>> contest = run_contest(make_digits_crowd(), only=["dawid-skene", "majority-vote"])
     >>> table = contest.table()
     >>> bool(table.loc["dawid-skene", "accuracy"] > table.loc["majority-vote", "accuracy"] + 0.1)

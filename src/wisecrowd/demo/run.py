@@ -13,7 +13,7 @@ from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.demo.completions import Completions, run_completions
 from wisecrowd.demo.contest import Contest, run_contest
-from wisecrowd.demo.crowd import make_digits_crowd
+from wisecrowd.demo.digits import make_digits_crowd
 from wisecrowd.demo.verdicts import Verdict, rate_workers
 from wisecrowd.errors import UsageError
 from wisecrowd.report import Report, build
@@ -44,11 +44,28 @@ HARMFUL_FINDINGS = {"copies", "random", "one answer", "contrary"}
 class Demo:
     """Results of the demo.
 
+    Attributes
+    ----------
+    simulation : Simulation
+        Votes, truth and types of workers.
+    contest : Contest
+        Results of the methods.
+    completions : Completions
+        Results of the completers.
+    fitted : Aggregator
+        Method that rates the workers.
+    verdicts : list of Verdict
+        Finding on every worker.
+    seconds : float
+        Time of the whole run.
+
+    Examples
+    --------
     >>> demo = run_demo(only=["dawid-skene", "majority-vote"])
     >>> demo.check().loc["spammer", "workers"].item()
     6
-    >>> print(demo.describe_verdicts())  # doctest: +ELLIPSIS
-    ... of 14 harmful workers and ... of 26 honest workers were flagged.
+    >>> demo.describe_verdicts()
+    '13 of 14 harmful workers and 0 of 26 honest workers were flagged.'
     >>> demo.workers().columns.tolist()
     ['n_votes', 'accuracy', 'finding', 'detail', 'made_as']
     """
@@ -98,6 +115,10 @@ class Demo:
         ----------
         command : str, optional
             Command line that reproduces the page.
+
+        Returns
+        -------
+        Report
         """
         return build(self.crowd, truth=self.simulation.truth, title=TITLE, command=command)
 
@@ -105,6 +126,24 @@ class Demo:
 def run_demo(random_state: int = 0, *, only: Collection[str] | None = None) -> Demo:
     """Simulate the crowd, fit all methods or some, and rate the workers.
 
+    Parameters
+    ----------
+    random_state : int, default 0
+        Seed of the simulation.
+    only : collection of str, optional
+        Names of the methods to run, including `RATING_METHOD`. All by default.
+
+    Returns
+    -------
+    Demo
+
+    Raises
+    ------
+    UsageError
+        If ``only`` leaves out the method that rates the workers.
+
+    Examples
+    --------
     >>> run_demo(random_state=1, only=["dawid-skene"]).crowd.n_workers
     40
     """

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.demo.copying import find_copiers
+from wisecrowd.demo.copy_detection import find_copiers
 from wisecrowd.errors import UsageError
 
 Finding: TypeAlias = Literal["copies", "one answer", "leaning", "contrary", "random", "reliable", "fallible", "unknown"]
@@ -28,6 +28,21 @@ _RANDOM, _RELIABLE = 0.2, 0.8
 class Verdict:
     """Finding on one worker, with the detail that supports it.
 
+    Attributes
+    ----------
+    worker : object
+        Worker id.
+    finding : str
+        One of the values of `Finding`.
+    n_votes : int
+        Number of votes.
+    accuracy : float
+        Accuracy estimated by the model.
+    detail : str, default ""
+        End of a sentence that starts with the worker.
+
+    Examples
+    --------
     >>> Verdict("w11", "one answer", 120, 0.1, "always says 3").finding
     'one answer'
     """
@@ -45,6 +60,24 @@ def rate_workers(crowd: Crowd, fitted: Aggregator) -> list[Verdict]:
     Copiers are found first, because their votes inflate the accuracy of their sources. The model is then refitted without
     them and rates the other workers.
 
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes with worker ids.
+    fitted : Aggregator
+        Method with confusion matrices, fitted to the crowd.
+
+    Returns
+    -------
+    list of Verdict
+
+    Raises
+    ------
+    UsageError
+        If the votes have no worker ids.
+
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene, simulate_crowd
     >>> simulation = simulate_crowd(400, workers={"expert": 6, "noisy": 6, "spammer": 2, "one-button": 1}, votes_per_task=5)
     >>> verdicts = rate_workers(simulation.crowd, DawidSkene().fit(simulation.crowd))
@@ -120,6 +153,19 @@ def _beyond(share: NDArray[np.float64], chance: NDArray[np.float64] | float) -> 
 def describe(verdicts: Sequence[Verdict], n_classes: int) -> list[str]:
     """Return the findings as sentences, the most serious first.
 
+    Parameters
+    ----------
+    verdicts : sequence of Verdict
+        Findings on all workers.
+    n_classes : int
+        Number of classes, which gives the accuracy of guessing.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
     >>> for line in describe([Verdict("w1", "random", 90, 0.1), Verdict("w2", "random", 80, 0.14),
     ...                       Verdict("w3", "reliable", 70, 0.93)], n_classes=10):
     ...     print(line)

@@ -21,8 +21,21 @@ MIN_SHARED_TASKS = 20
 class Copy(NamedTuple):
     """Worker who copies another: common tasks, equal votes, and expected number of equal votes.
 
-    ``certain`` is true if the source has more votes; otherwise either may be the copier.
+    Attributes
+    ----------
+    copier, source : object
+        Worker ids.
+    shared : int
+        Number of tasks that both labelled.
+    same : int
+        Number of these tasks with the same label.
+    expected : float
+        Expected number of equal labels of independent workers.
+    certain : bool
+        True if the source has more votes; otherwise either may be the copier.
 
+    Examples
+    --------
     >>> Copy("w07", "w25", shared=129, same=124, expected=78.2, certain=True).describe()
     'repeats w25: 124 of 129 common answers are the same, 78 by chance'
     """
@@ -37,6 +50,8 @@ class Copy(NamedTuple):
     def describe(self) -> str:
         """Return the end of a sentence that starts with the copier.
 
+        Examples
+        --------
         >>> Copy("w1", "w2", 30, 29, 14.2, certain=False).describe()
         'repeats w2, or w2 repeats w1: 29 of 30 common answers are the same, 14 by chance'
         """
@@ -52,6 +67,24 @@ def find_copiers(crowd: Crowd, fitted: Aggregator) -> list[Copy]:
     votes. In a pair that agrees more often, the worker with fewer votes is the copier. In a small crowd a pair can dominate
     the fitted model, which then hides the copying.
 
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes with worker ids.
+    fitted : Aggregator
+        Method with confusion matrices, fitted to the crowd.
+
+    Returns
+    -------
+    list of Copy
+
+    Raises
+    ------
+    UsageError
+        If the votes have no worker ids.
+
+    Examples
+    --------
     >>> from wisecrowd import DawidSkene, simulate_crowd
     >>> simulation = simulate_crowd(400, workers=["noisy"] * 8 + ["expert"] * 3 + ["copier"], votes_per_task=5)
     >>> [copy] = find_copiers(simulation.crowd, DawidSkene().fit(simulation.crowd))
@@ -81,6 +114,25 @@ def find_copiers(crowd: Crowd, fitted: Aggregator) -> list[Copy]:
 def compute_pair_agreement(crowd: Crowd, fitted: Aggregator) -> pd.DataFrame:
     """Return common tasks, equal votes, expected equal votes and excess in standard errors of every pair of workers.
 
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes with worker ids.
+    fitted : Aggregator
+        Method with confusion matrices, fitted to the crowd.
+
+    Returns
+    -------
+    DataFrame
+        One row per pair: first and second (worker codes), shared, same, expected and excess.
+
+    Raises
+    ------
+    UsageError
+        If the votes have no worker ids.
+
+    Examples
+    --------
     >>> from wisecrowd import Crowd, DawidSkene
     >>> crowd = Crowd.from_triples([(task, worker, task % 2) for task in range(6) for worker in ("ann", "bob", "cy")])
     >>> compute_pair_agreement(crowd, DawidSkene().fit(crowd))[["first", "second", "shared", "same"]].values.tolist()

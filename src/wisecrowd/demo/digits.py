@@ -16,6 +16,15 @@ WORKERS = {"expert": 5, "noisy": 17, "biased": 4, "spammer": 6, "one-button": 3,
 class DigitsCrowd:
     """Simulated crowd on handwritten digits, and the pixels of the digits by task.
 
+    Attributes
+    ----------
+    simulation : Simulation
+        Votes, truth and types of workers.
+    features : DataFrame
+        Pixels, with one row per task.
+
+    Examples
+    --------
     >>> make_digits_crowd().features.shape
     (1797, 64)
     """
@@ -27,6 +36,17 @@ class DigitsCrowd:
 def make_digits_crowd(random_state: int = 0) -> DigitsCrowd:
     """Simulate forty workers who label the 1,797 digits of scikit-learn, three to five votes each.
 
+    Parameters
+    ----------
+    random_state : int, default 0
+        Seed of the simulation.
+
+    Returns
+    -------
+    DigitsCrowd
+
+    Examples
+    --------
     >>> make_digits_crowd().simulation.kind.value_counts().to_dict()["spammer"]
     6
     """
@@ -50,6 +70,17 @@ _SEVERAL = {"expert": "experts", "spammer": "spammers", "adversary": "adversarie
 def count_kinds(kind: pd.Series) -> str:
     """Return the number of workers of each type as text, most frequent first.
 
+    Parameters
+    ----------
+    kind : Series
+        Type of every worker.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> count_kinds(pd.Series(["noisy", "spammer", "spammer"]))
     '2 spammers, 1 noisy'
     """
