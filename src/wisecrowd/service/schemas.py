@@ -302,7 +302,7 @@ class TaskDetails(TaskAnswer):
 class QuestionAnswers(BaseModel):
     """A page of inferred labels, in order of arrival of the tasks."""
 
-    tasks: list[TaskAnswer]
+    tasks: list[TaskAnswer] = Field(description="Inferred labels.")
     total: int = Field(description="Number of tasks of the question.")
     next: int | None = Field(description="Value of start for the next page; null on the last page.")
 
@@ -320,7 +320,7 @@ class StoredVote(BaseModel):
 class StoredVotes(BaseModel):
     """A page of votes, in order of arrival."""
 
-    votes: list[StoredVote]
+    votes: list[StoredVote] = Field(description="Votes and gold labels.")
     next: int | None = Field(description="Value of after for the next page; null on the last page.")
 
 
@@ -337,7 +337,7 @@ class WorkerSummary(BaseModel):
 class QuestionWorkers(BaseModel):
     """A page of workers, in order of arrival."""
 
-    workers: list[WorkerSummary]
+    workers: list[WorkerSummary] = Field(description="Workers with their quality.")
     total: int = Field(description="Number of workers of the question.")
     next: int | None = Field(description="Value of start for the next page; null on the last page.")
 
@@ -351,18 +351,18 @@ class SuggestedTask(TaskAnswer):
 class TaskSuggestions(BaseModel):
     """Tasks to ask about next, with the most informative first."""
 
-    tasks: list[SuggestedTask]
+    tasks: list[SuggestedTask] = Field(description="Tasks, with the most informative first.")
     reason: str = Field(description="Reason why the list is empty; an empty string otherwise.")
 
 
 class ServiceHealth(BaseModel):
     """State of the service."""
 
-    status: str
-    version: str
+    status: str = Field(description="'ok' while the service answers requests.")
+    version: str = Field(description="Version of wisecrowd.")
 
 
 class ErrorMessage(BaseModel):
     """Description of an error."""
 
-    detail: Any
+    detail: Any = Field(description="Message, or a list with location and message of each invalid field.")
