@@ -396,6 +396,13 @@ def test_each_invalid_field_has_one_error(service: Any) -> None:
     assert service.post("/votes", {**good, "time": "2026-05-01T10:00:00+02:00"})["new"] == 1
 
 
+@pytest.mark.parametrize("path", ["/votes", "/truth", "/tasks", "/webhooks/label-studio"])
+def test_the_token_is_checked_before_the_body_is_parsed(service: Any, path: str) -> None:
+    body = {"content": b"{not json", "headers": {"Content-Type": "application/json"}}
+    assert service.ask("POST", path, token=None, **body).status_code == 401
+    assert service.ask("POST", path, **body).status_code == 422
+
+
 def test_wrong_and_missing_tokens_have_different_messages(service: Any) -> None:
     assert "a token is missing" in service.ask("GET", "/questions", token=None).json()["detail"]
     assert "the token is wrong" in service.ask("GET", "/questions", token="guess").json()["detail"]

@@ -94,6 +94,7 @@ def create_app(coordinator: Coordinator, token: str, *, max_bytes: int = MAX_BOD
         description="Receives votes; returns inferred labels, worker quality and the tasks to ask about next.",
         responses=_ERRORS,
     )  # fmt: skip
+    app.router.route_class = AuthenticatedRoute
     _add_error_handlers(app, token)
     check_token = TokenHeader(token)
     _add_writing_routes(app, coordinator, check_token)
@@ -138,6 +139,23 @@ def _add_error_handlers(app: FastAPI, token: str) -> None:
 
 
 # ---------------------------------------------------------------------- writing
+
+
+class AuthenticatedRoute(APIRoute):
+    """Route that authenticates before FastAPI reads the body, so that strangers cannot make the service parse one."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request.
+
+        Parameters
+        ----------
+        scope, receive, send
+            ASGI connection.
+        """
+        for dependency in self.dependencies:
+            if isinstance(dependency.dependency, TokenHeader):
+                await dependency.dependency(Request(scope, receive))
+        await super().handle(scope, receive, send)
 
 
 class RequestRoute(APIRoute):
