@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wisecrowd import DawidSkene, MajorityVote, find, methods
-from wisecrowd.demo.completions import Completion, Completions, quick_settings, run_completions
+from wisecrowd.demo.completions import Completion, Completions, get_quick_completer_settings, run_completions
 from wisecrowd.demo.digits import make_digits_crowd
 from wisecrowd.errors import UsageError
 from wisecrowd.evaluate import metrics
@@ -33,7 +33,7 @@ def test_completions_are_what_aggregators_make_of_them() -> None:
 
 def test_completers_that_do_not_run_out_of_the_box_are_told() -> None:
     for name in methods("complete"):
-        settings = quick_settings(name)
+        settings = get_quick_completer_settings(name)
         entry = Completion(find(name)(**settings), {}, 0.0)  # type: ignore[arg-type]
         assert bool(Completions({}, [entry], {}).footnotes()) == bool(settings)
 

@@ -22,8 +22,8 @@ def test_the_check_counts_against_the_known_kinds(demo: Demo) -> None:
     assert check["workers"].to_dict() == WORKERS
     assert (check["right"] <= check["workers"]).all()
     missed = check["workers"] - check["right"]
-    assert all(bool(text) == bool(n) for text, n in zip(check["taken_for"], missed, strict=True))
+    assert all(bool(text) == bool(n) for text, n in zip(check["rated_as"], missed, strict=True))
     workers = demo.workers()
-    assert workers["made_as"].to_dict() == demo.simulation.kind.to_dict()
-    spammers = workers[workers["made_as"] == "spammer"]
+    assert workers["simulated_type"].to_dict() == demo.simulation.kind.to_dict()
+    spammers = workers[workers["simulated_type"] == "spammer"]
     assert (spammers["finding"] == "random").sum() == check.loc["spammer", "right"]

@@ -138,7 +138,7 @@ def _tell(demo: Demo) -> None:
 
     heading("Ratings compared with the simulated types of workers")
     check = demo.check()
-    kinds = [(kind, row["workers"], row["right"], row["taken_for"]) for kind, row in check.iterrows()]
+    kinds = [(kind, row["workers"], row["right"], row["rated_as"]) for kind, row in check.iterrows()]
     show(table(["simulated type", "workers", "recognised", "rated as"], kinds, fold="rated as"))
     show(demo.describe_verdicts())
 

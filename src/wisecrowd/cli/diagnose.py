@@ -37,9 +37,10 @@ def diagnose(
     """Rate workers, classify tasks, and measure inter-annotator agreement.
 
     Flags workers who answer at random, always give one label, invert labels or
-    copy others, with the reason. Tasks are settled, outvoted (the majority is
-    probably wrong), ambiguous (good workers disagree) or undecided (more votes
-    will help). Every vote is compared with the other votes on its task only:
+    copy others, with the reason. Tasks are settled, outvoted (settled against
+    half of the votes or more), ambiguous (good workers disagree) or undecided
+    (more votes will help). Every vote is compared with the other votes on its
+    task only:
 
       wisecrowd diagnose votes.csv
       wisecrowd diagnose votes.csv -o results

@@ -21,7 +21,7 @@ from wisecrowd.evaluate import metrics
 AGGREGATORS = ("majority-vote", "dawid-skene")
 
 
-def quick_settings(name: str) -> dict[str, Any]:
+def get_quick_completer_settings(name: str) -> dict[str, Any]:
     """Return parameters that make a slow completer fast enough for the demo.
 
     Parameters
@@ -35,7 +35,7 @@ def quick_settings(name: str) -> dict[str, Any]:
 
     Examples
     --------
-    >>> quick_settings("tdg4crowd"), quick_settings("gmv")
+    >>> get_quick_completer_settings("tdg4crowd"), get_quick_completer_settings("gmv")
     ({'epochs': 10}, {})
     """
     if name == "mmlc-fill":
@@ -115,7 +115,7 @@ class Completions:
         """Return notes on completers that did not run with default parameters."""
         notes = []
         for entry in self.entries:
-            if settings := quick_settings(entry.method):
+            if settings := get_quick_completer_settings(entry.method):
                 chosen = ", ".join(f"{name}={value}" for name, value in settings.items())
                 usual = ", ".join(str(getattr(type(entry.fitted)(), name)) for name in settings)
                 notes.append(f"{entry.method} ran with {chosen} to save time (default: {usual}).")
@@ -191,7 +191,7 @@ def run_completions(demo: DigitsCrowd, only: Collection[str] | None = None) -> C
         for name, method in methods("complete").items():
             if only is not None and name not in only:
                 continue
-            completer = cast(type[Completer], method)(**quick_settings(name))
+            completer = cast(type[Completer], method)(**get_quick_completer_settings(name))
             started = time.perf_counter()
             try:
                 filled = completer.complete(crowd, demo.features if completer.uses_features else None)

@@ -29,7 +29,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 EPOCHS = 10
 
 
-def quick_settings(method: type[Method]) -> dict[str, Any]:
+def get_quick_settings(method: type[Method]) -> dict[str, Any]:
     """Return parameters that make a slow method fast enough for the demo.
 
     Parameters
@@ -44,7 +44,7 @@ def quick_settings(method: type[Method]) -> dict[str, Any]:
     Examples
     --------
     >>> from wisecrowd import MMLC, DawidSkene
-    >>> quick_settings(MMLC), quick_settings(DawidSkene)
+    >>> get_quick_settings(MMLC), get_quick_settings(DawidSkene)
     ({'epochs': 10}, {})
     """
     trains = any(field.name == "epochs" for field in fields(method))
@@ -173,7 +173,7 @@ class Contest:
                 chosen = " ".join(f"-p {name}={value}" for name, value in settings.items())
                 usual = ", ".join(str(getattr(type(entry.fitted)(), name)) for name in settings)
                 notes.append(f"{entry.method} ran with {chosen} to save time (default: {usual}).")
-        networks = [entry.method for entry in self.entries if "epochs" in quick_settings(type(entry.fitted))]
+        networks = [entry.method for entry in self.entries if "epochs" in get_quick_settings(type(entry.fitted))]
         if networks:
             notes.append(f"Networks ({', '.join(sorted(networks))}) ran with -p epochs={EPOCHS} to save time.")
         return notes
@@ -217,13 +217,13 @@ class Contest:
 
 def _aggregate(method: type[Method], demo: DigitsCrowd) -> Aggregator:
     aggregator = cast(type[Aggregator], method)
-    fresh = aggregator(**quick_settings(aggregator))
+    fresh = aggregator(**get_quick_settings(aggregator))
     return fresh.fit(demo.simulation.crowd, demo.features if aggregator.uses_features else None)
 
 
 def _learn(method: type[Method], demo: DigitsCrowd) -> Learner:
     learner = cast(type[Learner], method)
-    return learner(**quick_settings(learner)).fit(demo.features, demo.simulation.crowd)
+    return learner(**get_quick_settings(learner)).fit(demo.features, demo.simulation.crowd)
 
 
 #: Function that fits a method of each kind.

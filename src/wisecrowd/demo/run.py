@@ -67,7 +67,7 @@ class Demo:
     >>> demo.describe_verdicts()
     '13 of 14 harmful workers and 0 of 26 honest workers were flagged.'
     >>> demo.workers().columns.tolist()
-    ['n_votes', 'accuracy', 'finding', 'detail', 'made_as']
+    ['n_votes', 'accuracy', 'finding', 'detail', 'simulated_type']
     """
 
     simulation: Simulation
@@ -90,7 +90,7 @@ class Demo:
             findings = finding_by_worker[self.simulation.kind == kind]
             right = findings.isin(deserved)
             others = [f"{worker} {finding}" for worker, finding in findings[~right].items()]
-            rows[kind] = {"workers": len(findings), "right": int(right.sum()), "taken_for": ", ".join(others)}
+            rows[kind] = {"workers": len(findings), "right": int(right.sum()), "rated_as": ", ".join(others)}
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("kind")
 
     def describe_verdicts(self) -> str:
@@ -106,7 +106,7 @@ class Demo:
         table = pd.DataFrame(
             rows, columns=["n_votes", "accuracy", "finding", "detail"], index=self.simulation.kind.index
         )
-        return table.assign(made_as=self.simulation.kind)
+        return table.assign(simulated_type=self.simulation.kind)
 
     def report(self, command: str | None = None) -> Report:
         """Return the HTML report, with the known truth.
