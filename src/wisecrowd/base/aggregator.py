@@ -97,8 +97,12 @@ class Aggregator(Method):
 
         Parameters
         ----------
-        crowd, X, **options
-            As in `fit`.
+        crowd : Crowd, ShardedCrowd, table, or list of (task, worker, label)
+            Votes.
+        X : DataFrame or array of shape (n_tasks, n_features), optional
+            Features of the tasks, for methods that use them.
+        **options
+            Further arguments of `fit`.
 
         Returns
         -------
@@ -112,8 +116,12 @@ class Aggregator(Method):
 
         Parameters
         ----------
-        crowd, X, **options
-            As in `fit`.
+        crowd : Crowd, ShardedCrowd, table, or list of (task, worker, label)
+            Votes.
+        X : DataFrame or array of shape (n_tasks, n_features), optional
+            Features of the tasks, for methods that use them.
+        **options
+            Further arguments of `fit`.
 
         Returns
         -------

@@ -46,6 +46,13 @@ IRRELEVANT_LEARNER_PARAMETERS = ("checkpoint", "verbose", "classifier")
 class CheckpointState(NamedTuple):
     """State of a fit: arrays by name, and values that JSON can represent.
 
+    Attributes
+    ----------
+    arrays : dict of str to ndarray
+        Arrays by name.
+    json_values : dict, default {}
+        Further values, which JSON can represent.
+
     Examples
     --------
     >>> CheckpointState({"weights": np.zeros(3)}).json_values

@@ -35,6 +35,13 @@ CELL_HASH_OFFSET = np.uint64(0x632BE59BD9B4E019)
 class WorkerLabelProbs(NamedTuple):
     """Predicted labels of workers on tasks.
 
+    Attributes
+    ----------
+    proba : ndarray of shape (n_tasks, n_workers, n_classes)
+        P(label given task and worker); the last axis sums to one.
+    fillable : ndarray of bool of shape (n_tasks, n_workers), optional
+        Cells that the completer is ready to fill; all of them by default.
+
     Examples
     --------
     >>> WorkerLabelProbs(np.full((2, 3, 4), 0.25)).fillable is None
@@ -42,16 +49,25 @@ class WorkerLabelProbs(NamedTuple):
     """
 
     proba: NDArray[Any]
-    """(tasks, workers, classes); the last axis sums to one."""
     fillable: NDArray[np.bool_] | None = None
-    """(tasks, workers): cells that the completer is ready to fill; None for all."""
 
 
 class FilledVotes(NamedTuple):
-    """Columns of the votes to fill in."""
+    """Columns of the votes to fill in.
+
+    Attributes
+    ----------
+    task : ndarray of int of shape (n_votes,)
+        Task of each vote, as a position in the chunk.
+    worker : ndarray of int of shape (n_votes,)
+        Worker code of each vote.
+    label : ndarray of int of shape (n_votes,)
+        Class code of each vote.
+    weight : ndarray of shape (n_votes,)
+        Weight of each vote.
+    """
 
     task: NDArray[np.intp]
-    """Position within the chunk."""
     worker: NDArray[np.intp]
     label: NDArray[np.intp]
     weight: NDArray[np.float64]

@@ -226,7 +226,17 @@ class Logistic(SoftClassifier):
         return max(1.0, self.standardiser.mean.size / 10)
 
     def predict_proba(self, X: Rows) -> Rows:
-        """Predict class probabilities; see `SoftClassifier.predict_proba`."""
+        """Predict class probabilities.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_tasks, ...)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_classes)
+        """
         return softmax(self.logits(X), axis=1)
 
     def logits(self, X: Rows) -> Rows:
@@ -258,7 +268,18 @@ class Logistic(SoftClassifier):
         return {name: array for name, array in arrays.items() if array is not None}
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> Self:
-        """Set standardisation and coefficients; see `SoftClassifier.restore`."""
+        """Set standardisation and coefficients.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            Parameters as `arrays` returns them.
+
+        Returns
+        -------
+        Logistic
+            The classifier itself.
+        """
         self.standardiser = Standardiser(arrays["mean"], arrays["scale"])
         self.coefficients = arrays["coefficients"]
         return self

@@ -75,7 +75,17 @@ class SklearnClassifier(SoftClassifier):
         return self
 
     def predict_proba(self, X: Rows) -> Rows:
-        """Predict class probabilities; a class without any target has probability zero."""
+        """Predict class probabilities; a class without any target has probability zero.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_tasks, ...)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_classes)
+        """
         proba = np.zeros((len(X), self.n_classes))
         proba[:, self.fitted_estimator.classes_] = self.fitted_estimator.predict_proba(flatten_rows(X))
         return proba
@@ -92,5 +102,16 @@ class SklearnClassifier(SoftClassifier):
         )
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> Self:
-        """Raise an error, as `arrays` does."""
+        """Raise an error, as `arrays` does.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            Parameters as `arrays` returns them.
+
+        Raises
+        ------
+        UsageError
+            Always.
+        """
         raise UsageError("a scikit-learn classifier cannot be restored from arrays; fit the method again")

@@ -56,7 +56,17 @@ class SquareRootFeatures(SoftClassifier):
         return self
 
     def predict_proba(self, X: Rows) -> Rows:
-        """Predict class probabilities; see `SoftClassifier.predict_proba`."""
+        """Predict class probabilities.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_tasks, ...)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_tasks, n_classes)
+        """
         return self.inner.predict_proba(_signed_square_root(X))
 
     def clone_unfitted(self) -> Self:
@@ -72,7 +82,18 @@ class SquareRootFeatures(SoftClassifier):
         return self.inner.arrays()
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> Self:
-        """Set the fitted parameters of the inner classifier; see `SoftClassifier.restore`."""
+        """Set the fitted parameters of the inner classifier.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+            Parameters as `arrays` returns them.
+
+        Returns
+        -------
+        SquareRootFeatures
+            The classifier itself.
+        """
         self.inner.restore(arrays)
         return self
 

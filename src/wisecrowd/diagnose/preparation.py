@@ -66,7 +66,15 @@ def resolve_model(votes: Crowd, model: Any = None) -> ConfusionEM:
 
 @dataclass(frozen=True, eq=False)
 class ModelledCrowd:
-    """Crowd with the fitted model that diagnoses it."""
+    """Crowd with the fitted model that diagnoses it.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes with classes and worker ids.
+    fitted : ConfusionEM or str, default=None
+        Fitted method with confusion matrices, or its name. Defaults to Dawid–Skene.
+    """
 
     crowd: Crowd
     fitted: ConfusionEM | str | None = None

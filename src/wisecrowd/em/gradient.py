@@ -140,6 +140,15 @@ class GaussianPrior:
 class PosteriorEstimate(NamedTuple):
     """Posterior of the tasks with its sums, the result of an E-step.
 
+    Attributes
+    ----------
+    class_counts : ndarray of shape (n_classes,)
+        Sum of the posteriors of the tasks with votes.
+    objective : float
+        Log-likelihood of the votes plus log prior of the parameters.
+    posterior : array-like of shape (n_tasks, n_classes)
+        Posterior, in memory or retained beside the chunks of a crowd.
+
     Examples
     --------
     >>> PosteriorEstimate(np.array([1.0, 0.0]), -0.5, np.array([[1.0, 0.0]])).objective
@@ -147,17 +156,21 @@ class PosteriorEstimate(NamedTuple):
     """
 
     class_counts: Array
-    """Sum of the posteriors of the tasks with votes, (n_classes,)."""
     objective: float
-    """Log-likelihood of the votes plus log prior of the parameters."""
     posterior: Any
-    """Posterior, (n_tasks, n_classes), in memory or retained beside the chunks of a crowd."""
 
 
 class GradientModel(ABC):
     """Model of a crowd's votes with all parameters in one vector, the *point*.
 
     Points are never changed in place, so a model may cache values for the last one.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    gold : ndarray of int of shape (n_tasks,) or None
+        Class codes of gold tasks, -1 for the others; None without gold tasks.
     """
 
     prior: GaussianPrior
@@ -316,18 +329,27 @@ class GradientModel(ABC):
 
 
 class GradientEMResult(NamedTuple):
-    """Result of generalised EM."""
+    """Result of generalised EM.
+
+    Attributes
+    ----------
+    point : array-like
+        Fitted parameters.
+    posterior : array-like of shape (n_tasks, n_classes)
+        Posterior, in memory or retained beside the chunks of a crowd.
+    class_prior : ndarray of shape (n_classes,)
+        Class prior.
+    trace : list of float
+        Objective of every iteration.
+    converged : bool
+        Whether the objective stopped rising before ``max_iter`` iterations.
+    """
 
     point: Any
-    """Parameters."""
     posterior: Any
-    """Posterior, in memory or retained beside the chunks of a crowd."""
     class_prior: Array
-    """Class prior, (n_classes,)."""
     trace: list[float]
-    """Objective of every iteration."""
     converged: bool
-    """Whether the objective stopped rising before ``max_iter`` iterations."""
 
 
 @dataclass(frozen=True)

@@ -182,6 +182,13 @@ def recode_classes(crowd: Crowd, classes: pd.Index) -> Crowd:
 class VoteHistory(NamedTuple):
     """All votes and gold of a sequence of partial fits.
 
+    Attributes
+    ----------
+    votes : Crowd
+        All votes.
+    truth : Series or None
+        Known truth by task.
+
     Examples
     --------
     >>> from wisecrowd import Crowd, DawidSkene
@@ -190,9 +197,7 @@ class VoteHistory(NamedTuple):
     """
 
     votes: Crowd
-    """All votes."""
     truth: pd.Series | None
-    """Known truth by task."""
 
 
 def partial_fit(method: ConfusionEM, crowd: Crowd, truth: TruthLike | None = None) -> VoteHistory:

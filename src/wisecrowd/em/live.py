@@ -38,6 +38,19 @@ NEW_CLASS_PRIOR = 1e-6
 class PosteriorTempering:
     """Parameters that lower the confidence of a posterior to what held-out votes support.
 
+    Attributes
+    ----------
+    prior : ndarray of shape (n_classes,)
+        Class prior.
+    confusion : ndarray of shape (n_classes, n_classes)
+        Confusion matrix of the crowd, [true, given].
+    strength : float
+        Number of pseudo-votes of the crowd's matrix.
+    exponent : float
+        Power to which the posterior is raised.
+    tally : ndarray of shape (n_pairs, n_classes)
+        Expected counts by pair, from the *other* votes on each task.
+
     Examples
     --------
     >>> tempering = PosteriorTempering(
@@ -48,20 +61,40 @@ class PosteriorTempering:
     """
 
     prior: Array
-    """Class prior, (n_classes,)."""
     confusion: Array
-    """Confusion matrix of the crowd, [true, given]."""
     strength: float
-    """Number of pseudo-votes of the crowd's matrix."""
     exponent: float
-    """Power to which the posterior is raised."""
     tally: Array
-    """Expected counts by pair, from the *other* votes on each task, (n_pairs, n_classes)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FitSnapshot:
     """State of a fit to all votes: votes by task, tally by pair, and posterior.
+
+    Attributes
+    ----------
+    offset : ndarray of int of shape (n_tasks + 1,)
+        Position of the first vote of each task.
+    worker : ndarray of int of shape (n_votes,)
+        Worker of each vote.
+    label : ndarray of int of shape (n_votes,)
+        Label of each vote.
+    pair_worker : ndarray of int of shape (n_pairs,)
+        Worker of each pair.
+    pair_label : ndarray of int of shape (n_pairs,)
+        Label of each pair.
+    tally : ndarray of shape (n_pairs, n_classes)
+        Expected counts.
+    posterior : ndarray of shape (n_tasks, n_classes)
+        Posterior.
+    n_workers : int
+        Number of workers.
+    method : ConfusionEM, optional
+        Method of the fit; by default the method of the live model.
+    tempering : PosteriorTempering, optional
+        Tempering found by held-out votes, if there were enough.
+    tempered_posterior : ndarray of shape (n_tasks, n_classes), optional
+        Tempered posterior.
 
     Examples
     --------
@@ -72,27 +105,16 @@ class FitSnapshot:
     """
 
     offset: Codes
-    """First vote of each task, (n_tasks + 1,)."""
     worker: NDArray[np.int32]
-    """Worker of each vote."""
     label: NDArray[np.int32]
-    """Label of each vote."""
     pair_worker: NDArray[np.int32]
-    """Worker of each pair."""
     pair_label: NDArray[np.int32]
-    """Label of each pair."""
     tally: Array
-    """Expected counts, (n_pairs, n_classes)."""
     posterior: Array
-    """Posterior, (n_tasks, n_classes)."""
     n_workers: int
-    """Number of workers."""
     method: ConfusionEM | None = None
-    """Method of the fit; None for the method of the live model."""
     tempering: PosteriorTempering | None = None
-    """Tempering found by held-out votes, if there were enough."""
     tempered_posterior: Array | None = None
-    """Tempered posterior, (n_tasks, n_classes)."""
 
     @classmethod
     def from_fit(

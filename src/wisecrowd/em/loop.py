@@ -26,6 +26,13 @@ assert_monotone = False
 class Statistics(NamedTuple):
     """Sufficient statistics of EM, which add up over tasks.
 
+    Attributes
+    ----------
+    class_counts : ndarray of shape (n_classes,)
+        Sum of the posteriors of all tasks.
+    tally : ndarray of shape (n_pairs, n_classes)
+        Sum of the posteriors by (worker, label) pair.
+
     Examples
     --------
     >>> Statistics(np.ones(2), np.ones((3, 2))).tally.shape
@@ -33,9 +40,7 @@ class Statistics(NamedTuple):
     """
 
     class_counts: NDArray[np.float64]
-    """Sum of the posteriors of all tasks, (n_classes,)."""
     tally: NDArray[Any]
-    """Sum of the posteriors by (worker, label) pair, (n_pairs, n_classes)."""
 
 
 #: Function from statistics to (statistics after the next E-step, objective of the parameters in between).
@@ -47,6 +52,15 @@ StateCallback = Callable[[Statistics, list[float]], None]
 class EMResult(NamedTuple):
     """Result of an EM iteration.
 
+    Attributes
+    ----------
+    statistics : Statistics
+        Statistics after the last E-step.
+    trace : list of float
+        Objective of every iteration.
+    converged : bool
+        Whether the objective stopped rising before ``max_iter`` iterations.
+
     Examples
     --------
     >>> EMResult(Statistics(np.ones(1), np.ones((1, 1))), [-2.0, -1.5], True).trace[-1]
@@ -54,11 +68,8 @@ class EMResult(NamedTuple):
     """
 
     statistics: Statistics
-    """Statistics after the last E-step."""
     trace: list[float]
-    """Objective of every iteration."""
     converged: bool
-    """Whether the objective stopped rising before ``max_iter`` iterations."""
 
 
 def run_em(
@@ -148,6 +159,15 @@ def run_em(
 
 class RestartSummary(NamedTuple):
     """Outcome of one of several EM iterations.
+
+    Attributes
+    ----------
+    objective : float
+        Objective of the last iteration.
+    n_iter : int
+        Number of iterations.
+    converged : bool
+        Whether the objective stopped rising before ``max_iter`` iterations.
 
     Examples
     --------
@@ -260,6 +280,15 @@ def _sum_squares(table: NDArray[Any]) -> float:
 class FixedPoint(NamedTuple, Generic[State]):
     """Result of a fixed-point iteration.
 
+    Attributes
+    ----------
+    state : State
+        Last state.
+    n_iter : int
+        Number of steps.
+    converged : bool
+        Whether the last step changed the state by no more than the tolerance.
+
     Examples
     --------
     >>> FixedPoint(0.5, n_iter=3, converged=True).n_iter
@@ -267,11 +296,8 @@ class FixedPoint(NamedTuple, Generic[State]):
     """
 
     state: State
-    """Last state."""
     n_iter: int
-    """Number of steps."""
     converged: bool
-    """Whether the last step changed the state by no more than the tolerance."""
 
 
 def iterate_to_fixed_point(

@@ -23,6 +23,13 @@ STRENGTH_RANGE = (0.1, 20.0)
 class CrowdPrior(NamedTuple):
     """Prior of workers' confusion matrices: the matrix of the crowd, and its strength.
 
+    Attributes
+    ----------
+    confusion : ndarray of shape (n_classes, n_classes)
+        Confusion matrix of the crowd, [true, given].
+    strength : float
+        Number of pseudo-votes per true class.
+
     Examples
     --------
     >>> CrowdPrior(np.eye(2), 3.0).strength
@@ -30,9 +37,7 @@ class CrowdPrior(NamedTuple):
     """
 
     confusion: NDArray[np.float64]
-    """Confusion matrix of the crowd, [true, given]."""
     strength: float
-    """Number of pseudo-votes per true class."""
 
 
 def estimate_smoothed_probs(tally: NDArray[Any], pairs: Pairs, smoothing: float, diagonal: float) -> NDArray[Any]:

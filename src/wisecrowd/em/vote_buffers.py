@@ -17,6 +17,17 @@ MIN_ROWS = 64
 class VoteBatch:
     """All votes on some tasks, in the order of the tasks.
 
+    Attributes
+    ----------
+    count : ndarray of int of shape (n_tasks,)
+        Number of votes of each task.
+    position : ndarray of int of shape (n_votes,)
+        Task of each vote, as a position in the batch.
+    worker : ndarray of int of shape (n_votes,)
+        Worker of each vote.
+    label : ndarray of int of shape (n_votes,)
+        Label of each vote.
+
     Examples
     --------
     >>> VoteBatch.from_mappings([{7: 1, 8: 0}, {7: 1}]).count.tolist()
@@ -24,13 +35,9 @@ class VoteBatch:
     """
 
     count: NDArray[np.int64]
-    """Number of votes of each task."""
     position: NDArray[np.int64]
-    """Task of each vote, as a position in the batch."""
     worker: NDArray[np.int64]
-    """Worker of each vote."""
     label: NDArray[np.int64]
-    """Label of each vote."""
 
     @classmethod
     def from_mappings(cls, votes: Iterable[Mapping[int, int]]) -> VoteBatch:

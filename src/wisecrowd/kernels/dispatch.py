@@ -111,8 +111,19 @@ def posterior(
 
     Parameters
     ----------
-    layout, prior, label_probs, gold, compiled, n_jobs
-        As in `expect`.
+    layout : Layout
+        Votes in the order of tasks.
+    prior : ndarray of shape (n_classes,)
+        Class probabilities, not negative; they need not sum to one. A zero counts as `MIN_PROB`.
+    label_probs : ndarray of shape (n_pairs, n_classes)
+        P(label of the pair | class), not negative; need not be normalised. float32 gives a tally and a posterior of
+        float32.
+    gold : ndarray of shape (n_tasks,), optional
+        Class codes of gold tasks, -1 where the truth is unknown.
+    compiled : bool, optional
+        Use the compiled kernels. By default they are used for large crowds.
+    n_jobs : int, default 1
+        Number of threads of the compiled kernels; -1 uses all cores.
 
     Returns
     -------

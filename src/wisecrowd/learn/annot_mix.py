@@ -154,6 +154,12 @@ class MixupLoss(VoteLoss):
 
     Attributes
     ----------
+    label_log_probs, batch_loss, gold_loss : callable
+        Functions as in `VoteLoss`.
+    vote_weights : callable or None
+        Function as in `VoteLoss`.
+    separable : bool
+        Whether the loss is the weighted mean of the losses of single tasks, as in `VoteLoss`.
     confusion : PerTaskConfusion
         Confusion matrices by worker and task.
     alpha : float

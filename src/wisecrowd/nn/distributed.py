@@ -28,6 +28,15 @@ if TYPE_CHECKING:
 class BatchPart(NamedTuple):
     """Rows of a batch that pass through the layers of this process.
 
+    Attributes
+    ----------
+    group : ProcessGroup
+        Processes that divide the batch.
+    rows : slice
+        Rows of this process within the batch.
+    n_batch_rows : int
+        Number of rows of the batch over all processes.
+
     Examples
     --------
     >>> BatchPart(ProcessGroup(1, 2), slice(3, 6), 6).count_repeats(12)

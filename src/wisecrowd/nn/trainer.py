@@ -129,6 +129,19 @@ class TrainingSettings:
 class ParameterGroup:
     """Parameters with common settings; a setting of None is that of `TrainingSettings`.
 
+    Attributes
+    ----------
+    parameters : iterable of torch.nn.Parameter
+        Parameters of the group.
+    optimiser : {"adam", "adamw", "radam", "sgd", "lazyadam"} or None, default None
+        Optimiser.
+    learning_rate : float or None, default None
+        Step size.
+    schedule : {"constant", "cosine", "onecycle", "step"} or None, default None
+        Schedule of the step size.
+    weight_decay : float or None, default None
+        L2 penalty of the optimiser.
+
     Examples
     --------
     >>> ParameterGroup(parameters=[], weight_decay=0.0).learning_rate is None

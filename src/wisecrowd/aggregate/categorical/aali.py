@@ -53,7 +53,9 @@ class AALI(FeatureAggregator):
 
     references: ClassVar[tuple[str, ...]] = ("zhang2023attribute",)
 
-    classifier: Any = parameter(default="naive-bayes", help="'naive-bayes', 'tree', or a scikit-learn classifier.")
+    classifier: Any = parameter(
+        default="naive-bayes", help="Classifier of the tasks: 'naive-bayes', 'tree', or a scikit-learn classifier."
+    )
     folds: int = parameter(default=10, help="Number of component classifiers, each of which leaves out one fold.")
     random_state: int = parameter(default=0, help="Seed of the folds and of trees.")
 

@@ -98,8 +98,8 @@ class CMM(Learner):
     )
     tied: Literal["no", "worker"] = parameter(
         default="no",
-        help="'worker': all votes of a worker come from one group, and a task has one true class. 'no': every vote has a "
-        "group and a class of its own.",
+        help="Votes that share a group. 'worker': all votes of a worker come from one group, and a task has one true class. "
+        "'no': every vote has a group and a class of its own.",
     )
     smoothing: float = parameter(
         default=1.0, help="Pseudo-count of the weight of every group and of every cell of its matrix."
@@ -155,7 +155,22 @@ class CMM(Learner):
         self._warn_of_switched_classes(mixture.pooled)
 
     def as_crowd(self, crowd: CrowdLike) -> Crowd:
-        """Convert votes to a crowd; of a crowd in shards, untied groups need only the counts of votes."""
+        """Convert votes to a crowd; of a crowd in shards, untied groups need only the counts of votes.
+
+        Parameters
+        ----------
+        crowd : Crowd, ShardedCrowd, table, or list of (task, worker, label)
+            Votes.
+
+        Returns
+        -------
+        Crowd
+
+        Raises
+        ------
+        UsageError
+            If the votes are in shards and ``tied`` is "worker".
+        """
         if isinstance(crowd, ShardedCrowd) and self.tied == "no":
             return super().as_crowd(crowd.drop_workers())
         return super().as_crowd(crowd)

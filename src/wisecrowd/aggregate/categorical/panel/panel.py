@@ -107,7 +107,7 @@ class Panel(ConfusionEM):
 
     init: Literal["votes", "spectral"] = parameter(default="votes", help=INIT_HELP)
     groups: Any = parameter(default=None, help="Group of each worker who has one: a dict or Series by worker.")
-    kinds: Any = parameter(default=None, help="'person' or 'machine' by worker: a dict or Series.")
+    kinds: Any = parameter(default=None, help="Kind of each worker, 'person' or 'machine': a dict or Series by worker.")
     sharing: float = parameter(
         default=1.0, help="Number of pseudo-votes for repeating a group's opinion, and as many against it."
     )
