@@ -1,7 +1,8 @@
-"""What a user gets: quick to import, explained in full, and the same story in every file."""
+"""Tests of the package as a whole: import, documentation, versions and published files."""
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
 import os
@@ -10,7 +11,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from importlib import metadata, resources
 from itertools import product
@@ -18,24 +19,37 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from pydantic import BaseModel
 
 import wisecrowd
+from wisecrowd.base.registry import methods
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 HEAVY = ["torch", "sklearn", "numba", "scipy.optimize", "scipy.stats", "matplotlib", "plotly", "typer", "rich", "pooch"]
 
+#: Modules whose docstrings are the text of ``--help`` and ``bench list``, which have no sections.
+HELP_TEXT_MODULES = [
+    "wisecrowd.cli",
+    "wisecrowd.cli.*",
+    "wisecrowd.bench.papers",
+    "wisecrowd.bench.papers.*",
+    "*.__main__",
+]
+#: Top-level packages whose constructors are checked; those inherited from elsewhere are documented there.
+PACKAGES = {"wisecrowd"}
+
 
 def public_modules() -> list[str]:
-    found = pkgutil.walk_packages(wisecrowd.__path__, "wisecrowd.")
-    return ["wisecrowd", *(module.name for module in found if "._" not in module.name)]
+    modules = pkgutil.walk_packages(wisecrowd.__path__, "wisecrowd.")
+    return ["wisecrowd", *(module.name for module in modules if "._" not in module.name)]
 
 
 def defined_in(module: ModuleType) -> Iterator[tuple[str, object]]:
-    """The functions and classes that a module itself defines for others."""
+    """Yield the public functions and classes that a module itself defines."""
     for name, value in list(vars(module).items()):
-        # A cached or otherwise wrapped function is no function to inspect, but carries the one that it wraps.
+        # The wrapper of a cached function is not a function itself.
         plain = inspect.unwrap(value) if callable(value) else value
         is_definition = inspect.isfunction(plain) or inspect.isclass(plain)
         if is_definition and plain.__module__ == module.__name__ and not name.startswith("_"):
@@ -44,6 +58,71 @@ def defined_in(module: ModuleType) -> Iterator[tuple[str, object]]:
 
 def any_matches(names: Iterable[str], patterns: Iterable[str]) -> bool:
     return any(fnmatch(name, pattern) for name, pattern in product(names, patterns))
+
+
+def documented_parameters(docstring: str) -> set[str]:
+    """Return the names in the sections Parameters and Attributes that have a type and a meaning."""
+    lines = inspect.cleandoc(docstring).splitlines()
+    names: set[str] = set()
+    section = ""
+    for position, line in enumerate(lines):
+        following = lines[position + 1] if position + 1 < len(lines) else ""
+        if line and re.fullmatch("-{3,}", following):
+            section = line
+        if section not in ("Parameters", "Attributes"):
+            continue
+        entry = re.fullmatch(r"(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: : (\S.*))?", line)
+        # Variadic parameters have no type in numpydoc.
+        if entry and following.startswith("    ") and (entry[2] or line.startswith("*")):
+            names |= {name.strip(" *") for name in entry[1].split(",")}
+    return names
+
+
+def signature_parameters(function: Callable[..., object]) -> list[str]:
+    parameters = inspect.signature(function).parameters
+    return [name for name in parameters if name not in ("self", "cls") and not name.startswith("_")]
+
+
+def constructor_parameters(cls: type) -> list[str]:
+    """Return the parameters of a constructor that this package defines; a protocol has none."""
+    owner = next(base for base in cls.__mro__ if {"__init__", "__new__"} & vars(base).keys())
+    if owner.__module__.split(".")[0] not in PACKAGES or getattr(owner, "_is_protocol", False):
+        return []
+    return signature_parameters(cls)
+
+
+def public_methods(cls: type) -> Iterator[tuple[str, Callable[..., object]]]:
+    """Yield the methods that a class itself defines; a dataclass field that holds a function is data."""
+    for name, value in vars(cls).items():
+        function = inspect.unwrap(value.__func__ if isinstance(value, classmethod | staticmethod) else value)
+        if (
+            inspect.isfunction(function)
+            and not name.startswith("_")
+            and name not in getattr(cls, "__dataclass_fields__", ())
+        ):
+            yield name, function
+
+
+def undocumented_parameters(module: ModuleType) -> Iterator[str]:
+    """Yield a line for each public callable of a module that does not document all of its parameters."""
+    for name, value in defined_in(module):
+        documented = documented_parameters(value.__doc__ or "")
+        if not inspect.isclass(value):
+            missing = {name: [parameter for parameter in signature_parameters(value) if parameter not in documented]}
+        elif issubclass(value, BaseModel):
+            missing = {name: [field for field, info in value.model_fields.items() if not info.description]}
+        else:
+            missing = {name: [parameter for parameter in constructor_parameters(value) if parameter not in documented]}
+        if inspect.isclass(value):
+            for method_name, function in public_methods(value):
+                documented = documented_parameters(function.__doc__ or "")
+                parameters = signature_parameters(function)
+                missing[f"{name}.{method_name}"] = [
+                    parameter for parameter in parameters if parameter not in documented
+                ]
+        for callable_name, parameters in missing.items():
+            if parameters:
+                yield f"{module.__name__}.{callable_name}: {', '.join(parameters)}"
 
 
 def published_files() -> list[Path]:
@@ -90,14 +169,129 @@ def test_top_level_names_are_documented_with_an_example() -> None:
 
 
 @pytest.mark.parametrize("name", public_modules())
-def test_public_definitions_have_an_example(name: str) -> None:
+def test_public_definitions_have_a_docstring(name: str) -> None:
     module = importlib.import_module(name)
-    assert (module.__doc__ or "").strip(), f"{name} does not say what it is for"
-    # The docstring of a command is what --help prints, so its examples are command lines.
-    wanted = "" if name.startswith("wisecrowd.cli") else ">>>"
-    # Not inspect.getdoc, which would take the parent's words for the child's.
-    lacking = [thing for thing, value in defined_in(module) if not value.__doc__ or wanted not in value.__doc__]
-    assert lacking == [], f"no docstring with a >>> example in {name}"
+    assert (module.__doc__ or "").strip(), f"{name} has no docstring"
+    # Not inspect.getdoc, which returns the docstring of the parent where a class has none.
+    undocumented = [definition for definition, value in defined_in(module) if not (value.__doc__ or "").strip()]
+    assert undocumented == [], f"definitions without a docstring in {name}"
+
+
+@pytest.mark.parametrize("name", [name for name in public_modules() if not any_matches([name], HELP_TEXT_MODULES)])
+def test_public_callables_document_their_parameters(name: str) -> None:
+    report = "\n".join(undocumented_parameters(importlib.import_module(name)))
+    assert not report, f"parameters without a name, type and meaning in the docstring:\n{report}"
+
+
+SAMPLE_MODULE = '''
+"""Module with complete and incomplete docstrings."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pydantic import BaseModel, Field
+
+
+def complete(votes, *, tol=1e-7, **settings):
+    """Fit a model.
+
+    Parameters
+    ----------
+    votes : Crowd
+        Votes.
+    tol : float, default 1e-7
+        Tolerance.
+    **settings
+        Further settings.
+
+    Examples
+    --------
+    >>> complete([])
+    """
+
+
+def without_section(votes):
+    """Fit a model to votes."""
+
+
+def incomplete(votes, tol, max_iter, workers):
+    """Fit a model.
+
+    Parameters
+    ----------
+    votes
+        Entry without a type.
+    max_iter : int
+    workers : int
+        Number of workers.
+
+    Returns
+    -------
+    tol : float
+        Result, which is no parameter.
+    """
+
+
+class Pair(NamedTuple):
+    """Two numbers.
+
+    Attributes
+    ----------
+    first, second : int
+        Numbers.
+    """
+
+    first: int
+    second: int
+
+
+@dataclass
+class Model:
+    """Model.
+
+    Attributes
+    ----------
+    tol : float
+        Tolerance.
+    """
+
+    tol: float
+    seed: int = 0
+
+    @classmethod
+    def load(cls, path):
+        """Load a model."""
+
+    def _private(self, path): ...
+
+
+class Body(BaseModel):
+    """Body of a request."""
+
+    task: str = Field(description="Task id.")
+    label: str
+'''
+
+
+def test_missing_parameters_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "wisecrowd_sample.py").write_text(SAMPLE_MODULE, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys.modules[__name__], "PACKAGES", {"wisecrowd_sample"})
+    assert list(undocumented_parameters(importlib.import_module("wisecrowd_sample"))) == [
+        "wisecrowd_sample.without_section: votes",
+        "wisecrowd_sample.incomplete: votes, tol, max_iter",
+        "wisecrowd_sample.Model: seed",
+        "wisecrowd_sample.Model.load: path",
+        "wisecrowd_sample.Body: label",
+    ]
+
+
+@pytest.mark.parametrize("name", methods())
+def test_help_texts_of_methods_are_sentences(name: str) -> None:
+    method = methods()[name]
+    texts = {field.name: field.metadata.get("help", "") for field in dataclasses.fields(method)}
+    faulty = {field: text for field, text in texts.items() if not (text[:1].isupper() and text.endswith("."))}
+    assert faulty == {}, f"help texts of {method.__name__} start with a capital letter and end with a period"
 
 
 def test_version_is_one() -> None:
@@ -120,8 +314,8 @@ def test_every_dependency_is_constrained() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pinned = {line.split("==")[0] for line in lines if "==" in line}
     groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
-    asked = {re.split(r"[\[<>=~!; ]", entry)[0] for group in groups for entry in group}
-    assert sorted(asked - pinned - {"wisecrowd"}) == []
+    required = {re.split(r"[\[<>=~!; ]", entry)[0] for group in groups for entry in group}
+    assert sorted(required - pinned - {"wisecrowd"}) == []
 
 
 def test_every_missing_extra_can_be_installed() -> None:
@@ -132,14 +326,14 @@ def test_every_missing_extra_can_be_installed() -> None:
 
 
 def test_no_file_knows_the_machine_it_was_written_on() -> None:
-    # In chunks, for this file is looked at too.
+    # The paths are assembled from parts, because this file is checked too.
     slash = "/"
     places = [f"{slash}{top}{slash}" for top in ("home", "Users", "root", "work", "tmp")]
     paths = re.compile("|".join(rf"(?<![\w.}}<~-]){re.escape(place)}" for place in places))
     files = published_files()
     assert ROOT / "pyproject.toml" in files
-    told = [f"{path.relative_to(ROOT)}: {found.group()}" for path in files if (found := paths.search(text_of(path)))]
-    assert told == []
+    leaks = [f"{path.relative_to(ROOT)}: {match.group()}" for path in files if (match := paths.search(text_of(path)))]
+    assert leaks == []
 
 
 def test_only_the_makefile_knows_where_data_may_lie() -> None:
