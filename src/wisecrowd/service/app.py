@@ -149,8 +149,10 @@ class AuthenticatedRoute(APIRoute):
 
         Parameters
         ----------
-        scope, receive, send
+        scope : dict
             ASGI connection.
+        receive, send : callable
+            Channels of the connection.
         """
         for dependency in self.dependencies:
             if isinstance(dependency.dependency, TokenHeader):
@@ -170,8 +172,10 @@ class RequestRoute(APIRoute):
 
         Parameters
         ----------
-        scope, receive, send
+        scope : dict
             ASGI connection.
+        receive, send : callable
+            Channels of the connection.
         """
         if scope["method"] not in (self.methods or ()):
             await super().handle(scope, receive, send)  # answers 405
