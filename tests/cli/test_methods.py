@@ -73,3 +73,9 @@ def test_a_misspelt_name(run: Any) -> None:
     result = run("methods", "dawid-skeene")
     assert result.exit_code == 2
     assert "Did you mean 'dawid-skene'?" in result.stderr
+
+
+def test_the_page_shows_parameters_once(run: Any) -> None:
+    printed = run("methods", "one-coin").stdout
+    assert "-----" not in printed
+    assert printed.count("Number of pseudo-votes in every cell") == 1

@@ -127,6 +127,8 @@ def _page(method: type[Method]) -> None:
 def _split(page: str) -> tuple[str, str]:
     """Return the prose of a docstring, wrapped for a terminal, and its example."""
     prose, prompt, example = page.partition(">>> ")
+    # Parameters are shown as a table, so the sections of the docstring are left out.
+    prose = re.split(r"^(?:Parameters|Attributes|Examples)\n-+$", prose, maxsplit=1, flags=re.MULTILINE)[0]
     blocks = []
     for block in prose.strip("\n").split("\n\n"):
         plain = re.sub(r"`+([^`]*)`+", r"\1", block)
@@ -140,5 +142,5 @@ def _default(field: dataclasses.Field[object]) -> str:
 
 
 def _title(bibtex: str) -> str:
-    all_methods = re.search(r"^\s*title\s*=\s*\{(.*)\},$", bibtex, re.MULTILINE)
-    return re.sub(r"[{}]", "", all_methods.group(1)) if all_methods else ""
+    title = re.search(r"^\s*title\s*=\s*\{(.*)\},$", bibtex, re.MULTILINE)
+    return re.sub(r"[{}]", "", title.group(1)) if title else ""
