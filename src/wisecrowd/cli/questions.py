@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wisecrowd.cli._console import show, show_facts, show_json, table
+from wisecrowd.cli._console import show, show_facts, show_json, show_verbatim, table
 from wisecrowd.cli._options import flag
 
 if TYPE_CHECKING:
@@ -111,4 +111,5 @@ def _show(export: Path, project: Project, figures: dict[str, Any], format: str |
     more = [
         f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in read_options.items() if value is not None
     ]
-    show(f"In Python: wisecrowd.read({', '.join([json.dumps(str(export), ensure_ascii=False), *more])})")
+    show("In Python:")
+    show_verbatim(f"  wisecrowd.read({', '.join([json.dumps(str(export), ensure_ascii=False), *more])})")
