@@ -18,8 +18,8 @@ import pathlib
 import signal
 import time
 
-from wisecrowd.bench.benchmark import Benchmark, published_table
-from wisecrowd.bench.data import Simulated
+from wisecrowd.bench.benchmark import Benchmark, parse_published_table
+from wisecrowd.bench.data import SimulatedDataset
 from wisecrowd.bench.entries import Aggregate
 from wisecrowd.errors import InputError, MissingExtra
 
@@ -65,8 +65,8 @@ def benchmark():
     return Benchmark(
         title="Odd entries",
         entries={"one": figures, "two": slow, "MV": Aggregate("majority-vote")},
-        data={"small": Simulated({"n_tasks": 20}), "large": Simulated({"n_tasks": 40})},
-        published=published_table("small large\\none 0.2 .\\nMV . 0.9"),
+        data={"small": SimulatedDataset({"n_tasks": 20}), "large": SimulatedDataset({"n_tasks": 40})},
+        published=parse_published_table("small large\\none 0.2 .\\nMV . 0.9"),
         seeds=2,
     )
 '''

@@ -4,14 +4,14 @@ import pytest
 
 from wisecrowd.base.citations import get_entry as bibtex
 from wisecrowd.bench import find_benchmark, list_benchmarks
-from wisecrowd.bench.benchmark import Benchmark, published_table
-from wisecrowd.bench.data import Simulated, Stored
-from wisecrowd.bench.entries import Absent, Aggregate
+from wisecrowd.bench.benchmark import Benchmark, parse_published_table
+from wisecrowd.bench.data import SimulatedDataset, StoredDataset
+from wisecrowd.bench.entries import Aggregate, UnavailableMethod
 from wisecrowd.errors import UsageError
 
 
 def test_a_published_table_is_read_as_it_is_printed() -> None:
-    found = published_table("""
+    found = parse_published_table("""
              a     b:mae
         X  0.5         .
         Y    .        12
@@ -20,15 +20,15 @@ def test_a_published_table_is_read_as_it_is_printed() -> None:
 
 
 def test_a_gap_without_a_dot_is_found() -> None:
-    with pytest.raises(UsageError, match="'Y' has 1 figures for 2 columns"):
-        published_table("a b\nX 1 2\nY 1")
+    with pytest.raises(UsageError, match="'Y' has 1 values for 2 columns"):
+        parse_published_table("a b\nX 1 2\nY 1")
 
 
 def test_what_uses_no_seed_runs_once() -> None:
     made = Benchmark(
         title="seeds",
-        entries={"random": Aggregate("majority-vote"), "plain": Absent("never random"), "any": len},
-        data={"stored": Stored("x", "keep"), "simulated": Simulated({})},
+        entries={"random": Aggregate("majority-vote"), "plain": UnavailableMethod("never random"), "any": len},
+        data={"stored": StoredDataset("x", "keep"), "simulated": SimulatedDataset({})},
         seeds=2,
     )
     runs = [(entry, data) for entry, data, _ in made.cells]
@@ -40,9 +40,9 @@ def test_what_uses_no_seed_runs_once() -> None:
 def test_published_only_leaves_out_what_the_paper_leaves_out() -> None:
     made = Benchmark(
         title="gaps",
-        entries={"X": Absent("x"), "Y": Absent("y")},
-        data={"a": Stored("a", "keep"), "b": Stored("b", "keep", ("mae", "rmse"))},
-        published=published_table("a b:rmse\nX 1 .\nY . 1"),
+        entries={"X": UnavailableMethod("x"), "Y": UnavailableMethod("y")},
+        data={"a": StoredDataset("a", "keep"), "b": StoredDataset("b", "keep", ("mae", "rmse"))},
+        published=parse_published_table("a b:rmse\nX 1 .\nY . 1"),
         published_only=True,
     )
     assert made.cells == [("X", "a", 0), ("Y", "b", 0)]

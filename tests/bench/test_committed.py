@@ -9,7 +9,7 @@ import pytest
 from wisecrowd.bench import find_benchmark, list_benchmarks
 from wisecrowd.bench.cells import FAILED
 from wisecrowd.bench.session import Session
-from wisecrowd.bench.table import Numbers
+from wisecrowd.bench.table import BenchmarkScores
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 
@@ -39,11 +39,11 @@ def test_every_benchmark_has_been_run_without_failures(session: Session) -> None
 
 def test_every_difference_from_a_paper_is_explained(session: Session) -> None:
     benchmark = session.benchmark
-    numbers = Numbers(benchmark, session.rows)
+    scores = BenchmarkScores(benchmark, session.rows)
     unexplained = [
         (entry, data, figure)
         for entry, data, figure in benchmark.published
-        if abs(numbers.answer(entry, data, figure).difference or 0) > SMALL
+        if abs(scores.get_cell(entry, data, figure).difference or 0) > SMALL
         and not {entry, data, (entry, data)} & set(benchmark.notes)
     ]
     assert not unexplained

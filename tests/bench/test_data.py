@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from wisecrowd import Crowd
-from wisecrowd.bench.data import Simulated, Stored, parts_of
+from wisecrowd.bench.data import SimulatedDataset, StoredDataset, get_classification_data
 from wisecrowd.errors import InputError
 from wisecrowd.io.dataset_folder import write_dataset
 
@@ -22,7 +22,7 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_stored_dataset_is_scored(stored: Path) -> None:  # noqa: ARG001
-    data = Stored("pets", "keep", positive="1")
+    data = StoredDataset("pets", "keep", positive="1")
     dataset = data.load(0)
     figures = data.score(dataset, pd.Series({"t1": "1", "t2": "0", "t3": "1"}))
     assert figures["accuracy"] == pytest.approx(2 / 3)
@@ -32,26 +32,26 @@ def test_a_stored_dataset_is_scored(stored: Path) -> None:  # noqa: ARG001
 
 def test_without_truth_nothing_can_be_scored(stored: Path) -> None:  # noqa: ARG001
     with pytest.raises(InputError, match="no truth"):
-        Stored("untold", "keep").load(0)
+        StoredDataset("untold", "keep").load(0)
 
 
 def test_without_features_no_classifier_can_be_scored(stored: Path) -> None:  # noqa: ARG001
     with pytest.raises(InputError, match="pets has no features, no splits"):
-        parts_of(Stored("pets", "keep").load(0))
+        get_classification_data(StoredDataset("pets", "keep").load(0))
 
 
 def test_identity_follows_the_files(stored: Path) -> None:
-    before = Stored("pets", "keep").identity()
-    assert Stored("pets", "distinct").identity() != before
+    before = StoredDataset("pets", "keep").identity()
+    assert StoredDataset("pets", "distinct").identity() != before
     other = stored / "other"
     write_dataset(other / "pets", Crowd.from_triples(VOTES[:3]), truth=pd.Series({"t1": "1"}))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WISECROWD_DATA", str(other))
-        assert Stored("pets", "keep").identity() != before
+        assert StoredDataset("pets", "keep").identity() != before
 
 
 def test_seeds_make_other_crowds_of_the_same_kind() -> None:
-    data = Simulated({"n_tasks": 40, "votes_per_task": 2})
+    data = SimulatedDataset({"n_tasks": 40, "votes_per_task": 2})
     first, again, other = data.load(0), data.load(0), data.load(1)
     assert first.crowd.digest == again.crowd.digest != other.crowd.digest
     assert data.size() == first.crowd.n_votes == 80

@@ -10,11 +10,18 @@ import pandas as pd
 import pytest
 
 from wisecrowd import OneCoin
-from wisecrowd.bench.data import Simulated
-from wisecrowd.bench.entries import Absent, Aggregate, OfLearner, code_digest, find_imported_modules, identity_of
+from wisecrowd.bench.data import SimulatedDataset
+from wisecrowd.bench.entries import (
+    Aggregate,
+    LearnerEntry,
+    UnavailableMethod,
+    code_digest,
+    find_imported_modules,
+    get_identity,
+)
 from wisecrowd.errors import InputError, UsageError
 
-DATA = Simulated({"n_tasks": 60, "n_workers": 5})
+DATA = SimulatedDataset({"n_tasks": 60, "n_workers": 5})
 
 
 def test_settings_and_seed_reach_the_method() -> None:
@@ -30,7 +37,7 @@ def test_an_unknown_method_or_parameter_is_refused() -> None:
 
 def test_features_reach_the_methods_that_look_at_them() -> None:
     data = DATA.load(0)
-    with pytest.raises(InputError, match="looks at features, and this dataset has none"):
+    with pytest.raises(InputError, match="the method uses features, and this dataset has none"):
         Aggregate("mnldp")(data, 0)
     X = pd.DataFrame({"x": range(60)}, index=data.crowd.tasks)
     assert Aggregate("mnldp")(replace(data, features=X), 0).n_iter_ == 5  # type: ignore[attr-defined]
@@ -38,7 +45,7 @@ def test_features_reach_the_methods_that_look_at_them() -> None:
 
 
 def test_entries_travel_between_processes() -> None:
-    for entry in (Aggregate("one-coin"), Aggregate("one-coin", {"max_iter": 3}), Absent("why")):
+    for entry in (Aggregate("one-coin"), Aggregate("one-coin", {"max_iter": 3}), UnavailableMethod("why")):
         assert pickle.loads(pickle.dumps(entry)) == entry
 
 
@@ -72,11 +79,11 @@ def test_the_code_of_a_learner_is_all_that_it_imports() -> None:
     assert {"wisecrowd.learn.ccc._correction", "wisecrowd.nn.deep_learner", "wisecrowd.nn.trainer"} <= modules
     assert "wisecrowd.learn.mmlc.mmlc" not in modules
     assert "wisecrowd.nn.deep_learner" not in find_imported_modules("wisecrowd.aggregate.categorical.dawid_skene")
-    assert code_digest("wisecrowd.learn.ccc.ccc") == OfLearner("ccc").code()
+    assert code_digest("wisecrowd.learn.ccc.ccc") == LearnerEntry("ccc").code()
 
 
 def test_a_plain_function_has_an_identity() -> None:
-    assert identity_of(published)[1] == "published"
+    assert get_identity(published)[1] == "published"
 
 
 def published() -> None:

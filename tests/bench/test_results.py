@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from wisecrowd.bench.cells import Cell
-from wisecrowd.bench.data import Simulated
+from wisecrowd.bench.data import SimulatedDataset
 from wisecrowd.bench.results import Results
 from wisecrowd.errors import InputError, UsageError
 
@@ -23,12 +23,12 @@ def declined(**more: Any) -> dict[str, Any]:
 
 
 def cell(digest: str = "d1") -> Cell:
-    return Cell("MV", "birds", 0, len, Simulated({}), digest, 1)
+    return Cell("MV", "birds", 0, len, SimulatedDataset({}), digest, 1)
 
 
 def stored(folder: Path, *rows: dict[str, Any]) -> Results:
     results = Results(folder, "small")
-    with results.writing():
+    with results.open_journal():
         for one in rows:
             results.add(one)
     return Results(folder, "small")
@@ -62,26 +62,26 @@ def test_what_a_killed_run_had_written_is_there(tmp_path: Path) -> None:
 
 def test_a_row_is_on_the_disk_before_the_next_is_begun(tmp_path: Path) -> None:
     results = Results(tmp_path, "small")
-    with results.writing():
+    with results.open_journal():
         results.add(row())
         assert len(Results(tmp_path, "small").rows) == 1
 
 
 def test_what_is_settled(tmp_path: Path) -> None:
-    assert stored(tmp_path / "ok", row()).settled(cell(), None)
-    assert stored(tmp_path / "declined", declined()).settled(cell(), None)
-    assert not stored(tmp_path / "changed", row()).settled(cell(digest="d2"), None)
-    assert not stored(tmp_path / "failed", declined() | {"status": "failed"}).settled(cell(), None)
+    assert stored(tmp_path / "ok", row()).is_settled(cell(), None)
+    assert stored(tmp_path / "declined", declined()).is_settled(cell(), None)
+    assert not stored(tmp_path / "changed", row()).is_settled(cell(digest="d2"), None)
+    assert not stored(tmp_path / "failed", declined() | {"status": "failed"}).is_settled(cell(), None)
     slow = stored(tmp_path / "slow", declined() | {"status": "too slow", "seconds": 60.0})
-    assert slow.settled(cell(), 60)
-    assert not slow.settled(cell(), 90)
-    assert not slow.settled(cell(), None)
+    assert slow.is_settled(cell(), 60)
+    assert not slow.is_settled(cell(), 90)
+    assert not slow.is_settled(cell(), None)
 
 
 def test_two_runs_do_not_write_at_once(tmp_path: Path) -> None:
     pytest.importorskip("fcntl")
-    with Results(tmp_path, "small").writing(), pytest.raises(UsageError, match="another run"), \
-            Results(tmp_path, "small").writing():  # fmt: skip
+    with Results(tmp_path, "small").open_journal(), pytest.raises(UsageError, match="another run"), \
+            Results(tmp_path, "small").open_journal():  # fmt: skip
         pass
 
 

@@ -78,9 +78,9 @@ def test_impossible_options(odd: ModuleType, tmp_path: Path, options: dict[str, 
 
 
 def test_data_that_are_not_here_are_left_out(odd: ModuleType, tmp_path: Path) -> None:
-    from wisecrowd.bench.data import Stored
+    from wisecrowd.bench.data import StoredDataset
 
-    benchmark = replace(odd.benchmark(), name="odd", data={"nowhere": Stored("no_such_dataset", "keep")})
+    benchmark = replace(odd.benchmark(), name="odd", data={"nowhere": StoredDataset("no_such_dataset", "keep")})
     made = Session(benchmark, tmp_path)
     assert not made.todo
     assert "not on this machine" in made.absent["nowhere"]
@@ -110,7 +110,7 @@ def test_a_killed_run_goes_on_where_it_stopped_and_leaves_no_process(odd: Module
     before = (tmp_path / "odd-entries.jsonl").read_text().count("\n")
     assert before >= 2
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert f"{before} of 12 were run before" in done.stderr
+    assert f"{before} of 12 results are stored already" in done.stderr
     assert "method" in done.stdout
     assert len(Session(find_benchmark(str(tmp_path / "odd_entries.py")), tmp_path).todo) == 0
     assert not (tmp_path / "odd-entries.jsonl").exists()

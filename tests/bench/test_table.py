@@ -4,14 +4,18 @@ from typing import Any
 
 import pytest
 
-from wisecrowd.bench.benchmark import Benchmark, published_table
-from wisecrowd.bench.data import Stored
-from wisecrowd.bench.entries import Absent
-from wisecrowd.bench.render import as_markdown, as_text
-from wisecrowd.bench.table import Numbers, number, seconds_text
+from wisecrowd.bench.benchmark import Benchmark, parse_published_table
+from wisecrowd.bench.data import StoredDataset
+from wisecrowd.bench.entries import UnavailableMethod
+from wisecrowd.bench.render import render_markdown, render_text
+from wisecrowd.bench.table import BenchmarkScores, format_number, format_seconds
 
-ENTRIES = {name: Absent("") for name in ("MV", "DS", "KOS")}
-DATA = {"birds": Stored("b", "keep"), "dogs": Stored("d", "keep"), "rents": Stored("r", "keep", ("mae", "rmse"))}
+ENTRIES = {name: UnavailableMethod("") for name in ("MV", "DS", "KOS")}
+DATA = {
+    "birds": StoredDataset("b", "keep"),
+    "dogs": StoredDataset("d", "keep"),
+    "rents": StoredDataset("r", "keep", ("mae", "rmse")),
+}
 
 
 def row(entry: str, data: str, seed: int = 0, **figures: float) -> dict[str, Any]:
@@ -41,7 +45,7 @@ def made(**more: Any) -> Benchmark:
 
 
 def test_paper_ours_difference() -> None:
-    text = as_text(made(published=published_table("birds dogs\nMV .75 .\nDS .89 .")), ROWS)
+    text = render_text(made(published=parse_published_table("birds dogs\nMV .75 .\nDS .89 .")), ROWS)
     assert text.splitlines()[:6] == [
         "        birds               dogs  seconds",
         "method  paper  ours  diff.",
@@ -54,7 +58,7 @@ def test_paper_ours_difference() -> None:
 
 
 def test_data_down_the_side_with_means_and_times() -> None:
-    text = as_text(made(rows="data", published=published_table("birds dogs\nMV .75 .52")), ROWS)
+    text = render_text(made(rows="data", published=parse_published_table("birds dogs\nMV .75 .52")), ROWS)
     assert text.splitlines() == [
         "         MV                  DS    KOS",
         "data     paper  ours  diff.",
@@ -70,17 +74,17 @@ def test_data_down_the_side_with_means_and_times() -> None:
 
 def test_means_are_over_rows_that_are_complete() -> None:
     rows = [*ROWS, row("KOS", "birds", accuracy=0.8)]
-    text = as_text(made(rows="data"), [one for one in rows if one["status"] == "ok"])
+    text = render_text(made(rows="data"), [one for one in rows if one["status"] == "ok"])
     assert "mean of 2  .626  .700  .600" in text
 
 
 def test_ranks_share_ties_and_leave_out_who_answers_little() -> None:
-    numbers = Numbers(made(rows="data", ranked=True), ROWS)
-    ranks = numbers.ranks()
+    scores = BenchmarkScores(made(rows="data", ranked=True), ROWS)
+    ranks = scores.ranks()
     assert "KOS" not in ranks.columns  # one answer of two
     assert ranks.loc["birds"].to_dict() == {"MV": 2.0, "DS": 1.0}
     assert ranks.loc["dogs"].to_dict() == {"MV": 1.5, "DS": 1.5}
-    text = as_text(made(rows="data", ranked=True), ROWS)
+    text = render_text(made(rows="data", ranked=True), ROWS)
     first = text.splitlines()[2].split()
     assert first[:3] == ["DS", "1.2", ".700"]  # the best comes first
     assert "mean rank (2 data)" in text
@@ -88,26 +92,26 @@ def test_ranks_share_ties_and_leave_out_who_answers_little() -> None:
 
 def test_lower_errors_rank_higher() -> None:
     rows = [row("MV", "rents", mae=3.0, rmse=4.0), row("DS", "rents", mae=2.0, rmse=5.0)]
-    numbers = Numbers(made(data={"rents": DATA["rents"]}, ranked=True), rows)
-    assert numbers.ranks().loc["rents"].to_dict() == {"MV": 2.0, "DS": 1.0}
-    assert "rents MAE" in as_text(made(data={"rents": DATA["rents"]}), rows)
+    scores = BenchmarkScores(made(data={"rents": DATA["rents"]}, ranked=True), rows)
+    assert scores.ranks().loc["rents"].to_dict() == {"MV": 2.0, "DS": 1.0}
+    assert "rents MAE" in render_text(made(data={"rents": DATA["rents"]}), rows)
 
 
 def test_seeds_give_mean_and_spread() -> None:
     rows = [row("MV", "birds", seed, accuracy=value) for seed, value in enumerate([0.7, 0.8, 0.9])]
-    assert ".800±.100" in as_text(made(), rows)
+    assert ".800±.100" in render_text(made(), rows)
 
 
 @pytest.mark.parametrize(("status", "shown"), [("failed", "failed¹"), ("too slow", "slow¹"), ("declined", "–¹")])
 def test_what_did_not_answer_says_why(status: str, shown: str) -> None:
-    text = as_text(made(), [refusal("MV", "birds", status)])
+    text = render_text(made(), [refusal("MV", "birds", status)])
     assert shown in text
     assert text.endswith("1. only two classes")
 
 
 def test_notes_stand_where_they_belong_and_are_said_once() -> None:
     notes = {"birds": "other gold", "DS": "twenty passes", ("MV", "dogs"): "a tie"}
-    text = as_text(made(notes=notes), ROWS)
+    text = render_text(made(notes=notes), ROWS)
     assert "birds¹" in text
     assert "DS³" in text
     assert ".500²" in text
@@ -115,39 +119,43 @@ def test_notes_stand_where_they_belong_and_are_said_once() -> None:
 
 
 def test_incomparable_figures_have_no_difference() -> None:
-    published = published_table("birds dogs\nMV .3 .5")
-    text = as_text(made(published=published, incomparable=frozenset({"birds"})), ROWS)
+    published = parse_published_table("birds dogs\nMV .3 .5")
+    text = render_text(made(published=published, incomparable=frozenset({"birds"})), ROWS)
     assert "MV      .300   .751         .500   .500  .000" in text
 
 
 def test_no_line_is_wider_than_the_terminal() -> None:
-    entries = {f"a method called {number}": Absent("") for number in range(12)}
+    entries = {f"a method called {number}": UnavailableMethod("") for number in range(12)}
     rows = [row(title, "birds", accuracy=0.5) for title in entries]
     benchmark = made(entries=entries, rows="data", notes={"birds": "a long note " * 20})
     for width in (40, 80, 200):
-        lines = as_text(benchmark, rows, width=width).splitlines()
+        lines = render_text(benchmark, rows, width=width).splitlines()
         assert max(map(len, lines)) <= width
         shown = " ".join(lines)
         assert all(title in shown for title in entries)
 
 
 def test_only_some() -> None:
-    text = as_text(made(), ROWS, only=({"MV"}, {"dogs"}))
+    text = render_text(made(), ROWS, only=({"MV"}, {"dogs"}))
     assert "MV" in text
     assert not any(word in text for word in ("DS", "birds", "KOS"))
 
 
 def test_data_of_another_machine_are_shown() -> None:
     rows = [*ROWS, row("MV", "cats", accuracy=0.1)]
-    assert "cats" in as_text(made(data_at_hand=True), rows)
-    assert "cats" not in as_text(made(), rows)
+    assert "cats" in render_text(made(data_at_hand=True), rows)
+    assert "cats" not in render_text(made(), rows)
 
 
 def test_markdown_is_a_page_with_everything() -> None:
-    page = as_markdown(
-        made(published=published_table("birds dogs\nMV .75 ."), remarks=("Read this first.",), references=("dawid1979maximum",)),
+    page = render_markdown(
+        made(
+            published=parse_published_table("birds dogs\nMV .75 ."),
+            remarks=("Read this first.",),
+            references=("dawid1979maximum",),
+        ),
         ROWS,
-    )  # fmt: skip
+    )
     lines = page.splitlines()
     assert lines[0] == "# A table"
     assert "Read this first." in lines
@@ -160,7 +168,7 @@ def test_markdown_is_a_page_with_everything() -> None:
 
 
 def test_nothing_yet() -> None:
-    assert "Nothing has been run yet." in as_markdown(made(), [])
+    assert "Nothing has been run yet." in render_markdown(made(), [])
 
 
 @pytest.mark.parametrize(
@@ -168,8 +176,8 @@ def test_nothing_yet() -> None:
     [(0.5, False, ".500"), (1.0, False, "1.000"), (-0.0001, True, ".000"), (0.02, True, "+.020"), (-1.5, True, "-1.500")],
 )  # fmt: skip
 def test_numbers_as_tables_print_them(value: float, sign: bool, text: str) -> None:
-    assert number(value, 3, sign=sign) == text
+    assert format_number(value, 3, sign=sign) == text
 
 
 def test_seconds_as_tables_print_them() -> None:
-    assert [seconds_text(value) for value in (0.0, 0.123, 12.3, 1234.0)] == ["", "0.12", "12", "1,234"]
+    assert [format_seconds(value) for value in (0.0, 0.123, 12.3, 1234.0)] == ["", "0.12", "12", "1,234"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wisecrowd.bench.papers._mena import TEST, GaussianGroups, LabelMe, Learn
+from wisecrowd.bench.papers._mena import TEST, GaussianGroups, LabelMe, MenaLearner
 from wisecrowd.bench.papers.mena2020 import ENTRIES, published
 
 
@@ -27,7 +27,7 @@ def test_labelme_in_both_settings(data_folder: Path, monkeypatch: pytest.MonkeyP
 
 def test_the_mixture_wins_where_workers_are_many_and_loses_nothing() -> None:
     few, many = (GaussianGroups(number).load(0) for number in (100, 10_000))
-    mixture, single = Learn("cmm", network=False), ENTRIES["Raykar"]
+    mixture, single = MenaLearner("cmm", network=False), ENTRIES["Raykar"]
     at_few, at_many = mixture(few, 0)[TEST], mixture(many, 0)[TEST]
     assert abs(at_few - at_many) < 0.015
     assert min(at_few, at_many) > published()["CMM", "T = 10,000", TEST]

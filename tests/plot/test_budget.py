@@ -10,7 +10,7 @@ import pytest
 from matplotlib import pyplot
 
 from wisecrowd import plan_votes, plot
-from wisecrowd.bench.data import Simulated
+from wisecrowd.bench.data import SimulatedDataset
 from wisecrowd.bench.papers.replay import Replay
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.simulate import Simulation
@@ -28,7 +28,7 @@ def test_a_plan_is_drawn_by_labels_or_money(made: Simulation, drawn: Any) -> Non
 
 
 def test_a_replay_is_drawn_as_it_was_measured(drawn: Any) -> None:
-    dataset = Simulated({"n_tasks": 60, "n_workers": 8, "votes_per_task": 6}).load(0)
+    dataset = SimulatedDataset({"n_tasks": 60, "n_workers": 8, "votes_per_task": 6}).load(0)
     curve = Replay("random").curve(dataset, 0)
     ax = plot.budget({"random": curve, "again": [curve, curve]})
     for place in (0, 1):

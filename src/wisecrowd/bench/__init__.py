@@ -1,10 +1,13 @@
-"""Benchmarks: one file here is one table, a paper's or our own.
+"""Benchmarks that reproduce published tables, and tables of our own.
 
-A file defines ``benchmark()``, which says which methods with which settings answer for which data, how often, and what
-the paper found; its docstring is what ``wisecrowd bench list`` says of it. A file of yours works as well:
-``wisecrowd bench run my_table.py``. It may also define ``quick()``, a small version that takes minutes, which is a benchmark
-of its own: ``wisecrowd bench run zhang2024ccc --quick`` keeps its results as those of ``zhang2024ccc-quick``.
+Each module of `wisecrowd.bench.papers` is one benchmark. It defines ``benchmark()``, which returns a
+`Benchmark`: methods with their settings, datasets, the number of seeds and the published figures. The first paragraph of
+the module docstring is the description in ``wisecrowd bench list``. A module may also define ``quick()``, a small version
+that runs in minutes. It is a benchmark of its own: ``wisecrowd bench run zhang2024ccc --quick`` stores its results as
+``zhang2024ccc-quick``. A Python file outside the package works as well: ``wisecrowd bench run my_table.py``.
 
+Examples
+--------
 >>> from wisecrowd.bench import find_benchmark
 >>> find_benchmark("zheng2017").title
 'Zheng et al. 2017, table 6: truth inference on five crowds'
@@ -24,15 +27,22 @@ from wisecrowd.bench import papers
 from wisecrowd.bench.benchmark import Benchmark
 from wisecrowd.errors import InputError, UsageError, suggest_name
 
-#: What the name of a small version ends in.
+#: Suffix of the name of a small version.
 QUICK = "-quick"
 
 __all__ = ["Benchmark", "find_benchmark", "list_benchmarks"]
 
 
 def list_benchmarks() -> dict[str, str]:
-    """Names of the benchmarks that come with wisecrowd, and the first line that each says of itself.
+    """Return the names of the benchmarks in wisecrowd, each with its description.
 
+    Returns
+    -------
+    dict of str to str
+        Description by name.
+
+    Examples
+    --------
     >>> "all-aggregators" in list_benchmarks()
     True
     """
@@ -40,8 +50,28 @@ def list_benchmarks() -> dict[str, str]:
 
 
 def find_benchmark(name: str, *, quick: bool = False) -> Benchmark:
-    """The benchmark of that name, or that a Python file defines; or its small version, if it has one.
+    """Return a benchmark by its name, or the one that a Python file defines.
 
+    Parameters
+    ----------
+    name : str
+        Name from `list_benchmarks`, or the path of a Python file that defines ``benchmark()``.
+    quick : bool, default=False
+        Return the small version. A name that ends with ``-quick`` does the same.
+
+    Returns
+    -------
+    Benchmark
+
+    Raises
+    ------
+    UsageError
+        If no benchmark has this name, or if it has no small version.
+    InputError
+        If the file does not exist or defines no ``benchmark()``.
+
+    Examples
+    --------
     >>> find_benchmark("zheng2018")
     Traceback (most recent call last):
         ...
@@ -50,7 +80,7 @@ def find_benchmark(name: str, *, quick: bool = False) -> Benchmark:
     'zhang2024ccc-quick'
     """
     if name.endswith(".py"):
-        return _made(_name(Path(name).stem), _load(Path(name)), quick)
+        return _make_benchmark(_format_name(Path(name).stem), _load_file(Path(name)), quick)
     modules = _load_modules()
     if name.endswith(QUICK):
         name, quick = name.removesuffix(QUICK), True
@@ -58,35 +88,39 @@ def find_benchmark(name: str, *, quick: bool = False) -> Benchmark:
         raise UsageError(
             f"no benchmark is called {name!r}.{suggest_name(name, modules)} There are: {', '.join(modules)}"
         )
-    return _made(name, modules[name], quick)
+    return _make_benchmark(name, modules[name], quick)
 
 
 def _load_modules() -> dict[str, ModuleType]:
+    """Import the modules of `wisecrowd.bench.papers` that define a benchmark."""
     modules = (
         importlib.import_module(f"{papers.__name__}.{info.name}")
         for info in pkgutil.iter_modules(papers.__path__)
         if not info.name.startswith("_")
     )
-    return {_name(module.__name__): module for module in modules if hasattr(module, "benchmark")}
+    return {_format_name(module.__name__): module for module in modules if hasattr(module, "benchmark")}
 
 
-def _made(name: str, module: ModuleType, quick: bool) -> Benchmark:
+def _make_benchmark(name: str, module: ModuleType, quick: bool) -> Benchmark:
+    """Call ``benchmark()`` or ``quick()`` of a module and set the name."""
     if not quick:
         return replace(module.benchmark(), name=name)
     if not hasattr(module, "quick"):
-        small = [other for other, module in _load_modules().items() if hasattr(module, "quick")]
-        raise UsageError(f"{name} has no quick version; leave --quick out. These have one: {', '.join(small)}")
+        names = [other for other, module in _load_modules().items() if hasattr(module, "quick")]
+        raise UsageError(f"{name} has no quick version; leave --quick out. These have one: {', '.join(names)}")
     return replace(module.quick(), name=name + QUICK)
 
 
-def _name(module: str) -> str:
+def _format_name(module: str) -> str:
+    """Return the name of a benchmark for the name of its module."""
     return module.rsplit(".", 1)[-1].replace("_", "-")
 
 
-def _load(path: Path) -> ModuleType:
+def _load_file(path: Path) -> ModuleType:
+    """Import a Python file that defines a benchmark."""
     if not path.is_file():
         raise InputError(f"there is no file {path}; a benchmark is a name (wisecrowd bench list) or a Python file")
-    # The processes that do the work import the file by its name, and get the path of this one.
+    # The processes that run the cells import the file by its name; they inherit sys.path.
     folder = str(path.parent.resolve())
     if folder not in sys.path:
         sys.path.insert(0, folder)

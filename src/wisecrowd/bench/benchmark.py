@@ -1,4 +1,4 @@
-"""What a benchmark is made of."""
+"""Definition of a benchmark: entries, data sources, figures and published values."""
 
 from __future__ import annotations
 
@@ -10,49 +10,86 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 from wisecrowd.errors import UsageError
 from wisecrowd.io.datasets import Dataset
 
-#: Answers for a dataset with a seed: a prediction to be scored (a fitted method, a posterior, labels; whatever
-#: `wisecrowd.evaluate.metrics` takes), or a mapping of figures when it scores itself. `WisecrowdError` declines, with the reason.
+#: Callable that takes a dataset and a seed. It returns a prediction that `wisecrowd.evaluate.metrics` can score (a fitted
+#: method, a posterior, labels), or a mapping of figures if it scores itself. It raises `WisecrowdError` with a reason if it
+#: cannot handle the dataset.
 Entry: TypeAlias = Callable[[Dataset, int], Any]
 
-#: (entry, data, figure) -> what the paper reports.
+#: Published value by (entry, data, figure).
 Published: TypeAlias = Mapping[tuple[str, str, str], float]
 
 
-class Data(Protocol):
-    """Where a column's data come from; see `wisecrowd.bench.data` for those there are.
+class DataSource(Protocol):
+    """Source of the data in one column; `wisecrowd.bench.data` has the implementations.
 
-    >>> from wisecrowd.bench.data import Stored
-    >>> Stored("labelme", "distinct").figures
+    Examples
+    --------
+    >>> from wisecrowd.bench.data import StoredDataset
+    >>> StoredDataset("labelme", "distinct").figures
     ('accuracy',)
     """
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """The figures to show, the one that counts first."""
+        """Names of the figures to show; the first one ranks the entries."""
 
     @property
     def is_random(self) -> bool:
-        """Whether every seed gives other data."""
+        """True if the data depend on the seed."""
 
     def load(self, seed: int) -> Dataset:
-        """The votes and the truth."""
+        """Load the votes and the truth.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of the data, if they are random.
+
+        Returns
+        -------
+        Dataset
+        """
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
-        """Figures of a prediction, by name."""
+        """Score a prediction.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Dataset that `load` returned.
+        prediction : object
+            Prediction of an entry.
+
+        Returns
+        -------
+        dict of str to float
+            Figures by name.
+        """
 
     def absence(self) -> str | None:
-        """Why the data cannot be had on this machine, or None when they can."""
+        """Return the reason why the data are not available on this machine, or None if they are."""
 
     def identity(self) -> Any:
-        """What tells these data from others, ready for JSON."""
+        """Return a JSON-compatible value that is equal only for equal data."""
 
     def size(self) -> int:
-        """About how many labels there are: how long an entry will take, as far as anybody knows beforehand."""
+        """Return the approximate number of votes; cells with more votes run first."""
 
 
 class Figure(NamedTuple):
-    """How a figure is shown.
+    """Display format of a figure.
 
+    Attributes
+    ----------
+    title : str
+        Column title.
+    digits : int
+        Number of decimals.
+    more_is_better : bool
+        True if larger values are better.
+
+    Examples
+    --------
     >>> Figure("acc.").digits
     3
     """
@@ -62,7 +99,7 @@ class Figure(NamedTuple):
     more_is_better: bool = True
 
 
-#: Figures that a table may show, by the name that `wisecrowd.evaluate.metrics.summary` and `Data.score` give them.
+#: Display formats by the names that `wisecrowd.evaluate.metrics.summary` and `DataSource.score` use.
 FIGURES = {
     "accuracy": Figure("accuracy"),
     "balanced_accuracy": Figure("balanced accuracy"),
@@ -94,16 +131,51 @@ FIGURES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    """A table: entries answer for data, and what comes out stands beside what a paper reports.
+    """Table of results: entries by data, next to the published values.
 
-    ``notes`` explain, as footnotes, an entry, data, or one answer: their key is a title or (entry, data).
+    Attributes
+    ----------
+    title : str
+        Title of the table.
+    entries : mapping of str to Entry
+        Callables by title.
+    data : mapping of str to DataSource
+        Data sources by title.
+    name : str
+        Name on the command line; `wisecrowd.bench.find_benchmark` sets it.
+    references : tuple of str
+        Citation keys of the papers with the published values.
+    published : mapping of (str, str, str) to float
+        Published value by (entry, data, figure).
+    notes : mapping
+        Footnotes. The key is the title of an entry, the title of data, or the pair (entry, data).
+    incomparable : frozenset of str
+        Titles of data on which the published values measure something else; no difference is shown.
+    remarks : tuple of str
+        Paragraphs above the table.
+    findings : callable or None
+        Function that takes the stored rows and returns paragraphs below the table, such as statistical tests.
+    seeds : int
+        Number of seeds of every cell whose entry or data are random; other cells run once.
+    published_only : bool
+        Run only cells with a published value.
+    rows : {"entries", "data"}
+        Side of the table that makes the rows.
+    ranked : bool
+        Add a leaderboard with the mean rank of every entry.
+    data_at_hand : bool
+        The data are those on this machine. Stored results on other data stay in the table.
+    time_limit : float or None
+        Seconds after which a cell is stopped.
 
-    >>> from wisecrowd.bench.data import Simulated
+    Examples
+    --------
+    >>> from wisecrowd.bench.data import SimulatedDataset
     >>> from wisecrowd.bench.entries import Aggregate
     >>> small = Benchmark(
     ...     title="Two methods on a simulated crowd",
     ...     entries={"MV": Aggregate("majority-vote"), "DS": Aggregate("dawid-skene", {"max_iter": 50})},
-    ...     data={"easy": Simulated({"n_tasks": 100})},
+    ...     data={"easy": SimulatedDataset({"n_tasks": 100})},
     ... )
     >>> small.cells
     [('MV', 'easy', 0), ('DS', 'easy', 0)]
@@ -111,33 +183,24 @@ class Benchmark:
 
     title: str
     entries: Mapping[str, Entry]
-    data: Mapping[str, Data]
+    data: Mapping[str, DataSource]
     name: str = ""
     references: tuple[str, ...] = ()
     published: Published = field(default_factory=lambda: MappingProxyType({}))
     notes: Mapping[str | tuple[str, str], str] = field(default_factory=lambda: MappingProxyType({}))
-    #: Data on which the paper's figures are about something else than ours, as a note says: no difference is shown.
     incomparable: frozenset[str] = frozenset()
-    #: What to know before reading the table, one paragraph each.
     remarks: tuple[str, ...] = ()
-    #: What follows from everything that has been run, a paragraph each: tests, for one. Shown below the table.
     findings: Callable[[Sequence[Mapping[str, Any]]], tuple[str, ...]] | None = None
-    #: How often an entry that uses a seed answers for data; others answer once.
     seeds: int = 1
-    #: Whether entries without a published figure for data stay out of its column.
     published_only: bool = False
-    #: What the rows of the table are; the other side makes the columns.
     rows: Literal["entries", "data"] = "entries"
-    #: Whether entries are ranked against each other.
     ranked: bool = False
-    #: Whether the data are those that happen to be on this machine, so that results on others count as well.
     data_at_hand: bool = False
-    #: Seconds after which an entry is stopped.
     time_limit: float | None = None
 
     @property
     def cells(self) -> list[tuple[str, str, int]]:
-        """Everything to be run: (entry, data, seed)."""
+        """Cells to run, as (entry, data, seed)."""
         return [
             (entry, data, seed)
             for data, source in self.data.items()
@@ -147,12 +210,32 @@ class Benchmark:
         ]
 
 
-def published_table(text: str, figure: str = "accuracy") -> dict[tuple[str, str, str], float]:
-    """Published figures from a table as it could be printed: titles left and above, a dot where there is no figure.
+def parse_published_table(text: str, figure: str = "accuracy") -> dict[tuple[str, str, str], float]:
+    """Parse published values from a table in plain text.
 
-    A column is called after its data, or ``data:figure`` for another figure than the given one. Titles have no blanks.
+    The first line has the titles of the columns, and every other line starts with the title of an entry. A dot stands for a
+    missing value. Titles contain no spaces.
 
-    >>> published_table('''
+    Parameters
+    ----------
+    text : str
+        Table. A column title is the title of data, or ``data:figure`` if its figure differs from ``figure``.
+    figure : str, default="accuracy"
+        Figure of the columns that name none.
+
+    Returns
+    -------
+    dict of (str, str, str) to float
+        Value by (entry, data, figure).
+
+    Raises
+    ------
+    UsageError
+        If a row has more or fewer values than the table has columns.
+
+    Examples
+    --------
+    >>> parse_published_table('''
     ...          birds  rents:mae
     ...    MV     0.76          .
     ...    mean      .       12.0
@@ -162,12 +245,12 @@ def published_table(text: str, figure: str = "accuracy") -> dict[tuple[str, str,
     header, *lines = (line.split() for line in text.strip("\n").splitlines() if line.strip())
     columns = [(name.partition(":")[0], name.partition(":")[2] or figure) for name in header]
     figures: dict[tuple[str, str, str], float] = {}
-    for entry, *cells in lines:
-        if len(cells) != len(columns):
+    for entry, *values in lines:
+        if len(values) != len(columns):
             raise UsageError(
-                f"the row {entry!r} has {len(cells)} figures for {len(columns)} columns; put dots in the gaps"
+                f"the row {entry!r} has {len(values)} values for {len(columns)} columns; write a dot for a missing value"
             )
         figures |= {
-            (entry, *column): float(cell) for column, cell in zip(columns, cells, strict=True) if cell != "."
+            (entry, *column): float(value) for column, value in zip(columns, values, strict=True) if value != "."
         }  # fmt: skip
     return figures

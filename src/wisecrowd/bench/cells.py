@@ -1,4 +1,7 @@
-"""One entry answers for one dataset: the row that comes of it, whatever happens."""
+"""Cells of a benchmark, and the rows that are stored for them.
+
+A cell is one entry on one dataset with one seed. Its row has the figures, or the reason why there are none.
+"""
 
 from __future__ import annotations
 
@@ -19,36 +22,53 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from wisecrowd import __version__
-from wisecrowd.bench.benchmark import Benchmark, Data, Entry
-from wisecrowd.bench.entries import identity_of
+from wisecrowd.bench.benchmark import Benchmark, DataSource, Entry
+from wisecrowd.bench.entries import get_identity
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import MissingExtra, NotConverged, WisecrowdError
 from wisecrowd.io.datasets import Dataset
 
-#: What a cell came to, as it is stored.
+#: Stored result of a cell.
 Row: TypeAlias = dict[str, Any]
 
-#: The states of a row. The first two are final; the others are tried again by the next run.
+#: States of a row. The first two are final; cells in the other states run again next time.
 OK, DECLINED, FAILED, TOO_SLOW, NOT_INSTALLED = "ok", "declined", "failed", "too slow", "not installed"
 
-_VERSIONS_OF = ("numpy", "scipy", "pandas", "scikit-learn", "numba", "torch")
+#: Packages whose versions are stored with every row.
+_RECORDED_PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "numba", "torch")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Something to be run. The digest is of everything that must be equal for an old answer to count."""
+    """One entry on one dataset with one seed.
+
+    Attributes
+    ----------
+    entry, data : str
+        Titles of the entry and of the data.
+    seed : int
+        Seed of the data and of the entry.
+    answer : Entry
+        Callable of the entry.
+    source : DataSource
+        Source of the data.
+    digest : str
+        Digest of the version, the entry, the data and the seed. A stored row counts only if its digest is equal.
+    size : int
+        Approximate number of votes.
+    """
 
     entry: str
     data: str
     seed: int
     answer: Entry
-    source: Data
+    source: DataSource
     digest: str
     size: int
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """Where its row belongs."""
+        """Entry, data and seed, by which rows are stored."""
         return self.entry, self.data, self.seed
 
     def __str__(self) -> str:
@@ -56,48 +76,86 @@ class Cell:
 
 
 def list_cells(benchmark: Benchmark) -> tuple[list[Cell], dict[str, str]]:
-    """Everything that can be run here, the largest data first, and which data cannot be had, with the reason."""
+    """List the cells of a benchmark that can run on this machine.
+
+    Parameters
+    ----------
+    benchmark : Benchmark
+        Benchmark to run.
+
+    Returns
+    -------
+    cells : list of Cell
+        Cells, those with the most votes first.
+    absent : dict of str to str
+        Reason by title, for data that are not on this machine.
+    """
     absent = {title: reason for title, data in benchmark.data.items() if (reason := data.absence()) is not None}
-    here = {title: data for title, data in benchmark.data.items() if title not in absent}
-    of_data = {title: data.identity() for title, data in here.items()}
-    sizes = {title: data.size() for title, data in here.items()}
-    of_entry = {title: _identity(entry) for title, entry in benchmark.entries.items()}
+    available = {title: data for title, data in benchmark.data.items() if title not in absent}
+    data_identities = {title: data.identity() for title, data in available.items()}
+    sizes = {title: data.size() for title, data in available.items()}
+    entry_identities = {title: _identify_entry(entry) for title, entry in benchmark.entries.items()}
     cells = [
         Cell(
-            entry, data, seed, benchmark.entries[entry], here[data],
-            digest=_digest([__version__, of_entry[entry], of_data[data], seed]), size=sizes[data],
+            entry, data, seed, benchmark.entries[entry], available[data],
+            digest=_digest([__version__, entry_identities[entry], data_identities[data], seed]), size=sizes[data],
         )
         for entry, data, seed in benchmark.cells
-        if data in here
+        if data in available
     ]  # fmt: skip
-    # The long ones first, so that none of them is left over for the end, when only one process has something to do.
+    # Large cells run first, so that no process is still busy with one when the others have finished.
     return sorted(cells, key=lambda cell: -cell.size), absent
 
 
 class DatasetCache:
-    """Loads data, and keeps the last: cells on the same data follow each other."""
+    """Cache of the last dataset; consecutive cells often share their data."""
 
     def __init__(self) -> None:
         self._label = ""
         self._dataset: Dataset | None = None
 
-    def load(self, source: Data, seed: int) -> Dataset:
-        """The dataset, perhaps as it was loaded before."""
+    def load(self, source: DataSource, seed: int) -> Dataset:
+        """Load a dataset, or return the cached one.
+
+        Parameters
+        ----------
+        source : DataSource
+            Source of the data.
+        seed : int
+            Seed of the data.
+
+        Returns
+        -------
+        Dataset
+        """
         label = f"{source!r}, seed {seed if source.is_random else 0}"
         if self._dataset is None or label != self._label:
-            self._dataset = None  # two large datasets at once may be too much
+            self._dataset = None  # free the memory before the next dataset is loaded
             self._label, self._dataset = label, source.load(seed)
             _compute_cached_properties(self._dataset.crowd)
         return self._dataset
 
 
-def evaluate(cell: Cell, shelf: DatasetCache) -> Row:
-    """Let the entry answer and score it; a refusal and a failure are results too."""
+def run_cell(cell: Cell, datasets: DatasetCache) -> Row:
+    """Run the entry of a cell and score it.
+
+    Parameters
+    ----------
+    cell : Cell
+        Cell to run.
+    datasets : DatasetCache
+        Cache of the process.
+
+    Returns
+    -------
+    dict
+        Row with the figures. If the entry declined the data or failed, the row has the reason instead.
+    """
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always")
         try:
-            outcome = _answer_cell(cell, shelf.load(cell.source, cell.seed))
+            outcome = _run_entry(cell, datasets.load(cell.source, cell.seed))
         except Exception as error:
             outcome = {
                 "status": FAILED,
@@ -113,7 +171,8 @@ def evaluate(cell: Cell, shelf: DatasetCache) -> Row:
     return make_row(cell, **outcome)
 
 
-def _answer_cell(cell: Cell, dataset: Dataset) -> Row:
+def _run_entry(cell: Cell, dataset: Dataset) -> Row:
+    """Run an entry, measure its time and score its answer."""
     started = time.perf_counter()
     try:
         answer = cell.answer(dataset, cell.seed)
@@ -122,11 +181,28 @@ def _answer_cell(cell: Cell, dataset: Dataset) -> Row:
         return {"status": status, "seconds": time.perf_counter() - started, "reason": str(error)}
     seconds = time.perf_counter() - started
     figures = answer if isinstance(answer, Mapping) else cell.source.score(dataset, answer)
-    return {"status": OK, "seconds": seconds, "figures": _finite(figures)} | _read_progress(answer)
+    return {"status": OK, "seconds": seconds, "figures": _drop_nonfinite(figures)} | _read_progress(answer)
 
 
 def make_row(cell: Cell, *, status: str, seconds: float, **outcome: Any) -> Row:
-    """What is stored of a cell: what it is, what came of it, and under which circumstances."""
+    """Build the row of a cell.
+
+    Parameters
+    ----------
+    cell : Cell
+        Cell that was run.
+    status : str
+        One of the states of this module.
+    seconds : float
+        Running time.
+    **outcome
+        Figures, reason, traceback and other columns.
+
+    Returns
+    -------
+    dict
+        Row with the outcome, the versions, the machine and the time of day.
+    """
     return {
         "entry": cell.entry,
         "data": cell.data,
@@ -142,17 +218,18 @@ def make_row(cell: Cell, *, status: str, seconds: float, **outcome: Any) -> Row:
 
 @cache
 def describe_environment() -> dict[str, str]:
-    """Versions and the machine."""
+    """Return the versions of the packages and the name of the machine."""
     versions = {"wisecrowd": __version__, "python": platform.python_version()}
-    for package in _VERSIONS_OF:
+    for package in _RECORDED_PACKAGES:
         try:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return versions | {"machine": _machine()}
+    return versions | {"machine": _describe_machine()}
 
 
-def _machine() -> str:
+def _describe_machine() -> str:
+    """Return the processor and the number of cores."""
     name = platform.processor() or platform.machine()
     information = Path("/proc/cpuinfo")
     if information.is_file():
@@ -162,15 +239,17 @@ def _machine() -> str:
 
 
 def _compute_cached_properties(crowd: Crowd) -> None:
-    """Ask for what a crowd works out once and keeps: it is not the first method that should pay for it."""
+    """Compute the cached properties of a crowd, so that their cost does not count for the first entry."""
     _ = crowd.offset if crowd.is_numeric else (crowd.vote_counts, crowd.layout)
 
 
-def _finite(figures: Mapping[str, Any]) -> dict[str, float | None]:
+def _drop_nonfinite(figures: Mapping[str, Any]) -> dict[str, float | None]:
+    """Replace NaN and infinite figures by None, which JSON can store."""
     return {name: float(value) if math.isfinite(value) else None for name, value in figures.items()}
 
 
 def _read_progress(answer: Any) -> dict[str, Any]:
+    """Return the number of iterations of a fitted method, and whether it converged."""
     iterations, converged = getattr(answer, "n_iter_", None), getattr(answer, "converged_", None)
     return {
         "iterations": None if iterations is None else int(iterations),
@@ -178,14 +257,14 @@ def _read_progress(answer: Any) -> dict[str, Any]:
     }
 
 
-def _identity(entry: Entry) -> Any:
+def _identify_entry(entry: Entry) -> Any:
+    """Return the identity of an entry, or the error message if its method or a parameter is invalid."""
     try:
-        return identity_of(entry)
-    except (
-        WisecrowdError
-    ) as error:  # a method that does not exist, a parameter that it refuses: to be shown in the table
+        return get_identity(entry)
+    except WisecrowdError as error:  # running the cell raises it again, and the table shows it
         return str(error)
 
 
-def _digest(what: Any) -> str:
-    return hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:16]
+def _digest(value: Any) -> str:
+    """Return a digest of a JSON-compatible value."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]

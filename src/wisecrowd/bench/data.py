@@ -1,4 +1,4 @@
-"""Where the data of a benchmark come from: a stored dataset, or a simulation."""
+"""Data sources of benchmarks: stored datasets and simulated crowds."""
 
 from __future__ import annotations
 
@@ -21,12 +21,24 @@ from wisecrowd.simulate import DifficultyCrowd, GroupedSimulation
 
 
 @dataclass(frozen=True)
-class Stored:
-    """A dataset by name; ``duplicates`` is part of a paper's protocol, so it is always said.
+class StoredDataset:
+    """Stored dataset, by its name.
 
-    ``positive`` is the class whose F1 is the figure ``positive_f1``.
+    Attributes
+    ----------
+    name : str
+        Name of the dataset; see `wisecrowd.list_datasets`.
+    duplicates : str
+        Treatment of repeated votes of a worker; see `wisecrowd.load_dataset`. It is part of a paper's protocol and has no
+        default.
+    figures : tuple of str
+        Figures to show.
+    positive : str or None
+        Class whose F1 score is the figure ``positive_f1``.
 
-    >>> Stored("no_such_dataset", duplicates="keep").absence()
+    Examples
+    --------
+    >>> StoredDataset("no_such_dataset", duplicates="keep").absence()
     "the dataset 'no_such_dataset' is not on this machine; WISECROWD_DATA names the folders to look in"
     """
 
@@ -38,14 +50,27 @@ class Stored:
     is_random: ClassVar[bool] = False
 
     def load(self, seed: int) -> Dataset:
-        """The dataset; one without truth cannot be scored, and is refused."""
+        """Load the dataset; raise `InputError` if it has no truth."""
         dataset = load_dataset(self.name, duplicates=self.duplicates)
         if dataset.truth is None:
             raise InputError(f"{self.name} has no truth to score against")
         return dataset
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
-        """The usual figures, and F1 of the positive class when there is one."""
+        """Compute the standard figures, and F1 of the positive class if there is one.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Dataset that `load` returned.
+        prediction : object
+            Prediction of an entry.
+
+        Returns
+        -------
+        dict of str to float
+            Figures by name.
+        """
         figures = metrics.summary(require_truth(dataset), prediction)
         if self.positive is not None:
             figures["positive_f1"] = metrics.f1(
@@ -54,26 +79,35 @@ class Stored:
         return figures
 
     def absence(self) -> str | None:
-        """Says so when the dataset is not on this machine."""
-        if self.name in _folders():
+        """Return a message if the dataset is not on this machine."""
+        if self.name in _find_folders():
             return None
         return f"the dataset {self.name!r} is not on this machine; WISECROWD_DATA names the folders to look in"
 
     def identity(self) -> Any:
-        """Name, protocol, and the digest of the files: new data under an old name are other data."""
-        folder = Path(_folders()[self.name])
+        """Return the name, the protocol and the digests of the files."""
+        folder = Path(_find_folders()[self.name])
         return [self.name, self.duplicates, self.positive, [_sha256(folder / file) for file in (ANNOTATIONS, TRUTH)]]
 
     def size(self) -> int:
-        """The number of labels, as the dataset tells it."""
-        return int(list_datasets()["labels"].fillna(0)[self.name])
+        """Return the number of votes in the dataset."""
+        return int(list_datasets()["votes"].fillna(0)[self.name])
 
 
 @dataclass(frozen=True)
-class Simulated:
-    """A crowd from `wisecrowd.simulate_crowd` with these settings; every seed makes another one.
+class SimulatedDataset:
+    """Crowd simulated by `wisecrowd.simulate_crowd`, a different one for every seed.
 
-    >>> Simulated({"n_tasks": 50, "n_workers": 5}).load(seed=1)
+    Attributes
+    ----------
+    settings : mapping of str to object
+        Arguments of `wisecrowd.simulate_crowd`.
+    figures : tuple of str
+        Figures to show.
+
+    Examples
+    --------
+    >>> SimulatedDataset({"n_tasks": 50, "n_workers": 5}).load(seed=1)
     Dataset('simulated', Crowd(150 votes: 50 tasks x 5 workers, 4 classes, 3.0 votes/task), truth of 50 tasks)
     """
 
@@ -83,80 +117,136 @@ class Simulated:
     is_random: ClassVar[bool] = True
 
     def load(self, seed: int) -> Dataset:
-        """Simulate."""
+        """Simulate the crowd."""
         from wisecrowd.simulate import simulate_crowd
 
         simulation = simulate_crowd(**self.settings, random_state=seed)
         return Dataset(name="simulated", crowd=simulation.crowd, truth=simulation.truth)
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
-        """The usual figures."""
+        """Compute the standard figures.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Dataset that `load` returned.
+        prediction : object
+            Prediction of an entry.
+
+        Returns
+        -------
+        dict of str to float
+            Figures by name.
+        """
         return metrics.summary(require_truth(dataset), prediction)
 
     def absence(self) -> str | None:
-        """Never absent."""
+        """Return None: a simulation is always available."""
         return None
 
     def identity(self) -> Any:
-        """The settings."""
+        """Return the settings."""
         return dict(self.settings)
 
     def size(self) -> int:
-        """The number of labels, if each task gets the same."""
+        """Return the number of votes, or an estimate if it varies between tasks."""
         per_task = self.settings.get("votes_per_task", 3)
         return int(self.settings.get("n_tasks", 1000)) * (per_task if isinstance(per_task, int) else 3)
 
 
-def _folders() -> dict[str, str]:
+def _find_folders() -> dict[str, str]:
+    """Return the folders of the datasets on this machine by name."""
     return dict(list_datasets()["where"].dropna())
 
 
 @cache
 def _sha256(file: Path) -> str | None:
+    """Return the digest of a file, or None if it does not exist."""
     if not file.is_file():
         return None
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-class Parts(NamedTuple):
-    """What a classifier is trained on and scored by.
+class ClassificationData(NamedTuple):
+    """Data that a classifier is trained on and scored by.
 
-    >>> Parts._fields
+    Attributes
+    ----------
+    features : DataFrame
+        Features by task.
+    truth : Series
+        Truth by task.
+    test : Index
+        Tasks without votes, to score on.
+
+    Examples
+    --------
+    >>> ClassificationData._fields
     ('features', 'truth', 'test')
     """
 
     features: pd.DataFrame
     truth: pd.Series[Any]
     test: pd.Index
-    """Tasks without votes, to score on."""
 
 
-def parts_of(dataset: Dataset) -> Parts:
-    """Features, truth and test tasks of a dataset that has all of them; others are refused.
+def get_classification_data(dataset: Dataset) -> ClassificationData:
+    """Return the features, the truth and the test tasks of a dataset.
 
-    >>> parts_of(Simulated({"n_tasks": 50, "n_workers": 5}).load(seed=1))
+    Parameters
+    ----------
+    dataset : Dataset
+        Dataset with features, truth and splits.
+
+    Returns
+    -------
+    ClassificationData
+
+    Raises
+    ------
+    InputError
+        If features, truth or splits are missing.
+
+    Examples
+    --------
+    >>> get_classification_data(SimulatedDataset({"n_tasks": 50, "n_workers": 5}).load(seed=1))
     Traceback (most recent call last):
         ...
-    wisecrowd.errors.InputError: a classifier is scored by truth, features and splits; the dataset simulated has no
-    features, no splits
+    wisecrowd.errors.InputError: the dataset simulated has no features, no splits; a classifier is scored with truth,
+    features and splits
     """
     features, truth, splits = dataset.features, dataset.truth, dataset.splits
     if features is None or truth is None or splits is None:
         absent = [name for name in ("truth", "features", "splits") if getattr(dataset, name) is None]
         raise InputError(
-            f"a classifier is scored by truth, features and splits; the dataset {dataset.name} has "
-            + ", ".join(f"no {name}" for name in absent)
+            f"the dataset {dataset.name} has {', '.join(f'no {name}' for name in absent)}; "
+            "a classifier is scored with truth, features and splits"
         )
-    return Parts(features, truth, splits.index[splits == "test"])
+    return ClassificationData(features, truth, splits.index[splits == "test"])
 
 
-def train_and_test(name: str, simulation: GroupedSimulation | DifficultyCrowd, **meta: Any) -> Dataset:
-    """A simulated crowd as a dataset of tasks with votes to train on and tasks without to test on.
+def make_train_test_dataset(name: str, simulation: GroupedSimulation | DifficultyCrowd, **meta: Any) -> Dataset:
+    """Make a dataset of training tasks with votes and test tasks without votes.
 
+    Parameters
+    ----------
+    name : str
+        Name of the dataset.
+    simulation : GroupedSimulation or DifficultyCrowd
+        Simulated crowd with test tasks.
+    **meta
+        Metadata of the dataset.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
     >>> from wisecrowd.simulate import simulate_gaussian_groups
     >>> simulation = simulate_gaussian_groups(20, n_tasks=30)
-    >>> len(train_and_test("groups", simulation).features) == len(simulation.truth) + len(simulation.test_truth)
+    >>> len(make_train_test_dataset("groups", simulation).features) == len(simulation.truth) + len(simulation.test_truth)
     True
     """
     assert simulation.test_truth is not None
@@ -169,14 +259,44 @@ def train_and_test(name: str, simulation: GroupedSimulation | DifficultyCrowd, *
 
 
 def require_features(dataset: Dataset) -> pd.DataFrame:
-    """Return the features of a dataset, or raise an error if it has none."""
+    """Return the features of a dataset.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Dataset of the cell.
+
+    Returns
+    -------
+    DataFrame
+
+    Raises
+    ------
+    InputError
+        If the dataset has no features.
+    """
     if dataset.features is None:
         raise InputError(f"{dataset.name} has no features, which this entry needs")
     return dataset.features
 
 
 def require_truth(dataset: Dataset) -> pd.Series[Any]:
-    """Return the truth of a dataset, or raise an error if it has none."""
+    """Return the truth of a dataset.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Dataset of the cell.
+
+    Returns
+    -------
+    Series
+
+    Raises
+    ------
+    InputError
+        If the dataset has no truth.
+    """
     if dataset.truth is None:
         raise InputError(f"{dataset.name} has no truth, which this benchmark scores against")
     return dataset.truth

@@ -1,4 +1,7 @@
-"""What answers in a benchmark. Any importable callable can; these make a method of the registry into one."""
+"""Entries of benchmarks, which run a method of the registry with given settings.
+
+Any importable callable that takes a dataset and a seed can be an entry.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,10 @@ from wisecrowd.io.datasets import Dataset
 
 
 class Portable:
-    """What travels between processes: mapping proxies do not, plain dicts do.
+    """Base of entries that are sent to other processes; it pickles mapping proxies as dicts.
 
+    Examples
+    --------
     >>> Aggregate("dawid-skene", {"tol": 0.1}).__getstate__()["settings"]
     {'tol': 0.1}
     """
@@ -34,10 +39,19 @@ class Portable:
 
 
 @dataclass(frozen=True)
-class OfLearner(Portable):
-    """A learner of the registry with settings: what entries that fit one have in common.
+class LearnerEntry(Portable):
+    """Base of entries that fit a learner of the registry.
 
-    >>> OfLearner("raykar").kind.__name__
+    Attributes
+    ----------
+    method : str
+        Name of the learner.
+    settings : mapping of str to object
+        Parameters of the learner.
+
+    Examples
+    --------
+    >>> LearnerEntry("raykar").kind.__name__
     'Raykar'
     """
 
@@ -46,10 +60,10 @@ class OfLearner(Portable):
 
     @property
     def kind(self) -> type[Learner]:
-        """Its class."""
+        """Class of the learner."""
         method = find(self.method)
         if not issubclass(method, Learner):
-            raise UsageError(f"{self.method} does not learn from features")
+            raise UsageError(f"{self.method} is not a learner; wisecrowd methods lists the learners")
         return method
 
     def code(self) -> str:
@@ -59,19 +73,27 @@ class OfLearner(Portable):
 
 @dataclass(frozen=True)
 class Aggregate(Portable):
-    """An aggregator of the registry with settings; its ``random_state``, if it has one, is the seed.
+    """Entry that fits an aggregator of the registry.
 
-    ``at_most`` declines crowds with more labels than that: where a method is known to be slow, the table says so
-    instead of waiting.
+    Attributes
+    ----------
+    method : str
+        Name of the aggregator. If it has a parameter ``random_state``, the seed is its value.
+    settings : mapping of str to object
+        Parameters of the aggregator.
+    at_most : int or None
+        Decline crowds with more votes. The table then says that the method is too slow.
 
-    >>> from wisecrowd.bench.data import Simulated
-    >>> data = Simulated({"n_tasks": 200, "workers": ["expert"] * 5})
+    Examples
+    --------
+    >>> from wisecrowd.bench.data import SimulatedDataset
+    >>> data = SimulatedDataset({"n_tasks": 200, "workers": ["expert"] * 5})
     >>> bool(Aggregate("dawid-skene")(data.load(seed=0), 0).converged_)
     True
     >>> Aggregate("dawid-skene", at_most=500)(data.load(seed=0), 0)
     Traceback (most recent call last):
         ...
-    wisecrowd.errors.InputError: too slow for a crowd of more than 500 labels
+    wisecrowd.errors.InputError: too slow for a crowd of more than 500 votes
     """
 
     method: str
@@ -79,25 +101,25 @@ class Aggregate(Portable):
     at_most: int | None = None
 
     def __call__(self, dataset: Dataset, seed: int) -> Aggregator:
-        """Fit the method to the dataset's votes, with its features if the method looks at features."""
+        """Fit the aggregator to the votes, with the features if it uses them."""
         kind = self._kind
         if self.at_most is not None and dataset.crowd.n_votes > self.at_most:
-            raise InputError(f"too slow for a crowd of more than {self.at_most:,} labels")
+            raise InputError(f"too slow for a crowd of more than {self.at_most:,} votes")
         if kind.uses_features and dataset.features is None:
-            raise InputError("looks at features, and this dataset has none")
+            raise InputError("the method uses features, and this dataset has none")
         seeded = {"random_state": seed} if self.is_random else {}
         return kind(**seeded, **self.settings).fit(dataset.crowd, dataset.features if kind.uses_features else None)
 
     @property
     def is_random(self) -> bool:
-        """Whether the answer may depend on the seed."""
+        """True if the result may depend on the seed."""
         try:
             return any(field.name == "random_state" for field in parameter_fields(self._kind))
-        except UsageError:  # the answer will say what is wrong
+        except UsageError:  # running the entry raises it again, and the table shows it
             return False
 
     def identity(self) -> Any:
-        """Method, all parameters and the code that is its own: what must be equal for an old answer to count."""
+        """Return the method, all its parameters and the digest of its code."""
         kind = self._kind
         parameters = kind(**self.settings).get_params()
         code = code_digest(kind.__module__)
@@ -107,15 +129,22 @@ class Aggregate(Portable):
     def _kind(self) -> type[Aggregator]:
         kind = find(self.method)
         if not issubclass(kind, Aggregator):
-            raise UsageError(f"{self.method} does not aggregate votes")
+            raise UsageError(f"{self.method} is not an aggregator; wisecrowd methods lists the aggregators")
         return kind
 
 
 @dataclass(frozen=True)
-class Absent:
-    """A method of the paper that wisecrowd does not have: its figures are shown, and why ours are not.
+class UnavailableMethod:
+    """Method of a paper that wisecrowd does not have; the table shows its published values and the reason.
 
-    >>> Absent("needs a belief propagation of its own")(None, 0)
+    Attributes
+    ----------
+    reason : str
+        Reason why the method is missing.
+
+    Examples
+    --------
+    >>> UnavailableMethod("needs a belief propagation of its own")(None, 0)
     Traceback (most recent call last):
         ...
     wisecrowd.errors.UsageError: not in wisecrowd: needs a belief propagation of its own
@@ -126,18 +155,30 @@ class Absent:
     is_random: ClassVar[bool] = False
 
     def __call__(self, dataset: Dataset | None, seed: int) -> Never:
-        """Decline."""
+        """Raise `UsageError` with the reason."""
         raise UsageError(f"not in wisecrowd: {self.reason}")
 
     def identity(self) -> Any:
-        """The reason."""
+        """Return the reason."""
         return self.reason
 
 
-def identity_of(entry: Any) -> Any:
-    """What tells an entry from others, ready for JSON: its own word for it, or its name and its module's code.
+def get_identity(entry: Any) -> Any:
+    """Return a JSON-compatible value that is equal only for equal entries.
 
-    >>> identity_of(Absent("no source"))
+    Parameters
+    ----------
+    entry : Entry
+        Entry of a benchmark.
+
+    Returns
+    -------
+    object
+        Result of ``entry.identity()`` if there is such a method. Otherwise the qualified name and the digest of its module.
+
+    Examples
+    --------
+    >>> get_identity(UnavailableMethod("no source"))
     'no source'
     """
     if hasattr(entry, "identity"):
@@ -146,7 +187,7 @@ def identity_of(entry: Any) -> Any:
     return [entry.__module__, name, code_digest(entry.__module__)]
 
 
-#: Packages whose code decides about the results of a benchmark.
+#: Packages whose code determines the results of a benchmark.
 MODEL_PACKAGES = (
     "aggregate",
     "learn",
@@ -188,6 +229,16 @@ def code_digest(*modules: str) -> str:
 def find_imported_modules(module: str) -> frozenset[str]:
     """Return a module and the modules of `MODEL_PACKAGES` that it imports, directly or indirectly.
 
+    Parameters
+    ----------
+    module : str
+        Dotted name of the module.
+
+    Returns
+    -------
+    frozenset of str
+        Dotted names.
+
     Examples
     --------
     >>> "wisecrowd.em.confusion" in find_imported_modules("wisecrowd.aggregate.categorical.dawid_skene")
@@ -214,6 +265,7 @@ def _is_model_code(name: str) -> bool:
 
 @cache
 def _digest_module(module: str) -> str:
+    """Return a digest of the syntax tree of a module without its docstrings."""
     tree = _parse(module)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
@@ -222,4 +274,5 @@ def _digest_module(module: str) -> str:
 
 
 def _parse(module: str) -> ast.Module:
+    """Return the syntax tree of a module."""
     return ast.parse(inspect.getsource(importlib.import_module(module)))

@@ -1,4 +1,4 @@
-"""A table as text that fits a terminal, and as Markdown for people and for the documentation."""
+"""Tables of a benchmark as plain text for a terminal, and as a Markdown page."""
 
 from __future__ import annotations
 
@@ -8,75 +8,125 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from wisecrowd.bench.benchmark import Benchmark
 from wisecrowd.bench.cells import OK, Row
-from wisecrowd.bench.table import Group, Numbers, Table, leaderboard, seconds_text, table_of
+from wisecrowd.bench.table import (
+    BenchmarkScores,
+    ColumnGroup,
+    ResultTable,
+    build_leaderboard,
+    build_table,
+    format_seconds,
+)
 
-#: A Markdown table wider than this would have to be scrolled.
-PAGE = 90
+#: Width of a Markdown table in characters; wider tables need a scroll bar.
+PAGE_WIDTH = 90
+#: Spaces between two columns.
 _GAP = 2
 
 
-def as_text(
+def render_text(
     benchmark: Benchmark,
     rows: Iterable[Row],
     *,
     width: int = 80,
     only: tuple[Collection[str], Collection[str]] | None = None,
 ) -> str:
-    """The tables of a benchmark, each no wider than ``width``, and their footnotes."""
+    """Render the tables of a benchmark and their footnotes as plain text.
+
+    Parameters
+    ----------
+    benchmark : Benchmark
+        Benchmark that was run.
+    rows : iterable of dict
+        Stored rows.
+    width : int, default=80
+        Maximum number of characters in a line.
+    only : tuple of (collection of str, collection of str), optional
+        Titles of the entries and of the data to show; an empty collection stands for all.
+
+    Returns
+    -------
+    str
+    """
     row_list = list(rows)
-    numbers = Numbers(benchmark, row_list, only)
-    tables = _tables(numbers)
-    parts = ["\n".join(_text_lines(table, groups)) for table in tables for groups in _fitting(table, width)]
-    parts.append("\n".join(_wrapped(numbers.notes, width)))
-    parts += [textwrap.fill(finding, width) for finding in _findings(benchmark, row_list)]
+    scores = BenchmarkScores(benchmark, row_list, only)
+    tables = _build_tables(scores)
+    parts = ["\n".join(_text_lines(table, groups)) for table in tables for groups in _split_columns(table, width)]
+    parts.append("\n".join(_wrap_notes(scores.notes, width)))
+    parts += [textwrap.fill(finding, width) for finding in _get_findings(benchmark, row_list)]
     return "\n\n".join(part for part in parts if part)
 
 
-def as_markdown(benchmark: Benchmark, rows: Sequence[Row]) -> str:
-    """A page: what the benchmark is, how to run it again, its tables, footnotes, and what it was run with."""
-    numbers = Numbers(benchmark, rows)
-    parts = [f"# {benchmark.title}", *benchmark.remarks, *_references(benchmark)]
+def render_markdown(benchmark: Benchmark, rows: Sequence[Row]) -> str:
+    """Render the page of a benchmark in Markdown.
+
+    Parameters
+    ----------
+    benchmark : Benchmark
+        Benchmark that was run.
+    rows : sequence of dict
+        Stored rows.
+
+    Returns
+    -------
+    str
+        Title, remarks, command, tables, footnotes, findings, and a description of the run.
+    """
+    scores = BenchmarkScores(benchmark, rows)
+    parts = [f"# {benchmark.title}", *benchmark.remarks, *_cite_references(benchmark)]
     parts.append(f"```sh\nwisecrowd bench run {benchmark.name}\n```")
-    tables = _tables(numbers)
-    parts += ["\n".join(_markdown_lines(table, groups)) for table in tables for groups in _fitting(table, PAGE)]
-    parts += (
-        ["\n".join(f"{position}. {note}" for position, note in enumerate(numbers.notes, 1))] if numbers.notes else []
-    )
-    return "\n\n".join([*parts, *_findings(benchmark, rows), provenance(rows)]) + "\n"
+    tables = _build_tables(scores)
+    parts += [
+        "\n".join(_markdown_lines(table, groups)) for table in tables for groups in _split_columns(table, PAGE_WIDTH)
+    ]
+    parts += ["\n".join(f"{position}. {note}" for position, note in enumerate(scores.notes, 1))] if scores.notes else []
+    return "\n\n".join([*parts, *_get_findings(benchmark, rows), describe_run(rows)]) + "\n"
 
 
-def provenance(rows: Iterable[Row]) -> str:
-    """One paragraph: how much was run, when, with what, and on which machine."""
+def describe_run(rows: Iterable[Row]) -> str:
+    """Describe a run in one paragraph: number of results, time, dates, versions and machine.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        Stored rows.
+
+    Returns
+    -------
+    str
+    """
     row_list = list(rows)
     if not row_list:
         return "Nothing has been run yet."
     states = Counter(row["status"] for row in row_list)
     counts = ", ".join(f"{n:,} {state}" for state, n in sorted(states.items()) if state != OK)
-    unsettled = sum(row["status"] == OK and row.get("converged") is False for row in row_list)
+    n_unconverged = sum(row["status"] == OK and row.get("converged") is False for row in row_list)
     days = sorted({row["finished"][:10] for row in row_list})
     total = sum(row["seconds"] for row in row_list)
     parts = [
         f"{states[OK]:,} answers"
         + (f" ({counts})" if counts else "")
-        + f" in {seconds_text(total)} seconds of computing",
-        f"{unsettled:,} of them ended at their limit of iterations" if unsettled else "",
+        + f" in {format_seconds(total)} seconds of computing",
+        f"{n_unconverged:,} of them ended at their limit of iterations" if n_unconverged else "",
         f"run {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else ""),
-        "with " + ", ".join(_versions(row_list)),
+        "with " + ", ".join(_list_versions(row_list)),
         "on " + " and ".join(sorted({row["machine"] for row in row_list})),
     ]
     return "; ".join(part for part in parts if part) + "."
 
 
-def _tables(numbers: Numbers) -> list[Table]:
-    whole = table_of(numbers)
-    return [leaderboard(numbers), whole] if numbers.benchmark.ranked else [whole]
+def _build_tables(scores: BenchmarkScores) -> list[ResultTable]:
+    """Return the table of a benchmark, after its leaderboard if it has one."""
+    table = build_table(scores)
+    return [build_leaderboard(scores), table] if scores.benchmark.ranked else [table]
 
 
-def _findings(benchmark: Benchmark, rows: Sequence[Row]) -> tuple[str, ...]:
+def _get_findings(benchmark: Benchmark, rows: Sequence[Row]) -> tuple[str, ...]:
+    """Return the paragraphs below the table."""
     return () if benchmark.findings is None else benchmark.findings(rows)
 
 
-def _references(benchmark: Benchmark) -> list[str]:
+def _cite_references(benchmark: Benchmark) -> list[str]:
+    """Return the sentence that cites the papers with the published values."""
     from wisecrowd.base.citations import format_citation
 
     if not benchmark.references:
@@ -84,14 +134,16 @@ def _references(benchmark: Benchmark) -> list[str]:
     return [f"Published figures: {', '.join(format_citation(key) for key in benchmark.references)}."]
 
 
-def _versions(rows: Sequence[Row]) -> Iterator[str]:
+def _list_versions(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the versions of the main packages."""
     for package in ("wisecrowd", "python", "numpy", "scipy", "numba"):
         versions = sorted({row[package] for row in rows if row.get(package)})
         if versions:
             yield f"{package} {'/'.join(versions)}"
 
 
-def _wrapped(notes: Sequence[str], width: int) -> Iterator[str]:
+def _wrap_notes(notes: Sequence[str], width: int) -> Iterator[str]:
+    """Yield the footnotes with their scores, wrapped to the width."""
     for position, note in enumerate(notes, 1):
         number = f"{position}. "
         yield textwrap.fill(note, width, initial_indent=number, subsequent_indent=" " * len(number))
@@ -100,10 +152,10 @@ def _wrapped(notes: Sequence[str], width: int) -> Iterator[str]:
 # ---------------------------------------------------------------------- widths
 
 
-def _fitting(table: Table, width: int) -> Iterator[list[Group]]:
-    """Groups of columns that stand side by side."""
+def _split_columns(table: ResultTable, width: int) -> Iterator[list[ColumnGroup]]:
+    """Yield the column groups that fit side by side into the width."""
     first = max(map(len, [table.corner, *table.titles, *table.foot]))
-    block: list[Group] = []
+    block: list[ColumnGroup] = []
     used = first
     for group in table.groups:
         needed = sum(_widths(group)) + _GAP * len(group.columns)
@@ -116,8 +168,8 @@ def _fitting(table: Table, width: int) -> Iterator[list[Group]]:
         yield block
 
 
-def _widths(group: Group) -> list[int]:
-    """The widths of a group's columns; the last makes room for the title."""
+def _widths(group: ColumnGroup) -> list[int]:
+    """Return the widths of the columns of a group; the last one makes room for the title."""
     widths = [max(map(len, texts)) for texts in zip(group.columns, *group.cells, *group.foot, strict=True)]
     missing = len(group.title) - sum(widths) - _GAP * (len(widths) - 1)
     return [*widths[:-1], widths[-1] + max(missing, 0)]
@@ -126,8 +178,8 @@ def _widths(group: Group) -> list[int]:
 # ---------------------------------------------------------------------- printing
 
 
-def _filled(table: Table, groups: list[Group]) -> list[tuple[int, str]]:
-    """The rows that have something to show in these columns."""
+def _find_nonempty_rows(table: ResultTable, groups: list[ColumnGroup]) -> list[tuple[int, str]]:
+    """Return positions and titles of the rows that are not empty in these columns."""
     return [
         (position, title)
         for position, title in enumerate(table.titles)
@@ -135,7 +187,8 @@ def _filled(table: Table, groups: list[Group]) -> list[tuple[int, str]]:
     ]
 
 
-def _text_lines(table: Table, groups: list[Group]) -> Iterator[str]:
+def _text_lines(table: ResultTable, groups: list[ColumnGroup]) -> Iterator[str]:
+    """Yield the lines of a table in plain text."""
     first = max(map(len, [table.corner, *table.titles, *table.foot]))
     gap = " " * _GAP
     widths = [_widths(group) for group in groups]
@@ -155,7 +208,7 @@ def _text_lines(table: Table, groups: list[Group]) -> Iterator[str]:
     if has_names:
         yield line(table.corner, [group.columns for group in groups])
     yield "─" * (first + sum(_GAP + span for span in spans))
-    for position, title in _filled(table, groups):
+    for position, title in _find_nonempty_rows(table, groups):
         yield line(title, [group.cells[position] for group in groups])
     if table.foot:
         yield ""
@@ -163,21 +216,24 @@ def _text_lines(table: Table, groups: list[Group]) -> Iterator[str]:
         yield line(title, [group.foot[position] for group in groups])
 
 
-def _markdown_lines(table: Table, groups: list[Group]) -> Iterator[str]:
+def _markdown_lines(table: ResultTable, groups: list[ColumnGroup]) -> Iterator[str]:
+    """Yield the lines of a table in Markdown."""
+
     def line(texts: Iterable[str]) -> str:
         return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
 
-    heads = [_heads(group) for group in groups]
+    heads = [_column_titles(group) for group in groups]
     columns = [table.corner, *(head for parts in heads for head in parts)]
     yield line(columns)
     yield line("---" for _ in columns)
-    for position, title in _filled(table, groups):
+    for position, title in _find_nonempty_rows(table, groups):
         yield line([title, *(text for group in groups for text in group.cells[position])])
     for position, title in enumerate(table.foot):
         yield line([f"*{title}*", *(text for group in groups for text in group.foot[position])])
 
 
-def _heads(group: Group) -> list[str]:
+def _column_titles(group: ColumnGroup) -> list[str]:
+    """Return the titles of the columns of a group in Markdown."""
     if len(group.columns) == 1:
         return [group.title]
     return [f"{group.title}<br>{group.columns[0]}", *group.columns[1:]]

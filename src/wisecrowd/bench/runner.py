@@ -1,4 +1,4 @@
-"""Processes that answer cells: one that hangs is stopped, one that dies takes only its cell with it."""
+"""Processes that run cells; a process that hangs is stopped, and a crash affects only one cell."""
 
 from __future__ import annotations
 
@@ -15,67 +15,92 @@ from multiprocessing import connection
 from typing import Any
 
 from wisecrowd.base.registry import methods
-from wisecrowd.bench.cells import FAILED, TOO_SLOW, Cell, DatasetCache, Row, evaluate, make_row
+from wisecrowd.bench.cells import FAILED, TOO_SLOW, Cell, DatasetCache, Row, make_row, run_cell
 from wisecrowd.errors import UsageError
 
-#: Each process computes on one core: parallel methods inside of parallel cells would only be in each other's way.
-_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+#: Variables set to 1 in every process, because threads inside of parallel processes slow each other down.
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
-_processes = multiprocessing.get_context("spawn")
+_context = multiprocessing.get_context("spawn")
 
 
 def run_cells(cells: Sequence[Cell], *, jobs: int = 1, time_limit: float | None = None) -> Generator[tuple[Cell, Row]]:
-    """Answer every cell in ``jobs`` processes, and yield each row as it comes; leaving the loop stops the processes."""
+    """Run cells in several processes.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        Cells to run.
+    jobs : int, default=1
+        Number of processes.
+    time_limit : float, optional
+        Seconds after which a cell is stopped.
+
+    Yields
+    ------
+    cell : Cell
+        Cell that has finished.
+    row : dict
+        Its row. Closing the generator stops the processes.
+
+    Raises
+    ------
+    UsageError
+        If ``jobs`` is less than 1, or if an entry cannot be pickled.
+    """
     if jobs < 1:
         raise UsageError(f"jobs must be 1 or more; got {jobs}")
     waiting = deque(cells)
-    workers = [_Worker() for _ in range(min(jobs, len(cells)))]
+    processes = [_CellProcess() for _ in range(min(jobs, len(cells)))]
     try:
-        while waiting or any(worker.cell for worker in workers):
-            for worker in workers:
-                if worker.cell is None and waiting:
-                    worker.take(_next(waiting, worker.last))
-            busy = [worker for worker in workers if worker.cell is not None]
-            connection.wait([worker.pipe for worker in busy], _patience(busy, time_limit))
-            for worker in busy:
-                assert worker.cell is not None
-                cell = worker.cell
-                row = worker.finished(time_limit)
+        while waiting or any(process.cell for process in processes):
+            for process in processes:
+                if process.cell is None and waiting:
+                    process.start_cell(_pop_next(waiting, process.last_cell))
+            busy = [process for process in processes if process.cell is not None]
+            connection.wait([process.pipe for process in busy], _remaining_seconds(busy, time_limit))
+            for process in busy:
+                assert process.cell is not None
+                cell = process.cell
+                row = process.poll_row(time_limit)
                 if row is not None:
                     yield cell, row
     finally:
-        for worker in workers:
-            worker.stop()
+        for process in processes:
+            process.stop()
 
 
-def _next(waiting: deque[Cell], last: Cell | None) -> Cell:
-    """Rather a cell on the data that the process has loaded than the first."""
+def _pop_next(waiting: deque[Cell], last: Cell | None) -> Cell:
+    """Remove and return the next cell, preferably one on the data that the process has loaded."""
     same = (cell for cell in waiting if last and (cell.data, cell.seed) == (last.data, last.seed))
     chosen = next(same, waiting[0])
     waiting.remove(chosen)
     return chosen
 
 
-def _patience(busy: list[_Worker], time_limit: float | None) -> float | None:
+def _remaining_seconds(busy: list[_CellProcess], time_limit: float | None) -> float | None:
+    """Return the time until the first cell reaches its limit."""
     if time_limit is None:
         return None
-    return max(0.0, time_limit - max(worker.seconds for worker in busy))
+    return max(0.0, time_limit - max(process.seconds for process in busy))
 
 
-class _Worker:
-    """A process and the cell that it is at; the process starts with its first cell, and again after an accident."""
+class _CellProcess:
+    """Process and the cell that it runs; it starts with its first cell, and again after a crash."""
 
     def __init__(self) -> None:
         self.cell: Cell | None = None
-        self.last: Cell | None = None
+        self.last_cell: Cell | None = None
         self._process: Any = None
-        self._begun = 0.0
+        self._started = 0.0
 
     @property
     def seconds(self) -> float:
-        return time.monotonic() - self._begun
+        """Running time of the current cell."""
+        return time.monotonic() - self._started
 
-    def take(self, cell: Cell) -> None:
+    def start_cell(self, cell: Cell) -> None:
+        """Send a cell to the process."""
         if self._process is None:
             self._start()
         try:
@@ -85,12 +110,12 @@ class _Worker:
                 f"the entry {cell.entry!r} cannot be sent to another process ({error}); use a function or class that "
                 "its module defines by name"
             ) from None
-        self.cell, self._begun = cell, time.monotonic()
-        with contextlib.suppress(OSError):  # it died before it got anything to do, which `finished` will find
+        self.cell, self._started = cell, time.monotonic()
+        with contextlib.suppress(OSError):  # the process has died, which `poll_row` reports
             self.pipe.send_bytes(message)
 
-    def finished(self, time_limit: float | None) -> Row | None:
-        """The row of the cell if there is one by now."""
+    def poll_row(self, time_limit: float | None) -> Row | None:
+        """Return the row of the cell, or None while it runs."""
         assert self.cell is not None
         cell = self.cell
         row: Row | None = None
@@ -102,17 +127,18 @@ class _Worker:
                 )
             except (EOFError, OSError):
                 self._process.join(timeout=10)
-                row = make_row(cell, status=FAILED, seconds=self.seconds, reason=_cause(self._process.exitcode))
+                row = make_row(cell, status=FAILED, seconds=self.seconds, reason=_explain_exit(self._process.exitcode))
                 self.stop()
         elif time_limit is not None and self.seconds >= time_limit:
             reason = f"stopped after {time_limit:g} seconds"
             row = make_row(cell, status=TOO_SLOW, seconds=time_limit, reason=reason)
             self.stop()
         if row is not None:
-            self.cell, self.last = None, cell
+            self.cell, self.last_cell = None, cell
         return row
 
     def stop(self) -> None:
+        """Kill the process."""
         if self._process is not None:
             self.pipe.close()
             self._process.kill()
@@ -120,46 +146,49 @@ class _Worker:
             self._process = None
 
     def _start(self) -> None:
-        self.pipe, theirs = _processes.Pipe()
-        self._process = _processes.Process(target=_serve, args=(theirs,), daemon=True)
-        with _environment(dict.fromkeys(_ONE_THREAD, "1")):
+        """Start the process with a pipe to it."""
+        self.pipe, child_pipe = _context.Pipe()
+        self._process = _context.Process(target=_run_process, args=(child_pipe,), daemon=True)
+        with _set_environment(dict.fromkeys(_THREAD_VARIABLES, "1")):
             self._process.start()
-        theirs.close()
+        child_pipe.close()
 
 
-def _serve(pipe: connection.Connection) -> None:
-    """The life of a process: answer cells until nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then stops this process
+def _run_process(pipe: connection.Connection) -> None:
+    """Run cells until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and stops this process
     threading.Thread(target=_die_with_parent, daemon=True).start()
-    methods()  # finding them takes a moment, which should not count for the first one
-    shelf = DatasetCache()
+    methods()  # fill the registry now, so that its cost does not count for the first cell
+    datasets = DatasetCache()
     with contextlib.suppress(EOFError, OSError):
         while True:
             message = pipe.recv_bytes()
             try:
                 cell: Cell = pickle.loads(message)
-            except Exception as error:  # whatever importing the entry's module may raise
+            except Exception as error:  # importing the module of the entry may raise anything
                 pipe.send(f"the entry cannot be loaded in another process: {error}")
             else:
-                pipe.send(evaluate(cell, shelf))
+                pipe.send(run_cell(cell, datasets))
 
 
 def _die_with_parent() -> None:
-    """A parent that was killed cannot stop its children, and a cell may take minutes."""
+    """Exit when the parent ends; a parent that was killed cannot stop its children."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
         os._exit(1)
 
 
-def _cause(exitcode: int | None) -> str:
+def _explain_exit(exitcode: int | None) -> str:
+    """Return why a process ended."""
     if exitcode == -signal.SIGKILL:
         return "the process was killed, probably because memory ran out"
     return f"the process ended with exit code {exitcode}"
 
 
 @contextlib.contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
+def _set_environment(variables: dict[str, str]) -> Iterator[None]:
+    """Set environment variables inside the block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

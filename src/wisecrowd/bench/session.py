@@ -1,4 +1,4 @@
-"""A run of a benchmark in a folder: what is left to do, doing it, and the tables that come of it."""
+"""Run of a benchmark in a folder: the remaining cells, their execution and the tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wisecrowd.bench.benchmark import Benchmark
 from wisecrowd.bench.cells import Cell, Row, list_cells
-from wisecrowd.bench.render import as_markdown, as_text, provenance
+from wisecrowd.bench.render import describe_run, render_markdown, render_text
 from wisecrowd.bench.results import Results
 from wisecrowd.bench.runner import run_cells
 from wisecrowd.errors import UsageError, suggest_name
@@ -18,17 +18,45 @@ from wisecrowd.utils.files import write_text
 
 
 class Session:
-    """One benchmark and the folder that holds its results: ``<name>.parquet`` and ``<name>.md``.
+    """Benchmark with the folder of its results, ``<name>.parquet`` and ``<name>.md``.
 
-    ``only`` narrows to some entries and data, by title or pattern; ``seeds`` and ``time_limit`` replace the
-    benchmark's own; ``fresh`` runs again what was run before.
+    Parameters
+    ----------
+    benchmark : Benchmark
+        Benchmark to run.
+    folder : Path
+        Folder of the results.
+    only : iterable of str, default=()
+        Titles or patterns (``"D_*"``) of entries and data to run; all if it is empty.
+    seeds : int, optional
+        Number of seeds, instead of that of the benchmark.
+    time_limit : float, optional
+        Seconds after which a cell is stopped, instead of those of the benchmark.
+    fresh : bool, default=False
+        Run cells with a stored result again.
 
+    Attributes
+    ----------
+    todo : list of Cell
+        Cells to run.
+    n_settled : int
+        Number of cells with a stored result.
+    absent : dict of str to str
+        Reason by title, for data that are not on this machine.
+
+    Raises
+    ------
+    UsageError
+        If ``seeds`` or ``time_limit`` is not positive, or if nothing matches a pattern.
+
+    Examples
+    --------
     >>> import tempfile
-    >>> from wisecrowd.bench.data import Simulated
+    >>> from wisecrowd.bench.data import SimulatedDataset
     >>> from wisecrowd.bench.entries import Aggregate
     >>> small = Benchmark(
     ...     name="small", title="A small one", entries={"MV": Aggregate("majority-vote")},
-    ...     data={"easy": Simulated({"n_tasks": 50, "workers": ["expert(0.999)"] * 3})},
+    ...     data={"easy": SimulatedDataset({"n_tasks": 50, "workers": ["expert(0.999)"] * 3})},
     ... )
     >>> session = Session(small, Path(tempfile.mkdtemp()))
     >>> [(str(cell), row["status"], row["figures"]["accuracy"]) for cell, row in session.run(jobs=1)]
@@ -54,22 +82,31 @@ class Session:
         self.benchmark = benchmark if seeds is None else replace(benchmark, seeds=seeds)
         self.folder = folder
         self.time_limit = time_limit if time_limit is not None else benchmark.time_limit
-        self.only = _chosen(benchmark, only)
+        self.only = _match_titles(benchmark, only)
         self._results = Results(folder, benchmark.name)
         cells, self.absent = list_cells(self.benchmark)
-        chosen = [cell for cell in cells if _within(self.only, cell.entry, cell.data)]
-        self.todo = [cell for cell in chosen if fresh or not self._results.settled(cell, self.time_limit)]
-        #: How many cells an earlier run has done.
-        self.n_settled = len(chosen) - len(self.todo)
+        selected = [cell for cell in cells if _is_selected(self.only, cell.entry, cell.data)]
+        self.todo = [cell for cell in selected if fresh or not self._results.is_settled(cell, self.time_limit)]
+        self.n_settled = len(selected) - len(self.todo)
 
     def run(self, jobs: int) -> Generator[tuple[Cell, Row]]:
-        """Do what is left to do, and yield each row when it is on the disk; the tables are written at the end.
+        """Run the remaining cells and write the tables.
 
-        Whoever leaves the loop before the end loses the cells that were running, and nothing else.
+        Parameters
+        ----------
+        jobs : int
+            Number of processes.
+
+        Yields
+        ------
+        cell : Cell
+            Cell that has finished.
+        row : dict
+            Its row, which is on disk already. Closing the generator loses only the cells that are running.
         """
         rows = run_cells(self.todo, jobs=jobs, time_limit=self.time_limit)
-        with self._results.writing(), contextlib.closing(rows):
-            self._results.drop(key for key in list(self._results.rows) if not self._has(key))
+        with self._results.open_journal(), contextlib.closing(rows):
+            self._results.drop(key for key in list(self._results.rows) if not self._is_current(key))
             try:
                 for cell, row in rows:
                     self._results.add(row)
@@ -78,30 +115,41 @@ class Session:
                 if self._results.rows:
                     write_text(self._results.markdown, self.markdown())
 
-    def _has(self, key: tuple[str, str, int]) -> bool:
+    def _is_current(self, key: tuple[str, str, int]) -> bool:
+        """Return whether the benchmark still has the entry and the data of a row."""
         entry, data, _ = key
         return entry in self.benchmark.entries and (data in self.benchmark.data or self.benchmark.data_at_hand)
 
     @property
     def rows(self) -> list[Row]:
-        """Everything that has been run so far, a row for each entry, data and seed."""
+        """Stored rows, one for every entry, data and seed."""
         return list(self._results.rows.values())
 
     def text(self, width: int = 80) -> str:
-        """The tables and their footnotes, no wider than that."""
-        return as_text(self.benchmark, self.rows, width=width, only=self.only)
+        """Render the tables and footnotes as plain text.
+
+        Parameters
+        ----------
+        width : int, default=80
+            Maximum number of characters in a line.
+
+        Returns
+        -------
+        str
+        """
+        return render_text(self.benchmark, self.rows, width=width, only=self.only)
 
     def markdown(self) -> str:
-        """The page of the benchmark: everything that has been run, with ``only`` or without."""
-        return as_markdown(self.benchmark, self.rows)
+        """Render the page of the benchmark with all stored rows, whatever ``only`` selects."""
+        return render_markdown(self.benchmark, self.rows)
 
-    def provenance(self) -> str:
-        """How much was run, when, with what, and on which machine."""
-        return provenance(self.rows)
+    def describe_run(self) -> str:
+        """Describe the run: number of results, time, dates, versions and machine."""
+        return describe_run(self.rows)
 
 
-def _chosen(benchmark: Benchmark, only: Iterable[str]) -> tuple[Collection[str], Collection[str]]:
-    """Titles of entries and of data that patterns name; an empty side means all of it."""
+def _match_titles(benchmark: Benchmark, only: Iterable[str]) -> tuple[Collection[str], Collection[str]]:
+    """Return the titles of entries and of data that match the patterns; an empty collection stands for all."""
     entries: dict[str, None] = {}
     data: dict[str, None] = {}
     for pattern in only:
@@ -122,6 +170,7 @@ def _chosen(benchmark: Benchmark, only: Iterable[str]) -> tuple[Collection[str],
     return entries, data
 
 
-def _within(only: tuple[Collection[str], Collection[str]], entry: str, data: str) -> bool:
-    entries, datas = only
-    return (not entries or entry in entries) and (not datas or data in datas)
+def _is_selected(only: tuple[Collection[str], Collection[str]], entry: str, data: str) -> bool:
+    """Return whether a cell is among the selected titles."""
+    entries, sources = only
+    return (not entries or entry in entries) and (not sources or data in sources)

@@ -1,4 +1,7 @@
-"""From rows to a table: *paper | ours | difference*, with ranks and footnotes. How it is printed is `_render`'s."""
+"""Tables of a benchmark from its stored rows: published values, our values, differences, ranks and footnotes.
+
+`wisecrowd.bench.render` prints them.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ import pandas as pd
 from wisecrowd.bench.benchmark import FIGURES, Benchmark, Figure
 from wisecrowd.bench.cells import FAILED, OK, TOO_SLOW, Row
 
-#: Entries that scored a smaller share of the data than this are not ranked: what they were spared would flatter them.
-ENOUGH_TO_RANK = 0.8
+#: Share of the data for which an entry needs a result to be ranked; entries that skip the hard data would rank too high.
+MIN_SHARE_TO_RANK = 0.8
 
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-class Column(NamedTuple):
-    """What one side of the table is about: an entry (data is empty), or a figure of data (entry is empty)."""
+class Heading(NamedTuple):
+    """Heading of a row or column: an entry (``data`` is empty), or a figure of data (``entry`` is empty)."""
 
     entry: str = ""
     data: str = ""
@@ -27,8 +30,28 @@ class Column(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What the paper and our runs say of one entry on one dataset."""
+class CellScores:
+    """Published value and our value of a figure, for one entry on one dataset.
+
+    Attributes
+    ----------
+    figure : Figure
+        Display format.
+    paper : float or None
+        Published value.
+    ours : float or None
+        Mean over the seeds.
+    spread : float or None
+        Standard deviation over the seeds.
+    state : str
+        State of the rows; empty if there are none.
+    seconds : float
+        Mean running time.
+    comparable : bool
+        False if the published value measures something else.
+    notes : str
+        Numbers of the footnotes.
+    """
 
     figure: Figure
     paper: float | None
@@ -41,20 +64,20 @@ class Answer:
 
     @property
     def difference(self) -> float | None:
-        """Ours less the paper's."""
+        """Our value minus the published one, or None if they cannot be compared."""
         if self.ours is None or self.paper is None or not self.comparable:
             return None
         return self.ours - self.paper
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to show."""
+        """True if there is no published value and no row."""
         return self.paper is None and not self.state
 
 
 @dataclass(frozen=True)
-class Group:
-    """One or three columns under one title."""
+class ColumnGroup:
+    """One or three columns under one title, as texts."""
 
     title: str
     columns: tuple[str, ...]
@@ -63,18 +86,35 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Row titles, groups of columns, and what stands below."""
+class ResultTable:
+    """Table as texts: titles of the rows, column groups, rows below the table and footnotes."""
 
     corner: str
     titles: list[str]
     foot: list[str]
-    groups: list[Group]
+    groups: list[ColumnGroup]
     notes: list[str] = field(default_factory=list)
 
 
-class Numbers:
-    """The answers of a benchmark, by entry, data and figure."""
+class BenchmarkScores:
+    """Scores of a benchmark by entry, data and figure.
+
+    Parameters
+    ----------
+    benchmark : Benchmark
+        Benchmark that was run.
+    rows : iterable of dict
+        Stored rows.
+    only : tuple of (collection of str, collection of str), optional
+        Titles of the entries and of the data to show; an empty collection stands for all.
+
+    Attributes
+    ----------
+    entries, data : list of str
+        Titles to show.
+    notes : list of str
+        Footnotes in the order in which they were marked.
+    """
 
     def __init__(
         self, benchmark: Benchmark, rows: Iterable[Row], only: tuple[Collection[str], Collection[str]] | None = None
@@ -93,18 +133,38 @@ class Numbers:
         self.notes: list[str] = []
 
     def figures(self, data: str) -> tuple[str, ...]:
-        """The figures to show of data."""
+        """Return the figures to show.
+
+        Parameters
+        ----------
+        data : str
+            Title of the data.
+
+        Returns
+        -------
+        tuple of str
+        """
         source = self.benchmark.data.get(data)
         return ("accuracy",) if source is None else source.figures
 
-    def answer(self, entry: str, data: str, figure: str) -> Answer:
-        """Everything about one cell of the table."""
+    def get_cell(self, entry: str, data: str, figure: str) -> CellScores:
+        """Return the scores of one cell of the table, and mark its footnotes.
+
+        Parameters
+        ----------
+        entry, data, figure : str
+            Titles of the entry and of the data, and name of the figure.
+
+        Returns
+        -------
+        CellScores
+        """
         rows = self._rows.get((entry, data), [])
         values = [row["figures"][figure] for row in rows if row.get("figures", {}).get(figure) is not None]
         state = next((row["status"] for row in rows if row["status"] != OK), OK if rows else "")
         reasons = {row["reason"]: None for row in rows if row["status"] != OK}
         note = self.benchmark.notes.get((entry, data))
-        return Answer(
+        return CellScores(
             figure=FIGURES.get(figure, Figure(figure)),
             paper=self.benchmark.published.get((entry, data, figure)),
             ours=statistics.fmean(values) if values else None,
@@ -116,160 +176,251 @@ class Numbers:
         )
 
     def mark(self, notes: Sequence[str]) -> str:
-        """The numbers of footnotes; a text that was said before keeps its number."""
+        """Return the numbers of footnotes, and add new footnotes to the list.
+
+        Parameters
+        ----------
+        notes : sequence of str
+            Texts. A text that is in the list keeps its number.
+
+        Returns
+        -------
+        str
+            Numbers as superscripts.
+        """
         for note in notes:
             if note not in self.notes:
                 self.notes.append(note)
         return ",".join(str(self.notes.index(note) + 1).translate(_SUPERSCRIPTS) for note in notes)
 
     def title(self, name: str) -> str:
-        """The title of an entry or data, with its footnote."""
+        """Return the title of an entry or data with the number of its footnote.
+
+        Parameters
+        ----------
+        name : str
+            Title.
+
+        Returns
+        -------
+        str
+        """
         note = self.benchmark.notes.get(name)
         return name + self.mark([note] if note else [])
 
-    def ours(self) -> pd.DataFrame:
-        """Data x entries: the figure that counts, NaN where there is none; higher is better."""
-        ranks: dict[str, dict[str, float]] = {}
+    def values(self) -> pd.DataFrame:
+        """Return our values of the first figure, with the sign changed where less is better.
+
+        Returns
+        -------
+        DataFrame
+            Data by entries; NaN where there is no value.
+        """
+        by_data: dict[str, dict[str, float]] = {}
         for data in self.data:
             figure = self.figures(data)[0]
             sign = 1 if FIGURES.get(figure, Figure(figure)).more_is_better else -1
-            answers = {entry: self.answer(entry, data, figure).ours for entry in self.entries}
-            ranks[data] = {
-                entry: float("nan") if value is None else sign * value for entry, value in answers.items()
+            values = {entry: self.get_cell(entry, data, figure).ours for entry in self.entries}
+            by_data[data] = {
+                entry: float("nan") if value is None else sign * value for entry, value in values.items()
             }  # fmt: skip
-        return pd.DataFrame.from_dict(ranks, orient="index", columns=self.entries, dtype="float64")
+        return pd.DataFrame.from_dict(by_data, orient="index", columns=self.entries, dtype="float64")
 
     def ranks(self) -> pd.DataFrame:
-        """Data x ranked entries: the rank of each, on the data that all of them scored."""
-        scores = self.ours()
-        ranked = scores.loc[:, scores.notna().mean() >= ENOUGH_TO_RANK]
+        """Return the ranks of the ranked entries (1 is best), on the data for which all of them have a value."""
+        values = self.values()
+        ranked = values.loc[:, values.notna().mean() >= MIN_SHARE_TO_RANK]
         return ranked.dropna().round(9).rank(axis=1, ascending=False)
 
     def seconds(self, entry: str) -> float:
-        """How long an entry took for all data shown, each once."""
-        return sum(self.answer(entry, data, self.figures(data)[0]).seconds for data in self.data)
+        """Return the running time of an entry on all data, for one seed.
+
+        Parameters
+        ----------
+        entry : str
+            Title of the entry.
+
+        Returns
+        -------
+        float
+        """
+        return sum(self.get_cell(entry, data, self.figures(data)[0]).seconds for data in self.data)
 
 
-def table_of(numbers: Numbers) -> Table:
-    """The table as the benchmark wants it: entries or data down the side."""
-    by_data = [Column(data=data, figure=figure) for data in numbers.data for figure in numbers.figures(data)]
-    by_entry = [Column(entry=entry) for entry in numbers.entries]
-    sideways = numbers.benchmark.rows == "data"
-    side, above = (by_data, by_entry) if sideways else (by_entry, by_data)
-    # Footnotes are numbered as they are read: the titles above first, then row by row.
-    heads = [_title(numbers, column) for column in above]
+def build_table(scores: BenchmarkScores) -> ResultTable:
+    """Build the table of a benchmark.
+
+    Parameters
+    ----------
+    scores : BenchmarkScores
+        Scores of the benchmark.
+
+    Returns
+    -------
+    ResultTable
+        Table whose rows are the entries or the data, as the benchmark says.
+    """
+    by_data = [Heading(data=data, figure=figure) for data in scores.data for figure in scores.figures(data)]
+    by_entry = [Heading(entry=entry) for entry in scores.entries]
+    has_data_rows = scores.benchmark.rows == "data"
+    rows, columns = (by_data, by_entry) if has_data_rows else (by_entry, by_data)
+    # Footnotes are numbered in reading order: the titles of the columns first, then row by row.
+    column_titles = [_format_title(scores, column) for column in columns]
     titles, grid = [], []
-    for row in side:
-        titles.append(_title(numbers, row))
-        grid.append([numbers.answer(*_place(row, column)) for column in above])
-    foot = _foot(numbers, grid) if sideways else {}
+    for row in rows:
+        titles.append(_format_title(scores, row))
+        grid.append([scores.get_cell(*_cell_key(row, column)) for column in columns])
+    foot = _build_foot(scores, grid) if has_data_rows else {}
     groups = [
-        _group(head, [answers[position] for answers in grid], [line[position] for line in foot.values()])
-        for position, head in enumerate(heads)
-        if not all(answers[position].is_empty for answers in grid)
+        _build_group(title, [cells[position] for cells in grid], [line[position] for line in foot.values()])
+        for position, title in enumerate(column_titles)
+        if not all(cells[position].is_empty for cells in grid)
     ]
-    if not sideways:
-        took = [(seconds_text(numbers.seconds(entry)),) for entry in numbers.entries]
-        groups.append(Group("seconds", ("",), took, []))
-    return Table("data" if sideways else "method", titles, list(foot), groups, numbers.notes)
+    if not has_data_rows:
+        times = [(format_seconds(scores.seconds(entry)),) for entry in scores.entries]
+        groups.append(ColumnGroup("seconds", ("",), times, []))
+    return ResultTable("data" if has_data_rows else "method", titles, list(foot), groups, scores.notes)
 
 
-def leaderboard(numbers: Numbers) -> Table:
-    """Entries by mean rank, the best first; those that answered for too few data come last, without a rank."""
-    ranks, scores = numbers.ranks(), numbers.ours()
+def build_leaderboard(scores: BenchmarkScores) -> ResultTable:
+    """Build the leaderboard, with the entries in the order of their mean ranks.
+
+    Parameters
+    ----------
+    scores : BenchmarkScores
+        Scores of the benchmark.
+
+    Returns
+    -------
+    ResultTable
+        Entries with results for too few data come last and have no rank.
+    """
+    ranks, values = scores.ranks(), scores.values()
     mean_rank = ranks.mean().sort_values()
-    order = [*mean_rank.index, *(entry for entry in numbers.entries if entry not in mean_rank.index)]
-    first = (scores.eq(scores.max(axis=1), axis=0) & scores.notna()).sum()
-    common = scores.loc[ranks.index].mean()
+    order = [*mean_rank.index, *(entry for entry in scores.entries if entry not in mean_rank.index)]
+    n_best = (values.eq(values.max(axis=1), axis=0) & values.notna()).sum()
+    means = values.loc[ranks.index].mean()
     cells = {
         f"mean rank of {len(mean_rank)}": [f"{mean_rank[entry]:.1f}" if entry in mean_rank else "" for entry in order],
-        "mean accuracy": [number(common[entry], 3) if entry in mean_rank else "" for entry in order],
-        "best on": [str(first[entry]) for entry in order],
-        "answered": [f"{scores[entry].notna().sum()} of {len(scores)}" for entry in order],
-        "seconds": [seconds_text(numbers.seconds(entry)) for entry in order],
+        "mean accuracy": [format_number(means[entry], 3) if entry in mean_rank else "" for entry in order],
+        "best on": [str(n_best[entry]) for entry in order],
+        "answered": [f"{values[entry].notna().sum()} of {len(values)}" for entry in order],
+        "seconds": [format_seconds(scores.seconds(entry)) for entry in order],
     }
-    groups = [Group(title, ("",), [(text,) for text in texts], []) for title, texts in cells.items()]
-    return Table("method", order, [], groups)
+    groups = [ColumnGroup(title, ("",), [(text,) for text in texts], []) for title, texts in cells.items()]
+    return ResultTable("method", order, [], groups)
 
 
-def number(value: float, digits: int, *, sign: bool = False) -> str:
-    """A figure as tables print it: without the zero before the point."""
+def format_number(value: float, digits: int, *, sign: bool = False) -> str:
+    """Format a value without the zero before the decimal point.
+
+    Parameters
+    ----------
+    value : float
+        Value.
+    digits : int
+        Number of decimals.
+    sign : bool, default=False
+        Write the plus sign of positive values.
+
+    Returns
+    -------
+    str
+    """
     text = f"{round(value, digits) or 0.0:{'+' if sign and round(value, digits) else ''}.{digits}f}"
     return text.replace("0.", ".", 1) if text.lstrip("+-").startswith("0.") else text
 
 
-def seconds_text(seconds: float) -> str:
-    """Seconds, with as many digits as mean something; nothing for nothing."""
+def format_seconds(seconds: float) -> str:
+    """Format a running time.
+
+    Parameters
+    ----------
+    seconds : float
+        Running time.
+
+    Returns
+    -------
+    str
+        Two decimals below ten seconds, none above; empty if the time is zero.
+    """
     if not seconds:
         return ""
     return f"{seconds:.2f}" if seconds < 10 else f"{seconds:,.0f}"
 
 
-def _title(numbers: Numbers, column: Column) -> str:
+def _format_title(scores: BenchmarkScores, column: Heading) -> str:
+    """Return the title of a row or column with its footnotes."""
     if column.entry:
-        return numbers.title(column.entry)
-    figures = numbers.figures(column.data)
-    name = numbers.title(column.data)
-    plain = figures == ("accuracy",)
-    return name if plain else f"{name} {FIGURES.get(column.figure, Figure(column.figure)).title}"
+        return scores.title(column.entry)
+    figures = scores.figures(column.data)
+    name = scores.title(column.data)
+    return name if figures == ("accuracy",) else f"{name} {FIGURES.get(column.figure, Figure(column.figure)).title}"
 
 
-def _place(row: Column, column: Column) -> tuple[str, str, str]:
+def _cell_key(row: Heading, column: Heading) -> tuple[str, str, str]:
+    """Return the entry, the data and the figure of a cell."""
     return row.entry or column.entry, row.data or column.data, row.figure or column.figure
 
 
-def _group(title: str, answers: list[Answer], foot: list[tuple[str, str, str]]) -> Group:
-    if any(answer.paper is not None for answer in answers):
-        return Group(title, ("paper", "ours", "diff."), [_texts(answer) for answer in answers], foot)
-    return Group(
-        title, ("",), [(_ours(answer) + answer.notes,) for answer in answers], [(ours,) for _, ours, _ in foot]
+def _build_group(title: str, cells: list[CellScores], foot: list[tuple[str, str, str]]) -> ColumnGroup:
+    """Build three columns if there is a published value, and one otherwise."""
+    if any(cell.paper is not None for cell in cells):
+        return ColumnGroup(title, ("paper", "ours", "diff."), [_format_cell(cell) for cell in cells], foot)
+    return ColumnGroup(
+        title, ("",), [(_format_ours(cell) + cell.notes,) for cell in cells], [(ours,) for _, ours, _ in foot]
     )
 
 
-def _texts(answer: Answer) -> tuple[str, str, str]:
-    digits = answer.figure.digits
-    paper = "" if answer.paper is None else number(answer.paper, digits)
-    if answer.difference is None:
-        return paper, _ours(answer) + answer.notes, ""
-    return paper, _ours(answer), number(answer.difference, digits, sign=True) + answer.notes
+def _format_cell(cell: CellScores) -> tuple[str, str, str]:
+    """Return the published value, our value and the difference as texts."""
+    digits = cell.figure.digits
+    paper = "" if cell.paper is None else format_number(cell.paper, digits)
+    if cell.difference is None:
+        return paper, _format_ours(cell) + cell.notes, ""
+    return paper, _format_ours(cell), format_number(cell.difference, digits, sign=True) + cell.notes
 
 
-def _ours(answer: Answer) -> str:
-    if answer.ours is None:
-        return {"": "", OK: "none", FAILED: "failed", TOO_SLOW: "slow"}.get(answer.state, "–")
-    text = number(answer.ours, answer.figure.digits)
-    spread = round(answer.spread or 0.0, answer.figure.digits)
-    return f"{text}±{number(spread, answer.figure.digits)}" if spread else text
+def _format_ours(cell: CellScores) -> str:
+    """Return our value with its spread, or the reason why there is none."""
+    if cell.ours is None:
+        return {"": "", OK: "none", FAILED: "failed", TOO_SLOW: "slow"}.get(cell.state, "–")
+    text = format_number(cell.ours, cell.figure.digits)
+    spread = round(cell.spread or 0.0, cell.figure.digits)
+    return f"{text}±{format_number(spread, cell.figure.digits)}" if spread else text
 
 
-def _foot(numbers: Numbers, grid: list[list[Answer]]) -> Mapping[str, list[tuple[str, str, str]]]:
-    """Means over the rows that are complete, ranks and times: title -> (paper, ours, difference) for each entry."""
+def _build_foot(scores: BenchmarkScores, grid: list[list[CellScores]]) -> Mapping[str, list[tuple[str, str, str]]]:
+    """Return the rows below the table: means over complete rows, ranks and times, each with three texts per entry."""
     columns = list(zip(*grid, strict=True))
-    compared = [any(answer.paper is not None for answer in column) for column in columns]
-    whole = [
+    has_paper = [any(cell.paper is not None for cell in column) for column in columns]
+    complete = [
         position
-        for position, answers in enumerate(grid)
-        if all(a.ours is not None and (a.paper is not None or not c) for a, c in zip(answers, compared, strict=True))
+        for position, cells in enumerate(grid)
+        if all(c.ours is not None and (c.paper is not None or not p) for c, p in zip(cells, has_paper, strict=True))
     ]
     foot: dict[str, list[tuple[str, str, str]]] = {}
-    alike = len({answers[0].figure for answers in grid}) == 1  # a mean of milliseconds and megabytes says nothing
-    if len(whole) > 1 and alike:
-        foot[f"mean of {len(whole)}"] = [_mean([column[position] for position in whole]) for column in columns]
-    if numbers.benchmark.ranked:
-        ranks = numbers.ranks()
+    has_one_figure = len({cells[0].figure for cells in grid}) == 1  # a mean over different units has no meaning
+    if len(complete) > 1 and has_one_figure:
+        foot[f"mean of {len(complete)}"] = [
+            _format_mean([column[position] for position in complete]) for column in columns
+        ]
+    if scores.benchmark.ranked:
+        ranks = scores.ranks()
         mean = ranks.mean()
         foot[f"mean rank ({len(ranks)} data)"] = [
-            ("", f"{mean[entry]:.1f}" if entry in mean else "", "") for entry in numbers.entries
+            ("", f"{mean[entry]:.1f}" if entry in mean else "", "") for entry in scores.entries
         ]
-    foot["seconds"] = [("", seconds_text(numbers.seconds(entry)), "") for entry in numbers.entries]
+    foot["seconds"] = [("", format_seconds(scores.seconds(entry)), "") for entry in scores.entries]
     return foot
 
 
-def _mean(answers: list[Answer]) -> tuple[str, str, str]:
-    digits = answers[0].figure.digits
-    ours = statistics.fmean(answer.ours for answer in answers if answer.ours is not None)
-    published = [answer.paper for answer in answers if answer.paper is not None]
+def _format_mean(cells: list[CellScores]) -> tuple[str, str, str]:
+    """Return the means of published values, our values and differences as texts."""
+    digits = cells[0].figure.digits
+    ours = statistics.fmean(cell.ours for cell in cells if cell.ours is not None)
+    published = [cell.paper for cell in cells if cell.paper is not None]
     if not published:
-        return "", number(ours, digits), ""
+        return "", format_number(ours, digits), ""
     paper = statistics.fmean(published)
-    return number(paper, digits), number(ours, digits), number(ours - paper, digits, sign=True)
+    return format_number(paper, digits), format_number(ours, digits), format_number(ours - paper, digits, sign=True)

@@ -21,7 +21,7 @@ from wisecrowd import (
 )
 from wisecrowd.bench import find_benchmark
 from wisecrowd.bench.benchmark import FIGURES as SHOWN
-from wisecrowd.bench.papers.all_completers import FIGURES, FitCompleter, Simple, Unfilled
+from wisecrowd.bench.papers.all_completers import FIGURES, FitCompleter, NoCompletion, SimpleForecast
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.evaluate import metrics
 from wisecrowd.io.datasets import Dataset
@@ -54,12 +54,15 @@ def test_a_completer_by_features_some_of_which_are_categories(dataset: Dataset) 
 
 
 def test_what_stands_beside_them(dataset: Dataset) -> None:
-    plain = Unfilled()(dataset, 0)
+    plain = NoCompletion()(dataset, 0)
     before = accuracy_after_completion("gmv", dataset.crowd, None, dataset.truth).xs("before", level="votes")
     assert plain["DS after"] == before["accuracy"]["dawid-skene"]
     assert plain["MV ECE"] == before["calibration_error"]["majority-vote"]
     table = score_completer(DSFill(), dataset.crowd, random_state=2).table
-    assert Simple("labels of the worker")(dataset, 2)["hidden log-loss"] == table["log_loss"]["labels of the worker"]
+    assert (
+        SimpleForecast("labels of the worker")(dataset, 2)["hidden log-loss"]
+        == table["log_loss"]["labels of the worker"]
+    )
 
 
 def test_the_table_has_every_completer() -> None:
@@ -72,9 +75,9 @@ def test_the_table_has_every_completer() -> None:
 
 def test_what_it_declines(dataset: Dataset) -> None:
     bare = Dataset(name="bare", crowd=dataset.crowd, truth=dataset.truth)
-    with pytest.raises(InputError, match="truth and features"):
+    with pytest.raises(InputError, match="no truth or no features"):
         FitCompleter("ldplc")(bare, 0)
-    with pytest.raises(InputError, match="scored by truth"):
-        Unfilled()(Dataset(name="bare", crowd=dataset.crowd), 0)
-    with pytest.raises(UsageError, match="does not complete votes"):
+    with pytest.raises(InputError, match="no truth"):
+        NoCompletion()(Dataset(name="bare", crowd=dataset.crowd), 0)
+    with pytest.raises(UsageError, match="is not a completer"):
         FitCompleter("majority-vote").identity()

@@ -9,10 +9,10 @@ import pytest
 
 from wisecrowd import simulate_crowd
 from wisecrowd.bench import find_benchmark
-from wisecrowd.bench.entries import identity_of
+from wisecrowd.bench.entries import get_identity
 from wisecrowd.bench.papers import annotmix2024
 from wisecrowd.bench.papers.all_learners import TEST, FitLearner
-from wisecrowd.bench.papers.annotmix2024 import ENTRIES, PUBLISHED, Layers, OnTargets
+from wisecrowd.bench.papers.annotmix2024 import ENTRIES, PUBLISHED, DenseLayers, OnTargets
 from wisecrowd.errors import InputError
 from wisecrowd.io.datasets import Dataset
 
@@ -35,8 +35,8 @@ def dataset() -> Dataset:
 def test_every_entry_travels_and_says_what_it_is_the_same_in_every_process() -> None:
     for entry in ENTRIES.values():
         again = pickle.loads(pickle.dumps(entry))
-        shown = json.dumps(identity_of(entry))
-        assert json.dumps(identity_of(again)) == shown
+        shown = json.dumps(get_identity(entry))
+        assert json.dumps(get_identity(again)) == shown
         assert " at 0x" not in shown
 
 
@@ -48,7 +48,7 @@ def test_every_published_figure_has_its_entry() -> None:
 
 
 def test_the_network_is_theirs() -> None:
-    made = Layers()((124,), 10)
+    made = DenseLayers()((124,), 10)
     assert [type(part).__name__ for part in made] == ["Linear", "BatchNorm1d", "ReLU", "Dropout"] * 2 + ["Linear"]
     assert [tuple(part.weight.shape) for part in made if hasattr(part, "in_features")] == [
         (256, 124),
@@ -62,7 +62,7 @@ def test_targets_are_learnt_with_and_without_mixup(dataset: Dataset, monkeypatch
     drawn: list[float] = []
     draw_mixup = annotmix2024.draw_mixup
     monkeypatch.setattr(
-        annotmix2024, "mixing", lambda n, alpha, like: (drawn.append(alpha), draw_mixup(n, alpha, like))[1]
+        annotmix2024, "draw_mixup", lambda n, alpha, like: (drawn.append(alpha), draw_mixup(n, alpha, like))[1]
     )
     scores = {entry: entry(dataset, 0)[TEST] for entry in (OnTargets(None), OnTargets("majority-vote", alpha=1.0))}
     assert min(scores.values()) > 0.75

@@ -10,7 +10,7 @@ import pytest
 from wisecrowd import choose_method, simulate_crowd
 from wisecrowd.base.registry import find
 from wisecrowd.bench import find_benchmark
-from wisecrowd.bench.papers.choosing import BY_GOLD, BY_LOT, BY_VOTES, POINT, Rule, candidates, findings
+from wisecrowd.bench.papers.choosing import BY_GOLD, BY_LOT, BY_VOTES, POINT, Rule, findings, fit_candidates
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.evaluate import metrics
 from wisecrowd.evaluate.model_selection import CANDIDATES
@@ -58,13 +58,13 @@ def test_choosing_by_votes_does_not_see_gold(right: dict[str, float]) -> None:
 
 
 def test_candidates_are_fitted_once_for_a_crowd() -> None:
-    assert candidates(MADE.crowd) is candidates(MADE.crowd)
+    assert fit_candidates(MADE.crowd) is fit_candidates(MADE.crowd)
 
 
 def test_what_is_refused() -> None:
     with pytest.raises(InputError, match="no"):
         Rule(BY_VOTES)(Dataset(name="made", crowd=MADE.crowd), 0)
-    with pytest.raises(UsageError, match="none of the candidates"):
+    with pytest.raises(UsageError, match="is not a candidate"):
         Rule("ebcc")(DATASET, 0)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from wisecrowd import MajorityVote, simulate_crowd
 from wisecrowd.bench import find_benchmark
-from wisecrowd.bench.entries import identity_of
+from wisecrowd.bench.entries import get_identity
 from wisecrowd.bench.papers import _han
 from wisecrowd.bench.papers._han import (
     ACCURACY,
@@ -22,8 +22,8 @@ from wisecrowd.bench.papers._han import (
     SURPRISE,
     AfterFilling,
     AtEpoch,
-    OnTasks,
     Oracle,
+    TrainingTaskScores,
 )
 from wisecrowd.errors import InputError, UsageError
 from wisecrowd.evaluate import metrics
@@ -48,15 +48,15 @@ def dataset() -> Dataset:
 
 @pytest.fixture(autouse=True)
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_han, "_kept", {})
+    monkeypatch.setattr(_han, "_cache", {})
 
 
 @pytest.mark.parametrize("which", FAMILY)
 def test_entries_travel_and_published_figures_have_their_places(which: str) -> None:
     found = find_benchmark(f"han2025mmlc{which}")
     for entry in found.entries.values():
-        shown = json.dumps(identity_of(entry))
-        assert json.dumps(identity_of(pickle.loads(pickle.dumps(entry)))) == shown
+        shown = json.dumps(get_identity(entry))
+        assert json.dumps(get_identity(pickle.loads(pickle.dumps(entry)))) == shown
         assert " at 0x" not in shown
     for entry, data, figure in found.published:
         assert entry in found.entries
@@ -74,7 +74,7 @@ def test_published_figures_are_those_of_the_paper() -> None:
 
 
 def test_what_is_equal_is_made_once_and_not_kept_forever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_han, "MOST_KEPT", 2)
+    monkeypatch.setattr(_han, "MAX_CACHED", 2)
     made: list[int] = []
     for key in (1, 1, 2, 3, 1):
         _han.compute_once(key, lambda key=key: made.append(key))  # type: ignore[misc]
@@ -90,7 +90,7 @@ class TestLearners:
         settings = SMALL | {"epochs": 6}
         scores = {kind: Oracle("mmlc", settings, centre=kind)(dataset, 0) for kind in ("kde", "mean", "truth")}
         assert len(_han._cache) == 1
-        X, z = _han.features_and_truth(dataset)
+        X, z = _han.get_features_and_truth(dataset)
         (model,) = _han._cache.values()
         assert scores["kde"][ACCURACY] == float((model.predict(X) == z).mean())
         assert scores["kde"][EPOCHS] == 6
@@ -100,7 +100,7 @@ class TestLearners:
     def test_the_curve_passes_the_fit_to_fewer_epochs(self, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("wisecrowd.nn.epoch_search.TRIED", 4)
         chosen = AtEpoch("mmlc", SMALL, at="chosen", until=6)(dataset, 0)
-        assert chosen[ACCURACY] == OnTasks("mmlc", SMALL)(dataset, 0)[ACCURACY]
+        assert chosen[ACCURACY] == TrainingTaskScores("mmlc", SMALL)(dataset, 0)[ACCURACY]
         assert chosen[SURPRISE] > 0
         best = AtEpoch("mmlc", SMALL, at="best", until=6)(dataset, 0)
         assert best[ACCURACY] == max(AtEpoch("mmlc", SMALL, at=at, until=6)(dataset, 0)[ACCURACY] for at in range(1, 7))
@@ -132,16 +132,16 @@ def test_what_cannot_be_scored_is_refused(dataset: Dataset) -> None:
     bare = Dataset(name="made", crowd=dataset.crowd)
     with pytest.raises(InputError, match="truth"):
         AfterFilling("majority-vote")(bare, 0)
-    with pytest.raises(InputError, match="truth and features"):
-        OnTasks("conal")(bare, 0)
-    with pytest.raises(UsageError, match="does not fill in"):
+    with pytest.raises(InputError, match="no truth or no features"):
+        TrainingTaskScores("conal")(bare, 0)
+    with pytest.raises(UsageError, match="is not a completer"):
         AfterFilling("majority-vote", "hds")(dataset, 0)
 
 
 @pytest.mark.data
 @pytest.mark.usefixtures("data_folder")
 def test_the_crowds_come_as_they_are_asked_for() -> None:
-    fewer = _han.AtMost("labelme", "distinct", most=2)
+    fewer = _han.LimitedVotes("labelme", "distinct", most=2)
     assert fewer.load(0).crowd.votes_per_task.max() == 2
     assert fewer.load(0).crowd != fewer.load(1).crowd
-    assert _han.Beyond("labelme", "distinct", min_votes=50).load(0).meta["min_votes"] == 50
+    assert _han.BusyWorkersOnly("labelme", "distinct", min_votes=50).load(0).meta["min_votes"] == 50

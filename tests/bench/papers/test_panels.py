@@ -10,8 +10,8 @@ import pytest
 
 from wisecrowd import DawidSkene
 from wisecrowd.bench import find_benchmark
-from wisecrowd.bench.data import Simulated
-from wisecrowd.bench.papers.panels import ANSWERS, Answer, SimulatedPanel, by_people, findings, title
+from wisecrowd.bench.data import SimulatedDataset
+from wisecrowd.bench.papers.panels import ANSWERS, PanelMethod, SimulatedPanel, by_people, findings, title
 from wisecrowd.errors import InputError
 from wisecrowd.evaluate import metrics
 from wisecrowd.io.datasets import Dataset
@@ -30,7 +30,7 @@ def test_the_data_are_the_simulation(made: Dataset) -> None:
 
 
 def test_the_oracle_is_best_and_independence_worst(made: Dataset) -> None:
-    right = {name: metrics.accuracy(made.truth, Answer(name)(made, 0)) for name in ANSWERS}
+    right = {name: metrics.accuracy(made.truth, PanelMethod(name)(made, 0)) for name in ANSWERS}
     assert right["oracle"] + 0.01 >= max(right.values())
     assert right["Panel"] > right["Dawid–Skene"] + 0.05
 
@@ -42,8 +42,8 @@ def test_people_only_means_people_only(made: Dataset) -> None:
 
 
 def test_only_simulated_panels_are_answered() -> None:
-    with pytest.raises(InputError, match="simulated panels"):
-        Answer("Panel")(Simulated({"n_tasks": 20}).load(0), 0)
+    with pytest.raises(InputError, match="not a simulated panel"):
+        PanelMethod("Panel")(SimulatedDataset({"n_tasks": 20}).load(0), 0)
 
 
 def test_findings_are_of_means_over_seeds() -> None:

@@ -11,14 +11,14 @@ import pytest
 
 from wisecrowd.bench import find_benchmark
 from wisecrowd.bench.benchmark import Benchmark
-from wisecrowd.bench.data import Simulated
+from wisecrowd.bench.data import SimulatedDataset
 from wisecrowd.bench.papers.planted import (
     FIGURES,
     FLAGS,
     RULES,
-    Named,
-    Planted,
-    Search,
+    FlaggedWorkers,
+    PlantedCrowd,
+    WorkerSearch,
     by_agreement,
     by_truth,
     findings,
@@ -31,12 +31,14 @@ KIND = {"a": "noisy", "b": "noisy", "s": "spammer", "o": "one-button", "x": "adv
 NOBODY: dict[str, set[str]] = {flag: set() for flag in FLAGS}
 
 
-def crowd(workers: list[str], n_classes: int = 4) -> Planted:
-    return Planted({"n_tasks": 60 * len(workers) // 5, "n_classes": n_classes, "workers": workers, "votes_per_task": 5})
+def crowd(workers: list[str], n_classes: int = 4) -> PlantedCrowd:
+    return PlantedCrowd(
+        {"n_tasks": 60 * len(workers) // 5, "n_classes": n_classes, "workers": workers, "votes_per_task": 5}
+    )
 
 
 def test_who_is_named_rightly_and_who_is_missed() -> None:
-    named = Named({**NOBODY, "spammers": {"s", "a"}, "adversaries": {"x"}}, set())
+    named = FlaggedWorkers({**NOBODY, "spammers": {"s", "a"}, "adversaries": {"x"}}, set())
     found = scored(named, KIND, {"c": "b", "d": "b"})
     assert (found["spammers recall"], found["spammers precision"]) == (0.5, 0.5)
     assert (found["adversaries recall"], found["adversaries precision"]) == (1, 1)
@@ -48,12 +50,12 @@ def test_who_is_named_rightly_and_who_is_missed() -> None:
 
 def test_who_copies_a_spammer_is_no_false_alarm_and_no_miss() -> None:
     copies = {"c": "s", "d": "a"}
-    named = Named({**NOBODY, "spammers": {"s", "o", "c"}}, set())
+    named = FlaggedWorkers({**NOBODY, "spammers": {"s", "o", "c"}}, set())
     assert scored(named, KIND, copies)["spammers precision"] == 1
     assert scored(named, KIND, copies)["spammers recall"] == 1
-    accused = Named({**NOBODY, "spammers": {"s", "o", "d"}}, set())
+    accused = FlaggedWorkers({**NOBODY, "spammers": {"s", "o", "d"}}, set())
     assert scored(accused, KIND, copies)["spammers precision"] == pytest.approx(2 / 3)
-    silent = Named({**NOBODY, "spammers": {"s", "o"}}, set())
+    silent = FlaggedWorkers({**NOBODY, "spammers": {"s", "o"}}, set())
     assert scored(silent, KIND, copies)["spammers recall"] == 1
 
 
@@ -61,7 +63,7 @@ def test_copiers_are_counted_by_pairs() -> None:
     copies = {"c": "b", "d": "b"}
 
     def figures(*pairs: str) -> tuple[float, float]:
-        found = scored(Named(NOBODY, {frozenset(pair) for pair in pairs}), KIND, copies)
+        found = scored(FlaggedWorkers(NOBODY, {frozenset(pair) for pair in pairs}), KIND, copies)
         return found["copiers recall"], found["copiers precision"]
 
     assert figures("cb", "db") == (1, 1)
@@ -72,7 +74,7 @@ def test_copiers_are_counted_by_pairs() -> None:
 
 def test_a_planted_crowd_is_the_simulated_one_and_says_who_is_who() -> None:
     source = crowd(["noisy"] * 8 + ["spammer", "copier(1)"])
-    made, plain = source.load(3), Simulated(source.settings).load(3)
+    made, plain = source.load(3), SimulatedDataset(source.settings).load(3)
     assert made.crowd == plain.crowd
     assert [made.meta["kind"][f"w{place}"] for place in (0, 8, 9)] == ["noisy", "spammer", "copier"]
     assert list(made.meta["copies"]) == ["w9"]
@@ -92,7 +94,7 @@ def test_with_the_truth_known_votes_are_judged_by_it(monkeypatch: pytest.MonkeyP
     assert named.pairs == {frozenset(("w11", made.meta["copies"]["w11"]))}
     assert made.crowd.classes is not None
     codes = made.crowd.classes.get_indexer(pd.Index(made.truth[made.crowd.tasks]))
-    assert np.allclose(seen[0].others[np.arange(made.crowd.n_votes), codes[made.crowd.task]], 1)
+    assert np.allclose(seen[0].peer_posterior[np.arange(made.crowd.n_votes), codes[made.crowd.task]], 1)
 
 
 def _and_then(first: object, second: object) -> object:
@@ -126,11 +128,11 @@ def test_two_with_the_same_answers_are_seen_by_agreement() -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_scores_itself(rule: str) -> None:
     made = crowd(["expert"] * 8 + ["spammer", "drifter"]).load(0)
-    found = Search(rule)(made, 0)
+    found = WorkerSearch(rule)(made, 0)
     assert set(FIGURES) <= set(found)
-    assert found == pytest.approx(Search(rule)(made, 1), nan_ok=True)
-    with pytest.raises(InputError, match="who was planted"):
-        Search(rule)(Simulated({"n_tasks": 20}).load(0), 0)
+    assert found == pytest.approx(WorkerSearch(rule)(made, 1), nan_ok=True)
+    with pytest.raises(InputError, match="kinds of the workers are unknown"):
+        WorkerSearch(rule)(SimulatedDataset({"n_tasks": 20}).load(0), 0)
 
 
 def test_findings_pool_the_seeds() -> None:

@@ -35,7 +35,7 @@ def test_a_rule_orders_what_is_left(rule: str) -> None:
     assert (np.bincount(crowd.task[bought]) == START).all()
     left = np.setdiff1d(np.arange(crowd.n_votes), bought)
     seen = crowd.take(bought)
-    now = replay.Round(crowd, bought, left, replay._fitted(seen), seen, np.random.default_rng(0))
+    now = replay.ReplayRound(crowd, bought, left, replay._fit_dawid_skene(seen), seen, np.random.default_rng(0))
     order = RULES[rule](now)
     assert len(np.unique(order)) == len(left)
     first = crowd.task[left[np.argsort(order)[: crowd.n_tasks]]]

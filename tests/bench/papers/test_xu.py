@@ -9,20 +9,29 @@ import numpy as np
 import pytest
 
 from wisecrowd.bench import find_benchmark
-from wisecrowd.bench.papers._xu import AUC, EXPERTISE, FALSE_POSITIVES, FIGURES, Learn, Points, Shirts, roc
+from wisecrowd.bench.papers._xu import (
+    AUC,
+    EXPERTISE,
+    FALSE_POSITIVES,
+    FIGURES,
+    Shirts,
+    XuLearner,
+    XuPoints,
+    compute_roc,
+)
 from wisecrowd.simulate import simulate_xu2019
 
 
 def test_points_are_the_published_ones_or_new() -> None:
-    fixed, drawn = Points(), Points(is_random=True)
+    fixed, drawn = XuPoints(), XuPoints(is_random=True)
     assert fixed.load(0).crowd == fixed.load(1).crowd == simulate_xu2019().crowd
     assert drawn.load(0).crowd != drawn.load(1).crowd
     assert fixed.identity() != drawn.identity()
 
 
 def test_an_entry_answers_the_three_questions() -> None:
-    entry = pickle.loads(pickle.dumps(Learn("adaptive-difficulty", {"max_iter": 100})))
-    figures = entry(Points().load(0), 0)
+    entry = pickle.loads(pickle.dumps(XuLearner("adaptive-difficulty", {"max_iter": 100})))
+    figures = entry(XuPoints().load(0), 0)
     assert set(FIGURES) < set(figures)
     assert figures[AUC] > 0.97
     assert figures[EXPERTISE] < 0.05
@@ -32,8 +41,8 @@ def test_an_entry_answers_the_three_questions() -> None:
 
 def test_hard_votes_have_one_point_of_a_curve() -> None:
     true, score = np.array([1, 1, 1, 0, 0]), np.array([1.0, 1.0, 0.0, 0.0, 1.0])
-    assert roc(true, score)[AUC] == pytest.approx((2 / 3 + 1 / 2) / 2)
-    assert roc(true, score)["TPR at 0.5"] == pytest.approx(2 / 3)
+    assert compute_roc(true, score)[AUC] == pytest.approx((2 / 3 + 1 / 2) / 2)
+    assert compute_roc(true, score)["TPR at 0.5"] == pytest.approx(2 / 3)
 
 
 def test_images_that_are_not_there_are_missed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

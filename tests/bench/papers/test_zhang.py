@@ -11,14 +11,23 @@ import pandas as pd
 import pytest
 
 from wisecrowd.bench import find_benchmark
-from wisecrowd.bench.papers._fashion import Filters, fashion, features_digest, images_file
-from wisecrowd.bench.papers._zhang import AS_MANY, BEST, GROUPS, LAST, SELECTED, Fashion, Taught, Trained
+from wisecrowd.bench.papers._fashion import Filters, compute_features_digest, find_images, load_fashion
+from wisecrowd.bench.papers._zhang import (
+    AS_MANY,
+    BEST,
+    GROUPS,
+    LAST,
+    SELECTED,
+    EpochLearner,
+    FashionCrowd,
+    TargetClassifier,
+)
 from wisecrowd.errors import InputError
 from wisecrowd.simulate import PATTERN_SETS
 
 NAMES = ("zhang2024ccc", "zhang2024ccc-sparsity", "zhang2024ccc-groups")
 SMALL = Filters(n_filters=6, side=3, margin=0, n_cells=2, n_components=8, n_patches=2000)
-FEW = Fashion("COR-II", n_tasks=300, epochs=4, filters=SMALL)
+FEW = FashionCrowd("COR-II", n_tasks=300, epochs=4, filters=SMALL)
 
 
 @pytest.fixture
@@ -36,18 +45,18 @@ def images(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_features_are_computed_once_and_kept_whole(images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = images_file()
+    file = find_images()
     assert file is not None
-    X, y = fashion(SMALL, file)
+    X, y = load_fashion(SMALL, file)
     assert X.shape == (60_200, 8)
     assert X.dtype == np.float32
     assert [path.name for path in (images / "cache" / "features").iterdir()] == [
-        f"fashion_mnist-{features_digest(SMALL, file)}.npz"
+        f"fashion_mnist-{compute_features_digest(SMALL, file)}.npz"
     ]
     monkeypatch.setattr(Filters, "apply", lambda *_: pytest.fail("it is in the cache"))
-    again, _ = fashion(SMALL, file)
+    again, _ = load_fashion(SMALL, file)
     assert (again == X).all()
-    assert features_digest(SMALL, file) != features_digest(replace(SMALL, n_components=7), file)
+    assert compute_features_digest(SMALL, file) != compute_features_digest(replace(SMALL, n_components=7), file)
     assert np.isin(y, range(10)).all()
 
 
@@ -93,7 +102,7 @@ def test_images_that_are_not_there_are_missed(monkeypatch: pytest.MonkeyPatch, t
 @pytest.mark.usefixtures("images")
 def test_an_entry_scores_its_curve() -> None:
     dataset = replace(FEW, epochs=6).load(0)
-    entry = pickle.loads(pickle.dumps(Trained("crowd-layer", {"hidden": 32})))
+    entry = pickle.loads(pickle.dumps(EpochLearner("crowd-layer", {"hidden": 32})))
     curve, model = entry.curve(dataset, 0, 0.1)
     assert len(curve) == len(model.history_) == 6
     figures = entry(dataset, 0)
@@ -111,8 +120,8 @@ def test_data_say_how_methods_are_trained_on_them() -> None:
     dataset = decayed.load(0)
     assert dataset.crowd == FEW.load(0).crowd
     assert decayed.identity() != FEW.identity()
-    _, plain = Trained("crowd-layer").curve(FEW.load(0), 0, 0.1)
-    _, model = Trained("crowd-layer", on={"fashion decayed": {"l2": 0.1}}).curve(dataset, 0, 0.1)
+    _, plain = EpochLearner("crowd-layer").curve(FEW.load(0), 0, 0.1)
+    _, model = EpochLearner("crowd-layer", on={"fashion decayed": {"l2": 0.1}}).curve(dataset, 0, 0.1)
     assert (plain.optimiser, plain.schedule, plain.l2) == ("adam", "constant", 0.0)
     assert (model.optimiser, model.schedule, model.l2) == ("sgd", "step", 0.1)
     assert model.epochs == FEW.epochs
@@ -121,7 +130,7 @@ def test_data_say_how_methods_are_trained_on_them() -> None:
 @pytest.mark.usefixtures("images")
 def test_clean_labels_are_the_ceiling_of_votes() -> None:
     dataset = replace(FEW, n_tasks=1500, epochs=15).load(0)
-    clean, voted = (Taught(source)(dataset, 0) for source in ("truth", "votes"))
+    clean, voted = (TargetClassifier(source)(dataset, 0) for source in ("truth", "votes"))
     assert clean[LAST] > 0.8
     assert clean[LAST] > voted[LAST] + 0.05
     for figures in (clean, voted):
@@ -130,7 +139,7 @@ def test_clean_labels_are_the_ceiling_of_votes() -> None:
 
 @pytest.mark.usefixtures("images")
 def test_groups_are_compared_with_patterns() -> None:
-    figures = Trained("ccc", {"n_groups": 5, "warmup": 1, "hidden": 16})(FEW.load(0), 0)
+    figures = EpochLearner("ccc", {"n_groups": 5, "warmup": 1, "hidden": 16})(FEW.load(0), 0)
     assert {GROUPS, AS_MANY} < set(figures)
     assert -0.5 <= figures[GROUPS] <= 1
 

@@ -12,22 +12,22 @@ import pytest
 
 from wisecrowd import simulate_crowd
 from wisecrowd.bench import find_benchmark
-from wisecrowd.bench.entries import identity_of
+from wisecrowd.bench.entries import get_identity
 from wisecrowd.bench.papers._tllc import (
     ACCURACY,
     DENSITY,
     SHARED,
     SHIFT,
-    After,
-    Compared,
-    OfTasks,
+    AggregatorAfterCompleter,
+    CompletionEffects,
+    FilteredTasks,
     findings,
-    friedman,
-    numbered,
-    spread,
+    number_categories,
+    one_hot_categories,
+    run_friedman_test,
     title,
 )
-from wisecrowd.bench.render import as_markdown, as_text
+from wisecrowd.bench.render import render_markdown, render_text
 from wisecrowd.errors import InputError
 from wisecrowd.io.datasets import Dataset
 
@@ -64,50 +64,50 @@ def test_every_benchmark_and_its_small_version_speak_of_what_they_have(name: str
     assert made.cells
     for entry in made.entries.values():
         again = pickle.loads(pickle.dumps(entry))
-        shown = json.dumps(identity_of(entry))
-        assert json.dumps(identity_of(again)) == shown
+        shown = json.dumps(get_identity(entry))
+        assert json.dumps(get_identity(again)) == shown
         assert " at 0x" not in shown
 
 
 def test_categories_become_columns_or_numbers() -> None:
     features = pd.DataFrame({"size": [1.5, 2.0, 3.0], "colour": ["red", "blue", "red"]}, index=["t1", "t2", "t3"])
-    wide = spread(features)
+    wide = one_hot_categories(features)
     assert wide.columns.tolist() == ["size", "colour_blue", "colour_red"]
     assert wide.to_numpy().tolist() == [[1.5, 0, 1], [2, 1, 0], [3, 0, 1]]
-    orders = {tuple(numbered(features, seed)["colour"]) for seed in range(20)}
+    orders = {tuple(number_categories(features, seed)["colour"]) for seed in range(20)}
     assert orders == {(1, 0, 1), (0, 1, 0)}
-    pd.testing.assert_frame_equal(numbered(features, 3), numbered(features, 3))
-    assert numbered(features, 0)["size"].tolist() == [1.5, 2, 3]
+    pd.testing.assert_frame_equal(number_categories(features, 3), number_categories(features, 3))
+    assert number_categories(features, 0)["size"].tolist() == [1.5, 2, 3]
 
 
 def test_aggregators_answer_before_and_after(dataset: Dataset) -> None:
-    before = After()(dataset, 0)
-    assert before == After()(dataset, 1)
+    before = AggregatorAfterCompleter()(dataset, 0)
+    assert before == AggregatorAfterCompleter()(dataset, 1)
     for name in ("majority-vote", "gtic", "mnldp"):
         for completer in (None, "wslc", "tllc"):
             settings = SMALL if completer == "tllc" else {}
-            found = After(completer, settings, aggregator=name)(dataset, 0)
+            found = AggregatorAfterCompleter(completer, settings, aggregator=name)(dataset, 0)
             assert 0.3 < found[ACCURACY] <= 1
-    entry = After("tllc", SMALL)
+    entry = AggregatorAfterCompleter("tllc", SMALL)
     assert entry(dataset, 0) == entry(dataset, 0)
     assert entry.is_random
-    assert not After("wslc").is_random
-    assert After("wslc", aggregator="lagnn").is_random
+    assert not AggregatorAfterCompleter("wslc").is_random
+    assert AggregatorAfterCompleter("wslc", aggregator="lagnn").is_random
 
 
 def test_what_filling_does_to_workers_is_measured(dataset: Dataset) -> None:
-    plain = Compared()(dataset, 0)
+    plain = CompletionEffects()(dataset, 0)
     assert plain[SHIFT] == 0
     assert plain[ACCURACY] == plain[SHARED]
     assert plain[DENSITY] == pytest.approx(3 / 8)
-    filled = Compared("tllc", SMALL)(dataset, 0)
+    filled = CompletionEffects("tllc", SMALL)(dataset, 0)
     assert 3 / 8 < filled[DENSITY] <= 1
     assert 0 < filled[SHIFT] < 1
-    assert Compared("wslc")(dataset, 0)[DENSITY] == 1
+    assert CompletionEffects("wslc")(dataset, 0)[DENSITY] == 1
 
 
 def test_kept_tasks_are_fewer_and_better(dataset: Dataset) -> None:
-    every, kept = (OfTasks(kept=kept)(dataset, 0) for kept in (False, True))
+    every, kept = (FilteredTasks(kept=kept)(dataset, 0) for kept in (False, True))
     assert every["tasks"] == 60 > kept["tasks"] > 0
     assert kept[ACCURACY] > every[ACCURACY]
     assert set(kept) == {ACCURACY, "tasks", "class 1", "class 2", "class 3"}
@@ -115,7 +115,7 @@ def test_kept_tasks_are_fewer_and_better(dataset: Dataset) -> None:
 
 def test_a_dataset_without_features_is_refused(dataset: Dataset) -> None:
     with pytest.raises(InputError, match="features"):
-        After("tllc")(Dataset(name="made", crowd=dataset.crowd, truth=dataset.truth), 0)
+        AggregatorAfterCompleter("tllc")(Dataset(name="made", crowd=dataset.crowd, truth=dataset.truth), 0)
 
 
 # ---------------------------------------------------------------------- tests of significance
@@ -123,14 +123,14 @@ def test_a_dataset_without_features_is_refused(dataset: Dataset) -> None:
 
 def test_friedman_by_hand() -> None:
     # Ranks by row: 1 2 3, 1 2 3, 1 3 2; sums 3, 7, 8; chi² = 12 / (3·3·4) · (9 + 49 + 64) − 3·3·4 = 14/3.
-    p, ranks, least = friedman(np.array([[0.9, 0.8, 0.7], [0.6, 0.5, 0.4], [0.9, 0.1, 0.2]]))
+    p, ranks, least = run_friedman_test(np.array([[0.9, 0.8, 0.7], [0.6, 0.5, 0.4], [0.9, 0.1, 0.2]]))
     np.testing.assert_allclose(ranks, [1, 7 / 3, 8 / 3])
     assert p == pytest.approx(np.exp(-7 / 3))  # chi² with two degrees of freedom
     assert least == pytest.approx(2.343 * np.sqrt(12 / 18), abs=1e-2)  # the tables' q for three ways
 
 
 def test_where_all_are_alike_nothing_differs() -> None:
-    p, ranks, least = friedman(np.full((4, 3), 0.5))
+    p, ranks, least = run_friedman_test(np.full((4, 3), 0.5))
     assert p == 1
     assert ranks.tolist() == [2, 2, 2]
     assert least == np.inf
@@ -154,7 +154,7 @@ def test_tests_are_told_below_the_table() -> None:
     assert "TLLC above WSLC in 1, below it in 0; TLLC above none in 0" in first
     assert "mean ranks none" in second
     made = find_benchmark("zhang2025tllc")
-    assert first in as_markdown(made, rows)
-    assert "Friedman" in as_text(made, rows)
+    assert first in render_markdown(made, rows)
+    assert "Friedman" in render_text(made, rows)
     assert title("MV", "none") == "MV"
     assert findings(rows_of({"MV": [0.7]})) == ()

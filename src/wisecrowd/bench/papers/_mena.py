@@ -1,4 +1,4 @@
-"""The protocol of Mena and Ñanculef: their crowds, their network, their way of scoring."""
+"""Protocol of Mena and Ñanculef (2019): crowds, network and scores."""
 
 from __future__ import annotations
 
@@ -12,8 +12,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd.base.learner import Learner
-from wisecrowd.bench.data import Stored, parts_of, require_features, require_truth, train_and_test
-from wisecrowd.bench.entries import OfLearner, code_digest
+from wisecrowd.bench.data import (
+    StoredDataset,
+    get_classification_data,
+    make_train_test_dataset,
+    require_features,
+    require_truth,
+)
+from wisecrowd.bench.entries import LearnerEntry, code_digest
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import as_index
 from wisecrowd.evaluate import metrics
@@ -23,7 +29,7 @@ from wisecrowd.simulate import assign_worker_per_vote, simulate_gaussian_groups
 
 TEST, TRAIN, I_JS, G_JS = "test accuracy", "train accuracy", "I-JS", "G-JS"
 
-#: Their networks have one hidden layer; so many features and tasks ask logistic regression for so strong a ridge.
+#: Parameters of the networks of the paper, which have one hidden layer, and ridges of logistic regression, by dataset.
 NETWORKS: dict[str, dict[str, Any]] = {
     "gaussians": {"hidden": 16, "dropout": 0.2},
     "labelme": {"hidden": 128, "dropout": 0.5},
@@ -33,7 +39,7 @@ RIDGES = {"gaussians": 1.0, "labelme": 100.0}
 
 @dataclass(frozen=True)
 class GaussianGroups:
-    """Set-up (1) with so many workers; every seed makes other data.
+    """Simulated crowd of set-up (1), a different one for every seed.
 
     >>> GaussianGroups(100, n_tasks=60).load(seed=0).splits.value_counts().to_dict()
     {'train': 60, 'test': 20}
@@ -45,30 +51,30 @@ class GaussianGroups:
     is_random: bool = True
 
     def load(self, seed: int) -> Dataset:
-        """Simulate; the test tasks have features and truth, and no votes."""
+        """Simulate training tasks with votes and test tasks without votes."""
         simulation = simulate_gaussian_groups(self.n_workers, n_tasks=self.n_tasks, random_state=seed)
-        return train_and_test("gaussians", simulation)
+        return make_train_test_dataset("gaussians", simulation)
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
-        """The usual figures, of an entry that does not score itself."""
+        """Compute the standard figures, for an entry that does not score itself."""
         return metrics.summary(require_truth(dataset), prediction)
 
     def absence(self) -> str | None:
-        """Never absent."""
+        """Return None: a simulation is always available."""
         return None
 
     def identity(self) -> Any:
-        """The settings, and the code that simulates."""
+        """Return the settings and the digest of the code."""
         return [self.n_workers, self.n_tasks, code_digest(__name__)]
 
     def size(self) -> int:
-        """Five labels for each task."""
+        """Return the number of votes, five per task."""
         return 5 * self.n_tasks
 
 
 @dataclass(frozen=True)
-class LabelMe(Stored):
-    """LabelMe, with its workers known or, in the global setting, with a worker of its own for every label.
+class LabelMe(StoredDataset):
+    """LabelMe; in the global setting every vote gets a worker of its own.
 
     >>> LabelMe("labelme", "distinct", setting="global").figures
     ('accuracy',)
@@ -77,7 +83,7 @@ class LabelMe(Stored):
     setting: Literal["individual", "global"] = "individual"
 
     def load(self, seed: int) -> Dataset:
-        """The dataset."""
+        """Load the dataset."""
         dataset = super().load(seed)
         crowd = assign_worker_per_vote(dataset.crowd) if self.setting == "global" else dataset.crowd
         return Dataset(
@@ -85,43 +91,43 @@ class LabelMe(Stored):
         )  # fmt: skip
 
     def identity(self) -> Any:
-        """As of any dataset, and the setting."""
+        """Return the identity of the dataset and the setting."""
         return [super().identity(), self.setting]
 
 
 @dataclass(frozen=True)
-class Learn(OfLearner):
-    """A learner of the registry with their network or with logistic regression; it scores itself as they do.
+class MenaLearner(LearnerEntry):
+    """Entry that fits a learner with the network of the paper or with logistic regression.
 
     >>> made = GaussianGroups(50, n_tasks=200).load(seed=0)
-    >>> sorted(Learn("cmm", network=False)(made, 0))
+    >>> sorted(MenaLearner("cmm", network=False)(made, 0))
     ['G-JS', 'I-JS', 'test accuracy', 'train accuracy']
     """
 
     network: bool = True
     epochs: int = 1
-    """Of the first fit of the network; an EM method goes on by one in each pass."""
+    """Number of epochs of the first fit of the network; every EM iteration adds one epoch."""
     on_labelme: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    """Settings that differ there."""
+    """Settings on LabelMe that differ from ``settings``."""
     per_worker: bool = False
-    """Whether each worker has a matrix of his own."""
+    """True if the learner has one confusion matrix per worker."""
 
     is_random: ClassVar[bool] = True
 
     def fitted(self, dataset: Dataset, seed: int, **settings: Any) -> Learner:
-        """The learner, fitted to the votes."""
+        """Return the learner, fitted to the votes."""
         chosen = {"random_state": seed, **self.settings, **(self.on_labelme if dataset.name == "labelme" else {})}
         chosen |= {"classifier": self._classifier(dataset, seed)} if self.network else {"l2": RIDGES[dataset.name]}
         return self.kind(**chosen | settings).fit(require_features(dataset), dataset.crowd)
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
-        """Fit and score."""
+        """Fit the learner and score it."""
         model = self.fitted(dataset, seed)
-        scores = classified(dataset, model.predict)
-        return scores | divergences(dataset, model, self.per_worker)
+        scores = score_classifier(dataset, model.predict)
+        return scores | compute_divergences(dataset, model, self.per_worker)
 
     def identity(self) -> Any:
-        """Method, settings, and the code that is its own."""
+        """Return the method, the settings and the digest of the code."""
         parts = [
             self.method,
             repr(dict(self.settings)),
@@ -138,7 +144,7 @@ class Learn(OfLearner):
 
 @dataclass(frozen=True)
 class Ideal:
-    """Their network, trained on the truth.
+    """Entry that trains the network of the paper on the truth.
 
     >>> Ideal().epochs
     20
@@ -149,23 +155,25 @@ class Ideal:
     is_random: ClassVar[bool] = True
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
-        """Train and score."""
-        classes, (features, truth, _) = as_index(dataset.crowd.classes), parts_of(dataset)
+        """Train the network and score it."""
+        classes, (features, truth, _) = as_index(dataset.crowd.classes), get_classification_data(dataset)
         one_hot_truth = np.eye(len(classes))[classes.get_indexer(pd.Index(truth.loc[dataset.crowd.tasks]))]
         rows = features.loc[dataset.crowd.tasks].to_numpy(dtype=np.float64)
         settings = NETWORKS[dataset.name]
         model = make_classifier("mlp", epochs=self.epochs, random_state=seed, **settings).fit(rows, one_hot_truth)
-        return classified(dataset, lambda X: classes[model.predict_proba(X.to_numpy(dtype=np.float64)).argmax(axis=1)])
+        return score_classifier(
+            dataset, lambda X: classes[model.predict_proba(X.to_numpy(dtype=np.float64)).argmax(axis=1)]
+        )
 
 
-def classified(dataset: Dataset, predict: Any) -> dict[str, float]:
-    """How often the classifier is right about the tasks that have votes, and about the test tasks.
+def score_classifier(dataset: Dataset, predict: Any) -> dict[str, float]:
+    """Return the accuracy of a classifier on the training tasks and on the test tasks.
 
     >>> made = GaussianGroups(20, n_tasks=30).load(seed=0)
-    >>> classified(made, lambda X: made.truth.loc[X.index])
+    >>> score_classifier(made, lambda X: made.truth.loc[X.index])
     {'train accuracy': 1.0, 'test accuracy': 1.0}
     """
-    features, truth, test = parts_of(dataset)
+    features, truth, test = get_classification_data(dataset)
     figures = {}
     for name, tasks in ((TRAIN, dataset.crowd.tasks), (TEST, test)):
         right = np.asarray(predict(features.loc[tasks])) == truth.loc[tasks].to_numpy()
@@ -173,13 +181,13 @@ def classified(dataset: Dataset, predict: Any) -> dict[str, float]:
     return figures
 
 
-def divergences(dataset: Dataset, model: Learner, per_worker: bool) -> dict[str, float]:
-    """I-JS and G-JS: how far estimated matrices are from those that the truth gives, of single workers and of all.
+def compute_divergences(dataset: Dataset, model: Learner, per_worker: bool) -> dict[str, float]:
+    """Return I-JS and G-JS, the divergences of estimated from true confusion matrices.
 
-    As they do it, the estimate for all is the plain mean over workers where a method has a matrix for each
-    (``per_worker``), and workers count alike however few labels they have. Rows of which a worker has no label are uniform.
+    I-JS is the mean over workers, and G-JS is that of the crowd. As in the paper, the crowd matrix is the unweighted mean over
+    workers if the learner has one matrix per worker (``per_worker``). True rows without votes are uniform.
     """
-    single, everybody = true_confusion(dataset.crowd, dataset.truth)
+    single, everybody = compute_true_confusion(dataset.crowd, dataset.truth)
     estimated = model.confusion_
     pooled = estimated.mean(axis=0) if per_worker else model.crowd_confusion_
     return {
@@ -188,11 +196,11 @@ def divergences(dataset: Dataset, model: Learner, per_worker: bool) -> dict[str,
     }
 
 
-def true_confusion(crowd: Crowd, truth: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What workers said of each true class, (workers, true, said), and what all of them did, (true, said).
+def compute_true_confusion(crowd: Crowd, truth: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the true confusion matrices, (workers, true, given), and that of the crowd, (true, given).
 
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t1", "bob", "dog")])
-    >>> single, everybody = true_confusion(crowd, pd.Series({"t1": "cat", "t2": "dog"}))
+    >>> single, everybody = compute_true_confusion(crowd, pd.Series({"t1": "cat", "t2": "dog"}))
     >>> single[1].tolist(), everybody.tolist()
     ([[0.0, 1.0], [0.5, 0.5]], [[0.5, 0.5], [0.0, 1.0]])
     """
@@ -201,9 +209,10 @@ def true_confusion(crowd: Crowd, truth: Any) -> tuple[NDArray[np.float64], NDArr
     z = crowd.classes.get_indexer(pd.Index(truth.loc[crowd.tasks]))
     counts = np.zeros((crowd.n_workers, crowd.n_classes, crowd.n_classes))
     np.add.at(counts, (crowd.worker, z[crowd.task], crowd.label), crowd.weight)
-    return _rows(counts), _rows(counts.sum(axis=0))
+    return _normalize_rows(counts), _normalize_rows(counts.sum(axis=0))
 
 
-def _rows(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+def _normalize_rows(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide rows by their sums; rows without counts become uniform."""
     total = counts.sum(axis=-1, keepdims=True)
     return np.divide(counts, total, out=np.full_like(counts, 1 / counts.shape[-1]), where=total > 0)

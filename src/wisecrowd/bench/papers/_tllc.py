@@ -1,4 +1,4 @@
-"""The protocol of Zhang, Jiang and Li (2025): six aggregators before and after votes are filled in, and tests between them."""
+"""Protocol of Zhang, Jiang and Li (2025): aggregators before and after completion, and statistical tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.completer import Completer
 from wisecrowd.base.registry import find
 from wisecrowd.bench.cells import OK
-from wisecrowd.bench.data import Stored, require_truth
+from wisecrowd.bench.data import StoredDataset, require_truth
 from wisecrowd.bench.entries import Portable, code_digest
 from wisecrowd.bench.papers._han import compute_once
 from wisecrowd.data.alignment import encode_truth
@@ -27,15 +27,15 @@ from wisecrowd.evaluate import metrics
 from wisecrowd.io.datasets import Dataset
 
 ACCURACY = "accuracy"
-#: Accuracy where filled votes weigh together as much as the real ones on an average task; cells that have a vote; and how
-#: far the accuracy of a worker is from what it was, on average over workers.
+#: Figures: accuracy if the filled votes of a task have together the weight of the real votes of an average task; share of cells
+#: with a vote; mean absolute change of a worker's accuracy.
 SHARED, DENSITY, SHIFT = "accuracy, shared weight", "density", "change of workers"
 #: The paper's aggregators.
 AGGREGATORS = {
     "MV": "majority-vote", "GTIC": "gtic", "DEWSMV": "dewsmv", "MNLDP": "mnldp", "AALI": "aali", "LAGNN": "lagnn",
 }  # fmt: skip
 WAYS = ("none", "WSLC", "TLLC")
-#: A difference is significant if it would come by chance less often than this.
+#: Significance level of the tests.
 LEVEL = 0.05
 
 SPREAD = (
@@ -43,53 +43,57 @@ SPREAD = (
     "gives categories to a network is not known."
 )
 NUMBERED = (
-    "The same crowd, its categories numbered at random, anew by every seed: ten features, as many as in the paper. Hidden votes "
-    "are foretold worse than with columns (.68 to .74 right instead of .77), and the truth better or worse by luck of the "
+    "The same crowd, with its categories numbered at random by every seed: ten features, as many as in the paper. Hidden votes "
+    "are predicted worse than with columns (.68 to .74 right instead of .77), and the truth better or worse by luck of the "
     "numbering; in alphabetical order it is .760 after TLLC."
 )
 
 
 @dataclass(frozen=True)
-class Encoded(Stored):
-    """A stored crowd whose features are numbers: categories are spread over columns of ones and zeros, or numbered.
+class EncodedFeatures(StoredDataset):
+    """Stored crowd whose categorical features are one-hot encoded ("spread") or numbered at random ("numbered").
 
-    >>> Encoded("income", "distinct", categories="numbered").is_random
+    >>> EncodedFeatures("income", "distinct", categories="numbered").is_random
     True
     """
 
     categories: Literal["spread", "numbered"] = "spread"
 
     @property
-    def is_random(self) -> bool:  # type: ignore[override]  # which others know beforehand
-        """Whether every seed numbers categories in its own way."""
+    def is_random(self) -> bool:  # type: ignore[override]  # a class attribute in the base class
+        """True if the numbers of the categories depend on the seed."""
         return self.categories == "numbered"
 
     def load(self, seed: int) -> Dataset:
-        """The dataset with numbers for features."""
+        """Load the dataset and encode its features."""
         dataset = super().load(seed)
         if dataset.features is None:
-            raise InputError(f"{self.name} has no features, and completers by features need them")
-        numbers = spread(dataset.features) if self.categories == "spread" else numbered(dataset.features, seed)
+            raise InputError(f"{self.name} has no features; these completers need them")
+        numbers = (
+            one_hot_categories(dataset.features)
+            if self.categories == "spread"
+            else number_categories(dataset.features, seed)
+        )
         return replace(dataset, features=numbers)
 
     def identity(self) -> Any:
-        """As of any dataset, and what becomes of categories."""
+        """Return the identity of the dataset and the encoding."""
         return [super().identity(), self.categories, code_digest(__name__)]
 
 
-def spread(features: pd.DataFrame) -> pd.DataFrame:
-    """A column of ones and zeros for each category.
+def one_hot_categories(features: pd.DataFrame) -> pd.DataFrame:
+    """One-hot encode categorical features.
 
-    >>> spread(pd.DataFrame({"size": [1.5, 2.0], "colour": ["red", "blue"]})).to_numpy().tolist()
+    >>> one_hot_categories(pd.DataFrame({"size": [1.5, 2.0], "colour": ["red", "blue"]})).to_numpy().tolist()
     [[1.5, 0.0, 1.0], [2.0, 1.0, 0.0]]
     """
     return pd.get_dummies(features, dtype=np.float64)
 
 
-def numbered(features: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """Categories as numbers, in an order drawn by the seed.
+def number_categories(features: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Replace categories by numbers in random order.
 
-    >>> numbered(pd.DataFrame({"size": [1.5, 2.0], "colour": ["red", "blue"]}), seed=0)["colour"].sort_values().tolist()
+    >>> number_categories(pd.DataFrame({"size": [1.5, 2.0], "colour": ["red", "blue"]}), seed=0)["colour"].sort_values().tolist()
     [0.0, 1.0]
     """
     rng = np.random.default_rng(seed)
@@ -103,17 +107,19 @@ def numbered(features: pd.DataFrame, seed: int) -> pd.DataFrame:
     return pd.DataFrame(columns, index=features.index).astype(np.float64)
 
 
-def crowds(*figures: str, twice: bool = True) -> dict[str, Stored]:
-    """The paper's three crowds, and the first once more with its categories numbered.
+def crowds(*figures: str, twice: bool = True) -> dict[str, StoredDataset]:
+    """Return the three crowds of the paper, and the first one again with numbered categories.
 
     >>> list(crowds())
     ['Income', 'Leaves', 'Music_genre', 'Income, numbered']
     """
     shown = figures or (ACCURACY,)
     names = {"Income": "income", "Leaves": "leaves", "Music_genre": "music_genre_ceka"}
-    datasets: dict[str, Stored] = {title: Encoded(name, "distinct", shown) for title, name in names.items()}
+    datasets: dict[str, StoredDataset] = {
+        title: EncodedFeatures(name, "distinct", shown) for title, name in names.items()
+    }
     return datasets | (
-        {"Income, numbered": Encoded("income", "distinct", shown, categories="numbered")} if twice else {}
+        {"Income, numbered": EncodedFeatures("income", "distinct", shown, categories="numbered")} if twice else {}
     )
 
 
@@ -121,10 +127,10 @@ def crowds(*figures: str, twice: bool = True) -> dict[str, Stored]:
 
 
 @dataclass(frozen=True)
-class Filled(Portable):
-    """A completer of the registry with settings, or none: what entries that fill in votes have in common.
+class CompleterEntry(Portable):
+    """Base of entries that complete votes with a completer of the registry, or with none.
 
-    >>> Filled("tllc", {"epochs": 2}).settings["epochs"]
+    >>> CompleterEntry("tllc", {"epochs": 2}).settings["epochs"]
     2
     """
 
@@ -132,9 +138,9 @@ class Filled(Portable):
     settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     def filled(self, dataset: Dataset, seed: int, weight: float | str) -> Crowd:
-        """The completed crowd; one fit is enough for all aggregators and weights."""
+        """Return the completed crowd, from one fit for all aggregators and weights."""
         if dataset.truth is None or dataset.features is None:
-            raise InputError("completers by features are scored by truth, and this dataset has not both")
+            raise InputError("the dataset has no truth or no features; this entry needs both")
         if self.completer is None:
             return dataset.crowd
         kind: Any = self._kind
@@ -149,11 +155,11 @@ class Filled(Portable):
     def _kind(self) -> type[Completer]:
         kind = find(self.completer or "")
         if not issubclass(kind, Completer):
-            raise UsageError(f"{self.completer} does not fill in votes")
+            raise UsageError(f"{self.completer} is not a completer; wisecrowd methods lists the completers")
         return kind
 
     def identity(self) -> Any:
-        """The completer, its parameters and its code."""
+        """Return the completer, its parameters and the digest of its code."""
         if self.completer is None:
             return [None, code_digest(__name__)]
         shown = {name: repr(value) for name, value in sorted(self._kind(**self.settings).get_params().items())}
@@ -161,10 +167,10 @@ class Filled(Portable):
 
 
 @dataclass(frozen=True)
-class After(Filled):
-    """An aggregator after a completer, or on the votes as they are; ``weight`` is that of filled votes, 1 in the paper.
+class AggregatorAfterCompleter(CompleterEntry):
+    """Entry that scores an aggregator on completed votes; filled votes have weight 1 in the paper.
 
-    >>> After("tllc", aggregator="mnldp").is_random
+    >>> AggregatorAfterCompleter("tllc", aggregator="mnldp").is_random
     True
     """
 
@@ -173,11 +179,11 @@ class After(Filled):
 
     @property
     def is_random(self) -> bool:
-        """Whether the answer depends on the seed; one completer only does."""
+        """True if the completer or the aggregator depends on the seed."""
         return self.completer == "tllc" or self._is_seeded
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
-        """Fill in, aggregate and score; a draw counts as the share of it that is right."""
+        """Complete the votes, aggregate them and score the labels; ties count with the share of the true class."""
         kind: Any = find(self.aggregator)
         assert issubclass(kind, Aggregator)
         method = kind(**{"random_state": seed} if self._is_seeded else {})
@@ -190,45 +196,45 @@ class After(Filled):
         return self.aggregator in ("dewsmv", "lagnn")
 
     def identity(self) -> Any:
-        """What both do, and how."""
+        """Return the identities of the completer and the aggregator."""
         return [super().identity(), self.aggregator, self.weight, code_digest(find(self.aggregator).__module__)]
 
 
 @dataclass(frozen=True)
-class Compared(Filled):
-    """Majority vote after a completer, how much it filled in, and how far workers are from what they were.
+class CompletionEffects(CompleterEntry):
+    """Entry that scores the majority vote of completed votes, their density and the change of worker accuracy.
 
-    >>> Compared("wslc").is_random
+    >>> CompletionEffects("wslc").is_random
     False
     """
 
     @property
     def is_random(self) -> bool:
-        """Whether the answer depends on the seed."""
+        """True if the completer depends on the seed."""
         return self.completer == "tllc"
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
-        """Fill in and score."""
+        """Complete the votes and score them."""
         mv: Any = find("majority-vote")
         crowd = dataset.crowd
         as_votes, shared = (self.filled(dataset, seed, weight) for weight in (1.0, "shared"))
         assert dataset.truth is not None  # checked when votes are filled in
         z = encode_truth(dataset.truth, crowd)
-        before, after = (_right(votes, z) for votes in (crowd, as_votes))
-        busy = crowd.votes_per_worker > 0
+        before, after = (_worker_accuracy(votes, z) for votes in (crowd, as_votes))
+        has_votes = crowd.votes_per_worker > 0
         return {
             ACCURACY: metrics.accuracy(dataset.truth, mv().fit(as_votes)),
             SHARED: metrics.accuracy(dataset.truth, mv().fit(shared)),
             DENSITY: as_votes.n_votes / math.prod(crowd.shape),
-            SHIFT: float(np.abs(after - before)[busy].mean()),
+            SHIFT: float(np.abs(after - before)[has_votes].mean()),
         }
 
 
 @dataclass(frozen=True)
-class OfTasks(Portable):
-    """Accuracy of the most voted class over all tasks, or over those that TLLC keeps; in all, and by that class.
+class FilteredTasks(Portable):
+    """Entry that scores the majority class on all tasks, or on the tasks that the filter of TLLC keeps.
 
-    >>> OfTasks(is_kept=True).is_kept
+    >>> FilteredTasks(is_kept=True).is_kept
     True
     """
 
@@ -237,38 +243,38 @@ class OfTasks(Portable):
     is_random: ClassVar[bool] = True
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
-        """Vote, with draws by the seed, filter and score."""
+        """Filter the tasks and score the majority class, in total and by class; ties are drawn by the seed."""
         crowd = dataset.crowd
         kind: Any = find("tllc")
         completer = kind(
             filtering=self.is_kept, epochs=0, pretrain_epochs=0, hidden=1, random_state=seed
-        )  # nothing is learnt
+        )  # the filter needs no training
         completer.fit(crowd, dataset.features)
         assert dataset.truth is not None  # checked when votes are filled in
         z = encode_truth(dataset.truth, crowd)
         has_truth = completer.confident_ & (z >= 0)
         figures = {ACCURACY: float((completer.majority_ == z)[has_truth].mean()), "tasks": float(has_truth.sum())}
-        for place in range(crowd.n_classes):
-            mine = has_truth & (completer.majority_ == place)
-            figures[class_figure(place)] = float((z[mine] == place).mean()) if mine.any() else math.nan
+        for code in range(crowd.n_classes):
+            in_class = has_truth & (completer.majority_ == code)
+            figures[class_figure(code)] = float((z[in_class] == code).mean()) if in_class.any() else math.nan
         return figures
 
     def identity(self) -> Any:
-        """Which, and how."""
-        return [self.is_kept, Filled("tllc").identity()]
+        """Return the filter setting and the identity of TLLC."""
+        return [self.is_kept, CompleterEntry("tllc").identity()]
 
 
-def class_figure(place: int) -> str:
-    """What the accuracy of a class is called.
+def class_figure(code: int) -> str:
+    """Return the name of the figure with the accuracy of a class.
 
     >>> class_figure(0)
     'class 1'
     """
-    return f"class {place + 1}"
+    return f"class {code + 1}"
 
 
-def _right(votes: Crowd, z: NDArray[Any]) -> NDArray[np.float64]:
-    """The share of each worker's labels that is right."""
+def _worker_accuracy(votes: Crowd, z: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the accuracy of every worker's votes."""
     has_truth = z[votes.task] >= 0
     worker = votes.worker_codes[has_truth]
     right = (votes.label == z[votes.task])[has_truth]
@@ -280,7 +286,7 @@ def _right(votes: Crowd, z: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def title(aggregator: str, way: str) -> str:
-    """Of a row.
+    """Return the title of an entry.
 
     >>> title("MV", "none"), title("MV", "TLLC")
     ('MV', 'MV + TLLC')
@@ -288,11 +294,13 @@ def title(aggregator: str, way: str) -> str:
     return aggregator if way == "none" else f"{aggregator} + {way}"
 
 
-def friedman(scores: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], float]:
-    """Of (experiments, ways): the p-value that all ways are alike, their mean ranks (1 is best), Nemenyi's critical difference.
+def run_friedman_test(scores: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], float]:
+    """Return the p-value of Friedman's test, the mean ranks (1 is best) and Nemenyi's critical difference.
+
+    Rows of ``scores`` are experiments, columns are the compared ways.
 
     >>> scores = np.array([[0.1, 0.2, 0.3], [0.2, 0.3, 0.5], [0.0, 0.1, 0.4], [0.1, 0.3, 0.6]])
-    >>> p, ranks, least = friedman(scores)
+    >>> p, ranks, least = run_friedman_test(scores)
     >>> round(p, 4), ranks.tolist(), round(least, 3)
     (0.0183, [3.0, 2.0, 1.0], 1.657)
     """
@@ -308,7 +316,7 @@ def friedman(scores: NDArray[np.float64]) -> tuple[float, NDArray[np.float64], f
 
 
 def findings(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """The paper's tests over what has been run: seeds by aggregator and crowd, and all of these together.
+    """Describe the tests of the paper: over the seeds of every aggregator and crowd, and over their means.
 
     >>> findings([])
     ()
@@ -322,7 +330,7 @@ def findings(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
         if len(cells) < 2:
             continue
         tested += 1
-        p, ranks, least = friedman(cells)
+        p, ranks, least = run_friedman_test(cells)
         for one, other in wins:
             gap = ranks[WAYS.index(other)] - ranks[WAYS.index(one)]
             if p < LEVEL and abs(gap) > least:
@@ -339,7 +347,7 @@ def findings(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
         )
     means = np.array([cells.mean(axis=0) for cells in scores.values()])
     if len(means) > 1:
-        p, ranks, least = friedman(means)
+        p, ranks, least = run_friedman_test(means)
         shown = ", ".join(f"{way} {rank:.2f}" for way, rank in zip(WAYS, ranks, strict=True))
         paragraphs.append(
             f"Over the means of these {len(means)} pairs: mean ranks {shown}; Friedman p = {p:.2g}, and ranks differ by chance "
@@ -349,7 +357,7 @@ def findings(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 def _by_seed(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], NDArray[np.float64]]:
-    """(aggregator, data) -> (seeds, ways), where all ways have been run; what has no seed is repeated."""
+    """Return accuracies (seeds, ways) by (aggregator, data); results without a seed are repeated."""
     values: dict[tuple[str, str], dict[int, float]] = {}
     for row in rows:
         if row["status"] == OK and row["figures"].get(ACCURACY) is not None:

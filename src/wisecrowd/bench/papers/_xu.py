@@ -1,4 +1,4 @@
-"""The protocol of Xu et al.: their points, shirts instead of their dogs and cats, and their three questions."""
+"""Protocol of Xu et al. (2019): Gaussian points, images of shirts in place of dogs and cats, and scores."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.bench.data import require_truth, train_and_test
-from wisecrowd.bench.entries import OfLearner, code_digest
+from wisecrowd.bench.data import make_train_test_dataset, require_truth
+from wisecrowd.bench.entries import LearnerEntry, code_digest
 from wisecrowd.evaluate import metrics
 from wisecrowd.io.datasets import Dataset
 from wisecrowd.simulate import (
@@ -32,55 +32,55 @@ from wisecrowd.simulate import (
 TEST, AUC, LABELS, EXPERTISE = "test accuracy", "AUC", "label accuracy", "expertise error"
 FIGURES = (TEST, AUC, LABELS, EXPERTISE)
 
-#: Shares of false positives at which points of the ROC curve are kept, as figures "TPR at …".
+#: False positive rates at which the ROC curve is stored, as figures "TPR at …".
 FALSE_POSITIVES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scored:
-    """What the data of this benchmark have in common."""
+class XuData:
+    """Base of the data sources of this benchmark."""
 
     figures: tuple[str, ...] = FIGURES
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
-        """The usual figures, of an entry that does not score itself."""
+        """Compute the standard figures, for an entry that does not score itself."""
         return metrics.summary(require_truth(dataset), prediction)
 
     def absence(self) -> str | None:
-        """Why the data cannot be had."""
+        """Return None: the data are available."""
         return None
 
 
 @dataclass(frozen=True)
-class Points(Scored):
-    """Points around two centres: the published ones, or drawn anew by every seed.
+class XuPoints(XuData):
+    """Points around two centres: the published ones, or new ones for every seed.
 
-    >>> Points().load(seed=0).splits.value_counts().to_dict()
+    >>> XuPoints().load(seed=0).splits.value_counts().to_dict()
     {'train': 1000, 'test': 1000}
     """
 
     is_random: bool = False
 
     def load(self, seed: int) -> Dataset:
-        """The test points have features and truth, and no votes."""
+        """Load training points with votes and test points without votes."""
         simulation = simulate_gaussian_difficulty(random_state=seed) if self.is_random else simulate_xu2019()
         return _dataset("points", simulation)
 
     def identity(self) -> Any:
-        """Which, and the code that makes them."""
+        """Return the kind of points and the digest of the code."""
         return ["points", self.is_random, code_digest(__name__)]
 
     def size(self) -> int:
-        """Five workers label 1,000 points."""
+        """Return the number of votes of five workers on 1,000 points."""
         return 5000
 
 
 @dataclass(frozen=True)
-class Shirts(Scored):
-    """Shirts against T-shirts of Fashion-MNIST, labelled by the five workers of the paper; every seed draws new labels.
+class Shirts(XuData):
+    """Shirts and T-shirts of Fashion-MNIST with simulated votes of five workers, new ones for every seed.
 
-    ``labels`` is "structural" (workers fail where a network that has learnt from other images is in doubt) or the
-    number of levels of votes that no model explains.
+    With ``labels="structural"``, workers err on images about which a network trained on other images is uncertain.
+    Otherwise ``labels`` is the number of levels of unstructured votes.
 
     >>> Shirts(6).size()
     15000
@@ -92,7 +92,7 @@ class Shirts(Scored):
     is_random: ClassVar[bool] = True
 
     def load(self, seed: int) -> Dataset:
-        """Images as rows of 784 numbers from 0 to 1."""
+        """Load the images as rows of 784 grey values from 0 to 1, and simulate votes."""
         X, z, test_X, test_z, easiness = _shirts(self._file, self.n_tasks)
         if self.labels == "structural":
             crowd = simulate_by_difficulty(z, easiness, XU2019_ACCURACIES, random_state=seed)
@@ -100,7 +100,7 @@ class Shirts(Scored):
             crowd = simulate_unstructured(z, len(XU2019_ACCURACIES), levels=int(self.labels), random_state=seed)
         accuracy = pd.DataFrame(XU2019_ACCURACIES, index=crowd.workers, columns=crowd.classes)
         if self.labels != "structural":
-            accuracy[:] = np.nan  # they have none
+            accuracy[:] = np.nan  # unstructured votes have no accuracy per worker
         test = pd.Index([f"test{n}" for n in range(len(test_z))])
         simulation = DifficultyCrowd(
             crowd=crowd,
@@ -120,7 +120,7 @@ class Shirts(Scored):
         return next((file for file in files if file.is_file()), Path("fashion_mnist/images.npz"))
 
     def absence(self) -> str | None:
-        """Says so when the images are not on this machine."""
+        """Return a message if the images are not on this machine."""
         if self._file.is_file():
             return None
         return (
@@ -128,13 +128,13 @@ class Shirts(Scored):
         )
 
     def identity(self) -> Any:
-        """The images, the labels, and the code that makes them."""
+        """Return the digest of the images, the settings and the digest of the code."""
         with self._file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         return [digest, self.labels, self.n_tasks, code_digest(__name__)]
 
     def size(self) -> int:
-        """Five workers label every image."""
+        """Return the number of votes of five workers."""
         return 5 * self.n_tasks
 
 
@@ -143,7 +143,7 @@ Array = NDArray[np.float64]
 
 @cache
 def _shirts(file: Path, n_tasks: int) -> tuple[Array, NDArray[np.int64], Array, NDArray[np.int64], Array]:
-    """Images and truth to train and to test on; and how easy the former are to a network that saw others."""
+    """Return training images, truth, test images, truth, and the easiness of the training images to another network."""
     from sklearn.neural_network import MLPClassifier
 
     t_shirt, shirt, first_test = 0, 6, 60_000
@@ -158,29 +158,30 @@ def _shirts(file: Path, n_tasks: int) -> tuple[Array, NDArray[np.int64], Array, 
 
 
 def _dataset(name: str, simulation: DifficultyCrowd) -> Dataset:
-    return train_and_test(name, simulation, accuracy=simulation.accuracy.to_numpy())
+    """Return the simulated crowd as a dataset with the true accuracies in its metadata."""
+    return make_train_test_dataset(name, simulation, accuracy=simulation.accuracy.to_numpy())
 
 
 @dataclass(frozen=True)
-class Learn(OfLearner):
-    """A learner of the registry, with logistic regression for points and a network for images; it scores itself.
+class XuLearner(LearnerEntry):
+    """Entry that fits a learner, with logistic regression on points and a network on images.
 
-    >>> figures = Learn("raykar")(Points().load(0), 0)
+    >>> figures = XuLearner("raykar")(XuPoints().load(0), 0)
     >>> round(figures["AUC"], 2), sorted(figures)[:2]
     (0.95, ['AUC', 'TPR at 0.01'])
     """
 
     hard: bool = False
-    """Whether the posterior is a class and nothing else, as the paper's majority vote is."""
+    """True to round the posterior to one class, as for the majority vote in the paper."""
 
-    #: The data are what is random.
+    #: Only the data are random.
     is_random: ClassVar[bool] = False
-    #: A network never settles: so many passes, one epoch each.
+    #: Number of EM iterations with a network, which has no fixed point; each iteration is one epoch.
     network: ClassVar[Mapping[str, Any]] = MappingProxyType({"classifier": "mlp", "l2": 1.0})
     passes: ClassVar[int] = 20
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
-        """Fit, and answer: are labels right, are new tasks classified, are workers known for what they are?"""
+        """Fit the learner and score its labels, its classifier and its worker accuracies."""
         kind, settings = self.kind, dict(self.settings)
         if dataset.name != "points":
             settings |= {**self.network, "random_state": seed}
@@ -196,19 +197,19 @@ class Learn(OfLearner):
             TEST: model.score(dataset.features.loc[test], dataset.truth.loc[test]),
             LABELS: float(((score > 0.5) == true).mean()),
             EXPERTISE: float(np.abs(right - dataset.meta["accuracy"]).mean()),
-            **roc(true, score),
+            **compute_roc(true, score),
         }
 
     def identity(self) -> Any:
-        """Method, settings, and the code that is its own."""
+        """Return the method, the settings and the digest of the code."""
         parts = [self.method, repr(dict(self.settings)), self.hard, repr(dict(self.network)), self.passes]
         return [*parts, code_digest(__name__), self.code()]
 
 
-def roc(true: NDArray[Any], score: Array) -> dict[str, float]:
-    """The area under the ROC curve, and points of it.
+def compute_roc(true: NDArray[Any], score: Array) -> dict[str, float]:
+    """Return the area under the ROC curve, and points of the curve.
 
-    >>> roc(np.array([0, 0, 1, 1]), np.array([0.1, 0.4, 0.35, 0.8]))["AUC"]
+    >>> compute_roc(np.array([0, 0, 1, 1]), np.array([0.1, 0.4, 0.35, 0.8]))["AUC"]
     0.75
     """
     from sklearn.metrics import roc_auc_score, roc_curve

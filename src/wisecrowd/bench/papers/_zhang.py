@@ -1,4 +1,4 @@
-"""The protocol of Zhang et al. (2024): their crowds on Fashion-MNIST, real crowds, and accuracy by epoch."""
+"""Protocol of Zhang et al. (2024): simulated crowds on Fashion-MNIST, real crowds, and accuracy by epoch."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.bench.data import Stored, parts_of, require_features, require_truth
-from wisecrowd.bench.entries import OfLearner, Portable, code_digest
-from wisecrowd.bench.papers._fashion import FILE, N_TRAIN, Filters, fashion, features_digest, images_file
+from wisecrowd.bench.data import StoredDataset, get_classification_data, require_features, require_truth
+from wisecrowd.bench.entries import LearnerEntry, Portable, code_digest
+from wisecrowd.bench.papers._fashion import FILE, N_TRAIN, Filters, compute_features_digest, find_images, load_fashion
 from wisecrowd.bench.papers.annotmix2024 import SETTING
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.vocabulary import as_index
@@ -28,20 +28,20 @@ from wisecrowd.nn.epoch_watchers import watch_epochs
 from wisecrowd.nn.network_classifier import describe_classifier
 from wisecrowd.simulate import simulate_patterns
 
-#: Test accuracy of the last epoch, of the best by the test set itself, and of the best by votes that are held out.
+#: Figures: test accuracy of the last epoch, of the best epoch on the test set, and of the best epoch on held-out votes.
 LAST, BEST, SELECTED = "last", "best", "selected"
 FIGURES = (LAST, BEST, SELECTED)
-#: Adjusted Rand index between true patterns and groups of workers: those of the method, and as many as there are patterns.
+#: Figures: adjusted Rand index between true patterns and the groups of the method, and as many K-means groups as patterns.
 GROUPS, AS_MANY = "ARI, groups", "ARI, as many groups as patterns"
 
-#: Images that are labelled, unless it is said: as many as two cores can do in an hour with all crowds and methods.
+#: Default number of labelled images; two cores run all crowds and methods on them in an hour.
 FEW = 6000
-#: The share of votes by which an epoch is selected; on images the paper's own split sets it aside.
+#: Share of the tasks that selects the epoch; on images it is the split of the paper.
 ASIDE = 0.1
 
 
 def two_layers(shape: tuple[int, ...], n_classes: int) -> Any:
-    """512 and 256 hidden units with norms of batches and no dropout: enough to learn noise by heart, as ResNets do.
+    """Build a network of 512 and 256 hidden units with batch norm and no dropout, which can memorise noise.
 
     >>> two_layers((4,), 3)[-1].out_features
     3
@@ -52,7 +52,7 @@ def two_layers(shape: tuple[int, ...], n_classes: int) -> Any:
 
 
 def normed_layer(shape: tuple[int, ...], n_classes: int) -> Any:
-    """The paper's network for Music: 128 hidden units with a norm of batches; and dropout, as others have it.
+    """Build the network of the paper for Music, 128 hidden units with batch norm, with dropout added.
 
     >>> normed_layer((4,), 3)[-1].out_features
     3
@@ -63,18 +63,18 @@ def normed_layer(shape: tuple[int, ...], n_classes: int) -> Any:
 
 
 _IMAGES = {"epochs": 40, "batch_size": 128, "learning_rate": 1e-3, "classifier": two_layers, "l2": 0.0}
-#: The paper's own steps: SGD with momentum, a weight decay of .0005 (times 5,400 tasks), a tenth of the rate after two thirds
-#: of 60 epochs. Ten times the paper's rate for a tenth of its images, so that rate times steps is the paper's.
+#: Optimiser of the paper: SGD with momentum, a weight decay of .0005 (times 5,400 tasks), and a tenth of the rate after two
+#: thirds of 60 epochs. The rate is ten times that of the paper for a tenth of its images, so that rate times steps is equal.
 _DECAYED = _IMAGES | {
     "epochs": 60, "optimiser": "sgd", "learning_rate": 0.1, "schedule": "step", "l2": 2.7, "worker_learning_rate": 2e-4,
 }  # fmt: skip
-#: Worker matrices take these steps too, as the paper's do; and in the authors' program they also decay as weights do.
+#: The same optimiser for worker matrices, as in the paper; in the authors' program they have weight decay as well.
 _SAME_STEPS = _DECAYED | {"worker_learning_rate": None, "worker_steps": "network"}
 _PROGRAM = _SAME_STEPS | {"worker_l2": 2.7}
 
 
 def masked_layer(shape: tuple[int, ...], n_classes: int) -> Any:
-    """128 hidden units without dropout, as the paper's for LabelMe; in each step three in ten features are hidden.
+    """Build the network of the paper for LabelMe, 128 hidden units, with dropout of 0.3 on the features.
 
     >>> masked_layer((4,), 3)[-1].out_features
     3
@@ -85,7 +85,7 @@ def masked_layer(shape: tuple[int, ...], n_classes: int) -> Any:
     )
 
 
-#: By dataset, of all methods: table 3 of the paper, as far as it suits small networks on fixed features.
+#: Training settings of all methods by dataset, after table 3 of the paper.
 TRAINING: dict[str, dict[str, Any]] = {
     "fashion": _IMAGES,
     "fashion decayed": _DECAYED,
@@ -102,12 +102,12 @@ TRAINING: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Fashion:
-    """Fashion-MNIST labelled by a crowd of Zhang et al. (2024); every seed draws another one.
+class FashionCrowd:
+    """Fashion-MNIST with a simulated crowd of Zhang et al. (2024), a different one for every seed.
 
-    A tenth of the ``n_tasks`` is to select epochs by. Fewer than all tasks are the same ones for every seed and crowd.
+    A tenth of the ``n_tasks`` tasks selects the epoch. All seeds and crowds have the same tasks.
 
-    >>> Fashion("COR-II", votes_per_task=5).size()
+    >>> FashionCrowd("COR-II", votes_per_task=5).size()
     30000
     """
 
@@ -116,16 +116,16 @@ class Fashion:
     n_tasks: int = FEW
     figures: tuple[str, ...] = FIGURES
     epochs: int | None = None
-    """Instead of those in `TRAINING`."""
+    """Number of epochs, instead of that in `TRAINING`."""
     filters: Filters = field(default_factory=Filters)
     trained_as: str = "fashion"
-    """Whose settings of `TRAINING` and of methods."""
+    """Key of the settings in `TRAINING` and of the methods."""
 
     is_random: ClassVar[bool] = True
 
     def load(self, seed: int) -> Dataset:
-        """Features by `Filters`; the test tasks have features and truth, and no votes."""
-        X, y = fashion(self.filters, self._file)
+        """Load training tasks with simulated votes and test tasks without votes."""
+        X, y = load_fashion(self.filters, self._file)
         chosen = np.sort(np.random.default_rng(0).permutation(N_TRAIN)[: self.n_tasks])
         rows = np.concatenate([chosen, np.arange(N_TRAIN, len(y))])
         simulation = simulate_patterns(
@@ -143,54 +143,54 @@ class Fashion:
         )
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
-        """The usual figures, of an entry that does not score itself."""
+        """Compute the standard figures, for an entry that does not score itself."""
         return metrics.summary(require_truth(dataset), prediction)
 
     @property
     def _file(self) -> Path:
-        images = images_file()
+        images = find_images()
         if images is None:
             raise InputError(self.absence() or "")
         return images
 
     def absence(self) -> str | None:
-        """Says so when the images are not on this machine."""
-        if images_file() is not None:
+        """Return a message if the images are not on this machine."""
+        if find_images() is not None:
             return None
         return f"the images {FILE.as_posix()} are not on this machine; WISECROWD_DATA names the folders to look in"
 
     def identity(self) -> Any:
-        """The features, the crowd, and the code that makes it."""
+        """Return the digest of the features, the settings and the digest of the code."""
         code = code_digest(__name__)
-        features = features_digest(self.filters, self._file)
+        features = compute_features_digest(self.filters, self._file)
         rest = [] if self.trained_as == "fashion" else [self.trained_as]
         return [features, self.patterns, self.votes_per_task, self.n_tasks, self.epochs, code, *rest]
 
     def size(self) -> int:
-        """As many labels for each task."""
+        """Return the number of votes."""
         return self.votes_per_task * self.n_tasks
 
 
 @dataclass(frozen=True)
-class Real(Stored):
-    """A real crowd; ``aside`` is the share of its votes that select epochs in the same fit that is scored.
+class RealCrowd(StoredDataset):
+    """Stored crowd; the share ``aside`` of its tasks selects the epoch.
 
-    Where it is 0, tasks are too few to do without some, and epochs are selected in a fit of their own.
+    If it is 0, all tasks are used for training, and a second fit without a tenth of the tasks selects the epoch.
 
-    >>> Real("labelme", "distinct", FIGURES).aside
+    >>> RealCrowd("labelme", "distinct", FIGURES).aside
     0.0
     """
 
     aside: float = 0.0
     epochs: int | None = None
-    """Instead of those in `TRAINING`."""
+    """Number of epochs, instead of that in `TRAINING`."""
     n_tasks: int | None = None
-    """To learn from so many tasks, the same ones for every seed; all unless given."""
+    """Number of training tasks, the same ones for every seed; all by default."""
     trained_as: str | None = None
-    """Whose settings of `TRAINING` and of methods; its own unless given."""
+    """Key of the settings in `TRAINING` and of the methods; the name of the dataset by default."""
 
     def load(self, seed: int) -> Dataset:
-        """The dataset."""
+        """Load the dataset."""
         dataset = super().load(seed)
         crowd = dataset.crowd
         if self.n_tasks is not None and self.n_tasks < crowd.n_tasks:
@@ -199,7 +199,7 @@ class Real(Stored):
         return replace(dataset, name=name, crowd=crowd, meta={"aside": self.aside, "epochs": self.epochs})
 
     def identity(self) -> Any:
-        """As of any dataset, and what else matters."""
+        """Return the identity of the dataset and the settings."""
         rest = [] if self.trained_as is None else [self.trained_as]
         return [super().identity(), self.aside, self.epochs, self.n_tasks, *rest]
 
@@ -208,33 +208,33 @@ class Real(Stored):
 
 
 @dataclass(frozen=True)
-class Trained(OfLearner):
-    """A learner of the registry that trains by epochs; it is scored on the test tasks after each of them.
+class EpochLearner(LearnerEntry):
+    """Entry that trains a learner and scores it on the test tasks after every epoch.
 
-    >>> Trained("crowd-layer").identity()[1]["fashion"]["classifier"]
+    >>> EpochLearner("crowd-layer").identity()[1]["fashion"]["classifier"]
     'wisecrowd.bench.papers._zhang.two_layers'
     """
 
     on: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
-    """Settings that differ by dataset."""
+    """Settings by dataset that differ from ``settings``."""
 
     is_random: ClassVar[bool] = True
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
-        """Fit, perhaps twice, and score."""
+        """Fit the learner, a second time if no tasks are held out, and score it."""
         aside = float(dataset.meta["aside"])
         curve, model = self.curve(dataset, seed, aside)
         figures = {LAST: curve[-1], BEST: max(curve)}
         chosen, judge = (curve, model) if aside else self.curve(dataset, seed, ASIDE)
         validation = judge.history_["validation"].to_numpy()
-        assert len(validation) == len(chosen)  # whoever trains in stages must tell of all of them
+        assert len(validation) == len(chosen)  # a learner that trains in stages must report all of them
         figures[SELECTED] = chosen[int(validation.argmax())]
         if "pattern" in dataset.meta and hasattr(model, "groups_"):
-            figures |= groups_found(model, dataset.crowd, dataset.meta["pattern"])
+            figures |= score_groups(model, dataset.crowd, dataset.meta["pattern"])
         return figures
 
     def curve(self, dataset: Dataset, seed: int, validation: float) -> tuple[list[float], Any]:
-        """Test accuracy by epoch, and the fitted learner."""
+        """Return the test accuracy by epoch and the fitted learner."""
         rows, z = _test(dataset)
         accuracies: list[float] = []
         settings = _training(dataset) | dict(self.settings) | dict(self.on.get(dataset.name, {}))
@@ -244,7 +244,7 @@ class Trained(OfLearner):
         return accuracies, model
 
     def identity(self) -> Any:
-        """Method, settings by dataset, and the code that is its own."""
+        """Return the method, the settings by dataset and the digest of the code."""
         common = dict(self.settings)
         settings = {
             name: _plain(training | common | dict(self.on.get(name, {}))) for name, training in TRAINING.items()
@@ -253,10 +253,10 @@ class Trained(OfLearner):
 
 
 @dataclass(frozen=True)
-class Taught(Portable):
-    """The same network on one class per task: that of most votes (drawn among equals), or the true one.
+class TargetClassifier(Portable):
+    """Entry that trains the network on one class per task: the majority class (ties at random) or the truth.
 
-    >>> Taught("truth").source
+    >>> TargetClassifier("truth").source
     'truth'
     """
 
@@ -265,46 +265,48 @@ class Taught(Portable):
     is_random: ClassVar[bool] = True
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
-        """Train and score as `Trained` does; with true classes, those of the tasks aside select as well."""
+        """Train the network and score it as `EpochLearner` does."""
         aside = float(dataset.meta["aside"])
         curve, heldout_accuracy = self.curve(dataset, seed, aside)
         chosen, judged = (curve, heldout_accuracy) if aside else self.curve(dataset, seed, ASIDE)
         return {LAST: curve[-1], BEST: max(curve), SELECTED: chosen[int(np.argmax(judged))]}
 
     def curve(self, dataset: Dataset, seed: int, aside: float) -> tuple[list[float], list[float]]:
-        """Accuracy by epoch on the test tasks, and on what the tasks aside are taken for."""
+        """Return the accuracy by epoch on the test tasks, and on the targets of the held-out tasks."""
         (rows, z), crowd = _test(dataset), dataset.crowd
         rng = np.random.default_rng(seed)
         target = _winners(crowd, rng) if self.source == "votes" else _codes(dataset, crowd.tasks)
-        X = parts_of(dataset).features.loc[crowd.tasks].to_numpy(dtype=np.float64)
+        X = get_classification_data(dataset).features.loc[crowd.tasks].to_numpy(dtype=np.float64)
         order = rng.permutation(crowd.n_tasks)
-        out, taught = np.split(order, [round(aside * crowd.n_tasks)])
+        heldout, training = np.split(order, [round(aside * crowd.n_tasks)])
         settings = _training(dataset)
         epochs = settings.pop("epochs")
         choice = settings.pop("classifier", "mlp")
         network = make_classifier(choice, epochs=1, epochs_per_fit=1, random_state=seed, **settings)
-        targets = np.eye(crowd.n_classes)[target[taught]]
-        on_test, on_held = [], []
-        for _ in range(epochs):  # each fit goes on where the one before ended
-            network.fit(X[taught], targets)
-            on_test.append(_accuracy(network.predict_proba(rows), z))
-            on_held.append(_accuracy(network.predict_proba(X[out]), target[out]) if aside else float("nan"))
-        return on_test, on_held
+        targets = np.eye(crowd.n_classes)[target[training]]
+        test_accuracy, heldout_accuracy = [], []
+        for _ in range(epochs):  # each fit continues the one before
+            network.fit(X[training], targets)
+            test_accuracy.append(_accuracy(network.predict_proba(rows), z))
+            heldout_accuracy.append(
+                _accuracy(network.predict_proba(X[heldout]), target[heldout]) if aside else float("nan")
+            )
+        return test_accuracy, heldout_accuracy
 
     def identity(self) -> Any:
-        """Settings and code."""
+        """Return the settings and the digest of the code."""
         settings = {name: _plain(training) for name, training in TRAINING.items()}
         return [self.source, settings, code_digest(__name__)]
 
 
-def groups_found(model: Any, crowd: Crowd, pattern: pd.Series) -> dict[str, float]:
-    """How well groups of workers with votes match their true patterns; a mean over networks where there are several.
+def score_groups(model: Any, crowd: Crowd, pattern: pd.Series) -> dict[str, float]:
+    """Return the adjusted Rand indices between worker groups and true patterns, averaged over networks.
 
     >>> class Fitted:
     ...     groups_ = pd.DataFrame({"first": [0, 0, 1], "second": [0, 0, 1]}, index=["ann", "bob", "eve"])
     ...     layer_ = {"T": np.array([[[1.0]], [[1.1]], [[5.0]]])}
     >>> crowd = Crowd.from_triples([("t", "ann", "a"), ("t", "bob", "b"), ("t", "eve", "b")])
-    >>> groups_found(Fitted(), crowd, pd.Series({"ann": "pair", "bob": "pair", "eve": "dummy"}))
+    >>> score_groups(Fitted(), crowd, pd.Series({"ann": "pair", "bob": "pair", "eve": "dummy"}))
     {'ARI, groups': 1.0, 'ARI, as many groups as patterns': 1.0}
     """
     from sklearn.cluster import KMeans
@@ -322,26 +324,29 @@ def groups_found(model: Any, crowd: Crowd, pattern: pd.Series) -> dict[str, floa
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings in which the classifier is a text."""
     return {name: describe_classifier(value) if name == "classifier" else value for name, value in settings.items()}
 
 
 def _training(dataset: Dataset) -> dict[str, Any]:
+    """Return the training settings of a dataset."""
     epochs = dataset.meta.get("epochs")
     return TRAINING[dataset.name] | ({} if epochs is None else {"epochs": epochs})
 
 
 def _test(dataset: Dataset) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Features and classes of the test tasks."""
-    features, _, tasks = parts_of(dataset)
+    """Return the features and the class codes of the test tasks."""
+    features, _, tasks = get_classification_data(dataset)
     return features.loc[tasks].to_numpy(dtype=np.float64), _codes(dataset, tasks)
 
 
 def _codes(dataset: Dataset, tasks: pd.Index) -> NDArray[np.intp]:
-    return as_index(dataset.crowd.classes).get_indexer(pd.Index(parts_of(dataset).truth.loc[tasks]))
+    """Return the true class codes of tasks."""
+    return as_index(dataset.crowd.classes).get_indexer(pd.Index(get_classification_data(dataset).truth.loc[tasks]))
 
 
 def _winners(crowd: Crowd, rng: np.random.Generator) -> NDArray[np.intp]:
-    """The class of most votes of each task, drawn among equals."""
+    """Return the majority class of every task, with ties broken at random."""
     votes = np.asarray(crowd.vote_counts, dtype=np.float64)
     return np.asarray((votes + 0.5 * rng.random(votes.shape)).argmax(axis=1))
 

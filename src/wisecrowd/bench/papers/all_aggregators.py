@@ -1,15 +1,15 @@
-"""Every aggregator as it comes out of the box, on every crowd with gold that is at hand."""
+"""All aggregators with their defaults on every crowd with gold on this machine."""
 
 from __future__ import annotations
 
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.registry import methods
 from wisecrowd.bench.benchmark import Benchmark
-from wisecrowd.bench.data import Stored
+from wisecrowd.bench.data import StoredDataset
 from wisecrowd.bench.entries import Aggregate
 from wisecrowd.io.datasets import list_datasets
 
-#: Methods that would need minutes for a large crowd: the most labels that they are asked to answer for here.
+#: Maximum number of votes for methods that need minutes on a large crowd.
 AT_MOST = {
     "dewsmv": 100_000,
     "ebcc": 250_000,
@@ -20,8 +20,8 @@ AT_MOST = {
     "two-pl": 1_000_000,
 }
 
-#: The same votes under another name would count twice in the ranks.
-LEFT_OUT = {"music_genre_ceka"}
+#: Datasets with the votes of another dataset, which would count twice in the ranks.
+EXCLUDED = {"music_genre_ceka"}
 
 NOTES: dict[str | tuple[str, str], str] = {
     "cifar100n": "One label per task: there is nothing to compare a vote with, and whatever beats a plain copy of the "
@@ -34,21 +34,21 @@ NOTES: dict[str | tuple[str, str], str] = {
 
 
 def benchmark() -> Benchmark:
-    """All methods that choose between classes x all datasets with classes and gold in ``WISECROWD_DATA``.
+    """Return the benchmark of categorical aggregators on all datasets with gold in ``WISECROWD_DATA``.
 
     >>> "dawid-skene" in benchmark().entries
     True
     """
     listed = list_datasets()
     scored = listed[listed["downloaded"] & (listed["gold"].fillna(0) > 0) & listed["classes"].notna()]
-    # A panel of which no groups are known is Dawid and Skene's model, which is there; it has a benchmark of its own.
+    # Without groups, Panel is equal to Dawid–Skene; it has a benchmark of its own.
     kinds = {
         name: kind for name, kind in methods("aggregate").items() if issubclass(kind, Aggregator) and name != "panel"
     }
     return Benchmark(
         title="Every aggregator on every crowd with gold",
         entries={name: Aggregate(name, at_most=AT_MOST.get(name)) for name, kind in kinds.items() if not kind.numeric},
-        data={name: Stored(name, "distinct") for name in scored.index if name not in LEFT_OUT},
+        data={name: StoredDataset(name, "distinct") for name in scored.index if name not in EXCLUDED},
         notes=NOTES,
         rows="data",
         ranked=True,

@@ -1,4 +1,4 @@
-"""Every learner as it comes out of the box, on the crowds with features that most papers use."""
+"""All learners with their defaults on LabelMe and Music, the crowds with features that most papers use."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from wisecrowd.bench.benchmark import Benchmark, Entry
-from wisecrowd.bench.data import Stored, parts_of
-from wisecrowd.bench.entries import OfLearner, code_digest
+from wisecrowd.bench.data import StoredDataset, get_classification_data
+from wisecrowd.bench.entries import LearnerEntry, code_digest
 from wisecrowd.io.datasets import Dataset
 
-#: Of the classifier, on tasks without votes; and of the posterior, on tasks with them.
+#: Figures: accuracy of the classifier on tasks without votes, and of the posterior on tasks with votes.
 TEST, TASKS = "test accuracy", "training tasks"
 FIGURES = (TEST, TASKS)
 
 
 @dataclass(frozen=True)
-class FitLearner(OfLearner):
-    """A learner of the registry with settings; it scores itself on both kinds of tasks.
+class FitLearner(LearnerEntry):
+    """Entry that fits a learner and scores it on the test tasks and on the training tasks.
 
     >>> FitLearner("raykar").method
     'raykar'
@@ -26,8 +26,8 @@ class FitLearner(OfLearner):
     is_random: ClassVar[bool] = True
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
-        """Fit to the votes, and compare with the truth."""
-        features, truth, test = parts_of(dataset)
+        """Fit the learner and score it."""
+        features, truth, test = get_classification_data(dataset)
         model = self.kind(**{"random_state": seed, **self.settings}).fit(features, dataset.crowd)
         right = model.labels_.to_numpy() == truth.loc[dataset.crowd.tasks].to_numpy()
         return {
@@ -36,13 +36,13 @@ class FitLearner(OfLearner):
         }
 
     def identity(self) -> Any:
-        """Method, parameters and the code that is its own."""
+        """Return the method, its parameters and the digest of its code."""
         parameters = self.kind(**self.settings).get_params(deep=False)
         shown = {name: repr(value) for name, value in sorted(parameters.items())}
         return [self.method, shown, code_digest(__name__), self.code()]
 
 
-#: Learners whose model of workers is a part of a network.
+#: Learners whose worker model is part of a network.
 NETWORKS = (
     "crowd-layer", "ccc", "doctor-net", "max-mig", "conal", "union-net", "crowd-ar", "trace-reg", "ccem", "geo-crowd-net",
     "madl", "annot-mix", "coupled-view", "mmlc",
@@ -64,7 +64,7 @@ ENTRIES: dict[str, Entry] = {
 
 
 def benchmark() -> Benchmark:
-    """Learners with their defaults x LabelMe and Music.
+    """Return the benchmark of all learners on LabelMe and Music.
 
     >>> "concord" in benchmark().entries
     True
@@ -73,8 +73,8 @@ def benchmark() -> Benchmark:
         title="Every learner on crowds with features",
         entries=ENTRIES,
         data={
-            "LabelMe": Stored("labelme", "distinct", figures=FIGURES),
-            "Music": Stored("music_genre", "distinct", figures=FIGURES),
+            "LabelMe": StoredDataset("labelme", "distinct", figures=FIGURES),
+            "Music": StoredDataset("music_genre", "distinct", figures=FIGURES),
         },
         notes={
             "concord": "Its classifier sees roots of the features; that, the ridges on offer and the number of passes were "

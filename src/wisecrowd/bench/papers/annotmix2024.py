@@ -11,7 +11,7 @@ import pandas as pd
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.registry import find
 from wisecrowd.bench.benchmark import Benchmark, Entry
-from wisecrowd.bench.data import Stored, parts_of
+from wisecrowd.bench.data import StoredDataset, get_classification_data
 from wisecrowd.bench.entries import code_digest
 from wisecrowd.bench.papers.all_learners import TEST, FitLearner
 from wisecrowd.classifiers.standardiser import Standardiser
@@ -24,10 +24,10 @@ from wisecrowd.nn.trainer import Trainer, TrainingSettings
 
 
 @dataclass(frozen=True)
-class Layers:
-    """Makes their network for rows of features: dense layers, each with a norm and dropout.
+class DenseLayers:
+    """Builder of the network of the paper: dense layers, each with batch norm and dropout.
 
-    >>> len(Layers((8,))((4,), 3))
+    >>> len(DenseLayers((8,))((4,), 3))
     5
     """
 
@@ -35,7 +35,7 @@ class Layers:
     dropout: float = 0.5
 
     def __call__(self, shape: tuple[int, ...], n_classes: int) -> Any:
-        """A torch module."""
+        """Build the torch module."""
         nn = import_torch().nn
         sizes = (shape[0], *self.widths)
         parts: list[Any] = []
@@ -44,16 +44,16 @@ class Layers:
         return nn.Sequential(*parts, nn.Linear(sizes[-1], n_classes))
 
 
-#: How every network is trained there.
+#: Training settings of the paper.
 TRAINING: dict[str, Any] = {
     "epochs": 50, "batch_size": 64, "optimiser": "radam", "learning_rate": 1e-2, "schedule": "cosine",
 }  # fmt: skip
-SETTING: dict[str, Any] = TRAINING | {"classifier": Layers(), "l2": 0.0, "device": "cpu"}
+SETTING: dict[str, Any] = TRAINING | {"classifier": DenseLayers(), "l2": 0.0, "device": "cpu"}
 
 
 @dataclass(frozen=True)
 class OnTargets:
-    """Their network on one class per task: an aggregator's answer or the truth, with mixup if ``alpha`` is positive.
+    """Entry that trains the network on one class per task, from an aggregator or the truth; ``alpha`` > 0 adds mixup.
 
     >>> OnTargets("majority-vote", alpha=1.0).aggregator
     'majority-vote'
@@ -68,7 +68,7 @@ class OnTargets:
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
         """Train, and score on the test tasks."""
         torch, classes = import_torch(), as_index(dataset.crowd.classes)
-        train, (features, truth, test) = dataset.crowd.tasks, parts_of(dataset)
+        train, (features, truth, test) = dataset.crowd.tasks, get_classification_data(dataset)
         standardiser = Standardiser().fit(features.loc[train].to_numpy(dtype=np.float64))
         rows, new = (
             torch.from_numpy(standardiser.apply(features.loc[tasks].to_numpy(dtype=np.float64))).float()
@@ -76,7 +76,7 @@ class OnTargets:
         )
         taught = torch.eye(len(classes))[torch.from_numpy(classes.get_indexer(self._labels(dataset, seed)))]
         with fork_random_state(select_device("cpu"), seed):
-            module = Layers()(tuple(rows.shape[1:]), len(classes))
+            module = DenseLayers()(tuple(rows.shape[1:]), len(classes))
         trainer = Trainer(module, TrainingSettings(**TRAINING, random_state=seed, device="cpu", n_threads=1))
 
         def loss(batch: Any) -> Any:
@@ -90,19 +90,19 @@ class OnTargets:
 
     def _labels(self, dataset: Dataset, seed: int) -> pd.Index:
         if self.aggregator is None:
-            return pd.Index(parts_of(dataset).truth.loc[dataset.crowd.tasks])
+            return pd.Index(get_classification_data(dataset).truth.loc[dataset.crowd.tasks])
         kind = find(self.aggregator)
         assert issubclass(kind, Aggregator)
         ties = {"ties": "random", "random_state": seed} if self.aggregator == "majority-vote" else {}
         return pd.Index(kind(**ties).fit(dataset.crowd).labels_)
 
     def identity(self) -> Any:
-        """Settings, and the code that trains."""
+        """Return the settings and the digest of the code."""
         return [self.aggregator, self.alpha, code_digest(__name__)]
 
 
 def learner(method: str, **settings: Any) -> FitLearner:
-    """A learner of ours with their network and training.
+    """Return an entry that fits a learner with the network and the training of the paper.
 
     >>> learner("crowd-layer").settings["optimiser"]
     'radam'
@@ -138,7 +138,7 @@ PUBLISHED = {
 
 
 def benchmark() -> Benchmark:
-    """Every method of the comparison on Music.
+    """Return the benchmark of all methods of the comparison on Music.
 
     >>> benchmark().published["Annot-Mix", "Music", "test accuracy"]
     0.738
@@ -147,7 +147,7 @@ def benchmark() -> Benchmark:
         title="Herde et al. 2024: deep learning from crowds in one setting, on Music",
         references=("herde2024annotmix", "herde2023madl"),
         entries=ENTRIES,
-        data={"Music": Stored("music_genre", "distinct", figures=(TEST,))},
+        data={"Music": StoredDataset("music_genre", "distinct", figures=(TEST,))},
         published={(entry, "Music", TEST): round(value / 100, 4) for entry, value in PUBLISHED.items()},
         notes=NOTES,
         seeds=5,

@@ -1,4 +1,4 @@
-"""Which method to believe without gold: what a rule chooses, and how far that is from the best candidate."""
+"""Rules that choose a method without gold, compared with the best candidate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.registry import find
 from wisecrowd.bench.benchmark import Benchmark, Entry
-from wisecrowd.bench.data import Stored
+from wisecrowd.bench.data import StoredDataset
 from wisecrowd.bench.entries import Portable, code_digest
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import InputError, UsageError, ignore_fit_warnings
@@ -20,10 +20,10 @@ from wisecrowd.evaluate import metrics
 from wisecrowd.evaluate.model_selection import CANDIDATES, choose_method
 from wisecrowd.io.datasets import Dataset
 
-#: Figures: accuracy, and how much less it is than that of the best candidate. Kept beside them: whether it is within a point
-#: (for a rule that draws lots, how often), and which candidate was taken, by its place among them.
-ACCURACY, BEHIND, WITHIN, TAKEN = "accuracy", "behind", "within a point", "taken"
-#: One point of accuracy, and what sums of fractions may differ by.
+#: Figures: accuracy, and its difference from the best candidate. Also stored: whether it is within a point of the best (for the
+#: random rule, how often), and the position of the chosen candidate.
+ACCURACY, BEHIND, WITHIN, CHOICE = "accuracy", "behind", "within a point", "taken"
+#: One point of accuracy, and a tolerance for rounding errors.
 POINT, SLACK = 0.01, 1e-9
 
 BY_VOTES, BY_GOLD, BY_LOT = "choose", "best with gold", "any, by lot"
@@ -31,10 +31,10 @@ BY_VOTES, BY_GOLD, BY_LOT = "choose", "best with gold", "any, by lot"
 
 @dataclass(frozen=True)
 class Rule(Portable):
-    """A way to take one of the candidates: ``choose``, ``best with gold``, ``any, by lot``, or a method's name.
+    """Entry that chooses a candidate by a rule: ``choose``, ``best with gold``, ``any, by lot``, or a method's name.
 
-    >>> from wisecrowd.bench.data import Simulated
-    >>> Rule("best with gold")(Simulated({"n_tasks": 60, "n_workers": 8}).load(0), 0)["behind"]
+    >>> from wisecrowd.bench.data import SimulatedDataset
+    >>> Rule("best with gold")(SimulatedDataset({"n_tasks": 60, "n_workers": 8}).load(0), 0)["behind"]
     0.0
     """
 
@@ -43,10 +43,12 @@ class Rule(Portable):
     is_random: ClassVar[bool] = False
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
-        """Take a candidate, and compare its accuracy with that of the best."""
+        """Choose a candidate and compare its accuracy with that of the best."""
         if dataset.truth is None:
-            raise InputError("candidates are scored by truth, and this dataset has none")
-        right = {name: metrics.accuracy(dataset.truth, method) for name, method in candidates(dataset.crowd).items()}
+            raise InputError("the dataset has no truth; this entry needs it for scoring")
+        right = {
+            name: metrics.accuracy(dataset.truth, method) for name, method in fit_candidates(dataset.crowd).items()
+        }
         best = max(right.values())
         if self.name == BY_LOT:
             gaps = best - np.array(list(right.values()))
@@ -55,8 +57,8 @@ class Rule(Portable):
             }  # fmt: skip
         chosen = self._choose(dataset.crowd, right)
         gap = best - right[chosen]
-        place = float(CANDIDATES.index(chosen))
-        return {ACCURACY: right[chosen], BEHIND: gap, WITHIN: float(gap <= POINT + SLACK), TAKEN: place}
+        position = float(CANDIDATES.index(chosen))
+        return {ACCURACY: right[chosen], BEHIND: gap, WITHIN: float(gap <= POINT + SLACK), CHOICE: position}
 
     def _choose(self, crowd: Crowd, right: Mapping[str, float]) -> str:
         if self.name == BY_VOTES:
@@ -64,21 +66,21 @@ class Rule(Portable):
         if self.name == BY_GOLD:
             return max(right, key=right.__getitem__)
         if self.name not in right:
-            raise UsageError(f"{self.name} is none of the candidates: {', '.join(right)}")
+            raise UsageError(f"{self.name} is not a candidate; the candidates are {', '.join(right)}")
         return self.name
 
     def identity(self) -> Any:
-        """The rule, and the code behind it and the candidates."""
+        """Return the rule and the digest of its code and of the candidates."""
         methods = [find(name).__module__ for name in CANDIDATES]
         return [self.name, code_digest(__name__, *methods)]
 
 
-@lru_cache(maxsize=1)  # rules on the same crowd follow each other
-def candidates(crowd: Crowd) -> dict[str, Aggregator]:
-    """All candidates, fitted.
+@lru_cache(maxsize=1)  # consecutive cells have the same crowd
+def fit_candidates(crowd: Crowd) -> dict[str, Aggregator]:
+    """Fit all candidates.
 
     >>> crowd = Crowd.from_triples([(task, worker, task % 2) for task in range(9) for worker in "abc"])
-    >>> tuple(candidates(crowd)) == CANDIDATES
+    >>> tuple(fit_candidates(crowd)) == CANDIDATES
     True
     """
     fitted: dict[str, Aggregator] = {}
@@ -90,9 +92,9 @@ def candidates(crowd: Crowd) -> dict[str, Aggregator]:
 
 
 def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """How often each rule is within a point of the best, how far behind on average, and what `choose` took.
+    """Describe the gaps between every rule and the best candidate, and the choices of `choose`.
 
-    >>> figures = {"accuracy": 0.9, "behind": 0.02, "within a point": 0.0, "chosen": 0.0}
+    >>> figures = {"accuracy": 0.9, "behind": 0.02, "within a point": 0.0, "taken": 0.0}
     >>> findings([{"entry": "choose", "data": "rte", "figures": figures}])[0]
     'Within one point of the best candidate: choose on 0 of 1 crowds (0 %), .020 behind on average and .020 at worst.'
     """
@@ -103,7 +105,7 @@ def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     paragraphs = []
     for rule in (title for title in ENTRIES if title in by_rule and title != BY_GOLD):
         gaps = list(by_rule[rule].values())
-        within, behind = [one[WITHIN] for one in gaps], [one[BEHIND] for one in gaps]
+        within, behind = [figures[WITHIN] for figures in gaps], [figures[BEHIND] for figures in gaps]
         paragraphs.append(
             f"{rule} on {sum(within):.3g} of {len(within)} crowds ({np.mean(within):.0%}".replace("%", " %)")
             + f", {_short(float(np.mean(behind)))} behind on average and {_short(max(behind))} at worst"
@@ -116,7 +118,7 @@ def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 def _choices(chosen: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
     by_method: dict[str, list[str]] = {}
     for data in sorted(chosen):
-        by_method.setdefault(CANDIDATES[int(chosen[data][TAKEN])], []).append(data)
+        by_method.setdefault(CANDIDATES[int(chosen[data][CHOICE])], []).append(data)
     order = sorted(by_method, key=lambda name: -len(by_method[name]))
     parts = [f"{name} for {', '.join(by_method[name])}" for name in order]
     missed = [data for data in sorted(chosen) if not chosen[data][WITHIN]]
@@ -132,8 +134,8 @@ def _short(value: float) -> str:
     return f"{value:.3f}".removeprefix("0")
 
 
-#: Crowds with classes, worker ids and gold, of at most 250,000 votes; one vote on every task (CIFAR-100N) leaves nothing to
-#: foretell a hidden one from.
+#: Crowds with classes, worker ids and gold, of at most 250,000 votes. CIFAR-100N has one vote per task, so that hidden votes
+#: cannot be predicted from others.
 DATASETS = (
     "adult_content2",
     "bluebirds",
@@ -172,34 +174,34 @@ ENTRIES: Mapping[str, Entry] = {
 
 
 def benchmark() -> Benchmark:
-    """Rules for choosing a method x crowds with gold.
+    """Return the benchmark of rules on crowds with gold.
 
     >>> "choose" in benchmark().entries
     True
     """
-    return _of(DATASETS)
+    return _make_benchmark(DATASETS)
 
 
 def quick() -> Benchmark:
-    """The same on five small crowds.
+    """Return the benchmark on five small crowds.
 
     >>> len(quick().data)
     5
     """
-    return _of(("bluebirds", "labelme", "rte", "weather_cf", "wsd"))
+    return _make_benchmark(("bluebirds", "labelme", "rte", "weather_cf", "wsd"))
 
 
-def _of(names: Sequence[str]) -> Benchmark:
+def _make_benchmark(names: Sequence[str]) -> Benchmark:
     return Benchmark(
         title="Which method to believe without gold",
         entries=ENTRIES,
-        data={name: Stored(name, "distinct", figures=(ACCURACY, BEHIND)) for name in names},
+        data={name: StoredDataset(name, "distinct", figures=(ACCURACY, BEHIND)) for name in names},
         notes={
             BY_GOLD: "The most accurate of the candidates on this crowd, which only gold can tell: what a rule could reach at "
             "best. Its time is that of fitting all candidates once.",
-            BY_VOTES: "`wisecrowd.choose`: the first, in the order of the candidates, of the methods that cannot be told from "
-            "the one that foretells hidden votes best. It never sees gold, but that order was settled by how often each method "
-            "was right on 24 public crowds, most of these among them.",
+            BY_VOTES: "`wisecrowd.choose_method`: the first, in the order of the candidates, of the methods that "
+            "are statistically tied with the one that predicts hidden votes best. It does not use gold, but the order was chosen "
+            "by the accuracy of the methods on 24 public crowds, most of them in this table.",
             BY_LOT: "The mean over all candidates.",
             "cifar10n": "The worker ids of this release do not tell workers apart, so models of workers have nothing to learn.",
         },
@@ -210,11 +212,10 @@ def _of(names: Sequence[str]) -> Benchmark:
             "takes, with ties split and exact repeats of a vote dropped; *behind* is how much less it is than that of the best "
             "candidate. All votes are used. The best is the best of nine on finite gold, so that it is partly lucky: where gold "
             "is a few hundred tasks, two methods that are equally good differ by a point.",
-            "To come close is one thing, to be worth the trouble another: on these crowds `choose` is within a point of the best "
-            "as often as whoever always takes iBCC or Dawid–Skene, and not nearer to it on average. What it spares is the harm "
-            "of a bad habit: majority vote and GLAD are far behind much more often. Where `choose` itself is far behind, a method "
-            "that foretells votes better is less accurate, probably because workers who err alike can be foretold without the "
-            "truth.",
+            "On these crowds `choose` is within a point of the best candidate as often as always using iBCC or Dawid–Skene, and "
+            "not nearer to it on average. It avoids bad defaults: majority vote and GLAD are far behind much more often. Where "
+            "`choose` itself is far behind, a method that predicts votes better is less accurate, probably because workers with "
+            "common errors can be predicted without the truth.",
         ),
         time_limit=900,
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from wisecrowd.bench.benchmark import Benchmark, published_table
-from wisecrowd.bench.data import Stored
+from wisecrowd.bench.benchmark import Benchmark, parse_published_table
+from wisecrowd.bench.data import StoredDataset
 from wisecrowd.bench.entries import Aggregate
 
-PUBLISHED = published_table("""
+PUBLISHED = parse_published_table("""
          D_Product  D_PosSent  S_Rel  S_Adult
   MV     .897       .932       .536   .763
   Wawa   .897       .951       .557   .766
@@ -30,7 +30,7 @@ NOTES: dict[str | tuple[str, str], str] = {
 
 
 def benchmark() -> Benchmark:
-    """Their protocol: every vote counts, and our methods as they come out of the box.
+    """Return the benchmark with the protocol of the paper: repeated votes are kept.
 
     >>> "MACE" in benchmark().entries
     True
@@ -48,10 +48,10 @@ def benchmark() -> Benchmark:
             "M-MSR": Aggregate("mmsr"),
         },
         data={
-            "D_Product": Stored("product_matching", "keep"),
-            "D_PosSent": Stored("d_possent", "keep"),
-            "S_Rel": Stored("trec2010_rf", "keep"),
-            "S_Adult": Stored("adult_content2", "keep"),
+            "D_Product": StoredDataset("product_matching", "keep"),
+            "D_PosSent": StoredDataset("d_possent", "keep"),
+            "S_Rel": StoredDataset("trec2010_rf", "keep"),
+            "S_Adult": StoredDataset("adult_content2", "keep"),
         },
         published=PUBLISHED,
         notes=NOTES,

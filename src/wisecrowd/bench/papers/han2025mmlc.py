@@ -1,12 +1,21 @@
-"""MMLC and its rivals on the tasks that they learn from, beside table 1 and figure 3 of Han et al. (AAAI 2025)."""
+"""MMLC and other methods on their training tasks, compared with table 1 and figure 3 of Han et al. (AAAI 2025)."""
 
 from __future__ import annotations
 
-from wisecrowd.bench.benchmark import Benchmark, Entry, published_table
+from wisecrowd.bench.benchmark import Benchmark, Entry, parse_published_table
 from wisecrowd.bench.entries import Aggregate
-from wisecrowd.bench.papers._han import ACCURACY, EPOCHS, NOTES, STATISTICAL, WITH_VOTES, OnTasks, Oracle, crowds
+from wisecrowd.bench.papers._han import (
+    ACCURACY,
+    EPOCHS,
+    NOTES,
+    STATISTICAL,
+    WITH_VOTES,
+    Oracle,
+    TrainingTaskScores,
+    crowds,
+)
 
-#: Figure 3 has six centres, and the one that the truth chooses; "joint" is ours.
+#: Figure 3 has six centres and the one that fits the truth best; "joint" is not in the paper.
 CENTRES: dict[str, Entry] = {
     "MMLC-owf": Oracle("mmlc"),
     "kde-w": Oracle("mmlc", weights="labels"),
@@ -19,9 +28,9 @@ CENTRES: dict[str, Entry] = {
 }
 ENTRIES: dict[str, Entry] = {
     **{title: Aggregate(name) for title, name in STATISTICAL.items()},
-    "Max-MIG": OnTasks("max-mig"),
-    "CoNAL": OnTasks("conal"),
-    "CrowdAR": OnTasks("crowd-ar"),
+    "Max-MIG": TrainingTaskScores("max-mig"),
+    "CoNAL": TrainingTaskScores("conal"),
+    "CrowdAR": TrainingTaskScores("crowd-ar"),
     **CENTRES,
 }
 
@@ -41,19 +50,19 @@ _TABLE = """
 
 
 def published() -> dict[tuple[str, str, str], float]:
-    """Table 1, as shares.
+    """Return the values of table 1 as shares.
 
     >>> published()["centre by truth", "Text", "accuracy"]
     0.9125
     """
     return {
         (entry.replace("_", " "), data, figure): round(value / 100, 4)
-        for (entry, data, figure), value in published_table(_TABLE).items()
+        for (entry, data, figure), value in parse_published_table(_TABLE).items()
     }
 
 
 def benchmark() -> Benchmark:
-    """Eight methods on three crowds, and MMLC with every centre.
+    """Return the benchmark of eight methods on three crowds, and of MMLC with every centre.
 
     >>> len(benchmark().cells)
     225
@@ -72,9 +81,9 @@ def benchmark() -> Benchmark:
             "votes, is nearer. Three seeds, as of Max-MIG and CrowdAR.",
             "Max-MIG": "Above the paper's everywhere, which we cannot explain; our networks, features and steps are others.",
             "CrowdAR": "Our features of Text are weaker than the paper's.",
-            "centre by truth": "An oracle, which no one can have: the mixture of the same experts that foretells the truth best, "
-            "found with the truth of the tasks that are scored. The paper's program retrains the layers after the mixture with "
-            "the truth instead, which can do more.",
+            "centre by truth": "An oracle that is not available in practice: the mixture of the same experts that predicts the "
+            "truth best, found with the truth of the tasks that are scored. The paper's program retrains the layers after the "
+            "mixture with the truth instead, which can do more.",
         },
         seeds=5,
         remarks=(

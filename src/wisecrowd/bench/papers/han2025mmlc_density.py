@@ -1,22 +1,22 @@
-"""Filling in for fewer workers or more, beside figure 5 of Han et al. (AAAI 2025)."""
+"""Completion for workers with many votes only, after figure 5 of Han et al. (AAAI 2025)."""
 
 from __future__ import annotations
 
-from wisecrowd.bench.benchmark import Benchmark, Data
-from wisecrowd.bench.papers._han import ACCURACY, DENSITY, NAMES, STATISTICAL, AfterFilling, Beyond
+from wisecrowd.bench.benchmark import Benchmark, DataSource
+from wisecrowd.bench.papers._han import ACCURACY, DENSITY, NAMES, STATISTICAL, AfterFilling, BusyWorkersOnly
 
-#: Workers with more labels than this are filled in for; the paper goes in steps of ten to 190, 1,140 and 400.
+#: Votes are completed for workers with more votes than this; the paper goes in steps of ten to 190, 1,140 and 400.
 THRESHOLDS = {"LabelMe": (0, 20, 50, 100), "Text": (0, 20, 100, 300), "Music": (0, 20, 100, 200)}
 
 
 def benchmark() -> Benchmark:
-    """Aggregators after MMLC-df, by who is filled in for.
+    """Return the benchmark of aggregators after MMLC-df, by threshold.
 
     >>> list(benchmark().data)[0]
     'LabelMe, beyond 0'
     """
-    data: dict[str, Data] = {
-        f"{title}, beyond {number}": Beyond(NAMES[title], "distinct", (ACCURACY, DENSITY), min_votes=number)
+    data: dict[str, DataSource] = {
+        f"{title}, beyond {number}": BusyWorkersOnly(NAMES[title], "distinct", (ACCURACY, DENSITY), min_votes=number)
         for title, numbers in THRESHOLDS.items()
         for number in numbers
     }

@@ -1,4 +1,4 @@
-"""How long MMLC is trained decides more than anything else: accuracy by epoch, and what hidden votes choose."""
+"""Accuracy of MMLC by the number of training epochs, and the number that hidden votes select."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NUMBERS = (5, 10, 20, 30, 40, 60, 80, 100, LONG)
 
 
 def benchmark() -> Benchmark:
-    """MMLC after 5 to 150 epochs.
+    """Return the benchmark of MMLC after 5 to 150 epochs.
 
     >>> list(benchmark().entries)[-2:]
     ['chosen by hidden votes', 'best by truth']

@@ -1,4 +1,4 @@
-"""What aggregators gain when missing votes are filled in, beside table 2 of Han et al. (AAAI 2025)."""
+"""Aggregators after completion of missing votes, compared with table 2 of Han et al. (AAAI 2025)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ for _title, _name in STATISTICAL.items():
     for _filler, _completer in FILLERS.items():
         ENTRIES[f"{_title}, {_filler}"] = AfterFilling(_name, _completer)
 
-#: Accuracy in per cent, and its change after each filler in points.
+#: Accuracy in per cent, and its change after each completer in points.
 _LINES = """
   LabelMe MV  76.76 -0.03 -2.87 +1.88 +3.89
   LabelMe DS  79.73 -2.87 +0.06 -1.05 +1.72
@@ -31,7 +31,7 @@ _LINES = """
 
 
 def published() -> dict[tuple[str, str, str], float]:
-    """Table 2, as far as aggregators look at votes only.
+    """Return the values of table 2 for aggregators that use only votes.
 
     >>> published()["DS, MMLC-df", "Text", "change"], published()["DS", "Text", "accuracy"]
     (4.02, 0.7072)
@@ -46,7 +46,7 @@ def published() -> dict[tuple[str, str, str], float]:
 
 
 def benchmark() -> Benchmark:
-    """Four aggregators after four completers.
+    """Return the benchmark of four aggregators after four completers.
 
     >>> len(benchmark().entries)
     20

@@ -1,23 +1,23 @@
-"""Fewer labels for each task, beside figure 2 of Han et al. (AAAI 2025)."""
+"""Accuracy with fewer votes per task, after figure 2 of Han et al. (AAAI 2025)."""
 
 from __future__ import annotations
 
-from wisecrowd.bench.benchmark import Benchmark, Data
+from wisecrowd.bench.benchmark import Benchmark, DataSource
 from wisecrowd.bench.entries import Aggregate
-from wisecrowd.bench.papers._han import ACCURACY, NAMES, STATISTICAL, AtMost, Oracle
+from wisecrowd.bench.papers._han import ACCURACY, NAMES, STATISTICAL, LimitedVotes, Oracle
 
-#: At most so many on a task.
+#: Maximum number of votes per task.
 LABELS = {"LabelMe": (1, 2, 3), "Text": (3, 6, 9, 15), "Music": (3, 5, 7)}
 
 
 def benchmark() -> Benchmark:
-    """Aggregators and MMLC by the number of labels.
+    """Return the benchmark of aggregators and MMLC by the number of votes per task.
 
     >>> list(benchmark().data)[:3]
     ['LabelMe, 1', 'LabelMe, 2', 'LabelMe, 3']
     """
-    data: dict[str, Data] = {
-        f"{title}, {number}": AtMost(NAMES[title], "distinct", (ACCURACY,), most=number)
+    data: dict[str, DataSource] = {
+        f"{title}, {number}": LimitedVotes(NAMES[title], "distinct", (ACCURACY,), most=number)
         for title, numbers in LABELS.items()
         for number in numbers
     }
@@ -29,8 +29,8 @@ def benchmark() -> Benchmark:
         rows="data",
         seeds=2,
         remarks=(
-            "Accuracy on the labelled tasks when no more than so many labels are kept on each, drawn anew by every seed; all "
-            "labels of a task that has fewer. The paper's figure has no numbers; its text says that MMLC gains with labels and "
+            "Accuracy on the labelled tasks with at most so many labels on each task, drawn at random by every seed; tasks with "
+            "fewer labels keep all of them. The paper's figure has no numbers; its text says that MMLC gains with labels and "
             "may underfit where they are few.",
         ),
     )

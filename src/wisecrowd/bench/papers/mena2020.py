@@ -1,29 +1,29 @@
-"""The Crowd Mixture Model and its baselines, beside tables 2 and 3 of Mena and Ñanculef (CIARP 2019)."""
+"""Crowd Mixture Model and its baselines, compared with tables 2 and 3 of Mena and Ñanculef (CIARP 2019)."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
 from wisecrowd.base.registry import find
-from wisecrowd.bench.benchmark import Benchmark, Data, Entry
-from wisecrowd.bench.papers._mena import G_JS, I_JS, TEST, TRAIN, GaussianGroups, Ideal, LabelMe, Learn
+from wisecrowd.bench.benchmark import Benchmark, DataSource, Entry
+from wisecrowd.bench.papers._mena import G_JS, I_JS, TEST, TRAIN, GaussianGroups, Ideal, LabelMe, MenaLearner
 
 WORKERS = (100, 500, 1500, 3500, 6000, 10_000)
 
-#: Theirs is without smoothing, and stops at a change of 3 %.
+#: Dawid–Skene of the paper, without smoothing and stopped at a change of 3 %.
 PLAIN = cast(Any, find("dawid-skene"))(smoothing=1e-6, diagonal=0.0, tol=0.03, accelerate=False)
 LAPLACE = {"smoothing": 1.0, "diagonal": 0.0}
 
 ENTRIES: dict[str, Entry] = {
-    "softMV": Learn("two-stage", {"aggregator": "majority-vote"}, epochs=10),
-    "hardMV": Learn("two-stage", {"aggregator": "majority-vote", "hard": True}, epochs=10),
-    "DL-DS": Learn("two-stage", {"aggregator": PLAIN}, epochs=10, per_worker=True),
-    "DL-EM": Learn("raykar", LAPLACE | {"max_iter": 50, "tol": 1e-3}, per_worker=True),
-    "CMM": Learn("cmm", {"max_iter": 50, "tol": 1e-4}, on_labelme={"tol": 0.03}),
+    "softMV": MenaLearner("two-stage", {"aggregator": "majority-vote"}, epochs=10),
+    "hardMV": MenaLearner("two-stage", {"aggregator": "majority-vote", "hard": True}, epochs=10),
+    "DL-DS": MenaLearner("two-stage", {"aggregator": PLAIN}, epochs=10, per_worker=True),
+    "DL-EM": MenaLearner("raykar", LAPLACE | {"max_iter": 50, "tol": 1e-3}, per_worker=True),
+    "CMM": MenaLearner("cmm", {"max_iter": 50, "tol": 1e-4}, on_labelme={"tol": 0.03}),
     "Ideal": Ideal(),
-    "Raykar": Learn("raykar", LAPLACE, network=False, per_worker=True),
-    "CMM, logistic": Learn("cmm", network=False),
-    "CMM, tied": Learn("cmm", {"tied": "worker"}, network=False),
+    "Raykar": MenaLearner("raykar", LAPLACE, network=False, per_worker=True),
+    "CMM, logistic": MenaLearner("cmm", network=False),
+    "CMM, tied": MenaLearner("cmm", {"tied": "worker"}, network=False),
 }
 
 #: Table 2, set-up (1).
@@ -51,7 +51,7 @@ REAL_COLUMNS = (
 
 
 def title(n_workers: int) -> str:
-    """What the data of so many simulated workers are called.
+    """Return the title of the simulated crowd with a number of workers.
 
     >>> title(10_000)
     'T = 10,000'
@@ -60,7 +60,7 @@ def title(n_workers: int) -> str:
 
 
 def published() -> dict[tuple[str, str, str], float]:
-    """Both tables, accuracies as shares.
+    """Return the values of both tables, accuracies as shares.
 
     >>> published()["CMM", "T = 100", "test accuracy"]
     0.9053
@@ -114,12 +114,12 @@ NOTES: dict[str | tuple[str, str], str] = {
 
 
 def benchmark() -> Benchmark:
-    """Tables 2 and 3, as far as the data can be had.
+    """Return the benchmark of tables 2 and 3, without set-up (2), whose data are not available.
 
     >>> list(benchmark().data)[-2:]
     ['LabelMe', 'LabelMe, global']
     """
-    data: dict[str, Data] = {title(n_workers): GaussianGroups(n_workers) for n_workers in WORKERS}
+    data: dict[str, DataSource] = {title(n_workers): GaussianGroups(n_workers) for n_workers in WORKERS}
     data["LabelMe"] = LabelMe("labelme", "distinct", (TEST, TRAIN, I_JS, G_JS))
     data["LabelMe, global"] = LabelMe("labelme", "distinct", (TEST, TRAIN, G_JS), setting="global")
     return Benchmark(
@@ -136,8 +136,8 @@ def benchmark() -> Benchmark:
             "each, workers who are experts, inexpert or spammers. The paper prints other centres of the classes than "
             "its program uses, with which no classifier could be right more often than 73.8 %; these are the program's "
             "(94.7 %). All figures are of the classifier, on tasks that were not labelled (test) and on those that were "
-            "(train); mean and standard deviation over five seeds of data and networks. *Global* means that nobody "
-            "knows who cast which vote: every label has a worker of its own.",
+            "(train); mean and standard deviation over five seeds of data and networks. *Global* means that votes "
+            "have no worker ids: every label has a worker of its own.",
             "Set-up (2) needs the images of CIFAR-10 and the authors' confusion matrices, of which only the mean diagonals are "
             "known here; it is left out. `wisecrowd.simulate.simulate_image_groups` makes such a crowd for anybody's images.",
         ),

@@ -1,21 +1,21 @@
-"""The groups that the Crowd Mixture Model finds on LabelMe, beside table 4 of Mena and Ñanculef (CIARP 2019)."""
+"""Worker groups of the Crowd Mixture Model on LabelMe, compared with table 4 of Mena and Ñanculef (CIARP 2019)."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
 from wisecrowd.bench.benchmark import Benchmark
-from wisecrowd.bench.papers._mena import LabelMe, Learn
+from wisecrowd.bench.papers._mena import LabelMe, MenaLearner
 from wisecrowd.bench.papers.mena2020 import ENTRIES
 from wisecrowd.io.datasets import Dataset
 
 FIGURES = ("weight", "similarity", "entropy")
 
 
-class Groups:
-    """The table of groups of a mixture, the heaviest first, as figures.
+class MixtureGroups:
+    """Entry that returns the groups of a mixture as figures, the heaviest group first.
 
-    >>> Groups("CMM").figures[:3]
+    >>> MixtureGroups("CMM").figures[:3]
     ('weight 1', 'similarity 1', 'entropy 1')
     """
 
@@ -26,21 +26,21 @@ class Groups:
         self.entry = entry
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
-        """Fit, and read the table."""
-        fitted: Any = cast(Learn, ENTRIES[self.entry]).fitted(dataset, seed)
+        """Fit the mixture and return its groups."""
+        fitted: Any = cast(MenaLearner, ENTRIES[self.entry]).fitted(dataset, seed)
         columns = fitted.groups_[["weight", "identity_similarity", "entropy"]].to_numpy()
         return dict(zip(self.figures, columns.ravel().tolist(), strict=True))
 
     def identity(self) -> object:
-        """That of the entry whose groups these are."""
-        return ["groups", cast(Learn, ENTRIES[self.entry]).identity()]
+        """Return the identity of the entry."""
+        return ["groups", cast(MenaLearner, ENTRIES[self.entry]).identity()]
 
 
 PUBLISHED = (0.99, 0.91, 0.48, 0.01, 0.02, 2.08, 0.00, 0.03, 2.08)
 
 
 def benchmark() -> Benchmark:
-    """Table 4.
+    """Return the benchmark of table 4.
 
     >>> benchmark().published["CMM", "LabelMe", "weight 1"]
     0.99
@@ -48,9 +48,11 @@ def benchmark() -> Benchmark:
     return Benchmark(
         title="Mena and Ñanculef 2019, table 4: groups on LabelMe",
         references=("mena2019revisiting",),
-        entries={name: Groups(name) for name in ("CMM", "CMM, logistic", "CMM, tied")},
-        data={"LabelMe": LabelMe("labelme", "distinct", Groups.figures)},
-        published={("CMM", "LabelMe", name): value for name, value in zip(Groups.figures, PUBLISHED, strict=True)},
+        entries={name: MixtureGroups(name) for name in ("CMM", "CMM, logistic", "CMM, tied")},
+        data={"LabelMe": LabelMe("labelme", "distinct", MixtureGroups.figures)},
+        published={
+            ("CMM", "LabelMe", name): value for name, value in zip(MixtureGroups.figures, PUBLISHED, strict=True)
+        },
         notes={
             "CMM": "Votes that are grouped one by one cannot tell groups apart: all but one are empty, and have the shape "
             "that smoothing gives to nothing, uniform, of entropy log 8 = 2.08. Similarity is one less the Jensen-Shannon "

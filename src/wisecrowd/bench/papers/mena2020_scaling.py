@@ -1,4 +1,4 @@
-"""Time and memory against the number of workers, a mixture beside a matrix for each (figure 3 of Mena and Ñanculef)."""
+"""Time and memory of the Crowd Mixture Model and of Raykar's model by number of workers, after figure 3 of Mena and Ñanculef."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import tracemalloc
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from wisecrowd.bench.benchmark import Benchmark, Data
+from wisecrowd.bench.benchmark import Benchmark, DataSource
 from wisecrowd.bench.entries import code_digest
-from wisecrowd.bench.papers._mena import TEST, GaussianGroups, Learn, classified
+from wisecrowd.bench.papers._mena import TEST, GaussianGroups, MenaLearner, score_classifier
 from wisecrowd.bench.papers.mena2020 import WORKERS, title
 from wisecrowd.io.datasets import Dataset
 
 PASS, MEMORY, SECONDS = "ms per pass", "MB", "seconds"
 
-#: Passes that are timed, and those during which memory is watched, which takes time itself.
+#: Number of iterations for the time, and for the memory, whose measurement is slow.
 TIMED, WATCHED = 10, 2
-#: The least of so many measurements counts, unless they take longer than so many seconds.
-REPEATS, ENOUGH = 5, 10.0
+#: Maximum number of measurements, of which the least counts, and seconds after which no further one starts.
+REPEATS, MAX_SECONDS = 5, 10.0
 MANY = "a million workers"
 FIGURES = (PASS, MEMORY)
 _SMALL = GaussianGroups(10, n_tasks=50)
@@ -26,26 +26,26 @@ _SMALL = GaussianGroups(10, n_tasks=50)
 
 @dataclass(frozen=True)
 class Scaling:
-    """What a pass of a learner costs, and the whole fit when ``whole`` says so.
+    """Entry that measures an EM iteration of a learner, and the complete fit if ``whole`` is true.
 
     >>> made = GaussianGroups(50, n_tasks=200).load(seed=0)
-    >>> sorted(Scaling(Learn("cmm", network=False))(made, 0))
+    >>> sorted(Scaling(MenaLearner("cmm", network=False))(made, 0))
     ['MB', 'ms per pass']
     """
 
-    learn: Learn
+    learn: MenaLearner
     whole: bool = False
 
     is_random: ClassVar[bool] = False
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
-        """Measure."""
+        """Return time and memory of an iteration."""
         figures: dict[str, float] = {}
-        self.learn.fitted(_SMALL.load(seed), seed)  # what is loaded with the first fit of a process is not of the pass
+        self.learn.fitted(_SMALL.load(seed), seed)  # the first fit of a process also imports and compiles
         costs: list[float] = []
-        while len(costs) < REPEATS and sum(costs) < ENOUGH:
+        while len(costs) < REPEATS and sum(costs) < MAX_SECONDS:
             few, many = (self._seconds(dataset, seed, number) for number in (1, 1 + TIMED))
-            costs.append(many - few)  # the start and the end of a fit cost the same in both, and are not of the pass
+            costs.append(many - few)  # the costs before and after the iterations cancel
         figures[PASS] = 1000 * min(costs) / TIMED
         tracemalloc.start()
         try:
@@ -57,34 +57,34 @@ class Scaling:
             started = time.perf_counter()
             model = self.learn.fitted(dataset, seed)
             figures[SECONDS] = time.perf_counter() - started
-            figures[TEST] = classified(dataset, model.predict)[TEST]
+            figures[TEST] = score_classifier(dataset, model.predict)[TEST]
         return figures
 
     def _seconds(self, dataset: Dataset, seed: int, passes: int) -> float:
-        """Of the processor, so that others on the machine do not count."""
+        """Return the processor time of a fit, which does not depend on other processes."""
         started = time.process_time()
         self.learn.fitted(dataset, seed, max_iter=passes, tol=0.0)
         return time.process_time() - started
 
     def identity(self) -> Any:
-        """That of the learner, and of what is measured here."""
+        """Return the identity of the learner and the digest of the code."""
         return [code_digest(__name__), self.whole, self.learn.identity()]
 
 
 def benchmark() -> Benchmark:
-    """The cost of a pass from a hundred workers to a million.
+    """Return the benchmark from a hundred workers to a million.
 
     >>> list(benchmark().data)[0], list(benchmark().data)[-1]
     ('T = 100', 'a million workers')
     """
-    data: dict[str, Data] = {title(number): GaussianGroups(number, figures=FIGURES) for number in WORKERS}
+    data: dict[str, DataSource] = {title(number): GaussianGroups(number, figures=FIGURES) for number in WORKERS}
     data[MANY] = GaussianGroups(1_000_000, n_tasks=1_000_000, figures=(*FIGURES, SECONDS, TEST), is_random=False)
     return Benchmark(
         title="Mena and Ñanculef 2019, figure 3: time and memory against the number of workers",
         references=("mena2019revisiting",),
         entries={
-            "CMM": Scaling(Learn("cmm", network=False), whole=True),
-            "Raykar": Scaling(Learn("raykar", network=False)),
+            "CMM": Scaling(MenaLearner("cmm", network=False), whole=True),
+            "Raykar": Scaling(MenaLearner("raykar", network=False)),
         },
         data=data,
         rows="data",

@@ -1,4 +1,4 @@
-"""Simulated panels: ten judges of one model and three people, from judges who err alone to ten copies of one."""
+"""Aggregators on simulated panels of ten judges of one model and three people, from independent judges to ten copies."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy as np
 
 from wisecrowd.base.registry import find
 from wisecrowd.bench.benchmark import Benchmark
-from wisecrowd.bench.data import Simulated
+from wisecrowd.bench.data import SimulatedDataset
 from wisecrowd.bench.entries import Portable, code_digest
 from wisecrowd.errors import InputError, ignore_fit_warnings
 from wisecrowd.io.datasets import Dataset
 
 CLASSES, STRENGTHS = (2, 3, 5), (0.0, 0.3, 0.6, 0.9, 1.0)
 TASKS, JUDGES, PEOPLE = 1000, 10, 3
-#: From this share of repeated opinions on, judges are correlated in earnest.
+#: Judges count as strongly correlated from this share of repeated opinions on.
 STRONG = 0.6
 
 
 @dataclass(frozen=True)
-class SimulatedPanel(Simulated):
-    """A panel from `wisecrowd.simulate.simulate_panel`, whose dataset tells, as ``meta``, what is known of it.
+class SimulatedPanel(SimulatedDataset):
+    """Panel simulated by `wisecrowd.simulate.simulate_panel`, with its true parameters as metadata.
 
     >>> simulation = SimulatedPanel({"n_tasks": 40, "n_judges": 4}).load(0)
     >>> simulation.meta["groups"]["judge0"], simulation.crowd.n_workers
@@ -32,7 +32,7 @@ class SimulatedPanel(Simulated):
     """
 
     def load(self, seed: int) -> Dataset:
-        """Simulate."""
+        """Simulate the panel."""
         from wisecrowd.simulate import simulate_panel
 
         simulation = simulate_panel(**self.settings, random_state=seed)
@@ -45,17 +45,18 @@ class SimulatedPanel(Simulated):
         return Dataset(name="panel", crowd=simulation.crowd, truth=simulation.truth, meta=meta)
 
     def size(self) -> int:
-        """The number of labels, if everybody votes on everything."""
+        """Return the number of votes; every member votes on every task."""
         return int(self.settings.get("n_tasks", 500)) * (JUDGES + PEOPLE)
 
 
 def _method(name: str, **settings: Any) -> Any:
+    """Return a method of the registry."""
     kind: Any = find(name)
     return kind(**settings)
 
 
 def by_majority(dataset: Dataset) -> Any:
-    """All votes count alike.
+    """Aggregate by majority vote.
 
     >>> len(by_majority(SimulatedPanel({"n_tasks": 30}).load(0)).labels_)
     30
@@ -64,7 +65,7 @@ def by_majority(dataset: Dataset) -> Any:
 
 
 def by_dawid_skene(dataset: Dataset) -> Any:
-    """All workers err independently.
+    """Fit `DawidSkene`, which assumes independent errors.
 
     >>> len(by_dawid_skene(SimulatedPanel({"n_tasks": 30}).load(0)).labels_)
     30
@@ -73,7 +74,7 @@ def by_dawid_skene(dataset: Dataset) -> Any:
 
 
 def by_people(dataset: Dataset) -> Any:
-    """Dawid and Skene's model of people alone, the judges being left out.
+    """Fit `DawidSkene` to the votes of people only.
 
     >>> len(by_people(SimulatedPanel({"n_tasks": 30}).load(0)).labels_)
     30
@@ -85,7 +86,7 @@ def by_people(dataset: Dataset) -> Any:
 
 
 def by_panel(dataset: Dataset) -> Any:
-    """`Panel`, with groups and kinds.
+    """Fit `Panel` with the true groups and kinds.
 
     >>> len(by_panel(SimulatedPanel({"n_tasks": 30}).load(0)).labels_)
     30
@@ -94,7 +95,7 @@ def by_panel(dataset: Dataset) -> Any:
 
 
 def by_oracle(dataset: Dataset) -> Any:
-    """The posterior by the very parameters that the panel was made with.
+    """Return the posterior under the true parameters of the panel.
 
     >>> by_oracle(SimulatedPanel({"n_tasks": 30}).load(0)).shape
     (30, 3)
@@ -112,10 +113,10 @@ ANSWERS: Mapping[str, Callable[[Dataset], Any]] = {
 
 
 @dataclass(frozen=True)
-class Answer(Portable):
-    """One of the `ANSWERS`, by its title.
+class PanelMethod(Portable):
+    """Entry that runs one of the `ANSWERS`, by its title.
 
-    >>> len(Answer("Panel")(SimulatedPanel({"n_tasks": 30}).load(0), 0).labels_)
+    >>> len(PanelMethod("Panel")(SimulatedPanel({"n_tasks": 30}).load(0), 0).labels_)
     30
     """
 
@@ -124,19 +125,19 @@ class Answer(Portable):
     is_random: ClassVar[bool] = False
 
     def __call__(self, dataset: Dataset, seed: int) -> Any:
-        """Answer for the dataset."""
+        """Return the prediction for the dataset."""
         if "known" not in dataset.meta:
-            raise InputError("this compares answers on simulated panels (bench.panels.SimulatedPanel)")
+            raise InputError("the dataset is not a simulated panel; use bench.papers.panels.SimulatedPanel")
         with ignore_fit_warnings():
             return ANSWERS[self.title](dataset)
 
     def identity(self) -> Any:
-        """The title and the code behind it."""
+        """Return the title and the digest of the code."""
         return [self.title, code_digest(__name__, find("panel").__module__)]
 
 
 def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """How far behind the oracle the others are, over seeds, where judges are strongly correlated and where not.
+    """Describe the gaps to the oracle, for strongly and for weakly correlated judges.
 
     >>> def row(entry, accuracy):
     ...     return {"entry": entry, "data": title(2, 0.9), "seed": 0, "figures": {"accuracy": accuracy}}
@@ -147,7 +148,7 @@ def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     for row in rows:
         if row.get("figures"):
             scores.setdefault((row["entry"], row["data"]), []).append(row["figures"]["accuracy"])
-    # Exact sums: rows come in the order in which they were done, and a page must not depend on that.
+    # The order of the rows varies between runs; exact sums do not depend on it.
     mean = {key: math.fsum(values) / len(values) for key, values in scores.items()}
     paragraphs = []
     for what, strong in (
@@ -172,7 +173,7 @@ def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 def title(n_classes: int, strength: float) -> str:
-    """What a row is called.
+    """Return the title of a simulated panel.
 
     >>> title(2, 0.9)
     '2 classes, 90 % repeated'
@@ -191,27 +192,27 @@ def _data(n_tasks: int) -> dict[str, SimulatedPanel]:
 
 
 def benchmark() -> Benchmark:
-    """Ways to answer x classes and how often judges repeat their model.
+    """Return the benchmark of aggregators by number of classes and strength of correlation.
 
     >>> "Panel" in benchmark().entries
     True
     """
-    return _of(TASKS, seeds=10)
+    return _make_benchmark(TASKS, seeds=10)
 
 
 def quick() -> Benchmark:
-    """The same with three hundred tasks and three seeds.
+    """Return the benchmark with 300 tasks and three seeds.
 
     >>> quick().seeds
     3
     """
-    return _of(300, seeds=3)
+    return _make_benchmark(300, seeds=3)
 
 
-def _of(n_tasks: int, seeds: int) -> Benchmark:
+def _make_benchmark(n_tasks: int, seeds: int) -> Benchmark:
     return Benchmark(
         title="Panels of ten correlated judges and three people",
-        entries={name: Answer(name) for name in ANSWERS},
+        entries={name: PanelMethod(name) for name in ANSWERS},
         data=_data(n_tasks),
         notes={
             "Panel": "`Panel` with its defaults, told who is of the same model and who is a person. Its form and its starts were "

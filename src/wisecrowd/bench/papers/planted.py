@@ -1,4 +1,4 @@
-"""Workers who were planted in simulated crowds: who finds them, and who accuses others."""
+"""Detection of spammers, adversaries, copiers and drifters in simulated crowds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.base.registry import find
 from wisecrowd.bench.benchmark import Benchmark
-from wisecrowd.bench.data import Simulated
+from wisecrowd.bench.data import SimulatedDataset
 from wisecrowd.bench.entries import Portable, code_digest
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.diagnose.workers import WorkerDiagnosis
@@ -22,7 +22,7 @@ from wisecrowd.io.datasets import Dataset
 
 CLASSES, VOTES = (2, 4, 8), (30, 60, 120)
 PER_TASK = 5
-#: Who is in every crowd: half of it or more is of some use.
+#: Number of workers by kind in every crowd.
 WORKERS = {
     "expert": 10,
     "noisy(0.65, 0.85)": 40,
@@ -32,7 +32,7 @@ WORKERS = {
     "copier(0.9)": 5,
     "drifter": 6,
 }
-#: What is to be found, and the flags by which `WorkerDiagnosis` says so.
+#: Flags of `WorkerDiagnosis` by kind of worker.
 FLAGS: Mapping[str, frozenset[str]] = {
     "spammers": frozenset({"spammer", "one-button"}),
     "adversaries": frozenset({"adversary"}),
@@ -40,30 +40,30 @@ FLAGS: Mapping[str, frozenset[str]] = {
     "drifters": frozenset({"drifts"}),
 }
 FIGURES = tuple(f"{flag} {what}" for flag in FLAGS for what in ("recall", "precision"))
-#: What a diagnosis must reach to be relied on.
-ENOUGH = 0.9
+#: Recall and precision that make a diagnosis reliable.
+RELIABLE = 0.9
 
 Pairs = set[frozenset[str]]
 
 
-class Named(NamedTuple):
-    """Whom somebody names.
+class FlaggedWorkers(NamedTuple):
+    """Workers and pairs of workers that a rule flags.
 
-    >>> Named({"spammers": {"w1"}}, set()).workers["spammers"]
+    >>> FlaggedWorkers({"spammers": {"w1"}}, set()).workers["spammers"]
     {'w1'}
     """
 
     workers: Mapping[str, set[str]]
-    """By what they are said to be; of copiers, see below."""
+    """Workers by kind."""
     pairs: Pairs
-    """Two who are said to give each other's answers: who copied whom, votes do not tell."""
+    """Pairs of copying workers; votes do not reveal the direction."""
 
 
 @dataclass(frozen=True)
-class Planted(Simulated):
-    """A simulated crowd whose dataset says, as ``meta``, of what kind each worker is and who copies whom.
+class PlantedCrowd(SimulatedDataset):
+    """Simulated crowd with the kinds of the workers and the sources of the copiers as metadata.
 
-    >>> simulation = Planted({"n_tasks": 60, "workers": ["noisy"] * 4 + ["copier(1)"]}).load(0)
+    >>> simulation = PlantedCrowd({"n_tasks": 60, "workers": ["noisy"] * 4 + ["copier(1)"]}).load(0)
     >>> simulation.meta["kind"]["w4"], list(simulation.meta["copies"])
     ('copier', ['w4'])
     """
@@ -71,7 +71,7 @@ class Planted(Simulated):
     figures: tuple[str, ...] = FIGURES
 
     def load(self, seed: int) -> Dataset:
-        """Simulate."""
+        """Simulate the crowd."""
         from wisecrowd.simulate import simulate_crowd
 
         simulation = simulate_crowd(**self.settings, random_state=seed)
@@ -80,11 +80,11 @@ class Planted(Simulated):
         return Dataset(name="planted", crowd=simulation.crowd, truth=simulation.truth, meta=meta)
 
 
-def diagnosed(crowd: Crowd, model: ConfusionEM | None = None) -> Named:
-    """Whom `WorkerDiagnosis` flags.
+def flag_by_diagnosis(crowd: Crowd, model: ConfusionEM | None = None) -> FlaggedWorkers:
+    """Return the workers that `WorkerDiagnosis` flags.
 
-    >>> simulation = Planted({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "votes_per_task": 5}).load(0)
-    >>> diagnosed(simulation.crowd).workers["spammers"]
+    >>> simulation = PlantedCrowd({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "votes_per_task": 5}).load(0)
+    >>> flag_by_diagnosis(simulation.crowd).workers["spammers"]
     {'w8'}
     """
     diagnosis = WorkerDiagnosis(crowd, model)
@@ -92,76 +92,80 @@ def diagnosed(crowd: Crowd, model: ConfusionEM | None = None) -> Named:
     workers = {
         flag: {str(worker) for worker, names in flags_by_worker.items() if names & FLAGS[flag]} for flag in FLAGS
     }
-    together = diagnosis.copying.flagged
-    return Named(workers, {frozenset(pair) for pair in zip(together["first"], together["second"], strict=True)})
+    copying = diagnosis.copying.flagged
+    return FlaggedWorkers(workers, {frozenset(pair) for pair in zip(copying["first"], copying["second"], strict=True)})
 
 
-def by_votes(dataset: Dataset) -> Named:
-    """`WorkerDiagnosis` as it comes.
+def by_votes(dataset: Dataset) -> FlaggedWorkers:
+    """Flag workers by `WorkerDiagnosis` with its defaults.
 
-    >>> by_votes(Planted({"n_tasks": 90, "n_workers": 9, "workers": {"expert": 1.0}}).load(0)).pairs
+    >>> by_votes(PlantedCrowd({"n_tasks": 90, "n_workers": 9, "workers": {"expert": 1.0}}).load(0)).pairs
     set()
     """
-    return diagnosed(dataset.crowd)
+    return flag_by_diagnosis(dataset.crowd)
 
 
-def by_truth(dataset: Dataset) -> Named:
-    """The same diagnosis where every vote is judged by the truth, not by what the other votes make of it.
+def by_truth(dataset: Dataset) -> FlaggedWorkers:
+    """Flag workers by `WorkerDiagnosis` with the true class of every task.
 
-    >>> by_truth(Planted({"n_tasks": 90, "n_workers": 9, "workers": {"expert": 1.0}}).load(0)).pairs
+    >>> by_truth(PlantedCrowd({"n_tasks": 90, "n_workers": 9, "workers": {"expert": 1.0}}).load(0)).pairs
     set()
     """
     kind: Any = find("dawid-skene")
 
-    class Informed(kind):  # type: ignore[misc]  # found by name, as all methods are
-        """Knows the truth whenever it is fitted, also to a part of the votes, as the search for copies does."""
+    class Informed(kind):  # type: ignore[misc]  # the registry returns the class
+        """Model that gets the truth in every fit, also in those to a part of the votes."""
 
         def fit(self, crowd: Any, X: Any = None, **options: Any) -> Any:
             return super().fit(crowd, X, **{**options, "truth": dataset.truth})
 
-    return diagnosed(dataset.crowd, Informed().fit(dataset.crowd))
+    return flag_by_diagnosis(dataset.crowd, Informed().fit(dataset.crowd))
 
 
-#: Of the simple rules: how far from chance agreement with the majority may be for a spammer, how much of their common answers
-#: two copiers share, on how many tasks at least, and by how much agreement falls or rises for one who drifts.
+#: Thresholds of the simple rules: maximum distance of a spammer's agreement from chance, share of equal labels of two copiers,
+#: minimum number of their common tasks, and change of a drifter's agreement.
 NEAR_CHANCE, SAME, COMMON, FALL = 0.1, 0.9, 10, 0.2
 
 
-def by_agreement(dataset: Dataset) -> Named:
-    """What people do with a spreadsheet: how often each worker agrees with the majority of the others, and thresholds.
+def by_agreement(dataset: Dataset) -> FlaggedWorkers:
+    """Flag workers by thresholds on their agreement with the majority of the other votes.
 
-    >>> simulation = Planted({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "votes_per_task": 5}).load(0)
+    >>> simulation = PlantedCrowd({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "votes_per_task": 5}).load(0)
     >>> by_agreement(simulation).workers["spammers"]
     {'w8'}
     """
     crowd, names = dataset.crowd, dataset.crowd.workers
     assert names is not None
-    each = np.arange(crowd.n_votes)
-    rest = crowd.vote_counts[crowd.task].astype(np.float64)
-    rest[each, crowd.label] -= 1
-    agrees = rest[each, crowd.label] == rest.max(axis=1)  # with one of the largest, where several are
+    votes = np.arange(crowd.n_votes)
+    other_counts = crowd.vote_counts[crowd.task].astype(np.float64)
+    other_counts[votes, crowd.label] -= 1
+    agrees = other_counts[votes, crowd.label] == other_counts.max(axis=1)  # with one of the classes that tie
     chance = 1 / crowd.n_classes
 
-    def share(rows: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def agreement_by_worker(rows: NDArray[np.bool_]) -> NDArray[np.float64]:
         agreed, total = (
             np.bincount(crowd.worker_codes[rows], part, minlength=len(names)) for part in (agrees[rows], None)
         )
         return np.asarray(agreed / np.maximum(total, 1))
 
-    agreement = share(np.ones(crowd.n_votes, dtype=bool))
+    agreement = agreement_by_worker(np.ones(crowd.n_votes, dtype=bool))
     late = crowd.time >= np.median(crowd.time) if crowd.has_times else np.zeros(crowd.n_votes, dtype=bool)
-    fell = np.abs(share(late) - share(~late)) >= FALL if crowd.has_times else np.zeros(len(names), dtype=bool)
+    drifts = (
+        np.abs(agreement_by_worker(late) - agreement_by_worker(~late)) >= FALL
+        if crowd.has_times
+        else np.zeros(len(names), dtype=bool)
+    )
     hostile = agreement < chance - NEAR_CHANCE
     chosen = {
-        "spammers": (agreement < chance + NEAR_CHANCE) & ~hostile, "adversaries": hostile, "drifters": fell,
+        "spammers": (agreement < chance + NEAR_CHANCE) & ~hostile, "adversaries": hostile, "drifters": drifts,
     }  # fmt: skip
-    pairs = _same_answers(crowd)
+    pairs = _find_similar_pairs(crowd)
     workers = {flag: {str(name) for name in names[rows]} for flag, rows in chosen.items()}
-    return Named({**workers, "copiers": {name for pair in pairs for name in pair}}, pairs)
+    return FlaggedWorkers({**workers, "copiers": {name for pair in pairs for name in pair}}, pairs)
 
 
-def _same_answers(crowd: Crowd) -> Pairs:
-    """Two workers with ten common tasks or more and the same answer to nine in ten of them."""
+def _find_similar_pairs(crowd: Crowd) -> Pairs:
+    """Return the pairs of workers with enough common tasks and equal labels."""
     table = pd.DataFrame({"task": crowd.task, "worker": crowd.worker_codes, "label": crowd.label})
     meetings = table.merge(table, on="task")
     meetings = meetings[meetings["worker_x"] < meetings["worker_y"]]
@@ -176,7 +180,7 @@ def _same_answers(crowd: Crowd) -> Pairs:
     return {frozenset((str(names[first]), str(names[second]))) for first, second in suspects.index}
 
 
-RULES: Mapping[str, Callable[[Dataset], Named]] = {
+RULES: Mapping[str, Callable[[Dataset], FlaggedWorkers]] = {
     "truth known": by_truth,
     "wisecrowd diagnose": by_votes,
     "agreement with the majority": by_agreement,
@@ -184,11 +188,11 @@ RULES: Mapping[str, Callable[[Dataset], Named]] = {
 
 
 @dataclass(frozen=True)
-class Search(Portable):
-    """Names workers by a rule, and is scored by who was planted.
+class WorkerSearch(Portable):
+    """Entry that flags workers by a rule and scores the flags.
 
-    >>> simulation = Planted({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "votes_per_task": 5}).load(0)
-    >>> Search("wisecrowd diagnose")(simulation, 0)["spammers recall"]
+    >>> simulation = PlantedCrowd({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "votes_per_task": 5}).load(0)
+    >>> WorkerSearch("wisecrowd diagnose")(simulation, 0)["spammers recall"]
     1.0
     """
 
@@ -197,44 +201,49 @@ class Search(Portable):
     is_random: ClassVar[bool] = False
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
-        """Recall and precision of each flag, and the counts behind them."""
+        """Return recall, precision and counts of every flag."""
         if "kind" not in dataset.meta:
             raise InputError(
-                "workers are sought where it is known who was planted, in simulated crowds (bench.planted.Planted)"
+                "the kinds of the workers are unknown; use a simulated crowd (bench.papers.planted.PlantedCrowd)"
             )
         with ignore_fit_warnings():
             named = RULES[self.rule](dataset)
         return scored(named, dataset.meta["kind"], dataset.meta["copies"])
 
     def identity(self) -> Any:
-        """The rule and the code behind it."""
+        """Return the rule and the digest of the code."""
         return [self.rule, code_digest(__name__)]
 
 
-def scored(named: Named, kind: Mapping[str, str], copies: Mapping[str, str]) -> dict[str, float]:
-    """Recall and precision of each flag, and the counts behind them: found, planted, right and named.
+def scored(named: FlaggedWorkers, kind: Mapping[str, str], copies: Mapping[str, str]) -> dict[str, float]:
+    """Return recall and precision of every flag, and the counts: found, planted, rightly flagged and flagged.
 
-    Whoever copies a spammer is one, too: naming them so is no error, and not naming them is none either. Copiers are counted
-    by pairs, of a copier and whom they copy, or of two who copy the same.
+    A copier of a spammer may be flagged as a spammer or not; neither is an error. Copiers are counted by pairs: a copier and
+    its source, or two copiers of the same source.
 
-    >>> named = Named({flag: {"a"} if flag == "spammers" else set() for flag in FLAGS}, set())
-    >>> found = scored(named, {"a": "copier", "b": "spammer"}, {"a": "b"})
-    >>> found["spammers recall"], found["spammers precision"]
+    >>> named = FlaggedWorkers({flag: {"a"} if flag == "spammers" else set() for flag in FLAGS}, set())
+    >>> figures = scored(named, {"a": "copier", "b": "spammer"}, {"a": "b"})
+    >>> figures["spammers recall"], figures["spammers precision"]
     (0.0, 1.0)
     """
     counts: dict[str, tuple[float, float, float, float]] = {}
-    acts = {worker: kind[copies.get(worker, worker)] for worker in kind}
+    effective_kind = {worker: kind[copies.get(worker, worker)] for worker in kind}
     for flag, kinds in (
         ("spammers", {"spammer", "one-button"}),
         ("adversaries", {"adversary"}),
         ("drifters", {"drifter"}),
     ):
         planted = {worker for worker, name in kind.items() if name in kinds}
-        guilty = {worker for worker, name in acts.items() if name in kinds} | planted
+        guilty = {worker for worker, name in effective_kind.items() if name in kinds} | planted
         flagged = named.workers[flag]
         counts[flag] = len(flagged & planted), len(planted), len(flagged & guilty), len(flagged)
-    true = {frozenset((one, other)) for one in copies for other in kind if other != one and _shares(one, other, copies)}
-    caught = {one for one in copies if any(one in pair for pair in named.pairs & true)}
+    true = {
+        frozenset((copier, other))
+        for copier in copies
+        for other in kind
+        if other != copier and _shares(copier, other, copies)
+    }
+    caught = {copier for copier in copies if any(copier in pair for pair in named.pairs & true)}
     counts["copiers"] = len(caught), len(copies), len(named.pairs & true), len(named.pairs)
     figures: dict[str, float] = {}
     for flag, (n_found, planted_, right, n_flagged) in counts.items():
@@ -244,16 +253,18 @@ def scored(named: Named, kind: Mapping[str, str], copies: Mapping[str, str]) -> 
     return figures
 
 
-def _shares(one: str, other: str, copies: Mapping[str, str]) -> bool:
-    return copies[one] in (other, copies.get(other))
+def _shares(copier: str, other: str, copies: Mapping[str, str]) -> bool:
+    """Return whether a copier copies the other worker or the same source as that worker."""
+    return copies[copier] in (other, copies.get(other))
 
 
 def _counted(flag: str) -> tuple[str, str, str, str]:
+    """Return the names of the counts of a flag."""
     return f"{flag} found", f"{flag} planted", f"{flag} named rightly", f"{flag} named"
 
 
 def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Recall and precision over all crowds together, and where both are enough.
+    """Describe recall and precision over all seeds, and the number of crowds in which both are reliable.
 
     >>> figures = dict(zip(_counted("spammers"), (9, 10, 9, 9)))
     >>> findings([{"entry": "truth known", "data": "4 classes, 30 votes", "figures": figures}])[1]
@@ -269,12 +280,12 @@ def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     for rule in (rule for rule in RULES if any(key[0] == rule for key in total)):
         good = []
         for flag in FLAGS:
-            here = {data: total[rule, flag, data] for data in DATA if (rule, flag, data) in total}
-            both = {data: (n[0] / max(n[1], 1), n[2] / max(n[3], 1)) for data, n in here.items()}
+            counts = {data: total[rule, flag, data] for data in DATA if (rule, flag, data) in total}
+            both = {data: (n[0] / max(n[1], 1), n[2] / max(n[3], 1)) for data, n in counts.items()}
             if both:
                 flagged = "; ".join(f"{data} {_short(r)}/{_short(p)}" for data, (r, p) in both.items())
                 lines.append(f"*{rule}*, {flag}: {flagged}.")
-                good.append(f"{flag} in {sum(min(pair) >= ENOUGH for pair in both.values())} of {len(both)}")
+                good.append(f"{flag} in {sum(min(pair) >= RELIABLE for pair in both.values())} of {len(both)}")
         reached.append(f"with *{rule}*, {', '.join(good)} crowds")
     if not lines:
         return ()
@@ -285,49 +296,50 @@ def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 def _short(value: float) -> str:
+    """Format a share with two decimals."""
     return f"{value:.2f}".removeprefix("0")
 
 
-def crowd(n_classes: int, votes: int) -> Planted:
-    """The crowd with so many classes and about so many votes by each worker.
+def crowd(n_classes: int, votes: int) -> PlantedCrowd:
+    """Return the crowd with a number of classes and an average number of votes per worker.
 
     >>> crowd(4, 30).settings["n_tasks"]
     468
     """
     n_tasks = sum(WORKERS.values()) * votes // PER_TASK
-    return Planted({"n_tasks": n_tasks, "n_classes": n_classes, "workers": WORKERS, "votes_per_task": PER_TASK})
+    return PlantedCrowd({"n_tasks": n_tasks, "n_classes": n_classes, "workers": WORKERS, "votes_per_task": PER_TASK})
 
 
 DATA = {f"{k} classes, {votes} votes": crowd(k, votes) for k in CLASSES for votes in VOTES}
 
 
 def benchmark() -> Benchmark:
-    """Rules that name workers x classes and votes by each worker.
+    """Return the benchmark of rules by number of classes and votes per worker.
 
     >>> "wisecrowd diagnose" in benchmark().entries
     True
     """
-    return _of(DATA, seeds=10)
+    return _make_benchmark(DATA, seeds=10)
 
 
 def quick() -> Benchmark:
-    """The same with thirty votes by each worker and three seeds.
+    """Return the benchmark with 30 votes per worker and three seeds.
 
     >>> quick().seeds
     3
     """
-    return _of({title: data for title, data in DATA.items() if data.settings["n_tasks"] <= 500}, seeds=3)
+    return _make_benchmark({title: data for title, data in DATA.items() if data.settings["n_tasks"] <= 500}, seeds=3)
 
 
-def _of(data: Mapping[str, Planted], seeds: int) -> Benchmark:
+def _make_benchmark(data: Mapping[str, PlantedCrowd], seeds: int) -> Benchmark:
     mix = ", ".join(f"{number} {kind}" for kind, number in WORKERS.items())
     return Benchmark(
         title="Planted spammers, adversaries, copiers and drifters",
-        entries={rule: Search(rule) for rule in RULES},
+        entries={rule: WorkerSearch(rule) for rule in RULES},
         data=data,
         notes={
-            "truth known": "The same diagnosis, with every vote judged by the truth: what is lost here is lost because votes are "
-            "few, or by how workers are told apart, and no better inference of the truth would bring it back.",
+            "truth known": "The same diagnosis with the true class of every task. Its errors come from few votes, or from the "
+            "rules of the diagnosis; a better inference of the truth would not remove them.",
             "wisecrowd diagnose": "`WorkerDiagnosis` with its defaults. The weights of its priors were settled on other seeds of "
             "the same simulation; so was from where on, below chance, an adversary begins, but after a first "
             "look at these, and from which probability on a spammer is named (.3), after a second. "
@@ -344,8 +356,8 @@ def _of(data: Mapping[str, Planted], seeds: int) -> Benchmark:
             f"Crowds of {sum(WORKERS.values())} workers ({mix}), {PER_TASK} votes on each task, and about as many votes by each "
             "worker as the row says. *Recall* is the share of the planted workers who are flagged, *precision* the share of "
             "those flagged who were planted. One-button workers are spammers, whichever of the two flags they get. Who copies is "
-            "counted by pairs, for votes do not tell who copied whom; a copier's source may be anybody, a spammer too, and whoever "
-            "copies a spammer is not wrongly called one.",
+            "counted by pairs, because votes do not reveal the direction. The source of a copier may be any worker, also a "
+            "spammer; flagging a copier of a spammer as a spammer is no error.",
             "Mean and standard deviation over seeds, each another crowd; a crowd in which nobody is flagged has no precision. With "
             "five planted of a kind, one more or less is .2 in a single crowd; what all crowds together give stands below.",
             "With two classes a coin is right half of the time and a noisy worker from .65 of it on: thirty votes measure an "

@@ -1,4 +1,4 @@
-"""What to label next, replayed: real votes are bought one batch after the other, by several rules."""
+"""Rules that choose the next votes, replayed on real crowds: accuracy while votes are bought in batches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.base.registry import find
 from wisecrowd.bench.benchmark import Benchmark
-from wisecrowd.bench.data import Stored
+from wisecrowd.bench.data import StoredDataset
 from wisecrowd.bench.entries import Portable, code_digest
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.rows import shuffle_within_groups
@@ -23,24 +23,24 @@ from wisecrowd.evaluate import metrics
 from wisecrowd.io.datasets import Dataset
 from wisecrowd.plan.acquisition import plan_votes
 
-#: Mean accuracy between the first budget and all votes, and up to so many votes for each task.
+#: Figures: mean accuracy from the first budget to all votes, and up to `UP_TO` votes per task.
 AREA, EARLY = "area", "early area"
 UP_TO = 5
-#: Votes on each task to begin with, and the share of the votes at hand that is bought at a time.
+#: Number of votes per task at the start, and size of a batch as a share of the votes bought so far.
 START, BATCH = 2, 0.15
 
 Rows = NDArray[np.intp]
 
 
-class Round(NamedTuple):
-    """What a rule may look at: what was bought, what is left to buy, and what was made of it so far.
+class ReplayRound(NamedTuple):
+    """State that a rule sees: votes bought so far, votes still open, and the fitted model.
 
-    >>> Round._fields
-    ('crowd', 'bought', 'left', 'model', 'seen', 'rng')
+    >>> ReplayRound._fields
+    ('crowd', 'bought', 'open_votes', 'model', 'bought_crowd', 'rng')
     """
 
     crowd: Crowd
-    """All votes; of those that are left, rules see task and worker."""
+    """All votes; of open votes, rules use only the task and the worker."""
     bought: Rows
     open_votes: Rows
     model: ConfusionEM
@@ -48,32 +48,34 @@ class Round(NamedTuple):
     rng: np.random.Generator
 
 
-def random_votes(now: Round) -> NDArray[np.float64]:
-    """Any vote is as good as any other.
+def random_votes(now: ReplayRound) -> NDArray[np.float64]:
+    """Order the open votes at random.
 
-    >>> random_votes(Round(None, None, np.arange(3), None, None, np.random.default_rng(0))).shape
+    >>> random_votes(ReplayRound(None, None, np.arange(3), None, None, np.random.default_rng(0))).shape
     (3,)
     """
     return now.rng.random(len(now.open_votes))
 
 
-def fewest_votes(now: Round) -> NDArray[np.float64]:
-    """The task with the fewest votes, as one who deals tasks out evenly does; anybody who voted on it.
+def fewest_votes(now: ReplayRound) -> NDArray[np.float64]:
+    """Order the open votes by the number of votes on their tasks, fewest first.
 
     >>> crowd = Crowd.from_triples([(task, worker, 0) for task in "ab" for worker in "xyz"])
-    >>> bought_crowd = crowd.take([0, 1, 3])
-    >>> fewest_votes(Round(crowd, np.array([0, 1, 3]), np.array([2, 4]), None, bought_crowd, np.random.default_rng(0))).argmin().item()
+    >>> rng = np.random.default_rng(0)
+    >>> now = ReplayRound(crowd, np.array([0, 1, 3]), np.array([2, 4]), None, crowd.take([0, 1, 3]), rng)
+    >>> fewest_votes(now).argmin().item()
     1
     """
     return _in_turns(now, now.bought_crowd.votes_per_task.astype(np.float64))
 
 
-def most_uncertain(now: Round) -> NDArray[np.float64]:
-    """The task whose posterior has the largest entropy; anybody who voted on it.
+def most_uncertain(now: ReplayRound) -> NDArray[np.float64]:
+    """Order the open votes by the entropy of the posterior of their tasks, largest first.
 
     >>> crowd = Crowd.from_triples([("a", w, 0) for w in "xyz"] + [("b", "x", 0), ("b", "y", 1), ("b", "z", 1)])
-    >>> bought_crowd = crowd.take([0, 1, 3, 4])  # two of three votes on each task, and they differ on the second
-    >>> now = Round(crowd, np.array([0, 1, 3, 4]), np.array([2, 5]), _fitted(bought_crowd), bought_crowd, np.random.default_rng(0))
+    >>> bought = np.array([0, 1, 3, 4])  # two of three votes on each task; they differ on the second
+    >>> bought_crowd, rng = crowd.take(bought), np.random.default_rng(0)
+    >>> now = ReplayRound(crowd, bought, np.array([2, 5]), _fit_dawid_skene(bought_crowd), bought_crowd, rng)
     >>> most_uncertain(now).argmin().item()
     1
     """
@@ -82,12 +84,13 @@ def most_uncertain(now: Round) -> NDArray[np.float64]:
     return _in_turns(now, -entr(now.model.posterior_).sum(axis=1))
 
 
-def most_uncertain_best_worker(now: Round) -> NDArray[np.float64]:
-    """The task whose posterior has the largest entropy, and who tells most about the truth of those that voted on it.
+def most_uncertain_best_worker(now: ReplayRound) -> NDArray[np.float64]:
+    """Order the open votes by the entropy of the posterior, and within a task by the information of the worker.
 
     >>> crowd = Crowd.from_triples([("a", w, 0) for w in "xyz"] + [("b", "x", 0), ("b", "y", 1), ("b", "z", 1)])
-    >>> bought_crowd = crowd.take([0, 1, 3, 4])  # two of three votes on each task, and they differ on the second
-    >>> now = Round(crowd, np.array([0, 1, 3, 4]), np.array([2, 5]), _fitted(bought_crowd), bought_crowd, np.random.default_rng(0))
+    >>> bought = np.array([0, 1, 3, 4])  # two of three votes on each task; they differ on the second
+    >>> bought_crowd, rng = crowd.take(bought), np.random.default_rng(0)
+    >>> now = ReplayRound(crowd, bought, np.array([2, 5]), _fit_dawid_skene(bought_crowd), bought_crowd, rng)
     >>> most_uncertain_best_worker(now).argmin().item()
     1
     """
@@ -97,24 +100,26 @@ def most_uncertain_best_worker(now: Round) -> NDArray[np.float64]:
     return _in_turns(now, -entr(now.model.posterior_).sum(axis=1), first=information)
 
 
-def active_lab(now: Round) -> NDArray[np.float64]:
-    """The task with the lowest score of ActiveLab, as it is without a classifier; anybody who voted on it.
+def active_lab(now: ReplayRound) -> NDArray[np.float64]:
+    """Order the open votes by the ActiveLab score of their tasks without a classifier, lowest first.
 
     >>> crowd = Crowd.from_triples([("a", w, 0) for w in "xyz"] + [("b", "x", 0), ("b", "y", 1), ("b", "z", 1)])
-    >>> bought_crowd = crowd.take([0, 1, 3, 4])  # two of three votes on each task, and they differ on the second
-    >>> now = Round(crowd, np.array([0, 1, 3, 4]), np.array([2, 5]), _fitted(bought_crowd), bought_crowd, np.random.default_rng(0))
+    >>> bought = np.array([0, 1, 3, 4])  # two of three votes on each task; they differ on the second
+    >>> bought_crowd, rng = crowd.take(bought), np.random.default_rng(0)
+    >>> now = ReplayRound(crowd, bought, np.array([2, 5]), _fit_dawid_skene(bought_crowd), bought_crowd, rng)
     >>> active_lab(now).argmin().item()
     1
     """
     return _in_turns(now, active_lab_scores(now.bought_crowd))
 
 
-def expected_information(now: Round) -> NDArray[np.float64]:
-    """The task and the worker by `wisecrowd.plan`, with no task ever done; what it does not want comes last, at random.
+def expected_information(now: ReplayRound) -> NDArray[np.float64]:
+    """Order the open votes by `wisecrowd.plan_votes` without stopping; votes that it does not request come last.
 
     >>> crowd = Crowd.from_triples([("a", w, 0) for w in "xyz"] + [("b", "x", 0), ("b", "y", 1), ("b", "z", 1)])
-    >>> bought_crowd = crowd.take([0, 1, 3, 4])  # two of three votes on each task, and they differ on the second
-    >>> now = Round(crowd, np.array([0, 1, 3, 4]), np.array([2, 5]), _fitted(bought_crowd), bought_crowd, np.random.default_rng(0))
+    >>> bought = np.array([0, 1, 3, 4])  # two of three votes on each task; they differ on the second
+    >>> bought_crowd, rng = crowd.take(bought), np.random.default_rng(0)
+    >>> now = ReplayRound(crowd, bought, np.array([2, 5]), _fit_dawid_skene(bought_crowd), bought_crowd, rng)
     >>> expected_information(now).argmin().item()
     1
     """
@@ -131,12 +136,12 @@ def expected_information(now: Round) -> NDArray[np.float64]:
 
 
 def active_lab_scores(crowd: Crowd) -> NDArray[np.float64]:
-    """How good the consensus on each task is, and how much of it a further vote could change; low ones are asked about.
+    """Return the ActiveLab score of every task without a classifier; tasks with low scores are labelled next.
 
-    (Q_i Σ_r w_r + w̄ / K) / (Σ_r w_r + w̄), over the workers r on the task: ActiveLab's score with the weight of its classifier at
-    zero. Q_i is CROWDLAB's quality of the majority's label, an average over votes that are each right with the probability P
-    with which votes agree with the majority; w_r = 1 − (1 − s_r) / e, with s_r how often worker r agrees with others on
-    the same tasks and e the error of always naming the commonest class.
+    (Q_i Σ_r w_r + w̄ / K) / (Σ_r w_r + w̄), over the workers r on the task, is ActiveLab's score with a classifier of weight zero.
+    Q_i is CROWDLAB's quality of the majority class: the average over votes that are right with probability P, the share of votes
+    that agree with the majority. w_r = 1 − (1 − s_r) / e, where s_r is the agreement of worker r with others on the same tasks
+    and e is the error of the most frequent class.
 
     >>> active_lab_scores(Crowd.from_triples([(t, w, int(t == 0 and w == "b")) for t in range(4) for w in "abc"])).round(2)
     array([0.6 , 0.81, 0.81, 0.81])
@@ -157,34 +162,37 @@ def active_lab_scores(crowd: Crowd) -> NDArray[np.float64]:
     chance = np.where(
         crowd.label == consensus[crowd.task], right, (1 - right) / max(crowd.n_classes - 1, 1)
     )  # of the consensus, by each vote
-    caught_warnings = weight[crowd.worker_codes]
-    total = np.bincount(crowd.task, caught_warnings, minlength=crowd.n_tasks)
-    quality = np.bincount(crowd.task, caught_warnings * chance, minlength=crowd.n_tasks)
+    vote_weight = weight[crowd.worker_codes]
+    total = np.bincount(crowd.task, vote_weight, minlength=crowd.n_tasks)
+    quality = np.bincount(crowd.task, vote_weight * chance, minlength=crowd.n_tasks)
     mean = weight[crowd.votes_per_worker > 0].mean()
     return np.asarray((quality + mean / crowd.n_classes) / (total + mean))
 
 
-def _in_turns(now: Round, score: NDArray[np.float64], first: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Order of the votes that are left: by the score of their tasks, low ones first, one on each before a second on any.
+def _in_turns(
+    now: ReplayRound, score: NDArray[np.float64], first: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Return the order of the open votes by the score of their tasks, with one vote per task in every turn.
 
-    Within a task, votes with a high ``first`` come first; at random unless given.
+    Within a task, votes with a high ``first`` come first; the default is a random order.
     """
-    task, n_left = now.crowd.task[now.open_votes], len(now.open_votes)
-    within = now.rng.random(n_left) if first is None else -first
+    task, n_open = now.crowd.task[now.open_votes], len(now.open_votes)
+    within = now.rng.random(n_open) if first is None else -first
     order = np.lexsort((within, task))
     counts = np.bincount(task, minlength=now.crowd.n_tasks)
-    turn = np.empty(n_left)
-    turn[order] = np.arange(n_left) - np.repeat(np.cumsum(counts) - counts, counts)
-    place = np.empty(n_left)
-    place[np.lexsort((now.rng.random(n_left), score[task], turn))] = np.arange(n_left)
-    return place
+    turn = np.empty(n_open)
+    turn[order] = np.arange(n_open) - np.repeat(np.cumsum(counts) - counts, counts)
+    position = np.empty(n_open)
+    position[np.lexsort((now.rng.random(n_open), score[task], turn))] = np.arange(n_open)
+    return position
 
 
-def _batch(now: Round) -> int:
+def _batch(now: ReplayRound) -> int:
+    """Return the number of votes in the next batch."""
     return min(max(round(BATCH * len(now.bought)), 1), len(now.open_votes))
 
 
-RULES: Mapping[str, Callable[[Round], NDArray[np.float64]]] = {
+RULES: Mapping[str, Callable[[ReplayRound], NDArray[np.float64]]] = {
     "random": random_votes,
     "fewest votes": fewest_votes,
     "most uncertain": most_uncertain,
@@ -196,10 +204,10 @@ RULES: Mapping[str, Callable[[Round], NDArray[np.float64]]] = {
 
 @dataclass(frozen=True)
 class Replay(Portable):
-    """Buys the votes of a dataset by a rule, and scores Dawid–Skene's labels after every batch.
+    """Entry that buys the votes of a dataset by a rule and scores Dawid–Skene's labels after every batch.
 
-    >>> from wisecrowd.bench.data import Simulated
-    >>> sorted(Replay("random")(Simulated({"n_tasks": 60, "n_workers": 8, "votes_per_task": 6}).load(0), 0))
+    >>> from wisecrowd.bench.data import SimulatedDataset
+    >>> sorted(Replay("random")(SimulatedDataset({"n_tasks": 60, "n_workers": 8, "votes_per_task": 6}).load(0), 0))
     ['area', 'early area']
     """
 
@@ -208,42 +216,56 @@ class Replay(Portable):
     is_random: ClassVar[bool] = True
 
     def __call__(self, dataset: Dataset, seed: int) -> dict[str, float]:
-        """The areas under the curve of accuracy against votes."""
+        """Return the areas under the curve of accuracy against votes."""
         curve = self.curve(dataset, seed)
         start, end = curve["votes"].iloc[[0, -1]]
         early = min(start + (UP_TO - START) * dataset.crowd.n_tasks, end)
         return {AREA: _mean_until(curve, end), EARLY: _mean_until(curve, early)}
 
     def curve(self, dataset: Dataset, seed: int) -> pd.DataFrame:
-        """Accuracy after every batch: columns votes and accuracy."""
+        """Return the accuracy after every batch.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Dataset with truth.
+        seed : int
+            Seed of the first votes and of the rule.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``votes`` and ``accuracy``.
+        """
         if dataset.truth is None:
-            raise InputError("labels are scored by truth, and this dataset has none")
+            raise InputError("the dataset has no truth; this entry needs it for scoring")
         crowd, rng = dataset.crowd, np.random.default_rng(seed)
         bought = _first(crowd, seed)
         points = []
         while True:
             bought_crowd = crowd.take(bought)
-            model = _fitted(bought_crowd)
+            model = _fit_dawid_skene(bought_crowd)
             points.append((len(bought), metrics.accuracy(dataset.truth, model)))
             open_votes = np.setdiff1d(np.arange(crowd.n_votes), bought)
             if not len(open_votes):
                 return pd.DataFrame(points, columns=["votes", "accuracy"])
-            now = Round(crowd, bought, open_votes, model, bought_crowd, rng)
+            now = ReplayRound(crowd, bought, open_votes, model, bought_crowd, rng)
             order = np.argsort(RULES[self.rule](now), kind="stable")
             bought = np.union1d(bought, open_votes[order[: _batch(now)]])
 
     def identity(self) -> Any:
-        """The rule and the code behind it."""
+        """Return the rule and the digest of the code."""
         return [self.rule, code_digest(__name__)]
 
 
 def _first(crowd: Crowd, seed: int) -> Rows:
-    """Two votes on each task, at random; the same for every rule."""
+    """Return two random votes per task, the same for every rule."""
     order, rank = shuffle_within_groups(crowd.task, crowd.n_tasks, np.random.default_rng(seed))
     return np.sort(order[rank < START])
 
 
-def _fitted(crowd: Crowd) -> ConfusionEM:
+def _fit_dawid_skene(crowd: Crowd) -> ConfusionEM:
+    """Fit Dawid–Skene to a crowd."""
     method: Any = find("dawid-skene")
     with ignore_fit_warnings():
         fitted: ConfusionEM = method().fit(crowd)
@@ -251,7 +273,7 @@ def _fitted(crowd: Crowd) -> ConfusionEM:
 
 
 def _mean_until(curve: pd.DataFrame, end: float) -> float:
-    """The mean height of a curve from its beginning to some number of votes, linear between its points."""
+    """Return the mean of a piecewise linear curve from its start to a number of votes."""
     votes, accuracy = curve["votes"].to_numpy(dtype=np.float64), curve["accuracy"].to_numpy()
     at = np.append(votes[votes < end], end)
     if len(at) < 2:
@@ -272,7 +294,7 @@ DATASETS = {
 
 
 def benchmark() -> Benchmark:
-    """Rules for buying votes x crowds with many votes on each task.
+    """Return the benchmark of rules on crowds with many votes per task.
 
     >>> "wisecrowd plan" in benchmark().entries
     True
@@ -280,7 +302,7 @@ def benchmark() -> Benchmark:
     return Benchmark(
         title="What to label next: accuracy while votes are bought",
         entries={title: Replay(title) for title in RULES},
-        data={title: Stored(name, "distinct", figures=(AREA, EARLY)) for title, name in DATASETS.items()},
+        data={title: StoredDataset(name, "distinct", figures=(AREA, EARLY)) for title, name in DATASETS.items()},
         notes={
             "random": "Votes that are left, in random order.",
             "fewest votes": "Tasks with the fewest votes first.",

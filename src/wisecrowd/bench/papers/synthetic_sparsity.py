@@ -1,15 +1,15 @@
-"""How much of the truth is found as labels per task, and labels per worker, grow."""
+"""Accuracy of aggregators by the number of votes per task and of votes per worker, on simulated crowds."""
 
 from __future__ import annotations
 
 from wisecrowd.bench.benchmark import Benchmark
-from wisecrowd.bench.data import Simulated
+from wisecrowd.bench.data import SimulatedDataset
 from wisecrowd.bench.entries import Aggregate
 
 N_TASKS, N_CLASSES = 1000, 4
 LABELS_PER_TASK = (1, 2, 3, 5, 10, 20)
 LABELS_PER_WORKER = (5, 10, 20, 50, 200, 500)
-#: While one of the two changes, the other stays here.
+#: Values of the two numbers while the other one varies.
 PER_TASK, PER_WORKER = 5, 100
 
 ENTRIES = (
@@ -29,8 +29,8 @@ ENTRIES = (
 )
 
 
-def crowd(per_task: int, per_worker: int) -> Simulated:
-    """A crowd of experts, noisy workers, spammers and a few adversaries, with so many labels each.
+def crowd(per_task: int, per_worker: int) -> SimulatedDataset:
+    """Return a crowd of experts, noisy workers, spammers and a few adversaries.
 
     >>> crowd(3, 50).settings["votes_per_task"]
     3
@@ -38,11 +38,11 @@ def crowd(per_task: int, per_worker: int) -> Simulated:
     workers = {"expert": 0.2, "noisy": 0.5, "spammer": 0.25, "adversary": 0.05}
     n_workers = max(per_task, N_TASKS * per_task // per_worker)
     settings = {"n_tasks": N_TASKS, "n_workers": n_workers, "n_classes": N_CLASSES, "votes_per_task": per_task}
-    return Simulated(settings | {"workers": workers})
+    return SimulatedDataset(settings | {"workers": workers})
 
 
 def benchmark() -> Benchmark:
-    """Two sweeps through the same kind of crowd.
+    """Return the benchmark of both sweeps.
 
     >>> "3 per task" in benchmark().data
     True

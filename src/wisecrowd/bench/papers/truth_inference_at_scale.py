@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from wisecrowd.bench.benchmark import Benchmark, published_table
-from wisecrowd.bench.data import Stored
+from wisecrowd.bench.benchmark import Benchmark, parse_published_table
+from wisecrowd.bench.data import StoredDataset
 from wisecrowd.bench.entries import Aggregate
 
-#: Their name -> ours.
+#: Name of the dataset by its name in the paper.
 DATASETS = {
     "fact": "fact_eval",
     "CF": "weather_cf",
@@ -26,7 +26,7 @@ DATASETS = {
     "web": "web_search",
 }
 
-BY_DATA = published_table("""
+BY_DATA = parse_published_table("""
             iBCC  BWA   EBCC
   fact      .877  .887  .
   CF        .883  .893  .883
@@ -59,7 +59,7 @@ NOTES: dict[str | tuple[str, str], str] = {
 
 
 def benchmark() -> Benchmark:
-    """Their protocol: exact repeats of a vote are dropped, ties are split.
+    """Return the benchmark with the protocol of the paper: repeated votes are dropped, ties are split.
 
     >>> "iBCC" in benchmark().entries
     True
@@ -68,7 +68,7 @@ def benchmark() -> Benchmark:
         title="Truth inference at scale: iBCC, BWA and EBCC on sixteen crowds",
         references=("li2019truth", "li2019exploiting"),
         entries={"iBCC": Aggregate("ibcc"), "BWA": Aggregate("bwa"), "EBCC": Aggregate("ebcc")},
-        data={title: Stored(name, "distinct") for title, name in DATASETS.items()},
+        data={title: StoredDataset(name, "distinct") for title, name in DATASETS.items()},
         published={(entry, data, figure): value for (data, entry, figure), value in BY_DATA.items()},
         notes=NOTES,
         seeds=3,

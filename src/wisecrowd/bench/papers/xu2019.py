@@ -1,9 +1,9 @@
-"""Difficulty of tasks, beside table 1 and the ROC curves of Xu et al. (2019) on their Gaussian data."""
+"""Task difficulty on Gaussian data, compared with table 1 and the ROC curves of Xu et al. (2019)."""
 
 from __future__ import annotations
 
 from wisecrowd.bench.benchmark import Benchmark, Entry
-from wisecrowd.bench.papers._xu import AUC, TEST, Learn, Points
+from wisecrowd.bench.papers._xu import AUC, TEST, XuLearner, XuPoints
 
 MV, EM, ADAPTIVE, FIXED = "Majority Voting", "Original EM", "Adaptive", "Fixed"
 POSTERIOR, FROZEN, FREE, AS_PRINTED = "Adaptive, by posterior", "Fixed, frozen", "Fixed, ML", "Fixed, votes as prior"
@@ -11,17 +11,17 @@ POINTS, REDRAWN = "Gaussian", "redrawn"
 
 #: The methods that the paper compares.
 COMPARED: dict[str, Entry] = {
-    MV: Learn("two-stage", {"aggregator": "majority-vote", "hard": True}, hard=True),
-    EM: Learn("raykar"),
-    ADAPTIVE: Learn("adaptive-difficulty"),
-    FIXED: Learn("fixed-difficulty"),
+    MV: XuLearner("two-stage", {"aggregator": "majority-vote", "hard": True}, hard=True),
+    EM: XuLearner("raykar"),
+    ADAPTIVE: XuLearner("adaptive-difficulty"),
+    FIXED: XuLearner("fixed-difficulty"),
 }
-#: What its text or its program does differently from the other, or from us.
+#: Variants in which the text or the program of the paper differs from our defaults.
 VARIANTS: dict[str, Entry] = {
-    POSTERIOR: Learn("adaptive-difficulty", {"difficulty_source": "posterior", "max_iter": 30, "tol": 0.0}),
-    FROZEN: Learn("fixed-difficulty", {"ability_update": "frozen", "kappa": 0.0}),
-    FREE: Learn("fixed-difficulty", {"ability_update": "ml", "kappa": 0.0}),
-    AS_PRINTED: Learn("fixed-difficulty", {"prior": "votes", "kappa": 0.0}),
+    POSTERIOR: XuLearner("adaptive-difficulty", {"difficulty_source": "posterior", "max_iter": 30, "tol": 0.0}),
+    FROZEN: XuLearner("fixed-difficulty", {"ability_update": "frozen", "kappa": 0.0}),
+    FREE: XuLearner("fixed-difficulty", {"ability_update": "ml", "kappa": 0.0}),
+    AS_PRINTED: XuLearner("fixed-difficulty", {"prior": "votes", "kappa": 0.0}),
 }
 
 #: Table 1, and the areas in the legend of figure 2.
@@ -46,7 +46,7 @@ NOTES: dict[str | tuple[str, str], str] = {
 
 
 def benchmark() -> Benchmark:
-    """Table 1; figure 2 as areas, its points beside the results; figure 3 as the expertise error.
+    """Return the benchmark of table 1, figure 2 (as areas) and figure 3 (as the expertise error).
 
     >>> benchmark().published["Fixed", "Gaussian", "test accuracy"]
     0.944
@@ -55,7 +55,7 @@ def benchmark() -> Benchmark:
         title="Xu et al. 2019, table 1 and figures 2-3: task difficulty on Gaussian data",
         references=("xu2019difficulty",),
         entries=COMPARED | VARIANTS,
-        data={POINTS: Points(), REDRAWN: Points(is_random=True)},
+        data={POINTS: XuPoints(), REDRAWN: XuPoints(is_random=True)},
         published=PUBLISHED,
         notes=NOTES,
         seeds=5,

@@ -1,4 +1,4 @@
-"""Difficulty of tasks with networks, in the place of tables 2 and 3 of Xu et al. (2019): shirts, not dogs and cats."""
+"""Task difficulty with networks on images of shirts, in place of tables 2 and 3 of Xu et al. (2019)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOTES: dict[str | tuple[str, str], str] = {
 
 
 def benchmark() -> Benchmark:
-    """Tables 2 and 3; figure 4 as areas, its points beside the results; figure 5 as the expertise error.
+    """Return the benchmark of tables 2 and 3, figure 4 (as areas) and figure 5 (as the expertise error).
 
     >>> benchmark().published["Fixed", "k ≤ 5", "test accuracy"]
     0.782

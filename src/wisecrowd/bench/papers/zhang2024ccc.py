@@ -1,8 +1,8 @@
-"""Coupled Confusion Correction and its rivals, beside tables 1 and 2 of Zhang et al. (AAAI 2024)."""
+"""Coupled Confusion Correction and other learners, compared with tables 1 and 2 of Zhang et al. (AAAI 2024)."""
 
 from __future__ import annotations
 
-from wisecrowd.bench.benchmark import Benchmark, Data, Entry, published_table
+from wisecrowd.bench.benchmark import Benchmark, DataSource, Entry, parse_published_table
 from wisecrowd.bench.papers._zhang import (
     AS_MANY,
     ASIDE,
@@ -11,22 +11,22 @@ from wisecrowd.bench.papers._zhang import (
     FIGURES,
     GROUPS,
     LAST,
-    Fashion,
-    Real,
-    Taught,
-    Trained,
+    EpochLearner,
+    FashionCrowd,
+    RealCrowd,
+    TargetClassifier,
 )
 from wisecrowd.simulate import PATTERN_SETS
 
 
-def ccc(warmup: int | None = 10, **settings: object) -> Trained:
-    """CCC with the paper's settings by dataset; ``warmup`` is on images.
+def ccc(warmup: int | None = 10, **settings: object) -> EpochLearner:
+    """Return CCC with the settings of the paper by dataset; ``warmup`` is that on images.
 
     >>> ccc(n_groups=5).on["fashion"]["n_groups"]
     5
     """
     images = {"n_groups": 30, "gamma": 0.5, "trusted": 1000, "warmup": warmup}
-    return Trained(
+    return EpochLearner(
         "ccc",
         on={
             "fashion": images | settings,
@@ -42,21 +42,21 @@ def ccc(warmup: int | None = 10, **settings: object) -> Trained:
     )
 
 
-#: CCC with twice the paper's correction rate, and a shorter warm-up.
+#: Title of CCC with twice the correction rate of the paper and a shorter warm-up.
 STRONGER = "CCC, γ = 1"
 ENTRIES: dict[str, Entry] = {
-    "MajorVote": Taught("votes"),
-    "CrowdLayer": Trained("crowd-layer"),
-    "DoctorNet": Trained("doctor-net"),
-    "Max-MIG": Trained("max-mig"),
-    "CoNAL": Trained("conal"),
-    "UnionNet": Trained("union-net"),
+    "MajorVote": TargetClassifier("votes"),
+    "CrowdLayer": EpochLearner("crowd-layer"),
+    "DoctorNet": EpochLearner("doctor-net"),
+    "Max-MIG": EpochLearner("max-mig"),
+    "CoNAL": EpochLearner("conal"),
+    "UnionNet": EpochLearner("union-net"),
     "CCC": ccc(),
-    STRONGER: Trained("ccc", on={"fashion decayed": {"n_groups": 30, "gamma": 1.0, "trusted": 1000, "warmup": 4}}),
-    "clean": Taught("truth"),
+    STRONGER: EpochLearner("ccc", on={"fashion decayed": {"n_groups": 30, "gamma": 1.0, "trusted": 1000, "warmup": 4}}),
+    "clean": TargetClassifier("truth"),
 }
 
-#: Tables 1, 2 and 5 in per cent; clean labels are the same whatever the crowd, and stand with the first.
+#: Tables 1, 2 and 5 in per cent; the values of clean labels do not depend on the crowd and are given for the first one.
 _BEST = """
               IND-I  IND-II  IND-III  IND-IV  COR-I  COR-II  COR-III  COR-IV  LabelMe  CIFAR-10N  Music
   MajorVote   84.89   79.94    76.72   89.03  85.73   85.22    89.38   89.25    80.72      81.08  67.67
@@ -82,8 +82,8 @@ _LAST = """
 
 FASHION = (
     "Two hidden layers on 256 fixed features, learnt from the images without labels, and 5,400 images to learn from, where the "
-    "paper trains a ResNet-18 on the pixels of 54,000; the row *clean* is the ceiling of both. Our crowds are drawn anew by "
-    "every seed."
+    "paper trains a ResNet-18 on the pixels of 54,000; the row *clean* is the ceiling of both. Every seed draws "
+    "new crowds."
 )
 REAL_TWICE = (
     "Tasks are too few to do without some: *selected* is of a second fit, to nine tenths of the tasks. The paper trains on "
@@ -120,13 +120,13 @@ OF_MATRICES = (
     "images, the paper's rate and the decay our network hardly learns noise: CrowdLayer had 90.6 % after 20 epochs and 89.8 after "
     "50, where the paper's ResNet-18 falls by 12.5."
 )
-#: LabelMe with what stands for the paper's augmentation.
+#: LabelMe with masked features in place of the augmentation of the paper.
 MASKED = "LabelMe, masked"
 #: Music with the network and the steps of `annotmix2024`.
 DEEPER = "Music, two layers"
 #: The crowds on which CrowdLayer falls most from its best epoch, with the paper's steps.
 DECAYED = {name: f"{name}, decayed" for name in ("COR-I", "COR-II")}
-#: The same with matrices that learn as the network does.
+#: The same crowds, with worker matrices trained by the optimiser of the network.
 SAME_STEPS = {name: f"{name}, T by SGD" for name in DECAYED}
 NOTES: dict[str | tuple[str, str], str] = {
     **dict.fromkeys(PATTERN_SETS, FASHION),
@@ -136,8 +136,8 @@ NOTES: dict[str | tuple[str, str], str] = {
     DEEPER: "The network and the steps of `annotmix2024` (256 and 128 units with norms and dropout, RAdam along a cosine) for the "
     "paper's 200 epochs; its ceiling is in that table. Tried because the paper's own network with its own steps gives CCC less "
     "here than there: 70.2 % at last with a rate of .01, in two seeds. 50 and 100 epochs gave 70.4 and 71.0 %.",
-    MASKED: "In the stead of the paper's ten augmented copies of every image, three in ten features, drawn anew, are hidden in "
-    "each step; and there is no dropout in the network, as there is none in the paper's. Of shares of .3, .5 and .7, tried with "
+    MASKED: "In place of the ten augmented copies of every image in the paper, three in ten features, drawn at random, are hidden "
+    "in each step; and there is no dropout in the network, as there is none in the paper's. Of shares of .3, .5 and .7, tried with "
     "two or three seeds, CrowdLayer came nearest to the paper with .3; with .5, CrowdLayer had 84.5 % at last and CCC 85.4 %, "
     "with .7 they had 84.3 and 85.6 %.",
     "Music": "The test split has 300 tasks, so that one standard error is near .025. *Selected* is of a second fit, to nine "
@@ -164,12 +164,12 @@ NOTES: dict[str | tuple[str, str], str] = {
 
 
 def published() -> dict[tuple[str, str, str], float]:
-    """All tables, as shares.
+    """Return the values of all tables as shares.
 
     >>> published()["CCC", "IND-I", "last"]
     0.9251
     """
-    figures = published_table(_BEST, BEST) | published_table(_LAST, LAST)
+    figures = parse_published_table(_BEST, BEST) | parse_published_table(_LAST, LAST)
     for method in ("CrowdLayer", "CCC", "clean"):
         figures |= {(method, MASKED, figure): figures[method, "LabelMe", figure] for figure in (BEST, LAST)}
     for name, column in DECAYED.items():
@@ -182,34 +182,49 @@ def published() -> dict[tuple[str, str, str], float]:
     return {key: round(value / 100, 4) for key, value in figures.items()}
 
 
-def real(epochs: int | None = None) -> dict[str, Data]:
-    """The real crowds whose tasks are few.
+def real(epochs: int | None = None) -> dict[str, DataSource]:
+    """Return the real crowds with few tasks.
 
     >>> list(real())
     ['LabelMe', 'Music']
     """
     return {
-        "LabelMe": Real("labelme", "distinct", FIGURES, epochs=epochs),
-        "Music": Real("music_genre", "distinct", FIGURES, epochs=epochs),
+        "LabelMe": RealCrowd("labelme", "distinct", FIGURES, epochs=epochs),
+        "Music": RealCrowd("music_genre", "distinct", FIGURES, epochs=epochs),
     }
 
 
 def benchmark(n_tasks: int = FEW, seeds: int = 3) -> Benchmark:
-    """Seven methods on eight simulated crowds and three real ones, some of them twice.
+    """Return the benchmark of seven methods on eight simulated and three real crowds.
 
+    Parameters
+    ----------
+    n_tasks : int, default=6000
+        Number of labelled images.
+    seeds : int, default=3
+        Number of seeds.
+
+    Returns
+    -------
+    Benchmark
+
+    Examples
+    --------
     >>> len(benchmark().cells)
     288
     """
     shown = (*FIGURES, GROUPS, AS_MANY)
-    images = {name: Fashion(name, n_tasks=n_tasks, figures=shown) for name in PATTERN_SETS}
-    if n_tasks == FEW:  # the steps of these are scaled to so many tasks
+    images = {name: FashionCrowd(name, n_tasks=n_tasks, figures=shown) for name in PATTERN_SETS}
+    if n_tasks == FEW:  # the learning rates are scaled to this number of tasks
         for trained_as, titles in (("fashion decayed", DECAYED), ("fashion same steps", SAME_STEPS)):
-            images |= {title: Fashion(name, figures=shown, trained_as=trained_as) for name, title in titles.items()}
+            images |= {
+                title: FashionCrowd(name, figures=shown, trained_as=trained_as) for name, title in titles.items()
+            }
     data = (
         real()
-        | {MASKED: Real("labelme", "distinct", FIGURES, trained_as="labelme masked")}
-        | {DEEPER: Real("music_genre", "distinct", FIGURES, trained_as="music two layers")}
-        | {"CIFAR-10N": Real("cifar10n", "distinct", FIGURES, aside=ASIDE, n_tasks=n_tasks)}
+        | {MASKED: RealCrowd("labelme", "distinct", FIGURES, trained_as="labelme masked")}
+        | {DEEPER: RealCrowd("music_genre", "distinct", FIGURES, trained_as="music two layers")}
+        | {"CIFAR-10N": RealCrowd("cifar10n", "distinct", FIGURES, aside=ASIDE, n_tasks=n_tasks)}
         | images
     )
     return Benchmark(
@@ -241,14 +256,14 @@ def benchmark(n_tasks: int = FEW, seeds: int = 3) -> Benchmark:
 
 
 def quick() -> Benchmark:
-    """Two simulated crowds on 3,000 images, LabelMe and Music, once each.
+    """Return the benchmark on two simulated crowds of 3,000 images, LabelMe and Music, with one seed.
 
     >>> sorted({data for _, data, _ in quick().cells})
     ['COR-II', 'IND-I', 'LabelMe', 'Music']
     """
     whole = benchmark()
     few = {
-        name: Fashion(name, n_tasks=FEW // 2, epochs=20, figures=(*FIGURES, GROUPS, AS_MANY)) for name in ("IND-I", "COR-II")
+        name: FashionCrowd(name, n_tasks=FEW // 2, epochs=20, figures=(*FIGURES, GROUPS, AS_MANY)) for name in ("IND-I", "COR-II")
     }  # fmt: skip
     data = real(epochs=100) | few
     return Benchmark(

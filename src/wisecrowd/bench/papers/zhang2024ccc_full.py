@@ -1,4 +1,4 @@
-"""The same as zhang2024ccc with all images of Fashion-MNIST and CIFAR-10N: a night's work on two cores."""
+"""The benchmark zhang2024ccc with all images of Fashion-MNIST and CIFAR-10N; it takes a night on two cores."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wisecrowd.bench.papers._fashion import N_TRAIN
 
 
 def benchmark() -> Benchmark:
-    """Seven methods on eight simulated crowds and three real ones, at full size.
+    """Return the benchmark of seven methods on eight simulated and three real crowds at full size.
 
     >>> benchmark().data["IND-I"].size()
     180000

@@ -1,9 +1,9 @@
-"""The number of groups of workers in CCC, beside the lower chart of figure 4 of Zhang et al. (AAAI 2024)."""
+"""Accuracy of CCC by the number of worker groups, after the lower chart of figure 4 of Zhang et al. (AAAI 2024)."""
 
 from __future__ import annotations
 
 from wisecrowd.bench.benchmark import Benchmark, Entry
-from wisecrowd.bench.papers._zhang import AS_MANY, FIGURES, GROUPS, Fashion, Trained
+from wisecrowd.bench.papers._zhang import AS_MANY, FIGURES, GROUPS, EpochLearner, FashionCrowd
 from wisecrowd.bench.papers.zhang2024ccc import FASHION, ccc
 
 NUMBERS = (1, 5, 30, 100, 250)
@@ -11,17 +11,17 @@ SHOWN = (*FIGURES, GROUPS, AS_MANY)
 
 
 def benchmark() -> Benchmark:
-    """The crowd IND-I; one group for all workers, to one for each.
+    """Return the benchmark on the crowd IND-I, from one group for all workers to one for each.
 
     >>> len(benchmark().cells)
     12
     """
-    plain: dict[str, Entry] = {"CrowdLayer": Trained("crowd-layer")}
+    plain: dict[str, Entry] = {"CrowdLayer": EpochLearner("crowd-layer")}
     return Benchmark(
         title="Zhang et al. 2024, figure 4: number of groups",
         references=("zhang2024coupled",),
         entries=plain | {f"G = {number}": ccc(n_groups=number) for number in NUMBERS},
-        data={"IND-I": Fashion("IND-I", figures=SHOWN)},
+        data={"IND-I": FashionCrowd("IND-I", figures=SHOWN)},
         notes={"IND-I": FASHION},
         seeds=2,
         remarks=(

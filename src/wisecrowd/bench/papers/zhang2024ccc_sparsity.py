@@ -1,21 +1,21 @@
-"""Labels per task from one to nine, beside the upper chart of figure 4 of Zhang et al. (AAAI 2024)."""
+"""Accuracy by the number of votes per task, after the upper chart of figure 4 of Zhang et al. (AAAI 2024)."""
 
 from __future__ import annotations
 
 from wisecrowd.bench.benchmark import Benchmark
-from wisecrowd.bench.papers._zhang import Fashion
+from wisecrowd.bench.papers._zhang import FashionCrowd
 from wisecrowd.bench.papers.zhang2024ccc import ENTRIES, FASHION
 
 LABELS = (1, 3, 5, 7, 9)
 
 
 def benchmark() -> Benchmark:
-    """The crowd IND-I with one to nine labels for each task.
+    """Return the benchmark on the crowd IND-I with one to nine votes per task.
 
     >>> list(benchmark().data)[0], len(benchmark().cells)
     ('k = 1', 30)
     """
-    data = {f"k = {k}": Fashion("IND-I", k) for k in LABELS}
+    data = {f"k = {k}": FashionCrowd("IND-I", k) for k in LABELS}
     return Benchmark(
         title="Zhang et al. 2024, figure 4: labels per task",
         references=("zhang2024coupled",),

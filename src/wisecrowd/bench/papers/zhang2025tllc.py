@@ -1,4 +1,4 @@
-"""Six aggregators after TLLC and WSLC filled in votes, as compared by Zhang, Jiang and Li (ICML 2025)."""
+"""Six aggregators after completion by TLLC and WSLC, after Zhang, Jiang and Li (ICML 2025)."""
 
 from __future__ import annotations
 
@@ -6,19 +6,31 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from wisecrowd.bench.benchmark import Benchmark, Entry
-from wisecrowd.bench.papers._tllc import AGGREGATORS, NUMBERED, SPREAD, WAYS, After, crowds, findings, title
+from wisecrowd.bench.papers._tllc import (
+    AGGREGATORS,
+    NUMBERED,
+    SPREAD,
+    WAYS,
+    AggregatorAfterCompleter,
+    crowds,
+    findings,
+    title,
+)
 
 COMPLETERS = {"none": None, "WSLC": "wslc", "TLLC": "tllc"}
-#: Rows beyond the paper: filled votes that weigh together as much as the real ones on an average task.
+#: Title of rows that are not in the paper: filled votes of a task share the weight of the real votes of an average task.
 SHARED = "TLLC, shared"
 
 ENTRIES: dict[str, Entry] = {
     **{
-        title(name, way): After(COMPLETERS[way], aggregator=method)
+        title(name, way): AggregatorAfterCompleter(COMPLETERS[way], aggregator=method)
         for name, method in AGGREGATORS.items()
         for way in WAYS
     },
-    **{title(name, SHARED): After("tllc", aggregator=AGGREGATORS[name], weight="shared") for name in ("MV", "MNLDP")},
+    **{
+        title(name, SHARED): AggregatorAfterCompleter("tllc", aggregator=AGGREGATORS[name], weight="shared")
+        for name in ("MV", "MNLDP")
+    },
 }
 
 NOTES: dict[str | tuple[str, str], str] = {
@@ -29,7 +41,7 @@ NOTES: dict[str | tuple[str, str], str] = {
 
 
 def on_paper_crowds(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """The paper's tests, on the paper's crowds: one that is there twice counts once.
+    """Describe the tests of the paper on its three crowds.
 
     >>> on_paper_crowds([])
     ()
@@ -39,7 +51,7 @@ def on_paper_crowds(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 def benchmark() -> Benchmark:
-    """Six aggregators, each on the votes, after WSLC and after TLLC.
+    """Return the benchmark of six aggregators on real votes, after WSLC and after TLLC.
 
     >>> len(benchmark().entries)
     20
@@ -65,7 +77,7 @@ def benchmark() -> Benchmark:
 
 
 def quick() -> Benchmark:
-    """Majority vote alone, three seeds.
+    """Return the benchmark with majority vote only and three seeds.
 
     >>> list(quick().entries)
     ['MV', 'MV + WSLC', 'MV + TLLC', 'MV + TLLC, shared']

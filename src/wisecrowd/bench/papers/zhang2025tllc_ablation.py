@@ -1,29 +1,29 @@
-"""TLLC without each of its parts, and what filling does to workers, after Zhang, Jiang and Li (ICML 2025)."""
+"""Ablation of TLLC, and change of worker accuracy by completion, after Zhang, Jiang and Li (ICML 2025)."""
 
 from __future__ import annotations
 
 from wisecrowd.bench.benchmark import Benchmark, Entry
-from wisecrowd.bench.papers._tllc import ACCURACY, DENSITY, NUMBERED, SHARED, SHIFT, SPREAD, Compared, crowds
+from wisecrowd.bench.papers._tllc import ACCURACY, DENSITY, NUMBERED, SHARED, SHIFT, SPREAD, CompletionEffects, crowds
 
 SHOWN = (ACCURACY, SHARED, DENSITY, SHIFT)
 
 ENTRIES: dict[str, Entry] = {
-    "votes alone": Compared(),
-    "WSLC": Compared("wslc"),
-    "TLLC": Compared("tllc"),
-    "no filtering": Compared("tllc", {"filtering": False}),
-    "no pretraining": Compared("tllc", {"pretrain_epochs": 0}),
-    "no fine-tuning": Compared("tllc", {"epochs": 0}),
-    "nearest inside": Compared("tllc", {"rule": "nearest_inside"}),
-    "first inside": Compared("tllc", {"rule": "first"}),
-    "no radius": Compared("tllc", {"rule": "all"}),
-    "equal pairs balanced": Compared("tllc", {"balance": True}),
-    "dimension 2": Compared("tllc", {"embedding": 2}),
+    "votes alone": CompletionEffects(),
+    "WSLC": CompletionEffects("wslc"),
+    "TLLC": CompletionEffects("tllc"),
+    "no filtering": CompletionEffects("tllc", {"filtering": False}),
+    "no pretraining": CompletionEffects("tllc", {"pretrain_epochs": 0}),
+    "no fine-tuning": CompletionEffects("tllc", {"epochs": 0}),
+    "nearest inside": CompletionEffects("tllc", {"rule": "nearest_inside"}),
+    "first inside": CompletionEffects("tllc", {"rule": "first"}),
+    "no radius": CompletionEffects("tllc", {"rule": "all"}),
+    "equal pairs balanced": CompletionEffects("tllc", {"balance": True}),
+    "dimension 2": CompletionEffects("tllc", {"embedding": 2}),
 }
 
 
 def benchmark() -> Benchmark:
-    """Majority vote after TLLC and after less than TLLC.
+    """Return the benchmark of majority vote after TLLC and its ablations.
 
     >>> len(benchmark().entries)
     11
@@ -55,7 +55,7 @@ def benchmark() -> Benchmark:
 
 
 def quick() -> Benchmark:
-    """Three rows, twice.
+    """Return the benchmark with three entries and two seeds.
 
     >>> list(quick().entries)
     ['votes alone', 'WSLC', 'TLLC']

@@ -1,24 +1,24 @@
-"""How right votes are on the tasks that TLLC learns from first, by class, after Zhang, Jiang and Li (ICML 2025)."""
+"""Accuracy of the majority vote on the tasks that TLLC keeps, by class, after Zhang, Jiang and Li (ICML 2025)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from wisecrowd.bench.benchmark import Benchmark, Data, Entry
-from wisecrowd.bench.papers._tllc import ACCURACY, OfTasks, class_figure, crowds
+from wisecrowd.bench.benchmark import Benchmark, DataSource, Entry
+from wisecrowd.bench.papers._tllc import ACCURACY, FilteredTasks, class_figure, crowds
 
 N_CLASSES = {"Income": 2, "Leaves": 6, "Music_genre": 10}
 
-ENTRIES: dict[str, Entry] = {"all tasks": OfTasks(is_kept=False), "kept tasks": OfTasks(is_kept=True)}
+ENTRIES: dict[str, Entry] = {"all tasks": FilteredTasks(is_kept=False), "kept tasks": FilteredTasks(is_kept=True)}
 
 
 def benchmark() -> Benchmark:
-    """All tasks and those on which votes agree more than on the average task of their class.
+    """Return the benchmark on all tasks, and on tasks with more agreement than the average of their class.
 
     >>> len(benchmark().cells)
     60
     """
-    data: dict[str, Data] = {
+    data: dict[str, DataSource] = {
         name: replace(source, figures=(ACCURACY, "tasks", *map(class_figure, range(N_CLASSES[name]))))
         for name, source in crowds(twice=False).items()
     }

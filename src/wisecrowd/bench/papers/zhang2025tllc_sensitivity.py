@@ -1,11 +1,11 @@
-"""Dimension, epochs and batch of TLLC on Income, beside the tables of Zhang, Jiang and Li (ICML 2025)."""
+"""Dimension, epochs and batch size of TLLC on Income, compared with the tables of Zhang, Jiang and Li (ICML 2025)."""
 
 from __future__ import annotations
 
 from wisecrowd.bench.benchmark import Benchmark, Entry
-from wisecrowd.bench.papers._tllc import ACCURACY, NUMBERED, SPREAD, After, crowds
+from wisecrowd.bench.papers._tllc import ACCURACY, NUMBERED, SPREAD, AggregatorAfterCompleter, crowds
 
-#: In per cent. Of the settings that are not varied the paper has dimension 2, 2 epochs and batches of 32.
+#: Accuracy in per cent. The other settings of the paper are dimension 2, 2 epochs and batches of 32.
 PUBLISHED = {
     "embedding": {2: 74.94, 4: 71.83, 6: 71.66, 8: 73.33, 10: 72.66},
     "epochs": {2: 74.94, 4: 72.33, 6: 73.00, 8: 72.16, 10: 72.83},
@@ -15,26 +15,26 @@ TITLES = {"embedding": "dimension", "epochs": "epochs", "batch_size": "batch"}
 
 
 def rows() -> dict[str, tuple[Entry, float]]:
-    """Title -> what answers, and what the paper has.
+    """Return the entry and the published accuracy by title.
 
     >>> len(rows())
     15
     """
     return {
-        f"{TITLES[name]} {value}": (After("tllc", {name: value}), round(percent / 100, 4))
+        f"{TITLES[name]} {value}": (AggregatorAfterCompleter("tllc", {name: value}), round(percent / 100, 4))
         for name, values in PUBLISHED.items()
         for value, percent in values.items()
     }
 
 
 def benchmark() -> Benchmark:
-    """Majority vote after TLLC with one setting changed at a time.
+    """Return the benchmark of majority vote after TLLC with one setting changed at a time.
 
     >>> benchmark().published["dimension 2", "Income", "accuracy"]
     0.7494
     """
     data = crowds()
-    plain: dict[str, Entry] = {"votes alone": After()}
+    plain: dict[str, Entry] = {"votes alone": AggregatorAfterCompleter()}
     return Benchmark(
         title="Zhang, Jiang and Li 2025: sensitivity of TLLC on Income",
         references=("zhang2025tllc",),
@@ -59,7 +59,7 @@ def benchmark() -> Benchmark:
 
 
 def quick() -> Benchmark:
-    """Two seeds of the extremes.
+    """Return the benchmark with the extreme settings and two seeds.
 
     >>> len(quick().entries)
     7

@@ -1,12 +1,12 @@
-"""Seventeen methods on five crowds, beside table 6 of Zheng et al. (PVLDB 2017)."""
+"""Seventeen methods on five crowds, compared with table 6 of Zheng et al. (PVLDB 2017)."""
 
 from __future__ import annotations
 
-from wisecrowd.bench.benchmark import Benchmark, Entry, published_table
-from wisecrowd.bench.data import Stored
-from wisecrowd.bench.entries import Absent, Aggregate
+from wisecrowd.bench.benchmark import Benchmark, Entry, parse_published_table
+from wisecrowd.bench.data import StoredDataset
+from wisecrowd.bench.entries import Aggregate, UnavailableMethod
 
-#: Their programs run EM for twenty passes (BCC forty), without smoothing to speak of.
+#: The programs of the paper run 20 EM iterations (BCC 40) with almost no smoothing.
 TWENTY = {"max_iter": 20, "tol": 0.0, "accelerate": False}
 PLAIN = {"smoothing": 1e-10, "diagonal": 0.0}
 
@@ -21,16 +21,16 @@ ENTRIES: dict[str, Entry] = {
     "LFC": Aggregate("lfc", TWENTY),
     "CATD": Aggregate("catd"),
     "PM": Aggregate("pm", {"per_label": False}),
-    "Multi": Absent("the multidimensional model of Welinder et al. (2010)"),
+    "Multi": UnavailableMethod("the multidimensional model of Welinder et al. (2010)"),
     "KOS": Aggregate("kos"),
-    "VI-BP": Absent("belief propagation between workers and tasks (Liu et al. 2012)"),
+    "VI-BP": UnavailableMethod("belief propagation between workers and tasks (Liu et al. 2012)"),
     "VI-MF": Aggregate("ibcc", {"smoothing": 1.0, "diagonal": 1.0, "prior": "uniform"}),
     "LFC_N": Aggregate("weighted-mean", {"integrate": False, "smoothing": 0.0}),
     "Mean": Aggregate("mean"),
     "Median": Aggregate("median"),
 }
 
-PUBLISHED = published_table("""
+PUBLISHED = parse_published_table("""
            D_Product  D_Product:positive_f1  D_PosSent  D_PosSent:positive_f1  S_Rel   S_Adult  N_Emotion:mae  N_Emotion:rmse
   MV       .8966      .5905                  .9331      .9285                  .5419   .3604    .              .
   ZC       .9280      .6359                  .9510      .9460                  .4821   .3534    .              .
@@ -65,7 +65,7 @@ NOTES: dict[str | tuple[str, str], str] = {
 
 
 def benchmark() -> Benchmark:
-    """Table 6, with their protocol: every vote counts, repeated ones too.
+    """Return the benchmark of table 6 with the protocol of the paper: repeated votes are kept.
 
     >>> "D_Product" in benchmark().data
     True
@@ -75,11 +75,11 @@ def benchmark() -> Benchmark:
         references=("zheng2017truth",),
         entries=ENTRIES,
         data={
-            "D_Product": Stored("product_matching", "keep", ("accuracy", "positive_f1"), positive="1"),
-            "D_PosSent": Stored("d_possent", "keep", ("accuracy", "positive_f1"), positive="1"),
-            "S_Rel": Stored("trec2010_rf", "keep"),
-            "S_Adult": Stored("adult_content2", "keep"),
-            "N_Emotion": Stored("headline_emotions", "keep", ("mae", "rmse")),
+            "D_Product": StoredDataset("product_matching", "keep", ("accuracy", "positive_f1"), positive="1"),
+            "D_PosSent": StoredDataset("d_possent", "keep", ("accuracy", "positive_f1"), positive="1"),
+            "S_Rel": StoredDataset("trec2010_rf", "keep"),
+            "S_Adult": StoredDataset("adult_content2", "keep"),
+            "N_Emotion": StoredDataset("headline_emotions", "keep", ("mae", "rmse")),
         },
         published=PUBLISHED,
         published_only=True,
