@@ -11,15 +11,15 @@ TABLE = '''
 """Two on one."""
 
 from wisecrowd.bench.benchmark import Benchmark
-from wisecrowd.bench.data import Simulated
-from wisecrowd.bench.entries import Absent, Aggregate
+from wisecrowd.bench.data import SimulatedDataset
+from wisecrowd.bench.entries import Aggregate, UnavailableMethod
 
 
 def benchmark():
     return Benchmark(
         title="Two on one",
-        entries={"MV": Aggregate("majority-vote"), "none": Absent("it was lost")},
-        data={"simulated": Simulated({"n_tasks": 30})},
+        entries={"MV": Aggregate("majority-vote"), "none": UnavailableMethod("it was lost")},
+        data={"simulated": SimulatedDataset({"n_tasks": 30})},
         published={("MV", "simulated", "accuracy"): 0.5},
     )
 '''
@@ -56,9 +56,7 @@ def test_run_keeps_and_shows(run: Any, table: Path, tmp_path: Path) -> None:
 
 
 def test_a_small_version_has_results_of_its_own(run: Any, table: Path, tmp_path: Path) -> None:
-    small = (
-        "\n\ndef quick():\n    return Benchmark(title='One', entries={'none': Absent('a')}, data=benchmark().data)\n"
-    )
+    small = "\n\ndef quick():\n    return Benchmark(title='One', entries={'none': UnavailableMethod('a')}, data=benchmark().data)\n"
     table.write_text(TABLE + small)
     result = run("bench", "run", table, "--quick", "-o", tmp_path / "kept", "-j", 1)
     assert result.exit_code == 0, result.stderr

@@ -119,6 +119,8 @@ def show_stored(
 ) -> None:
     """Show the table of the stored results.
 
+    Examples:
+
       wisecrowd bench show zheng2017
       wisecrowd bench show zheng2017 --markdown
     """  # fmt: skip
@@ -137,7 +139,7 @@ def _show(session: Session) -> None:
     show()
     show_verbatim(session.text(console().width))
     show()
-    show(session.provenance(), style="dim")
+    show(session.describe_run(), style="dim")
 
 
 def _watched(
