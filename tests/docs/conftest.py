@@ -1,7 +1,7 @@
-"""Pages for newcomers tell the truth: what they tell the reader to run is run, and prints what they show.
+"""Runner for the commands and programs on documentation pages, which compares their output with the page.
 
-Commands stand in ``console`` blocks, each after ``$`` with its output below. Programs stand in ``python`` blocks, and a ``text``
-block that follows one at once is what it prints. Blocks with ``>>>`` are examples like those of the code, and are run as such.
+Commands are in ``console`` blocks, each after ``$`` with its output below. Programs are in ``python`` blocks. A ``text`` block that
+follows a program directly is its output. Blocks with ``>>>`` are doctests and are run as such.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 class Step(NamedTuple):
-    """Something that the reader is told to run, and what the page shows that it prints; None if it shows nothing."""
+    """Command or program on a page, with the output on the page (None if there is none)."""
 
     kind: str
     code: str
@@ -34,7 +34,7 @@ class Step(NamedTuple):
 
 
 def steps(text: str) -> list[Step]:
-    """What a page tells the reader to run, in order."""
+    """Return the commands and programs of a page in order."""
     return list(_steps(text))
 
 
@@ -44,23 +44,23 @@ def _steps(text: str) -> Iterator[Step]:
         kind, body = fence.groups()
         if kind == "console":
             for part in filter(None, re.split(r"^\$ ", body, flags=re.MULTILINE)):
-                # A command that ends in a backslash goes on in the next line.
+                # A command that ends in a backslash continues on the next line.
                 [command] = re.findall(r"\A(?:.*\\\n)*.*", part)
                 yield Step("command", command, part[len(command) + 1 :])
         elif kind == "python" and not body.startswith(">>>"):
-            at_once = after is not None and after[1] == "text" and not text[fence.end() : after.start()].strip()
-            yield Step("program", body, after[2] if after is not None and at_once else None)
+            is_next = after is not None and after[1] == "text" and not text[fence.end() : after.start()].strip()
+            yield Step("program", body, after[2] if after is not None and is_next else None)
 
 
-def alike(shown: str, printed: str) -> bool:
-    """Whether a page shows what was printed: … stands for anything or nothing, and times and blanks do not count."""
-    few = re.sub(r"…(?: …)+", "…", timeless(shown))
-    wanted = re.escape(few).replace(r"\ …\ ", r"\ (?:.*\ )?").replace("…", ".*")
-    return bool(re.fullmatch(wanted, timeless(printed)))
+def outputs_match(shown: str, printed: str) -> bool:
+    """Return whether the output equals the page. An ellipsis matches any text; seconds and white space are ignored."""
+    pattern = re.sub(r"…(?: …)+", "…", remove_seconds(shown))
+    expected = re.escape(pattern).replace(r"\ …\ ", r"\ (?:.*\ )?").replace("…", ".*")
+    return bool(re.fullmatch(expected, remove_seconds(printed)))
 
 
-def timeless(text: str) -> str:
-    """Text without what differs from run to run: seconds, whether in a sentence or in the last column of a table."""
+def remove_seconds(text: str) -> str:
+    """Return the text without seconds, in sentences and in the last column of a table."""
     lines, timed = [], False
     for line in text.splitlines():
         timed = line.rstrip().endswith("seconds") or (timed and bool(line.strip()))
@@ -68,17 +68,19 @@ def timeless(text: str) -> str:
     return re.sub(r"\d+\.\d+ s\b", "0 s", " ".join(" ".join(lines).split()))
 
 
-def ran(step: Step, folder: Path, names: dict[str, Any]) -> str:
-    """What a step prints on standard output."""
+def run_step(step: Step, folder: Path, names: dict[str, Any]) -> str:
+    """Run a step and return its standard output."""
     if step.kind == "program":
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(compile(step.code, "<page>", "exec"), names)
         return printed.getvalue()
     words = shlex.split(step.code.replace("\\\n", " "), comments=True)
     if words[0] != "wisecrowd":
-        done = subprocess.run(step.code, shell=True, cwd=folder, capture_output=True, text=True, check=True)
-        return done.stdout
-    result = CliRunner(env={"COLUMNS": "80"}).invoke(build_app(), words[1:], prog_name="wisecrowd", catch_exceptions=False)
+        process = subprocess.run(step.code, shell=True, cwd=folder, capture_output=True, text=True, check=True)
+        return process.stdout
+    result = CliRunner(env={"COLUMNS": "80"}).invoke(
+        build_app(), words[1:], prog_name="wisecrowd", catch_exceptions=False
+    )
     assert result.exit_code == 0, f"$ {step.code}\n{result.stderr}"
     assert result.stderr == "", f"$ {step.code}\n{result.stderr}"
     return result.stdout
@@ -86,22 +88,22 @@ def ran(step: Step, folder: Path, names: dict[str, Any]) -> str:
 
 @pytest.fixture
 def machinery() -> ModuleType:
-    """This module, which tests cannot import."""
+    """Return this module, which tests cannot import."""
     return sys.modules[__name__]
 
 
 @pytest.fixture
 def follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[Step]]:
-    """Do what a page says, in an empty folder, and fail where something else is printed than the page shows."""
+    """Return a function that runs a page in an empty folder and fails if an output differs from the page."""
     monkeypatch.chdir(tmp_path)
 
-    def through(page: str) -> list[Step]:
+    def run_page(page: str) -> list[Step]:
         names: dict[str, Any] = {}
-        found = steps((DOCS / page).read_text(encoding="utf-8"))
-        for step in found:
-            printed = ran(step, tmp_path, names)
+        page_steps = steps((DOCS / page).read_text(encoding="utf-8"))
+        for step in page_steps:
+            printed = run_step(step, tmp_path, names)
             if step.shown is not None:
-                assert alike(step.shown, printed), f"{step.code}\n{printed}"
-        return found
+                assert outputs_match(step.shown, printed), f"{step.code}\n{printed}"
+        return page_steps
 
-    return through
+    return run_page

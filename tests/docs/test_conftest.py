@@ -1,4 +1,4 @@
-"""How pages are read and compared, for a comparison that always holds would show nothing."""
+"""Reading of pages and comparison of outputs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ no output
 """
 
 
-def test_what_is_run_and_what_it_is_compared_with(machinery: Any) -> None:
+def test_steps_have_code_and_output(machinery: Any) -> None:
     assert [tuple(step) for step in machinery.steps(PAGE)] == [
         ("command", "wisecrowd methods -k", ""),
         ("command", "echo two  # a remark", "two\n"),
@@ -69,16 +69,14 @@ def test_what_is_run_and_what_it_is_compared_with(machinery: Any) -> None:
         ("", "something", False),
     ],
 )
-def test_how_outputs_are_compared(machinery: Any, shown: str, printed: str, same: bool) -> None:
-    assert machinery.alike(shown, printed) is same
+def test_outputs_match(machinery: Any, shown: str, printed: str, same: bool) -> None:
+    assert machinery.outputs_match(shown, printed) is same
 
 
-def test_a_page_that_lies_is_found_out(
-    machinery: Any, follow: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
+def test_wrong_output_fails(machinery: Any, follow: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setattr(machinery, "DOCS", tmp_path)
-    for name, said in (("true.md", "3"), ("false.md", "4")):
-        (tmp_path / name).write_text(f"```python\nprint(1 + 2)\n```\n\n```text\n{said}\n```\n", encoding="utf-8")
+    for name, output in (("true.md", "3"), ("false.md", "4")):
+        (tmp_path / name).write_text(f"```python\nprint(1 + 2)\n```\n\n```text\n{output}\n```\n", encoding="utf-8")
     follow("true.md")
     with pytest.raises(AssertionError, match="print"):
         follow("false.md")

@@ -1,4 +1,4 @@
-"""The commands of the README work, on some votes and features of anybody's."""
+"""The commands, links and extras in the README."""
 
 from __future__ import annotations
 
@@ -16,57 +16,74 @@ import wisecrowd as wc
 ROOT = Path(__file__).parents[2]
 
 
+def read_commands(machinery: Any, text: str) -> list[Any]:
+    """Return the wisecrowd commands of a page: those of console blocks, then those of tables."""
+    in_blocks = [step for step in machinery.steps(text) if step.code.startswith("wisecrowd ")]
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    in_tables = [
+        machinery.Step("command", code, None) for row in rows for code in re.findall(r"`(wisecrowd [^`]+)`", row)
+    ]
+    return in_blocks + in_tables
+
+
 @pytest.mark.filterwarnings("ignore::wisecrowd.errors.NotConverged")
 def test_commands_work(machinery: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wisecrowd.evaluate import model_selection as choosing
+    from wisecrowd.evaluate import model_selection
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(choosing, "CANDIDATES", ("dawid-skene", "majority-vote"))  # it is the commands that are tried
-    made = wc.simulate_crowd(40, 6, 2, votes_per_task=3)
-    wc.write(made.crowd, "votes.csv")
+    monkeypatch.setattr(model_selection, "CANDIDATES", ("dawid-skene", "majority-vote"))  # the test is of commands
+    simulated = wc.simulate_crowd(40, 6, 2, votes_per_task=3)
+    wc.write(simulated.crowd, "votes.csv")
     Path("votes").mkdir()
-    wc.write(made.crowd, "votes/monday.parquet")
-    said = {"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": ["good"]}}
-    task = {"id": 1, "data": {"text": "Lovely!"}, "annotations": [{"completed_by": 7, "result": [said]}]}
+    wc.write(simulated.crowd, "votes/monday.parquet")
+    answer = {"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": ["good"]}}
+    task = {"id": 1, "data": {"text": "Lovely!"}, "annotations": [{"completed_by": 7, "result": [answer]}]}
     Path("export.json").write_text(json.dumps([task]), encoding="utf-8")
-    seen = np.eye(2)[made.crowd.classes.get_indexer(made.truth)] + np.random.default_rng(0).normal(size=(40, 2))
-    np.savez("X.npz", task=made.truth.index.to_numpy(dtype=str), X=seen)
-    steps = machinery.steps((ROOT / "README.md").read_text(encoding="utf-8"))
-    commands = [step for step in steps if step.code.startswith("wisecrowd ")]
+    one_hot = np.eye(2)[simulated.crowd.classes.get_indexer(simulated.truth)]
+    X = one_hot + np.random.default_rng(0).normal(size=(40, 2))
+    np.savez("X.npz", task=simulated.truth.index.to_numpy(dtype=str), X=X)
+    commands = read_commands(machinery, (ROOT / "README.md").read_text(encoding="utf-8"))
     assert {step.code.split()[1] for step in commands} >= {
         "check",
         "aggregate",
         "learn",
+        "complete",
         "diagnose",
         "compare",
         "plan",
         "report",
+        "questions",
+        "serve",
+        "shard",
+        "methods",
+        "cite",
     }
-    given = {path.name for path in tmp_path.iterdir()}
+    inputs = {path.name for path in tmp_path.iterdir()}
     for step in commands:
-        machinery.ran(step, tmp_path, {})
-    assert {path.name for path in tmp_path.iterdir()} - given == {"crowd", "out", "full", "report.html"}
+        if step.code.split()[1] != "serve":  # it runs until it is stopped; tests/service/test_server.py starts it
+            machinery.run_step(step, tmp_path, {})
+    assert {path.name for path in tmp_path.iterdir()} - inputs == {"results", "report.html", "completed", "crowd"}
 
 
 def test_pages_exist(machinery: Any) -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     linked = [part.split(")")[0] for part in text.split("](")[1:]]
-    here = [link for link in linked if "://" not in link]
-    assert here
-    assert [link for link in here if not (ROOT / link).exists()] == []
+    local = [link for link in linked if "://" not in link]
+    assert local
+    assert [link for link in local if not (ROOT / link).exists()] == []
     site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     pages = {str(path.relative_to(machinery.DOCS)) for path in machinery.DOCS.rglob("*.md")}
-    assert sorted(page for page in pages if page not in site) == [], "pages that the site does not lead to"
+    assert sorted(page for page in pages if page not in site) == [], "pages missing in mkdocs.yml"
 
 
-def test_what_is_to_be_installed_can_be() -> None:
+def test_extras_exist() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    told = {
+    patterns = {
         "README.md": r'"\.\[([\w,]+)\]"',
         "docs/getting-started.md": r'"\.\[([\w,]+)\]"',
         "Makefile": r"^\w+: \$\(VENV\)/installed-([\w,]+)",
     }
-    for name, pattern in told.items():
+    for name, pattern in patterns.items():
         lists = re.findall(pattern, (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)
         assert lists, name
         assert sorted({extra for named in lists for extra in named.split(",")} - set(extras)) == [], name

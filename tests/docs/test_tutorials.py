@@ -1,4 +1,4 @@
-"""The tutorials: every command and every program on them is run."""
+"""Commands and programs of the tutorials."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ PAGES = sorted(path.name for path in TUTORIALS.glob("*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_page_is_true(page: str, follow: Any) -> None:
+def test_outputs_match(page: str, follow: Any) -> None:
     steps = follow(f"tutorials/{page}")
     assert sum(step.kind == "command" for step in steps) >= 5
-    assert not any(">>>" in step.code for step in steps), "an example is run by itself, without the commands before it"
+    assert not any(">>>" in step.code for step in steps), "doctests are run without the commands before them"
 
 
-def test_there_are_tutorials_and_the_site_has_them() -> None:
+def test_site_lists_tutorials() -> None:
     site = (TUTORIALS.parents[1] / "mkdocs.yml").read_text(encoding="utf-8")
     assert PAGES
     assert [page for page in PAGES if f"tutorials/{page}" not in site] == []
