@@ -1,4 +1,4 @@
-"""Show the examples of docstrings as code: Markdown would take ``>>>`` for a quotation of a quotation."""
+"""Griffe extension that fences doctests, because Markdown reads ``>>>`` as a nested quotation."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import griffe
 
-# An example runs from its first prompt to the next empty line, as doctest reads it.
+# A doctest ends at the next empty line.
 EXAMPLE = re.compile(r"^( *)>>> .*(?:\n(?! *$).*)*", re.MULTILINE)
 
 
 class DoctestFences(griffe.Extension):
-    """Put a fence around every example before the docstring is rendered."""
+    """Extension that fences every doctest before the docstring is rendered."""
 
     def on_instance(self, *, obj: griffe.Object | griffe.Alias, **_: Any) -> None:
         """Rewrite the docstring of one module, class, function or attribute."""

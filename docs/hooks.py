@@ -1,6 +1,6 @@
-"""Pages that nobody has to remember to write: the API, one for each public module, and the published measurements.
+"""Generated pages: the API reference, one page per public module, and the benchmark results.
 
-The pictures of the gallery are made here, too, by the code on its page.
+The figures of the gallery are drawn by the code on its page.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ GALLERY = "gallery.md"
 
 
 def _modules() -> list[str]:
-    found = pkgutil.walk_packages(wisecrowd.__path__, "wisecrowd.")
-    return ["wisecrowd", *sorted(module.name for module in found if "._" not in module.name)]
+    modules = pkgutil.walk_packages(wisecrowd.__path__, "wisecrowd.")
+    return ["wisecrowd", *sorted(module.name for module in modules if "._" not in module.name)]
 
 
 def _pages() -> dict[str, dict[str, str]]:
-    """Section -> address -> text; mkdocstrings fills the pages of modules from their docstrings."""
+    """Return the text of generated pages by section and path; mkdocstrings renders the docstrings."""
     return {
         "Benchmarks": {f"benchmarks/{path.name}": path.read_text("utf-8") for path in sorted(RESULTS.glob("*.md"))},
         "API": {f"api/{module}.md": f"# {module}\n\n::: {module}\n" for module in _modules()},
@@ -33,12 +33,12 @@ def _pages() -> dict[str, dict[str, str]]:
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Put the pages into the navigation, after those that people wrote."""
+    """Append the generated pages to the navigation."""
     config.nav = [*(config.nav or []), *({section: list(pages)} for section, pages in _pages().items() if pages)]
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> None:
-    """Add the pages themselves, and the pictures of the gallery."""
+    """Add the generated pages and the figures of the gallery."""
     for pages in _pages().values():
         for address, text in pages.items():
             files.append(File.generated(config, address, content=text))
@@ -47,7 +47,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) -> str:
-    """Put the pictures of the gallery below the code that drew them."""
+    """Insert the figures of the gallery below their code."""
     if page.file.src_uri != GALLERY:
         return markdown
     drawn = {block.name for block in pictures.blocks(markdown) if files.get_file_from_path(_first(block.name))}
@@ -57,7 +57,7 @@ def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) ->
 def _pictures(config: MkDocsConfig) -> dict[str, str]:
     import matplotlib
 
-    matplotlib.use("agg")  # there may be a screen, and nobody wants windows on it
+    matplotlib.use("agg")  # do not open windows
     page = (Path(config.docs_dir) / GALLERY).read_text("utf-8")
     return {
         pictures.address(name, theme): picture

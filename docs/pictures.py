@@ -1,4 +1,4 @@
-"""Pictures of a page, made from the code on it: every block of Python is run, and what it draws is put below it."""
+"""Figures of a page, drawn by the Python code on it and inserted below the code."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-#: A heading, or a block of Python.
+#: Heading or block of Python.
 _PART = re.compile(r"^#+ (?P<heading>[^\n]+)$|^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
-#: The site has both; the other one's pictures are hidden.
+#: The site contains the figures of both themes and hides those of the other one.
 THEMES = ("light", "dark")
 
 
 class Block(NamedTuple):
-    """Some code of a page, where it ends, and the heading that it stands under."""
+    """Code block of a page, its position, and the heading above it."""
 
     code: str
     end: int
     line: int
     heading: str
     name: str
-    """For a file: the heading, and a number for all but its first block."""
+    """File name: the heading, with a number after the first block."""
 
 
 def blocks(page: str) -> Iterator[Block]:
-    """The code of a page, in order."""
-    heading, seen = "", dict[str, int]()
+    """Yield the code blocks of a page in order."""
+    heading, block_counts = "", dict[str, int]()
     for part in _PART.finditer(page):
         if part["heading"]:
             heading = part["heading"]
             continue
         slug = re.sub(r"\W+", "-", heading.lower()).strip("-")
-        seen[slug] = seen.get(slug, 0) + 1
-        name = slug if seen[slug] == 1 else f"{slug}-{seen[slug]}"
+        block_counts[slug] = block_counts.get(slug, 0) + 1
+        name = slug if block_counts[slug] == 1 else f"{slug}-{block_counts[slug]}"
         yield Block(part["code"], part.end(), page[: part.start()].count("\n") + 2, heading, name)
 
 
 def run(page: str, theme: str = "light") -> dict[str, str]:
-    """Run the code of a page, and give the pictures that it draws as SVG, by the names of their blocks."""
+    """Run the code of a page and return its figures as SVG by block name."""
     from matplotlib import pyplot
 
     from wisecrowd import plot
@@ -48,10 +48,10 @@ def run(page: str, theme: str = "light") -> dict[str, str]:
     namespace: dict[str, Any] = {}
     pictures = {}
     with tempfile.TemporaryDirectory() as folder, plot.style(theme), warnings.catch_warnings():
-        warnings.simplefilter("error")  # a page shows no code that warns
+        warnings.simplefilter("error")  # code on a page must not warn
         for block in blocks(page):
             before = set(pyplot.get_fignums())
-            # Line numbers of the page, for whoever reads an error.
+            # Tracebacks show the line numbers of the page.
             exec(compile("\n" * (block.line - 1) + block.code, "gallery.md", "exec"), namespace)
             if drawn := sorted(set(pyplot.get_fignums()) - before):
                 path = plot.save(pyplot.figure(drawn[-1]), Path(folder) / "picture.svg")
@@ -62,12 +62,12 @@ def run(page: str, theme: str = "light") -> dict[str, str]:
 
 
 def address(name: str, theme: str) -> str:
-    """Where a picture lies, beside the page."""
+    """Return the path of a figure relative to the page."""
     return f"gallery/{name}-{theme}.svg"
 
 
 def illustrated(page: str, names: set[str]) -> str:
-    """The page, with each picture below the code that drew it."""
+    """Return the page with each figure below its code."""
     parts, begin = [], 0
     for block in blocks(page):
         parts.append(page[begin : block.end])
