@@ -172,7 +172,7 @@ def test_duplicates_are_an_error_unless_a_rule_is_given(run: Any, tmp_path: Path
     assert "--duplicates" in result.stderr
     result = run("aggregate", path, "--duplicates", rule, "--json")
     assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)["input"]["labels"] == labels
+    assert json.loads(result.stdout)["input"]["votes"] == labels
 
 
 def test_a_wrong_rule_is_a_usage_error(run: Any, votes: Path) -> None:
@@ -186,7 +186,7 @@ def test_holes_are_an_error_unless_dropped(run: Any, tmp_path: Path) -> None:
     path.write_text("task,worker,label\n1,ann,cat\n1,bob,\n", encoding="utf-8")
     assert run("aggregate", path).exit_code == 1
     result = run("aggregate", path, "--missing", "drop", "--json")
-    assert json.loads(result.stdout)["input"]["labels"] == 1
+    assert json.loads(result.stdout)["input"]["votes"] == 1
 
 
 def test_nobody_knows_who_said_what(run: Any, votes: Path) -> None:

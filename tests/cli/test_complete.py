@@ -156,9 +156,9 @@ def test_evaluate(run: Any, sparse: Path) -> None:
     result = run("complete", sparse, "-m", "gmv", "--evaluate", "-o", "out")
     assert result.exit_code == 0, result.output
     judged = wc.score_completer(wc.GMV(), wc.read(sparse))
-    table = pd.read_csv("out/judged.csv", index_col="forecast")
+    table = pd.read_csv("out/heldout.csv", index_col="forecast")
     pd.testing.assert_frame_equal(table, judged.table.round(6), check_index_type=False, check_dtype=False)
-    recorded = json.loads(Path("out/run.json").read_text(encoding="utf-8"))["summary"]["judged"]
+    recorded = json.loads(Path("out/run.json").read_text(encoding="utf-8"))["summary"]["heldout"]
     assert (recorded["hidden"], recorded["votes"], recorded["coverage"]) == (0.2, judged.n_votes, 1.0)
     assert recorded["mixed_with_uniform"] == 0.001
     assert recorded["forecasts"]["gmv"]["log_loss"] == pytest.approx(judged.table.loc["gmv", "log_loss"], abs=1e-6)
@@ -175,7 +175,7 @@ def test_what_is_not_filled_in_is_told(run: Any, sparse: Path) -> None:
     shown = run("complete", sparse, "-m", "gmv", "-p", "min_votes=8", "--evaluate").stdout
     assert "gmv would fill in " in shown
     none = run("complete", sparse, "-m", "gmv", "-p", "min_votes=80", "--evaluate", "--json")
-    judged = json.loads(none.stdout)["summary"]["judged"]
+    judged = json.loads(none.stdout)["summary"]["heldout"]
     assert judged["coverage"] == 0
     assert judged["forecasts"]["gmv"]["filled_log_loss"] is None
 
@@ -200,9 +200,9 @@ def test_score(run: Any, sparse: Path, gold: Path, option: str) -> None:
     assert result.exit_code == 0, result.output
     crowd, truth = wc.read(sparse), wc.read_truth(gold)
     wanted = wc.accuracy_after_completion(wc.DSFill(), crowd, None, truth)
-    table = pd.read_csv("out/scored.csv", index_col=["aggregator", "votes"])
+    table = pd.read_csv("out/accuracy.csv", index_col=["aggregator", "votes"])
     np.testing.assert_allclose(table, wanted, atol=1e-6)
-    recorded = json.loads(Path("out/run.json").read_text(encoding="utf-8"))["summary"]["scored"]
+    recorded = json.loads(Path("out/run.json").read_text(encoding="utf-8"))["summary"]["accuracy"]
     before = metrics.accuracy(truth, wc.MajorityVote().fit(crowd))
     assert recorded["majority-vote"]["before"]["accuracy"] == pytest.approx(before, abs=1e-6)
     assert "majority-vote  after, weight 1 " in result.stdout
@@ -317,7 +317,7 @@ def test_classes_that_nobody_chose_are_named_again(run: Any, sparse: Path) -> No
 def test_what_an_earlier_run_left(run: Any, sparse: Path) -> None:
     run("complete", sparse, *DS, "--evaluate", "-o", "out")
     result = run("complete", sparse, *DS, "--parquet", "-o", "out")
-    assert "completed.csv, judged.csv in out: written by an earlier run, not by this one" in result.stderr
+    assert "completed.csv, heldout.csv in out: written by an earlier run, not by this one" in result.stderr
 
 
 @pytest.mark.parametrize("name", wc.methods("complete"))

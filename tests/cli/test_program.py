@@ -174,7 +174,7 @@ def test_aggregate_end_to_end_without_heavy_imports(tmp_path: Path) -> None:
     shown = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert shown.stdout.splitlines()[-1].split() == ["loaded"]
     assert shown.stderr == ""
-    assert json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))["input"]["labels"] == 10_000
+    assert json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))["input"]["votes"] == 10_000
 
 
 def test_exit_codes_and_plain_output_in_a_pipe(tmp_path: Path, votes: Path) -> None:
@@ -211,25 +211,27 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another thing on Windows")
 def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path) -> None:
-    wc.write(wc.simulate_crowd(3000, 60, 6, votes_per_task=6).crowd, tmp_path / "votes.csv")
-    before = sorted(tmp_path.iterdir())
-    endless = ["-p", "max_iter=1000000000", "-p", "tol=-1", "-o", "out", "--proba", "--save"]
-    # Nothing is printed in a pipe before the end, so the fit is given time to begin.
+    folder, checkpoint = tmp_path / "here", tmp_path / "fit.npz"
+    folder.mkdir()
+    wc.write(wc.simulate_crowd(3000, 60, 6, votes_per_task=6).crowd, folder / "votes.csv")
+    before = sorted(folder.iterdir())
+    endless = ["-p", "max_iter=1000000000", "-p", "tol=-1", "-p", f"checkpoint={checkpoint}"]
     running = subprocess.Popen(
-        [*PROGRAM, "aggregate", "votes.csv", *endless],
-        cwd=tmp_path,
+        [*PROGRAM, "aggregate", "votes.csv", *endless, "-o", "out", "--proba", "--save"],
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
-        time.sleep(4)
-        assert running.poll() is None, running.communicate()
+        while not checkpoint.exists():  # written by the first iterations: the fit has begun
+            assert running.poll() is None, running.communicate()
+            time.sleep(0.05)
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=120)
     finally:
         running.kill()
     assert running.returncode == 130
     assert out == ""
     assert err == "Interrupted: no file is left half-written.\n"
-    assert sorted(tmp_path.iterdir()) == before
+    assert sorted(folder.iterdir()) == before

@@ -72,14 +72,14 @@ def describe_environment(crowd: AnyCrowd) -> dict[str, Any]:
     Examples
     --------
     >>> from wisecrowd import Crowd
-    >>> describe_environment(Crowd.from_triples([("t1", "ann", "cat")]))["input"]["labels"]
+    >>> describe_environment(Crowd.from_triples([("t1", "ann", "cat")]))["input"]["votes"]
     1
     """
     return {
         "input": {
             "tasks": crowd.n_tasks,
             "workers": None if crowd.workers is None else len(crowd.workers),
-            "labels": crowd.n_votes,
+            "votes": crowd.n_votes,
             "classes": None if crowd.classes is None else [str(name) for name in crowd.classes[:1000]],
             "sha256": crowd.digest,
         },

@@ -29,8 +29,8 @@ class CompletionSummary:
     """Accuracy on held-out votes, accuracy after completion, and number of votes filled in."""
 
     def __init__(self) -> None:
-        self.judged: CompleterScore | None = None
-        self.scored: pd.DataFrame | None = None
+        self.heldout_score: CompleterScore | None = None
+        self.accuracy_table: pd.DataFrame | None = None
         self.summary: dict[str, Any] = {}
 
     def evaluate(self, completer: Completer, crowd: Crowd, X: Any, truth: pd.Series | None, *, evaluate: bool) -> None:
@@ -38,18 +38,18 @@ class CompletionSummary:
         from wisecrowd.evaluate.completion import UNIFORM_SHARE, accuracy_after_completion, score_completer
 
         if evaluate:
-            self.judged = score_completer(completer, crowd, X, fraction=HIDDEN)
-            self.summary["judged"] = {
+            self.heldout_score = score_completer(completer, crowd, X, fraction=HIDDEN)
+            self.summary["heldout"] = {
                 "hidden": HIDDEN,
-                "votes": self.judged.n_votes,
-                "coverage": round(self.judged.coverage, 6),
+                "votes": self.heldout_score.n_votes,
+                "coverage": round(self.heldout_score.coverage, 6),
                 "mixed_with_uniform": UNIFORM_SHARE,
-                "forecasts": _plain(self.judged.table),
+                "forecasts": _plain(self.heldout_score.table),
             }
         if truth is not None:
-            self.scored = accuracy_after_completion(completer, crowd, X, truth)
-            by_name = self.scored.groupby(level="aggregator", sort=False)
-            self.summary["scored"] = {str(name): _plain(part.droplevel("aggregator")) for name, part in by_name}
+            self.accuracy_table = accuracy_after_completion(completer, crowd, X, truth)
+            by_name = self.accuracy_table.groupby(level="aggregator", sort=False)
+            self.summary["accuracy"] = {str(name): _plain(part.droplevel("aggregator")) for name, part in by_name}
 
     def files(self, fitted: Completer, crowd: Crowd, name: str, guard: Guard) -> dict[str, pd.DataFrame | Writer]:
         """Return the files to write by name; votes are completed while they are written."""
@@ -66,10 +66,10 @@ class CompletionSummary:
             for ids in (crowd.tasks, crowd.workers, crowd.classes):
                 guard.texts(pa.array(ids), name)
         files: dict[str, pd.DataFrame | Writer] = {name: write}
-        if self.judged is not None:
-            files[fitting.JUDGED] = rounded(self.judged.table)
-        if self.scored is not None:
-            files[fitting.SCORED] = rounded(self.scored)
+        if self.heldout_score is not None:
+            files[fitting.HELDOUT] = rounded(self.heldout_score.table)
+        if self.accuracy_table is not None:
+            files[fitting.ACCURACY] = rounded(self.accuracy_table)
         return files
 
     def count_filled(self, chunks: Iterable[Crowd]) -> Iterator[Crowd]:
@@ -102,17 +102,17 @@ class CompletionSummary:
 
     def show_tables(self) -> None:
         """Print the tables of held-out votes and of accuracy after completion."""
-        if self.judged is not None:
-            _show_judged(self.judged)
-        if self.scored is not None:
-            _show_scored(self.scored)
+        if self.heldout_score is not None:
+            _show_heldout(self.heldout_score)
+        if self.accuracy_table is not None:
+            _show_accuracy(self.accuracy_table)
 
 
-def _show_judged(judged: CompleterScore) -> None:
+def _show_heldout(heldout_score: CompleterScore) -> None:
     from wisecrowd.evaluate.completion import UNIFORM_SHARE
 
-    heading(f"Prediction of {judged.n_votes:,} held-out votes ({HIDDEN:.0%})")
-    scores = judged.table
+    heading(f"Prediction of {heldout_score.n_votes:,} held-out votes ({HIDDEN:.0%})")
+    scores = heldout_score.table
     rows = [
         (
             name,
@@ -127,22 +127,22 @@ def _show_judged(judged: CompleterScore) -> None:
         f"± standard errors; log loss in nats, of forecasts mixed with a share of {UNIFORM_SHARE:g} of a uniform one.",
         style="dim",
     )
-    if judged.coverage < 1:
+    if heldout_score.coverage < 1:
         on = scores.loc[scores.index[0]]
         show(
-            f"{scores.index[0]} would fill in {judged.coverage:.1%} of the hidden votes"
+            f"{scores.index[0]} would fill in {heldout_score.coverage:.1%} of the hidden votes"
             + (
                 f"; there accuracy {on['filled_accuracy']:.1%}, log loss {on['filled_log_loss']:.3f}."
-                if judged.coverage
+                if heldout_score.coverage
                 else "."
             )
         )
-    show(verdict(judged))
+    show(verdict(heldout_score))
 
 
-def verdict(judged: CompleterScore) -> str:
+def verdict(heldout_score: CompleterScore) -> str:
     """Return one sentence: whether the completer predicts votes better than simple baselines."""
-    name, others = judged.table.index[0], judged.table.iloc[1:]
+    name, others = heldout_score.table.index[0], heldout_score.table.iloc[1:]
     best = int(others["log_loss"].to_numpy().argmin())
     rival, gain, error = others.index[best], others["gain"].iloc[best], others["gain_se"].iloc[best]
     if gain > CERTAIN * error:
@@ -152,11 +152,11 @@ def verdict(judged: CompleterScore) -> str:
     return f"{name} and {rival} predict held-out votes equally well; the difference is within two standard errors."
 
 
-def _show_scored(scored: pd.DataFrame) -> None:
+def _show_accuracy(accuracy_table: pd.DataFrame) -> None:
     heading("Accuracy before and after completion, against known truth")
     rows = [
         (row.aggregator, row.votes, f"{row.accuracy:.1%}", *(f"{value:.3f}" for value in row[-3:]))
-        for row in scored.reset_index().itertuples(index=False)
+        for row in accuracy_table.reset_index().itertuples(index=False)
     ]
     show(table(["aggregator", "votes", "accuracy", "log loss", "ECE", "confidence"], rows, n_text_columns=2))
     show("ECE: expected calibration error, the mean distance between confidence and accuracy.", style="dim")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LABELS, LABELS_PARQUET, POSTERIOR = "labels.csv", "labels.parquet", "posterior.csv"
 WORKERS, TASKS = "workers.csv", "tasks.csv"
 PREDICTIONS, MODEL = "predictions.csv", "model"
-COMPLETED, COMPLETED_PARQUET, JUDGED, SCORED = "completed.csv", "completed.parquet", "judged.csv", "scored.csv"
+COMPLETED, COMPLETED_PARQUET, HELDOUT, ACCURACY = "completed.csv", "completed.parquet", "heldout.csv", "accuracy.csv"
 #: All files that commands write into a results folder; the stale ones of an earlier run are named in a warning.
 KNOWN = (
     LABELS,
@@ -36,8 +36,8 @@ KNOWN = (
     PREDICTIONS,
     COMPLETED,
     COMPLETED_PARQUET,
-    JUDGED,
-    SCORED,
+    HELDOUT,
+    ACCURACY,
     JUDGES,
     CONFUSION,
     GROUPS,

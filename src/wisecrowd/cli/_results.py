@@ -126,11 +126,11 @@ def check_votes(results: Path, run: dict[str, Any], table: pd.DataFrame, votes: 
     advice = f"give the votes that {results} were made from, read in the same way, or aggregate these"
     command, made_from = _command(run), run.get("input") or {}
     by_features = command.get("features") is not None  # then tasks without votes have labels, too
-    sizes = {"labels": crowd.n_votes, "workers": crowd.n_workers, "tasks": crowd.n_tasks}
+    sizes = {"votes": crowd.n_votes, "workers": crowd.n_workers, "tasks": crowd.n_tasks}
     facts = {name: made_from.get(name, n) for name, n in sizes.items() if not (by_features and name == "tasks")}
     if facts != {name: sizes[name] for name in facts}:
         raise InputError(
-            f"{results} and {votes} do not belong together: the answers are to {count_noun(facts['labels'], 'vote')} of "
+            f"{results} and {votes} do not belong together: the answers are to {count_noun(facts['votes'], 'vote')} of "
             f"{count_noun(facts['workers'] or 0, 'worker')}, and {count_noun(crowd.n_votes, 'vote')} of "
             f"{count_noun(crowd.n_workers, 'worker')} were read; {advice}"
         )

@@ -97,7 +97,7 @@ def compare(
         comparison = compare_methods(crowd, method or None, X, truth=score_truth, folds=folds, random_state=seed)
     run: dict[str, Any] = {
         "use": comparison.best,
-        "cannot_be_told_apart": list(comparison.tied_methods),
+        "tied": list(comparison.tied_methods),
         "sentence": comparison.summary,
         "methods": comparison.table.reset_index().to_dict("records"),
         "votes": str(votes), **reading.to_record(vote_source),

@@ -97,7 +97,7 @@ def complete(
     source = feature_files.find_features(completer, features, votes)
     inputs = [path for path in (votes, source, score) if path is not None]
     filled_file = fitting.COMPLETED_PARQUET if parquet else fitting.COMPLETED
-    further = [fitting.JUDGED] * evaluate + [fitting.SCORED] * (score is not None)
+    further = [fitting.HELDOUT] * evaluate + [fitting.ACCURACY] * (score is not None)
     if output is not None:
         check_folder(output, [filled_file, *further, RECORD], inputs)
     with reading.silence_notes(quiet=quiet):
