@@ -21,7 +21,7 @@ from _running import Trial, free_port, main, offline, running, wait_until
 
 import wisecrowd as wc
 from wisecrowd.io import read_project
-from wisecrowd.io.tools.write_back import write_answers, write_queue
+from wisecrowd.io.tools.consensus_export import write_answers, write_queue
 
 #: doccano 1.8.4 came before numpy 2, marshmallow 4 and the end of pkg_resources.
 PACKAGES = ["doccano==1.8.4", "numpy<2", "marshmallow<4", "setuptools<80"]

@@ -59,7 +59,7 @@ def main() -> None:
     log(f"{crowd!r}, {n_jobs} threads, {passes} passes")
     for what, name in WORK.items():
         vars(method)[name] = timed(what, getattr(method, name))
-    first_sums = method._starts
+    first_sums = method._initialize
 
     def starts(*arguments: Any) -> Any:
         nonlocal last
@@ -69,7 +69,7 @@ def main() -> None:
             last = time.perf_counter()
             yield found
 
-    vars(method)["_starts"] = starts
+    vars(method)["_initialize"] = starts
     method.fit(crowd)
     wall, cpu = time.perf_counter() - begun, time.process_time()
     log("fitted")
