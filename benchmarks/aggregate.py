@@ -1,4 +1,4 @@
-"""How fast wisecrowd aggregates, beside crowd-kit and beside a textbook C kernel, measured in one run.
+"""Speed of aggregation, compared with crowd-kit and with a textbook C kernel in the same run.
 
     python benchmarks/aggregate.py --quick            # up to a million votes, few repeats
     python benchmarks/aggregate.py                    # up to ten million, and real data when WISECROWD_DATA is set

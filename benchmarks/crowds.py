@@ -1,4 +1,4 @@
-"""Votes to measure with: Zipf workers of their own skill, string ids, shuffled rows, no vote given twice."""
+"""Simulated votes for speed measurements: Zipf-distributed workers, string ids, shuffled rows, no repeated votes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Votes(NamedTuple):
 
 
 def make(n_votes: int, n_workers: int, n_classes: int, *, per_task: int = 5, seed: int = 0) -> Votes:
-    """Draw votes: the r-th busiest worker gives 1/r as many as the busiest, and is right with their own probability."""
+    """Draw votes; the r-th busiest worker gives 1/r as many as the busiest, and every worker has an accuracy."""
     rng = np.random.default_rng(seed)
     n_tasks = n_votes // per_task
     activity = np.cumsum(1 / np.arange(1, n_workers + 1))
@@ -42,7 +42,7 @@ def make(n_votes: int, n_workers: int, n_classes: int, *, per_task: int = 5, see
 
 
 def write(votes: Votes, folder: Path) -> None:
-    """Write ``votes.parquet`` and ``truth.parquet`` with strings for ids, rows in no order."""
+    """Write ``votes.parquet`` and ``truth.parquet`` with string ids and shuffled rows."""
     folder.mkdir(parents=True, exist_ok=True)
     order = np.random.default_rng(1).permutation(len(votes.task))
     columns = {
@@ -66,5 +66,5 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=Path)
     for name in ("n_votes", "n_workers", "n_classes"):
         parser.add_argument(name, type=int)
-    asked = parser.parse_args()
-    write(make(asked.n_votes, asked.n_workers, asked.n_classes), asked.folder)
+    options = parser.parse_args()
+    write(make(options.n_votes, options.n_workers, options.n_classes), options.folder)

@@ -1,4 +1,4 @@
-"""What a training step of the deep learners costs, beside a dense implementation of CrowdLayer, measured in one run.
+"""Cost of a training step of deep learners, compared with a dense implementation of CrowdLayer in the same run.
 
     python benchmarks/learn.py --quick
     python benchmarks/learn.py
@@ -34,7 +34,7 @@ def trained(
 
 
 def flat(ledger: Ledger, n_tasks: int, repeats: int) -> None:
-    """More workers cost nothing."""
+    """Measure a step by the number of workers."""
     sizes = (100, 1_000, 10_000, 100_000)
     found = in_turns({str(size): trained("CrowdLayer", size, n_tasks) for size in sizes}, repeats)
     for size in sizes:
@@ -44,7 +44,7 @@ def flat(ledger: Ledger, n_tasks: int, repeats: int) -> None:
 
 
 def beside_dense(ledger: Ledger, n_tasks: int, repeats: int) -> None:
-    """The usual implementation."""
+    """Compare with a dense implementation."""
     for size in (100, 1_000, 10_000):
         few = n_tasks if size < 10_000 else max(640, n_tasks // 10)  # a step is a step
         pair = {"wisecrowd": trained("CrowdLayer", size, few), "dense": trained("dense", size, few)}
@@ -59,7 +59,7 @@ def beside_dense(ledger: Ledger, n_tasks: int, repeats: int) -> None:
 
 
 def meta_step(ledger: Ledger, n_tasks: int, repeats: int) -> None:
-    """What a correction adds to a step."""
+    """Measure the cost of the correction of CCC."""
     commands = {
         "CrowdLayer": trained("CrowdLayer", 250, n_tasks),
         "CCC, gamma 0": trained("CCC", 250, n_tasks, gamma=0.0),
@@ -76,7 +76,7 @@ def meta_step(ledger: Ledger, n_tasks: int, repeats: int) -> None:
 
 
 def experts(ledger: Ledger, n_tasks: int, repeats: int) -> None:
-    """Experts are asked once for each task, and nothing is laid out by vote and feature."""
+    """Measure MMLC by the number of votes per task."""
     numbers = (1, 3, 10)
     found = in_turns({str(n): trained("MMLC", 100, n_tasks, labels=n) for n in numbers}, repeats)
     for n in numbers:
@@ -95,7 +95,7 @@ def experts(ledger: Ledger, n_tasks: int, repeats: int) -> None:
 
 
 def filling(ledger: Ledger, n_tasks: int, _repeats: int) -> None:
-    """What 747 workers would have said of all other tasks; once, for it is memory that counts."""
+    """Measure the memory of MMLCFill for 747 workers."""
     many = 50_000 if n_tasks > 2_000 else 2_000
     ways = {"as one crowd": "fill", "chunk by chunk": "stream"}
     found = in_turns({title: python("programs/fill.py", how, 747, many) for title, how in ways.items()}, 1)

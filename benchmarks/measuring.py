@@ -22,37 +22,37 @@ PEER = "crowd-kit"
 
 
 def run(command: list[str], **environment: str) -> dict[str, Any]:
-    """Run a program; what it printed last as JSON, or else how long it took."""
-    begun = time.time()
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, **environment, "BEGUN": str(begun)}
+    """Run a program and return its last line of JSON, or else its running time."""
+    started = time.time()
+    process = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, **environment, "BEGUN": str(started)}
     )
-    wall = time.time() - begun
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
-    lines = done.stdout.strip().splitlines()
-    found: dict[str, Any] = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {"wall": wall}
-    return found
+    wall = time.time() - started
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} failed:\n{process.stderr}")
+    lines = process.stdout.strip().splitlines()
+    figures: dict[str, Any] = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {"wall": wall}
+    return figures
 
 
 def python(program: str, *arguments: object, interpreter: str = sys.executable) -> list[str]:
-    """The command that runs one of our programs."""
+    """Return the command that runs one of our programs."""
     return [interpreter, str(HERE / program), *map(str, arguments)]
 
 
 def in_turns(commands: dict[str, list[str]], repeats: int, **environment: str) -> dict[str, dict[str, Any]]:
-    """Run all commands once, then all again, and so on; the median of every number that they report."""
+    """Run the commands in turns and return the median of every reported number."""
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in commands}
     for _ in range(repeats):
         for name, command in commands.items():
             runs[name].append(run(command, **environment))
-    return {name: {key: statistics.median(r[key] for r in found) for key in found[0]} for name, found in runs.items()}
+    return {name: {key: statistics.median(r[key] for r in rows) for key in rows[0]} for name, rows in runs.items()}
 
 
-def peer_python(given: str | None) -> str:
-    """An interpreter with crowd-kit: the given one, or one in an environment that is made for it."""
-    if given:
-        return given
+def peer_python(interpreter_path: str | None) -> str:
+    """Return an interpreter with crowd-kit, in a new environment if none is given."""
+    if interpreter_path:
+        return interpreter_path
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "wisecrowd-benchmarks"
     interpreter = cache / PEER / "bin" / "python"
     if not interpreter.exists():
@@ -65,7 +65,7 @@ def peer_python(given: str | None) -> str:
 def machine(
     peer: str | None = None, names: tuple[str, ...] = ("numpy", "scipy", "pandas", "pyarrow", "numba")
 ) -> dict[str, str]:
-    """What a reader needs to compare with figures of their own; nothing that names the machine."""
+    """Describe the hardware and the versions."""
     processor = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -75,9 +75,9 @@ def machine(
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     versions = [f"{name} {version(name)}" for name in ("wisecrowd", *names)]
     if peer is not None:
-        asked = f"import importlib.metadata as m; print(m.version({PEER!r}))"
-        found = subprocess.run([peer, "-c", asked], capture_output=True, text=True, check=True).stdout.strip()
-        versions.append(f"{PEER} {found}")
+        code = f"import importlib.metadata as m; print(m.version({PEER!r}))"
+        peer_version = subprocess.run([peer, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+        versions.append(f"{PEER} {peer_version}")
         compiler = subprocess.run(["cc", "--version"], capture_output=True, text=True, check=True).stdout
         system += f", {compiler.splitlines()[0]}"
     return {

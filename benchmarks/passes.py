@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import crowds
 import numpy as np
 
+from wisecrowd import kernels
 from wisecrowd.aggregate.categorical.dawid_skene import DawidSkene
 from wisecrowd.data.crowd import Crowd
-from wisecrowd import kernels
 
 SMOOTHING = 0.1
 

@@ -1,4 +1,4 @@
-"""What a report costs, beside the aggregation of the same votes by Dawid-Skene, measured in one run.
+"""Cost of a report, compared with Dawid-Skene on the same votes in the same run.
 
     python benchmarks/report.py --quick            # ten votes, and a hundred thousand simulated ones
     python benchmarks/report.py                    # also LabelMe and nine million votes (pico_tokens), with WISECROWD_DATA
@@ -35,7 +35,7 @@ WANTED = {"ten votes": 3.0, "labelme": 10.0, "pico_tokens": 90.0}
 
 
 def measured(ledger: Ledger, name: str, votes: Path, folder: Path, repeats: int) -> None:
-    """All commands on the same votes."""
+    """Measure all commands on the same votes."""
     page, bare = folder / "page.html", folder / "bare.html"
     commands = {
         "aggregate -m dawid-skene": ["aggregate", votes, "-m", "dawid-skene", "-o", folder / "labels"],
@@ -43,7 +43,7 @@ def measured(ledger: Ledger, name: str, votes: Path, folder: Path, repeats: int)
         "report": ["report", votes, "-o", page],
     }
     programs = {what: python("programs/command.py", *words, "-q") for what, words in commands.items()}
-    # Bytecode is kept, as it is for whoever installs wisecrowd; but not among the sources.
+    # Bytecode is cached as in an installation, but outside of the source tree.
     environment = {
         "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder.parent / "bytecode"),
     }  # fmt: skip
@@ -66,7 +66,7 @@ def measured(ledger: Ledger, name: str, votes: Path, folder: Path, repeats: int)
 
 
 def crowds(folder: Path, *, quick: bool) -> dict[str, tuple[Path, int]]:
-    """Votes by name, and how often they are measured."""
+    """Return the votes and the number of repeats by name."""
     ten = folder / "ten.csv"
     ten.write_text(TEN)
     run(python("crowds.py", folder / "made", 100_000, 2_000, 5))

@@ -1,4 +1,4 @@
-"""What it costs when votes do not fit in memory, or on one machine.
+"""Cost of crowds that do not fit in memory or on one machine.
 
     python benchmarks/scale.py --quick                    # every part, small
     python benchmarks/scale.py engines kills              # some parts, in full

@@ -1,4 +1,4 @@
-"""Results as Markdown."""
+"""Tables of results in Markdown."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ Row = dict[str, Any]
 
 
 class Ledger:
-    """Collects rows for tables, and what was wanted of them."""
+    """Collection of the rows of tables and of targets."""
 
     def __init__(self) -> None:
         self.tables: dict[str, list[Row]] = {}
         self.targets: list[Row] = []
 
     def note(self, title: str, **row: Any) -> None:
-        """One more row of a table, told at once to whoever waits."""
+        """Add a row to a table and print it."""
         print(f"{title}: " + ", ".join(f"{key} {value}" for key, value in row.items()), file=sys.stderr)
         self.tables.setdefault(title, []).append(row)
 
-    def want(self, what: str, found: float, at_most: float | None = None, at_least: float | None = None) -> None:
-        """What a figure should be, beside what it is."""
-        wanted = f"at most {at_most:g}" if at_most is not None else f"at least {at_least:g}"
-        held = found <= at_most if at_most is not None else found >= (at_least or 0)
-        self.targets.append({"what": what, "wanted": wanted, "found": found, "held": held})
+    def want(self, what: str, value: float, at_most: float | None = None, at_least: float | None = None) -> None:
+        """Add a target and the measured value."""
+        target = f"at most {at_most:g}" if at_most is not None else f"at least {at_least:g}"
+        is_met = value <= at_most if at_most is not None else value >= (at_least or 0)
+        self.targets.append({"what": what, "wanted": target, "found": value, "held": is_met})
 
     def report(self, name: str, title: str, machine: dict[str, str], protocol: list[str], folder: Path | None) -> None:
-        """Print the page, and write it and its numbers to a folder."""
+        """Print the page, and write it with its numbers to a folder."""
         results = {"machine": machine, "protocol": protocol, "tables": self.tables, "targets": self.targets}
         page = markdown(title, results)
         print(page)
@@ -41,7 +41,7 @@ class Ledger:
 
 
 def markdown(title: str, results: dict[str, Any]) -> str:
-    """The whole page."""
+    """Return the page."""
     parts = [
         f"# {title}",
         *(f"- {name}: {value}" for name, value in results["machine"].items()),

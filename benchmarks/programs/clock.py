@@ -1,4 +1,4 @@
-"""What a measured program says at its end: how long it took, at what cost, and how right it was."""
+"""Clock of a measured program, which reports time, memory and accuracy as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Clock:
-    """Starts when it is made, which is after the imports."""
+    """Clock that starts when it is created, after the imports."""
 
     def __init__(self) -> None:
         self.wall, self.cpu = time.time(), time.process_time()
@@ -28,7 +28,7 @@ class Clock:
         }
         import pandas as pd
 
-        known = pd.read_parquet(truth).set_index("task")["label"]
-        both = labels.index.intersection(known.index)
-        facts["accuracy"] = float((labels[both] == known[both]).mean())
+        true_labels = pd.read_parquet(truth).set_index("task")["label"]
+        both = labels.index.intersection(true_labels.index)
+        facts["accuracy"] = float((labels[both] == true_labels[both]).mean())
         print(json.dumps(facts))

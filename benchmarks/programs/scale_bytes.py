@@ -1,4 +1,4 @@
-"""What travels between the driver and Ray's actors in an iteration of every method that streams: ``scale_bytes.py FOLDER``.
+"""Bytes between the driver and Ray's actors in an iteration of every streaming method: ``scale_bytes.py FOLDER``.
 
 Counted on the messages that are really sent, with two actors: what the driver puts into the store for every actor to get,
 and what each actor sends up the tree. An iteration is what a longer fit sends more than a shorter one, without extrapolation.

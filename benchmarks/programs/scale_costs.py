@@ -1,4 +1,4 @@
-"""What a pass over a crowd in shards consists of, each part by itself: ``scale_costs.py FOLDER REPEATS``.
+"""Cost of the parts of a pass over a sharded crowd: ``scale_costs.py FOLDER REPEATS``.
 
 Prints the median seconds of each as JSON, of the clock and of the processor, those that shards share added up over all of them.
 """

@@ -22,7 +22,7 @@ from wisecrowd.em.initialization import compute_vote_shares
 
 GB = 1e9
 #: What a pass consists of, and the method of DawidSkene that does it.
-WORK = {"M-step": "_said", "prior density": "_log_prior", "E-step and sums": "_expect"}
+WORK = {"M-step": "_label_probs", "prior density": "_log_prior", "E-step and sums": "_e_step"}
 
 
 def main() -> None:

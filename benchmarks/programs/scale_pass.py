@@ -1,4 +1,4 @@
-"""A contender that makes one pass of EM whenever it is told to: ``scale_pass.py ENGINE FOLDER``.
+"""Contender that runs one EM iteration per line of its input: ``scale_pass.py ENGINE FOLDER``.
 
 ENGINE is "memory", "memory2", "stream", "stream2" (two threads), "ray" (two actors), or "duckdb1" and "duckdb2" (by
 threads). It says in a line of JSON that it is ready; every line that it is sent is one more pass, which goes on from

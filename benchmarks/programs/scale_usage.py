@@ -1,4 +1,4 @@
-"""What processes have used, as the system tells it (Linux), and which processes a process has started."""
+"""Memory, processor time and children of processes on Linux."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ def memory(pid: int | str = "self") -> dict[str, int]:
     """Bytes: at the peak, now, and of what is now there the part of its own and the part mapped from files."""
     names = {"VmHWM": "peak", "VmRSS": "now", "RssAnon": "own", "RssFile": "mapped"}
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    told = {line.partition(":")[0]: line.split()[1] for line in lines if line.partition(":")[0] in names}
-    return {names[name]: int(size) * 1024 for name, size in told.items()}
+    sizes = {line.partition(":")[0]: line.split()[1] for line in lines if line.partition(":")[0] in names}
+    return {names[name]: int(size) * 1024 for name, size in sizes.items()}
 
 
 def seconds(pid: int) -> float:
-    """What a process has had of the processor."""
+    """Return the processor time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
