@@ -85,7 +85,7 @@ def main() -> None:
     ledger.want("wisecrowd aggregate / import pandas", round(ratio, 2), at_most=1.6)
     protocol = [
         f"`wisecrowd aggregate` reads {N_TASKS * VOTES_PER_TASK:,} simulated votes and writes labels, workers and the record.",
-        f"Processor time of user and system, {options.repeats} runs of each command in turns after one to compile bytecode, median.",
+        f"Processor time of user and system; median of {options.repeats} runs in turns, after one to compile bytecode.",
     ]
     ledger.report("startup", "Start-up time", measuring.machine(), protocol, options.output)
 

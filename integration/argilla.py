@@ -17,8 +17,8 @@ from _running import INSIDE, Trial, free_port, main, offline, running, wait_unti
 
 import wisecrowd as wc
 from wisecrowd.io import read_project
-from wisecrowd.io.tools.projects import Project
 from wisecrowd.io.tools.consensus_export import write_answers, write_queue
+from wisecrowd.io.tools.projects import Project
 
 PACKAGES = ["argilla==2.8.0", "argilla-server==2.8.0", "fakeredis", "pandas"]
 KEY = "a-key-for-this-run"

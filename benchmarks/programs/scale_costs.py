@@ -39,7 +39,9 @@ def kernel() -> NDArray[np.float64]:
     took, found = np.zeros(2), Expectation(0.0, np.zeros(n_classes), np.zeros_like(said), None)
     for shard in crowd.shards:
         known = pairs.with_votes(np.array(shard.pairs.vote_pairs))
-        copied = CrowdSlice(PairVotesInMemory(crowd.workers, crowd.classes, known, shard.offset, None, lambda: crowd.tasks))
+        copied = CrowdSlice(
+            PairVotesInMemory(crowd.workers, crowd.classes, known, shard.offset, None, lambda: crowd.tasks)
+        )
         layout, begun = copied.layout, now()
         found = expect(layout, prior, said, compiled=True, accumulate_into=found)
         took += now() - begun
