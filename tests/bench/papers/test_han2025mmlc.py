@@ -98,7 +98,7 @@ class TestLearners:
         assert len(_han._cache) == 2
 
     def test_the_curve_passes_the_fit_to_fewer_epochs(self, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("wisecrowd.nn.epoch_search.TRIED", 4)
+        monkeypatch.setattr("wisecrowd.nn.epoch_search.MAX_SEARCH_EPOCHS", 4)
         chosen = AtEpoch("mmlc", SMALL, at="chosen", until=6)(dataset, 0)
         assert chosen[ACCURACY] == TrainingTaskScores("mmlc", SMALL)(dataset, 0)[ACCURACY]
         assert chosen[SURPRISE] > 0
@@ -109,7 +109,7 @@ class TestLearners:
             AtEpoch("mmlc", SMALL, at=7, until=6)(dataset, 0)
 
     def test_a_learner_fills_in(self, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("wisecrowd.nn.epoch_search.TRIED", 2)
+        monkeypatch.setattr("wisecrowd.nn.epoch_search.MAX_SEARCH_EPOCHS", 2)
         assert AfterFilling("majority-vote", "mmlc-fill")(dataset, 0)[DENSITY] == 1
 
 

@@ -107,7 +107,7 @@ def test_what_filling_does_to_workers_is_measured(dataset: Dataset) -> None:
 
 
 def test_kept_tasks_are_fewer_and_better(dataset: Dataset) -> None:
-    every, kept = (FilteredTasks(kept=kept)(dataset, 0) for kept in (False, True))
+    every, kept = (FilteredTasks(is_kept=is_kept)(dataset, 0) for is_kept in (False, True))
     assert every["tasks"] == 60 > kept["tasks"] > 0
     assert kept[ACCURACY] > every[ACCURACY]
     assert set(kept) == {ACCURACY, "tasks", "class 1", "class 2", "class 3"}
