@@ -17,4 +17,6 @@ class DoctestFences(griffe.Extension):
     def on_instance(self, *, obj: griffe.Object | griffe.Alias, **_: Any) -> None:
         """Rewrite the docstring of one module, class, function or attribute."""
         if obj.docstring:
-            obj.docstring.value = EXAMPLE.sub(r"\1```pycon\n\g<0>\n\1```", obj.docstring.value)
+            # The numpydoc parser renders the section Examples itself.
+            before, heading, examples = obj.docstring.value.partition("\nExamples\n---")
+            obj.docstring.value = EXAMPLE.sub(r"\1```pycon\n\g<0>\n\1```", before) + heading + examples
