@@ -60,7 +60,7 @@ def serve(
             metavar="FILE", show_default=False, help="File with the token. Default: variable WISECROWD_TOKEN."
         ),
     ] = None,
-    largest: Annotated[int, typer.Option(metavar="BYTES", min=1_000, help="Maximum size of a request.")] = 4_000_000,
+    max_bytes: Annotated[int, typer.Option(metavar="BYTES", min=1_000, help="Maximum size of a request.")] = 4_000_000,
     insecure: Annotated[
         bool, flag("--insecure", help="Listen on other addresses without TLS, for use behind a proxy with TLS.")
     ] = False,
@@ -101,7 +101,7 @@ def serve(
         )
     early = _method("one-coin") if method == "auto" else None
     settled = _method("dawid-skene" if method == "auto" else method)
-    _run(database, host, port, settled, early, target, token_file, largest, begin_with or [], quiet=quiet)
+    _run(database, host, port, settled, early, target, token_file, max_bytes, begin_with or [], quiet=quiet)
 
 
 def _method(name: str) -> ConfusionEM:
@@ -122,7 +122,7 @@ def _method(name: str) -> ConfusionEM:
 
 def _run(
     database: str, host: str, port: int, method: ConfusionEM, early: ConfusionEM | None, target: float,
-    token_file: Path | None, largest: int, begin_with: list[Path], *, quiet: bool,
+    token_file: Path | None, max_bytes: int, begin_with: list[Path], *, quiet: bool,
 ) -> None:  # fmt: skip
     from wisecrowd.errors import MissingExtra
 
@@ -152,7 +152,7 @@ def _run(
         elif not quiet:
             print_note(f"Status page: {address}/?token=YOUR_TOKEN (stop with Ctrl-C)")
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C stops the service
-            run(coordinator, token, bound_socket, max_bytes=largest)
+            run(coordinator, token, bound_socket, max_bytes=max_bytes)
 
 
 def _tell(coordinator: Coordinator, path: Path, *, quiet: bool) -> None:

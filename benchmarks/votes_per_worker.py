@@ -1,6 +1,6 @@
 """Draw the number of votes per worker in simulated and real crowds.
 
-python benchmarks/labels_per_worker.py            # writes docs/labels-per-worker.svg; needs the extra 'plot'
+python benchmarks/votes_per_worker.py            # writes docs/votes-per-worker.svg; needs the extra 'plot'
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from wisecrowd import Crowd, load_dataset, plot
 from wisecrowd.errors import InputError
 from wisecrowd.simulate import simulate_patterns
 
-PICTURE = Path(__file__).parents[1] / "docs" / "labels-per-worker.svg"
+PICTURE = Path(__file__).parents[1] / "docs" / "votes-per-worker.svg"
 REAL = {"LabelMe": "labelme", "CIFAR-10N": "cifar10n"}
 
 
