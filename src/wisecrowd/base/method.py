@@ -26,6 +26,7 @@ from wisecrowd.data.sharded import ShardedCrowd
 from wisecrowd.data.types import AnyCrowd, CrowdLike, TruthLike
 from wisecrowd.engines import encode_gold_by_shard
 from wisecrowd.errors import InputError, NotConverged, UsageError, suggest_name
+from wisecrowd.utils.notebook import render_html
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -159,6 +160,13 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
                 field.name == "tol" and value != value
             ):  # NaN differs from itself
                 raise UsageError(f"{field.name} of {type(self).__name__} must be {description}; got {value!r}")
+
+    def _repr_html_(self) -> str:
+        """Return the parameters and, after a fit, the first labels, for notebooks."""
+        if "posterior_" not in vars(self):
+            return render_html(repr(self))
+        confidence = pd.Series(self.posterior_.max(axis=1), index=self.labels_.index, name="confidence")
+        return render_html(repr(self), pd.concat([self.labels_, confidence], axis=1))
 
     def __repr__(self) -> str:
         changed = [

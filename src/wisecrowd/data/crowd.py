@@ -31,6 +31,7 @@ from wisecrowd.data.rows import (
 from wisecrowd.data.timestamps import as_times, parse_times, to_timestamps
 from wisecrowd.data.vote_storage import VotesInMemory, VoteStorage
 from wisecrowd.errors import InputError, UsageError, check_choice, preview
+from wisecrowd.utils.notebook import MAX_ROWS, render_html
 
 if TYPE_CHECKING:
     from wisecrowd.data.sharded import ShardedCrowd
@@ -969,6 +970,9 @@ class Crowd:
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+    def _repr_html_(self) -> str:
+        return render_html(repr(self), self[: min(self.n_tasks, MAX_ROWS)].to_frame())
 
     def __repr__(self) -> str:
         n_votes = self.n_votes if self.has_workers else self.weight.sum()

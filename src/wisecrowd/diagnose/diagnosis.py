@@ -20,6 +20,7 @@ from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import InputError
 from wisecrowd.evaluate.inputs import require_categorical_crowd
+from wisecrowd.utils.notebook import render_html
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,10 @@ class Diagnosis:
     model: ConfusionEM
     level: float = 0.9
     X: FeaturesLike | None = None
+
+    def _repr_html_(self) -> str:
+        flagged_first = self.workers.sort_values("flags", key=lambda flags: flags == "", kind="stable")
+        return render_html(repr(self), flagged_first)
 
     def __repr__(self) -> str:
         figures = self.overview

@@ -20,6 +20,7 @@ from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.errors import InputError, UsageError, WisecrowdError
 from wisecrowd.evaluate.heldout_votes import EXPONENTS, assign_vote_folds, fit_method, heldout_log_probs
 from wisecrowd.evaluate.inputs import require_categorical_crowd
+from wisecrowd.utils.notebook import render_html
 from wisecrowd.utils.progress import report
 from wisecrowd.utils.slices import slice_rows
 
@@ -72,6 +73,9 @@ class Comparison:
     def best(self) -> str:
         """Name of the recommended method: the first of the tied methods."""
         return self.tied_methods[0]
+
+    def _repr_html_(self) -> str:
+        return render_html(self.summary, self.table)
 
     def __repr__(self) -> str:
         return f"{self.table.round(4).to_string()}\n{self.summary}"

@@ -25,6 +25,7 @@ from wisecrowd.plan.greedy import (
     pair_information_gains,
 )
 from wisecrowd.plan.stopping import check_target, is_finished
+from wisecrowd.utils.notebook import render_html
 from wisecrowd.utils.slices import slice_rows
 
 #: Number of tasks that are considered beyond twice the number of affordable votes, most uncertain first.
@@ -66,6 +67,9 @@ class Plan:
     finished_tasks: pd.DataFrame
     excluded_workers: pd.Index
     summary: str
+
+    def _repr_html_(self) -> str:
+        return render_html(self.summary, self.requests)
 
     def __repr__(self) -> str:
         return f"Plan: {self.summary}"

@@ -12,6 +12,7 @@ from wisecrowd.data.conversion import as_crowd
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.utils.files import write_text
+from wisecrowd.utils.notebook import render_frame
 from wisecrowd.utils.progress import report as report_progress
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ class Report:
     """
 
     html: str = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        return render_frame(self.html)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page. The file appears complete or not at all.
