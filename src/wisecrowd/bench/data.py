@@ -50,7 +50,17 @@ class StoredDataset:
     is_random: ClassVar[bool] = False
 
     def load(self, seed: int) -> Dataset:
-        """Load the dataset; raise `InputError` if it has no truth."""
+        """Load the dataset; raise `InputError` if it has no truth.
+
+        Parameters
+        ----------
+        seed : int
+            Ignored: a stored dataset is the same for every seed.
+
+        Returns
+        -------
+        Dataset
+        """
         dataset = load_dataset(self.name, duplicates=self.duplicates)
         if dataset.truth is None:
             raise InputError(f"{self.name} has no truth to score against")
@@ -117,7 +127,17 @@ class SimulatedDataset:
     is_random: ClassVar[bool] = True
 
     def load(self, seed: int) -> Dataset:
-        """Simulate the crowd."""
+        """Simulate the crowd.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of the simulation.
+
+        Returns
+        -------
+        Dataset
+        """
         from wisecrowd.simulate import simulate_crowd
 
         simulation = simulate_crowd(**self.settings, random_state=seed)

@@ -22,7 +22,17 @@ _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Heading(NamedTuple):
-    """Heading of a row or column: an entry (``data`` is empty), or a figure of data (``entry`` is empty)."""
+    """Heading of a row or column: an entry (``data`` is empty), or a figure of data (``entry`` is empty).
+
+    Attributes
+    ----------
+    entry : str
+        Title of the entry.
+    data : str
+        Title of the data.
+    figure : str
+        Name of the figure.
+    """
 
     entry: str = ""
     data: str = ""
@@ -77,7 +87,19 @@ class CellScores:
 
 @dataclass(frozen=True)
 class ColumnGroup:
-    """One or three columns under one title, as texts."""
+    """One or three columns under one title, as texts.
+
+    Attributes
+    ----------
+    title : str
+        Title above the columns.
+    columns : tuple of str
+        Titles of the columns.
+    cells : sequence of tuple of str
+        One tuple per row.
+    foot : sequence of tuple of str
+        Rows below the table.
+    """
 
     title: str
     columns: tuple[str, ...]
@@ -87,7 +109,21 @@ class ColumnGroup:
 
 @dataclass(frozen=True)
 class ResultTable:
-    """Table as texts: titles of the rows, column groups, rows below the table and footnotes."""
+    """Table as texts.
+
+    Attributes
+    ----------
+    corner : str
+        Title of the column of row titles.
+    titles : list of str
+        Titles of the rows.
+    foot : list of str
+        Titles of the rows below the table.
+    groups : list of ColumnGroup
+        Groups of columns.
+    notes : list of str
+        Footnotes.
+    """
 
     corner: str
     titles: list[str]
