@@ -19,7 +19,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("setuptools", minversion="77", reason="setuptools 77 or newer is not installed")
     folder = tmp_path_factory.mktemp("wheel")
     sources = shutil.copytree(
-        ROOT, folder / "sources", ignore=shutil.ignore_patterns(".*", "benchmarks", "tests", "*.egg-info", "site", "build")
+        ROOT,
+        folder / "sources",
+        ignore=shutil.ignore_patterns(".*", "benchmarks", "tests", "*.egg-info", "site", "build"),
     )
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, sources], check=True)
