@@ -20,6 +20,7 @@ from wisecrowd import kernels
 from wisecrowd.base.fields import fitted, method_class, parameter_fields
 from wisecrowd.base.posterior_stream import PosteriorStream, write_labels
 from wisecrowd.data.alignment import encode_truth
+from wisecrowd.data.conversion import as_crowd
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.pairs import Pairs
 from wisecrowd.data.sharded import ShardedCrowd
@@ -220,15 +221,12 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
         UsageError
             If the votes are in shards.
         """
-        if isinstance(crowd, Crowd):
-            return crowd
         if isinstance(crowd, ShardedCrowd):
             raise UsageError(
                 f"{type(self).__name__} needs the votes in memory, and this crowd is in shards; load it if it fits in memory "
                 "(crowd.load()), or use a method that streams: dawid-skene, one-coin, …"
             )
-        build: Any = Crowd.from_triples if isinstance(crowd, list | tuple) else Crowd.from_frame
-        return cast("Crowd", build(crowd, numeric=bool(self.numeric)))
+        return as_crowd(crowd, numeric=bool(self.numeric))
 
     @overload
     def validate_votes(self, crowd: CrowdLike) -> Crowd: ...

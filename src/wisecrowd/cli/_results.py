@@ -118,7 +118,9 @@ def restore_reading(
     return Reading(**facts | {name: value for name, value in overrides.items() if value is not None})
 
 
-def check_votes(results: Path, run: dict[str, Any], table: pd.DataFrame, votes: Path, crowd: Crowd, form: str) -> None:
+def check_results_match(
+    results: Path, run: dict[str, Any], table: pd.DataFrame, votes: Path, crowd: Crowd, form: str
+) -> None:
     """Raise an error if results and votes do not belong together; warn about tasks without a label."""
     from wisecrowd.errors import InputError, preview
     from wisecrowd.utils.text import count_noun

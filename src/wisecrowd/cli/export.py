@@ -162,7 +162,13 @@ def _release(
     *,
     quiet: bool,
 ) -> dict[str, Any]:
-    from wisecrowd.cli._results import check_question, check_votes, read_answers, read_posterior, restore_reading
+    from wisecrowd.cli._results import (
+        check_question,
+        check_results_match,
+        read_answers,
+        read_posterior,
+        restore_reading,
+    )
     from wisecrowd.errors import InputError
     from wisecrowd.io.problems import MissingColumn
     from wisecrowd.io.research.release import load_release_key, write_release
@@ -187,7 +193,7 @@ def _release(
             f"{results} was made with --no-workers, and a dataset needs worker ids; run wisecrowd aggregate {project} "
             "without --no-workers first"
         )
-    check_votes(results, run, table, project, crowd, source.format.name)
+    check_results_match(results, run, table, project, crowd, source.format.name)
     if crowd.is_numeric:
         table["label"] = table["label"].astype(float)
     sets = False
