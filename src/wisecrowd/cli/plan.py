@@ -124,13 +124,13 @@ def plan(
         CURVE: rounded(vote_plan.curve),
         FINISHED: rounded(vote_plan.finished_tasks),
     }
-    written = fitting.write_run(output, tables, run, Guard(on=spreadsheet), inputs=inputs, what="questions")
+    written = fitting.write_run(output, tables, run, Guard(on=spreadsheet), inputs=inputs, what="requests")
     begin = [("Read", str(votes)), ("Votes", describe_crowd(crowd)), ("Wrote", written)]
     fitting.print_run(run, begin, as_json=as_json, quiet=quiet)
     if not (as_json or quiet):
         _show(vote_plan, has_price=price != 1 or prices is not None)
         if by_kind and len(vote_plan.requests):
-            show(f"Of the questions, {by_kind['person']:,} go to people and {by_kind['machine']:,} to machines.")
+            show(f"Of the requests, {by_kind['person']:,} go to people and {by_kind['machine']:,} to machines.")
 
 
 def _by_kind(vote_plan: Plan, member_info: members_file.Members) -> dict[str, int] | None:
