@@ -217,34 +217,6 @@ def test_confusion_of_many_workers_is_refused_whole_and_given_in_part(monkeypatc
     np.testing.assert_array_equal(fitted.confusion_of([2, 0]), whole[[2, 0]])
 
 
-def test_one_coin_recovers_accuracies_as_data_grow() -> None:
-    rng = np.random.default_rng(0)
-    truth_accuracy = rng.uniform(0.5, 0.95, 10)
-    errors = []
-    for n_tasks in (50, 2000):
-        truth = rng.integers(3, size=n_tasks)
-        task, worker = np.repeat(np.arange(n_tasks), 10), np.tile(np.arange(10), n_tasks)
-        right = rng.random(len(task)) < truth_accuracy[worker]
-        label = np.where(right, truth[task], (truth[task] + rng.integers(1, 3, len(task))) % 3)
-        crowd = Crowd.from_codes(task, worker, label, tasks=range(n_tasks), workers=range(10), classes=range(3))
-        errors.append(np.abs(OneCoin().fit(crowd).workers_["accuracy"].to_numpy() - truth_accuracy).mean())
-    assert errors[1] < 0.02
-    assert errors[1] < errors[0]
-
-
-def test_majority_vote_ties() -> None:
-    crowd = Crowd.from_triples([("a", 1, "x"), ("a", 2, "y"), ("b", 1, "x")], tasks=["a", "b", "c"])
-    assert MajorityVote(soft=False).fit(crowd).posterior_.tolist() == [[0.5, 0.5], [1, 0], [0.5, 0.5]]
-    assert MajorityVote(soft=False, ties="first").fit(crowd).posterior_[0].tolist() == [1, 0]
-    drawn = [MajorityVote(ties="random", random_state=seed).fit(crowd).labels_["a"] for seed in range(20)]
-    assert set(drawn) == {"x", "y"}
-    with pytest.raises(UsageError, match="ties must be one of"):
-        MajorityVote(ties="last").fit(crowd)  # type: ignore[arg-type]
-    assert MajorityVote().fit(crowd.drop_workers()).labels_["b"] == "x"
-    with pytest.raises(UsageError, match="no worker ids"):
-        _ = MajorityVote().fit(crowd.drop_workers()).workers_
-
-
 def test_progress_is_reported() -> None:
     from wisecrowd.utils import progress
 

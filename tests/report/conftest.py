@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import wisecrowd as wc
+from wisecrowd import report
 
 
 @dataclass
@@ -115,3 +120,39 @@ def simulated() -> Any:
 def page_of() -> Any:
     """Return the parser of a page."""
     return Page
+
+
+@pytest.fixture(scope="session")
+def votes(simulated: Any) -> pd.DataFrame:
+    """Votes of the simulated crowd."""
+    return simulated.crowd.to_frame()
+
+
+@pytest.fixture(scope="session")
+def truth(simulated: Any) -> pd.Series:
+    """Gold labels of half of the tasks."""
+    return simulated.truth.iloc[::2]
+
+
+@pytest.fixture(scope="session")
+def page(simulated: Any, truth: pd.Series, page_of: Any) -> Any:
+    """Parsed report on the simulated crowd, with texts and gold labels."""
+    texts = {task: f"Is this one {task}?" for task in simulated.crowd.tasks}
+    built = report.build(simulated.crowd, truth=truth, texts=texts, title="A test", command="wisecrowd report x.csv")
+    return page_of(built.html)
+
+
+@pytest.fixture(scope="session")
+def draw_image() -> Callable[..., bytes]:
+    """Return a function that draws an image of one colour, or of noise that does not compress."""
+
+    def draw(kind: str = "PNG", size: tuple[int, int] = (40, 30), mode: str = "RGB", *, noise: bool = False) -> bytes:
+        images = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+        image = images.new(mode, size, "teal" if mode in ("RGB", "RGBA") else 128)
+        if noise:
+            image = images.fromarray(np.random.default_rng(0).integers(256, size=(size[1], size[0], 3), dtype=np.uint8))
+        file = io.BytesIO()
+        image.save(file, kind)
+        return file.getvalue()
+
+    return draw

@@ -1,16 +1,14 @@
-"""Images of tasks: reading, format detection, scaling and embedding."""
+"""Images of tasks: reading, and their place on the page."""
 
 from __future__ import annotations
 
 import base64
 import html
-import io
 import re
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -21,26 +19,11 @@ from wisecrowd.io.problems import MissingColumn
 from wisecrowd.report import tasks as _tasks
 from wisecrowd.report import thumbnails as _thumbnails
 from wisecrowd.report.images import read_images
-from wisecrowd.report.thumbnails import detect_image_format, embed_thumbnails
 
+DrawImage = Callable[..., bytes]
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
 #: The smallest GIF, one pixel; enough where no Pillow is.
 PIXEL = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
-
-
-def drawn(kind: str = "PNG", size: tuple[int, int] = (40, 30), mode: str = "RGB", *, noise: bool = False) -> bytes:
-    """Return the bytes of an image: one colour, or noise that does not compress."""
-    images = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
-    simulated = images.new(mode, size, "teal" if mode in ("RGB", "RGBA") else 128)
-    if noise:
-        simulated = images.fromarray(np.random.default_rng(0).integers(256, size=(size[1], size[0], 3), dtype=np.uint8))
-    file = io.BytesIO()
-    simulated.save(file, kind)
-    return file.getvalue()
-
-
-def decoded(uri: str) -> bytes:
-    return base64.b64decode(uri.split(",", 1)[1])
 
 
 @pytest.fixture(scope="module")
@@ -116,135 +99,20 @@ def test_table_without_paths_is_refused(tmp_path: Path) -> None:
         read_images(table, image="photo")
 
 
-# ---------------------------------------------------------------------- what they are
-
-
-def test_first_bytes_determine_the_format() -> None:
-    assert [detect_image_format(drawn(kind)) for kind in ("PNG", "JPEG", "GIF", "WEBP")] == [
-        "PNG",
-        "JPEG",
-        "GIF",
-        "WEBP",
-    ]
-    for other in (SVG, b"", b"RIFF1234WAVE", b"\x89PNG", b"<html>", b"BM", b"%PDF-1.4", b"II*\x00"):
-        assert detect_image_format(other) is None
-
-
-def test_other_files_are_left_out_and_counted(tmp_path: Path) -> None:
-    good, fake, torn = tmp_path / "a.png", tmp_path / "b.png", tmp_path / "c.png"
-    good.write_bytes(drawn())
-    fake.write_bytes(SVG)
-    torn.write_bytes(drawn(size=(400, 400), noise=True)[:900])
-    result = embed_thumbnails([good, fake, torn, tmp_path / "absent.png", tmp_path, None, "nul\0.png"], 10**6)
-    assert [source is not None for source in result.sources] == [True] + [False] * 6
-    assert result.notes == [
-        "1 task has no image.",
-        "3 images cannot be found or opened.",
-        "1 file is not a PNG, JPEG, GIF or WebP; other formats are not shown, and SVG can contain scripts.",
-        "1 image is damaged.",
-    ]
-
-
-def test_decompression_bomb_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    images = pytest.importorskip("PIL.Image")
-    large = drawn(size=(400, 400))
-    monkeypatch.setattr(images, "MAX_IMAGE_PIXELS", 10_000)
-    assert embed_thumbnails([large], 10**6).notes == ["1 image is damaged."]
-
-
-def test_other_types_are_refused() -> None:
-    with pytest.raises(UsageError, match="a path or the bytes of a file; got int"):
-        embed_thumbnails([7], 10**6)
-
-
-# ---------------------------------------------------------------------- how they are shown
-
-
-def test_small_images_stay_as_they_are_and_large_ones_are_scaled() -> None:
-    images = pytest.importorskip("PIL.Image")
-    small, large = drawn(), drawn("JPEG", (2000, 1000), noise=True)
-    result = embed_thumbnails([small, large], 10**6).sources
-    assert result[0] == f"data:image/png;base64,{base64.b64encode(small).decode()}"
-    assert result[1] is not None
-    assert result[1].startswith("data:image/jpeg;base64,")
-    assert images.open(io.BytesIO(decoded(result[1]))).size == (320, 160)
-
-
-@pytest.mark.parametrize("mode", ["RGBA", "P", "L", "I;16", "1", "CMYK"])
-def test_every_kind_of_pixels_is_scaled(mode: str) -> None:
-    images = pytest.importorskip("PIL.Image")
-    if mode == "I;16":
-        simulated = images.fromarray(np.linspace(0, 4095, 800 * 600).astype(np.uint16).reshape(600, 800))
-    else:
-        simulated = images.new(mode, (800, 600), 1 if mode in "1P" else 0)
-    file = io.BytesIO()
-    simulated.save(file, "JPEG" if mode == "CMYK" else "PNG")
-    source = embed_thumbnails([file.getvalue()], 10**6).sources[0]
-    assert source is not None
-    shown = np.asarray(images.open(io.BytesIO(decoded(source))).convert("L"))
-    assert max(shown.shape) == 320
-    if mode == "RGBA":
-        assert shown.min() > 250, "what nothing hides is white paper"
-    if mode == "I;16":
-        assert shown[:5].mean() < 10 < 245 < shown[-5:].mean(), "twelve bits are spread over what a screen shows"
-
-
-def test_exif_rotation_is_applied_and_metadata_removed() -> None:
-    images = pytest.importorskip("PIL.Image")
-    simulated, file = images.new("RGB", (1000, 500)), io.BytesIO()
-    notes = simulated.getexif()
-    notes[0x0112], notes[0x010F] = 6, "the maker of the camera"
-    simulated.save(file, "JPEG", exif=notes)
-    source = embed_thumbnails([file.getvalue()], 10**6).sources[0]
-    assert source is not None
-    assert images.open(io.BytesIO(decoded(source))).size == (160, 320)
-    assert b"camera" not in decoded(source)
-
-
-def test_animation_becomes_its_first_frame() -> None:
-    images = pytest.importorskip("PIL.Image")
-    frames = [images.new("RGB", (20, 20), colour) for colour in ("red", "blue")]
-    file = io.BytesIO()
-    frames[0].save(file, "GIF", save_all=True, append_images=frames[1:])
-    source = embed_thumbnails([file.getvalue()], 10**6).sources[0]
-    assert source is not None
-    assert source.startswith("data:image/jpeg")
-
-
-@pytest.mark.parametrize("room", [400_000, 60_000, 6_000, 300, -5])
-def test_thumbnails_fit_into_the_space(room: int) -> None:
-    result = embed_thumbnails([drawn("JPEG", (900, 700), noise=True)] * 12, room)
-    shown = [source for source in result.sources if source is not None]
-    assert sum(map(len, shown)) <= max(room, 0)
-    if room == 400_000:
-        assert len(shown) == 12
-    if len(shown) < 12:
-        assert f"{12 - len(shown)} images are left out to limit the page size." in result.notes
-
-
-def test_without_pillow_small_files_are_shown_and_large_ones_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    large = drawn("PNG", (400, 400), noise=True)
-    monkeypatch.setitem(sys.modules, "PIL", None)
-    monkeypatch.setattr(_thumbnails, "MAX_UNSCALED_BYTES", 1000)
-    result = embed_thumbnails([PIXEL, large, large], 10**6)
-    assert result.sources == [f"data:image/gif;base64,{base64.b64encode(PIXEL).decode()}", None, None]
-    (note,) = result.notes
-    assert note.startswith("2 images are left out because they are larger than 1 kB")
-    assert "pip install pillow" in note
-
-
 # ---------------------------------------------------------------------- on the page
 
 
-def test_images_and_texts_are_in_the_rows_of_their_tasks(crowd: Any, page_of: Any, tmp_path: Path) -> None:
-    shown = {task: drawn(size=(10 + place, 10)) for place, task in enumerate(crowd.tasks[:9])}
+def test_images_and_texts_are_in_the_rows_of_their_tasks(
+    draw_image: DrawImage, crowd: Any, page_of: Any, tmp_path: Path
+) -> None:
+    shown = {task: draw_image(size=(10 + place, 10)) for place, task in enumerate(crowd.tasks[:9])}
     for task, data in shown.items():
         (tmp_path / f"{task}.png").write_bytes(data)
     (tmp_path / f"{crowd.tasks[9]}.png").write_bytes(SVG)
     texts = {task: f"Look at {task}" for task in crowd.tasks}
     built = report.build(crowd, images=tmp_path, texts=texts, compare=False)
     page = page_of(built.html)
-    assert {one["alt"]: decoded(str(one["src"])) for one in pictures(page)} == shown
+    assert {one["alt"]: base64.b64decode(str(one["src"]).split(",", 1)[1]) for one in pictures(page)} == shown
     rows = page.rows("task-table")
     assert [row["Image"].text for row in rows].count("–") == 3
     assert all(row["Text"].text == f"Look at {row['Task'].text}" for row in rows)
@@ -271,10 +139,10 @@ def test_hostile_ids_do_not_escape_from_their_image(page_of: Any) -> None:
 
 
 def test_a_page_full_of_photos_stays_below_six_megabytes(
-    crowd: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch
+    draw_image: DrawImage, crowd: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report, "MAX_PAGE_BYTES", 200_000)
-    photos = dict.fromkeys(crowd.tasks, drawn("JPEG", (1200, 900), noise=True))
+    photos = dict.fromkeys(crowd.tasks, draw_image("JPEG", (1200, 900), noise=True))
     built = report.build(crowd, images=photos, compare=False)
     assert 120_000 < len(built.html.encode()) <= 200_000
     assert len(pictures(page_of(built.html))) == 12
@@ -309,9 +177,10 @@ def test_integer_ids_match_file_names(page_of: Any, tmp_path: Path) -> None:
     assert [one["alt"] for one in pictures(page)] == ["1"]
 
 
-def test_browser_shows_images(browser: Any, crowd: Any, tmp_path: Path) -> None:
+def test_browser_shows_images(draw_image: DrawImage, browser: Any, crowd: Any, tmp_path: Path) -> None:
     photos = {
-        task: drawn(kind, (600, 400)) for task, kind in zip(crowd.tasks, ("PNG", "JPEG", "WEBP", "GIF"), strict=False)
+        task: draw_image(kind, (600, 400))
+        for task, kind in zip(crowd.tasks, ("PNG", "JPEG", "WEBP", "GIF"), strict=False)
     }
     path = report.build(crowd, images=photos, compare=False).save(tmp_path / "page.html")
     browser.get_log("browser")

@@ -12,8 +12,6 @@ import pytest
 import wisecrowd as wc
 from wisecrowd import report
 from wisecrowd.errors import InputError, MissingExtra, UsageError
-from wisecrowd.report import tasks as _tasks
-from wisecrowd.report import workers as _workers
 
 #: A figure that is none, in text or in a picture.
 NAN = re.compile(r"\bnan\b")
@@ -43,35 +41,6 @@ def test_large_crowd_is_shown_in_part(page_of: Any) -> None:
     unflagged = [int(row["Worker"].text) for row in page.rows("worker-table") if not row["Flags and reasons"].text]
     assert counts[unflagged].min() >= counts[~counts.index.isin(map(int, page.workers))].max()
     assert "(2,400 characters)" in page.rows("task-table")[0]["Text"].text
-
-
-def test_tasks_of_all_rankings_are_selected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_tasks, "MAX_TASKS", 6)
-    rng = np.random.default_rng(1)
-    table = pd.DataFrame(rng.random((50, 3)), columns=["difficulty", "entropy", "uncertainty"])
-    table["n_votes"] = 3
-    chosen = set(_tasks._select_tasks(table, _tasks._rank_tasks(table)).tolist())
-    assert len(chosen) == 6
-    assert {int(table[name].idxmax()) for name in _tasks.RANKINGS.values()} <= chosen
-
-
-def test_methods_are_compared_on_a_sample(simulated: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wisecrowd.report import methods as _methods
-
-    monkeypatch.setattr(_methods, "MAX_VOTES", 600)
-    monkeypatch.setattr("wisecrowd.evaluate.model_selection.CANDIDATES", ("dawid-skene", "majority-vote"))
-    monkeypatch.setattr("wisecrowd.evaluate.model_selection.LEARNERS", ("crowd-lab",))
-    X = pd.DataFrame(np.random.default_rng(0).normal(size=(240, 2)), index=simulated.crowd.tasks)
-    page = page_of(report.build(simulated.crowd, X=X).html)
-    assert "600 of 1,200 votes took part: all votes on 120 of 240 tasks" in page.section_text("methods")
-    assert any(row["Method"].text.startswith("crowd-lab") for row in page.rows("method-table"))
-
-
-def test_caption_counts_flagged_workers(simulated: Any, page_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_workers, "MAX_WORKERS", 2)
-    page = page_of(report.build(simulated.crowd, compare=False).html)
-    n = (wc.diagnose_crowd(simulated.crowd).workers["flags"] != "").sum()
-    assert page.captions["worker-table"].startswith(f"2 of 21 workers: of the {n} with flags, those with most votes.")
 
 
 # ---------------------------------------------------------------------- small and odd crowds
@@ -128,19 +97,6 @@ def test_invalid_input_is_refused(simulated: Any) -> None:
         report.build(simulated.crowd, texts={"elsewhere": "text"}, compare=False)
     with pytest.raises(UsageError, match="by task"):
         report.build(simulated.crowd, texts=["text"], compare=False)
-
-
-def test_gold_label_without_votes_counts_as_wrong(page_of: Any) -> None:
-    crowd = wc.Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "cat"), ("t1", "bob", "cat")])
-    page = page_of(report.build(crowd, truth={"t1": "cat", "t2": "unicorn"}, compare=False).html)
-    assert page.tiles["accuracy"] == "50%"
-    assert page.rows("worker-table")[0]["Accuracy on gold"].text == "50% 1 of 2"
-
-
-def test_gold_matches_ids_of_other_types(page_of: Any) -> None:
-    crowd = wc.Crowd.from_triples([("1", "ann", "7"), ("2", "ann", "8"), ("2", "bob", "8")])
-    page = page_of(report.build(crowd, truth={1: 7, 2: 7}, compare=False).html)
-    assert page.tiles["accuracy"] == "50%"
 
 
 def test_missing_jinja_is_reported(simulated: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,3 +159,9 @@ def test_published_bounds_and_accuracies(name: str, data_folder: Path) -> None:
     constants += log_beta(compute_vote_shares(crowd).sum(axis=0))
     assert fitted.trace_[-1] == pytest.approx(printed - constants, abs=0.3)
     assert accuracy(data.truth, fitted) == pytest.approx(wanted, abs=0.003)
+
+
+def test_the_best_bound_of_all_starts_is_kept() -> None:
+    fitted = EBCC(n_init=4).fit(simulate_crowd(60, 10, 3, votes_per_task=4, random_state=1).crowd)
+    assert len(fitted.restarts_) == 4
+    assert fitted.trace_[-1] == pytest.approx(fitted.restarts_["objective"].max())

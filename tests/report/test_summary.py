@@ -1,0 +1,53 @@
+"""Key figures, histograms and next steps of the report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import wisecrowd as wc
+from wisecrowd.report import summary as _summary
+from wisecrowd.utils.text import format_percent
+
+
+def test_summary_equals_a_recount(page: Any, votes: pd.DataFrame, truth: pd.Series, simulated: Any) -> None:
+    observed = page.tiles
+    workers = wc.diagnose_crowd(simulated.crowd).workers
+    flagged = workers[workers["flags"] != ""]
+    assert observed["votes"] == f"{len(votes):,}"
+    assert observed["votes more"] == f"{len(votes) / votes['task'].nunique():.1f} per task"
+    assert observed["tasks"] == str(votes["task"].nunique())
+    assert observed["workers"] == str(votes["worker"].nunique())
+    assert observed["classes"] == str(votes["label"].nunique())
+    assert observed["workers more"] == f"{len(flagged)} flagged"
+    labels = wc.DawidSkene().fit(simulated.crowd).labels_
+    right = (labels[truth.index] == truth).mean()
+    assert observed["accuracy"] == format_percent(right)
+    text = page.section_text("summary")
+    assert f"{(labels[truth.index] == truth).sum()} labels are right" in text
+    assert f"the median worker gave {votes['worker'].value_counts().median():,.0f}" in text
+    share = votes["worker"].isin(flagged.index).mean()
+    assert f"{len(flagged)} workers are flagged; {format_percent(share)} of all votes come from them" in text
+
+
+def test_histograms_equal_a_recount(votes: pd.DataFrame) -> None:
+    counts = votes["worker"].value_counts()
+    bars = _summary.count_in_bins(counts.to_numpy())
+    assert sum(bar["n"] for bar in bars) == len(counts)
+    for bar in bars:
+        low, *high = (int(part.replace(",", "")) for part in bar["label"].split(" to "))
+        assert bar["n"] == counts.between(low, high[0] if high else low).sum()
+    assert [bar["label"] for bar in _summary.count_in_bins(np.array([0, 3, 3]))] == ["0", "1", "2", "3"]
+    assert [bar["n"] for bar in _summary.count_in_bins(np.array([0, 3, 3]))] == [1, 0, 0, 2]
+
+
+def test_next_steps_name_workers_and_tasks(page: Any, simulated: Any) -> None:
+    observed = wc.diagnose_crowd(simulated.crowd)
+    text = page.section_text("next")
+    assert f"{(observed.workers['flags'] != '').sum()} workers, or stop inviting them" in text
+    undecided = observed.tasks[observed.tasks["kind"] == "undecided"]
+    if len(undecided):
+        assert f"Get another vote on {len(undecided)} task" in text
+        assert undecided["confidence"].idxmin() in text

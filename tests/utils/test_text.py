@@ -1,0 +1,21 @@
+"""Formatting of numbers and texts."""
+
+from __future__ import annotations
+
+from wisecrowd.utils.text import describe_selection, escape_control_characters, format_number, format_percent, shorten
+
+
+def test_text_formatting() -> None:
+    assert format_percent(0.999) == "99.9%"
+    assert format_percent(0.004) == "0.4%"
+    assert (format_percent(0.99997), format_percent(3e-5), format_percent(0.25)) == (">99.9%", "<0.1%", "25%")
+    assert (format_percent(1.0), format_percent(0.0), format_percent(float("nan"))) == ("100%", "0%", "–")
+    assert (format_number(-0.001), format_number(-0.01), format_number(-1234.5, 1)) == ("0.00", "-0.01", "-1,234.5")
+    assert shorten("a" * 100, 20) == f"{'a' * 15}…aaaaa (100 characters)"
+    assert shorten("a" * 30, 20) == "a" * 30, "a cut would save nothing"
+    assert escape_control_characters("a\u200db\x00") == "a\u200db\\x00"
+    assert escape_control_characters("a\nb", lines=True) == "a\nb"
+    assert (
+        describe_selection(5, 12_345, "workers", "those with most votes")
+        == "5 of 12,345 workers: those with most votes."
+    )
