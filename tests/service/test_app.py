@@ -11,8 +11,6 @@ import pytest
 import wisecrowd as wc
 from wisecrowd.service.coordinator import ServiceBusy
 
-RECORDED = Path(__file__).parents[1] / "recorded" / "label_studio" / "webhooks"
-
 
 def labels(service: Any, **params: Any) -> dict[str, str]:
     """Return the label of every task, read page by page."""
@@ -189,34 +187,6 @@ def test_infinite_numbers_are_refused(service: Any) -> None:
     assert response.status_code == 422
 
 
-def test_requests_without_the_token_are_refused(service: Any) -> None:
-    vote = {"task": "t1", "worker": "ann", "label": "x"}
-    for token in (None, "wrong", "", "Bearer"):
-        assert service.ask("POST", "/votes", json=vote, token=token).status_code == 401
-        for path in ("/questions", "/consensus", "/workers", "/next", "/task?task=x", "/", "/report", "/nowhere"):
-            response = service.ask("GET", path, token=token)
-            assert response.status_code == 401, path
-            assert "a-token" not in response.text
-    assert service.ask("GET", "/health", token=None).json()["status"] == "ok"
-    assert service.get("/questions") == []
-
-
-def test_large_requests_are_refused(service: Any) -> None:
-    vote = {"task": "t1", "worker": "ann", "label": "x" * 900}
-    many = json.dumps([vote] * 5000).encode()
-    assert service.ask("POST", "/votes", content=many).status_code == 413
-
-    async def in_pieces() -> Any:
-        for start in range(0, len(many), 65536):
-            yield many[start : start + 65536]
-
-    for path in ("/votes", "/truth"):
-        response = service.ask("POST", path, content=in_pieces(), headers={"Content-Type": "application/json"})
-        assert response.status_code == 413
-        assert "4,000,000 bytes" in response.json()["detail"]
-    assert service.ask("POST", "/votes", json=[{"task": "t", "worker": "w", "label": "x"}] * 10_001).status_code == 422
-
-
 def test_busy_service_answers_503(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def busy(*_: Any, **__: Any) -> Any:
         raise ServiceBusy("more votes come than can be written")
@@ -239,63 +209,6 @@ def test_failed_write_answers_503(service: Any, monkeypatch: pytest.MonkeyPatch)
         assert response.status_code == 503
         assert "nothing was stored: no space left" in response.json()["detail"]
     assert service.post("/votes", {"task": "t2", "worker": "ann", "label": "x"})["new"] == 1
-
-
-# ---------------------------------------------------------------------- Label Studio
-
-
-def recorded(name: str) -> dict[str, Any]:
-    return json.loads((RECORDED / f"{name}.json").read_text(encoding="utf-8"))
-
-
-def test_webhooks_of_a_real_label_studio(service: Any) -> None:
-    hook = "/webhooks/label-studio"
-    assert service.post(hook, recorded("tasks_created"))["new"] == 3
-    assert service.post(hook, recorded("annotation_created"))["new"] == 1
-    assert service.post(hook, recorded("annotation_created"))["unchanged"] == 1
-    service.post(hook, recorded("annotation_created_by_another"))
-    service.post(hook, recorded("annotation_created_cancelled"))
-    mood = service.get("/task", question="1:mood", task="1")["votes"]
-    assert sorted(mood.values()) == ["bad", "good"]
-    assert sorted(service.get("/task", question="1:topics", task="1")["votes"].values()) == ["food", "food|price"]
-    assert sorted(service.get("/task", question="1:stars", task="1")["votes"].values()) == ["2", "4"]
-    service.post(hook, recorded("annotation_updated"))
-    assert list(service.get("/task", question="1:mood", task="1")["votes"].values()) == ["good", "good"]
-    gold = recorded("annotation_created_ground_truth")
-    service.post(hook, gold)
-    task = str(gold["annotation"]["task"])
-    assert service.get("/task", question="1:mood", task=task)["is_gold"]
-    service.post(hook, recorded("annotations_deleted"))
-    service.post(hook, recorded("annotations_deleted_in_data_manager"))
-    assert service.get("/task", question="1:mood", task="1")["votes"] == {}
-    assert service.post(hook, recorded("project_updated")) == {"new": 0, "changed": 0, "unchanged": 0}
-    suggested = service.get("/next", question="1:mood")["tasks"]
-    assert {row["task"] for row in suggested} == {"1", "2", "3", "4"} - {task}
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"action": "ANNOTATION_CREATED"}, {"action": "ANNOTATION_CREATED", "annotation": 5, "project": {"id": 1}},
-        {"action": "ANNOTATION_CREATED", "annotation": {"id": 1, "task": None, "result": []}, "project": {"id": 1}},
-        {"action": "ANNOTATION_CREATED", "annotation": {"id": 1, "task": 1, "result": 7}, "project": {"id": 1}},
-        {"action": "ANNOTATIONS_DELETED", "annotations": [{}], "project": {"id": 1}},
-        {"action": "TASKS_CREATED", "tasks": [{"id": [1]}], "project": {"id": 1}},
-        {"action": "ANNOTATIONS_DELETED", "annotations": [{"id": "a\0"}], "project": {"id": 1}},
-        {"action": "ANNOTATION_CREATED", "annotation": {"id": 1, "task": "t" * 2000, "result": []}, "project": {"id": 1}},
-    ],
-)  # fmt: skip
-def test_invalid_webhooks_are_refused(service: Any, body: Any) -> None:
-    response = service.ask("POST", "/webhooks/label-studio", json=body)
-    assert response.status_code == 422, response.text
-    assert isinstance(response.json()["detail"], str)
-
-
-def test_invalid_project_settings_are_ignored(service: Any) -> None:
-    bomb = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><View>&b;</View>'
-    for settings in (bomb, "<View>", "", 5, None):
-        body = {"action": "TASKS_CREATED", "tasks": [{"id": 1}], "project": {"id": 1, "label_config": settings}}
-        assert service.post("/webhooks/label-studio", body)["new"] == 0
 
 
 # ---------------------------------------------------------------------- as it is described
@@ -394,15 +307,3 @@ def test_each_invalid_field_has_one_error(service: Any) -> None:
         assert response.status_code == 422, time
         assert {tuple(each["loc"]) for each in response.json()["detail"]} == {("time",)}
     assert service.post("/votes", {**good, "time": "2026-05-01T10:00:00+02:00"})["new"] == 1
-
-
-@pytest.mark.parametrize("path", ["/votes", "/truth", "/tasks", "/webhooks/label-studio"])
-def test_the_token_is_checked_before_the_body_is_parsed(service: Any, path: str) -> None:
-    body = {"content": b"{not json", "headers": {"Content-Type": "application/json"}}
-    assert service.ask("POST", path, token=None, **body).status_code == 401
-    assert service.ask("POST", path, **body).status_code == 422
-
-
-def test_wrong_and_missing_tokens_have_different_messages(service: Any) -> None:
-    assert "a token is missing" in service.ask("GET", "/questions", token=None).json()["detail"]
-    assert "the token is wrong" in service.ask("GET", "/questions", token="guess").json()["detail"]
