@@ -1,27 +1,21 @@
+"""Entries and data of the Crowd Mixture Model benchmarks."""
+
 from __future__ import annotations
 
 import pickle
 
 import numpy as np
-import pytest
 
 from wisecrowd.bench.papers._mena import (
     G_JS,
     I_JS,
     TEST,
-    GaussianGroups,
     MenaLearner,
     compute_divergences,
     compute_true_confusion,
 )
 from wisecrowd.bench.papers.mena2020 import ENTRIES, REAL, SIMULATED, published
-from wisecrowd.bench.papers.mena2020_scaling import MEMORY, PASS, Scaling
 from wisecrowd.io.datasets import Dataset
-
-
-@pytest.fixture(scope="module")
-def small() -> Dataset:
-    return GaussianGroups(30, n_tasks=300).load(seed=1)
 
 
 def test_both_tables_are_whole() -> None:
@@ -55,10 +49,3 @@ def test_entries_travel_and_are_told_apart() -> None:
     again = pickle.loads(pickle.dumps(entry))
     assert again.identity() == entry.identity()
     assert MenaLearner("cmm", {"n_groups": 3}, network=False).identity() != entry.identity()
-
-
-def test_scaling_measures_something(small: Dataset) -> None:
-    found = Scaling(MenaLearner("cmm", network=False), whole=True)(small, 0)
-    assert found[MEMORY] > 0.01
-    assert found[PASS] < 5000
-    assert found[TEST] > 0.85

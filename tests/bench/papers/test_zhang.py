@@ -6,12 +6,11 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from wisecrowd.bench import find_benchmark
-from wisecrowd.bench.papers._fashion import Filters, compute_features_digest, find_images, load_fashion
+from wisecrowd.bench.papers._fashion import Filters
 from wisecrowd.bench.papers._zhang import (
     AS_MANY,
     BEST,
@@ -28,49 +27,6 @@ from wisecrowd.simulate import PATTERN_SETS
 NAMES = ("zhang2024ccc", "zhang2024ccc-sparsity", "zhang2024ccc-groups")
 SMALL = Filters(n_filters=6, side=3, margin=0, n_cells=2, n_components=8, n_patches=2000)
 FEW = FashionCrowd("COR-II", n_tasks=300, epochs=4, filters=SMALL)
-
-
-@pytest.fixture
-def images(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Ten classes that a bright spot tells apart, in the place of Fashion-MNIST."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(10, size=60_200)
-    X = rng.integers(60, size=(len(y), 6, 6), dtype=np.uint8)
-    X[np.arange(len(y)), y // 4 * 2, y % 4] = 255
-    (tmp_path / "fashion_mnist").mkdir()
-    np.savez(tmp_path / "fashion_mnist" / "images.npz", X=X, y=y)
-    monkeypatch.setenv("WISECROWD_DATA", str(tmp_path))
-    monkeypatch.setenv("WISECROWD_CACHE", str(tmp_path / "cache"))
-    return tmp_path
-
-
-def test_features_are_computed_once_and_kept_whole(images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = find_images()
-    assert file is not None
-    X, y = load_fashion(SMALL, file)
-    assert X.shape == (60_200, 8)
-    assert X.dtype == np.float32
-    assert [path.name for path in (images / "cache" / "features").iterdir()] == [
-        f"fashion_mnist-{compute_features_digest(SMALL, file)}.npz"
-    ]
-    monkeypatch.setattr(Filters, "apply", lambda *_: pytest.fail("it is in the cache"))
-    again, _ = load_fashion(SMALL, file)
-    assert (again == X).all()
-    assert compute_features_digest(SMALL, file) != compute_features_digest(replace(SMALL, n_components=7), file)
-    assert np.isin(y, range(10)).all()
-
-
-def test_the_map_is_deterministic_looks_at_no_test_image_and_orders_its_components() -> None:
-    images = np.random.default_rng(1).integers(256, size=(300, 8, 8), dtype=np.uint8)
-    X = SMALL.apply(images, n_train=250)
-    assert (SMALL.apply(images, n_train=250) == X).all()
-    changed = images.copy()
-    changed[250:] = 0
-    np.testing.assert_array_equal(SMALL.apply(changed, n_train=250)[:250], X[:250])
-    np.testing.assert_allclose(X[:250].mean(axis=0), 0, atol=1e-4)
-    assert (np.diff(X[:250].var(axis=0)) <= 1e-6).all()
-    covariance = np.cov(X[:250].T)
-    assert np.abs(covariance - np.diag(np.diag(covariance))).max() < 1e-4 * covariance[0, 0]
 
 
 @pytest.mark.usefixtures("images")
