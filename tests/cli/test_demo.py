@@ -58,7 +58,7 @@ def test_the_demo(run: Any) -> None:
     assert set(filled) == set(wc.methods("complete")) - set(record["declined"])
     for name, row in filled.items():
         assert re.search(rf"^{name} .* {float(row['majority-vote']):.1%} ", shown, re.MULTILINE)
-    wanted = {name for name, method in wc.methods().items() if not method.numeric}
+    wanted = {name for name, method in wc.methods().items() if "categorical" in method.answer_types}
     assert set(table) | set(filled) | set(record["declined"]) == wanted
     fitted = wc.DawidSkene().fit(crowd)
     assert float(table["dawid-skene"]["accuracy"]) == pytest.approx(metrics.accuracy(truth, fitted), abs=1e-6)

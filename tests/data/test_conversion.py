@@ -23,7 +23,12 @@ def test_all_forms_give_the_same_crowd() -> None:
 
 
 def test_numbers() -> None:
-    assert as_crowd([("t1", "ann", 1.5)], numeric=True).is_numeric
+    assert as_crowd([("t1", "ann", 1.5)], "numeric").is_numeric
+
+
+def test_ordered_classes() -> None:
+    assert as_crowd([("t1", "ann", 2), ("t1", "bob", 10)], "ordinal").classes.tolist() == [2, 10]
+    assert as_crowd([("t1", "ann", 2)], "ordinal").is_ordered
 
 
 def test_a_path_is_refused() -> None:

@@ -315,3 +315,39 @@ def test_pieces_of_any_kind_are_joined() -> None:
             assert joined.digest == whole.digest
     with pytest.raises(UsageError, match="at least one chunk"):
         Crowd.join_chunks([])
+
+
+class TestOrderedClasses:
+    def test_numbers_are_sorted_by_size(self) -> None:
+        crowd = Crowd.from_triples([("t1", "ann", "10"), ("t1", "bob", "9"), ("t2", "bob", "2")], ordered=True)
+        assert crowd.classes.tolist() == ["2", "9", "10"]
+        assert (crowd.answer_type, crowd.is_ordered) == ("ordinal", True)
+        assert crowd.to_frame()["label"].tolist() == ["10", "9", "2"]
+        assert "3 ordered classes" in repr(crowd)
+
+    def test_names_need_their_order(self) -> None:
+        with pytest.raises(InputError, match="the order of the classes 'cat', 'dog' is unknown"):
+            Crowd.from_frame(FRAME, ordered=True)
+        assert Crowd.from_frame(FRAME, ordered=True, classes=["dog", "cat"]).classes.tolist() == ["dog", "cat"]
+
+    def test_numbers_and_order_exclude_each_other(self) -> None:
+        with pytest.raises(UsageError, match="either numeric=True or ordered=True"):
+            Crowd.from_triples([("t1", "ann", 1.5)], numeric=True, ordered=True)
+
+    def test_the_order_survives_every_selection(self) -> None:
+        crowd = Crowd.from_triples([(task, worker, task % 3) for task in range(6) for worker in "ab"], ordered=True)
+        visible, heldout = crowd.hide(0.5)
+        parts = [crowd[:3], crowd[[4, 1]], crowd.select_workers(["b"]), crowd.drop_workers(), visible, heldout]
+        parts += [Crowd.join_chunks(crowd.split_tasks(2)), Crowd.concat([visible, heldout]), *crowd.split_tasks(2)]
+        assert all(part.is_ordered for part in parts)
+
+    def test_the_order_is_part_of_the_content(self) -> None:
+        triples = [("t1", "ann", 1), ("t1", "bob", 2)]
+        assert Crowd.from_triples(triples, ordered=True) != Crowd.from_triples(triples)
+
+    def test_crowds_with_other_orders_are_not_concatenated(self) -> None:
+        low, high = (Crowd.from_triples([(f"t{n}", "ann", n)], ordered=True) for n in (1, 2))
+        with pytest.raises(UsageError, match="the first has all classes in their order"):
+            Crowd.concat([low, high])
+        with pytest.raises(UsageError, match="all numeric, ordinal or categorical"):
+            Crowd.concat([low, Crowd.from_triples([("t2", "ann", 1)])])

@@ -161,3 +161,10 @@ def test_real_datasets_survive(data_folder: Path, tmp_path: Path, name: str) -> 
             pd.testing.assert_frame_equal(getattr(again, part), value)
         else:
             pd.testing.assert_series_equal(getattr(again, part), value)
+
+
+def test_the_order_of_classes_is_stored(tmp_path: Path) -> None:
+    crowd = wc.Crowd.from_triples([("a", "x", "low"), ("a", "y", "high")], ordered=True, classes=["low", "high"])
+    write_dataset(tmp_path / "d", crowd)
+    assert wc.read(tmp_path / "d") == crowd
+    assert wc.read(tmp_path / "d").is_ordered

@@ -154,3 +154,11 @@ def test_what_is_no_path_or_no_crowd() -> None:
     fitted: Any = wc.MajorityVote().fit(wc.Crowd.from_triples([("t1", "ann", "cat")]))
     with pytest.raises(UsageError, match=r"only a Crowd can be written; got MajorityVote\. .*save\(path\)"):
         wc.write(fitted, "v.csv")
+
+
+def test_ordered_classes_are_read_in_their_order(tmp_path: Path) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text("task,worker,label\na,x,10\na,y,9\nb,x,2\n")
+    assert wc.read(path, ordered=True).classes.tolist() == ["2", "9", "10"]
+    with pytest.raises(UsageError, match="either numeric=True or ordered=True"):
+        wc.read(path, ordered=True, numeric=True)

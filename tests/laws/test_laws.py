@@ -21,7 +21,7 @@ def crowds(crowd_of: Callable[..., Crowd]) -> dict[str, Crowd]:
 
 
 #: Methods that average numbers have laws of their own.
-CATEGORICAL = [name for name, method in methods("aggregate").items() if not method.numeric]
+CATEGORICAL = [name for name, method in methods("aggregate").items() if "categorical" in method.answer_types]
 
 
 @pytest.mark.parametrize("law", LAWS)

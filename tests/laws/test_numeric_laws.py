@@ -21,7 +21,7 @@ from wisecrowd.base.registry import find, methods
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import NotConverged, WisecrowdError
 
-NAMES = [name for name, method in methods("aggregate").items() if method.numeric is not False]
+NAMES = [name for name, method in methods("aggregate").items() if "numeric" in method.answer_types]
 
 
 def crowd_of(seed: int, n_tasks: int, n_workers: int, density: float, scale: float = 1.0) -> Crowd:
@@ -100,7 +100,7 @@ def test_estimates_are_finite_and_lie_among_the_labels(method: NumericAggregator
         assert mine.min() - slack <= fitted.estimates_[task] <= mine.max() + slack
     error = fitted.tasks_["standard_error"].to_numpy()[crowd.votes_per_task > 1]
     assert not (error < 0).any()
-    if method.numeric:  # the others may let a single label decide, which says nothing of its error
+    if method.answer_types == ("numeric",):  # the others may let a single label decide, which says nothing of its error
         assert np.isfinite(error).all()
 
 

@@ -8,7 +8,7 @@ import re
 import time
 import warnings
 from abc import ABC
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast, overload
 
@@ -20,6 +20,7 @@ from wisecrowd import kernels
 from wisecrowd.base.fields import fitted, method_class, parameter_fields
 from wisecrowd.base.posterior_stream import PosteriorStream, write_labels
 from wisecrowd.data.alignment import encode_truth
+from wisecrowd.data.answer_type import AnswerType
 from wisecrowd.data.conversion import as_crowd
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.pairs import Pairs
@@ -68,8 +69,8 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
     needs_workers: ClassVar[bool] = True
     #: Method to recommend for votes without worker ids.
     without_workers: ClassVar[str] = "majority-vote"
-    #: Whether the method takes numeric votes (True), categorical votes (False), or both (None).
-    numeric: ClassVar[bool | None] = False
+    #: Answer types that the method takes. Votes that are no `Crowd` yet are read as the first of them.
+    answer_types: ClassVar[tuple[AnswerType, ...]] = ("categorical", "ordinal")
     #: Laws of `wisecrowd.base.laws` that the method breaks, each with the reason.
     breaks: ClassVar[dict[str, str]] = {}
     #: Advice in the warning that a fit stopped at its iteration limit.
@@ -226,7 +227,7 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
                 f"{type(self).__name__} needs the votes in memory, and this crowd is in shards; load it if it fits in memory "
                 "(crowd.load()), or use a method that streams: dawid-skene, one-coin, …"
             )
-        return as_crowd(crowd, numeric=bool(self.numeric))
+        return as_crowd(crowd, self.answer_types[0])
 
     @overload
     def validate_votes(self, crowd: CrowdLike) -> Crowd: ...
@@ -252,20 +253,14 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
         Raises
         ------
         InputError
-            If the votes are numeric and the method is categorical or the other way round, if worker ids are missing, or if
-            there are no votes.
+            If the method does not take votes of this answer type, if worker ids are missing, or if there are no votes.
         UsageError
             If the votes are in shards and ``allow_shards`` is False.
         """
         votes = crowd if allow_shards and isinstance(crowd, ShardedCrowd) else self.as_crowd(crowd)
         title = type(self).__name__
-        if votes.is_numeric and self.numeric is False:
-            raise InputError(
-                f"{title} takes categorical votes, and these labels are numbers; use a numeric method (mean, median), or "
-                "convert the numbers to strings if they are class codes"
-            )
-        if self.numeric is True and not votes.is_numeric:
-            raise InputError(f"{title} takes numeric votes, and these labels are classes; read them with numeric=True")
+        if votes.answer_type not in self.answer_types:
+            raise InputError(_explain_answer_type(title, self.answer_types, votes.answer_type))
         if self.needs_workers and not votes.has_workers:
             raise InputError(
                 f"{title} needs the worker of each vote, and these votes have no worker ids; use {self.without_workers}"
@@ -552,6 +547,21 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
                 )
             raise UsageError(f"this {type(self).__name__} is not fitted yet; call fit first")
         return cast("NDArray[Any]", getattr(self, attribute))
+
+
+def _explain_answer_type(title: str, wanted: Sequence[AnswerType], got: AnswerType) -> str:
+    """Return the message for votes of an answer type that a method does not take."""
+    if got == "numeric":
+        return (
+            f"{title} takes categorical votes, and these labels are numbers; use a numeric method (mean, median), or "
+            "convert the numbers to strings if they are class codes"
+        )
+    if "numeric" in wanted:
+        return f"{title} takes numeric votes, and these labels are classes; read them with numeric=True (--numeric)"
+    return (
+        f"{title} takes ordered classes, and these classes have no order; if they do, name them from lowest to highest and "
+        "read them with ordered=True (--ordered --classes low,middle,high). Otherwise use a method for classes: dawid-skene"
+    )
 
 
 def _equals(value: object, default: object) -> bool:

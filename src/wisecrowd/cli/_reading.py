@@ -47,6 +47,9 @@ class Reading:
     time: Annotated[str | None, _column("time", "Column of the times of votes.")] = None
     no_workers: Annotated[bool, flag("--no-workers", panel=PANEL, help="Votes have no worker ids.")] = False
     numeric: Annotated[bool, flag("--numeric", panel=PANEL, help="Labels are numbers.")] = False
+    ordered: Annotated[
+        bool, flag("--ordered", panel=PANEL, help="Classes are ordered; with --classes, from lowest to highest.")
+    ] = False
     classes: Annotated[
         str | None,
         typer.Option(
@@ -96,6 +99,7 @@ class Reading:
             "weight": self.weight,
             "time": self.time,
             "numeric": self.numeric,
+            "ordered": self.ordered,
             "classes": None if self.classes is None else [name.strip() for name in self.classes.split(",")],
             "duplicates": self.duplicates,
             "missing": self.missing,

@@ -198,7 +198,7 @@ def _check_kind(chosen: Aggregator, crowd: Crowd, *, proba: bool) -> None:
 
     if proba and crowd.is_numeric:
         raise UsageError("--proba writes class probabilities, and these labels are numbers; leave it out")
-    if chosen.numeric is True and not crowd.is_numeric:
+    if chosen.answer_types == ("numeric",) and not crowd.is_numeric:
         raise InputError(
             f"{chosen.name} aggregates numbers, but the labels were read as classes. Add --numeric if they are numbers, "
             "or choose another method with -m"

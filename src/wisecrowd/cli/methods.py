@@ -77,7 +77,7 @@ def _list() -> None:
         rows = list(zip(*columns.values(), strict=True))
         show(table(list(columns), rows, n_text_columns=len(columns), fold=SUMMARY))
         show()
-    if any(method.numeric for method in all_methods.values()):
+    if any(_mark(method) == NUMBERS for method in all_methods.values()):
         show(f"{NUMBERS.strip()} aggregates numbers: add --numeric")
     if any(_mark(method) == FEATURES for method in all_methods.values()):
         show(f"{FEATURES.strip()} uses features of the tasks: add --features X.npz")
@@ -88,7 +88,7 @@ def _list() -> None:
 
 def _mark(method: type[Method]) -> str:
     """Return the mark of a method that needs another input than its command usually takes."""
-    if method.numeric:
+    if "categorical" not in method.answer_types:
         return NUMBERS
     return FEATURES if getattr(method, "uses_features", False) else ""
 

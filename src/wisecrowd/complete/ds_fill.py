@@ -45,7 +45,7 @@ class DSFill(Completer):
 
     def _fit(self, crowd: Crowd, X: NDArray[np.float64] | None) -> None:
         aggregator: Any = find(self.aggregator)() if isinstance(self.aggregator, str) else self.aggregator
-        if not isinstance(aggregator, Aggregator) or aggregator.numeric:
+        if not isinstance(aggregator, Aggregator) or "categorical" not in aggregator.answer_types:
             raise UsageError(
                 f"aggregator must be a categorical aggregator or its name, such as 'dawid-skene'; got {self.aggregator!r}"
             )

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wisecrowd.data.answer_type import AnswerType
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.sharded import ShardedCrowd
 from wisecrowd.data.types import CrowdLike
 from wisecrowd.errors import UsageError
 
 
-def as_crowd(votes: CrowdLike, *, numeric: bool = False) -> Crowd:
+def as_crowd(votes: CrowdLike, answer_type: AnswerType = "categorical") -> Crowd:
     """Convert votes to a crowd in memory.
 
     Parameters
     ----------
     votes : Crowd, table, or sequence of (task, worker, label)
         Votes.
-    numeric : bool, default=False
-        Whether the labels of a table or of triples are numbers rather than classes.
+    answer_type : {"categorical", "ordinal", "numeric"}, default="categorical"
+        What the labels of a table or of triples are. A crowd knows its own answer type.
 
     Returns
     -------
@@ -41,6 +42,7 @@ def as_crowd(votes: CrowdLike, *, numeric: bool = False) -> Crowd:
         raise UsageError("this needs the votes in memory, but the crowd is in shards; load it first with crowd.load()")
     if isinstance(votes, str):
         raise UsageError(f"expected a Crowd or a table of votes; got {votes!r}. Use wisecrowd.read({votes!r})")
+    numeric, ordered = answer_type == "numeric", answer_type == "ordinal"
     if isinstance(votes, Sequence):
-        return Crowd.from_triples(votes, numeric=numeric)
-    return Crowd.from_frame(votes, numeric=numeric)
+        return Crowd.from_triples(votes, numeric=numeric, ordered=ordered)
+    return Crowd.from_frame(votes, numeric=numeric, ordered=ordered)

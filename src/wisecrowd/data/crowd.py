@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.data import vocabulary as vocab
+from wisecrowd.data.answer_type import AnswerType
 from wisecrowd.data.arrow_tables import DataFrameLike, as_table, read_flags, read_numbers
 from wisecrowd.data.layout import Layout
 from wisecrowd.data.pairs import Pairs
@@ -49,9 +50,9 @@ class Crowd:
     with weight ``weight[n]``. Votes are sorted by task and worker, and all arrays are read-only. No array has the size
     tasks × workers.
 
-    Three forms exist beside the ordinary one. In a *weighted* crowd votes count other than once (soft, repeated or
-    completed votes). A crowd *without worker ids* (``worker`` is None) holds counts per task and class. In a *numeric*
-    crowd (``classes`` is None) ``label`` holds numbers.
+    Four forms exist beside the ordinary one. In a *weighted* crowd votes count other than once (soft, repeated or
+    completed votes). A crowd *without worker ids* (``worker`` is None) holds counts per task and class. In an *ordinal*
+    crowd the classes are ordered from lowest to highest. In a *numeric* crowd (``classes`` is None) ``label`` holds numbers.
 
     Build a crowd with `from_frame`, `from_triples`, `from_matrix`, `from_counts`, `from_codes` or `wisecrowd.read`.
 
@@ -88,6 +89,7 @@ class Crowd:
         time: ArrayLike | None = None,
         duplicates: Duplicates = "error",
         has_task_order: bool = True,
+        ordered: bool = False,
     ) -> Crowd:
         """Build a crowd from integer codes over given vocabularies.
 
@@ -113,6 +115,8 @@ class Crowd:
             different labels once each, or keep all.
         has_task_order : bool, default=True
             Whether the order of ``tasks`` is meaningful, so that a bare feature array can be matched to the tasks.
+        ordered : bool, default=False
+            Whether ``classes`` are ordered from lowest to highest.
 
         Returns
         -------
@@ -147,8 +151,10 @@ class Crowd:
 
         n_workers = 0 if worker_index is None else len(worker_index)
         rows = rows.sort(len(task_index), n_workers, duplicates, describe)
-        is_ordered = bool(has_task_order) or _is_range_from_zero(task_index)
-        return Crowd(VotesInMemory(rows, task_index, worker_index, class_index, is_ordered))
+        tasks_are_ordered = bool(has_task_order) or _is_range_from_zero(task_index)
+        if ordered and class_index is None:
+            raise UsageError("numbers are ordered by themselves; use either numeric=True or ordered=True, not both")
+        return Crowd(VotesInMemory(rows, task_index, worker_index, class_index, tasks_are_ordered, bool(ordered)))
 
     @staticmethod
     def from_frame(
@@ -164,6 +170,7 @@ class Crowd:
         workers: Vocabulary = None,
         classes: Vocabulary = None,
         numeric: bool = False,
+        ordered: bool = False,
         duplicates: Duplicates = "error",
         missing: Missing = "error",
     ) -> Crowd:
@@ -187,6 +194,9 @@ class Crowd:
             sorted.
         numeric : bool, default=False
             Whether labels are numbers rather than classes.
+        ordered : bool, default=False
+            Whether classes are ordered, such as the stars of a rating. Their order is that of ``classes``; without
+            ``classes``, numbers are sorted by size, and names are an error.
         duplicates : {"error", "first", "last", "distinct", "keep"}, default="error"
             Treatment of several votes of one worker on one task; see `from_codes`.
         missing : {"error", "drop"}, default="error"
@@ -233,6 +243,8 @@ class Crowd:
         else:
             labels, class_index = vocab.encode_ids(table[label], "label", classes)
             vocab.check_no_fractions(class_index)
+            if ordered and classes is None:
+                labels, class_index = vocab.sort_by_size(labels, class_index)
         return Crowd.from_codes(
             task_codes,
             worker_codes,
@@ -245,6 +257,7 @@ class Crowd:
             time=None if time is None else parse_times(table[time]),
             duplicates=duplicates if worker is not None else "keep",
             has_task_order=tasks is not None,
+            ordered=ordered,
         )
 
     @staticmethod
@@ -376,7 +389,7 @@ class Crowd:
         Parameters
         ----------
         crowds : sequence of Crowd
-            Crowds of one form: all with worker ids or none, all numeric or none.
+            Crowds of one form: all with worker ids or none, all of one answer type.
         duplicates : {"error", "first", "last", "distinct", "keep"}, default="error"
             Treatment of several votes of one worker on one task; see `from_codes`.
 
@@ -398,9 +411,9 @@ class Crowd:
         """
         if not crowds:
             raise UsageError("concat needs at least one crowd; got none")
-        if len({(crowd.has_workers, crowd.is_numeric) for crowd in crowds}) > 1:
+        if len({(crowd.has_workers, crowd.answer_type) for crowd in crowds}) > 1:
             raise UsageError(
-                "only crowds of one form can be concatenated: all with worker ids or none, all numeric or none"
+                "only crowds of one form can be concatenated: all with worker ids or none, all numeric, ordinal or categorical"
             )
         first = crowds[0]
         tasks, task = _unite_codes([(crowd.tasks, crowd.task) for crowd in crowds])
@@ -410,6 +423,11 @@ class Crowd:
         classes, label = None, np.concatenate([crowd.label for crowd in crowds])
         if not first.is_numeric:
             classes, label = _unite_codes([(vocab.as_index(crowd.classes), crowd.label) for crowd in crowds])
+        if first.is_ordered and classes is not first.classes:
+            raise UsageError(
+                "ordinal crowds can be concatenated only if the first has all classes in their order; read all of them with "
+                "the same classes=[...]"
+            )
         is_weighted, has_times = any(crowd.is_weighted for crowd in crowds), any(crowd.has_times for crowd in crowds)
         return Crowd.from_codes(
             task,
@@ -423,6 +441,7 @@ class Crowd:
             time=np.concatenate([crowd.time for crowd in crowds]) if has_times else None,
             duplicates=duplicates if first.has_workers else "keep",
             has_task_order=all(crowd.has_task_order for crowd in crowds) and tasks is first.tasks,
+            ordered=first.is_ordered,
         )
 
     @staticmethod
@@ -464,7 +483,11 @@ class Crowd:
             raise UsageError("join_chunks needs at least one chunk; got none")
         joined_rows = VoteRows(*(column.to_array() for column in columns))  # type: ignore[arg-type]  # in field order
         joined_tasks = tasks[0] if len(tasks) == 1 else vocab.as_vocabulary(tasks[0].append(tasks[1:]), "task")
-        return Crowd(VotesInMemory(joined_rows, joined_tasks, first.workers, first.classes, first.has_task_order))
+        return Crowd(
+            VotesInMemory(
+                joined_rows, joined_tasks, first.workers, first.classes, first.has_task_order, first.is_ordered
+            )
+        )
 
     @staticmethod
     def open(folder: str | os.PathLike[str]) -> ShardedCrowd:
@@ -556,6 +579,18 @@ class Crowd:
     def is_numeric(self) -> bool:
         """True if labels are numbers rather than classes."""
         return self.classes is None
+
+    @property
+    def is_ordered(self) -> bool:
+        """True if the classes are ordered, from lowest to highest."""
+        return self._storage.has_class_order
+
+    @property
+    def answer_type(self) -> AnswerType:
+        """Type of the labels: "categorical", "ordinal" or "numeric"."""
+        if self.is_numeric:
+            return "numeric"
+        return "ordinal" if self.is_ordered else "categorical"
 
     @property
     def is_weighted(self) -> bool:
@@ -675,6 +710,8 @@ class Crowd:
             sha.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
         if rows.time is not None:
             sha.update(np.ascontiguousarray(rows.time).tobytes())
+        if self.is_ordered:
+            sha.update(b"ordered")
         return sha.hexdigest()
 
     # ------------------------------------------------------------------ selections
@@ -788,6 +825,7 @@ class Crowd:
             weight=counts[task, label],
             duplicates="keep",
             has_task_order=self.has_task_order,
+            ordered=self.is_ordered,
         )
 
     def hide(self, fraction: float = 0.2, *, random_state: int = 0) -> tuple[Crowd, Crowd]:
@@ -898,6 +936,7 @@ class Crowd:
             "classes": self.classes,
             "duplicates": "keep",
             "has_task_order": self.has_task_order,
+            "ordered": self.is_ordered,
         }
         return Crowd.from_codes(**(columns._asdict() | unchanged | fields))
 
@@ -944,7 +983,7 @@ class Crowd:
         Returns
         -------
         ShardedCrowd
-            The crowd in the folder. Times and the ``observed`` column are not written.
+            The crowd in the folder. Times, the ``observed`` column and the order of classes are not written.
 
         Examples
         --------
@@ -977,7 +1016,8 @@ class Crowd:
     def __repr__(self) -> str:
         n_votes = self.n_votes if self.has_workers else self.weight.sum()
         workers = f" x {len(self.workers):,} workers" if self.workers is not None else ", no worker ids"
-        classes = "numeric" if self.classes is None else f"{len(self.classes):,} classes"
+        ordered = "ordered " if self.is_ordered else ""
+        classes = "numeric" if self.classes is None else f"{len(self.classes):,} {ordered}classes"
         n_filled = self.n_votes - int(self.observed.sum())
         return (
             f"Crowd({n_votes:,.0f} votes: {self.n_tasks:,} tasks{workers}, {classes}, "

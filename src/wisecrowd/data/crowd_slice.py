@@ -22,6 +22,7 @@ class PairVotes(ABC):
     """
 
     has_task_order = True
+    has_class_order = False
     observed = None
     time = None
 

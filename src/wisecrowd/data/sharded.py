@@ -24,13 +24,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from wisecrowd.data.answer_type import AnswerType
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.crowd_slice import CrowdSlice, PairVotes, cut_tasks
 from wisecrowd.data.pairs import Pairs
@@ -208,6 +209,7 @@ class ShardedCrowd:
     digest: str
 
     is_numeric = False
+    answer_type: ClassVar[AnswerType] = "categorical"
     has_times = False
 
     @cached_property

@@ -302,6 +302,47 @@ def match_id_type(ids: pd.Index, vocabulary: pd.Index) -> pd.Index:
     return pd.Index([by_text.get(text, text) for text in ids.astype(str)], dtype=object)
 
 
+def sort_by_size(codes: Codes, classes: pd.Index) -> tuple[Codes, pd.Index]:
+    """Sort ordered classes that are numbers, or texts of numbers, by size.
+
+    Parameters
+    ----------
+    codes : ndarray of int32
+        Class code of each vote.
+    classes : Index
+        Classes.
+
+    Returns
+    -------
+    codes : ndarray of int32
+        Codes over the sorted classes.
+    classes : Index
+        Classes from lowest to highest.
+
+    Raises
+    ------
+    InputError
+        If a class is not a number, so that its place is unknown.
+
+    Examples
+    --------
+    >>> codes, classes = sort_by_size(np.array([0, 1, 2], dtype=np.int32), pd.Index(["10", "2", "3"]))
+    >>> codes.tolist(), classes.tolist()
+    ([2, 0, 1], ['2', '3', '10'])
+    """
+    size = pd.to_numeric(pd.Series(classes), errors="coerce").to_numpy(dtype=np.float64)
+    unknown = classes[np.isnan(size)]
+    if len(unknown):
+        raise InputError(
+            f"the order of the classes {preview(unknown)} is unknown; list all classes from lowest to highest: "
+            'classes=["low", "middle", "high"] (--classes low,middle,high)'
+        )
+    order = np.argsort(size, kind="stable")
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return rank[codes], classes[order]
+
+
 def check_no_fractions(classes: pd.Index) -> None:
     """Raise when classes are fractional numbers.
 

@@ -33,6 +33,10 @@ class VoteStorage(Protocol):
         """Classes; None when labels are numbers."""
 
     @property
+    def has_class_order(self) -> bool:
+        """True if the classes are ordered, from lowest to highest."""
+
+    @property
     def has_task_order(self) -> bool:
         """True if the caller fixed the order of the tasks."""
 
@@ -93,6 +97,8 @@ class VotesInMemory:
         Vocabularies of the codes in ``rows``.
     has_task_order : bool
         Whether the caller fixed the order of the tasks.
+    has_class_order : bool, default=False
+        Whether the classes are ordered, from lowest to highest.
     """
 
     rows: VoteRows
@@ -100,6 +106,7 @@ class VotesInMemory:
     workers: pd.Index | None
     classes: pd.Index | None
     has_task_order: bool
+    has_class_order: bool = False
 
     def __post_init__(self) -> None:
         for array in self.rows:

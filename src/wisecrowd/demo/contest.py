@@ -257,7 +257,11 @@ def run_contest(demo: DigitsCrowd, only: Collection[str] | None = None) -> Conte
     entries: list[Entry] = []
     declined: dict[str, str] = {}
     for name, method in methods().items():
-        if method.numeric or kind_of(method) not in RUNNERS or (only is not None and name not in only):
+        if (
+            "categorical" not in method.answer_types
+            or kind_of(method) not in RUNNERS
+            or (only is not None and name not in only)
+        ):
             continue
         started = time.perf_counter()
         try:

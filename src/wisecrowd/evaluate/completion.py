@@ -479,7 +479,7 @@ def _resolve_aggregators(aggregators: Sequence[Any]) -> dict[str, Aggregator]:
     resolved: dict[str, Aggregator] = {}
     for aggregator in aggregators:
         method: Any = find(aggregator)() if isinstance(aggregator, str) else aggregator
-        if not isinstance(method, Aggregator) or method.numeric:
+        if not isinstance(method, Aggregator) or "categorical" not in method.answer_types:
             raise UsageError(f"aggregators must infer classes, such as 'dawid-skene'; got {aggregator!r}")
         resolved[method.name] = method
     return resolved

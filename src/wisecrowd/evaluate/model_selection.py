@@ -207,7 +207,7 @@ def _resolve_candidates(methods: Sequence[Any] | None, X: FeaturesLike | None) -
     candidates: dict[str, Method] = {}
     for candidate in requested:
         method: Any = find(candidate)() if isinstance(candidate, str) else candidate
-        if not isinstance(method, Aggregator | Learner) or method.numeric is True:
+        if not isinstance(method, Aggregator | Learner) or "categorical" not in method.answer_types:
             raise UsageError(f"methods must infer classes, such as 'dawid-skene'; got {candidate!r}")
         if X is None and (isinstance(method, Learner) or method.uses_features):
             raise UsageError(f"{method.name} needs features; pass X, or --features on the command line")

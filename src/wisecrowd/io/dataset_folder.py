@@ -103,6 +103,7 @@ def _read_votes(path: Path, options: ReadOptions) -> VoteTable:
     return replace(
         read_votes(file, options),
         numeric=numeric,
+        ordered=not numeric and meta.get("ordinal") is True,
         tasks=_read_vocabulary(path, "task"),
         workers=None if options.worker is False else _read_vocabulary(path, "worker"),
         classes=None if numeric else meta.get("classes"),
@@ -191,6 +192,7 @@ def _build_meta(name: str, crowd: Crowd, truth: pd.Series[Any] | None, meta: dic
         content["n_workers"] = len(crowd.workers)
     if crowd.classes is not None:
         content["n_classes"] = len(crowd.classes)
+        content["ordinal"] = crowd.is_ordered
         if crowd.classes.inferred_type in ("string", "integer", "boolean"):
             content["classes"] = crowd.classes.tolist()
     return content

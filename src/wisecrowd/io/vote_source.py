@@ -116,7 +116,8 @@ class VoteSource:
             for note in votes.notes:
                 log.info("%s: %s", self.path, note)
             crowd = votes.to_crowd(options)
-        if crowd.classes is not None and votes.classes is None and options.classes is None:
+        classes_are_given = votes.classes is not None or options.classes is not None
+        if crowd.classes is not None and not crowd.is_ordered and not classes_are_given:
             suspects = find_suspect_numbers(crowd.classes)
             if len(suspects):
                 warnings.warn(
@@ -204,6 +205,7 @@ def read(
     workers: Vocabulary = None,
     classes: Vocabulary = None,
     numeric: bool = False,
+    ordered: bool = False,
     duplicates: Duplicates = "error",
     missing: Missing = "error",
     question: str | None = None,
@@ -226,6 +228,9 @@ def read(
         Vocabularies in their order. They may contain ids without votes.
     numeric : bool, default=False
         Read labels as numbers.
+    ordered : bool, default=False
+        Read classes as ordered, such as the stars of a rating. Numbers are sorted by size; names need ``classes``, from lowest
+        to highest.
     duplicates : {"error", "first", "last", "distinct", "keep"}, default="error"
         Rule for repeated votes of a worker on a task (see :meth:`wisecrowd.Crowd.from_frame`).
     missing : {"error", "drop"}, default="error"
@@ -261,6 +266,7 @@ def read(
         workers=workers,
         classes=classes,
         numeric=numeric,
+        ordered=ordered,
         duplicates=duplicates,
         missing=missing,
         question=question,

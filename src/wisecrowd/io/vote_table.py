@@ -13,7 +13,7 @@ import pyarrow as pa
 from wisecrowd.data import vocabulary as vocab
 from wisecrowd.data.crowd import Crowd, Missing, Vocabulary
 from wisecrowd.data.rows import Duplicates
-from wisecrowd.errors import InputError, check_choice, preview
+from wisecrowd.errors import InputError, UsageError, check_choice, preview
 from wisecrowd.io.problems import EmptyInput
 from wisecrowd.io.tables.numeric_labels import parse_numbers
 
@@ -37,6 +37,8 @@ class ReadOptions:
         Vocabularies in their order.
     numeric : bool, default=False
         Read labels as numbers.
+    ordered : bool, default=False
+        Read classes as ordered, from lowest to highest.
     duplicates : {"error", "first", "last", "distinct", "keep"}, default="error"
         Rule for repeated votes of a worker on a task.
     missing : {"error", "drop"}, default="error"
@@ -59,6 +61,7 @@ class ReadOptions:
     workers: Vocabulary = None
     classes: Vocabulary = None
     numeric: bool = False
+    ordered: bool = False
     duplicates: Duplicates = "error"
     missing: Missing = "error"
     question: str | None = None
@@ -85,6 +88,8 @@ class VoteTable:
         Vocabularies, if the format holds more than the rows do, such as tasks without votes.
     numeric : bool, default=False
         Whether labels are numbers.
+    ordered : bool, default=False
+        Whether the format says that the classes are ordered.
     notes : tuple of str, default=()
         Remarks for the user, such as which column was read as which.
     line_finder : callable, optional
@@ -102,6 +107,7 @@ class VoteTable:
     workers: Vocabulary = None
     classes: Vocabulary = None
     numeric: bool = False
+    ordered: bool = False
     notes: tuple[str, ...] = ()
     line_finder: LineFinder | None = None
 
@@ -194,6 +200,8 @@ class VoteTable:
             If the votes are not valid under the options.
         """
         table, numeric = self.table, self.numeric or options.numeric
+        if options.numeric and options.ordered:
+            raise UsageError("numbers are ordered by themselves; use either numeric=True or ordered=True, not both")
         if table.num_rows == 0:
             raise EmptyInput("there are no votes in it; expected a row per vote with a task, a worker and a label")
         if numeric:
@@ -214,6 +222,7 @@ class VoteTable:
             observed="observed" if "observed" in table.column_names else None,
             time="time" if "time" in table.column_names else None,
             numeric=numeric,
+            ordered=(self.ordered or options.ordered) and not numeric,
             duplicates=options.duplicates,
             **vocabularies,
         )

@@ -92,7 +92,7 @@ def infer_initial_posterior(
     if start is not None:
         return apply_gold(align_posterior(start.proba_ if isinstance(start, Method) else start, crowd), gold)
     method = find(aggregator)() if isinstance(aggregator, str) else aggregator
-    if not isinstance(method, Aggregator) or method.numeric:
+    if not isinstance(method, Aggregator) or "categorical" not in method.answer_types:
         raise UsageError(f"aggregator must be one that chooses between classes, or its name; got {aggregator!r}")
     if method.needs_workers and not crowd.has_workers:
         raise InputError(

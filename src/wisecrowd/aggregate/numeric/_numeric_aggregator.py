@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from wisecrowd.base.aggregator import Aggregator
 from wisecrowd.base.fields import fitted, method_class
 from wisecrowd.data.alignment import as_truth_series
+from wisecrowd.data.answer_type import AnswerType
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.data.vocabulary import match_id_type
@@ -243,10 +244,10 @@ class NumericAggregator(Aggregator):
     A subclass implements `_estimate`. A task without votes has the mean of the other estimates. Numeric labels have no
     posterior and no confusion matrices; their attributes raise an error.
 
-    A subclass that also aggregates classes (``numeric = None``) implements `_fit_classes`.
+    A subclass that also aggregates classes (``answer_types`` includes "categorical") implements `_fit_classes`.
     """
 
-    numeric: ClassVar[bool | None] = True
+    answer_types: ClassVar[tuple[AnswerType, ...]] = ("numeric",)
 
     estimates_: Array = fitted(help="Estimate of each task, (n_tasks,).")
     standard_error_: Array = fitted(help="Standard error of each estimate, (n_tasks,).")

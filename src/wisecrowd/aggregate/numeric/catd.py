@@ -11,6 +11,7 @@ from scipy.special import gammaincinv
 from wisecrowd.aggregate.numeric._numeric_aggregator import NumericAggregator, NumericVotes
 from wisecrowd.aggregate.numeric._truth_discovery import MAX_ITER_HELP, TOL_HELP, TruthDiscovery
 from wisecrowd.base.fields import fitted, method_class, parameter
+from wisecrowd.data.answer_type import AnswerType
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.poll import Poll
 from wisecrowd.errors import UsageError
@@ -46,7 +47,7 @@ class CATD(NumericAggregator):
     """
 
     references: ClassVar[tuple[str, ...]] = ("li2014confidence", "zheng2017truth")
-    numeric: ClassVar[bool | None] = None
+    answer_types: ClassVar[tuple[AnswerType, ...]] = ("categorical", "ordinal", "numeric")
 
     max_iter: int = parameter(default=500, help=MAX_ITER_HELP)
     tol: float = parameter(default=1e-6, help=TOL_HELP)

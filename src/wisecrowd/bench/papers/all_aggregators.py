@@ -47,7 +47,11 @@ def benchmark() -> Benchmark:
     }
     return Benchmark(
         title="Every aggregator on every crowd with gold",
-        entries={name: Aggregate(name, at_most=AT_MOST.get(name)) for name, kind in kinds.items() if not kind.numeric},
+        entries={
+            name: Aggregate(name, at_most=AT_MOST.get(name))
+            for name, kind in kinds.items()
+            if "categorical" in kind.answer_types
+        },
         data={name: StoredDataset(name, "distinct") for name in scored.index if name not in EXCLUDED},
         notes=NOTES,
         rows="data",
