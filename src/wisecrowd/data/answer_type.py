@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-#: What a label is: one of several classes, one of several ordered classes, or a number.
-AnswerType: TypeAlias = Literal["categorical", "ordinal", "numeric"]
+#: One of several classes; one of several ordered classes; a number; the better of two items; a set of labels.
+AnswerType: TypeAlias = Literal["categorical", "ordinal", "numeric", "pairwise", "multilabel"]

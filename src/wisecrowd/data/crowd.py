@@ -416,13 +416,15 @@ class Crowd:
                 "only crowds of one form can be concatenated: all with worker ids or none, all numeric, ordinal or categorical"
             )
         first = crowds[0]
-        tasks, task = _unite_codes([(crowd.tasks, crowd.task) for crowd in crowds])
+        tasks, task = vocab.unite_codes([(crowd.tasks, crowd.task) for crowd in crowds])
         workers, worker = None, None
         if first.has_workers:
-            workers, worker = _unite_codes([(vocab.as_index(crowd.workers), crowd.worker_codes) for crowd in crowds])
+            workers, worker = vocab.unite_codes(
+                [(vocab.as_index(crowd.workers), crowd.worker_codes) for crowd in crowds]
+            )
         classes, label = None, np.concatenate([crowd.label for crowd in crowds])
         if not first.is_numeric:
-            classes, label = _unite_codes([(vocab.as_index(crowd.classes), crowd.label) for crowd in crowds])
+            classes, label = vocab.unite_codes([(vocab.as_index(crowd.classes), crowd.label) for crowd in crowds])
         if first.is_ordered and classes is not first.classes:
             raise UsageError(
                 "ordinal crowds can be concatenated only if the first has all classes in their order; read all of them with "
@@ -1035,12 +1037,6 @@ def _describe_duplicates(rows: VoteRows, repeated: NDArray[np.int64], tasks: pd.
         "Choose duplicates='first' or 'last' to keep one of them, 'distinct' to keep different labels once each, or "
         "'keep' to count all (--duplicates on the command line)"
     )
-
-
-def _unite_codes(columns: Sequence[tuple[pd.Index, NDArray[Any]]]) -> tuple[pd.Index, NDArray[Any]]:
-    """Unite vocabularies and translate the codes over each of them."""
-    union = vocab.unite_vocabularies([index for index, _ in columns])
-    return union, np.concatenate([union.get_indexer(index)[codes] for index, codes in columns])
 
 
 def _invert_selection(positions: NDArray[Any], n: int) -> NDArray[np.int32]:

@@ -274,6 +274,31 @@ def unite_vocabularies(indexes: Sequence[pd.Index]) -> pd.Index:
     return union.sort_values() if union.inferred_type not in ("mixed", "mixed-integer") else union
 
 
+def unite_codes(columns: Sequence[tuple[pd.Index, NDArray[Any] | None]]) -> tuple[pd.Index, NDArray[Any]]:
+    """Unite vocabularies and translate the codes over each of them.
+
+    Parameters
+    ----------
+    columns : sequence of (Index, ndarray of int)
+        Vocabularies, and codes over them.
+
+    Returns
+    -------
+    vocabulary : Index
+        See `unite_vocabularies`.
+    codes : ndarray of int
+        All codes over it, in the order of the columns.
+
+    Examples
+    --------
+    >>> union, codes = unite_codes([(pd.Index(["b"]), np.array([0])), (pd.Index(["a"]), np.array([0]))])
+    >>> union.tolist(), codes.tolist()
+    (['a', 'b'], [1, 0])
+    """
+    union = unite_vocabularies([index for index, _ in columns])
+    return union, np.concatenate([union.get_indexer(index)[codes] for index, codes in columns])
+
+
 def match_id_type(ids: pd.Index, vocabulary: pd.Index) -> pd.Index:
     """Convert ids to the type of a vocabulary when only one of them is text.
 
