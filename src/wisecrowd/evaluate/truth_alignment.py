@@ -33,7 +33,7 @@ class AlignedPrediction:
     posterior : ndarray of shape (n_tasks, n_classes)
         Posterior, or a one-hot row if the prediction consists of labels.
     classes : Index of shape (n_classes,)
-        Classes of the posterior, followed by true classes that the prediction does not have.
+        Classes of the posterior, in its order. With true classes that the posterior does not have: all classes, sorted.
     is_labels_only : bool
         Whether the prediction consists of labels without probabilities.
     n_without_truth : int
