@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from wisecrowd import kernels
 from wisecrowd.data.layout import Layout
 from wisecrowd.errors import UsageError
-from wisecrowd.kernels import MIN_PROB, Expectation, reference
+from wisecrowd.kernels import MIN_PROB, Expectation
 
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 every_form = pytest.mark.parametrize(
@@ -230,12 +230,6 @@ def test_a_nan_shows(compiled: bool) -> None:
     layout = Layout(np.array([0, 1, 2]), np.array([0, 1], dtype=np.int32), None, 2)
     found = kernels.expect(layout, np.ones(2), np.array([[np.nan, 0.5], [0.5, 0.5]]), compiled=compiled)
     assert math.isnan(found.log_likelihood)
-
-
-def test_a_table_of_many_classes_is_worked_on_a_few_columns_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = random_case(6, 40, clamped=True)
-    monkeypatch.setattr(reference, "MAX_TEMPORARY_CELLS", 3 * case.layout.n_tasks)
-    assert_same(kernels.expect(*case, posterior=True, compiled=False), brute_force(case))
 
 
 @needs_numba

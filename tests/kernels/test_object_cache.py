@@ -98,26 +98,3 @@ def test_without_a_compiler_large_work_is_done_and_only_the_explicit_wish_refuse
             raise AssertionError("compiled=True was accepted")
     """
     in_a_new_process(code, tmp_path)
-
-
-@needs_numba
-def test_code_that_needs_numba_at_run_time_is_told_from_code_that_does_not() -> None:
-    """Vector mathematics libraries, for one, are known to numba's processes only: such code is not kept on disk."""
-    from llvmlite import binding
-
-    from wisecrowd.kernels import compiled
-
-    text = """
-        declare double @log(double)
-        declare double @somewhere_else(double)
-        define double @wrapper(double %x) {
-          %y = call double @somewhere_else(double %x)
-          ret double %y
-        }
-        define double @kernel(double %x) {
-          %y = call double @log(double %x)
-          ret double %y
-        }
-    """
-    assert compiled._external_calls(binding.parse_assembly(text), "wrapper") == {"log"}
-    assert compiled._external_calls(binding.parse_assembly(text), "kernel") == {"somewhere_else"}
