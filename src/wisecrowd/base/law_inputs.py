@@ -98,7 +98,7 @@ def rebuild_crowd(crowd: Crowd, frame: pd.DataFrame, **vocabularies: Any) -> Cro
 
 
 def shuffle_names(index: pd.Index | None, seed: int) -> dict[Any, str]:
-    """Return new names in a random order.
+    """Return new names in a random order that differs from the current one.
 
     Parameters
     ----------
@@ -119,6 +119,8 @@ def shuffle_names(index: pd.Index | None, seed: int) -> dict[Any, str]:
     """
     assert index is not None
     order = np.random.default_rng(seed).permutation(len(index))
+    if (np.diff(order) > 0).all():
+        order = order[::-1]
     return {name: f"n{rank:04d}" for name, rank in zip(index, order, strict=True)}
 
 
