@@ -1,0 +1,92 @@
+"""Fitting of aggregators, and their results on engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from wisecrowd import KOS, Crowd, DawidSkene, MajorityVote
+from wisecrowd.base.aggregator import Aggregator
+from wisecrowd.base.fields import method_class
+from wisecrowd.engines import LocalEngine
+from wisecrowd.errors import UsageError
+
+CROWD = Crowd.from_triples(
+    [(f"t{task}", f"w{worker}", "ab"[(task * worker) % 2]) for task in range(6) for worker in range(3)]
+)
+
+
+@method_class
+class Recorder(Aggregator):
+    """Records the arguments of `_fit` and gives every task the first class."""
+
+    uses_features: ClassVar[bool] = True
+
+    def _fit(self, crowd: Any, gold: Any, *, X: Any, start: Any) -> None:
+        self.arguments = (crowd, gold, X, start)
+        self._set_fitted(
+            crowd, np.eye(crowd.n_classes)[np.zeros(crowd.n_tasks, dtype=int)], np.zeros((len(crowd.pairs), 2))
+        )
+
+
+def test_arguments_are_prepared_for_the_method() -> None:
+    table = pd.DataFrame({"x": range(6)}, index=CROWD.tasks)
+    start = np.ones((6, 2))
+    method = Recorder().fit(CROWD.to_frame(), table, truth={"t2": "b"}, start=start)
+    crowd, gold, X, given_start = method.arguments
+    assert crowd == CROWD
+    assert gold.tolist() == [-1, -1, 1, -1, -1, -1]
+    assert X is table
+    assert given_start is start
+    assert method.n_votes_ == 18
+
+
+def test_without_truth_there_is_no_gold() -> None:
+    assert Recorder().fit(CROWD).arguments[1] is None
+
+
+def test_features_are_refused_where_they_are_not_used() -> None:
+    with pytest.raises(UsageError, match="MajorityVote does not use features; leave X out"):
+        MajorityVote().fit(CROWD, np.ones((6, 1)))
+
+
+def test_shards_are_refused_where_the_method_does_not_stream(tmp_path: Path) -> None:
+    assert not KOS.streams
+    with pytest.raises(UsageError, match="shards"):
+        KOS().fit(CROWD.to_shards(tmp_path / "crowd"))
+
+
+def test_fit_predict_gives_labels_and_posterior() -> None:
+    fitted = MajorityVote().fit(CROWD)
+    assert MajorityVote().fit_predict(CROWD).equals(fitted.labels_)
+    assert MajorityVote().fit_predict_proba(CROWD, truth={"t1": "a"}).loc["t1"].tolist() == [1, 0]
+
+
+def test_the_type_of_a_parameter_is_checked_before_the_fit() -> None:
+    with pytest.raises(UsageError, match="max_iter"):
+        DawidSkene(max_iter="many").fit(CROWD)  # type: ignore[arg-type]
+
+
+class TestResultsFromAnEngine:
+    @pytest.mark.parametrize("given", [False, True])
+    def test_tally_is_computed_unless_it_is_given(self, given: bool, tmp_path: Path) -> None:
+        expected = MajorityVote().fit(CROWD)
+        tally = np.full_like(expected.tally_, 7.0) if given else None
+        for crowd in (CROWD, CROWD.to_shards(tmp_path / "crowd", votes_per_shard=6)):
+            fitted = MajorityVote().fit(crowd)
+            if isinstance(crowd, Crowd):
+                fitted._set_fitted_from_engine(LocalEngine(crowd), fitted._compute_chunk_posterior, tally=tally)
+            np.testing.assert_allclose(fitted.posterior_, expected.posterior_)
+            if tally is None:
+                np.testing.assert_allclose(fitted.tally_, expected.tally_)
+            elif isinstance(crowd, Crowd):
+                assert fitted.tally_ is tally
+
+    def test_the_posterior_of_shards_is_computed_on_access(self, tmp_path: Path) -> None:
+        fitted = MajorityVote().fit(CROWD.to_shards(tmp_path / "crowd", votes_per_shard=6))
+        assert "posterior_" not in vars(fitted)
+        assert fitted.labels_.equals(MajorityVote().fit(CROWD).labels_)
