@@ -648,10 +648,7 @@ def gzip_bytes(data: bytes) -> bytes:
 
 def make_gzip_bomb(data: bytes, rng: np.random.Generator) -> bytes:
     """Append members that unpack to three gigabytes of the last line, zeros or spaces; the file has 3 MB."""
-    try:
-        text = gzip.decompress(data)
-    except (OSError, EOFError, zlib.error):
-        raise DoesNotFit from None
+    text = _unpack_gzip(data)
     line = _choose(rng, (text.rpartition(b"\n")[0].rpartition(b"\n")[2] + b"\n", b"\0", b" ", b"[", b'"x",'))
     block = line * (MAX_ADDED_BYTES // len(line))
     member = gzip.compress(block, compresslevel=9, mtime=0)
@@ -672,10 +669,18 @@ def damage_gzip(data: bytes, rng: np.random.Generator) -> bytes:
 
 def damage_unpacked(data: bytes, rng: np.random.Generator) -> bytes:
     """Mutate what is compressed."""
+    return gzip_bytes(_choose(rng, MUTATORS["bytes"])(_unpack_gzip(data), rng))
+
+
+def _unpack_gzip(data: bytes) -> bytes:
     try:
-        return gzip_bytes(_choose(rng, MUTATORS["bytes"])(gzip.decompress(data), rng))
+        with gzip.open(io.BytesIO(data)) as file:
+            text = file.read(2 * MAX_ADDED_BYTES)
     except (OSError, EOFError, zlib.error):
         raise DoesNotFit from None
+    if len(text) == 2 * MAX_ADDED_BYTES:  # a bomb already
+        raise DoesNotFit
+    return text
 
 
 # ---------------------------------------------------------------------- zip archives
@@ -791,7 +796,11 @@ def _read_entries(data: bytes) -> dict[str, bytes]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if sum(info.file_size for info in archive.infolist()) > 2 * MAX_ADDED_BYTES or not archive.infolist():
                 raise DoesNotFit
-            return {info.filename: archive.read(info) for info in archive.infolist()}
+            entries = {}
+            for info in archive.infolist():
+                with archive.open(info) as file:
+                    entries[info.filename] = file.read(2 * MAX_ADDED_BYTES)
+            return entries
     except DoesNotFit:
         raise
     except Exception:  # zipfile raises many kinds of errors for damaged archives

@@ -49,6 +49,8 @@ MAX_PEAK_BYTES = 2 << 30
 MAX_ADDRESS_SPACE_BYTES = 6 << 30
 #: Cases after which a worker process is replaced, so that leaks of libraries do not add up.
 CASES_PER_PROCESS = 400
+#: Peak of memory after which a worker process is replaced, because allocators keep what they had.
+MAX_REUSED_PEAK_BYTES = 1 << 30
 #: Longest message of a refusal. A longer one repeats the content of the file.
 MAX_MESSAGE_CHARACTERS = 2000
 
@@ -302,11 +304,15 @@ class _Worker:
             or time.monotonic() - self.started > MAX_WALL_SECONDS
         )
 
+    def can_continue(self, outcome: Outcome) -> bool:
+        return (
+            outcome.kind not in (SIGNAL, HANG, MEMORY)
+            and outcome.peak_bytes < MAX_REUSED_PEAK_BYTES
+            and self.n_cases < CASES_PER_PROCESS
+            and self.process.is_alive()
+        )
+
     def stop(self) -> None:
-        if self.case is not None and self.process.is_alive():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.process.pid, signal.SIGUSR1)  # write where it hangs
-            time.sleep(0.2)
         if self.process.is_alive():
             self.process.kill()
         self.process.join()
@@ -359,10 +365,8 @@ def run_cases(
                     if outcome.is_bad and keep is not None:
                         _keep_case(keep, case_folder, outcome, module, seed)
                     shutil.rmtree(case_folder, ignore_errors=True)
-                    worker.case = None if outcome.kind not in (SIGNAL, HANG) else worker.case
-                    next_case = None
-                    if worker.case is None and worker.n_cases < CASES_PER_PROCESS and worker.process.is_alive():
-                        next_case = next(queue, None)
+                    worker.case = None
+                    next_case = next(queue, None) if worker.can_continue(outcome) else None
                     if next_case is not None:
                         worker.submit(next_case)
                     else:
@@ -371,7 +375,6 @@ def run_cases(
                     yield outcome
         finally:
             for worker in workers:
-                worker.case = None
                 worker.stop()
 
 
@@ -393,7 +396,7 @@ def _receive(worker: _Worker, names: Sequence[str]) -> Outcome | None:
         seconds = worker.processor_seconds() - worker.started_processor
         message = f"{seconds:.0f} s of processor time, {time.monotonic() - worker.started:.0f} s on the clock"
         with contextlib.suppress(ProcessLookupError):
-            os.kill(worker.process.pid, signal.SIGUSR1)
+            os.kill(worker.process.pid, signal.SIGUSR1)  # it writes where it hangs
         time.sleep(0.5)
         return _from_log(worker, name, HANG, message)
     return None
@@ -453,13 +456,14 @@ def format_summary(outcomes: Sequence[Outcome]) -> str:
     findings: defaultdict[tuple[str, str, str], list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
         if outcome.is_bad:
-            findings[outcome.kind, outcome.message.partition(":")[0][:60], outcome.place].append(outcome)
-    for (kind, message, place), group in sorted(findings.items(), key=lambda item: -len(item[1])):
+            error = outcome.message.partition(":")[0] if outcome.kind == TRACEBACK else ""
+            findings[outcome.kind, error[:60], outcome.place].append(outcome)
+    for (kind, error, place), group in sorted(findings.items(), key=lambda item: -len(item[1])):
         example = min(group, key=lambda outcome: outcome.case)
         lines.append(
-            f"- {len(group)}× {kind} {message} in {place or '?'}: {example.target} case {example.case} ({example.change}): "
-            f"{example.message[:200]!r}"
+            f"- {len(group)}× {kind} {error} in {place or 'unknown place'}: {example.target} case {example.case}"
         )
+        lines.append(f"  ({example.change[:200]}): {example.message[:200]!r}")
     return "\n".join(lines)
 
 
