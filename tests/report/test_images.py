@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import io
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +23,7 @@ from wisecrowd.report.images import read_images
 
 DrawImage = Callable[..., bytes]
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"
-#: The smallest GIF, one pixel; enough where no Pillow is.
+#: The smallest GIF, one pixel.
 PIXEL = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
 
 
@@ -105,14 +106,16 @@ def test_table_without_paths_is_refused(tmp_path: Path) -> None:
 def test_images_and_texts_are_in_the_rows_of_their_tasks(
     draw_image: DrawImage, crowd: Any, page_of: Any, tmp_path: Path
 ) -> None:
-    shown = {task: draw_image(size=(10 + place, 10)) for place, task in enumerate(crowd.tasks[:9])}
-    for task, data in shown.items():
-        (tmp_path / f"{task}.png").write_bytes(data)
+    images = pytest.importorskip("PIL.Image")
+    shown = {task: (10 + place, 10) for place, task in enumerate(crowd.tasks[:9])}
+    for task, size in shown.items():
+        (tmp_path / f"{task}.png").write_bytes(draw_image(size=size))
     (tmp_path / f"{crowd.tasks[9]}.png").write_bytes(SVG)
     texts = {task: f"Look at {task}" for task in crowd.tasks}
     built = report.build(crowd, images=tmp_path, texts=texts, compare=False)
     page = page_of(built.html)
-    assert {one["alt"]: base64.b64decode(str(one["src"]).split(",", 1)[1]) for one in pictures(page)} == shown
+    embedded = {one["alt"]: base64.b64decode(str(one["src"]).split(",", 1)[1]) for one in pictures(page)}
+    assert {task: images.open(io.BytesIO(data)).size for task, data in embedded.items()} == shown
     rows = page.rows("task-table")
     assert [row["Image"].text for row in rows].count("–") == 3
     assert all(row["Text"].text == f"Look at {row['Task'].text}" for row in rows)

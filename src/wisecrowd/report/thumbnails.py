@@ -1,4 +1,8 @@
-"""Thumbnails that are embedded in the page. The first bytes of a file decide its format, and only bitmaps are accepted."""
+"""Thumbnails that are embedded in the page.
+
+The first bytes of a file decide its format, and only bitmaps are accepted. Every image is decoded and encoded anew, so that no
+metadata, colour profile, comment, further frame or trailing byte of the file gets on the page.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wisecrowd.errors import UsageError
+from wisecrowd.errors import MissingExtra, UsageError
 from wisecrowd.utils.progress import report as report_progress
 
 if TYPE_CHECKING:
@@ -21,12 +25,16 @@ if TYPE_CHECKING:
 
 #: Longest side in pixels and JPEG quality of a thumbnail; the first pair that fits is used.
 SIZES = ((320, 82), (240, 76), (160, 70), (112, 60), (80, 50))
-#: Largest file that is embedded unchanged where Pillow is not installed, in bytes.
-MAX_UNSCALED_BYTES = 150_000
-#: Largest file that Pillow reads, in bytes.
+#: Largest file that is read, in bytes.
 MAX_FILE_BYTES = 100_000_000
+#: Largest image that is decoded, in pixels. A small file can declare billions.
+MAX_PIXELS = 64_000_000
+#: Largest PNG that is embedded, in bytes. Photographs are several times smaller as JPEG.
+_MAX_PNG_BYTES = 40_000
 #: Length of the prefix of a data URI.
 _URI_PREFIX_CHARACTERS = 40
+#: EXIF tag of the orientation.
+_ORIENTATION = 0x0112
 
 #: Reasons why an image is not on the page.
 MISSING, UNSUPPORTED, DAMAGED, TOO_LARGE, NO_SPACE = "missing", "unsupported", "damaged", "too large", "no space"
@@ -65,8 +73,13 @@ def embed_thumbnails(images: list[Any], max_characters: int) -> Thumbnails:
     -------
     Thumbnails
         URIs and notes.
+
+    Raises
+    ------
+    MissingExtra
+        If Pillow is not installed.
     """
-    pillow = _import_pillow()
+    images_module = _import_pillow()
     positions = [position for position, image in enumerate(images) if image is not None]
     sources: list[str | None] = [None] * len(images)
     reasons: Counter[str] = Counter()
@@ -74,14 +87,14 @@ def embed_thumbnails(images: list[Any], max_characters: int) -> Thumbnails:
     for number, position in enumerate(positions):
         report_progress("reading images", number, len(positions))
         share = remaining // (len(positions) - number)
-        source = _embed_image(images[position], pillow, share, remaining)
+        source = _embed_image(images[position], images_module, share, remaining)
         if source in _REASONS:
             reasons[source] += 1
             continue
         sources[position] = source
         remaining -= len(source)
     n_without = len(images) - len(positions)
-    return Thumbnails(sources, _write_notes(n_without, reasons, has_pillow=pillow is not None))
+    return Thumbnails(sources, _write_notes(n_without, reasons))
 
 
 def detect_image_format(data: bytes) -> str | None:
@@ -111,14 +124,9 @@ def detect_image_format(data: bytes) -> str | None:
     return "WEBP" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
 
 
-def _write_notes(n_without: int, reasons: Counter[str], *, has_pillow: bool) -> list[str]:
-    if has_pillow:
-        too_large = ("file is too large to be read", "files are too large to be read")
-    else:
-        limit = (
-            f"larger than {MAX_UNSCALED_BYTES // 1000:,} kB; install Pillow to scale large images (pip install pillow)"
-        )
-        too_large = (f"image is left out because it is {limit}", f"images are left out because they are {limit}")
+def _write_notes(n_without: int, reasons: Counter[str]) -> list[str]:
+    limit = f"more than {MAX_FILE_BYTES // 10**6} MB or {MAX_PIXELS // 10**6} million pixels"
+    too_large = (f"image has {limit} and is left out", f"images have {limit} and are left out")
     formats = "PNG, JPEG, GIF or WebP; other formats are not shown, and SVG can contain scripts"
     sentences = (
         (n_without, "task has no image", "tasks have no image"),
@@ -131,20 +139,24 @@ def _write_notes(n_without: int, reasons: Counter[str], *, has_pillow: bool) -> 
     return [f"{n:,} {singular if n == 1 else plural}." for n, singular, plural in sentences if n]
 
 
-def _embed_image(image: Any, pillow: Any, share: int, max_characters: int) -> str:
+def _embed_image(image: Any, images_module: Any, share: int, max_characters: int) -> str:
     """Return a data URI, scaled to its share of the space if possible, or the reason why there is none."""
-    data = _read_bytes(image, MAX_UNSCALED_BYTES if pillow is None else MAX_FILE_BYTES)
+    data = _read_bytes(image, MAX_FILE_BYTES)
     if isinstance(data, str):
         return data
     image_format = detect_image_format(data)
     if image_format is None:
         return UNSUPPORTED
-    if pillow is not None:
-        try:
-            image_format, data = _scale_image(pillow, image_format, data, share)
-        except Exception:  # a decoder may raise anything for a damaged file or a decompression bomb
-            return DAMAGED
-    uri = f"data:image/{image_format.lower()};base64,{base64.b64encode(data).decode()}"
+    try:
+        pixels = _decode_image(images_module, image_format, data)
+    except images_module.DecompressionBombError:
+        return TOO_LARGE
+    except Exception:  # a decoder may raise anything for a damaged file
+        return DAMAGED
+    if pixels is None:
+        return TOO_LARGE
+    new_format, content = _encode_image(pixels, share, lossless=image_format != "JPEG")
+    uri = f"data:image/{new_format.lower()};base64,{base64.b64encode(content).decode()}"
     return uri if len(uri) <= max_characters else NO_SPACE
 
 
@@ -164,50 +176,85 @@ def _read_bytes(image: Any, max_bytes: int) -> bytes | str:
             if os.fstat(file.fileno()).st_size > max_bytes:
                 return TOO_LARGE
             file.seek(0)
-            return file.read()
+            return file.read(max_bytes)
     except (OSError, ValueError):  # no permission, or a name that no file can have
         return MISSING
 
 
 def _import_pillow() -> Any:
     try:
-        from PIL import Image, ImageOps
+        from PIL import Image
     except ImportError:
-        return None
-    return Image, ImageOps
+        raise MissingExtra("report", "images of tasks") from None
+    return Image
 
 
-def _scale_image(pillow: Any, image_format: str, data: bytes, share: int) -> tuple[str, bytes]:
-    """Return the format and the bytes of a thumbnail; of an animation, the first frame."""
-    images, operations = pillow
+def _decode_image(images_module: Any, image_format: str, data: bytes) -> Image | None:
+    """Return the first frame of an image as RGB, upright and at most as large as a thumbnail, or None if it is too large."""
     max_side = SIZES[0][0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # readable files with minor defects are shown
-        warnings.simplefilter("error", images.DecompressionBombWarning)
-        with images.open(io.BytesIO(data), formats=(image_format,)) as opened:
-            is_small = max(opened.size) <= max_side and 4 * len(data) / 3 <= share
-            if is_small and not getattr(opened, "is_animated", False):
-                opened.load()  # finds damage here instead of in the browser
-                return image_format, data
-            opened.draft("RGB", (2 * max_side,) * 2)
-            image = _convert_to_rgb(images, operations.exif_transpose(opened))
-        for side, quality in SIZES:
-            image.thumbnail((side, side))
-            file = io.BytesIO()
-            image.save(file, "JPEG", quality=quality, optimize=True)
-            if 4 * file.tell() / 3 <= share - _URI_PREFIX_CHARACTERS:
-                break
-    return "JPEG", file.getvalue()
+        with images_module.open(io.BytesIO(data), formats=(image_format,)) as opened:
+            width, height = opened.size
+            if width * height > MAX_PIXELS:
+                return None
+            orientation = _read_orientation(opened)
+            opened.draft("RGB", (2 * max_side,) * 2)  # a JPEG is scaled while it is decoded
+            image = _convert_to_rgb(images_module, opened, max_side)
+    image.thumbnail((max_side, max_side))
+    # The pixels are copied into an image without metadata, because encoders write comments and profiles of their input.
+    bare = images_module.new("RGB", image.size)
+    bare.paste(image)
+    turn = {
+        2: images_module.Transpose.FLIP_LEFT_RIGHT,
+        3: images_module.Transpose.ROTATE_180,
+        4: images_module.Transpose.FLIP_TOP_BOTTOM,
+        5: images_module.Transpose.TRANSPOSE,
+        6: images_module.Transpose.ROTATE_270,
+        7: images_module.Transpose.TRANSVERSE,
+        8: images_module.Transpose.ROTATE_90,
+    }.get(orientation)
+    return bare if turn is None else bare.transpose(turn)
 
 
-def _convert_to_rgb(images: Any, image: Image) -> Image:
-    """Return an image with eight bits per channel on a white background."""
-    if image.mode[0] in "IF":  # more than eight bits: scale from the darkest to the lightest value
-        values = np.asarray(image, dtype=np.float64)
+def _read_orientation(image: Image) -> Any:
+    """Return the orientation that a camera recorded, or None if there is none or it cannot be read."""
+    try:
+        return image.getexif().get(_ORIENTATION)
+    except Exception:  # the image may be fine although its metadata is not
+        return None
+
+
+def _convert_to_rgb(images_module: Any, image: Image, max_side: int) -> Image:
+    """Return an image with eight bits per channel on a white background, reduced if it is much larger than a thumbnail."""
+    has_alpha = "A" in image.getbands() or "transparency" in image.info
+    is_deep = image.mode[0] in "IF"  # more than eight bits
+    converted = image.convert("F" if is_deep else "RGBA" if has_alpha else "RGB")
+    factor = max(converted.size) // (2 * max_side)
+    if factor > 1:
+        converted = converted.reduce(factor)
+    if is_deep:  # scale from the darkest to the lightest value
+        values = np.asarray(converted, dtype=np.float64)
         span = max(float(np.ptp(values)), 1e-300)
-        return images.fromarray(np.rint(255 * (values - values.min()) / span).astype(np.uint8)).convert("RGB")
-    if "A" in image.getbands() or "transparency" in image.info:
-        image = image.convert("RGBA")
-        background = images.new("RGBA", image.size, "white")
-        return images.alpha_composite(background, image).convert("RGB")
-    return image.convert("RGB")
+        return images_module.fromarray(np.rint(255 * (values - values.min()) / span).astype(np.uint8)).convert("RGB")
+    if has_alpha:
+        background = images_module.new("RGBA", converted.size, "white")
+        return images_module.alpha_composite(background, converted).convert("RGB")
+    return converted
+
+
+def _encode_image(image: Image, share: int, *, lossless: bool) -> tuple[str, bytes]:
+    """Return the format and the bytes of a thumbnail: a PNG if it fits into its share, else the largest JPEG that does."""
+    limit = 3 * (share - _URI_PREFIX_CHARACTERS) / 4
+    file = io.BytesIO()
+    if lossless:
+        image.save(file, "PNG", optimize=True)
+        if file.tell() <= min(limit, _MAX_PNG_BYTES):
+            return "PNG", file.getvalue()
+    for side, quality in SIZES:
+        image.thumbnail((side, side))
+        file = io.BytesIO()
+        image.save(file, "JPEG", quality=quality, optimize=True)
+        if file.tell() <= limit:
+            break
+    return "JPEG", file.getvalue()
