@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from wisecrowd.io import read_project
+from wisecrowd.io.tools import label_studio_server
 
 RECORDED = Path(__file__).parent.parent / "recorded" / "label_studio"
 _spec = importlib.util.spec_from_file_location("label_studio_stub", RECORDED / "stub.py")
@@ -173,3 +174,18 @@ def test_plans_and_other_questions_are_refused(ask: Any, results: Path, tmp_path
     assert "has answers to 'mood', not to 'topics'" in refused.stderr
     assert ask("push", "nowhere").exit_code == 1
     assert studio.calls("POST /api/projects") == 0
+
+
+def test_the_whole_exchange_has_a_time_limit(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[float] = []
+    connect = label_studio_server.LabelStudioClient.__init__
+
+    def record(self: Any, *arguments: Any, timeout: float, **options: Any) -> None:
+        limits.append(timeout)
+        connect(self, *arguments, timeout=timeout, **options)
+
+    monkeypatch.setattr(label_studio_server.LabelStudioClient, "__init__", record)
+    assert ask("pull", "-o", "a.json").exit_code == 0
+    assert ask("pull", "-o", "b.json", "--timeout", 90).exit_code == 0
+    assert limits == [3600, 90]
+    assert ask("pull", "-o", "c.json", "--timeout", 0).exit_code == 2

@@ -33,6 +33,10 @@ TokenFile = Annotated[
         metavar="FILE", show_default=False, help="File with the token. Default: variable LABEL_STUDIO_API_KEY."
     ),
 ]
+Timeout = Annotated[
+    float,
+    typer.Option(metavar="SECONDS", min=1, help="Longest time of the whole exchange with the server."),
+]
 Insecure = Annotated[bool, flag("--insecure", help="Send the token over plain http to another machine.")]
 AsJson = Annotated[bool, flag("--json", help="Print the figures as JSON instead.")]
 
@@ -64,6 +68,7 @@ def pull(
     ],
     token_file: TokenFile = None,
     insecure: Insecure = False,
+    timeout: Timeout = 3600,
     force: Annotated[bool, flag("--force", help="Overwrite an existing file.")] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -82,7 +87,8 @@ def pull(
     from wisecrowd.utils.text import count_noun
 
     check_file(output, [], force=force)
-    with _connected(url, token_file, insecure=insecure) as (server, version), show_progress(quiet=quiet):
+    connection = _connected(url, token_file, insecure=insecure, timeout=timeout)
+    with connection as (server, version), show_progress(quiet=quiet):
         counts = pulled(server, project, output)
     questions = _questions(output)
     if as_json:
@@ -119,6 +125,7 @@ def push(
     dry_run: Annotated[bool, flag("--dry-run", help="Print the changes without making them.")] = False,
     token_file: TokenFile = None,
     insecure: Insecure = False,
+    timeout: Timeout = 3600,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -144,7 +151,8 @@ def push(
     table, run = read_answers(results)
     method = str(run.get("method", ""))
     chosen = check_question(results, run, question)
-    with _connected(url, token_file, insecure=insecure) as (server, version), show_progress(quiet=quiet):
+    connection = _connected(url, token_file, insecure=insecure, timeout=timeout)
+    with connection as (server, version), show_progress(quiet=quiet):
         try:
             result = pushed(server, project, table, question=chosen, model=method, dry_run=dry_run)
         except KeyboardInterrupt:
@@ -176,11 +184,13 @@ def push(
 
 
 @contextmanager
-def _connected(url: str, token_file: Path | None, *, insecure: bool) -> Iterator[tuple[LabelStudioClient, str]]:
+def _connected(
+    url: str, token_file: Path | None, *, insecure: bool, timeout: float
+) -> Iterator[tuple[LabelStudioClient, str]]:
     """Yield the server and its version; the token is sent only after the server answered as Label Studio."""
     from wisecrowd.io.tools.label_studio_server import LabelStudioClient, load_token
 
-    with LabelStudioClient(url, load_token(token_file), insecure=insecure) as server:
+    with LabelStudioClient(url, load_token(token_file), insecure=insecure, timeout=timeout) as server:
         yield server, server.get_version()
 
 

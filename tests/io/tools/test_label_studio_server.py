@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import base64
+import contextlib
+import gzip
 import importlib.util
+import itertools
 import json
 import pickle
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -320,3 +325,146 @@ def test_tasks_may_all_go_away(studio: Any, connect: Connect) -> None:
         found.append(task["id"])
         studio.tasks.clear()
     assert found == [4, 5]
+
+
+# ---------------------------------------------------------------------- hostile servers
+
+
+def serve(respond: Callable[[httpx.Request], httpx.Response], **options: Any) -> LabelStudioClient:
+    """Return a client of a server that is a function."""
+    return LabelStudioClient(
+        "http://127.0.0.1:8080",
+        Token(stub.LEGACY),
+        transport=httpx.MockTransport(respond),
+        wait=lambda _: None,
+        **options,
+    )
+
+
+def make_page(*ids: object, total: object) -> dict[str, Any]:
+    return {"tasks": [{"id": number, "annotations": []} for number in ids], "total": total}
+
+
+@pytest.mark.parametrize(
+    ("pages", "message"),
+    [
+        ([make_page(total=5)], "counts 5 tasks, but page 1 of project 1 has no new ones"),
+        ([make_page(1, 2, total=5), make_page(total=5)], "counts 5 tasks, but page 2"),
+        ([make_page(1, 2, total=5), make_page(1, 2, total=5)], "counts 5 tasks, but page 2"),
+        ([make_page(1, total=10**400)] * 3, "page 2 of project 1 has no new ones"),
+        ([make_page(1, total=2), make_page(total=1)] * 20, "deleted while they were read, 10 times"),
+        ([make_page([], total=1)], "no Label Studio answers"),
+        ([make_page({}, total=1)], "no Label Studio answers"),
+        ([make_page(None, total=1)], "no Label Studio answers"),
+        ([{"tasks": [3], "total": 1}], "no Label Studio answers"),
+    ],
+)
+def test_pages_that_do_not_add_up_are_refused(pages: list[Any], message: str) -> None:
+    remaining = iter(pages)
+    client = serve(lambda request: httpx.Response(200, content=json.dumps(next(remaining))))
+    with refused(message):
+        list(client.iter_tasks(1))
+
+
+def test_endless_pages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(label_studio_server, "MAX_PAGES", 20)
+    numbers = itertools.count()
+    client = serve(lambda request: httpx.Response(200, json=make_page(next(numbers), total=10**9)))
+    with refused("project 1 has more than 20 pages of tasks; export it in Label Studio instead"):
+        list(client.iter_tasks(1))
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+def test_long_responses_are_refused(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+    monkeypatch.setattr(label_studio_server, "MAX_RESPONSE_BYTES", 3 << 20)
+    part = b" " * (1 << 20)
+
+    def respond(_: httpx.Request) -> httpx.Response:
+        if encoding == "gzip":
+            return httpx.Response(200, headers={"content-encoding": "gzip"}, content=gzip.compress(part * 10))
+        return httpx.Response(200, content=itertools.repeat(part))
+
+    with refused("sent more than 3 MB in one response"):
+        serve(respond).get_version()
+
+
+def test_a_server_that_sends_byte_by_byte_runs_out_of_time() -> None:
+    """Timeouts of sockets do not end this: every byte arrives in time."""
+    stopped = threading.Event()
+
+    def drip(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nX-Header: ")
+            while not stopped.wait(0.02):
+                connection.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=drip, args=(listener,))
+        thread.start()
+        try:
+            address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            with (
+                LabelStudioClient(address, Token(stub.LEGACY), timeout=0.5) as client,
+                refused(r"did not finish within 0.5 seconds; .*\(--timeout\)"),
+            ):
+                client.get_version()
+        finally:
+            stopped.set()
+            thread.join()
+
+
+def test_waiting_ends_with_the_time() -> None:
+    waits: list[float] = []
+    client = LabelStudioClient(
+        "http://127.0.0.1:8080",
+        Token(stub.LEGACY),
+        timeout=5,
+        wait=waits.append,
+        transport=httpx.MockTransport(lambda request: httpx.Response(503, headers={"retry-after": "1000"})),
+    )
+    with refused("was busy 5 times"):
+        client.get_project(1)
+    assert len(waits) == 4
+    assert max(waits) <= 5
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan")])
+def test_times_that_are_refused(timeout: float) -> None:
+    with refused("timeout must be a positive number of seconds", UsageError):
+        serve(lambda request: httpx.Response(200), timeout=timeout)
+
+
+@pytest.mark.parametrize("location", ["http://[", "//[x", "\x7f", "http://example.com:99999999/"])
+def test_redirects_to_nowhere_are_refused(location: str) -> None:
+    with pytest.raises(label_studio_server.ServerError):
+        serve(lambda request: httpx.Response(302, headers={"location": location})).get_project(1)
+
+
+@pytest.mark.parametrize("expiry", [10**400, -(10**400), float("inf"), "soon", None, True])
+def test_access_tokens_with_any_expiry_are_used(expiry: Any) -> None:
+    claims = base64.urlsafe_b64encode(json.dumps({"token_type": "access", "exp": expiry}).encode()).decode().rstrip("=")
+
+    def respond(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json={"access": f"e30.{claims}.x", "id": 1})
+
+    client = LabelStudioClient(
+        "http://127.0.0.1:8080", Token(stub.PERSONAL), transport=httpx.MockTransport(respond), wait=lambda _: None
+    )
+    assert client.get_project(1)["id"] == 1
+
+
+@pytest.mark.parametrize("rows", [3, "text", {"a": 1}, [3, None], None])
+def test_lists_of_projects_of_other_types_are_ignored(rows: Any) -> None:
+    def respond(request: httpx.Request) -> httpx.Response:
+        is_list = request.url.path == "/api/projects/"
+        return httpx.Response(200, json={"results": rows}) if is_list else httpx.Response(404, json={"detail": "none"})
+
+    with refused("there is no project 7 .*the token sees no project"):
+        serve(respond).get_project(7)
+
+
+@pytest.mark.parametrize("created", ["many", [], 1e308, None, {}])
+def test_counts_of_other_types_are_ignored(created: Any) -> None:
+    client = serve(lambda request: httpx.Response(200, json={"created": created}))
+    assert client.add_predictions(1, [{"task": 1}]) == 0

@@ -1,15 +1,16 @@
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from wisecrowd.errors import InputError, UsageError
+from wisecrowd.errors import InputError, UsageError, WisecrowdError
 from wisecrowd.io import read_project
 from wisecrowd.io.tools import label_studio_server
 from wisecrowd.io.tools.label_studio_server import LabelStudioClient
@@ -214,3 +215,52 @@ def test_answers_that_are_not_of_this_project(studio: Any, connect: Connect) -> 
     with refused("there is no question 'mod'.*Did you mean 'mood'", UsageError):
         push(connect(), studio.number, answers(), question="mod")
     assert studio.predictions() == []
+
+
+# ---------------------------------------------------------------------- hostile servers
+
+INTERFACE = {"mood": {"type": "Choices", "to_name": ["text"], "labels": ["good", "bad"]}}
+HOSTILE_VALUES = [
+    3,
+    "text",
+    {"a": 1},
+    [3, None, "x", {"id": [], "result": 7, "model_version": "wisecrowd"}],
+    [[]],
+    True,
+    1e308,
+]
+
+
+@pytest.mark.parametrize("value", HOSTILE_VALUES, ids=str)
+@pytest.mark.parametrize("key", ["annotations", "predictions", "drafts", "data"])
+def test_tasks_with_parts_of_other_types_are_refused_or_ignored(key: str, value: Any, tmp_path: Path) -> None:
+    class Studio:
+        def get_project(self, number: int) -> dict[str, Any]:
+            return {"id": number, "title": [], "parsed_label_config": INTERFACE | {"other": value}}
+
+        def iter_tasks(self, project: int) -> Iterator[tuple[dict[str, Any], int]]:
+            yield {"id": 7 + project, "data": {"text": "Hi"}, "annotations": [], "predictions": [], key: value}, 1
+
+    server: Any = Studio()
+    assert pull(server, 1, tmp_path / "export.json")["tasks"] == 1
+    with contextlib.suppress(WisecrowdError):
+        push(server, 1, pd.Series({"8": "good"}), dry_run=True)
+
+
+@pytest.mark.parametrize("value", [*HOSTILE_VALUES, None], ids=str)
+@pytest.mark.parametrize("key", ["id", "result", "score", "model_version"])
+def test_predictions_with_parts_of_other_types_are_replaced_or_ignored(key: str, value: Any) -> None:
+    result = {"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": ["good"]}}
+    prediction = {"id": 3, "model_version": "wisecrowd x", "score": 0.5, "result": [result], key: value}
+
+    class Studio:
+        def get_project(self, number: int) -> dict[str, Any]:
+            return {"id": number, "parsed_label_config": INTERFACE}
+
+        def iter_tasks(self, project: int) -> Iterator[tuple[dict[str, Any], int]]:
+            yield {"id": 7 + project, "data": {"text": "Hi"}, "annotations": [], "predictions": [prediction]}, 1
+
+    server: Any = Studio()
+    with contextlib.suppress(InputError):
+        summary = push(server, 1, pd.Series({"8": "good"}), model="x", dry_run=True)
+        assert summary.added + summary.changed + summary.same == 1

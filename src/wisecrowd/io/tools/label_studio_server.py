@@ -2,18 +2,23 @@
 
 The token is sent in the header of requests to that server only. It appears in no message, URL, file or ``repr``. It is not
 sent unencrypted to another machine unless the caller allows it, and redirects are never followed.
+
+Responses are untrusted. Their size, the number of pages and the time of all requests together are limited.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import queue
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from wisecrowd.errors import MissingExtra, WisecrowdError
+from wisecrowd.errors import MissingExtra, UsageError, WisecrowdError
 from wisecrowd.io.tools.access_tokens import VARIABLE, Token, is_loopback, load_token, parse_server_url
 
 if TYPE_CHECKING:
@@ -28,7 +33,13 @@ BATCH_SIZE = 500
 CONNECT_TIMEOUT_SECONDS = 10.0
 #: A server can take long for a page of tasks.
 READ_TIMEOUT_SECONDS = 120.0
-#: Number of times that all pages are read again because tasks were deleted meanwhile.
+#: Time of all requests of a client together, in seconds.
+TIMEOUT_SECONDS = 3600.0
+#: Bytes of a response after decompression. A page of tasks has far fewer.
+MAX_RESPONSE_BYTES = 1 << 28
+#: Pages of a project: ten million tasks.
+MAX_PAGES = 100_000
+#: Number of times that all pages are read because tasks were deleted meanwhile.
 MAX_RESTARTS = 10
 #: Attempts per request.
 MAX_ATTEMPTS = 5
@@ -63,6 +74,19 @@ class UnconfirmedWrite(ServerError):
     """
 
 
+@dataclass(frozen=True)
+class _Response:
+    """Response that was read completely."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    def parse_json(self) -> Any:
+        """Return the content as JSON, or raise ValueError or RecursionError."""
+        return json.loads(self.content)
+
+
 class LabelStudioClient:
     """Client of a Label Studio server.
 
@@ -74,6 +98,8 @@ class LabelStudioClient:
         Access token.
     insecure : bool, default=False
         Allow sending the token unencrypted to another machine.
+    timeout : float, default=3600
+        Longest time of all requests together, in seconds.
     transport : httpx.BaseTransport, optional
         Transport, for tests.
     wait : callable, default=time.sleep
@@ -93,17 +119,21 @@ class LabelStudioClient:
         token: Token,
         *,
         insecure: bool = False,
+        timeout: float = TIMEOUT_SECONDS,
         transport: httpx.BaseTransport | None = None,
         wait: Callable[[float], object] = time.sleep,
     ) -> None:
         self.url, host = parse_server_url(url, insecure=insecure)
+        if not timeout > 0:
+            raise UsageError(f"timeout must be a positive number of seconds; got {timeout}")
         self._token, self._wait = token, wait
+        self._timeout, self._deadline = timeout, time.monotonic() + timeout
         self._access_token: Token | None = None
         httpx = _import_httpx()
         # A proxy of the environment must not read requests to this machine.
         mounts = {f"all://{'[' + host + ']' if ':' in host else host}": None} if is_loopback(host) else {}
-        timeout = httpx.Timeout(READ_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
-        self._http = httpx.Client(timeout=timeout, follow_redirects=False, transport=transport, mounts=mounts)
+        limits = httpx.Timeout(READ_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
+        self._http = httpx.Client(timeout=limits, follow_redirects=False, transport=transport, mounts=mounts)
 
     def __repr__(self) -> str:
         return f"LabelStudioClient({self.url!r})"
@@ -166,22 +196,42 @@ class LabelStudioClient:
             Task, with or without annotations.
         total : int
             Number of tasks.
+
+        Raises
+        ------
+        ServerError
+            If the pages do not add up to the number of tasks, or tasks are deleted all the time.
         """
-        task_ids: set[Any] = set()
+        task_ids: set[int] = set()
         for _ in range(MAX_RESTARTS):
-            page, previous_total, page_size = 1, 0, 1
-            while True:
+            ids_of_pass: set[int] = set()
+            previous_total, page_size = 0, 1
+            for page in range(1, MAX_PAGES + 1):
                 tasks, total = self._get_page(project, page)
                 page_size = len(tasks) if page == 1 else page_size  # a server may return fewer than requested
                 for task in tasks:
-                    if task.get("id") not in task_ids:
-                        task_ids.add(task.get("id"))
+                    if task["id"] not in task_ids:
+                        task_ids.add(task["id"])
                         yield task, total
                 if total < previous_total:
                     break
                 if page * page_size >= total:
                     return
-                page, previous_total = page + 1, total
+                if ids_of_pass.issuperset(task["id"] for task in tasks):  # also of an empty page
+                    raise ServerError(
+                        f"{self.url} counts {total:,} tasks, but page {page:,} of project {project} has no new ones; try again, or "
+                        "export the project in Label Studio"
+                    )
+                ids_of_pass.update(task["id"] for task in tasks)
+                previous_total = total
+            else:
+                raise ServerError(
+                    f"project {project} has more than {MAX_PAGES:,} pages of tasks; export it in Label Studio instead"
+                )
+        raise ServerError(
+            f"tasks of project {project} were deleted while they were read, {MAX_RESTARTS} times; try again when nobody deletes "
+            "tasks"
+        )
 
     def _get_page(self, project: int, page: int) -> tuple[list[dict[str, Any]], int]:
         # Addresses of files stay as they are stored, because resolved ones expire.
@@ -190,7 +240,9 @@ class LabelStudioClient:
         if content is None:  # there are fewer pages
             return [], 0
         tasks = content.get("tasks") if isinstance(content, dict) else content
-        if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+        if not isinstance(tasks, list) or not all(
+            isinstance(task, dict) and isinstance(task.get("id"), int) for task in tasks
+        ):
             raise self._not_label_studio()
         total = content.get("total") if isinstance(content, dict) else None
         return tasks, total if isinstance(total, int) else len(tasks)
@@ -215,7 +267,8 @@ class LabelStudioClient:
             batch = list(predictions[first : first + BATCH_SIZE])
             path = f"/api/projects/{project}/import/predictions"
             content = self._call("POST", path, body=batch, missing=lambda: self._no_project(project))
-            n_created += int(content.get("created") or 0) if isinstance(content, dict) else 0
+            created = content.get("created") if isinstance(content, dict) else None
+            n_created += created if isinstance(created, int) else 0
         return n_created
 
     def update_prediction(self, prediction: int, values: dict[str, Any]) -> None:
@@ -264,17 +317,17 @@ class LabelStudioClient:
             raise error
         return self._read_json(response)
 
-    def _read_json(self, response: httpx.Response) -> Any:
+    def _read_json(self, response: _Response) -> Any:
         if not 200 <= response.status_code < 300:
             raise self._refusal(response)
         if response.status_code == 204 or not response.content:
             return None
         try:
-            return response.json()
+            return response.parse_json()
         except (ValueError, RecursionError):
             raise self._not_label_studio() from None
 
-    def _send(self, method: str, path: str, params: Any, body: Any, headers: dict[str, str]) -> httpx.Response:
+    def _send(self, method: str, path: str, params: Any, body: Any, headers: dict[str, str]) -> _Response:
         """Send a request. Idempotent ones are repeated if the server is busy or the connection breaks."""
         httpx = _import_httpx()
         is_idempotent = method != "POST" or path == "/api/token/refresh/"
@@ -283,7 +336,7 @@ class LabelStudioClient:
             requested_pause = 0.0
             self._http.cookies.clear()  # a session would be another way to log in than the token
             try:
-                response = self._http.request(method, self.url + path, params=params, json=body, headers=headers)
+                response = self._exchange(method, self.url + path, params=params, json=body, headers=headers)
             except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError) as error:
                 if not n_remaining:
                     raise ServerError(
@@ -306,9 +359,44 @@ class LabelStudioClient:
                 if not n_remaining:
                     return response
                 requested_pause = _parse_retry_after(response.headers.get("retry-after"))
-            self._wait(min(max(pause, requested_pause), MAX_PAUSE_SECONDS))
+            self._wait(min(max(pause, requested_pause), MAX_PAUSE_SECONDS, self._get_remaining_seconds()))
             pause *= 2
         raise AssertionError("unreachable")  # pragma: no cover
+
+    def _exchange(self, method: str, url: str, **options: Any) -> _Response:
+        """Send one request and read its response within the remaining time.
+
+        A thread of its own does it, because timeouts of sockets start anew with every byte that arrives.
+        """
+        results: queue.SimpleQueue[_Response | Exception] = queue.SimpleQueue()
+
+        def exchange() -> None:
+            try:
+                with self._http.stream(method, url, **options) as response:
+                    content = bytearray()
+                    for part in response.iter_bytes():
+                        content += part
+                        if len(content) > MAX_RESPONSE_BYTES:
+                            raise self._too_long()
+                    results.put(_Response(response.status_code, response.headers, bytes(content)))
+            except Exception as error:  # raised again below
+                results.put(error)
+
+        seconds = self._get_remaining_seconds()
+        threading.Thread(target=exchange, name="wisecrowd-request", daemon=True).start()
+        try:
+            result = results.get(timeout=seconds)
+        except queue.Empty:
+            raise self._out_of_time() from None
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def _get_remaining_seconds(self) -> float:
+        remaining = self._deadline - time.monotonic()
+        if remaining <= 0:
+            raise self._out_of_time()
+        return remaining
 
     def _authorisation(self) -> dict[str, str]:
         """Return the header with the token. A personal access token is exchanged for one that expires soon."""
@@ -328,6 +416,17 @@ class LabelStudioClient:
 
     # ------------------------------------------------------------------ errors
 
+    def _out_of_time(self) -> ServerError:
+        return ServerError(
+            f"{self.url} did not finish within {self._timeout:,.4g} seconds; try again, or allow more time: timeout=... (--timeout)"
+        )
+
+    def _too_long(self) -> ServerError:
+        return ServerError(
+            f"{self.url} sent more than {MAX_RESPONSE_BYTES >> 20:,} MB in one response, far more than a page of Label Studio; "
+            "export the project in Label Studio instead"
+        )
+
     def _not_label_studio(self) -> ServerError:
         return ServerError(
             f"no Label Studio answers at {self.url}, but another server does; give the address that its pages begin with, "
@@ -339,16 +438,20 @@ class LabelStudioClient:
         with contextlib.suppress(WisecrowdError):
             content = self._call("GET", "/api/projects/", params={"page_size": 12, "include": "id,title"})
             rows = content.get("results") if isinstance(content, dict) else None
-            projects = [f"{row.get('id')} {row.get('title')!r}" for row in rows or () if isinstance(row, dict)]
+            rows = rows[:12] if isinstance(rows, list) else []
+            projects = [f"{row.get('id')} {row.get('title')!r}"[:80] for row in rows if isinstance(row, dict)]
         listing = f"there are {', '.join(projects)}" if projects else "the token sees no project"
         return ServerError(
             self._redact(f"there is no project {number} at {self.url}; {listing}. Its number is in its address")
         )
 
-    def _refusal(self, response: httpx.Response) -> ServerError:
+    def _refusal(self, response: _Response) -> ServerError:
         status, detail = response.status_code, self._get_detail(response)
         if 300 <= status < 400:
-            target = urlsplit(response.headers.get("location", ""))
+            try:
+                target = urlsplit(response.headers.get("location", ""))
+            except ValueError:
+                return self._not_label_studio()
             if "login" in target.path or "signin" in target.path:
                 return ServerError(f"{self.url} requires a login and accepts no token; is it behind another gate?")
             address = f"{target.scheme or urlsplit(self.url).scheme}://{target.netloc or urlsplit(self.url).netloc}"
@@ -371,10 +474,10 @@ class LabelStudioClient:
             return ServerError(f"{self.url} was busy {MAX_ATTEMPTS} times ({status}){detail}; try again later")
         return ServerError(f"{self.url} refused ({status}){detail}")
 
-    def _get_detail(self, response: httpx.Response) -> str:
+    def _get_detail(self, response: _Response) -> str:
         """Return the reason of a refusal if the server gives one in JSON."""
         try:
-            content = response.json()
+            content = response.parse_json()
         except (ValueError, RecursionError):
             return ""
         if not isinstance(content, dict):
@@ -400,14 +503,15 @@ def _import_httpx() -> Any:
 
 def _get_expiry(token: Token) -> float:
     expiry = token.claims.get("exp")
-    return float(expiry) if isinstance(expiry, int | float) else float("inf")
+    return float(expiry) if isinstance(expiry, int | float) and abs(expiry) < 1e15 else float("inf")
 
 
 def _parse_retry_after(text: str | None) -> float:
     try:
-        return max(float(text or 0), 0.0)
+        seconds = float(text or 0)
     except ValueError:  # a date; the usual pause is long enough
         return 0.0
+    return seconds if seconds > 0 else 0.0  # not a number is no pause
 
 
 def _describe(error: Exception) -> str:

@@ -171,8 +171,8 @@ def pull(server: PredictionServer, project: int, path: str | os.PathLike[str]) -
         for task, total in server.iter_tasks(project):
             record = _remove_display_data(task)
             counts["tasks"] += 1
-            counts["annotations"] += len(record.get("annotations") or ())
-            counts["predictions"] += len(record.get("predictions") or ())
+            counts["annotations"] += len(_get_records(record, "annotations"))
+            counts["predictions"] += len(_get_records(record, "predictions"))
             progress.report("pulling tasks", counts["tasks"], max(total, counts["tasks"]))
             yield record
         if not counts["tasks"]:
@@ -309,7 +309,7 @@ def _read_state(server: PredictionServer, project: int) -> _ServerState:
         for number, (task, total) in enumerate(server.iter_tasks(project), start=1):
             progress.report("reading tasks", number, max(total, number))
             ids.setdefault(get_task_id(task), []).append(task["id"])
-            predictions = [item for item in task.get("predictions") or () if isinstance(item, dict) and _is_own(item)]
+            predictions = [item for item in _get_records(task, "predictions") if _is_own(item)]
             if predictions:
                 own[task["id"]] = predictions
             yield task
@@ -317,9 +317,16 @@ def _read_state(server: PredictionServer, project: int) -> _ServerState:
     return _ServerState(parse_tasks(iter_tasks()), ids, own)
 
 
+def _get_records(owner: Record, key: str) -> list[Record]:
+    """Return the objects in a list of an object, and none if it is not a list."""
+    items = owner.get(key)
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
 def _is_own(prediction: Record) -> bool:
     version = str(prediction.get("model_version") or "")
-    return version == OWN_MODEL or version.startswith(f"{OWN_MODEL} ")
+    is_ours = version == OWN_MODEL or version.startswith(f"{OWN_MODEL} ")
+    return is_ours and isinstance(prediction.get("id"), int)
 
 
 def _add_unanswered_questions(export: ExportedAnswers, project: Record, question: str | None) -> None:
@@ -327,14 +334,19 @@ def _add_unanswered_questions(export: ExportedAnswers, project: Record, question
     interface = project.get("parsed_label_config")
     requested = set(export.questions) | {question}
     for name, control in (interface if isinstance(interface, dict) else {}).items():
+        if not isinstance(control, dict):
+            continue
         kind, to_names = str(control.get("type", "")).lower(), control.get("to_name")
-        if kind not in ANSWER_KEYS or not to_names or (requested != {None} and name not in requested):
+        if kind not in ANSWER_KEYS or not isinstance(to_names, list) or not to_names:
+            continue
+        if requested != {None} and name not in requested:
             continue
         entry = export.get_question(name)
         entry.control = {"from_name": name, "to_name": str(to_names[0]), "type": kind, **entry.control}
         entry.number = entry.number or kind == "number"
         if kind == "choices":  # including options that nobody chose
-            entry.options.update(dict.fromkeys(map(str, control.get("labels") or ())))
+            labels = control.get("labels")
+            entry.options.update(dict.fromkeys(map(str, labels if isinstance(labels, list | dict) else ())))
 
 
 def _compare(own: Mapping[int, list[Record]], new_predictions: Mapping[int, Record], name: str) -> _PendingChanges:
@@ -374,16 +386,16 @@ def _send(server: PredictionServer, project: int, pending: _PendingChanges) -> U
 
 
 def _get_questions(prediction: Record) -> set[str]:
-    return {str(item.get("from_name")) for item in prediction.get("result") or () if isinstance(item, dict)}
+    return {str(item.get("from_name")) for item in _get_records(prediction, "result")}
 
 
 def _is_same(current: Record, new: Record) -> bool:
     def get_answers(prediction: Record) -> list[tuple[Any, ...]]:
         keys = ("from_name", "to_name", "type", "value")
-        return [tuple(item.get(key) for key in keys) for item in prediction["result"]]
+        return [tuple(item.get(key) for key in keys) for item in _get_records(prediction, "result")]
 
     old_score, new_score = current.get("score"), new.get("score")
-    if old_score is None or new_score is None:
+    if not isinstance(old_score, int | float) or not isinstance(new_score, int | float):
         is_close = old_score == new_score
     else:
         is_close = math.isclose(old_score, new_score, abs_tol=1e-6)
