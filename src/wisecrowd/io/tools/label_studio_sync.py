@@ -239,7 +239,7 @@ def push(
     ...     def iter_tasks(self, project):
     ...         yield {"id": 7, "data": {"text": "Hi"}, "annotations": [], "predictions": self.predictions}, 1
     ...     def add_predictions(self, project, predictions):
-    ...         self.predictions += predictions
+    ...         self.predictions += [{"id": 1, **prediction} for prediction in predictions]
     >>> push(Studio(), 1, pd.Series({"7": "good"}), model="majority-vote")
     PushSummary(question='mood', added=1, changed=0, removed=0, same=0, stale=0)
     >>> push(Studio(), 1, pd.Series({"7": "good"}), model="majority-vote").same
