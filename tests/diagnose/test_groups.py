@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array
 
 from wisecrowd import Crowd, simulate_crowd
-from wisecrowd.diagnose import group_mixture as _group_mixture
 from wisecrowd.diagnose import groups
-from wisecrowd.diagnose.group_mixture import ConfusionTally, GroupMixture, estimate_confusion, fit_group_mixture
 from wisecrowd.diagnose.groups import group_workers
 from wisecrowd.diagnose.workers import WorkerDiagnosis
 from wisecrowd.errors import WisecrowdError
@@ -36,44 +33,6 @@ def test_the_tally_is_that_of_the_diagnosis() -> None:
     pairs = people.crowd.pairs
     wanted[pairs.worker, :, pairs.label] = people.tally
     assert np.allclose(said, wanted, atol=groups.MIN_COUNT)
-
-
-def test_evidence_and_worth_are_those_of_their_formulas() -> None:
-    rng = np.random.default_rng(0)
-    said = rng.poisson(2.0, size=(4, 3, 3)).astype(float)
-    tally = ConfusionTally(csr_array(said.reshape(4, 9)), 3)
-    matrices, share = rng.dirichlet(np.ones(3), size=(2, 3)), np.array([0.3, 0.7])
-    worth = tally.effective_counts(5.0).toarray().reshape(4, 3, 3)
-    evidence = GroupMixture(matrices, share).log_evidence(tally.effective_counts(5.0))
-    for worker in range(4):
-        for true in range(3):
-            total = said[worker, true].sum()
-            factor = min(6.0 / (total + 5.0), 1.0)
-            assert np.allclose(worth[worker, true], said[worker, true] * factor)
-        for group in range(2):
-            wanted = np.log(share[group]) + (worth[worker] * np.log(matrices[group])).sum()
-            assert evidence[worker, group] == pytest.approx(wanted)
-
-
-def test_em_never_lowers_its_objective() -> None:
-    tally = groups._WorkerVotes.from_diagnosis(WorkerDiagnosis(MADE.crowd)).tally()
-    said, toward = tally.effective_counts(10.0), WorkerDiagnosis(MADE.crowd).confusion
-    start = _group_mixture._draw_starts(said, toward, 3, 1, np.random.default_rng(0))[0]
-    trace = [_group_mixture._run_em(start, said, toward, steps).objective for steps in range(1, 15)]
-    assert (np.diff(trace) >= -1e-9 * abs(trace[-1])).all()
-    assert trace[-1] > trace[0]
-
-
-def test_how_alike_workers_are_is_found() -> None:
-    """Rows drawn from Dirichlet(c Π): c is found within a fourth."""
-    rng = np.random.default_rng(0)
-    matrix = np.array([[0.8, 0.1, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])
-    rows = [[rng.multinomial(40, rng.dirichlet(12 * row)) for row in matrix] for _ in range(300)]
-    tally = ConfusionTally(csr_array(np.array(rows, dtype=float).reshape(300, 9)), 3)
-    assert tally.estimate_strength(matrix[None], np.zeros(300, dtype=np.intp)) == pytest.approx(12, rel=0.25)
-    found = fit_group_mixture(tally, np.full((3, 3), 1 / 3), 1, 1, rng)
-    assert np.allclose(found.confusion[0], matrix, atol=0.03)
-    assert np.allclose(estimate_confusion(np.zeros((9, 1)), matrix)[0], matrix)
 
 
 def test_a_crowd_of_kinds() -> None:
