@@ -1,3 +1,5 @@
+"""Tables of benchmarks: figures, ranks, notes and formats."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -7,7 +9,7 @@ import pytest
 from wisecrowd.bench.benchmark import Benchmark, parse_published_table
 from wisecrowd.bench.data import StoredDataset
 from wisecrowd.bench.entries import UnavailableMethod
-from wisecrowd.bench.render import render_markdown, render_text
+from wisecrowd.bench.render import render_text
 from wisecrowd.bench.table import BenchmarkScores, format_number, format_seconds
 
 ENTRIES = {name: UnavailableMethod("") for name in ("MV", "DS", "KOS")}
@@ -124,17 +126,6 @@ def test_incomparable_figures_have_no_difference() -> None:
     assert "MV      .300   .751         .500   .500  .000" in text
 
 
-def test_no_line_is_wider_than_the_terminal() -> None:
-    entries = {f"a method called {number}": UnavailableMethod("") for number in range(12)}
-    rows = [row(title, "birds", accuracy=0.5) for title in entries]
-    benchmark = made(entries=entries, rows="data", notes={"birds": "a long note " * 20})
-    for width in (40, 80, 200):
-        lines = render_text(benchmark, rows, width=width).splitlines()
-        assert max(map(len, lines)) <= width
-        shown = " ".join(lines)
-        assert all(title in shown for title in entries)
-
-
 def test_only_some() -> None:
     text = render_text(made(), ROWS, only=({"MV"}, {"dogs"}))
     assert "MV" in text
@@ -145,30 +136,6 @@ def test_data_of_another_machine_are_shown() -> None:
     rows = [*ROWS, row("MV", "cats", accuracy=0.1)]
     assert "cats" in render_text(made(data_at_hand=True), rows)
     assert "cats" not in render_text(made(), rows)
-
-
-def test_markdown_is_a_page_with_everything() -> None:
-    page = render_markdown(
-        made(
-            published=parse_published_table("birds dogs\nMV .75 ."),
-            remarks=("Read this first.",),
-            references=("dawid1979maximum",),
-        ),
-        ROWS,
-    )
-    lines = page.splitlines()
-    assert lines[0] == "# A table"
-    assert "Read this first." in lines
-    assert "Published figures: Dawid and Skene 1979." in lines
-    assert "wisecrowd bench run small" in lines
-    assert "| method | birds<br>paper | ours | diff. | dogs | seconds |" in lines
-    assert "| MV | .750 | .751 | +.001 | .500 | 1.00 |" in lines
-    assert "1. only two classes" in lines
-    assert lines[-1].startswith("5 answers (1 declined) in 3.00 seconds of computing; run 2025-01-02; with wisecrowd 1")
-
-
-def test_nothing_yet() -> None:
-    assert "Nothing has been run yet." in render_markdown(made(), [])
 
 
 @pytest.mark.parametrize(
