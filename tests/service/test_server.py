@@ -113,37 +113,3 @@ def test_second_service_on_a_database_is_refused(start: Callable[[], Running], t
     result = CliRunner().invoke(build_app(), ["serve", str(tmp_path / "votes.db"), "--port", "0"])
     assert result.exit_code == 1
     assert "another wisecrowd serve writes to" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--host", "0.0.0.0"], "unencrypted"),
-        (["--method", "majority-vote"], "cannot be updated vote by vote"),
-        (["--method", "dawid-skeene"], "Did you mean 'dawid-skene'?"),
-        (["--target", "95"], "must be a probability above 0, such as 0.95"),
-        (["--token-file", "nowhere"], "cannot be read from nowhere"),
-    ],
-)
-def test_bad_usage(words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(build_app(), ["serve", "votes.db", *words])
-    assert result.exit_code in (1, 2)
-    assert message in result.stderr
-    assert not (tmp_path / "votes.db").exists()
-
-
-def test_short_tokens_and_used_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WISECROWD_TOKEN", "short")
-    result = CliRunner().invoke(build_app(), ["serve", "votes.db"])
-    assert result.exit_code == 2
-    assert "16 or more" in result.stderr
-    assert "short" not in result.stderr
-    monkeypatch.setenv("WISECROWD_TOKEN", TOKEN)
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        result = CliRunner().invoke(build_app(), ["serve", "votes.db", "--port", str(other.getsockname()[1])])
-    assert result.exit_code == 1
-    assert "choose another one with --port" in result.stderr

@@ -1,0 +1,115 @@
+"""The command serve: options, refusals, and loading of earlier votes."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from wisecrowd.cli import build_app, serve
+
+pytest.importorskip("fastapi", reason="the extra serve is not installed")
+
+TOKEN = "a-token-of-sixteen-or-more"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--host", "0.0.0.0"], "unencrypted"),
+        (["--method", "majority-vote"], "cannot be updated vote by vote"),
+        (["--method", "dawid-skeene"], "Did you mean 'dawid-skene'?"),
+        (["--target", "95"], "must be a probability above 0, such as 0.95"),
+        (["--token-file", "nowhere"], "cannot be read from nowhere"),
+    ],
+)
+def test_bad_usage(words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(build_app(), ["serve", "votes.db", *words])
+    assert result.exit_code in (1, 2)
+    assert message in result.stderr
+    assert not (tmp_path / "votes.db").exists()
+
+
+def test_short_tokens_and_used_ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WISECROWD_TOKEN", "short")
+    result = CliRunner().invoke(build_app(), ["serve", "votes.db"])
+    assert result.exit_code == 2
+    assert "16 or more" in result.stderr
+    assert "short" not in result.stderr
+    monkeypatch.setenv("WISECROWD_TOKEN", TOKEN)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        result = CliRunner().invoke(build_app(), ["serve", "votes.db", "--port", str(other.getsockname()[1])])
+    assert result.exit_code == 1
+    assert "choose another one with --port" in result.stderr
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, dict[str, Any]]]:
+    """Run the command with a server that returns at once; give the result, and what the server was to serve."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WISECROWD_TOKEN", TOKEN)
+
+    def serve(*words: str) -> tuple[Any, dict[str, Any]]:
+        seen: dict[str, Any] = {}
+
+        def run(coordinator: Any, token: str, bound_socket: Any, *, max_bytes: int, **_: Any) -> None:
+            questions = coordinator.questions()
+            seen.update(token=token, host=bound_socket.getsockname()[0], max_bytes=max_bytes)
+            seen.update(votes=sum(question.live.n_votes for question in questions))
+
+        monkeypatch.setattr("wisecrowd.service.server.run", run)
+        return CliRunner().invoke(build_app(), ["serve", "votes.db", "--port", "0", *words]), seen
+
+    return serve
+
+
+def test_options_reach_the_server(served: Callable[..., tuple[Any, dict[str, Any]]]) -> None:
+    result, seen = served("--max-bytes", "5000")
+    assert result.exit_code == 0, result.stderr
+    assert seen == {"token": TOKEN, "host": "127.0.0.1", "max_bytes": 5000, "votes": 0}
+    assert "method one-coin, and dawid-skene when half of the tasks have two votes" in result.stderr
+    assert TOKEN not in result.stderr, "the token of the user is not repeated"
+
+
+def test_quiet_prints_nothing(served: Callable[..., tuple[Any, dict[str, Any]]]) -> None:
+    result, _ = served("--quiet", "--method", "ibcc")
+    assert (result.stdout, result.stderr) == ("", "")
+
+
+def test_a_new_token_is_printed_even_if_quiet(
+    served: Callable[..., tuple[Any, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody could use the service otherwise."""
+    monkeypatch.delenv("WISECROWD_TOKEN")
+    result, seen = served("--quiet")
+    assert len(seen["token"]) >= 16
+    assert seen["token"] in result.stderr
+
+
+def test_earlier_votes_are_loaded_once(
+    served: Callable[..., tuple[Any, dict[str, Any]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wisecrowd.cli.serve.VOTES_PER_TRANSACTION", 2)
+    (tmp_path / "old.csv").write_text("task,worker,label\n" + "".join(f"t{n},w{n % 2},x\n" for n in range(5)))
+    result, seen = served("--from", "old.csv")
+    assert seen["votes"] == 5
+    assert "Votes in old.csv: 5 new, 0 changed, 0 unchanged" in result.stderr
+    result, seen = served("--from", "old.csv")
+    assert seen["votes"] == 5
+    assert "0 new, 0 changed, 5 unchanged" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("example.com", False)],
+)
+def test_this_machine(host: str, expected: bool) -> None:
+    assert serve._is_loopback(host) is expected

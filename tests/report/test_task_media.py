@@ -1,0 +1,70 @@
+"""Texts and images by task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from wisecrowd.errors import InputError, UsageError
+from wisecrowd.io.problems import MissingColumn
+from wisecrowd.report.task_media import align_with_tasks, as_task_series, read_task_column
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "tasks.csv"
+    path.write_text("item,sentence,text\n1,long,short\n2,,\n")
+    return path
+
+
+class TestColumn:
+    def test_the_first_accepted_name_counts(self, table: Path) -> None:
+        assert read_task_column(table, "text", ("text", "sentence"), task=None, column=None).to_dict() == {"1": "short"}
+        assert read_task_column(table, "text", ("words", "sentence"), task=None, column=None).to_dict() == {"1": "long"}
+
+    def test_the_user_names_the_column(self, table: Path) -> None:
+        series = read_task_column(table, "text", ("text",), task="item", column="sentence")
+        assert series.name == "text"
+        assert series.to_dict() == {"1": "long"}
+        with pytest.raises(MissingColumn, match="'absent'"):
+            read_task_column(table, "text", ("text",), task=None, column="absent")
+
+    def test_no_accepted_name(self, table: Path) -> None:
+        with pytest.raises(InputError, match=r"no column of images was recognised; call it 'image'.*--image-column"):
+            read_task_column(table, "image", ("image", "path"), task=None, column=None)
+
+    def test_no_column_of_tasks(self, tmp_path: Path) -> None:
+        path = tmp_path / "odd.csv"
+        path.write_text("colour,text\nred,x\n")
+        with pytest.raises(MissingColumn) as caught:
+            read_task_column(path, "text", ("text",), task=None, column=None)
+        assert "task" in caught.value.roles
+
+
+class TestSeries:
+    def test_missing_values_are_dropped(self) -> None:
+        assert as_task_series(None, "text") is None
+        series = as_task_series({"t1": "a", "t2": None}, "text")
+        assert series is not None
+        assert series.to_dict() == {"t1": "a"}
+
+    def test_values_without_tasks_are_refused(self) -> None:
+        with pytest.raises(UsageError, match="expected texts by task in a Series or a dict; got list"):
+            as_task_series(["a"], "text")
+
+
+class TestAlignment:
+    def test_values_follow_the_tasks(self) -> None:
+        values = pd.Series({"1": "a", "3": "c"})
+        assert align_with_tasks(values, pd.Index([3, 2, 1]), "text") == ["c", None, "a"]
+
+    def test_no_values_at_all(self) -> None:
+        assert align_with_tasks(pd.Series(dtype=object), pd.Index(["t1"]), "text") == [None]
+
+    def test_values_of_other_tasks_and_repeats_are_refused(self) -> None:
+        with pytest.raises(InputError, match="none of the texts belongs to a task on the page"):
+            align_with_tasks(pd.Series({"x": "a"}), pd.Index(["t1"]), "text")
+        with pytest.raises(InputError, match="several texts for 't1'; keep one row per task"):
+            align_with_tasks(pd.Series(["a", "b"], index=["t1", "t1"]), pd.Index(["t1"]), "text")
