@@ -10,12 +10,16 @@ from wisecrowd.errors import DataWarning, NotConverged
 from wisecrowd.report.notes import collect_warnings
 
 
+def warn_about_votes() -> None:
+    warnings.warn("few votes", DataWarning, stacklevel=1)
+    warnings.warn("few votes", DataWarning, stacklevel=1)
+    warnings.warn("stopped early", NotConverged, stacklevel=1)
+    warnings.warn("an old function", DeprecationWarning, stacklevel=1)
+
+
 def test_warnings_about_data_are_collected_once_and_issued() -> None:
-    with pytest.warns() as issued, collect_warnings() as messages:
-        warnings.warn("few votes", DataWarning, stacklevel=1)
-        warnings.warn("few votes", DataWarning, stacklevel=1)
-        warnings.warn("stopped early", NotConverged, stacklevel=1)
-        warnings.warn("an old function", DeprecationWarning, stacklevel=1)
+    with warnings.catch_warnings(record=True) as issued, collect_warnings() as messages:
+        warn_about_votes()
     assert messages == ["few votes", "stopped early"]
     assert {str(warning.message) for warning in issued} == {"few votes", "stopped early", "an old function"}
 
