@@ -18,8 +18,10 @@ def warn_about_votes() -> None:
 
 
 def test_warnings_about_data_are_collected_once_and_issued() -> None:
-    with warnings.catch_warnings(record=True) as issued, collect_warnings() as messages:
-        warn_about_votes()
+    with warnings.catch_warnings(record=True) as issued:
+        warnings.simplefilter("always")
+        with collect_warnings() as messages:
+            warn_about_votes()
     assert messages == ["few votes", "stopped early"]
     assert {str(warning.message) for warning in issued} == {"few votes", "stopped early", "an old function"}
 
