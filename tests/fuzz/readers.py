@@ -1,6 +1,6 @@
 """Hostile files for every reader and command of wisecrowd.
 
-    python -m tests.fuzz.readers --seed 7 --cases 20000 --keep /tmp/findings
+    python -m tests.fuzz.readers --seed 7 --cases 20000 --keep findings
     python -m tests.fuzz.readers --seed 7 --case 123
 
 A target is a valid sample of a format. A case mutates one or two of its files and reads them with every function that takes
