@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import re
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 from collections.abc import Iterator
@@ -331,6 +333,90 @@ def test_a_cluster_of_its_own_ends_with_the_engine_and_by_interruption(tmp_path:
         capture_output=True, text=True, timeout=120, cwd=tmp_path, env=clean, check=False,
     )  # fmt: skip
     assert done.stdout == "interrupted\n", done.stderr
+
+
+#: Program that starts a cluster and prints the addresses on which it listens, as hexadecimal numbers.
+LISTENING = """
+    import glob, os, re, sys
+    {imports}
+    from wisecrowd import Crowd
+    from wisecrowd.engines import ray as engine
+
+    def read(path):
+        try:
+            with open(path) as file:
+                return file.read()
+        except OSError:
+            return ""
+
+    engine.OBJECT_STORE_BYTES = 100_000_000
+    made = engine.RayEngine(Crowd.from_triples([("t1", "ann", "cat"), ("t2", "bob", "dog")]), actors=2)
+    assert made.sum(lambda chunk: chunk.crowd.n_votes) == 2
+    parents = {{int(path.split("/")[2]): read(path).rpartition(")")[2].split()[1:2] for path in glob.glob("/proc/[0-9]*/stat")}}
+    family, grown = {{os.getpid()}}, True
+    while grown:
+        grown = {{pid for pid, parent in parents.items() if parent and int(parent[0]) in family}} - family
+        family |= grown
+    inodes = set()
+    for path in (path for pid in family for path in glob.glob(f"/proc/{{pid}}/fd/*")):
+        try:
+            inodes.update(re.findall(r"socket:.(\\d+)", os.readlink(path)))
+        except OSError:
+            pass
+    lines = [line.split() for name in ("tcp", "tcp6") for line in read(f"/proc/net/{{name}}").splitlines()[1:]]
+    hosts = {{line[1].partition(":")[0] for line in lines if line[3] == "0A" and line[9] in inodes}}
+    folder = engine._Cluster.folder
+    token = os.path.expanduser("~/.ray/auth_token")
+    print(sorted(hosts), oct(os.stat(folder).st_mode & 0o777), oct(os.stat(token).st_mode & 0o777), os.path.getsize(token))
+    assert os.environ["RAY_AUTH_MODE"] == "token"
+    made.close()
+    print(os.path.exists(folder))
+"""
+
+
+@needs_ray
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("imports", ["", "import ray"], ids=["ray is imported by us", "ray is imported before"])
+def test_a_cluster_of_its_own_is_for_this_user_of_this_machine(tmp_path: Path, imports: str) -> None:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(LISTENING.format(imports=imports))],
+        capture_output=True, text=True, timeout=120, cwd=tmp_path, env=clean | {"HOME": str(tmp_path)}, check=False,
+    )  # fmt: skip
+    first, second = done.stdout.splitlines() or ("", done.stderr)
+    loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+    hosts, folder, token = re.fullmatch(r"\[(.*)\] (\w+) (\w+) 64", first).groups()  # type: ignore[union-attr]
+    assert set(re.findall(r"\w+", hosts)) <= loopback, hosts
+    assert len(hosts) > 0
+    assert (folder, token) == ("0o700", "0o600")
+    assert second == "False", "the files of the cluster are removed"
+
+
+def test_a_readable_token_is_made_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_AUTH_MODE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = tmp_path / ".ray" / "auth_token"
+    path.parent.mkdir()
+    path.write_text("secret")
+    path.chmod(0o644)
+    ray_engine._protect_token()
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("secret", 0o600)
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    path.unlink()
+    ray_engine._protect_token()
+    assert not path.exists()
+
+
+def test_folders_of_clusters_have_short_private_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # a long path
+    folder = ray_engine._make_private_folder()
+    try:
+        assert len(str(folder)) <= ray_engine.MAX_FOLDER_CHARACTERS
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert not list(tmp_path.iterdir())
+    finally:
+        folder.rmdir()
 
 
 def test_without_ray_the_message_is_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:

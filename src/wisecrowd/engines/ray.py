@@ -6,23 +6,32 @@ therefore gives the same bits, even if actors are lost in between: a lost actor 
 call is repeated.
 
 All machines must have the same version of wisecrowd and, for a crowd in shards, see its folder under the same path.
+
+Whoever reaches a cluster can run code on it. A cluster that an engine starts therefore listens on the loopback address only,
+asks for a token, and keeps its files in a folder of this user. A cluster at an address is trusted.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import io
 import itertools
 import logging
 import os
 import pickle
 import random
+import secrets
+import shutil
 import socket
+import sys
+import tempfile
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,6 +52,9 @@ MAX_FUNCTION_CELLS = 2**17
 OBJECT_STORE_BYTES = 2**31
 #: Seconds to wait for a cluster to answer; Ray itself would try for minutes.
 CONNECT_TIMEOUT = 10
+#: Longest path of the folder of a local cluster. Ray's sockets in it have 70 characters more, and a socket at most 103.
+MAX_FOLDER_CHARACTERS = 30
+LOOPBACK_ADDRESSES = ("127.0.0.1", "::1")
 
 
 class ClusterLost(WisecrowdError, RuntimeError):
@@ -65,7 +77,7 @@ class RayEngine(Engine):
     A crowd in memory is split into one chunk per actor, without its times and marks. Of a crowd in shards, actor j of n
     holds the shards j, j + n, …. Actors reserve no cores, so that several engines can share a cluster. The cluster is the
     one that this process belongs to already; or the one at ``address`` or in the environment variable RAY_ADDRESS; or a
-    local one, which ends with its last engine.
+    local one, which ends with its last engine and cannot be reached from other machines.
 
     Parameters
     ----------
@@ -480,15 +492,22 @@ class _Cluster:
     """Cluster of this process; one that an engine joined or started is left with the last engine."""
 
     n_engines: ClassVar[int] = 0
+    #: Folder of the files of a cluster that an engine started.
+    folder: ClassVar[Path | None] = None
     #: Address that an engine asked for, and the node of this process in that cluster.
     joined: ClassVar[tuple[str, str] | None] = None
 
     def __init__(self, address: str | None) -> None:
         random_state = random.getstate()  # Ray draws from the global generator
         try:
-            ray, target = _import_ray(), address or os.environ.get("RAY_ADDRESS") or "local"
+            target = address or os.environ.get("RAY_ADDRESS") or "local"
+            if target == "local" and "ray" not in sys.modules:
+                os.environ.setdefault("RAY_AUTH_MODE", "token")  # Ray reads it when it is imported
+            ray = _import_ray()
             is_new = not ray.is_initialized()
-            if is_new:
+            if is_new and target == "local":
+                _Cluster.folder = _start_cluster()
+            elif is_new:
                 _join_cluster(target)
             context = ray.get_runtime_context()
             self.node, self.n_cores = context.get_node_id(), max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -513,29 +532,21 @@ class _Cluster:
         _Cluster.n_engines -= 1
         if not _Cluster.n_engines and _Cluster.joined is not None and _Cluster.joined[1] == self.node:
             ray.shutdown()
+            if _Cluster.folder is not None:
+                shutil.rmtree(_Cluster.folder, ignore_errors=True)
+                _Cluster.folder = None
 
 
 def _join_cluster(address: str) -> None:
-    """Join the cluster at an address, or start one on this machine ("local")."""
-    ray, is_local = _import_ray(), address == "local"
-    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if is_local:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no reports to the developers of Ray
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        settings |= {
-            "include_dashboard": False,
-            "num_cpus": os.cpu_count(),
-            "object_store_memory": min(OBJECT_STORE_BYTES, memory // 8),
-        }
+    """Join the cluster at an address."""
+    ray = _import_ray()
     try:
         host, _, port = address.rpartition(":")
         if port.isdigit() and "://" not in host:
             socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_TIMEOUT).close()
-        ray.init(address, **settings)
+        ray.init(address, **_QUIET)
     except (OSError, RuntimeError, ValueError) as error:
         ray.shutdown()
-        if is_local:
-            raise UsageError(f"no Ray cluster could be started on this machine: {error}") from error
         raise UsageError(
             f"no Ray cluster answers at {address!r} ({error}); start one with `ray start --head`, correct the address, "
             "or give no address to use this machine only"
@@ -543,6 +554,83 @@ def _join_cluster(address: str) -> None:
     except BaseException:
         ray.shutdown()
         raise
+
+
+def _start_cluster() -> Path:
+    """Start a cluster that only this user of this machine can reach, and return the folder of its files."""
+    ray = _import_ray()
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no reports to the developers of Ray
+    _protect_token()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    folder = _make_private_folder()
+    try:
+        with _on_loopback():
+            ray.init(
+                "local",
+                include_dashboard=False,
+                num_cpus=os.cpu_count(),
+                object_store_memory=min(OBJECT_STORE_BYTES, memory // 8),
+                _temp_dir=str(folder / "ray"),  # Ray makes this one writable for everybody
+                **_QUIET,
+            )
+        host = ray.util.get_node_ip_address()
+        if host not in LOOPBACK_ADDRESSES:
+            raise UsageError(
+                f"this version of Ray ({ray.__version__}) listens on {host}, where other machines can reach it; install another "
+                "version, or start a cluster on purpose with `ray start --head` and give its address"
+            )
+    except BaseException as error:
+        ray.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, OSError | RuntimeError | ValueError) and not isinstance(error, UsageError):
+            raise UsageError(f"no Ray cluster could be started on this machine: {error}") from error
+        raise
+    return folder
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Make Ray start servers on the loopback address, as it does on macOS and Windows.
+
+    On Linux, Ray replaces a loopback address by the address of the network card and then listens on all interfaces.
+    """
+    constants = importlib.import_module("ray._private.ray_constants")
+    before = getattr(constants, "ENABLE_RAY_CLUSTER", None)
+    try:
+        constants.ENABLE_RAY_CLUSTER = False  # type: ignore[attr-defined]
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before  # type: ignore[attr-defined]
+
+
+def _make_private_folder() -> Path:
+    """Make a folder that only this user can enter, with a path that is short enough for sockets."""
+    folder = Path(tempfile.mkdtemp(prefix="wc-ray-"))
+    if len(str(folder)) <= MAX_FOLDER_CHARACTERS or not Path("/tmp").is_dir():
+        return folder
+    folder.rmdir()
+    return Path(tempfile.mkdtemp(prefix="wc-ray-", dir="/tmp"))
+
+
+def _protect_token() -> None:
+    """Create Ray's token if there is none, and make it readable for this user only; Ray makes it readable for everybody."""
+    if os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
+        return
+    if os.environ.get("RAY_AUTH_MODE", "token").lower() != "token":
+        return
+    path = Path.home() / ".ray" / "auth_token"
+    with suppress(OSError):  # a home that cannot be written to; Ray reports that itself
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileExistsError):
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(descriptor, "w", encoding="ascii") as file:
+                file.write(secrets.token_hex(32))
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+
+
+#: Options of `ray.init` that leave the terminal to the caller.
+_QUIET = {"log_to_driver": False, "logging_level": logging.ERROR}
 
 
 def _import_ray() -> Any:
