@@ -4,7 +4,7 @@
     python benchmarks/scale.py engines kills              # some parts, in full
     python benchmarks/scale.py billion --folder /disk     # needs 8 GB there
 
-Parts: engines, shards, costs, billion, kills, cmm, bytes. What a part finds takes the place of what it found before in
+Parts: engines, shards, costs, checks, billion, kills, cmm, bytes. What a part finds takes the place of what it found before in
 results/scale.json, from which results/scale.md is written (--quick: nothing unless -o is given). Linux only.
 """
 
@@ -36,8 +36,9 @@ PROTOCOL = [
     "n_jobs=2).fit(Crowd.open(folder))`, K = 4, beside it the accuracy on the first shard; `scale-billion.log` has every",
     "pass. *Kills*: SIGKILL at moments drawn at random; a driver is started again until it ends, an actor is made anew by",
     "the driver; results are compared by a digest of tally, prior and trace. *CMM*: in memory, three groups, four features,",
-    "three classes, a worker for each task. *Bytes*: counted on messages to and from two actors. The load is that of the",
-    "machine when a part began: with other programs at work, trust ratios.",
+    "three classes, a worker for each task. *Checks*: one thread, five repeats, warm page cache. *Bytes*: counted on",
+    "messages to and from two actors. The load is that of the machine when a part began: with other programs at work,",
+    "trust ratios.",
 ]
 #: Votes in a shard that are tried.
 SHARDS = (2**24, 2**25, 2**26)
@@ -225,6 +226,23 @@ def costs(ledger: Ledger, asked: Asked) -> None:
     asked.done_with(crowd)
 
 
+def checks(ledger: Ledger, asked: Asked) -> None:
+    """Cost of checking codes and digests."""
+    n_votes = asked.size(10**7)
+    crowd = asked.crowd(n_votes, asked.size(10**4), 5, even(n_votes, asked.shards[0]))
+    found = run(python("programs/scale_checks.py", crowd, 5))
+    for ids, seconds in found.items():
+        one_pass, later = seconds["pass of the E-step"], seconds["later read"]
+        for what, cpu in seconds.items():
+            row = {"cpu milliseconds": 1e3 * cpu, "share of a pass": cpu / one_pass}
+            ledger.note("Checks of shards", votes=n_votes, task_ids=ids, what=what, **row)
+        if ids == "numbers":
+            codes = seconds["first read, codes"] - later
+            ledger.want(f"cost of checking codes once, in passes, {n_votes:,} votes", codes / one_pass, at_most=0.2)
+    asked.done_with(crowd)
+    asked.done_with(crowd.with_name(f"{crowd.name}-texts"))
+
+
 def billion(ledger: Ledger, asked: Asked) -> None:
     """A fit to a billion votes of a million workers."""
     n_votes, n_workers = asked.size(10**9), asked.size(10**6)
@@ -300,7 +318,8 @@ def sent(ledger: Ledger, asked: Asked) -> None:
 
 
 PARTS: dict[str, Callable[[Ledger, Asked], None]] = {
-    "engines": engines, "shards": shards, "costs": costs, "billion": billion, "kills": kills, "cmm": cmm, "bytes": sent,
+    "engines": engines, "shards": shards, "costs": costs, "checks": checks, "billion": billion, "kills": kills, "cmm": cmm,
+    "bytes": sent,
 }  # fmt: skip
 
 

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from wisecrowd import simulate_crowd
 from wisecrowd.base import checkpoints
+from wisecrowd.utils.stored_files import StoredTable, write_table
 
 
 @pytest.fixture
@@ -107,3 +110,23 @@ def test_half_a_folder_says_how_to_go_on(run: Callable[..., Any], place: Path) -
     assert done.exit_code != 0
     assert "interrupted" in done.stderr
     assert "wisecrowd shard" in done.stderr
+
+
+def test_changed_shards_are_refused_unless_asked_not_to(run: Callable[..., Any], place: Path) -> None:
+    file = place / "crowd" / "shards" / "000000.votes.arrow"
+    pair = StoredTable(file, "").read_numbers("pair", [np.int32]).copy()
+    write_table(file, {"pair": pa.array(pair[::-1].copy())})
+    done = run("aggregate", place / "crowd", "-o", place / "results")
+    assert done.exit_code == 1
+    assert "was changed after it was written" in " ".join(done.stderr.split())
+    assert "--no-verify" in done.stderr
+    assert "Traceback" not in done.stderr
+    done = run("aggregate", place / "crowd", "-o", place / "results", "--no-verify")
+    assert done.exit_code == 0, done.stderr
+    pair[5] = -7
+    write_table(file, {"pair": pa.array(pair)})
+    done = run("aggregate", place / "crowd", "-o", place / "other", "--no-verify")
+    assert done.exit_code == 1
+    assert "has the pair -7" in " ".join(done.stderr.split())
+    done = run("aggregate", place / "votes.csv", "--no-verify")
+    assert "these votes are not in shards" in " ".join(done.stderr.split())

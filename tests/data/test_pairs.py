@@ -7,7 +7,7 @@ import pytest
 
 from wisecrowd import Crowd
 from wisecrowd.data import pairs as pairs_module
-from wisecrowd.data.pairs import find_pairs
+from wisecrowd.data.pairs import Pairs, find_pairs
 
 
 def test_pairs_of_a_huge_vocabulary_are_as_many_as_votes() -> None:
@@ -46,3 +46,22 @@ def test_pairs_for_other_votes_share_what_is_cached() -> None:
     other = pairs.with_votes(np.array([1, 1, 0], dtype=np.int32))
     assert other.compact_label is compact
     assert other.vote_pairs.tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("worker", "label", "problem"),
+    [
+        ([0, 0, 1], [0, 1, 1], None),
+        ([], [], None),
+        ([0, 0, 2], [0, 1, 1], "worker codes"),
+        ([-1, 0, 1], [0, 1, 1], "worker codes"),
+        ([0, 0, 1], [0, 2, 1], "label codes"),
+        ([0, 0, 1], [0, 0, 1], "repeated"),
+        ([1, 0, 0], [0, 0, 1], "ascending"),
+        ([0, 0], [0], "different numbers"),
+    ],
+)
+def test_problems_of_pairs_are_found(worker: list[int], label: list[int], problem: str | None) -> None:
+    pairs = Pairs(np.array(worker, dtype=np.int32), np.array(label, dtype=np.int32), np.empty(0, dtype=np.int32), 2)
+    found = pairs.find_problem(2)
+    assert found is None if problem is None else problem in str(found)

@@ -69,6 +69,16 @@ def test_codes_are_copied_and_validated() -> None:
         as_codes([0.5], 2, "label")
     with pytest.raises(InputError, match="label codes must lie in 0…1; got -1…0"):
         as_codes([-1, 0], 2, "label")
+    with pytest.raises(InputError, match="got 0…4294967296"):
+        as_codes([0, 2**32], 2, "label")
+    with pytest.raises(InputError, match="got 1…18446744073709551615"):
+        as_codes(np.array([1, 2**64 - 1], dtype=np.uint64), 2, "label")
+
+
+@pytest.mark.parametrize("weight", [[[1.0], [2.0]], np.empty((2, 0)), 2.0])
+def test_weights_are_one_dimensional(weight: object) -> None:
+    with pytest.raises(UsageError, match="weights must be a one-dimensional array; got shape"):
+        as_weights(weight)  # type: ignore[arg-type]  # the error
 
 
 def test_default_columns_are_none() -> None:

@@ -266,3 +266,57 @@ def test_tables_that_do_not_fit_are_refused(compiled: bool, wrong: dict[str, Any
 def test_a_posterior_that_does_not_fit_is_refused(compiled: bool) -> None:
     with pytest.raises(UsageError, match="posterior must be of shape"):
         kernels.tally(random_case(1, 3).layout, np.ones((6, 3)), compiled=compiled)
+
+
+@every_form
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"pair": np.array([0, -1, 1], dtype=np.int32)},
+        {"pair": np.array([0, 10**6, 1], dtype=np.int32)},
+        {"pair": np.array([0, 2**32, 1])},
+        {"offset": np.array([0, 2, 10**9])},
+        {"offset": np.array([0, 10**9, 3])},
+        {"offset": np.array([-(10**9), 2, 3])},
+        {"weight": np.ones((3, 1))},
+        {"weight": np.ones(1)},
+    ],
+    ids=range(8),
+)
+def test_machine_code_never_sees_invalid_codes(compiled: bool, changes: dict[str, Any]) -> None:
+    columns = {"offset": np.array([0, 2, 3]), "pair": np.array([0, 1, 1], dtype=np.int32), "weight": None} | changes
+    layout = Layout(**columns, n_pairs=2)
+    prior, label_probs = np.full(2, 0.5), np.full((2, 2), 0.5)
+    with pytest.raises(UsageError, match="layout"):
+        kernels.expect(layout, prior, label_probs, compiled=compiled)
+    with pytest.raises(UsageError, match="layout"):
+        kernels.posterior(layout, prior, label_probs, compiled=compiled)
+    with pytest.raises(UsageError, match="layout"):
+        kernels.tally(layout, label_probs, compiled=compiled)
+
+
+@every_form
+def test_sums_of_another_shape_are_not_added_to(compiled: bool) -> None:
+    case = random_case(1, 3)
+    short = Expectation(0.0, np.zeros(3), np.zeros((2, 3)), None)
+    with pytest.raises(UsageError, match="tally of accumulate_into must be of shape"):
+        kernels.expect(*case, compiled=compiled, accumulate_into=short)
+    posterior = np.full((case.layout.n_tasks, 3), 1 / 3)
+    with pytest.raises(UsageError, match="accumulate_into must be of shape"):
+        kernels.tally(case.layout, posterior, compiled=compiled, accumulate_into=np.zeros((2, 3)))
+    with pytest.raises(UsageError, match="posterior must be of shape"):
+        kernels.tally(case.layout, np.ones(case.layout.n_tasks), compiled=compiled)
+
+
+@every_form
+def test_sums_in_another_order_of_memory_are_added_to(compiled: bool) -> None:
+    case = random_case(1, 3)
+    alone = kernels.expect(*case, compiled=compiled)
+    total = Expectation(0.0, np.zeros(3), np.asfortranarray(np.ones((6, 3))), None)
+    found = kernels.expect(*case, compiled=compiled, accumulate_into=total)
+    np.testing.assert_allclose(found.tally, alone.tally + 1)
+    posterior = np.full((case.layout.n_tasks, 3), 1 / 3)
+    found_tally = kernels.tally(
+        case.layout, posterior, compiled=compiled, accumulate_into=np.asfortranarray(np.ones((6, 3)))
+    )
+    np.testing.assert_allclose(found_tally, kernels.tally(case.layout, posterior, compiled=compiled) + 1)

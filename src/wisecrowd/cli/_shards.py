@@ -29,7 +29,8 @@ def are_shards(votes: Path) -> bool:
 
 def aggregate_shards(
     votes: Path, unfitted: Aggregator, *, output: Path | None, gold: pd.Series | None, score_truth: pd.Series | None,
-    proba: bool, save: bool, spreadsheet: bool, quiet: bool, as_json: bool, command: dict[str, Any], inputs: list[Path],
+    proba: bool, save: bool, spreadsheet: bool, verify: bool, quiet: bool, as_json: bool, command: dict[str, Any],
+    inputs: list[Path],
 ) -> None:  # fmt: skip
     """Fit a method, write labels.parquet shard by shard, and print a summary."""
     from wisecrowd.base.run_record import record_run
@@ -39,7 +40,7 @@ def aggregate_shards(
     from wisecrowd.data.sharded import open_shards
     from wisecrowd.errors import UsageError
 
-    crowd = open_shards(votes)
+    crowd = open_shards(votes, verify)
     if not unfitted.streams:
         raise UsageError(
             f"{unfitted.name} needs all votes in memory, and {votes} is a folder of shards. Choose a method that streams, "

@@ -51,6 +51,7 @@ def aggregate(
             metavar="HOST", show_default=False, help="Address of a Ray cluster; auto finds one. Default: start one."
         ),
     ] = None,
+    no_verify: Annotated[bool, flag("--no-verify", help="Do not compare shards with their SHA-256 digests.")] = False,
     quiet: Quiet = False,
     as_json: fitting.AsJson = False,
     reading: Reading,
@@ -102,6 +103,7 @@ def aggregate(
     from wisecrowd.cli._reading import read_truth
     from wisecrowd.cli._spreadsheet import Guard
     from wisecrowd.cli._summary import describe_crowd, summary_lines
+    from wisecrowd.errors import UsageError
 
     fitting.check_output_options(output, proba=proba, save=save, spreadsheet=spreadsheet)
     unfitted: Aggregator = fitting.make_method("aggregate", method, parameter or [], jobs, _engine(engine, address))
@@ -109,9 +111,11 @@ def aggregate(
     if are_shards(votes):
         _aggregate_shards(
             votes, unfitted, truth, score, reading, output=output, proba=proba, save=save, spreadsheet=spreadsheet,
-            quiet=quiet, as_json=as_json,
+            verify=not no_verify, quiet=quiet, as_json=as_json,
         )  # fmt: skip
         return
+    if no_verify:
+        raise UsageError("--no-verify skips the digests of shards, and these votes are not in shards; leave it out")
     source = feature_files.find_features(unfitted, features, votes)
     inputs = [path for path in (votes, source, members, truth, score) if path is not None]
     if output is not None:

@@ -492,7 +492,7 @@ class Crowd:
         )
 
     @staticmethod
-    def open(folder: str | os.PathLike[str]) -> ShardedCrowd:
+    def open(folder: str | os.PathLike[str], *, verify: bool = True) -> ShardedCrowd:
         """Open a folder of shards.
 
         Parameters
@@ -500,11 +500,19 @@ class Crowd:
         folder : path-like
             Folder that `to_shards` or ``wisecrowd shard`` wrote. It may be larger than memory: votes are read on
             access.
+        verify : bool, default=True
+            Whether to compare files with their SHA-256 digests when they are first read. Sizes and codes are always
+            checked.
 
         Returns
         -------
         ShardedCrowd
             The crowd in the folder.
+
+        Raises
+        ------
+        InputError
+            If the folder holds no shards, or is incomplete or damaged. A damaged shard is refused when it is first read.
 
         Examples
         --------
@@ -516,7 +524,7 @@ class Crowd:
         """
         from wisecrowd.data.sharded import open_shards
 
-        return open_shards(folder)
+        return open_shards(folder, verify)
 
     # ------------------------------------------------------------------ vocabularies, sizes and form
 
@@ -697,7 +705,8 @@ class Crowd:
     @cached_property
     def layout(self) -> Layout:
         """Votes in the form that the kernels read: sorted by task, each a pair of worker and label."""
-        return Layout(self.offset, self.pairs.vote_pairs, self.stored_weight, len(self.pairs))
+        is_checked = self._storage.has_checked_codes
+        return Layout(self.offset, self.pairs.vote_pairs, self.stored_weight, len(self.pairs), is_checked)
 
     @cached_property
     def digest(self) -> str:

@@ -23,6 +23,7 @@ class PairVotes(ABC):
 
     has_task_order = True
     has_class_order = False
+    has_checked_codes = False
     observed = None
     time = None
 
@@ -102,6 +103,8 @@ class PairVotesInMemory(PairVotes):
         Weight of each vote; None when every vote counts once.
     load_tasks : callable
         Returns the task ids. It is called on first access.
+    has_checked_codes : bool, default=False
+        Whether ``pairs`` and ``offset`` are known to be valid.
     """
 
     def __init__(
@@ -112,7 +115,9 @@ class PairVotesInMemory(PairVotes):
         offset: NDArray[np.int64],
         weight: NDArray[np.float64] | None,
         load_tasks: Callable[[], pd.Index],
+        has_checked_codes: bool = False,
     ) -> None:
+        self.has_checked_codes = has_checked_codes
         self._workers, self._classes, self._pairs, self._offset = workers, classes, pairs, offset
         self._weight, self._load_tasks = weight, load_tasks
 
@@ -212,6 +217,7 @@ class CrowdSlice(Crowd):
                 offset[begin : end + 1] - offset[begin],
                 None if weight is None else weight[rows],
                 partial(self._load_tasks, begin, end),
+                self._pair_votes.has_checked_codes,
             )
             yield slice(begin, end), CrowdSlice(storage)
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.data.rows import are_codes
+
 #: Cells beyond four per vote for which a dense table is still cheaper than sorting.
 DENSE_TABLE_CELLS = 1_000_000
 
@@ -71,6 +73,33 @@ class Pairs:
         if len(self):
             total[self.worker[self._worker_starts]] = np.add.reduceat(table, self._worker_starts, axis=0)
         return total
+
+    def find_problem(self, n_classes: int) -> str | None:
+        """Return why these are no pairs over the vocabularies, or None if they are.
+
+        Parameters
+        ----------
+        n_classes : int
+            Number of classes.
+
+        Returns
+        -------
+        str or None
+            Part of a sentence.
+
+        Examples
+        --------
+        >>> codes = np.array([0, -1], dtype=np.int32)
+        >>> Pairs(codes, np.array([0, 0], dtype=np.int32), codes[:0], n_workers=1).find_problem(n_classes=1)
+        'worker codes of pairs lie outside 0…0'
+        """
+        if self.worker.shape != self.label.shape or self.worker.ndim != 1:
+            return "pairs have different numbers of workers and labels"
+        for kind, codes, n in (("worker", self.worker, self.n_workers), ("label", self.label, n_classes)):
+            if not are_codes(codes, n):
+                return f"{kind} codes of pairs lie outside 0…{n - 1}"
+        key = self.worker.astype(np.int64) * n_classes + self.label
+        return None if (np.diff(key) > 0).all() else "pairs of worker and label are repeated or not in ascending order"
 
     def with_votes(self, vote_pairs: NDArray[np.int32]) -> Pairs:
         """Return the same pairs for other votes.

@@ -253,9 +253,34 @@ def as_codes(values: ArrayLike | None, n: int, kind: str) -> NDArray[np.int32]:
         raise UsageError(
             f"{kind} codes must be a one-dimensional integer array; got {array.dtype} of shape {array.shape}"
         )
-    if array.size and not (array.min() >= 0 and array.max() < n):
+    if not are_codes(array, n):
         raise InputError(f"{kind} codes must lie in 0…{n - 1}; got {array.min()}…{array.max()}")
     return np.array(array, dtype=np.int32)
+
+
+def are_codes(values: NDArray[Any], n: int) -> bool:
+    """Return whether integers are codes of a vocabulary, in one pass.
+
+    Parameters
+    ----------
+    values : ndarray of int
+        Integers.
+    n : int
+        Size of the vocabulary.
+
+    Returns
+    -------
+    bool
+        Whether all lie in 0…n - 1.
+
+    Examples
+    --------
+    >>> are_codes(np.array([0, 2]), 3), are_codes(np.array([-1, 2]), 3)
+    (True, False)
+    """
+    if values.dtype.kind == "i":  # as unsigned integers, negative codes are larger than all others
+        values = values.view(values.dtype.str.replace("i", "u"))
+    return values.size == 0 or int(values.max()) < n
 
 
 def as_observed_mask(values: ArrayLike | None) -> NDArray[np.bool_] | None:
@@ -306,9 +331,34 @@ def as_weights(values: ArrayLike | None) -> NDArray[np.float64] | None:
     if values is None:
         return None
     weight = np.array(values, dtype=np.float64)
-    if not (np.isfinite(weight).all() and (weight > 0).all()):
-        raise InputError("weights must be finite and positive; drop votes that should not count")
+    if weight.ndim != 1:
+        raise UsageError(f"weights must be a one-dimensional array; got shape {weight.shape}")
+    problem = find_invalid_weight(weight)
+    if problem is not None:
+        raise InputError(f"{problem}; drop votes that should not count")
     return None if (weight == 1).all() else weight
+
+
+def find_invalid_weight(weight: NDArray[np.float64]) -> str | None:
+    """Return why some weights are invalid, or None if all are valid.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (n_votes,)
+        Weights.
+
+    Returns
+    -------
+    str or None
+        Part of a sentence.
+
+    Examples
+    --------
+    >>> find_invalid_weight(np.array([1.0, 0.0]))
+    'weights must be finite and positive; got 0.0'
+    """
+    is_valid = np.isfinite(weight) & (weight > 0)
+    return None if is_valid.all() else f"weights must be finite and positive; got {weight[~is_valid][0]}"
 
 
 class GrowingColumn:

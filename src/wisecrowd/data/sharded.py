@@ -4,7 +4,7 @@ A shard holds consecutive tasks with all their votes. Its files are mapped into 
 folder contains:
 
 - ``crowd.json``: sizes and the list of shards. It is written last, so a folder with it is complete.
-- ``classes.parquet`` and ``workers.parquet``: the vocabularies.
+- ``classes.arrow`` and ``workers.arrow``: the vocabularies.
 - ``pairs.arrow``: the pairs of worker and label that occur, sorted.
 - ``shards/000000.votes.arrow``: pair (a row of ``pairs.arrow``) and, in a weighted crowd, weight of each vote; sorted
   by task and pair.
@@ -13,15 +13,19 @@ folder contains:
 
 `Crowd.to_shards` writes such a folder from a crowd in memory, ``wisecrowd shard`` from files of any size, and
 `Crowd.open` opens it.
+
+A folder is not trusted. Sizes in ``crowd.json`` are compared with the lengths of the files, and every code with its
+vocabulary, before anything uses them: the kernels do not check codes. Digests are compared as well, unless the caller
+opens the folder with ``verify=False``. What takes a pass over a file is done once per file and crowd object.
 """
 
 from __future__ import annotations
 
 import hashlib
-import mmap
 import os
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -35,15 +39,24 @@ from wisecrowd.data.answer_type import AnswerType
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.crowd_slice import CrowdSlice, PairVotes, cut_tasks
 from wisecrowd.data.pairs import Pairs
+from wisecrowd.data.rows import are_codes, find_invalid_weight
+from wisecrowd.data.vocabulary import as_vocabulary
 from wisecrowd.errors import InputError, UsageError, preview
-from wisecrowd.utils.files import atomic_path, read_json, write_json
+from wisecrowd.utils.files import atomic_path, write_json
+from wisecrowd.utils.stored_files import FileSignature, StoredTable, load_json, refuse_damage, write_table
 
 #: Version of the folder's layout.
-VERSION = 1
+VERSION = 2
 #: Default number of votes per shard: the fixed cost per shard is negligible, and a shard is small beside memory.
 VOTES_PER_SHARD = 2**24
 #: Largest number of task ids, or of posterior probabilities, that is collected from all shards into one array.
 MAX_COLLECTED_CELLS = 2**28
+#: Largest number of tasks, or of votes, of a shard; a larger one in ``crowd.json`` is an error.
+MAX_SIZE = 2**48
+#: What to do about a damaged folder.
+ADVICE = "Shard the votes again"
+#: Types of the number of votes of a task: the smallest that holds the largest number.
+_COUNT_TYPES = [np.uint8, np.uint16, np.uint32, np.uint64]
 
 
 class ShardInfo(NamedTuple):
@@ -71,7 +84,7 @@ class ShardInfo(NamedTuple):
 
 
 class ShardFiles(PairVotes):
-    """Votes in the files of a shard, mapped into memory on first access.
+    """Votes in the files of a shard, mapped into memory and checked on first access.
 
     Parameters
     ----------
@@ -80,6 +93,8 @@ class ShardFiles(PairVotes):
     info : ShardInfo
         The shard.
     """
+
+    has_checked_codes = True
 
     def __init__(self, crowd: ShardedCrowd, info: ShardInfo) -> None:
         self._crowd, self._info = crowd, info
@@ -91,7 +106,7 @@ class ShardFiles(PairVotes):
     @cached_property
     def tasks(self) -> pd.Index:
         """Task ids."""
-        return pd.Index(self._tasks_file.table.column("task").to_pandas())
+        return pd.Index(self._columns.task.to_pandas())
 
     @property
     def workers(self) -> pd.Index | None:
@@ -116,27 +131,81 @@ class ShardFiles(PairVotes):
     @cached_property
     def offset(self) -> NDArray[np.int64]:
         """First vote of each task, and the number of votes at the end."""
-        offset = np.zeros(self.n_tasks + 1, dtype=np.int64)
-        np.cumsum(self._tasks_file.column("n_votes"), dtype=np.int64, out=offset[1:])
+        counts = self._columns.n_votes
+        offset = np.zeros(len(counts) + 1, dtype=np.int64)
+        np.cumsum(counts, dtype=np.int64, out=offset[1:])
         return offset
 
     @cached_property
     def pairs(self) -> Pairs:
         """Pairs of worker and label of the crowd, and the pair of each vote."""
-        return self._crowd.pairs.with_votes(self._votes_file.column("pair"))
+        return self._crowd.pairs.with_votes(self._columns.pair)
 
-    @cached_property
+    @property
     def weight(self) -> NDArray[np.float64] | None:
         """Weight of each vote; None when every vote counts once."""
-        return self._votes_file.column("weight") if self._crowd.is_weighted else None
+        return self._columns.weight
 
     @cached_property
-    def _votes_file(self) -> _MappedArrowFile:
-        return _MappedArrowFile(self._crowd.folder / "shards" / f"{self._info.name}.votes.arrow")
+    def _votes_file(self) -> StoredTable:
+        return StoredTable(self._crowd.folder / "shards" / f"{self._info.name}.votes.arrow", ADVICE)
 
     @cached_property
-    def _tasks_file(self) -> _MappedArrowFile:
-        return _MappedArrowFile(self._crowd.folder / "shards" / f"{self._info.name}.tasks.arrow")
+    def _columns(self) -> _ShardColumns:
+        """Columns of both files, checked against sizes, codes and digest."""
+        crowd, info, votes = self._crowd, self._info, self._votes_file
+        tasks = StoredTable(crowd.folder / "shards" / f"{info.name}.tasks.arrow", ADVICE)
+        columns = _ShardColumns(
+            votes.read_numbers("pair", [np.int32]),
+            votes.read_numbers("weight", [np.float64]) if crowd.is_weighted else None,
+            tasks.read_column("task"),
+            tasks.read_numbers("n_votes", _COUNT_TYPES),
+        )
+        for table, size in ((votes, info.n_votes), (tasks, info.n_tasks)):
+            if len(table) != size:
+                raise InputError(f"{table.path} has {len(table):,} rows, and crowd.json says {size:,}. {ADVICE}")
+        signatures = votes.signature, tasks.signature
+        if crowd.checked_shards.get(info.name) != signatures:
+            votes.validate()
+            tasks.validate()
+            problem = columns.find_problem(len(crowd.pairs))
+            if problem is not None:
+                raise InputError(f"{votes.path} is damaged: {problem}. {ADVICE}")
+            if crowd.verify and columns.compute_digest() != info.sha256:
+                raise InputError(
+                    f"shard {info.name} of {crowd.folder} was changed after it was written: its SHA-256 is not the one in "
+                    f"crowd.json. {ADVICE}, or open it without verification: Crowd.open(folder, verify=False), or "
+                    "--no-verify"
+                )
+            crowd.checked_shards[info.name] = signatures
+        return columns
+
+
+class _ShardColumns(NamedTuple):
+    """Columns of the files of a shard."""
+
+    pair: NDArray[np.int32]
+    weight: NDArray[np.float64] | None
+    task: pa.Array
+    n_votes: NDArray[Any]
+
+    def find_problem(self, n_pairs: int) -> str | None:
+        """Return why the columns are no votes over a number of pairs, or None if they are."""
+        if not are_codes(self.pair, n_pairs):
+            row = int(np.flatnonzero((self.pair < 0) | (self.pair >= n_pairs))[0])
+            return f"vote {row:,} has the pair {self.pair[row]}, and pairs lie in 0…{n_pairs - 1}"
+        n_votes = len(self.pair)
+        if self.n_votes.max(initial=0) > n_votes or int(self.n_votes.sum(dtype=np.uint64)) != n_votes:
+            return f"its tasks do not have {n_votes:,} votes together"
+        return None if self.weight is None else find_invalid_weight(self.weight)
+
+    def compute_digest(self) -> str:
+        """Return the SHA-256 of the contents, which does not depend on the layout of the files."""
+        sha = hashlib.sha256()
+        for name, column in self._asdict().items():
+            if column is not None:
+                _update_digest(sha, name, column)
+        return sha.hexdigest()
 
 
 class Shard(CrowdSlice):
@@ -190,6 +259,10 @@ class ShardedCrowd:
         Whether votes have worker ids.
     digest : str
         SHA-256 of the contents.
+    verify : bool, default=True
+        Whether files are compared with their digests when they are first read.
+    checked_shards : dict
+        Signatures of the files that were checked, by the name of the shard.
 
     Examples
     --------
@@ -207,27 +280,55 @@ class ShardedCrowd:
     is_weighted: bool
     has_workers: bool
     digest: str
+    verify: bool = True
+    checked_shards: dict[str, tuple[FileSignature, ...]] = field(default_factory=dict, repr=False)
 
     is_numeric = False
     answer_type: ClassVar[AnswerType] = "categorical"
     has_times = False
 
-    @cached_property
+    @property
     def classes(self) -> pd.Index:
         """Classes, including unused ones."""
-        return _read_ids(self.folder / "classes.parquet")
+        return self._tables.classes
 
-    @cached_property
+    @property
     def workers(self) -> pd.Index | None:
         """Worker ids; None when votes have no worker ids."""
-        return _read_ids(self.folder / "workers.parquet") if self.has_workers else None
+        return self._tables.workers
 
-    @cached_property
+    @property
     def pairs(self) -> Pairs:
         """Pairs of worker and label that occur; the pair of each vote is in its shard."""
-        table = _MappedArrowFile(self.folder / "pairs.arrow")
-        n_workers = 1 if self.workers is None else len(self.workers)
-        return Pairs(table.column("worker"), table.column("label"), np.empty(0, dtype=np.int32), n_workers)
+        return self._tables.pairs
+
+    @cached_property
+    def _tables(self) -> _CrowdTables:
+        """Vocabularies and pairs, checked against each other and against the digest of the crowd."""
+        names = ["classes", *(["workers"] if self.has_workers else []), "pairs"]
+        tables = {name: StoredTable(self.folder / f"{name}.arrow", ADVICE) for name in names}
+        for table in tables.values():
+            table.validate()
+        ids = {name: tables[name].read_column("value") for name in names[:-1]}
+        pair_worker, pair_label = (tables["pairs"].read_numbers(name, [np.int32]) for name in ("worker", "label"))
+        sha256 = compute_crowd_digest(ids["classes"], ids.get("workers"), pair_worker, pair_label, self.shard_infos)
+        if self.verify and sha256 != self.digest:
+            raise InputError(
+                f"{self.folder} was changed after it was written: the SHA-256 of its vocabularies, pairs and shards is not "
+                f"the one in crowd.json. {ADVICE}, or open it without verification: Crowd.open(folder, verify=False), or "
+                "--no-verify"
+            )
+        index = {}
+        for name, column in ids.items():
+            with refuse_damage(tables[name].path, ADVICE):
+                index[name] = as_vocabulary(pd.Index(column.to_pandas()), name)
+        workers = index.get("workers")
+        n_workers = 1 if workers is None else len(workers)
+        pairs = Pairs(pair_worker, pair_label, np.empty(0, dtype=np.int32), n_workers)
+        problem = pairs.find_problem(len(index["classes"]))
+        if problem is not None:
+            raise InputError(f"{tables['pairs'].path} is damaged: {problem}. {ADVICE}")
+        return _CrowdTables(index["classes"], workers, pairs)
 
     @property
     def n_shards(self) -> int:
@@ -313,7 +414,7 @@ class ShardedCrowd:
         return self.n_tasks
 
     def __reduce__(self) -> tuple[Any, ...]:  # another process maps the same files
-        return open_shards, (self.folder,)
+        return open_shards, (self.folder, self.verify)
 
     def __repr__(self) -> str:
         workers = f" x {len(self.workers):,} workers" if self.workers is not None else ", no worker ids"
@@ -321,6 +422,14 @@ class ShardedCrowd:
             f"ShardedCrowd({self.n_votes:,} votes: {self.n_tasks:,} tasks{workers}, {self.n_classes:,} classes, "
             f"in {self.n_shards:,} shard{'s' if self.n_shards != 1 else ''})"
         )
+
+
+class _CrowdTables(NamedTuple):
+    """Vocabularies and pairs of a crowd."""
+
+    classes: pd.Index
+    workers: pd.Index | None
+    pairs: Pairs
 
 
 def is_shard_folder(folder: Path) -> bool:
@@ -365,13 +474,15 @@ def is_unfinished_shard_folder(folder: Path) -> bool:
     return any((folder / name).is_dir() for name in ("shards", ".sharding"))
 
 
-def open_shards(folder: str | os.PathLike[str]) -> ShardedCrowd:
+def open_shards(folder: str | os.PathLike[str], verify: bool = True) -> ShardedCrowd:
     """Open a folder of shards; see `Crowd.open`.
 
     Parameters
     ----------
     folder : path-like
         Folder of shards.
+    verify : bool, default=True
+        Whether to compare files with their SHA-256 digests when they are first read. Sizes and codes are always checked.
 
     Returns
     -------
@@ -400,25 +511,114 @@ def open_shards(folder: str | os.PathLike[str]) -> ShardedCrowd:
             f"{path} has no crowd.json, so it is no folder of shards. Make one from files of votes: "
             "wisecrowd shard votes.parquet -o crowd"
         )
-    try:
-        content = read_json(path / "crowd.json")
+    content = load_json(path / "crowd.json", ADVICE)
+    with refuse_damage(path / "crowd.json", ADVICE):
         if content["version"] != VERSION:
             raise InputError(
-                f"{path} has layout version {content['version']!r}, but this wisecrowd reads version {VERSION}. "
-                "Shard the votes again"
+                f"{path} has layout version {preview([content['version']])}, but this wisecrowd reads version {VERSION}. "
+                f"{ADVICE}"
             )
-        infos = tuple(ShardInfo(**info) for info in content["shards"])
-        crowd = ShardedCrowd(
-            path, infos, bool(content["weighted"]), bool(content["has_workers"]), str(content["sha256"])
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}/crowd.json is invalid ({error!r}). Shard the votes again") from None
-    absent = [info.name for info in infos if not (path / "shards" / f"{info.name}.votes.arrow").is_file()]
-    if absent:
-        raise InputError(f"{path} lacks {len(absent):,} of its shards: {preview(absent)}. Shard the votes again")
+        crowd = _parse_crowd(path, content, verify)
+    _check_files(crowd)
     return crowd
+
+
+def load_shard_info(path: Path) -> ShardInfo:
+    """Read the description of a shard, which `write_shard` writes last.
+
+    Parameters
+    ----------
+    path : Path
+        JSON file.
+
+    Returns
+    -------
+    ShardInfo
+        Sizes and digest.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> info = write_shard(folder, 0, ["t1", "t2"], np.array([1, 2]), np.array([0, 0, 1], dtype=np.int32))
+    >>> load_shard_info(folder / "shards" / "000000.json") == info
+    True
+    """
+    content = load_json(path, ADVICE)
+    with refuse_damage(path, ADVICE):
+        return _parse_info(content)
+
+
+def _parse_info(content: Any) -> ShardInfo:
+    """Return the description of a shard from its JSON form."""
+    if not (
+        isinstance(content, dict)
+        and set(content) == set(ShardInfo._fields)
+        and isinstance(content["name"], str)
+        and re.fullmatch(r"\d{6,12}", content["name"], re.ASCII)  # part of a path
+        and _is_size(content["n_tasks"])
+        and _is_size(content["n_votes"])
+        and _is_digest(content["sha256"])
+    ):
+        raise ValueError(f"not a shard: {preview([content])}")
+    return ShardInfo(**content)
+
+
+def _parse_crowd(folder: Path, content: dict[str, Any], verify: bool) -> ShardedCrowd:
+    """Return the crowd that ``crowd.json`` describes."""
+    if not isinstance(content["shards"], list):
+        raise ValueError("shards is not a list")
+    infos = tuple(_parse_info(info) for info in content["shards"])
+    if len({info.name for info in infos}) != len(infos):
+        raise ValueError("a shard is listed twice")
+    for name in ("n_tasks", "n_votes"):
+        total = sum(getattr(info, name) for info in infos)
+        if content[name] != total:
+            raise ValueError(f"{name} is {preview([content[name]])}, and the shards have {total} together")
+    for name in ("weighted", "has_workers"):
+        if not isinstance(content[name], bool):
+            raise ValueError(f"{name} is {preview([content[name]])}")
+    if not _is_digest(content["sha256"]):
+        raise ValueError(f"sha256 is {preview([content['sha256']])}")
+    return ShardedCrowd(folder, infos, content["weighted"], content["has_workers"], content["sha256"], bool(verify))
+
+
+def _check_files(crowd: ShardedCrowd) -> None:
+    """Raise if a file is absent or shorter than its contents, before anything is allocated for them."""
+    names = ["classes.arrow", "pairs.arrow", *(["workers.arrow"] if crowd.has_workers else [])]
+    absent = [name for name in names if not (crowd.folder / name).is_file()]
+    if absent:
+        raise InputError(f"{crowd.folder} lacks {preview(absent)}. {ADVICE}")
+    shards, bytes_per_vote = crowd.folder / "shards", 12 if crowd.is_weighted else 4
+    incomplete = []
+    for info in crowd.shard_infos:
+        sizes = {"votes": bytes_per_vote * info.n_votes, "tasks": info.n_tasks}
+        try:
+            is_complete = all((shards / f"{info.name}.{kind}.arrow").stat().st_size >= sizes[kind] for kind in sizes)
+        except OSError:
+            is_complete = False
+        if not is_complete:
+            incomplete.append(info.name)
+    if incomplete:
+        raise InputError(
+            f"{crowd.folder} lacks {len(incomplete):,} of its shards, or their files are too short: {preview(incomplete)}. "
+            f"{ADVICE}"
+        )
+
+
+def _is_size(value: object) -> bool:
+    """Return whether a value of JSON is a possible number of rows."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_SIZE
+
+
+def _is_digest(value: object) -> bool:
+    """Return whether a value of JSON is a SHA-256."""
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
 
 
 def write_shard(
@@ -467,19 +667,17 @@ def write_shard(
             f"got {len(pair):,} votes and {len(tasks):,} tasks"
         )
     count_type = np.min_scalar_type(int(counts.max(initial=0)))
-    votes: dict[str, Any] = {"pair": pa.array(np.asarray(pair, dtype=np.int32))}
-    if weight is not None:
-        votes["weight"] = pa.array(np.asarray(weight, dtype=np.float64))
-    sha = hashlib.sha256()
-    for kind, columns in (
-        ("votes", votes),
-        ("tasks", {"task": pa.array(tasks), "n_votes": pa.array(counts.astype(count_type))}),
-    ):
-        _write_arrow(path / f"{name}.{kind}.arrow", columns)
-        for column in columns.values():
-            for buffer in column.buffers():
-                sha.update(b"-" if buffer is None else buffer)
-    info = ShardInfo(name, len(counts), len(pair), sha.hexdigest())
+    ids = tasks if isinstance(tasks, pa.Array) else pa.array(tasks)
+    columns = _ShardColumns(
+        np.asarray(pair, dtype=np.int32),
+        None if weight is None else np.asarray(weight, dtype=np.float64),
+        ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids,
+        counts.astype(count_type),
+    )
+    votes = {"pair": columns.pair} | ({} if columns.weight is None else {"weight": columns.weight})
+    _write_arrow(path / f"{name}.votes.arrow", votes)
+    _write_arrow(path / f"{name}.tasks.arrow", {"task": columns.task, "n_votes": columns.n_votes})
+    info = ShardInfo(name, len(counts), len(pair), columns.compute_digest())
     write_json(path / f"{name}.json", info._asdict())
     return info
 
@@ -524,13 +722,12 @@ def finish_shards(
     2
     """
     path, shard_infos = Path(folder), list(infos)
-    _write_arrow(path / "pairs.arrow", {"worker": pa.array(pair_worker), "label": pa.array(pair_label)})
-    _write_ids(path / "classes.parquet", classes)
-    sha = hashlib.sha256(np.ascontiguousarray(pair_worker).tobytes() + np.ascontiguousarray(pair_label).tobytes())
-    if workers is not None:
-        _write_ids(path / "workers.parquet", workers)
-    for info in shard_infos:
-        sha.update(info.sha256.encode())
+    class_ids, worker_ids = pa.array(classes), None if workers is None else pa.array(workers)
+    _write_arrow(path / "pairs.arrow", {"worker": pair_worker, "label": pair_label})
+    _write_arrow(path / "classes.arrow", {"value": class_ids})
+    if worker_ids is not None:
+        _write_arrow(path / "workers.arrow", {"value": worker_ids})
+    sha256 = compute_crowd_digest(class_ids, worker_ids, pair_worker, pair_label, shard_infos)
     write_json(
         path / "crowd.json",
         {
@@ -539,11 +736,51 @@ def finish_shards(
             "n_votes": sum(info.n_votes for info in shard_infos),
             "weighted": weighted,
             "has_workers": workers is not None,
-            "sha256": sha.hexdigest(),
+            "sha256": sha256,
             "shards": [info._asdict() for info in shard_infos],
         },
     )
     return open_shards(path)
+
+
+def compute_crowd_digest(
+    classes: pa.Array,
+    workers: pa.Array | None,
+    pair_worker: NDArray[np.int32],
+    pair_label: NDArray[np.int32],
+    infos: Iterable[ShardInfo],
+) -> str:
+    """Compute the digest of a crowd in shards from its vocabularies, its pairs and the digests of its shards.
+
+    Parameters
+    ----------
+    classes, workers : pyarrow.Array
+        Vocabularies; ``workers`` is None when votes have no worker ids.
+    pair_worker, pair_label : ndarray of shape (n_pairs,)
+        Worker and class code of each pair.
+    infos : iterable of ShardInfo
+        The shards in their order.
+
+    Returns
+    -------
+    str
+        SHA-256 in hexadecimal digits.
+
+    Examples
+    --------
+    >>> code = np.zeros(1, dtype=np.int32)
+    >>> cat, dog = (compute_crowd_digest(pa.array([name]), None, code, code, []) for name in ("cat", "dog"))
+    >>> len(cat), cat == dog
+    (64, False)
+    """
+    sha = hashlib.sha256()
+    columns = {"class": classes, "worker": workers, "pair_worker": pair_worker, "pair_label": pair_label}
+    for name, column in columns.items():
+        if column is not None:
+            _update_digest(sha, name, column)
+    for info in infos:
+        sha.update(f"{info.name} {info.n_tasks} {info.n_votes} {info.sha256}\n".encode())
+    return sha.hexdigest()
 
 
 def write_shards(crowd: Crowd, folder: str | os.PathLike[str], votes_per_shard: int = VOTES_PER_SHARD) -> ShardedCrowd:
@@ -595,47 +832,22 @@ def write_shards(crowd: Crowd, folder: str | os.PathLike[str], votes_per_shard: 
     )
 
 
-class _MappedArrowFile:
-    """Arrow file that is mapped into memory: the operating system reads pages on access and may drop them again."""
-
-    def __init__(self, path: Path) -> None:
-        with path.open("rb") as file:
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        try:
-            self.table = pa.ipc.open_file(pa.py_buffer(self._map)).read_all()
-        except pa.ArrowInvalid as error:
-            raise InputError(f"{path} is damaged ({error}). Shard the votes again") from None
-
-    def column(self, name: str) -> NDArray[Any]:
-        """Return a column without copying it."""
-        chunks = self.table.column(name).chunks
-        return chunks[0].to_numpy() if chunks else np.empty(0, self.table.schema.field(name).type.to_pandas_dtype())
-
-    def advise(self, advice: str) -> None:
-        """Give the operating system advice on the pages, where it takes such advice."""
-        if hasattr(mmap, advice):
-            self._map.madvise(getattr(mmap, advice))
-
-
 def _write_arrow(path: Path, columns: dict[str, Any]) -> None:
-    # One batch, so that each column is one chunk of memory.
-    batch = pa.RecordBatch.from_pydict(columns)
-    with (
-        atomic_path(path) as partial_path,
-        pa.OSFile(str(partial_path), "wb") as sink,
-        pa.ipc.new_file(sink, batch.schema) as writer,
-    ):
-        writer.write_batch(batch)
-
-
-def _write_ids(path: Path, ids: pd.Index) -> None:
-    import pyarrow.parquet as pq
-
     with atomic_path(path) as partial_path:
-        pq.write_table(pa.table({"value": pa.array(ids)}), partial_path)
+        write_table(partial_path, columns)
 
 
-def _read_ids(path: Path) -> pd.Index:
-    import pyarrow.parquet as pq
-
-    return pd.Index(pq.read_table(path).column("value").to_pandas())
+def _update_digest(sha: Any, name: str, column: pa.Array | NDArray[Any]) -> None:
+    """Add the name, the type and the values of a column to a digest; neither offsets nor padding of its buffers count."""
+    values = column if isinstance(column, pa.Array) else pa.array(column)
+    sha.update(f"{name} {values.type} {len(values)}\n".encode())
+    if len(values) == 0:
+        return
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        _, bounds, text = values.buffers()
+        offset_type = np.int32 if pa.types.is_string(values.type) else np.int64
+        bound = np.frombuffer(bounds, offset_type)[values.offset : values.offset + len(values) + 1]
+        sha.update(bound - bound[0])
+        sha.update(b"" if text is None else text[int(bound[0]) : int(bound[-1])])
+    else:
+        sha.update(np.ascontiguousarray(values.to_numpy(zero_copy_only=False)).view(np.uint8))

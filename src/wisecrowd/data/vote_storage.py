@@ -41,6 +41,10 @@ class VoteStorage(Protocol):
         """True if the caller fixed the order of the tasks."""
 
     @property
+    def has_checked_codes(self) -> bool:
+        """True if the pairs and bounds of the votes are known to be valid; otherwise the kernels check them."""
+
+    @property
     def n_tasks(self) -> int:
         """Number of tasks."""
 
@@ -107,6 +111,8 @@ class VotesInMemory:
     classes: pd.Index | None
     has_task_order: bool
     has_class_order: bool = False
+
+    has_checked_codes = False
 
     def __post_init__(self) -> None:
         for array in self.rows:

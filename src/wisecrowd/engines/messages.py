@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.crowd_slice import CrowdSlice, PairVotesInMemory
+from wisecrowd.data.layout import Layout
 from wisecrowd.data.pairs import Pairs
 from wisecrowd.data.sharded import open_shards
 from wisecrowd.engines.base import Chunk, add_results
@@ -43,6 +44,8 @@ class ShardSource:
         Class codes of the gold tasks of each shard.
     compiled : bool or None
         Whether to use the compiled kernels.
+    verify : bool, default True
+        Whether to compare the shards with their digests.
 
     Examples
     --------
@@ -59,6 +62,7 @@ class ShardSource:
     numbers: range
     gold: list[NDArray[np.int32] | None]
     compiled: bool | None = None
+    verify: bool = True
 
     def load_chunks(self) -> Iterator[Chunk]:
         """Yield the chunks, in memory.
@@ -70,7 +74,7 @@ class ShardSource:
         """
         host = socket.gethostname()
         try:
-            sharded = open_shards(self.folder)
+            sharded = open_shards(self.folder, self.verify)
         except InputError as error:
             raise InputError(f"{error} (seen from {host}; every machine must see the same folder)") from None
         if sharded.digest != self.digest:
@@ -83,7 +87,9 @@ class ShardSource:
             # Copied, so that neither files nor buffers of the object store stay open.
             pairs = sharded.pairs.with_votes(np.array(shard.pairs.vote_pairs))
             weight = _copy(shard.stored_weight)
-            votes = PairVotesInMemory(sharded.workers, sharded.classes, pairs, shard.offset, weight, load_ids)
+            votes = PairVotesInMemory(
+                sharded.workers, sharded.classes, pairs, shard.offset, weight, load_ids, has_checked_codes=True
+            )
             yield Chunk(CrowdSlice(votes), _copy(gold), number, len(shards), compiled=self.compiled)
 
 
@@ -176,7 +182,13 @@ class MemorySource:
         )
 
     def load_chunks(self) -> Iterator[Chunk]:
-        """Yield the only chunk, in memory."""
+        """Yield the only chunk, in memory.
+
+        Raises
+        ------
+        InputError
+            If the message holds no valid votes.
+        """
         # Copied, so that no buffers of the object store stay open.
         pairs = Pairs(
             np.array(self.pairs.worker),
@@ -184,9 +196,14 @@ class MemorySource:
             np.array(self.pairs.vote_pairs),
             self.pairs.n_workers,
         )
+        offset, weight = np.array(self.offset), _copy(self.weight)
+        problem = pairs.find_problem(len(self.classes))
+        if problem is not None:
+            raise InputError(f"a message to this process is damaged: {problem}")
+        Layout(offset, pairs.vote_pairs, weight, len(pairs)).check()
         load_ids = partial(pickle.loads, self.pickled_ids)
         crowd = CrowdSlice(
-            PairVotesInMemory(self.workers, self.classes, pairs, np.array(self.offset), _copy(self.weight), load_ids)
+            PairVotesInMemory(self.workers, self.classes, pairs, offset, weight, load_ids, has_checked_codes=True)
         )
         yield Chunk(crowd, _copy(self.gold), self.number, self.n_chunks, compiled=self.compiled)
 

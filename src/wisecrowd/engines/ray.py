@@ -280,7 +280,8 @@ class RayEngine(Engine):
         if isinstance(self.crowd, ShardedCrowd):
             numbers = range(position, self.n_chunks, len(self._actors))
             gold = [None if self.gold is None else self.gold(number) for number in numbers]
-            return ShardSource(self.crowd.folder.resolve(), self.crowd.digest, numbers, gold, self.compiled)
+            folder, digest, verify = self.crowd.folder.resolve(), self.crowd.digest, self.crowd.verify
+            return ShardSource(folder, digest, numbers, gold, self.compiled, verify)
         begin, end = self._task_ranges[position]
         return MemorySource.from_crowd(
             self.crowd, self.gold, begin, end, number=position, n_chunks=self.n_chunks, compiled=self.compiled

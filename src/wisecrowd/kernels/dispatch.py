@@ -73,12 +73,15 @@ def expect(
     (array([1.567, 0.433]), array([[0.9  , 0.1  ],
            [1.567, 0.433]]))
     """
+    layout.check()
     _check_shape("prior", prior, (len(prior),))
     _check_shape("label_probs", label_probs, (layout.n_pairs, len(prior)))
     if gold is not None:
         _check_shape("gold", gold, (layout.n_tasks,))
         if gold.max(initial=-1) >= len(prior):
             raise UsageError(f"gold must hold class codes below {len(prior)}, or -1; got {gold.max()}")
+    if accumulate_into is not None:
+        _check_shape("tally of accumulate_into", accumulate_into.tally, label_probs.shape)
     label_probs = _as_floating(label_probs)
     prior_sum, label_peak = np.maximum(prior, MIN_PROB).sum(), label_probs.max(initial=1)
     prior = np.maximum(prior, MIN_PROB) / prior_sum
@@ -88,7 +91,7 @@ def expect(
     if kernel is None:
         sums = reference.expect(layout, prior, label_probs, gold, return_posterior=posterior)
     else:
-        in_place = accumulate_into is not None and accumulate_into.tally.dtype == label_probs.dtype
+        in_place = accumulate_into is not None and _is_writable_table(accumulate_into.tally, label_probs.dtype)
         table = accumulate_into.tally if accumulate_into is not None and in_place else None
         sums = native.expect(
             kernel, layout, prior, label_probs, gold, return_posterior=posterior, n_jobs=n_jobs, tally=table
@@ -175,12 +178,20 @@ def tally(
     array([[1.  , 0.  ],
            [1.25, 0.75]])
     """
-    _check_shape("posterior", posterior, (layout.n_tasks, *posterior.shape[1:2]))
+    layout.check()
+    n_classes = posterior.shape[-1] if posterior.ndim == 2 else 0
+    _check_shape("posterior", posterior, (layout.n_tasks, n_classes))
+    if accumulate_into is not None:
+        _check_shape("accumulate_into", accumulate_into, (layout.n_pairs, n_classes))
     posterior = _as_floating(posterior)
     kernel = _load_kernel("count", layout, posterior, None, compiled)
     if kernel is None:
         sums = reference.tally(layout, posterior)
-    elif accumulate_into is not None and accumulate_into.dtype == posterior.dtype and thread_count(n_jobs) == 1:
+    elif (
+        accumulate_into is not None
+        and _is_writable_table(accumulate_into, posterior.dtype)
+        and thread_count(n_jobs) == 1
+    ):
         return native.tally(kernel, layout, posterior, n_jobs, accumulate_into)
     else:
         sums = native.tally(kernel, layout, posterior, n_jobs)
@@ -219,6 +230,11 @@ def _check_shape(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None
     """Refuse arrays of a wrong shape: machine code would read beyond their end."""
     if array.shape != shape:
         raise UsageError(f"{name} must be of shape {shape}; got {array.shape}")
+
+
+def _is_writable_table(table: NDArray[Any], dtype: np.dtype[Any]) -> bool:
+    """Return whether machine code can add to a table in place."""
+    return table.dtype == dtype and table.flags.c_contiguous and table.flags.writeable
 
 
 def _as_floating(table: NDArray[Any]) -> NDArray[Any]:

@@ -162,10 +162,12 @@ def add_in_place(tables: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _convert_layout(layout: Layout) -> Layout:
-    """Return the layout with arrays of exactly the types that machine code expects."""
+    """Return the layout, checked, with arrays of exactly the types that machine code expects."""
+    layout.check()
     weight = None if layout.weight is None else np.ascontiguousarray(layout.weight, dtype=np.float64)
     offset = np.ascontiguousarray(layout.offset, dtype=np.int64)
-    return Layout(offset, np.ascontiguousarray(layout.pair, dtype=np.int32), weight, layout.n_pairs)
+    pair = np.ascontiguousarray(layout.pair, dtype=np.int32)
+    return Layout(offset, pair, weight, layout.n_pairs, is_checked=True)
 
 
 def _run_in_threads(run: Callable[[slice], Result], layout: Layout, n_jobs: int) -> list[Result]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.data.distinct_ids import factorize_ids
 from wisecrowd.data.rows import VoteRows
-from wisecrowd.data.sharded import ShardedCrowd, ShardInfo, finish_shards, write_shard
+from wisecrowd.data.sharded import ShardedCrowd, ShardInfo, finish_shards, load_shard_info, write_shard
 from wisecrowd.data.vocabulary import encode_ids
 from wisecrowd.errors import InputError, preview
 from wisecrowd.io.problems import EmptyInput
@@ -30,7 +30,7 @@ from wisecrowd.io.sharding._row_stream import RowStream
 from wisecrowd.io.sharding._used_pairs import find_used_pairs, renumber_pairs
 from wisecrowd.io.vote_table import ReadOptions
 from wisecrowd.utils import progress as progress_bar
-from wisecrowd.utils.files import atomic_path, read_json, write_json
+from wisecrowd.utils.files import atomic_path, write_json
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -268,7 +268,7 @@ class ShardBuilder:
             progress_bar.report("Writing shards", number, len(buckets), f"{progress.bucket_votes[bucket]:,} votes")
             finished = self.target / "shards" / f"{number:06d}.json"
             if finished.exists():
-                yield ShardInfo(**read_json(finished))
+                yield load_shard_info(finished)
             else:
                 yield self._write_shard(number, bucket, progress, vocabularies)
             for portion in (self.scratch / "portions").glob("*"):
@@ -316,23 +316,12 @@ class ShardBuilder:
         n_workers = 0 if vocabularies.workers is None else len(vocabularies.workers)
         rows = rows.sort(len(tasks), n_workers, self.options.duplicates, describe_repeats)
         counts = np.bincount(rows.task, minlength=len(tasks))
-        return write_shard(self.target, number, _compact(tasks), counts, rows.label, rows.weight)
+        return write_shard(self.target, number, tasks, counts, rows.label, rows.weight)
 
     def _scratch_files(self, bucket: str) -> str:
         """Return the SQL table of the rows in a bucket."""
         pattern = f"{glob.escape(str(self.scratch / 'portions'))}/*/{bucket}/*.parquet"
         return f"read_parquet({_quote(pattern)}, hive_partitioning = false)"
-
-
-def _compact(ids: pa.Array) -> pa.Array:
-    """Copy ids into buffers of their own, so that equal ids have the same digest."""
-    if pa.types.is_large_string(ids.type):
-        offsets = np.frombuffer(ids.buffers()[1], dtype=np.int64)[ids.offset :][: len(ids) + 1]
-        text = ids.buffers()[2][int(offsets[0]) : int(offsets[-1])]
-        return pa.LargeStringArray.from_buffers(len(ids), pa.py_buffer(offsets - offsets[0]), text)
-    if pa.types.is_integer(ids.type) or pa.types.is_floating(ids.type):
-        return pa.array(ids.to_numpy())
-    return pa.array(ids.to_pylist(), ids.type)
 
 
 def _group_files(files: Sequence[InputFile], votes_per_portion: int) -> Iterator[list[InputFile]]:

@@ -13,7 +13,8 @@ from typing import Any
 
 from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.io.sharding._input_files import InputFile
-from wisecrowd.utils.files import read_json, write_json
+from wisecrowd.utils.files import write_json
+from wisecrowd.utils.stored_files import load_json, refuse_damage
 
 SCRATCH, PROGRESS, INPUTS, LOCK = ".sharding", "progress.json", "inputs.json", "lock"
 #: Rules that drop votes, so that (worker, label) pairs may be left without a vote.
@@ -21,7 +22,7 @@ DROPPING_RULES = ("first", "last")
 #: Folder in the scratch folder for shards that may still contain unused pairs.
 RAW = "raw"
 #: Files of a finished folder in the order of deletion. Without the first one, nothing looks finished.
-OUTPUTS = ("crowd.json", "shards", INPUTS, "classes.parquet", "workers.parquet", "pairs.arrow")
+OUTPUTS = ("crowd.json", "shards", INPUTS, "classes.arrow", "workers.arrow", "pairs.arrow")
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -160,7 +161,9 @@ def load_progress(folder: Path, plan: dict[str, Any]) -> Progress | None:
     if (folder / "crowd.json").exists():
         differences = ["it was not made of files"]
         if (folder / INPUTS).exists():
-            differences = compare_plans(read_json(folder / INPUTS), plan)
+            advice = "Choose another folder, or replace it: fresh=True (--fresh)"
+            with refuse_damage(folder / INPUTS, advice):
+                differences = compare_plans(load_json(folder / INPUTS, advice), plan)
         if not differences:
             return None
         raise UsageError(
@@ -169,11 +172,9 @@ def load_progress(folder: Path, plan: dict[str, Any]) -> Progress | None:
         )
     if not record.exists():
         return Progress(plan)
-    try:
-        progress = Progress(**read_json(record))
+    with refuse_damage(record, "Start again: fresh=True (--fresh)"):
+        progress = _parse_progress(load_json(record, "Start again: fresh=True (--fresh)"))
         differences = compare_plans(progress.plan, plan)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise InputError(f"{record} was not written by wisecrowd; start again: fresh=True (--fresh)") from None
     if differences:
         raise UsageError(
             f"{folder} was begun with other inputs: {'; '.join(_shorten(differences))}. Give the same files and options to go "
@@ -188,6 +189,18 @@ def load_progress(folder: Path, plan: dict[str, Any]) -> Progress | None:
         (folder / "shards").rename(raw)
     progress = replace(progress, plan=plan)
     progress.save(folder)
+    return progress
+
+
+def _parse_progress(content: dict[str, Any]) -> Progress:
+    """Return the progress from its JSON form."""
+    progress = Progress(**content)
+    for name, default in asdict(Progress({})).items():
+        value = getattr(progress, name)
+        if type(value) is not type(default) or (isinstance(value, int) and value < 0):
+            raise ValueError(f"{name} is {preview([value])}")
+    if not all(type(n_votes) is int and n_votes >= 0 for n_votes in progress.bucket_votes):
+        raise ValueError("bucket_votes holds something other than numbers")
     return progress
 
 

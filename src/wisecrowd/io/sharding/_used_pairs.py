@@ -9,10 +9,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from wisecrowd.data.sharded import ShardInfo, write_shard
+from wisecrowd.data.rows import are_codes
+from wisecrowd.data.sharded import ShardInfo, load_shard_info, write_shard
+from wisecrowd.errors import InputError
 from wisecrowd.io.sharding._state import remove
 from wisecrowd.utils import progress
-from wisecrowd.utils.files import atomic_path, read_json
+from wisecrowd.utils.files import atomic_path
+from wisecrowd.utils.stored_files import StoredTable
+
+#: What to do about a damaged scratch folder.
+ADVICE = "Start again: fresh=True (--fresh)"
 
 
 def find_used_pairs(raw: Path, infos: list[ShardInfo], n_pairs: int, record: Path) -> NDArray[np.int64]:
@@ -44,7 +50,7 @@ def find_used_pairs(raw: Path, infos: list[ShardInfo], n_pairs: int, record: Pat
     if not record.exists():
         is_used = np.zeros(n_pairs, dtype=bool)
         for info in infos:
-            is_used[_read_table(raw, info, "votes")["pair"].to_numpy()] = True
+            is_used[_read_pairs(StoredTable(_get_file(raw, info, "votes"), ADVICE), n_pairs)] = True
         with atomic_path(record) as partial:
             pq.write_table(pa.table({"pair": np.flatnonzero(is_used)}), partial)
     return pq.read_table(record)["pair"].to_numpy()
@@ -93,12 +99,13 @@ def renumber_pairs(
         progress.report("Dropping unused pairs", number, len(infos))
         finished = folder / "shards" / f"{info.name}.json"
         if finished.exists():
-            new_infos.append(ShardInfo(**read_json(finished)))
+            new_infos.append(load_shard_info(finished))
         else:
-            votes, tasks = _read_table(raw, info, "votes"), _read_table(raw, info, "tasks")
-            weight = votes["weight"].to_numpy() if "weight" in votes.column_names else None
-            pair, counts = new_number[votes["pair"].to_numpy()], tasks["n_votes"].to_numpy()
-            new_infos.append(write_shard(folder, number, tasks["task"].chunk(0), counts, pair, weight))
+            votes, tasks = (StoredTable(_get_file(raw, info, kind), ADVICE) for kind in ("votes", "tasks"))
+            tasks.validate()
+            weight = votes.read_numbers("weight", [np.float64]) if "weight" in votes.batch.schema.names else None
+            pair, counts = new_number[_read_pairs(votes, n_pairs)], tasks.read_column("n_votes").to_numpy()
+            new_infos.append(write_shard(folder, number, tasks.read_column("task"), counts, pair, weight))
         for kind in ("votes", "tasks"):
             remove(_get_file(raw, info, kind))
     return new_infos
@@ -108,6 +115,9 @@ def _get_file(folder: Path, info: ShardInfo, kind: str) -> Path:
     return folder / "shards" / f"{info.name}.{kind}.arrow"
 
 
-def _read_table(folder: Path, info: ShardInfo, kind: str) -> pa.Table:
-    with pa.memory_map(str(_get_file(folder, info, kind))) as source:
-        return pa.ipc.open_file(source).read_all()
+def _read_pairs(votes: StoredTable, n_pairs: int) -> NDArray[np.int32]:
+    """Return the pair of each vote."""
+    pair = votes.read_numbers("pair", [np.int32])
+    if not are_codes(pair, n_pairs):
+        raise InputError(f"{votes.path} is damaged: it has pairs outside 0…{n_pairs - 1}. {ADVICE}")
+    return pair
