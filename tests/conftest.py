@@ -52,6 +52,12 @@ def raw_folder() -> Path:
 
 
 @pytest.fixture(scope="session")
+def answer_types_folder() -> Path:
+    """The folder of datasets with ratings, comparisons, spans and other answers."""
+    return _folder("WISECROWD_ANSWER_TYPES", "a folder of datasets of other answer types")
+
+
+@pytest.fixture(scope="session")
 def dataset(data_folder: Path) -> Callable[[str], Dataset]:
     """Load a real dataset by name, once for all tests that ask for it."""
 

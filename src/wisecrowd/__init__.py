@@ -21,16 +21,19 @@ _HOME = {
     "AdaptiveDifficulty": "learn.difficulty.adaptive_difficulty",
     "AnnotMix": "learn.annot_mix",
     "BWA": "aggregate.categorical.bwa",
+    "BradleyTerry": "aggregate.pairwise.bradley_terry",
     "CATD": "aggregate.numeric.catd",
     "CCC": "learn.ccc.ccc",
     "CCEM": "learn.ccem",
     "CMM": "learn.cmm.cmm",
     "CoNAL": "learn.conal",
+    "Comparisons": "data.comparisons",
     "CompleterScore": "evaluate.completion",
     "Concord": "learn.concord",
     "CoupledView": "learn.coupled_view",
     "Crowd": "data.crowd",
     "CrowdAR": "learn.crowd_ar",
+    "CrowdBradleyTerry": "aggregate.pairwise.crowd_bradley_terry",
     "CrowdLab": "learn.crowd_lab",
     "CrowdLayer": "learn.crowd_layer",
     "DEWSMV": "aggregate.categorical.dewsmv",
@@ -40,6 +43,7 @@ _HOME = {
     "DawidSkene": "aggregate.categorical.dawid_skene",
     "DoctorNet": "learn.doctor_net",
     "EBCC": "aggregate.categorical.ebcc",
+    "Elo": "aggregate.pairwise.elo",
     "FastDS": "aggregate.categorical.fast_ds",
     "FixedDifficulty": "learn.difficulty.fixed_difficulty",
     "GIRT": "complete.girt",
@@ -50,6 +54,7 @@ _HOME = {
     "HDS": "aggregate.categorical.hds",
     "IBCC": "aggregate.categorical.ibcc",
     "IWMV": "aggregate.categorical.iwmv",
+    "JudgeAwareBradleyTerry": "aggregate.pairwise.judge_aware_bradley_terry",
     "KOS": "aggregate.categorical.kos",
     "LAGNN": "aggregate.categorical.lagnn",
     "LDPLC": "complete.ldplc",
@@ -81,6 +86,7 @@ _HOME = {
     "WSLC": "complete.wslc",
     "Wawa": "aggregate.categorical.wawa",
     "WeightedMean": "aggregate.numeric.weighted_mean",
+    "WinRate": "aggregate.pairwise.win_rate",
     "ZenCrowd": "aggregate.categorical.zencrowd",
     "ZeroBasedSkill": "aggregate.categorical.zero_based_skill",
     "accuracy_after_completion": "evaluate.completion",
@@ -148,6 +154,11 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.aggregate.numeric.median import Median as Median
     from wisecrowd.aggregate.numeric.pm import PM as PM
     from wisecrowd.aggregate.numeric.weighted_mean import WeightedMean as WeightedMean
+    from wisecrowd.aggregate.pairwise.bradley_terry import BradleyTerry as BradleyTerry
+    from wisecrowd.aggregate.pairwise.crowd_bradley_terry import CrowdBradleyTerry as CrowdBradleyTerry
+    from wisecrowd.aggregate.pairwise.elo import Elo as Elo
+    from wisecrowd.aggregate.pairwise.judge_aware_bradley_terry import JudgeAwareBradleyTerry as JudgeAwareBradleyTerry
+    from wisecrowd.aggregate.pairwise.win_rate import WinRate as WinRate
     from wisecrowd.base.citations import cite as cite
     from wisecrowd.base.persistence import load as load
     from wisecrowd.base.registry import find as find
@@ -160,6 +171,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.complete.tdg4crowd import TDG4Crowd as TDG4Crowd
     from wisecrowd.complete.tllc.tllc import TLLC as TLLC
     from wisecrowd.complete.wslc import WSLC as WSLC
+    from wisecrowd.data.comparisons import Comparisons as Comparisons
     from wisecrowd.data.crowd import Crowd as Crowd
     from wisecrowd.data.sharded import ShardedCrowd as ShardedCrowd
     from wisecrowd.diagnose.agreement import krippendorff_alpha as krippendorff_alpha

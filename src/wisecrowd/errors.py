@@ -47,6 +47,18 @@ class UsageError(WisecrowdError, ValueError):
     """
 
 
+class NoPosterior(UsageError, AttributeError):
+    """Error of methods that estimate numbers or scores and therefore have no posterior; ``hasattr`` returns False.
+
+    Examples
+    --------
+    >>> from wisecrowd import Crowd, Mean
+    >>> fitted = Mean().fit(Crowd.from_triples([("t1", "ann", 2.5)], numeric=True))
+    >>> hasattr(fitted, "posterior_"), hasattr(fitted, "labels_")
+    (False, True)
+    """
+
+
 class MissingExtra(WisecrowdError, ImportError):
     """Missing optional dependency; the message contains the command that installs it.
 

@@ -21,7 +21,7 @@ from wisecrowd.data.answer_type import AnswerType
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import CrowdLike, FeaturesLike, TruthLike
 from wisecrowd.data.vocabulary import match_id_type
-from wisecrowd.errors import InputError, UsageError, preview
+from wisecrowd.errors import InputError, NoPosterior, UsageError, preview
 
 Array = NDArray[np.float64]
 
@@ -29,18 +29,6 @@ Array = NDArray[np.float64]
 TIE_TOLERANCE = 1e-8
 #: Largest absolute label: squares of larger numbers overflow when they are summed.
 MAX_ABSOLUTE_LABEL = 1e150
-
-
-class NoPosterior(UsageError, AttributeError):
-    """Error of methods that estimated numbers and therefore have no posterior; ``hasattr`` returns False.
-
-    Examples
-    --------
-    >>> from wisecrowd import Crowd, Mean
-    >>> fitted = Mean().fit(Crowd.from_triples([("t1", "ann", 2.5)], numeric=True))
-    >>> hasattr(fitted, "posterior_"), hasattr(fitted, "labels_")
-    (False, True)
-    """
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,1 @@
+"""Aggregators of comparisons, one per file."""
