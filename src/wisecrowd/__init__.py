@@ -71,6 +71,7 @@ _HOME = {
     "Mean": "aggregate.numeric.mean",
     "Median": "aggregate.numeric.median",
     "MinimaxEntropy": "aggregate.categorical.minimax_entropy",
+    "ModelAverage": "aggregate.categorical.model_average",
     "OneCoin": "aggregate.categorical.one_coin",
     "PM": "aggregate.numeric.pm",
     "Panel": "aggregate.categorical.panel.panel",
@@ -142,6 +143,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.aggregate.categorical.minimax_entropy import MinimaxEntropy as MinimaxEntropy
     from wisecrowd.aggregate.categorical.mmsr import MMSR as MMSR
     from wisecrowd.aggregate.categorical.mnldp import MNLDP as MNLDP
+    from wisecrowd.aggregate.categorical.model_average import ModelAverage as ModelAverage
     from wisecrowd.aggregate.categorical.one_coin import OneCoin as OneCoin
     from wisecrowd.aggregate.categorical.panel.panel import Panel as Panel
     from wisecrowd.aggregate.categorical.rasch import Rasch as Rasch

@@ -139,7 +139,7 @@ def test_belief_is_that_of_a_plan(votes: Any) -> None:
 
 
 def test_methods_that_tie_workers_are_refused() -> None:
-    with pytest.raises(UsageError, match="use dawid-skene, ibcc, lfc"):
+    with pytest.raises(UsageError, match="use model-average, dawid-skene, ibcc"):
         LiveModel(wc.find("ds-worker-clusters")())
     with pytest.raises(UsageError, match="prior must be 'estimate' or 'uniform'"):
         LiveModel(wc.DawidSkene(prior=[0.5, 0.5]))

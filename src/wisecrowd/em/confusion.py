@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, ClassVar, Literal, Self
 
@@ -61,6 +62,11 @@ class ConfusionEM(Aggregator):
     streams: ClassVar[bool] = True
     #: Whether EM is exact, so that its objective never falls.
     monotone: ClassVar[bool] = True
+    #: Whether the parameters follow from the tally alone although the method replaces a step of EM, so that single votes can
+    #: update the model.
+    tally_is_sufficient: ClassVar[bool] = False
+    #: Whether a fit warns of votes that are too few for the method.
+    warns_of_collapse: ClassVar[bool] = True
 
     smoothing: float = parameter(default=0.1, help=SMOOTHING_HELP)
     diagonal: float = parameter(default=1.0, help=DIAGONAL_HELP)
@@ -77,7 +83,8 @@ class ConfusionEM(Aggregator):
 
     prior_: NDArray[np.float64] = fitted(help="Class prior, (n_classes,).")
     e_step_prior_: NDArray[np.float64] = fitted(
-        help="Weights of the columns of the E-step; equal to `prior_` unless the model splits classes or is variational."
+        help="Weights of the columns of the E-step; equal to `prior_` unless the model splits classes, is variational or "
+        "averages several models."
     )
     trace_: NDArray[np.float64] = fitted(help="Objective of every iteration of the best start, (n_iter,).")
     n_iter_: int = fitted(help="Number of iterations of the best start.")
@@ -174,22 +181,66 @@ class ConfusionEM(Aggregator):
         """
         return self._label_probs(tally, pairs)
 
+    def e_step_label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+        """Estimate the label probabilities that the E-step uses for some workers after the fit.
+
+        They equal `predictive_label_probs`, unless the method averages several models.
+
+        Parameters
+        ----------
+        tally : ndarray of shape (n_pairs, n_columns)
+            Expected counts.
+        pairs : Pairs
+            Worker and label of every row of the tally.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs, n_columns)
+        """
+        return self.predictive_label_probs(tally, pairs)
+
+    def e_step_posterior(
+        self,
+        compute: Callable[[NDArray[np.float64], NDArray[Any]], NDArray[Any]],
+        prior: NDArray[np.float64],
+        label_probs: NDArray[Any],
+    ) -> NDArray[Any]:
+        """Infer classes from the parameters of the E-step.
+
+        Parameters
+        ----------
+        compute : callable
+            Function from the weights of columns and their label probabilities to a posterior over the columns, such as a
+            kernel with the votes to infer from.
+        prior : ndarray of shape (n_columns,)
+            Weights of the columns.
+        label_probs : ndarray of shape (n_rows, n_columns)
+            Label probabilities.
+
+        Returns
+        -------
+        ndarray of shape (..., n_classes)
+            Posterior over classes.
+        """
+        return self.fold_to_classes(compute(prior, label_probs))
+
     # ------------------------------------------------------------------ EM
 
     def _fit(self, crowd: AnyCrowd, gold: Any, *, X: Any, start: Any) -> None:
         self._check_parameters()
-        if isinstance(crowd, Crowd) and crowd.votes_per_task.max() < 2 and gold is None:
+        checked = crowd if self.warns_of_collapse and isinstance(crowd, Crowd) else None
+        if checked is not None and checked.votes_per_task.max() < 2 and gold is None:
             warnings.warn(
                 f"no task has two votes, so nothing distinguishes the workers, and {type(self).__name__} may put every task "
-                "into one class; use majority-vote, or get a second vote on some tasks",
+                "into one class; use model-average, or get a second vote on some tasks",
                 DataWarning,
                 stacklevel=3,
             )
         self._set_hyperparameters(crowd)
         with progress.show_if(self.verbose), closing(self._make_engine(crowd, gold)) as engine:
             self._run(engine, start)
-        if isinstance(crowd, Crowd) and crowd.votes_per_task.max() > 1:
-            self._warn_if_collapsed(crowd)
+        if checked is not None and checked.votes_per_task.max() > 1:
+            self._warn_if_collapsed(checked)
 
     def _warn_if_collapsed(self, crowd: Crowd) -> None:
         """Warn if the inferred classes differ from the votes so much that the model has probably collapsed."""
@@ -203,7 +254,7 @@ class ConfusionEM(Aggregator):
             warnings.warn(
                 f"{type(self).__name__} gives {inferred[largest]:.0%} of the tasks to the class {self.classes_[largest]!r}, "
                 f"which has {votes[largest]:.0%} of the votes; {crowd.n_votes / voted.sum():.1f} votes per task are too few to "
-                "estimate confusion matrices. Use one-coin or majority-vote, or get more votes",
+                "estimate confusion matrices. Use model-average, or get more votes",
                 DataWarning,
                 stacklevel=4,
             )
@@ -257,7 +308,7 @@ class ConfusionEM(Aggregator):
         self, chunk: Chunk, prior: NDArray[np.float64], label_probs: NDArray[Any]
     ) -> NDArray[Any]:
         """Compute the posterior of the tasks of a chunk."""
-        return self.fold_to_classes(compute_chunk_posterior(chunk, prior, label_probs))
+        return self.e_step_posterior(partial(compute_chunk_posterior, chunk), prior, label_probs)
 
     # ------------------------------------------------------------------ initialisation
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,9 @@ from wisecrowd.errors import InputError, preview
 
 if TYPE_CHECKING:
     from wisecrowd.em.confusion import ConfusionEM
+
+#: Function from expected counts and pairs to P(label given class).
+LabelProbsEstimator = Callable[[NDArray[Any], Pairs], NDArray[Any]]
 
 _NO_VOTES = np.empty(0, dtype=np.int32)
 
@@ -46,12 +51,14 @@ def infer_posterior(method: ConfusionEM, crowd: Crowd, gold: NDArray[np.int32] |
     >>> infer_posterior(fitted, new).argmax(axis=1).tolist()
     [1]
     """
-    label_probs = estimate_crowd_label_probs(method, crowd)
-    posterior = method.fold_to_classes(kernels.posterior(crowd.layout, method.e_step_prior_, label_probs))
+    label_probs = estimate_crowd_label_probs(method, crowd, method.e_step_label_probs)
+    posterior = method.e_step_posterior(partial(kernels.posterior, crowd.layout), method.e_step_prior_, label_probs)
     return apply_gold(posterior, gold)
 
 
-def estimate_crowd_label_probs(method: ConfusionEM, crowd: Crowd) -> NDArray[Any]:
+def estimate_crowd_label_probs(
+    method: ConfusionEM, crowd: Crowd, estimate: LabelProbsEstimator | None = None
+) -> NDArray[Any]:  # fmt: skip
     """Estimate P(label given class) for the (worker, label) pairs of another crowd.
 
     A worker of the fit has the estimates of the fit. A new worker has those of the whole crowd.
@@ -62,6 +69,9 @@ def estimate_crowd_label_probs(method: ConfusionEM, crowd: Crowd) -> NDArray[Any
         Fitted method.
     crowd : Crowd
         Votes, over the classes of the method.
+    estimate : callable, optional
+        Function from expected counts and pairs to label probabilities; by default ``method.predictive_label_probs``, one
+        confusion matrix per worker.
 
     Returns
     -------
@@ -89,11 +99,13 @@ def estimate_crowd_label_probs(method: ConfusionEM, crowd: Crowd) -> NDArray[Any
     requested = crowd.pairs.worker.astype(np.int64) * n_classes + crowd.pairs.label
     crowd_tally = np.zeros((n_classes, tally.shape[1]))
     np.add.at(crowd_tally, method.pair_label_, tally)
-    return estimate_pair_label_probs(method, counted, tally[rows], requested, crowd_tally)
+    return estimate_pair_label_probs(
+        estimate or method.predictive_label_probs, counted, tally[rows], requested, crowd_tally
+    )
 
 
 def estimate_pair_label_probs(
-    method: ConfusionEM,
+    estimate: LabelProbsEstimator,
     counted: NDArray[np.int64],
     tally: NDArray[Any],
     requested: NDArray[np.int64],
@@ -103,8 +115,8 @@ def estimate_pair_label_probs(
 
     Parameters
     ----------
-    method : ConfusionEM
-        Method whose formula to use.
+    estimate : callable
+        Function from expected counts and pairs to label probabilities, such as ``method.predictive_label_probs``.
     counted : ndarray of shape (n_counted,)
         All pairs with votes of the requested workers. The estimate of one pair needs all votes of its worker.
     tally : ndarray of shape (n_counted, n_columns)
@@ -123,7 +135,8 @@ def estimate_pair_label_probs(
     >>> from wisecrowd import DawidSkene
     >>> crowd_tally = np.array([[8.0, 2.0], [2.0, 8.0]])
     >>> counted, tally = np.array([0]), np.array([[4.0, 1.0]])
-    >>> estimate_pair_label_probs(DawidSkene(), counted, tally, np.array([0, 3]), crowd_tally).round(2).tolist()
+    >>> estimate = DawidSkene().predictive_label_probs
+    >>> estimate_pair_label_probs(estimate, counted, tally, np.array([0, 3]), crowd_tally).round(2).tolist()
     [[0.98, 0.5], [0.19, 0.81]]
     """
     n_classes = len(crowd_tally)
@@ -133,9 +146,9 @@ def estimate_pair_label_probs(
     worker, label = np.divmod(codes, n_classes)
     workers, position = np.unique(worker, return_inverse=True)
     pairs = Pairs(position.astype(np.int32), label.astype(np.int32), _NO_VOTES, len(workers))
-    label_probs = method.predictive_label_probs(counts, pairs)[np.searchsorted(codes, requested)]
+    label_probs = estimate(counts, pairs)[np.searchsorted(codes, requested)]
     labels = np.arange(n_classes, dtype=np.int32)
-    crowd_probs = method.predictive_label_probs(crowd_tally, Pairs(np.zeros_like(labels), labels, _NO_VOTES, 1))
+    crowd_probs = estimate(crowd_tally, Pairs(np.zeros_like(labels), labels, _NO_VOTES, 1))
     is_new = ~np.isin(requested // n_classes, counted // n_classes)
     label_probs[is_new] = crowd_probs[requested[is_new] % n_classes]
     return label_probs

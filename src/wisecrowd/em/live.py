@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from wisecrowd import kernels
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.pairs import Pairs
 from wisecrowd.em.confusion import ConfusionEM
-from wisecrowd.em.incremental import estimate_pair_label_probs
+from wisecrowd.em.incremental import LabelProbsEstimator, estimate_pair_label_probs
 from wisecrowd.em.vote_buffers import GrowableTable, VoteBatch
 from wisecrowd.errors import UsageError
 
@@ -26,6 +27,8 @@ Codes = NDArray[np.int64]
 Votes = Mapping[int, Mapping[int, int]]
 
 _NO_VOTES: dict[int, int] = {}
+_NO_CODES = np.empty(0, dtype=np.int32)
+_NO_PAIRS = Pairs(_NO_CODES, _NO_CODES, _NO_CODES, 0)
 #: Hooks that a method must not override: a live model assumes one confusion matrix per worker and nothing else.
 _PLAIN_HOOKS = ("predictive_label_probs", "fold_to_classes", "_complete_statistics", "_e_step")
 #: Count of a class that appeared after the last fit; with a count of zero it could never win a task.
@@ -91,6 +94,8 @@ class FitSnapshot:
         Number of workers.
     method : ConfusionEM, optional
         Method of the fit; by default the method of the live model.
+    e_step_prior : ndarray of shape (n_columns,), optional
+        Weights of the columns of the E-step in the fit.
     tempering : PosteriorTempering, optional
         Tempering found by held-out votes, if there were enough.
     tempered_posterior : ndarray of shape (n_tasks, n_classes), optional
@@ -113,6 +118,7 @@ class FitSnapshot:
     posterior: Array
     n_workers: int
     method: ConfusionEM | None = None
+    e_step_prior: Array | None = None
     tempering: PosteriorTempering | None = None
     tempered_posterior: Array | None = None
 
@@ -154,6 +160,7 @@ class FitSnapshot:
             posterior=posterior,
             n_workers=crowd.n_workers,
             method=method.clone_unfitted(),
+            e_step_prior=np.asarray(method.e_step_prior_, dtype=np.float64),
             tempering=tempering,
             tempered_posterior=tempered_posterior,
         )
@@ -300,7 +307,8 @@ class LiveModel:
         """
         label = np.arange(self.n_classes, dtype=np.int64)
         if self.snapshot.tempering is None:
-            return np.asarray(self._estimate_label_probs(worker * self.n_classes + label).T)
+            requested = worker * self.n_classes + label
+            return np.asarray(self._estimate_label_probs(requested, self.method.predictive_label_probs).T)
         label_probs = self._estimate_tempered_label_probs(
             self.snapshot.tempering, np.full(self.n_classes, worker), label
         )
@@ -374,7 +382,7 @@ class LiveModel:
         """
         n_new = n_tasks - len(self.posterior)
         if n_new > 0:
-            prior = self._estimate_prior()
+            prior = self.method.fold_to_classes(self._estimate_prior())
             prior = np.repeat(prior[None] / prior.sum(), n_new, axis=0)
             self._posterior.append(prior)
             self._tempered_posterior.append(prior)
@@ -411,8 +419,11 @@ class LiveModel:
         tasks = np.fromiter(votes, dtype=np.int64, count=len(votes))
         before = VoteBatch.from_mappings(self.votes_on(task) for task in votes)
         after = VoteBatch.from_mappings(votes.values())
-        label_probs = self._estimate_label_probs(after.worker * self.n_classes + after.label)
-        posterior = self._apply_gold(tasks, after.compute_posterior(self._estimate_prior(), label_probs))
+        label_probs = self._estimate_label_probs(
+            after.worker * self.n_classes + after.label, self.method.e_step_label_probs
+        )
+        posterior = self.method.e_step_posterior(after.compute_posterior, self._estimate_prior(), label_probs)
+        posterior = self._apply_gold(tasks, posterior)
         self._add_to_tally(before, self._posterior.rows[tasks], -1.0)
         self._add_to_tally(after, posterior, 1.0)
         self._posterior.rows[tasks] = posterior
@@ -426,10 +437,11 @@ class LiveModel:
     def _set_method(self, method: ConfusionEM) -> None:
         """Adopt a method, or raise an error if it has more than a confusion matrix per worker."""
         method_class = type(method)
-        if any(getattr(method_class, name) is not getattr(ConfusionEM, name) for name in _PLAIN_HOOKS):
+        is_plain = all(getattr(method_class, name) is getattr(ConfusionEM, name) for name in _PLAIN_HOOKS)
+        if not (is_plain or method.tally_is_sufficient):
             raise UsageError(
                 f"{method.name} has more parameters than a confusion matrix per worker and cannot update vote by vote; use "
-                "dawid-skene, ibcc, lfc, one-coin, hds or zencrowd"
+                "model-average, dawid-skene, ibcc, lfc, one-coin, hds or zencrowd"
             )
         if not isinstance(method.prior, str):
             raise UsageError(
@@ -438,11 +450,23 @@ class LiveModel:
         self.method = method.clone_unfitted()
 
     def _estimate_prior(self) -> Array:
-        """Return the class prior."""
+        """Return the weights of the columns of the E-step."""
+        if self.method.tally_is_sufficient:
+            return self._extend_fitted_prior()
         if not self._class_counts.sum() > 0:
             return np.full(self.n_classes, 1 / self.n_classes)
         class_counts = np.where(self._class_counts > 0, self._class_counts, NEW_CLASS_COUNT)
         return self.method.estimate_class_prior(class_counts)
+
+    def _extend_fitted_prior(self) -> Array:
+        """Return the weights of the columns in the last fit, with new classes; they are uniform before the first fit."""
+        fitted_prior, n_fitted = self.snapshot.e_step_prior, self.snapshot.posterior.shape[1]
+        if fitted_prior is None:
+            label_probs = self.method.e_step_label_probs(np.zeros((0, self.n_classes)), _NO_PAIRS)
+            return np.full(label_probs.shape[1], 1 / self.n_classes)
+        by_class = fitted_prior.reshape(-1, n_fitted)
+        added = np.pad(by_class, ((0, 0), (0, self.n_classes - n_fitted)), constant_values=1 / self.n_classes)
+        return np.asarray((added / added.sum(axis=1, keepdims=True)).ravel())
 
     def _apply_gold(self, tasks: Codes, posterior: Array) -> Array:
         """Set the posterior of gold tasks to certainty, in place."""
@@ -489,8 +513,8 @@ class LiveModel:
             self._pair_label.append(np.array([[label]]))
         return rows[label]
 
-    def _estimate_label_probs(self, requested: Codes) -> Array:
-        """Return P(label given class) of some pairs, coded as worker·n_classes + label."""
+    def _estimate_label_probs(self, requested: Codes, estimate: LabelProbsEstimator) -> Array:
+        """Return P(label given class) of some pairs, coded as worker·n_classes + label, by a formula of the method."""
         rows: list[int] = []
         for worker in np.unique(requested // self.n_classes).tolist():
             if worker < self.snapshot.n_workers:
@@ -500,7 +524,7 @@ class LiveModel:
         counted = self._pair_worker.rows[counted_rows, 0] * self.n_classes + self._pair_label.rows[counted_rows, 0]
         pairs, inverse = np.unique(requested, return_inverse=True)
         label_probs = estimate_pair_label_probs(
-            self.method, counted, self._tally.rows[counted_rows], pairs, self._crowd_tally
+            estimate, counted, self._tally.rows[counted_rows], pairs, self._crowd_tally
         )
         return np.asarray(label_probs[inverse])
 

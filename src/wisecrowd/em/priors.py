@@ -78,6 +78,68 @@ def estimate_smoothed_probs(tally: NDArray[Any], pairs: Pairs, smoothing: float,
     return label_probs
 
 
+def estimate_class_accuracy_probs(
+    tally: NDArray[Any], pairs: Pairs, right_pseudo_votes: float, pseudo_votes: float
+) -> NDArray[Any]:  # fmt: skip
+    """Estimate P(label given class) with one accuracy per worker and class, and errors uniform over the other classes.
+
+    Parameters
+    ----------
+    tally : ndarray of shape (n_pairs, n_classes)
+        Expected counts.
+    pairs : Pairs
+        Worker and label of every row of the tally.
+    right_pseudo_votes, pseudo_votes : float
+        Pseudo-votes for the true class, and for all classes.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs, n_classes)
+
+    Examples
+    --------
+    >>> pairs = Pairs(np.array([0, 0]), np.array([0, 1]), np.empty(0, dtype=np.int32), 1)
+    >>> estimate_class_accuracy_probs(np.array([[3.0, 1.0], [1.0, 3.0]]), pairs, 0.0, 0.0).tolist()
+    [[0.75, 0.25], [0.25, 0.75]]
+    """
+    accuracy = estimate_class_accuracy(tally, pairs, right_pseudo_votes, pseudo_votes).astype(tally.dtype)
+    label_probs: NDArray[Any] = ((1 - accuracy) / max(tally.shape[1] - 1, 1))[pairs.worker]
+    label_probs[np.arange(len(pairs)), pairs.label] = accuracy[pairs.worker, pairs.label]
+    return label_probs
+
+
+def estimate_class_accuracy(
+    tally: NDArray[Any], pairs: Pairs, right_pseudo_votes: float, pseudo_votes: float
+) -> NDArray[np.float64]:  # fmt: skip
+    """Estimate the accuracy of every worker for each true class.
+
+    Parameters
+    ----------
+    tally : ndarray of shape (n_pairs, n_classes)
+        Expected counts.
+    pairs : Pairs
+        Worker and label of every row of the tally.
+    right_pseudo_votes, pseudo_votes : float
+        Pseudo-votes for the true class, and for all classes.
+
+    Returns
+    -------
+    ndarray of shape (n_workers, n_classes)
+        1 / n_classes without votes and pseudo-votes.
+
+    Examples
+    --------
+    >>> pairs = Pairs(np.array([0, 0]), np.array([0, 1]), np.empty(0, dtype=np.int32), 1)
+    >>> estimate_class_accuracy(np.array([[3.0, 1.0], [1.0, 3.0]]), pairs, 0.0, 0.0).tolist()
+    [[0.75, 0.75]]
+    """
+    n_classes = tally.shape[1]
+    right = np.full((pairs.n_workers, n_classes), right_pseudo_votes)
+    right[pairs.worker, pairs.label] += tally[np.arange(len(pairs)), pairs.label]
+    total = pairs.sum_by_worker(tally).astype(np.float64) + pseudo_votes
+    return np.divide(right, total, out=np.full_like(right, 1 / n_classes), where=total > 0)
+
+
 def compute_smoothing_log_prior(tally: NDArray[Any], pairs: Pairs, smoothing: float, diagonal: float) -> float:
     """Compute the log density of the prior of `estimate_smoothed_probs`, up to a constant.
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from wisecrowd import kernels
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.em.incremental import estimate_crowd_label_probs
@@ -42,23 +43,36 @@ def leave_one_out_posterior(fitted: ConfusionEM, crowd: Crowd) -> NDArray[np.flo
     """
     if not crowd.tasks.equals(fitted.task_index_):
         raise UsageError("crowd differs from the crowd that the method was fitted to; pass that crowd")
-    if len(fitted.e_step_prior_) != crowd.n_classes:
+    label_probs = estimate_crowd_label_probs(fitted, crowd, fitted.e_step_label_probs)
+    if len(fitted.e_step_prior_) == crowd.n_classes:
+        return _remove_votes(fitted.posterior_, label_probs, crowd)
+    if not fitted.tally_is_sufficient:
         raise UsageError(
             f"{fitted.name} splits classes into subtypes, so single votes cannot be removed; use dawid-skene or ibcc"
         )
+    certain = np.flatnonzero(fitted.posterior_.max(axis=1) == 1)  # gold tasks, whose class no vote can change
+
+    def compute(prior: NDArray[np.float64], label_probs: NDArray[Any]) -> NDArray[np.float64]:
+        posterior = kernels.posterior(crowd.layout, prior, label_probs)
+        posterior[certain] = fitted.posterior_[certain]
+        return _remove_votes(posterior, label_probs, crowd)
+
+    return fitted.e_step_posterior(compute, fitted.e_step_prior_, label_probs)
+
+
+def _remove_votes(posterior: NDArray[np.float64], label_probs: NDArray[Any], crowd: Crowd) -> NDArray[np.float64]:
+    """Return the posterior of each vote's task without the vote, from the posterior of the tasks."""
     # Logarithms keep the digits that dividing out a nearly impossible vote needs. They are taken of pairs and tasks, which are
     # fewer than votes, and the largest array is changed in place.
-    label_log_probs = np.log(np.maximum(estimate_crowd_label_probs(fitted, crowd), np.finfo(np.float64).tiny))[
-        crowd.pairs.vote_pairs
-    ]
+    label_log_probs = np.log(np.maximum(label_probs, np.finfo(np.float64).tiny))[crowd.pairs.vote_pairs]
     if crowd.is_weighted:
         label_log_probs *= crowd.weight[:, None]
-    posterior = np.log(np.maximum(fitted.posterior_, np.finfo(np.float64).tiny))[crowd.task]
-    posterior -= label_log_probs
-    posterior -= posterior.max(axis=1, keepdims=True)
-    np.exp(posterior, out=posterior)
-    posterior /= posterior.sum(axis=1, keepdims=True)
-    return posterior
+    peer_posterior = np.log(np.maximum(posterior, np.finfo(np.float64).tiny))[crowd.task]
+    peer_posterior -= label_log_probs
+    peer_posterior -= peer_posterior.max(axis=1, keepdims=True)
+    np.exp(peer_posterior, out=peer_posterior)
+    peer_posterior /= peer_posterior.sum(axis=1, keepdims=True)
+    return peer_posterior
 
 
 def calibrate_posterior(fitted: ConfusionEM, crowd: Crowd) -> tuple[pd.DataFrame, float]:

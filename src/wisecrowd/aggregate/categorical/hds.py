@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.base.fields import method_class
 from wisecrowd.data.pairs import Pairs
 from wisecrowd.em.confusion import ConfusionEM
-from wisecrowd.em.priors import compute_beta_log_density
+from wisecrowd.em.priors import (
+    compute_beta_log_density,
+    estimate_class_accuracy,
+    estimate_class_accuracy_probs,
+)
 
 
 @method_class
@@ -32,6 +35,7 @@ class HDS(ConfusionEM):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from wisecrowd import HDS
     >>> from wisecrowd.simulate import simulate_crowd
     >>> made = simulate_crowd(n_tasks=300, n_workers=20, n_classes=4, votes_per_task=5, random_state=1)
@@ -44,21 +48,9 @@ class HDS(ConfusionEM):
 
     references: ClassVar[tuple[str, ...]] = ("li2014error",)
 
-    def _estimate_accuracy(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[np.float64]:
-        """Return a_rk, (n_workers, n_classes); 1 / n_classes without votes and pseudo-votes."""
-        n_classes = tally.shape[1]
-        right_pseudo_votes, pseudo_votes = self.accuracy_pseudo_votes(n_classes)
-        right = np.full((pairs.n_workers, n_classes), right_pseudo_votes)
-        right[pairs.worker, pairs.label] += tally[np.arange(len(pairs)), pairs.label]
-        total = pairs.sum_by_worker(tally).astype(np.float64) + pseudo_votes
-        return np.divide(right, total, out=np.full_like(right, 1 / n_classes), where=total > 0)
-
     def _label_probs(self, tally: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
-        accuracy = self._estimate_accuracy(tally, pairs).astype(tally.dtype)
-        label_probs = ((1 - accuracy) / max(tally.shape[1] - 1, 1))[pairs.worker]
-        label_probs[np.arange(len(pairs)), pairs.label] = accuracy[pairs.worker, pairs.label]
-        return label_probs
+        return estimate_class_accuracy_probs(tally, pairs, *self.accuracy_pseudo_votes(tally.shape[1]))
 
     def _log_prior(self, tally: NDArray[Any], pairs: Pairs) -> float:
-        accuracy = self._estimate_accuracy(tally, pairs)
-        return compute_beta_log_density(accuracy, *self.accuracy_pseudo_votes(tally.shape[1]))
+        pseudo_votes = self.accuracy_pseudo_votes(tally.shape[1])
+        return compute_beta_log_density(estimate_class_accuracy(tally, pairs, *pseudo_votes), *pseudo_votes)
