@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from wisecrowd import load
 from wisecrowd.nn import process_group as _ranks
-from wisecrowd.nn.distributed import compute_gradients
 from wisecrowd.nn.process_group import SINGLE_PROCESS, ProcessGroup, compute_digest, current_process_group
 from wisecrowd.utils import progress
 
@@ -305,23 +304,6 @@ def test_every_row_is_one_process_s(size: int, number: int) -> None:
     lengths = [place.stop - place.start for place in places if place is not None]
     assert rows == list(range(number))
     assert max(lengths) - min(lengths) <= 1
-
-
-def test_a_third_of_a_loss_is_a_third_in_double_precision() -> None:
-    class Third(ProcessGroup):
-        def sum_gradients(self, dense: Any, sparse: Any, loss: Any) -> Any:
-            assert not sparse
-            for each in dense:
-                each.grad *= 3
-            return 3 * loss
-
-    weight = torch.tensor([0.3, 0.7], dtype=torch.float64, requires_grad=True)
-    rows = torch.arange(2)  # too few for three
-    found = compute_gradients(
-        Third(0, 3), lambda rows: (weight[rows] ** 2).mean(), rows, None, [weight], [], separable=True
-    )
-    assert float(found) == pytest.approx(0.29, rel=1e-15)
-    np.testing.assert_allclose(weight.grad, [0.3, 0.7], rtol=1e-15)
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64", "float16", "int64", "uint8", "bool"])

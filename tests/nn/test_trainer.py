@@ -17,7 +17,7 @@ import pytest
 
 from wisecrowd.errors import InputError, MissingExtra, UsageError
 from wisecrowd.nn.schedules import SCHEDULES
-from wisecrowd.nn.seeding import fork_random_state, select_device
+from wisecrowd.nn.seeding import select_device
 from wisecrowd.nn.trainer import ParameterGroup, Trainer, TrainingHistory, TrainingSettings, split_by_decay
 from wisecrowd.utils import progress
 
@@ -78,16 +78,6 @@ def test_global_random_state_does_not_matter() -> None:
     first = bits(run(make()))
     torch.rand(7)
     assert bits(run(make())) == first
-
-
-def test_own_chance_goes_on_where_it_was() -> None:
-    place = torch.device("cpu")
-    with fork_random_state(place, 3):
-        wanted = torch.rand(4)
-    with fork_random_state(place, 3) as where:
-        first, state = torch.rand(2), where()
-    with fork_random_state(place, state):
-        assert torch.equal(torch.cat([first, torch.rand(2)]), wanted)
 
 
 # ---------------------------------------------------------------------- batches
