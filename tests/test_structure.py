@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +11,16 @@ from pathlib import Path
 import wisecrowd
 
 ROOT = Path(wisecrowd.__file__).parent
+TESTS = Path(__file__).parent
 
 
-def parsed_modules() -> Iterator[tuple[tuple[str, ...], ast.Module]]:
-    """Yield the dotted name of every module, as a tuple without "wisecrowd", and its syntax tree."""
-    for path in sorted(ROOT.rglob("*.py")):
-        yield path.relative_to(ROOT).with_suffix("").parts, ast.parse(path.read_text(encoding="utf-8"))
+@functools.cache
+def parsed_modules() -> list[tuple[tuple[str, ...], ast.Module]]:
+    """Return the dotted name of every module, as a tuple without "wisecrowd", and its syntax tree."""
+    paths = sorted(ROOT.rglob("*.py"))
+    return [
+        (path.relative_to(ROOT).with_suffix("").parts, ast.parse(path.read_text(encoding="utf-8"))) for path in paths
+    ]
 
 
 def imported_names(tree: ast.Module) -> Iterator[str]:
@@ -49,3 +54,59 @@ def test_no_two_classes_share_a_name() -> None:
             if isinstance(node, ast.ClassDef):
                 modules[node.name.lstrip("_")].append(".".join(module))
     assert {name: places for name, places in modules.items() if len(places) > 1} == {}
+
+
+# ---------------------------------------------------------------------- tests mirror the tree
+
+
+def find_owners(
+    module: tuple[str, ...], importers: dict[tuple[str, ...], set[tuple[str, ...]]]
+) -> set[tuple[str, ...]]:
+    """Return the public modules that use a private module, directly or through other private modules."""
+    owners, seen, waiting = set(), {module}, [module]
+    while waiting:
+        for importer in importers[waiting.pop()] - seen:
+            seen.add(importer)
+            if importer[-1].startswith("_") and importer[-1] != "__init__":
+                waiting.append(importer)
+            else:
+                owners.add(importer)
+    return owners
+
+
+def path_of_tests(module: tuple[str, ...]) -> Path:
+    """Return where the tests of a module are: ``x/y.py`` in ``x/test_y.py``, ``x/__init__.py`` in ``x/test_x.py``."""
+    name = module[-2] if module[-1] == "__init__" else module[-1]
+    return TESTS.joinpath(*module[:-1], f"test_{name.lstrip('_')}.py")
+
+
+def needs_no_tests(module: tuple[str, ...], tree: ast.Module) -> bool:
+    """Return whether a module has nothing to test: type aliases only, or the declaration of a published table.
+
+    `tests/bench/test_benchmark.py` builds and checks the tables of all papers.
+    """
+    has_class = any(isinstance(node, ast.ClassDef) for node in tree.body)
+    has_function = any(isinstance(node, ast.FunctionDef) for node in tree.body)
+    is_table = module[:2] == ("bench", "papers") and not module[-1].startswith("_")
+    return not has_class and (is_table or not has_function)
+
+
+def test_every_module_has_a_test_file_of_its_name() -> None:
+    """A private module that serves a single public module may be tested with that one."""
+    modules = {name: tree for name, tree in parsed_modules() if name[-1] != "__main__"}
+    importers: dict[tuple[str, ...], set[tuple[str, ...]]] = defaultdict(set)
+    for module, tree in modules.items():
+        for imported in imported_names(tree):
+            parts = tuple(imported.split(".")[1:])
+            for target in (parts, parts[:-1]):
+                importers[target].add(module)
+    missing = []
+    for module, tree in modules.items():
+        if module[-1] == "__init__" or needs_no_tests(module, tree):
+            continue
+        places = [path_of_tests(module)]
+        if module[-1].startswith("_") and len(owners := find_owners(module, importers)) == 1:
+            places.append(path_of_tests(owners.pop()))
+        if not any(place.exists() for place in places):
+            missing.append("/".join(module))
+    assert missing == []
