@@ -107,6 +107,7 @@ _HOME = {
     "load": "base.persistence",
     "load_dataset": "io.datasets",
     "methods": "base.registry",
+    "plan_comparisons": "plan.pair_acquisition",
     "plan_votes": "plan.acquisition",
     "read": "io.vote_source",
     "read_features": "io.features",
@@ -114,6 +115,7 @@ _HOME = {
     "redundancy_curve": "evaluate.completion",
     "score_completer": "evaluate.completion",
     "shard_files": "io.sharding",
+    "simulate_comparisons": "simulate.comparisons",
     "simulate_crowd": "simulate",
     "waum": "diagnose.margins",
     "write": "io.vote_source",
@@ -220,8 +222,10 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.learn.two_stage import TwoStage as TwoStage
     from wisecrowd.learn.union_net import UnionNet as UnionNet
     from wisecrowd.plan.acquisition import plan_votes as plan_votes
+    from wisecrowd.plan.pair_acquisition import plan_comparisons as plan_comparisons
     from wisecrowd.plan.stopping import find_finished_tasks as find_finished_tasks
     from wisecrowd.simulate import simulate_crowd as simulate_crowd
+    from wisecrowd.simulate.comparisons import simulate_comparisons as simulate_comparisons
 
 
 def __getattr__(name: str) -> Any:
