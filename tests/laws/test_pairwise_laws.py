@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from wisecrowd import Comparisons, load, methods
-from wisecrowd.aggregate.pairwise._pairwise_aggregator import PairwiseAggregator
+from wisecrowd.base.pairwise_aggregator import PairwiseAggregator
 from wisecrowd.errors import ignore_fit_warnings
 from wisecrowd.simulate.comparisons import simulate_comparisons
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from wisecrowd.aggregate.pairwise._pairwise_aggregator import PairwiseAggregator
+from wisecrowd.base.pairwise_aggregator import PairwiseAggregator
 from wisecrowd.errors import UsageError
 
 #: Items up to which all pairs are considered; their number grows with the square.

@@ -15,7 +15,7 @@ from wisecrowd.aggregate.pairwise._davidson import (
     DavidsonModel,
     solve_information,
 )
-from wisecrowd.aggregate.pairwise._pairwise_aggregator import MAX_COVARIANCE_ITEMS, centre_covariance
+from wisecrowd.base.pairwise_aggregator import MAX_COVARIANCE_ITEMS, centre_covariance
 from wisecrowd.data.comparisons import Comparisons
 from wisecrowd.errors import UsageError, check_choice
 from wisecrowd.utils import progress

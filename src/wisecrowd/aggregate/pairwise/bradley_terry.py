@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from wisecrowd.aggregate.pairwise._covariates import Covariates
 from wisecrowd.aggregate.pairwise._davidson import ComparisonRows, DavidsonModel, Effects, outcome_probs
-from wisecrowd.aggregate.pairwise._pairwise_aggregator import Array, PairwiseAggregator
 from wisecrowd.aggregate.pairwise._score_covariance import (
     INTERVAL_HELP,
     N_BOOTSTRAP_HELP,
@@ -17,6 +16,7 @@ from wisecrowd.aggregate.pairwise._score_covariance import (
     ScoreCovariance,
 )
 from wisecrowd.base.fields import fitted, method_class, parameter
+from wisecrowd.base.pairwise_aggregator import Array, PairwiseAggregator
 from wisecrowd.data.comparisons import TIE, Comparisons
 from wisecrowd.errors import UsageError, check_choice
 

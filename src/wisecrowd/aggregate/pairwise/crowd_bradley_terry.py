@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from wisecrowd.aggregate.pairwise._davidson import ComparisonRows, DavidsonModel, Effects
-from wisecrowd.aggregate.pairwise._pairwise_aggregator import Array, PairwiseAggregator
 from wisecrowd.base.fields import fitted, method_class, parameter
+from wisecrowd.base.pairwise_aggregator import Array, PairwiseAggregator
 from wisecrowd.data.comparisons import LEFT, RIGHT, TIE, Comparisons
 from wisecrowd.data.vocabulary import match_id_type
 from wisecrowd.em.loop import iterate_to_fixed_point

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from wisecrowd.aggregate.pairwise._pairwise_aggregator import Array, PairwiseAggregator
 from wisecrowd.base.fields import fitted, method_class, parameter
+from wisecrowd.base.pairwise_aggregator import Array, PairwiseAggregator
 from wisecrowd.data.comparisons import LEFT, TIE, Comparisons
 from wisecrowd.errors import UsageError
 from wisecrowd.utils import progress

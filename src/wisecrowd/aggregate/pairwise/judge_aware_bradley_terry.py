@@ -19,7 +19,6 @@ from wisecrowd.aggregate.pairwise._davidson import (
     MaximizedParameters,
     outcome_probs,
 )
-from wisecrowd.aggregate.pairwise._pairwise_aggregator import Array, PairwiseAggregator
 from wisecrowd.aggregate.pairwise._score_covariance import (
     INTERVAL_HELP,
     N_BOOTSTRAP_HELP,
@@ -27,6 +26,7 @@ from wisecrowd.aggregate.pairwise._score_covariance import (
     ScoreCovariance,
 )
 from wisecrowd.base.fields import fitted, method_class, parameter
+from wisecrowd.base.pairwise_aggregator import Array, PairwiseAggregator
 from wisecrowd.data.comparisons import LEFT, TIE, Comparisons
 from wisecrowd.data.vocabulary import match_id_type
 from wisecrowd.errors import UsageError

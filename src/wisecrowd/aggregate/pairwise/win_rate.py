@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.aggregate.pairwise._pairwise_aggregator import Array, PairwiseAggregator
 from wisecrowd.base.fields import fitted, method_class
+from wisecrowd.base.pairwise_aggregator import Array, PairwiseAggregator
 from wisecrowd.data.comparisons import Comparisons
 
 
