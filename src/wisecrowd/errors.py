@@ -183,7 +183,7 @@ def preview(values: Iterable[object], limit: int = 3) -> str:
         if len(texts) == limit:
             texts.append("…")
             break
-        text = repr(value.item() if hasattr(value, "item") else value)
+        text = repr(value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value)  # of numpy
         texts.append(text if len(text) <= 60 else text[:57] + "…" + text[0])
     return ", ".join(texts)
 

@@ -104,10 +104,10 @@ def test_bad_meta(folder: Path, content: str) -> None:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"X": np.ones((2, 2))}, "should hold the arrays 'task' and 'X'"),
-        ({"task": np.array(["a"]), "X": np.ones((2, 2))}, "a row of X for each task"),
+        ({"X": np.ones((2, 2))}, r"features\.npz: expected the arrays 'task' and 'X'"),
+        ({"task": np.array(["a"]), "X": np.ones((2, 2))}, r"they are of shape \(1,\) and \(2, 2\)"),
         ({"task": np.array(["a", "a"]), "X": np.ones((2, 2))}, "several rows for 'a'"),
-        ({"task": np.array(["a", "b"], dtype=object), "X": np.ones((2, 2))}, "should hold the arrays"),
+        ({"task": np.array(["a", "b"], dtype=object), "X": np.ones((2, 2))}, "'task' holds Python objects"),
     ],
 )
 def test_bad_features(folder: Path, arrays: dict[str, np.ndarray], message: str) -> None:

@@ -82,7 +82,7 @@ def test_files_that_are_no_tables(tmp_path: Path) -> None:
         read_members(other)
     broken = tmp_path / "members.parquet"
     broken.write_bytes(b"no parquet")
-    with pytest.raises(InputError, match="not a Parquet file"):
+    with pytest.raises(InputError, match="cannot be read as Parquet"):
         read_members(broken)
 
 

@@ -78,9 +78,10 @@ def read_queue(results: Path) -> list[str]:
 
     path = _find_table(results, QUEUE)
     if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
+        from wisecrowd.io.tables.parquet import read_table
 
-        return [str(task) for task in pq.read_table(path, columns=["task"])["task"].cast(pa.string()).to_pylist()]
+        with prefix_errors(path):
+            return [str(task) for task in read_table(path, ["task"])["task"].cast(pa.string()).to_pylist()]
     with prefix_errors(path):
         rows = [row for _, row in iter_rows(path, "\t" if path.suffix == ".tsv" else ",")]
         if not rows:

@@ -151,6 +151,7 @@ def _figures(crowd: ShardedCrowd, seconds: float) -> dict[str, Any]:
 
 
 def _lines(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    from wisecrowd.utils.memory import format_size
     from wisecrowd.utils.text import count_noun
 
     who = "no worker ids" if figures["workers"] is None else count_noun(figures["workers"], "worker")
@@ -161,14 +162,7 @@ def _lines(figures: dict[str, Any]) -> list[tuple[str, str]]:
             "Votes",
             f"{count_noun(figures['votes'], 'vote')} on {count_noun(figures['tasks'], 'task')}, {who}, {classes}",
         ),
-        ("Wrote", f"{folder}: {count_noun(figures['shards'], 'shard')}, {_size(figures['bytes'])}"),
+        ("Wrote", f"{folder}: {count_noun(figures['shards'], 'shard')}, {format_size(figures['bytes'])}"),
         ("Took", f"{figures['seconds']:,.1f} seconds"),
         ("Next", f"wisecrowd aggregate {shlex.quote(folder)} -o results"),
     ]
-
-
-def _size(n_bytes: int) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
-        if n_bytes >= size:
-            return f"{n_bytes / size:.1f} {unit}"
-    return f"{n_bytes} bytes"

@@ -52,6 +52,7 @@ def factorize_ids(column: pa.ChunkedArray, kind: str) -> tuple[Codes, pa.Array]:
     >>> codes.tolist(), ids.to_pylist()
     ([1, 0, 1], ['a', 'b'])
     """
+    check_id_type(column.type, kind)
     if pa.types.is_dictionary(column.type):
         return _sort_dictionary(_combine_chunks(column.unify_dictionaries()))
     if len(column) == 0:
@@ -68,9 +69,41 @@ def factorize_ids(column: pa.ChunkedArray, kind: str) -> tuple[Codes, pa.Array]:
         # Encoding chunk by chunk and unifying the dictionaries afterwards takes many times as long.
         return _sort_dictionary(_combine_chunks(column).dictionary_encode())
     except pa.ArrowNotImplementedError:
-        raise InputError(
-            f"the {kind} column holds {column.type} values; ids must be text, numbers, booleans or dates"
-        ) from None
+        raise _invalid_type(column.type, kind) from None
+
+
+def check_id_type(kind: pa.DataType, noun: str) -> None:
+    """Raise when values of a type cannot be ids.
+
+    Parameters
+    ----------
+    kind : pyarrow.DataType
+        Type of a column.
+    noun : str
+        Name of the column, for messages.
+
+    Raises
+    ------
+    InputError
+        If the values are nested, binary, or of another type that is neither text, number, boolean nor date.
+
+    Examples
+    --------
+    >>> check_id_type(pa.binary(), "task")
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.InputError: the task column holds binary values; ids must be text, numbers, booleans or dates
+    """
+    value_type = kind.value_type if pa.types.is_dictionary(kind) else kind
+    is_number = pa.types.is_integer(value_type) or pa.types.is_floating(value_type)
+    is_date = pa.types.is_date(value_type) or pa.types.is_timestamp(value_type)
+    is_other = pa.types.is_boolean(value_type) or pa.types.is_decimal128(value_type) or pa.types.is_null(value_type)
+    if not (_is_text(value_type) or is_number or is_date or is_other):
+        raise _invalid_type(kind, noun)
+
+
+def _invalid_type(kind: pa.DataType, noun: str) -> InputError:
+    return InputError(f"the {noun} column holds {kind} values; ids must be text, numbers, booleans or dates")
 
 
 def is_strictly_ascending(ids: pa.Array) -> bool:

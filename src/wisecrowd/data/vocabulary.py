@@ -12,8 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from wisecrowd.data.distinct_ids import Codes, factorize_ids, is_strictly_ascending
+from wisecrowd.data.distinct_ids import Codes, check_id_type, factorize_ids, is_strictly_ascending
 from wisecrowd.errors import InputError, preview
+
+#: Floats from here on do not represent every whole number, so different ids may have become equal.
+MIN_INEXACT_FLOAT = 2.0**53
 
 
 def as_column(values: Any, kind: str) -> pa.ChunkedArray:
@@ -166,7 +169,7 @@ def encode_ids(
     ([1, 0, 1], ['a', 'b'])
     """
     check_no_missing(column, kind)
-    codes, ids = factorize_ids(_convert_whole_floats(column), kind)
+    codes, ids = factorize_ids(as_exact_ids(column, kind), kind)
     distinct = as_index(ids)
     if vocabulary is None:
         return codes, distinct
@@ -179,6 +182,101 @@ def encode_ids(
             f"the vocabulary starts with {preview(index)}. Extend it, or drop those rows"
         )
     return np.take(position.astype(np.int32), codes), index
+
+
+def as_exact_ids(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
+    """Check that values can be ids, and convert whole floats to integers.
+
+    pandas turns integer ids into floats as soon as one is missing, and 1.0 and 1 must be the same id.
+
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray
+        Ids.
+    kind : str
+        Kind of the ids, for messages: "task", "worker" or "label".
+
+    Returns
+    -------
+    pyarrow.ChunkedArray
+        The same ids.
+
+    Raises
+    ------
+    InputError
+        If the type cannot be that of ids, or floats are so large that they cannot tell integers apart.
+
+    Examples
+    --------
+    >>> as_exact_ids(as_column([1.0, 2.0], "task"), "task").type
+    DataType(int64)
+    >>> as_exact_ids(as_column([9007199254740993.0], "task"), "task")
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.InputError: the task column holds 9007199254740992.0 as a float, which cannot tell it from its neighbours; ...
+    """
+    check_id_type(column.type, kind)
+    value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_temporal(value_type):
+        _check_years(column.cast(value_type), kind)
+    if not pa.types.is_floating(value_type):
+        return column
+    column = column.cast(pa.float32() if pa.types.is_float16(value_type) else value_type)
+    largest = pc.max(pc.abs(column)).as_py()
+    if largest is not None and largest >= MIN_INEXACT_FLOAT:
+        raise InputError(
+            f"the {kind} column holds {largest!r} as a float, which cannot tell it from its neighbours; write large ids as "
+            "integers or text, without missing values or fractions among them"
+        )
+    try:
+        return pc.cast(column, pa.int64(), safe=True)
+    except pa.ArrowInvalid:
+        return column
+
+
+def as_id_index(column: pa.ChunkedArray, kind: str) -> pd.Index:
+    """Convert a column of ids to a pandas Index. Large integers stay exact.
+
+    Parameters
+    ----------
+    column : pyarrow.ChunkedArray
+        Ids.
+    kind : str
+        Kind of the ids, for messages.
+
+    Returns
+    -------
+    Index
+        The same ids.
+
+    Raises
+    ------
+    InputError
+        If an id is missing, or the values cannot be ids.
+
+    Examples
+    --------
+    >>> as_id_index(as_column([9007199254740993], "task"), "task").tolist()
+    [9007199254740993]
+    """
+    check_id_type(column.type, kind)
+    rows = np.flatnonzero(find_missing(column))
+    if rows.size:
+        raise InputError(
+            f"{rows.size:,} of {len(column):,} rows have no {kind} (row {preview(rows)}); give every row one"
+        )
+    return pd.Index(as_exact_ids(column, kind).to_pandas(), name=None)
+
+
+def _check_years(column: pa.ChunkedArray, kind: str) -> None:
+    """Raise when dates are outside the years that Python represents."""
+    try:
+        years = pc.min_max(pc.year(column)).as_py()
+    except pa.ArrowInvalid as error:  # an unknown time zone
+        raise InputError(f"the {kind} column holds invalid dates: {error}") from None
+    if years["min"] is not None and not 1 <= years["min"] <= years["max"] <= 9999:
+        year = years["min"] if years["min"] < 1 else years["max"]
+        raise InputError(f"the {kind} column holds a date in the year {year}; expected years from 1 to 9999")
 
 
 def as_index(values: Any) -> pd.Index:
@@ -322,7 +420,9 @@ def match_id_type(ids: pd.Index, vocabulary: pd.Index) -> pd.Index:
     [7, 'x']
     """
     if pd.api.types.is_string_dtype(ids) == pd.api.types.is_string_dtype(vocabulary):
-        return ids
+        # pandas would compare integers and floats as floats, in which large integers are equal.
+        is_mixed = {ids.dtype.kind, vocabulary.dtype.kind} in ({"i", "f"}, {"u", "f"})
+        return ids.astype(object) if is_mixed else ids
     by_text = dict(zip(vocabulary.astype(str), vocabulary, strict=True))
     return pd.Index([by_text.get(text, text) for text in ids.astype(str)], dtype=object)
 
@@ -390,16 +490,6 @@ def check_no_fractions(classes: pd.Index) -> None:
             f"the labels are fractional numbers ({preview(classes)}), which cannot be classes. Read them as numbers with "
             "numeric=True (--numeric), or convert them to text if they are names"
         )
-
-
-def _convert_whole_floats(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    # pandas turns integer ids into floats as soon as one is missing; 1.0 and 1 must be the same id.
-    if not pa.types.is_floating(column.type):
-        return column
-    try:
-        return pc.cast(column, pa.int64(), safe=True)
-    except pa.ArrowInvalid:
-        return column
 
 
 def _is_sorted(index: pd.Index) -> bool:

@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import tempfile
@@ -28,12 +27,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.vocabulary import as_id_index
 from wisecrowd.errors import InputError, UsageError, preview
+from wisecrowd.io.features import read_feature_arrays
 from wisecrowd.io.formats import FormatReader
-from wisecrowd.io.tables.parquet import read_schema, read_truth, read_votes, write_votes
-from wisecrowd.io.tables.vote_columns import VoteColumns
+from wisecrowd.io.problems import convert_errors
+from wisecrowd.io.tables.json_text import read_json_file
+from wisecrowd.io.tables.parquet import read_table, read_truth, read_votes, write_votes
 from wisecrowd.io.vote_table import ReadOptions, TruthTable, VoteTable
-from wisecrowd.utils.files import read_json, write_json
+from wisecrowd.utils.files import write_json
 
 ANNOTATIONS, TRUTH, META = "annotations.parquet", "truth.parquet", "meta.json"
 
@@ -97,69 +99,123 @@ def _read_votes(path: Path, options: ReadOptions) -> VoteTable:
     file, meta = path / ANNOTATIONS, _read_meta(path)
     if meta.get("worker_ids") is False and options.worker is None:
         options = replace(options, worker=False)
-    schema = read_schema(file)
-    is_floating = pa.types.is_floating(schema.field(VoteColumns.choose(schema.names, options).label).type)
-    numeric = options.numeric or meta.get("numeric", is_floating) is True
+    with _name_file(file):
+        votes = read_votes(file, options)
+    numeric = options.numeric or meta.get("numeric", pa.types.is_floating(votes.table["label"].type)) is True
     return replace(
-        read_votes(file, options),
+        votes,
         numeric=numeric,
         ordered=not numeric and meta.get("ordinal") is True,
         tasks=_read_vocabulary(path, "task"),
         workers=None if options.worker is False else _read_vocabulary(path, "worker"),
-        classes=None if numeric else meta.get("classes"),
+        classes=None if numeric else _get_classes(meta),
     )
 
 
 def _read_truth(path: Path, task: str | None, truth: str | None) -> TruthTable | None:
     file = path / TRUTH
-    return read_truth(file, task, truth) if file.is_file() else None
+    if not file.is_file():
+        return None
+    with _name_file(file):
+        return read_truth(file, task, truth)
 
 
 def _read_features(path: Path) -> pd.DataFrame | None:
     arrays, table = path / "features.npz", path / "features.parquet"
     if table.is_file():
-        return _index_by_task(pd.read_parquet(table), table.name)
+        return read_task_table(table)
     if not arrays.is_file():
         return None
-    try:
-        with np.load(arrays, allow_pickle=False) as content:
-            tasks, X = content["task"], content["X"]
-    except (KeyError, ValueError, OSError) as error:
-        raise InputError(f"features.npz should hold the arrays 'task' and 'X': {error}") from None
-    if X.ndim != 2 or tasks.shape != X.shape[:1]:
-        raise InputError(f"features.npz should hold a row of X for each task; got {tasks.shape} and {X.shape}")
-    return _index_by_task(pd.DataFrame(X).assign(task=tasks), arrays.name)
+    with _name_file(arrays):
+        tasks, rows = read_feature_arrays(arrays)
+        if rows.ndim != 2:
+            raise InputError(f"X should hold a row of numbers for each task; it is of shape {rows.shape}")
+        _check_distinct(tasks)
+    return pd.DataFrame(rows.copy(), index=tasks.rename("task"))
 
 
 def _read_texts(path: Path) -> pd.DataFrame | None:
     file = path / "texts.parquet"
-    return _index_by_task(pd.read_parquet(file), file.name) if file.is_file() else None
+    return read_task_table(file) if file.is_file() else None
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
     file = path / META
     if not file.is_file():
         return {}
-    try:
-        meta = read_json(file)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"meta.json is not JSON: {error}") from None
+    meta = read_json_file(file)
     if not isinstance(meta, dict):
         raise InputError(f"meta.json should hold an object; got {type(meta).__name__}")
     return meta
 
 
-def _index_by_task(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    if "task" not in frame.columns:
-        raise InputError(f"{name} has no column 'task'; its columns are {preview(frame.columns, 12)}")
-    if frame["task"].duplicated().any():
-        raise InputError(f"{name} has several rows for {preview(frame['task'][frame['task'].duplicated()])}")
-    return frame.set_index("task")
+def _get_classes(meta: dict[str, Any]) -> list[Any] | None:
+    """Return the classes that the description lists."""
+    classes = meta.get("classes")
+    if classes is None:
+        return None
+    if not isinstance(classes, list) or not all(isinstance(name, str | int) for name in classes):
+        raise InputError(f"'classes' in meta.json should be a list of texts or whole numbers; got {preview([classes])}")
+    return classes
+
+
+def read_task_table(file: Path) -> pd.DataFrame:
+    """Read a Parquet table with a column ``task``.
+
+    Parameters
+    ----------
+    file : Path
+        Table of a dataset folder.
+
+    Returns
+    -------
+    DataFrame
+        Other columns, indexed by task.
+
+    Raises
+    ------
+    InputError
+        If there is no such column, or a task has several rows.
+
+    Examples
+    --------
+    >>> pq.write_table(pa.table({"task": ["t1"], "text": ["Is this a cat?"]}), "texts.parquet")
+    >>> read_task_table(Path("texts.parquet")).to_dict()
+    {'text': {'t1': 'Is this a cat?'}}
+    """
+    with _name_file(file):
+        table = read_table(file)
+        if "task" not in table.column_names:
+            raise InputError(f"there is no column 'task'; the columns are {preview(table.column_names, 12)}")
+        tasks = as_id_index(table["task"], "task")
+        _check_distinct(tasks)
+        # Columns of pandas' row numbers carry no information.
+        names = [name for name in table.column_names if name not in ("task", "__index_level_0__")]
+        return table.select(names).to_pandas(ignore_metadata=True).set_index(tasks.rename("task"))
 
 
 def _read_vocabulary(path: Path, name: str) -> pd.Index | None:
     file = path / f"{name}s.parquet"
-    return pd.Index(pq.read_table(file, columns=[name])[name].to_pandas(), name=None) if file.is_file() else None
+    if not file.is_file():
+        return None
+    with _name_file(file):
+        return as_id_index(read_table(file, [name])[name], name)
+
+
+def _check_distinct(tasks: pd.Index) -> None:
+    if not tasks.is_unique:
+        raise InputError(f"there are several rows for {preview(tasks[tasks.duplicated()].unique())}; keep one per task")
+
+
+@contextlib.contextmanager
+def _name_file(file: Path) -> Iterator[None]:
+    """Put the name of a file of the folder in front of errors. The folder is added by the caller."""
+    try:
+        with convert_errors():
+            yield
+    except InputError as error:
+        error.args = (f"{file.name}: {error}",)
+        raise
 
 
 def _is_implied_by_votes(crowd: Crowd, name: str, index: pd.Index) -> bool:

@@ -18,16 +18,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.rows import Duplicates
-from wisecrowd.errors import DataWarning, InputError, MissingExtra, UsageError, suggest_name
+from wisecrowd.errors import DataWarning, InputError, MissingExtra, UsageError, preview, suggest_name
+from wisecrowd.io.compressed_files import limit_unpacked
 from wisecrowd.io.dataset_folder import ANNOTATIONS, FOLDER, TRUTH, write_dataset
 from wisecrowd.io.problems import prefix_errors
+from wisecrowd.io.tables.parquet import open_parquet
 from wisecrowd.io.vote_source import VoteSource
-from wisecrowd.io.vote_table import ReadOptions
+from wisecrowd.io.vote_table import DUPLICATE_RULES, ReadOptions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -82,7 +82,12 @@ class Dataset:
         return f"Dataset({', '.join(parts)})"
 
 
-def load_dataset(name_or_folder: str | os.PathLike[str], *, duplicates: Duplicates | None = None) -> Dataset:
+def load_dataset(
+    name_or_folder: str | os.PathLike[str],
+    *,
+    duplicates: Duplicates | None = None,
+    max_unpacked: int | str | None = None,
+) -> Dataset:
     """Load a dataset by name, or from a file or folder of any format.
 
     Parameters
@@ -93,6 +98,8 @@ def load_dataset(name_or_folder: str | os.PathLike[str], *, duplicates: Duplicat
         Rule for repeated votes of a worker on a task, as for :func:`wisecrowd.read`. Published datasets often contain them.
         Without it, the rule in the dataset's ``meta.json`` applies (``"duplicates": "keep"``), or else ``"distinct"``, the
         usual protocol, which drops exact repeats with a warning.
+    max_unpacked : int or str, optional
+        Size that a compressed file may unpack to, such as ``"16GB"`` (see :func:`wisecrowd.read`).
 
     Returns
     -------
@@ -113,10 +120,10 @@ def load_dataset(name_or_folder: str | os.PathLike[str], *, duplicates: Duplicat
     """
     source = VoteSource.detect(_locate(Path(name_or_folder)))
     path, reader = source.path, source.format.reader
-    with prefix_errors(path):
+    with limit_unpacked(max_unpacked), prefix_errors(path):
         meta = {} if reader.read_meta is None else reader.read_meta(path)
         votes = source.read_table()
-        rule = duplicates or meta.get("duplicates")
+        rule = duplicates or _get_duplicate_rule(meta)
         crowd = votes.to_crowd(ReadOptions(duplicates=rule or "distinct"))
         read_truth = None if source.format.is_table else reader.read_truth
         truth = None if read_truth is None else read_truth(path, None, None)
@@ -266,9 +273,12 @@ def _read_summary(folder: Path) -> Mapping[str, Any]:
 
 
 def _count_rows(file: Path) -> int | None:
+    if not file.is_file():
+        return None
     try:
-        return int(pq.read_metadata(file).num_rows) if file.is_file() else None
-    except (pa.ArrowException, OSError):
+        with open_parquet(file) as parquet:
+            return int(parquet.metadata.num_rows)
+    except InputError:
         return None
 
 
@@ -277,10 +287,25 @@ _COUNTS = ["tasks", "workers", "votes", "classes", "gold"]
 
 
 def _build_row(meta: Mapping[str, Any], folder: Path | None) -> list[Any]:
-    counts = [meta.get(f"n_{noun}") for noun in _COUNTS[:-1]]
-    gold = meta.get("n_gold_with_annotations", meta.get("n_gold"))
+    counts = [_get_count(meta, f"n_{noun}") for noun in _COUNTS[:-1]]
+    gold = _get_count(meta, "n_gold_with_annotations" if "n_gold_with_annotations" in meta else "n_gold")
     features = "features" in meta if folder is None else any(folder.glob("features.*"))
     return [*counts, gold, features, None if folder is None else str(folder), folder is not None]
+
+
+def _get_count(meta: Mapping[str, Any], key: str) -> int | None:
+    """Return a count of the description, None if it is not one. The description may hold anything."""
+    count = meta.get(key)
+    return count if type(count) is int and 0 <= count < 2**63 else None
+
+
+def _get_duplicate_rule(meta: Mapping[str, Any]) -> Duplicates | None:
+    rule = meta.get("duplicates")
+    if rule is not None and rule not in DUPLICATE_RULES:
+        raise InputError(
+            f"'duplicates' in meta.json should be one of {', '.join(DUPLICATE_RULES)}; got {preview([rule])}"
+        )
+    return rule
 
 
 def _download(upstream: _Upstream, folder: Path, base_url: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-import zipfile
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import FeaturesLike
-from wisecrowd.data.vocabulary import match_id_type
+from wisecrowd.data.vocabulary import as_id_index, match_id_type
 from wisecrowd.errors import InputError, preview
+from wisecrowd.io.compressed_files import limit_unpacked
 from wisecrowd.io.problems import MissingColumn, prefix_errors
+from wisecrowd.io.tables.arrays import read_npz
 from wisecrowd.io.tables.columns import find_column
+from wisecrowd.io.tables.parquet import read_table
 from wisecrowd.io.tables.plain_tables import SEPARATORS, get_uncompressed_suffix, read_delimited, read_delimited_names
 
 _LOG = logging.getLogger("wisecrowd.io")
@@ -97,7 +99,9 @@ class Features:
         return self.rows[positions], crowd.replace_fields(has_task_order=True)
 
 
-def read_features(path: str | os.PathLike[str], *, task: str | None = None) -> Features:
+def read_features(
+    path: str | os.PathLike[str], *, task: str | None = None, max_unpacked: int | str | None = None
+) -> Features:
     """Read the features of tasks.
 
     Parameters
@@ -107,6 +111,8 @@ def read_features(path: str | os.PathLike[str], *, task: str | None = None) -> F
         with either of them, called ``features``.
     task : str, optional
         Column of task ids. Without it, a column called ``task`` or similar, or else the first one.
+    max_unpacked : int or str, optional
+        Size that a compressed file may unpack to, such as ``"16GB"`` (see :func:`wisecrowd.read`).
 
     Returns
     -------
@@ -130,11 +136,8 @@ def read_features(path: str | os.PathLike[str], *, task: str | None = None) -> F
         if not files:
             raise InputError(f"{file}: this folder has no features (features.npz or features.parquet)")
         file = files[0]
-    with prefix_errors(file):
-        try:
-            features = _read_file(file, task)
-        except OSError as error:
-            raise InputError(f"cannot read it: {error.strerror or error}") from None
+    with limit_unpacked(max_unpacked), prefix_errors(file):
+        features = _read_file(file, task)
         if not features.tasks.is_unique:
             repeated = features.tasks[features.tasks.duplicated()].unique()
             raise InputError(
@@ -153,55 +156,94 @@ def _read_file(path: Path, task: str | None) -> Features:
     if suffix == ".npz":
         return _read_arrays(path)
     if suffix == ".parquet":
-        try:
-            return _from_table(pq.read_table(path), task)
-        except pa.ArrowInvalid as error:
-            raise InputError(f"it is not a Parquet file: {error}") from None
+        table = read_table(path)
+        return _from_table(table, _find_task_column(table.column_names, task))
     if suffix in SEPARATORS:
         task_column = _find_task_column(read_delimited_names(path, SEPARATORS[suffix]), task)
         return _from_table(read_delimited(path, SEPARATORS[suffix], text_columns=[task_column]), task_column)
     raise InputError("features are read from .npz, .csv, .tsv or .parquet files, or from a dataset folder")
 
 
-def _read_arrays(path: Path) -> Features:
-    expected = "expected the arrays 'task' (ids) and 'X' (a row for each), as in np.savez('X.npz', task=ids, X=X)"
-    try:
-        with np.load(path, allow_pickle=False) as content:
-            if not {"task", "X"} <= set(content.files):
-                raise InputError(f"{expected}; it holds {preview(content.files, 8) or 'nothing'}")
-            tasks, rows = content["task"], content["X"]
-    except (ValueError, zipfile.BadZipFile) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{expected}; {error}") from None
+def read_feature_arrays(path: Path) -> tuple[pd.Index, NDArray[Any]]:
+    """Read the arrays ``task`` and ``X`` of an npz file.
+
+    Parameters
+    ----------
+    path : Path
+        File.
+
+    Returns
+    -------
+    tasks : Index
+        Task ids.
+    rows : ndarray of shape (n_tasks, n_features, ...)
+        Numbers.
+
+    Raises
+    ------
+    InputError
+        If the file is damaged, or its arrays do not fit each other.
+
+    Examples
+    --------
+    >>> np.savez("X.npz", task=["t1"], X=[[0.5, 1.0]])
+    >>> read_feature_arrays(Path("X.npz"))[0].tolist()
+    ['t1']
+    """
+    arrays = read_npz(path, ("task", "X"))
+    tasks, rows = arrays["task"], arrays["X"]
     if tasks.ndim != 1 or rows.ndim < 2 or len(rows) != len(tasks):
-        raise InputError(f"{expected}; they are of shape {tasks.shape} and {rows.shape}")
+        raise InputError(
+            "expected the arrays 'task' (ids) and 'X' (a row for each), as in np.savez('X.npz', task=ids, X=X); they are of "
+            f"shape {tasks.shape} and {rows.shape}"
+        )
     if rows.dtype.kind not in "fiub":
         raise InputError(f"features must be numbers; 'X' holds {rows.dtype}")
-    return Features(pd.Index(tasks), rows.astype(np.float64))
+    if tasks.dtype.kind == "S":
+        raise InputError("the task ids are bytes; save them as text: np.savez('X.npz', task=ids.astype(str), X=X)")
+    return as_id_index(pa.chunked_array([pa.array(tasks)]), "task"), rows
 
 
-def _from_table(table: pa.Table, task: str | None) -> Features:
-    task_column = _find_task_column(table.column_names, task)
-    names = [name for name in table.column_names if name not in (task_column, "__index_level_0__")]
-    row_numbers = [name for name in names if name in _ROW_NUMBER_NAMES and _counts_rows(table[name])]
+def _read_arrays(path: Path) -> Features:
+    tasks, rows = read_feature_arrays(path)
+    return Features(tasks, rows.astype(np.float64))
+
+
+def _from_table(table: pa.Table, task_column: str) -> Features:
+    task_position = table.column_names.index(task_column)
+    columns = {
+        name: column
+        for position, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True))
+        if position != task_position and name != "__index_level_0__"
+    }
+    row_numbers = [name for name in _ROW_NUMBER_NAMES if name in columns and _counts_rows(columns[name])]
     if row_numbers:
         _LOG.info("left out %r, which only counts the rows", row_numbers[0])
-        names = [name for name in names if name not in row_numbers]
-    texts = [name for name in names if not _is_numeric(table.schema.field(name).type)]
+        columns = {name: column for name, column in columns.items() if name not in row_numbers}
+    texts = [name for name, column in columns.items() if not _is_numeric(column.type)]
+    tasks = as_id_index(table.column(task_position), "task")
     if texts:
-        values = enumerate(table[texts[0]].to_pylist())
-        row, value = next(((row, value) for row, value in values if not _is_number(value)), (0, None))
-        example = "" if value is None else f", for example {value!r} of the task {table[task_column][row].as_py()!r}"
-        raise InputError(f"features must be numbers, and {preview(texts)} is not{example}; encode it, or leave it out")
-    columns = [table[name].cast(pa.float64()).to_numpy() for name in names]
-    rows = np.stack(columns, axis=1) if columns else np.empty((len(table), 0))
-    return Features(pd.Index(table[task_column].to_pandas(), name=None), rows, tuple(names))
+        raise _not_numbers(texts, columns[texts[0]], tasks)
+    rows = np.empty((len(table), len(columns)))
+    for position, column in enumerate(columns.values()):
+        rows[:, position] = column.cast(pa.float64()).to_numpy()
+    return Features(tasks, rows, tuple(columns))
+
+
+def _not_numbers(names: list[str], column: pa.ChunkedArray, tasks: pd.Index) -> InputError:
+    example = ""
+    if pa.types.is_string(column.type):
+        values = enumerate(column.to_pylist())
+        row = next((row for row, value in values if not _is_number(value)), None)
+        example = (
+            "" if row is None else f", for example {preview([column[row].as_py()])} of the task {preview([tasks[row]])}"
+        )
+    return InputError(f"features must be numbers, and {preview(names)} is not{example}; encode it, or leave it out")
 
 
 def _find_task_column(names: list[str], task: str | None) -> str:
     """Return the column of task ids: the one that the user names, one called like it, or else the first."""
-    repeated = {name for name in names if names.count(name) > 1}
+    repeated = [name for name, n in Counter(names).items() if n > 1]
     if repeated:
         raise InputError(f"several columns are called {preview(sorted(repeated))}")
     try:

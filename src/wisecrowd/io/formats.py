@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from wisecrowd.data.sharded import is_shard_folder
 from wisecrowd.errors import InputError, UsageError, preview, suggest_name
-from wisecrowd.io.problems import EmptyInput, check_file_name
+from wisecrowd.io.problems import EmptyInput, check_file_name, convert_errors
 from wisecrowd.io.tables.text_files import peek_lines
 
 if TYPE_CHECKING:
@@ -412,9 +412,18 @@ def _detect_by_content(path: Path) -> list[Format]:
     kind = find_content_kind(path, beginning)
     possible = [entry for entry in FORMATS.values() if entry.may_match_content(path, kind, beginning)]
     for entry in possible:
-        if entry.is_tool and entry.reader.detect(path):
+        if entry.is_tool and _fits(entry, path):
             return [entry]
-    return [entry for entry in possible if not entry.is_tool and entry.reader.detect(path)]
+    return [entry for entry in possible if not entry.is_tool and _fits(entry, path)]
+
+
+def _fits(entry: Format, path: Path) -> bool:
+    """Return whether the content can only be of a format. Damaged content is not; the reader reports why."""
+    try:
+        with convert_errors():
+            return entry.reader.detect(path)
+    except InputError:
+        return False
 
 
 def find_content_kind(path: Path, beginning: str) -> ContentKind | None:

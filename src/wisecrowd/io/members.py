@@ -8,11 +8,14 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from wisecrowd.data.distinct_ids import check_id_type
+from wisecrowd.data.vocabulary import as_id_index
 from wisecrowd.errors import InputError, preview, suggest_name
+from wisecrowd.io.compressed_files import limit_unpacked
 from wisecrowd.io.problems import MissingColumn, prefix_errors
 from wisecrowd.io.tables.columns import find_column, simplify_name
+from wisecrowd.io.tables.parquet import read_table
 from wisecrowd.io.tables.plain_tables import SEPARATORS, get_uncompressed_suffix, read_delimited, read_delimited_names
 from wisecrowd.io.tools.projects import PERSON
 from wisecrowd.io.tools.question_votes import MACHINE
@@ -30,7 +33,9 @@ _KIND_WORDS = {
 _KIND_BY_WORD = {word: kind for kind, words in _KIND_WORDS.items() for word in words}
 
 
-def read_members(path: str | os.PathLike[str], *, worker: str | None = None) -> pd.DataFrame:
+def read_members(
+    path: str | os.PathLike[str], *, worker: str | None = None, max_unpacked: int | str | None = None
+) -> pd.DataFrame:
     """Read a table of which workers are machines and which workers share their errors.
 
     Parameters
@@ -39,6 +44,8 @@ def read_members(path: str | os.PathLike[str], *, worker: str | None = None) -> 
         CSV, TSV or Parquet with a column of worker ids and the column ``kind`` (person or machine), ``group``, or both.
     worker : str, optional
         Column of worker ids. Without it, a column called ``worker`` or similar.
+    max_unpacked : int or str, optional
+        Size that a compressed file may unpack to, such as ``"16GB"`` (see :func:`wisecrowd.read`).
 
     Returns
     -------
@@ -57,12 +64,8 @@ def read_members(path: str | os.PathLike[str], *, worker: str | None = None) -> 
     {'judge-1': {'kind': 'machine', 'group': 'gpt'}, 'judge-2': {'kind': 'machine', 'group': 'gpt'}, 'ann': {'kind': 'person', 'group': None}}
     """  # noqa: E501
     file = Path(path)
-    with prefix_errors(file):
-        try:
-            table = _read_table(file)
-        except OSError as error:
-            raise InputError(f"cannot read it: {error.strerror or error}") from None
-        return _parse_members(table, worker)
+    with limit_unpacked(max_unpacked), prefix_errors(file):
+        return _parse_members(_read_table(file), worker)
 
 
 def parse_kind(word: str) -> str | None:
@@ -91,10 +94,7 @@ def _read_table(path: Path) -> pa.Table:
         raise InputError("there is no such file")
     suffix = get_uncompressed_suffix(path)
     if suffix == ".parquet":
-        try:
-            return pq.read_table(path)
-        except pa.ArrowInvalid as error:
-            raise InputError(f"it is not a Parquet file: {error}") from None
+        return read_table(path)
     if suffix not in SEPARATORS:
         raise InputError(
             "the kinds and groups of workers are read from .csv, .tsv or .parquet files, with the columns worker, kind and "
@@ -115,11 +115,13 @@ def _parse_members(table: pa.Table, worker: str | None) -> pd.DataFrame:
             f"{preview(names, 12)}",
             tuple(_COLUMN_NAMES),
         )
-    cells = {role: [None] * len(table) if name is None else _to_texts(table[name]) for role, name in columns.items()}
-    ids = table[worker_column].to_pandas()
-    if ids.isna().any() or (ids.astype(str).str.strip() == "").any():
-        raise InputError(f"some rows have nothing in the column {worker_column!r}; every row needs a worker")
-    members = pd.DataFrame(cells, index=pd.Index(ids, name="worker"), dtype=object)
+    cells = {
+        role: [None] * len(table) if name is None else _to_texts(table[name], role) for role, name in columns.items()
+    }
+    ids = as_id_index(table[worker_column], "worker").rename("worker")
+    if (ids.astype(str).str.strip() == "").any():
+        raise InputError(f"some rows have nothing in the column {preview([worker_column])}; every row needs a worker")
+    members = pd.DataFrame(cells, index=ids, dtype=object)
     kinds = [_parse_kind_cell(kind, name) for name, kind in members["kind"].items()]
     members["kind"] = pd.Series(kinds, index=members.index, dtype=object)
     return _drop_repeats(members)
@@ -135,8 +137,9 @@ def _find_column(names: list[str], role: str) -> str | None:
     return matches[0] if matches else None
 
 
-def _to_texts(column: pa.ChunkedArray) -> list[str | None]:
+def _to_texts(column: pa.ChunkedArray, noun: str) -> list[str | None]:
     """Return cells as text, None if they are empty."""
+    check_id_type(column.type, noun)
     values = (None if value is None else str(value).strip() for value in column.to_pylist())
     return [value or None for value in values]
 

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+
 from wisecrowd.data.vocabulary import check_encodable
-from wisecrowd.errors import InputError, preview
+from wisecrowd.errors import InputError, WisecrowdError, is_disk_full, preview
+
+#: Errors that parsers and decoders raise for invalid data. Errors of our own code are of other types.
+_LIBRARY_ERRORS = (
+    pa.ArrowException, csv.Error, ValueError, ArithmeticError, NotImplementedError, EOFError, OSError,
+)  # fmt: skip
+#: Characters of a library's message that are shown. Some quote the whole file.
+_MAX_MESSAGE_CHARS = 200
 
 
 class EmptyInput(InputError):
@@ -84,8 +94,58 @@ def check_file_name(path: Path) -> None:
 
 
 @contextlib.contextmanager
+def convert_errors() -> Iterator[None]:
+    """Turn the errors of parsing libraries in the block into an `InputError`.
+
+    Examples
+    --------
+    >>> with convert_errors():
+    ...     int("9" * 5000)
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.InputError: it cannot be read: Exceeds the limit (4300 digits) for integer string conversion: ...
+    """
+    try:
+        with check_encodable():
+            yield
+    except WisecrowdError:
+        raise
+    except RecursionError as error:
+        raise InputError("it has too many nested levels") from error
+    except MemoryError as error:
+        raise InputError("it needs more memory than there is; it may be damaged") from error
+    except _LIBRARY_ERRORS as error:
+        if is_disk_full(error):
+            raise
+        message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(f"it cannot be read: {shorten_message(message)}") from error
+
+
+def shorten_message(error: object) -> str:
+    """Return the message of a library on one line of limited length.
+
+    Parameters
+    ----------
+    error : object
+        Exception or message.
+
+    Returns
+    -------
+    str
+        Beginning of the message.
+
+    Examples
+    --------
+    >>> shorten_message(ValueError("invalid\n  literal"))
+    'invalid literal'
+    """
+    text = " ".join(str(error)[: 4 * _MAX_MESSAGE_CHARS].split())
+    return text if len(text) <= _MAX_MESSAGE_CHARS else text[:_MAX_MESSAGE_CHARS] + "…"
+
+
+@contextlib.contextmanager
 def prefix_errors(path: Path) -> Iterator[None]:
-    """Put the file name in front of the message of every `InputError` raised in the block.
+    """Put the file name in front of every `InputError` in the block. Errors of parsing libraries become one.
 
     Parameters
     ----------
@@ -102,7 +162,7 @@ def prefix_errors(path: Path) -> Iterator[None]:
     """
     check_file_name(path)
     try:
-        with check_encodable():
+        with convert_errors():
             yield
     except InputError as error:
         error.args = (f"{path}: {error}",)  # in place: subclasses carry attributes besides the message

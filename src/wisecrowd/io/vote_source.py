@@ -14,8 +14,9 @@ import pandas as pd
 from wisecrowd.data.crowd import Crowd, Missing, Vocabulary
 from wisecrowd.data.rows import Duplicates
 from wisecrowd.errors import DataWarning, InputError, UsageError, preview
+from wisecrowd.io.compressed_files import limit_unpacked
 from wisecrowd.io.formats import FORMATS, Format, find_format
-from wisecrowd.io.problems import check_file_name, prefix_errors
+from wisecrowd.io.problems import check_file_name, convert_errors, prefix_errors
 from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
 from wisecrowd.io.vote_table import ReadOptions, TruthTable, VoteTable
 
@@ -93,7 +94,9 @@ class VoteSource:
         VoteTable
             The rows of the file.
         """
-        return self.format.reader.read_votes(self.path, options or ReadOptions())
+        options = options or ReadOptions()
+        with limit_unpacked(options.max_unpacked), convert_errors():
+            return self.format.reader.read_votes(self.path, options)
 
     def read_votes(self, options: ReadOptions | None = None) -> Crowd:
         """Read and validate the votes.
@@ -109,7 +112,7 @@ class VoteSource:
             The votes.
         """
         options = options or ReadOptions()
-        with prefix_errors(self.path):
+        with limit_unpacked(options.max_unpacked), prefix_errors(self.path):
             if options.question is not None and not self.format.is_tool:
                 raise UsageError(_refuse_question(self.format))
             votes = self.read_table(options)
@@ -185,7 +188,8 @@ class VoteSource:
         read = self.format.reader.read_export
         if read is None:
             raise UsageError(_refuse_question(self.format))
-        return read(self.path)
+        with convert_errors():
+            return read(self.path)
 
 
 #: A path, or a path whose format is known.
@@ -209,6 +213,7 @@ def read(
     duplicates: Duplicates = "error",
     missing: Missing = "error",
     question: str | None = None,
+    max_unpacked: int | str | None = None,
 ) -> Crowd:
     """Read votes from a file or folder.
 
@@ -238,6 +243,9 @@ def read(
     question : str, optional
         Question to read from the export of a labelling tool (see :func:`wisecrowd.io.tools.projects.read_project` for
         reading all of them).
+    max_unpacked : int or str, optional
+        Size that a compressed file may unpack to, such as ``"16GB"``. By default, a file may unpack to 200 times its size and
+        to half of the free memory, so that a small hostile file cannot fill the memory.
 
     Returns
     -------
@@ -270,6 +278,7 @@ def read(
         duplicates=duplicates,
         missing=missing,
         question=question,
+        max_unpacked=max_unpacked,
     )
     return VoteSource.detect(path, format).read_votes(options)
 
@@ -282,6 +291,7 @@ def read_truth(
     truth: str | None = None,
     numeric: bool = False,
     question: str | None = None,
+    max_unpacked: int | str | None = None,
 ) -> pd.Series[Any]:
     """Read the truth (gold labels) by task.
 
@@ -298,6 +308,8 @@ def read_truth(
         Read the truth as numbers.
     question : str, optional
         Question of a labelling tool's export.
+    max_unpacked : int or str, optional
+        Size that a compressed file may unpack to, as for :func:`wisecrowd.read`.
 
     Returns
     -------
@@ -316,7 +328,9 @@ def read_truth(
     {'t1': 'cat', 't2': 'dog'}
     """
     _check_is_path(path, "Pass truth in memory directly, as a Series by task")
-    return VoteSource.detect(path, format).read_truth(task=task, truth=truth, numeric=numeric, question=question)
+    source = VoteSource.detect(path, format)
+    with limit_unpacked(max_unpacked):
+        return source.read_truth(task=task, truth=truth, numeric=numeric, question=question)
 
 
 def write(crowd: Crowd, path: str | os.PathLike[str], *, format: str | None = None) -> None:

@@ -21,6 +21,8 @@ from wisecrowd.io.tables.numeric_labels import parse_numbers
 TruthTable: TypeAlias = pd.DataFrame
 #: Function that returns the line numbers of some rows, or None if they are unknown.
 LineFinder: TypeAlias = Callable[[Sequence[int]], list[int] | None]
+#: Rules for repeated votes of a worker on a task.
+DUPLICATE_RULES: tuple[Duplicates, ...] = ("error", "first", "last", "distinct", "keep")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +47,8 @@ class ReadOptions:
         Rule for rows with an empty cell.
     question : str, optional
         Question of a labelling tool's export.
+    max_unpacked : int or str, optional
+        Size that a compressed file may unpack to.
 
     Examples
     --------
@@ -65,10 +69,11 @@ class ReadOptions:
     duplicates: Duplicates = "error"
     missing: Missing = "error"
     question: str | None = None
+    max_unpacked: int | str | None = None
 
     def __post_init__(self) -> None:
         check_choice("missing", self.missing, ("error", "drop"))
-        check_choice("duplicates", self.duplicates, ("error", "first", "last", "distinct", "keep"))
+        check_choice("duplicates", self.duplicates, DUPLICATE_RULES)
 
     @property
     def names_columns(self) -> bool:

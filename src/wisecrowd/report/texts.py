@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from wisecrowd.errors import InputError
+from wisecrowd.errors import InputError, preview
+from wisecrowd.io.dataset_folder import read_task_table
+from wisecrowd.io.problems import prefix_errors
 from wisecrowd.report.task_media import read_task_column
 
 #: Accepted names of the column with texts, in order of preference.
@@ -52,8 +54,9 @@ def _read_folder(folder: Path) -> pd.Series:
     file = folder / "texts.parquet"
     if not file.is_file():
         raise InputError(f"{folder}: the folder has no texts (texts.parquet); name a table of texts instead")
-    table = pd.read_parquet(file)
-    column = next((name for name in TEXT_COLUMNS if name in table.columns), None)
-    if "task" not in table.columns or column is None:
-        raise InputError(f"{file}: expected the columns task and text; got {', '.join(map(str, table.columns))}")
-    return table.set_index("task")[column].dropna().rename("text")
+    with prefix_errors(folder):
+        table = read_task_table(file)
+        column = next((name for name in TEXT_COLUMNS if name in table.columns), None)
+        if column is None:
+            raise InputError(f"{file.name}: expected the columns task and text; got {preview(table.columns, 12)}")
+    return table[column].dropna().rename("text")

@@ -115,8 +115,8 @@ def test_paths_in_a_zip_lead_nowhere(tmp_path: Path, making: Any) -> None:
 
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path, making: Any) -> None:
-    (tmp_path / "export.zip").write_bytes(making.zipped({"ann.jsonl": b" " * (1 << 25)}))
-    with pytest.raises(InputError, match="not plausible for an export; if you trust it, unpack it yourself"):
+    (tmp_path / "export.zip").write_bytes(making.zipped({"ann.jsonl": b" " * (1 << 27)}))
+    with pytest.raises(InputError, match="at most 67.1 MB are plausible. If you trust it, allow more"):
         read_project(tmp_path / "export.zip", "doccano")
     with pytest.raises(InputError, match="is an archive, which is not read"):
         read_project(tmp_path / "export.zip")

@@ -21,6 +21,8 @@ from wisecrowd.io.tables.vote_columns import build_truth
 from wisecrowd.io.vote_table import ReadOptions, TruthTable, VoteTable
 
 _RESPONSE, _GOLD = ".response.txt", ".gold.txt"
+#: Digits of the longest class that is sorted as a number.
+_MAX_DIGITS = 18
 
 
 def _read_votes(path: Path, options: ReadOptions) -> VoteTable:  # noqa: ARG001
@@ -92,7 +94,8 @@ def _read_words(path: Path, names: tuple[str, ...]) -> pa.Table:
 
 def _sort_classes(labels: set[str]) -> list[str]:
     """Sort classes. CEKA's classes are the integers from 0, so 2 precedes 10."""
-    return sorted(labels, key=int) if all(label.isdecimal() for label in labels) else sorted(labels)
+    is_integer = all(label.isdecimal() and len(label) <= _MAX_DIGITS for label in labels)
+    return sorted(labels, key=int) if is_integer else sorted(labels)
 
 
 def _detect(path: Path) -> bool:

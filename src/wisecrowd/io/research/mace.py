@@ -25,7 +25,7 @@ def _read_votes(path: Path, options: ReadOptions) -> VoteTable:  # noqa: ARG001
     votes = {
         "task": np.concatenate(rows),
         "worker": np.repeat(np.arange(len(columns)), [len(worker_rows) for worker_rows in rows]),
-        "label": pa.chunked_array([column.drop_null() for column in columns]),
+        "label": pa.chunked_array([chunk for column in columns for chunk in column.drop_null().chunks], pa.string()),
     }
     if len(votes["task"]) == 0:
         raise InputError("every cell is empty; expected a row of labels per task")

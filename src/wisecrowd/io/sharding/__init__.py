@@ -20,12 +20,14 @@ from wisecrowd.data.crowd import Missing
 from wisecrowd.data.rows import Duplicates
 from wisecrowd.data.sharded import VOTES_PER_SHARD, ShardedCrowd, open_shards
 from wisecrowd.errors import DataWarning, MissingExtra, UsageError, preview
+from wisecrowd.io.compressed_files import limit_unpacked
 from wisecrowd.io.sharding import _state as state
 from wisecrowd.io.sharding._input_files import InputFile, Paths, find_files, inspect_file, unify_types
 from wisecrowd.io.sharding._stages import ShardBuilder
 from wisecrowd.io.tables.numeric_labels import find_suspect_numbers
 from wisecrowd.io.vote_source import log
 from wisecrowd.io.vote_table import ReadOptions
+from wisecrowd.utils.memory import get_free_memory
 from wisecrowd.utils.parallel import thread_count
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ def shard_files(
     memory: str | None = None,
     n_jobs: int = -1,
     fresh: bool = False,
+    max_unpacked: int | str | None = None,
 ) -> ShardedCrowd:
     """Convert files of votes that together may exceed memory to a folder of shards.
 
@@ -76,6 +79,8 @@ def shard_files(
         Number of threads. -1 uses all cores.
     fresh : bool, default=False
         Discard what an earlier call wrote.
+    max_unpacked : int or str, optional
+        Size that a compressed file may unpack to, such as ``"500GB"``. By default 200 times its size.
 
     Returns
     -------
@@ -110,7 +115,8 @@ def shard_files(
     if options.worker is False:  # without worker ids there are no repeated votes
         options = replace(options, duplicates="keep")
     target = Path(folder)
-    files = [inspect_file(path, options) for path in find_files(paths, target)]
+    with limit_unpacked(max_unpacked):
+        files = [inspect_file(path, options) for path in find_files(paths, target)]
     columns = {"task": task, "worker": worker, "label": label, "weight": weight}
     rules = {"duplicates": options.duplicates, "missing": missing, "votes_per_shard": votes_per_shard}
     plan = state.build_plan(files, columns | rules, f"DuckDB {duckdb.__version__}")
@@ -127,6 +133,7 @@ def shard_files(
         needed_bytes = sum(file.n_bytes + _SCRATCH_BYTES_PER_ROW * file.n_rows for file in files)
         n_threads = thread_count(n_jobs)
         with (
+            limit_unpacked(max_unpacked),
             state.explain_resource_errors(target, needed_bytes),
             _connect_engine(target / state.SCRATCH, memory, n_threads) as engine,
         ):
@@ -173,7 +180,7 @@ def _connect_engine(scratch: Path, memory: str | None, n_threads: int) -> Iterat
 
     spill = scratch / "spill"
     state.remove(spill)
-    limit = f"{state.get_free_memory() // 2**21}MiB" if memory is None else memory
+    limit = f"{get_free_memory() // 2**21}MiB" if memory is None else memory
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": limit,
         "temp_directory": str(spill),

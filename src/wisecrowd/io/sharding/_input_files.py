@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from wisecrowd.data.distinct_ids import check_id_type
 from wisecrowd.errors import InputError, UsageError, preview
+from wisecrowd.io.compressed_files import check_unpacked_size
 from wisecrowd.io.formats import FORMATS
 from wisecrowd.io.problems import prefix_errors
 from wisecrowd.io.tables.csv import read_header
 from wisecrowd.io.tables.csv_records import find_record_lines
-from wisecrowd.io.tables.parquet import read_schema
+from wisecrowd.io.tables.parquet import estimate_bytes, open_parquet, read_schema
 from wisecrowd.io.tables.text_files import HEAD_BYTES, read_head_bytes
 from wisecrowd.io.tables.vote_columns import VoteColumns
 from wisecrowd.io.vote_source import VoteSource, log
@@ -181,6 +182,7 @@ def inspect_file(path: str | os.PathLike[str], options: ReadOptions) -> InputFil
 
     Examples
     --------
+    >>> import pyarrow.parquet as pq
     >>> pq.write_table(pa.table({"task": [1, 2], "worker": ["ann", "bob"], "label": [True, False]}), "votes.parquet")
     >>> file = inspect_file("votes.parquet", ReadOptions())
     >>> file.n_rows, file.types["task"]
@@ -211,7 +213,10 @@ def inspect_file(path: str | os.PathLike[str], options: ReadOptions) -> InputFil
 
 def _inspect_parquet(path: Path) -> tuple[list[str], int, Callable[[str], pa.DataType]]:
     schema = read_schema(path)
-    return schema.names, pq.read_metadata(path).num_rows, lambda name: _simplify_type(schema.field(name).type)
+    with open_parquet(path) as file:
+        n_rows = file.metadata.num_rows
+        check_unpacked_size(estimate_bytes(file), path.stat().st_size, in_memory=False)
+    return schema.names, n_rows, lambda name: _simplify_type(schema.field(name).type)
 
 
 def _estimate_rows(path: Path) -> int:
@@ -230,9 +235,9 @@ def _simplify_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _check_type(kind: pa.DataType, role: str) -> None:
-    refused = (pa.types.is_nested, pa.types.is_time, pa.types.is_duration, pa.types.is_interval, pa.types.is_float16)
-    if any(is_refused(kind) for is_refused in refused):
-        raise InputError(f"the {role} column holds {kind} values; ids must be text, numbers, booleans or dates")
+    check_id_type(kind, role)
+    if pa.types.is_float16(kind):
+        raise InputError(f"the {role} column holds {kind} values, which shards do not; convert them to double first")
 
 
 def unify_types(files: Sequence[InputFile]) -> dict[str, pa.DataType]:
@@ -255,6 +260,7 @@ def unify_types(files: Sequence[InputFile]) -> dict[str, pa.DataType]:
 
     Examples
     --------
+    >>> import pyarrow.parquet as pq
     >>> pq.write_table(pa.table({"task": [7], "worker": ["ann"], "label": ["cat"]}), "a.parquet")
     >>> _ = Path("b.csv").write_text("task,worker,label\\n7,bob,cat\\n")
     >>> unify_types([inspect_file("a.parquet", ReadOptions()), inspect_file("b.csv", ReadOptions())])["task"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,17 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from wisecrowd.data.crowd import Missing
-from wisecrowd.data.vocabulary import find_missing
+from wisecrowd.data.vocabulary import as_exact_ids, find_missing
 from wisecrowd.errors import InputError
+from wisecrowd.io.compressed_files import open_input
 from wisecrowd.io.problems import prefix_errors
 from wisecrowd.io.sharding._input_files import TEXT, InputFile
 from wisecrowd.io.tables.csv import BLOCK_BYTES, convert_options, ragged_row_error
 from wisecrowd.io.tables.csv_records import check_quotes_closed
 from wisecrowd.io.tables.numeric_labels import parse_numbers
+from wisecrowd.io.tables.parquet import open_parquet
 from wisecrowd.io.tables.text_files import encoding_error
 
 #: Rows of Parquet that are read at a time.
@@ -95,7 +97,7 @@ class RowStream:
         pyarrow.RecordBatchReader
             Reader that can be used once.
         """
-        return pa.RecordBatchReader.from_batches(self.schema, self._iter_batches())
+        return pa.RecordBatchReader.from_batches(self.schema, _keep_context(self._iter_batches()))
 
     def _iter_batches(self) -> Iterator[pa.RecordBatch]:
         try:
@@ -145,6 +147,7 @@ class RowStream:
         column, kind = pa.chunked_array([batch.column(name)]), self.types[role]
         if role == "weight":
             return parse_numbers(column, "weight", describe_rows)
+        as_exact_ids(column, role)  # raises an error for floats that cannot tell ids apart
         try:
             column = column.cast(kind)
             if kind == TEXT:
@@ -156,6 +159,17 @@ class RowStream:
                 else InputError(f"the {role} column cannot be read as {kind}, as in another file: {error}")
             ) from None
         return column
+
+
+def _keep_context(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches in the context of the caller. DuckDB reads in threads that do not know the limits of the caller."""
+    context = contextvars.copy_context()
+
+    def iterate() -> Iterator[pa.RecordBatch]:
+        while (batch := context.run(next, batches, None)) is not None:
+            yield batch
+
+    return iterate()
 
 
 def _check_no_missing(
@@ -190,12 +204,9 @@ def _holds_integers(column: pa.ChunkedArray) -> bool:
 
 
 def _iter_parquet(file: InputFile, threads: bool) -> Iterator[pa.RecordBatch]:
-    try:
-        # With pre_buffer, the compressed columns of a whole row group would be in memory.
-        with pq.ParquetFile(file.path, pre_buffer=False) as parquet:
-            yield from parquet.iter_batches(_BATCH_ROWS, columns=list(file.columns.values()), use_threads=threads)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"it cannot be read as Parquet: {error}") from None
+    # With pre_buffer, the compressed columns of a whole row group would be in memory.
+    with open_parquet(file.path, pre_buffer=False) as parquet:
+        yield from parquet.iter_batches(_BATCH_ROWS, columns=list(file.columns.values()), use_threads=threads)
 
 
 def _iter_text(file: InputFile, threads: bool) -> Iterator[pa.RecordBatch]:
@@ -223,7 +234,10 @@ def _parse_text(file: InputFile, threads: bool, ragged_rows: list[Any]) -> Itera
     convert = convert_options(dict.fromkeys(file.columns.values(), pa.string()))
     parse = arrow_csv.ParseOptions(delimiter=file.separator, newlines_in_values=True, invalid_row_handler=refuse_row)
     read = arrow_csv.ReadOptions(use_threads=threads, block_size=BLOCK_BYTES)
-    with pa.input_stream(str(file.path)) as stream, arrow_csv.open_csv(stream, read, parse, convert) as reader:
+    with (
+        open_input(file.path, in_memory=False) as stream,
+        arrow_csv.open_csv(stream, read, parse, convert) as reader,
+    ):
         yield from reader
 
 

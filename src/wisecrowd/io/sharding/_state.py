@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -382,29 +381,3 @@ def explain_resource_errors(folder: Path, needed_bytes: int) -> Iterator[None]:
 
 def _format_size(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.1f} MB"
-
-
-def get_free_memory() -> int:
-    """Return the free memory in bytes. The limit of a container counts.
-
-    Returns
-    -------
-    int
-        Bytes.
-
-    Examples
-    --------
-    >>> get_free_memory() > 2**20
-    True
-    """
-    limits = []
-    with contextlib.suppress(OSError, ValueError, StopIteration):
-        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
-        limits.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1]))
-    with contextlib.suppress(OSError, ValueError):
-        group = Path("/sys/fs/cgroup")
-        limit, usage = ((group / name).read_text(encoding="utf-8") for name in ("memory.max", "memory.current"))
-        limits.append(max(int(limit) - int(usage), 2**28))
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return min(limits, default=2**32)

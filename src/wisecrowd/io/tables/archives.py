@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from wisecrowd.errors import InputError, preview
-from wisecrowd.io.tables.text_files import encoding_error
+from wisecrowd.io.compressed_files import check_unpacked_size
+from wisecrowd.io.problems import shorten_message
+from wisecrowd.io.tables.text_files import HEAD_BYTES, encoding_error
 
-#: Bytes that all files of an archive may have together. Exports are far smaller.
-MAX_UNPACKED_BYTES = 1 << 31
 #: Files that an archive may have.
 MAX_FILES = 100_000
-#: Ratio of unpacked to packed bytes above which an archive is refused as a zip bomb.
-MAX_COMPRESSION_RATIO = 200
-#: Unpacked bytes up to which the ratio is not checked.
-_RATIO_MIN_BYTES = 1 << 24
+#: Bytes of the header of a file in an archive, without its name.
+_HEADER_BYTES = 30
+#: Compressions that tools use. Others cannot be unpacked step by step.
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+#: Bit of an encrypted file.
+_ENCRYPTED = 0x1
 #: Errors that `zipfile` raises for damaged archives.
 _DAMAGE_ERRORS = (
-    zipfile.BadZipFile, zlib.error, struct.error, ValueError, LookupError, RuntimeError, EOFError, OSError,
+    zipfile.BadZipFile, zlib.error, struct.error, ValueError, LookupError, RuntimeError, EOFError, OSError, OverflowError,
 )  # fmt: skip
 
 
@@ -46,9 +50,123 @@ def is_zip(path: Path) -> bool:
         return False
 
 
-def read_zip_texts(
-    path: Path, suffixes: tuple[str, ...], *, only_these: bool = False, max_files: int | None = None
-) -> list[tuple[str, str]]:
+class Archive:
+    """Zip file whose content is read within limits.
+
+    Parameters
+    ----------
+    archive : zipfile.ZipFile
+        Open zip file.
+    packed_bytes : int
+        Size of the zip file.
+
+    Attributes
+    ----------
+    files : list of zipfile.ZipInfo
+        Files, without folders and files of operating systems.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile, packed_bytes: int) -> None:
+        self.archive, self.packed_bytes = archive, packed_bytes
+        entries = archive.infolist()
+        if len(entries) > MAX_FILES:
+            raise InputError(f"there are {len(entries):,} files in this zip, but at most {MAX_FILES:,} are read")
+        _check_disjoint(entries)
+        self.files = [
+            entry for entry in entries if not (entry.filename.endswith("/") or is_system_file(entry.filename))
+        ]
+
+    def read(self, files: Sequence[zipfile.ZipInfo]) -> Iterator[bytes]:
+        """Yield the content of some files.
+
+        Parameters
+        ----------
+        files : sequence of zipfile.ZipInfo
+            Files.
+
+        Yields
+        ------
+        bytes
+            Content.
+
+        Raises
+        ------
+        InputError
+            If the archive is damaged, or the files are too large together.
+        """
+        check_unpacked_size(sum(info.file_size for info in files), self.packed_bytes)
+        for info in files:
+            yield self._read_file(info, info.file_size + 1)
+
+    def read_head(self, info: zipfile.ZipInfo) -> bytes:
+        """Read the beginning of a file.
+
+        Parameters
+        ----------
+        info : zipfile.ZipInfo
+            File.
+
+        Returns
+        -------
+        bytes
+            First bytes.
+        """
+        return self._read_file(info, HEAD_BYTES)
+
+    def _read_file(self, info: zipfile.ZipInfo, max_bytes: int) -> bytes:
+        name = preview([info.filename])
+        if info.compress_type not in _COMPRESSIONS:
+            raise InputError(f"{name} is compressed by method {info.compress_type}, which is not read; use deflate")
+        if info.flag_bits & _ENCRYPTED:
+            raise InputError(f"{name} is encrypted; unpack it yourself and give the folder")
+        with self.archive.open(info) as file:
+            content = file.read(max_bytes)  # no more than the archive declares
+        if len(content) < min(max_bytes, info.file_size):
+            raise InputError(f"{name} is shorter than the zip declares; the zip is damaged")
+        if len(content) > info.file_size:
+            raise InputError(f"{name} is longer than the zip declares; the zip is damaged or malicious")
+        return content
+
+
+@contextlib.contextmanager
+def open_zip(path: Path) -> Iterator[Archive]:
+    """Open a zip file.
+
+    Parameters
+    ----------
+    path : Path
+        Zip file.
+
+    Yields
+    ------
+    Archive
+        The open file.
+
+    Raises
+    ------
+    InputError
+        If it is damaged, or files in it overlap.
+
+    Examples
+    --------
+    >>> with zipfile.ZipFile("export.zip", "w") as file:
+    ...     file.writestr("ann.jsonl", "{}")
+    >>> with open_zip(Path("export.zip")) as archive:
+    ...     list(archive.read(archive.files))
+    [b'{}']
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield Archive(archive, path.stat().st_size)
+    except InputError:
+        raise
+    except _DAMAGE_ERRORS as error:
+        raise InputError(
+            f"it cannot be read as a zip: {shorten_message(error)}; it may be damaged or cut off, so export or copy it again"
+        ) from None
+
+
+def read_zip_texts(path: Path, suffixes: tuple[str, ...]) -> list[tuple[str, str]]:
     """Read the text files in a zip file.
 
     Parameters
@@ -57,10 +175,6 @@ def read_zip_texts(
         Zip file.
     suffixes : tuple of str
         Suffixes of the files to read.
-    only_these : bool, default=False
-        Return nothing if there are files with other suffixes.
-    max_files : int, optional
-        Read the first files only.
 
     Returns
     -------
@@ -72,18 +186,42 @@ def read_zip_texts(
     InputError
         If the archive is damaged, too large, or not text.
     """
+    with open_zip(path) as archive:
+        files = [info for info in archive.files if info.filename.lower().endswith(suffixes)]
+        contents = archive.read(files)
+        return [(info.filename, _decode(content, info.filename)) for info, content in zip(files, contents, strict=True)]
+
+
+def peek_zip_texts(
+    path: Path, suffixes: tuple[str, ...], *, only_these: bool = False, max_files: int = 1
+) -> list[tuple[str, str]]:
+    """Read the beginning of the first text files in a zip file.
+
+    Parameters
+    ----------
+    path : Path
+        Zip file.
+    suffixes : tuple of str
+        Suffixes of the files to read.
+    only_these : bool, default=False
+        Return nothing if there are files with other suffixes.
+    max_files : int, default=1
+        Number of files to read.
+
+    Returns
+    -------
+    list of (str, str)
+        Names and beginnings of texts. Empty if the archive is damaged.
+    """
     try:
-        with zipfile.ZipFile(path) as archive:
-            files = _list_files(archive)
-            requested = [info for info in files if info.filename.lower().endswith(suffixes)]
-            if only_these and len(requested) < len(files):
+        with open_zip(path) as archive:
+            files = [info for info in archive.files if info.filename.lower().endswith(suffixes)]
+            if only_these and len(files) < len(archive.files):
                 return []
-            _check_size(requested, len(files))
-            return [(info.filename, _decode(_unpack(archive, info), info.filename)) for info in requested[:max_files]]
-    except InputError:
-        raise
-    except _DAMAGE_ERRORS as error:
-        raise InputError(_describe_damage(error)) from None
+            heads = [(info.filename, archive.read_head(info)) for info in files[:max_files]]
+    except InputError:  # the reader reports why
+        return []
+    return [(name, head.decode("utf-8-sig", errors="ignore")) for name, head in heads]
 
 
 def describe_unknown_zip(path: Path) -> str:
@@ -100,10 +238,10 @@ def describe_unknown_zip(path: Path) -> str:
         Error message with advice.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = [info.filename for info in _list_files(archive)]
-    except _DAMAGE_ERRORS as error:
-        return f"{path}: {_describe_damage(error)}"
+        with open_zip(path) as archive:
+            names = [info.filename for info in archive.files]
+    except InputError as error:
+        return f"{path}: {error}"
     if not names:
         return f"{path} is an empty zip file; export again"
     return (
@@ -134,33 +272,15 @@ def is_system_file(name: str) -> bool:
     return "__MACOSX" in folders or last.startswith(".") or last in ("Thumbs.db", "desktop.ini")
 
 
-def _list_files(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    return [info for info in archive.infolist() if not (info.filename.endswith("/") or is_system_file(info.filename))]
-
-
-def _describe_damage(error: object) -> str:
-    return f"it cannot be read as a zip: {error}; it may be damaged or cut off, so export or copy it again"
-
-
-def _check_size(files: list[zipfile.ZipInfo], n_files: int) -> None:
-    """Raise an error if an archive looks like a zip bomb."""
-    unpacked = sum(info.file_size for info in files)
-    packed = sum(info.compress_size for info in files)
-    is_bomb = unpacked > _RATIO_MIN_BYTES and unpacked > MAX_COMPRESSION_RATIO * max(packed, 1)
-    if n_files > MAX_FILES or unpacked > MAX_UNPACKED_BYTES or is_bomb:
-        raise InputError(
-            f"{n_files:,} files of {unpacked:,} bytes are packed into {packed:,} bytes in it, which is not plausible for an "
-            "export; if you trust it, unpack it yourself and give the folder"
-        )
-
-
-def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """Return the bytes of one file, reading no more than the archive declares."""
-    with archive.open(info) as file:
-        content = file.read(info.file_size + 1)
-    if len(content) > info.file_size:
-        raise InputError(f"{info.filename!r} is longer than the zip declares; the zip is damaged or malicious")
-    return content
+def _check_disjoint(entries: Sequence[zipfile.ZipInfo]) -> None:
+    """Raise an error if files share bytes of the archive. Such files unpack to far more than the archive could hold."""
+    end = 0
+    for info in sorted(entries, key=lambda info: info.header_offset):
+        if info.header_offset < end:
+            raise InputError(
+                f"{preview([info.filename])} overlaps another file in this zip; the zip is malicious or damaged"
+            )
+        end = info.header_offset + _HEADER_BYTES + info.compress_size
 
 
 def _decode(content: bytes, name: str) -> str:

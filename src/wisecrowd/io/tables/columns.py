@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from wisecrowd.errors import preview, suggest_name
 from wisecrowd.io.problems import MissingColumn
+from wisecrowd.utils.text import shorten
 
 # Names of columns without case, spaces, dashes and underscores. The first name of each role is ours.
 _TASK = ("task", "taskid", "question", "questionid", "item", "itemid", "example", "exampleid", "object", "objectid",
@@ -194,8 +195,8 @@ def _match_column(names: Sequence[str], role: str, column: str | None) -> str | 
         matches = [name for name in names if simplify_name(name) in group]
         if len(matches) > 1:
             raise MissingColumn(
-                f"the {role} column could be {' or '.join(map(repr, matches))}; say which: "
-                f'{role}="{matches[0]}" (--{role} {matches[0]})'
+                f"the {role} column could be {' or '.join(preview([name]) for name in matches[:12])}; say which: "
+                f'{role}="{shorten(matches[0])}" (--{role} {shorten(matches[0])})'
             )
         if matches:
             return matches[0]

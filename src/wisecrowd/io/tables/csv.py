@@ -13,6 +13,7 @@ import pyarrow.csv as arrow_csv
 
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import InputError
+from wisecrowd.io.compressed_files import open_input
 from wisecrowd.io.formats import FormatReader
 from wisecrowd.io.problems import EmptyInput
 from wisecrowd.io.tables.columns import find_columns, names_votes
@@ -183,7 +184,7 @@ def _read_table(path: Path, separator: str, types: dict[str, pa.DataType], *, ha
 
     def parse(*, use_threads: bool) -> pa.Table:
         names = None if has_header else list(types)
-        with pa.input_stream(str(path)) as stream:
+        with open_input(path) as stream:
             return arrow_csv.read_csv(
                 stream,
                 arrow_csv.ReadOptions(use_threads=use_threads, block_size=BLOCK_BYTES, column_names=names),
@@ -194,7 +195,7 @@ def _read_table(path: Path, separator: str, types: dict[str, pa.DataType], *, ha
     try:
         return parse(use_threads=True)
     except OSError as error:
-        raise InputError(f"cannot read it: {error}") from None
+        raise InputError(f"cannot read it: {error.strerror or error}") from None
     except pa.ArrowInvalid as error:
         if "UTF8" in str(error):
             raise encoding_error(error) from None

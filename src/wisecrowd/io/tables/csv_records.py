@@ -8,9 +8,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
-
 from wisecrowd.errors import InputError
+from wisecrowd.io.compressed_files import open_input
 
 #: Bytes read at a time.
 _CHUNK_BYTES = 1 << 24
@@ -43,7 +42,7 @@ def find_record_lines(path: Path, separator: str, records: Sequence[int]) -> lis
     requested = set(records)
     lines: list[int] = []
     record, line = 0, 1
-    with pa.input_stream(str(path)) as stream:
+    with open_input(path, in_memory=False) as stream:
         reader = csv.reader(io.TextIOWrapper(stream, "utf-8-sig", errors="replace", newline=""), delimiter=separator)
         try:
             for row in reader:
@@ -84,10 +83,10 @@ def check_quotes_closed(path: Path, separator: str) -> None:
     try:
         if not _may_be_open(path, separator):
             return
-        with pa.input_stream(str(path)) as stream:
+        with open_input(path) as stream:
             text = stream.read()
     except OSError as error:
-        raise InputError(f"cannot read it: {error}") from None
+        raise InputError(f"cannot read it: {error.strerror or error}") from None
     mark = re.escape(separator.encode())
     # One match over all closed values: a loop over them in Python takes many times as long.
     end, inside = rb"[\r\n" + mark + rb"]", rb"[^\r\n" + mark + rb"]*+"
@@ -105,7 +104,7 @@ def check_quotes_closed(path: Path, separator: str) -> None:
 def _may_be_open(path: Path, separator: str) -> bool:
     """Return whether the last quotation mark of a file may open a value. A certain answer takes far longer."""
     surroundings, previous = b"", b"\n"  # the beginning of a file is the beginning of a line
-    with pa.input_stream(str(path)) as stream:
+    with open_input(path, in_memory=False) as stream:
         while chunk := stream.read(_CHUNK_BYTES):
             # The mark and its two neighbours may be split over two chunks.
             text = previous + chunk

@@ -13,12 +13,15 @@ import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.errors import InputError
+from wisecrowd.data.vocabulary import as_exact_ids
+from wisecrowd.errors import InputError, preview
+from wisecrowd.io.compressed_files import open_input
 from wisecrowd.io.formats import FormatReader
-from wisecrowd.io.problems import MixedTypes
+from wisecrowd.io.problems import MixedTypes, shorten_message
 from wisecrowd.io.tables.columns import find_columns, names_votes
 from wisecrowd.io.tables.crowd_tables import iter_text_tables
-from wisecrowd.io.tables.text_files import encoding_error, peek_lines, read_head_lines
+from wisecrowd.io.tables.json_text import parse_json
+from wisecrowd.io.tables.text_files import encoding_error, peek_lines, read_head_lines, read_text
 from wisecrowd.io.tables.vote_columns import VoteColumns, build_truth
 from wisecrowd.io.vote_table import ReadOptions, TruthTable, VoteTable
 from wisecrowd.utils.files import atomic_path
@@ -34,7 +37,7 @@ def _read_votes_from_lines(path: Path, options: ReadOptions) -> VoteTable:
     records = _read_first_records(path)
     columns = VoteColumns.choose(_collect_keys(records), options)
     table = _read_lines(path, records, list(columns.by_role.values()))
-    return columns.extract_votes(table, lambda rows: _find_lines(path, rows))
+    return columns.extract_votes(_check_ids(table, columns), lambda rows: _find_lines(path, rows))
 
 
 def _read_truth_from_lines(path: Path, task: str | None, truth: str | None) -> TruthTable:
@@ -45,7 +48,7 @@ def _read_truth_from_lines(path: Path, task: str | None, truth: str | None) -> T
 def _read_votes_from_list(path: Path, options: ReadOptions) -> VoteTable:
     records = _read_records(path)
     columns = VoteColumns.choose(_collect_keys(records), options)
-    return columns.extract_votes(_to_table(records, list(columns.by_role.values())))
+    return columns.extract_votes(_check_ids(_to_table(records, list(columns.by_role.values())), columns))
 
 
 def _read_truth_from_list(path: Path, task: str | None, truth: str | None) -> TruthTable:
@@ -59,7 +62,27 @@ def _build_truth(
     columns = find_columns(names, {"task": task, "truth": truth})
     split = "split" if "split" in names else None
     table = read_table([name for name in (*columns.values(), split) if name is not None])
+    _check_whole_numbers(table[columns["task"]], "task")
     return build_truth(table, columns["task"], columns["truth"], split)
+
+
+def _check_ids(table: pa.Table, columns: VoteColumns) -> pa.Table:
+    for role, name in columns.by_role.items():
+        if role in ("task", "worker"):
+            _check_whole_numbers(table[name], role)
+    return table
+
+
+def _check_whole_numbers(column: pa.ChunkedArray, role: str) -> None:
+    """Raise an error if ids are fractions: several numbers in a text may be the same float."""
+    if pa.types.is_floating(column.type):
+        fractions = column.filter(pc.and_(pc.is_finite(column), pc.not_equal(column, pc.floor(column))))
+        if len(fractions):
+            raise MixedTypes(
+                f"the {role} column holds fractions such as {fractions[0].as_py()!r}, and ids are not read as floats; write "
+                "ids as whole numbers or text"
+            )
+    as_exact_ids(column, role)
 
 
 def _collect_keys(records: Sequence[_Record]) -> list[str]:
@@ -72,10 +95,7 @@ def _read_first_records(path: Path) -> list[_Record]:
     for number, line in enumerate(read_head_lines(path), start=1):
         if not line.strip():
             continue
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"line {number} is not JSON ({error}); every line must hold one object") from None
+        record = parse_json(line, f"every line must hold one object, but line {number}")
         if not isinstance(record, dict):
             raise InputError(
                 f"line {number} is not a JSON object: {line.strip()[:40]}; every line must hold one object"
@@ -86,7 +106,7 @@ def _read_first_records(path: Path) -> list[_Record]:
 
 def _find_lines(path: Path, rows: Sequence[int]) -> list[int]:
     """Return the line numbers of objects, in ascending order. Blank lines hold none."""
-    with pa.input_stream(str(path)) as stream:
+    with open_input(path, in_memory=False) as stream:
         filled_lines = (number for number, line in enumerate(io.BufferedReader(stream), start=1) if line.strip())
         requested = set(rows)
         return [line for row, line in zip(range(max(rows) + 1), filled_lines, strict=False) if row in requested]
@@ -94,23 +114,36 @@ def _find_lines(path: Path, rows: Sequence[int]) -> list[int]:
 
 def _read_lines(path: Path, records: Sequence[_Record], names: list[str]) -> pa.Table:
     # Without a schema, the parser would turn text that looks like a date into a date.
-    schema = pa.schema([(name, _find_type(records, name)) for name in names])
+    types = {name: _find_type(records, name) for name in names}
     try:
-        return _parse_lines(path, schema)
+        return _parse_lines(path, types)
     except pa.ArrowInvalid as error:
         is_fraction = "to int64" in str(error) and any(mark in str(error).rpartition(":")[2] for mark in ".eE")
         if not is_fraction:
             raise _mixed_types(error) from None
-    floats = [pa.float64() if kind == pa.int64() else kind for kind in schema.types]
+    # Only the columns with fractions become floats, which cannot represent large integers.
+    types = {
+        name: pa.float64() if kind == pa.int64() and not _holds_integers(path, name) else kind
+        for name, kind in types.items()
+    }
     try:
-        return _parse_lines(path, pa.schema(list(zip(names, floats, strict=True))))
+        return _parse_lines(path, types)
     except pa.ArrowInvalid as error:
         raise _mixed_types(error) from None
 
 
-def _parse_lines(path: Path, schema: pa.Schema) -> pa.Table:
+def _holds_integers(path: Path, name: str) -> bool:
     try:
-        with pa.input_stream(str(path)) as stream:
+        _parse_lines(path, {name: pa.int64()})
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _parse_lines(path: Path, types: dict[str, pa.DataType]) -> pa.Table:
+    schema = pa.schema(list(types.items()))
+    try:
+        with open_input(path) as stream:
             table = arrow_json.read_json(
                 stream,
                 read_options=arrow_json.ReadOptions(block_size=_BLOCK_BYTES),
@@ -118,7 +151,7 @@ def _parse_lines(path: Path, schema: pa.Schema) -> pa.Table:
             )
         table.validate(full=True)
     except OSError as error:
-        raise InputError(f"cannot read it: {error}") from None
+        raise InputError(f"cannot read it: {error.strerror or error}") from None
     except pa.ArrowInvalid as error:
         if "UTF8" in str(error):
             raise encoding_error(error) from None
@@ -131,25 +164,20 @@ def _find_type(records: Sequence[_Record], name: str) -> pa.DataType:
     types = {type(record[name]) for record in records if record.get(name) is not None}
     nested = types - set(_ARROW_TYPES)
     if nested:
-        raise InputError(f"{name!r} holds {nested.pop().__name__} values; use text, numbers, or true and false")
+        raise InputError(
+            f"{preview([name])} holds {nested.pop().__name__} values; use text, numbers, or true and false"
+        )
     if len(types) > 1 and types != {int, float}:
-        raise _mixed_types(f"{name!r} holds {' and '.join(sorted(kind.__name__ for kind in types))}")
+        raise _mixed_types(f"{preview([name])} holds {' and '.join(sorted(kind.__name__ for kind in types))}")
     return _ARROW_TYPES[float if float in types else types.pop() if types else str]
 
 
 def _mixed_types(cause: object) -> MixedTypes:
-    return MixedTypes(f"values have different types: {cause}; use one type per key, for example text")
+    return MixedTypes(f"values have different types: {shorten_message(cause)}; use one type per key, for example text")
 
 
 def _read_records(path: Path) -> list[_Record]:
-    read_head_lines(path)
-    try:
-        with pa.input_stream(str(path)) as stream:
-            records = json.loads(stream.read().decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise encoding_error(error) from None
-    except (json.JSONDecodeError, OSError) as error:
-        raise InputError(f"it is not JSON: {error}") from None
+    records = parse_json(read_text(path))
     if not (isinstance(records, list) and all(isinstance(record, dict) for record in records)):
         raise InputError('it is not a list of objects such as [{"task": "t1", "worker": "ann", "label": "cat"}]')
     return records
@@ -166,8 +194,8 @@ def _to_table(records: Sequence[_Record], names: list[str]) -> pa.Table:
 def _detect_lines(path: Path) -> bool:
     first_line = next((line for line in peek_lines(path) if line.strip()), "")
     try:
-        record = json.loads(first_line)
-    except json.JSONDecodeError:
+        record = parse_json(first_line)
+    except InputError:
         return False
     return isinstance(record, dict) and names_votes(record)
 

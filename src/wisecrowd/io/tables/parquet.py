@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.errors import InputError
+from wisecrowd.data.distinct_ids import check_id_type
+from wisecrowd.errors import InputError, preview
+from wisecrowd.io.compressed_files import check_unpacked_size, get_unpacked_limit
 from wisecrowd.io.formats import FormatReader
+from wisecrowd.io.problems import shorten_message
 from wisecrowd.io.tables.columns import find_columns
 from wisecrowd.io.tables.crowd_tables import crowd_to_table
 from wisecrowd.io.tables.vote_columns import VoteColumns, build_truth, dictionary_encode
 from wisecrowd.io.vote_table import ReadOptions, TruthTable, VoteTable
 from wisecrowd.utils.files import atomic_path
+
+#: Logical types of text and bytes.
+_TEXTS = ("STRING", "NONE")
+#: Bytes of a value in memory by its type in the file. Others are text.
+_TYPE_BYTES = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
 
 
 def read_votes(path: Path, options: ReadOptions) -> VoteTable:
@@ -39,12 +52,16 @@ def read_votes(path: Path, options: ReadOptions) -> VoteTable:
     >>> read_votes(path, ReadOptions()).notes
     ("read 'item' as the task column",)
     """
-    columns = VoteColumns.choose(read_schema(path).names, options)
+    schema = read_schema(path)
+    columns = VoteColumns.choose(schema.names, options)
+    for role in ("task", "worker", "label"):
+        if role in columns.by_role:
+            check_id_type(schema.field(columns.by_role[role]).type, role)
     other_names = [name for role, name in columns.by_role.items() if role != "task"]
     # The text of the task ids is by far the largest part, so it is freed before the rest is read.
-    task = dictionary_encode(_read_columns(path, [columns.task])[columns.task], "task")
+    task = dictionary_encode(_read_task_column(path, columns.task), "task")
     dictionaries = [name for name in (columns.worker, columns.label) if name is not None]
-    others = _read_columns(path, other_names, dictionaries)
+    others = read_columns(path, other_names, dictionaries)
     return columns.extract_votes(others.append_column(columns.task, task))
 
 
@@ -73,7 +90,7 @@ def read_truth(path: Path, task: str | None = None, truth: str | None = None) ->
     names = read_schema(path).names
     columns = find_columns(names, {"task": task, "truth": truth})
     split = "split" if "split" in names else None
-    table = _read_columns(path, [name for name in (*columns.values(), split) if name is not None])
+    table = read_table(path, [name for name in (*columns.values(), split) if name is not None])
     return build_truth(table, columns["task"], columns["truth"], split)
 
 
@@ -124,10 +141,184 @@ def read_schema(path: Path) -> pa.Schema:
     >>> read_schema(path).types
     [DataType(double)]
     """
+    with open_parquet(path) as file:
+        schema = file.schema_arrow
+        "".join(schema.names)  # raises an error if a name is not in UTF-8
+        return schema
+
+
+@contextlib.contextmanager
+def open_parquet(path: Path, **options: Any) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file. Whatever goes wrong in the block is an `InputError`.
+
+    Parameters
+    ----------
+    path : Path
+        File.
+    **options
+        Arguments of `pyarrow.parquet.ParquetFile`.
+
+    Yields
+    ------
+    pyarrow.parquet.ParquetFile
+        The open file.
+
+    Raises
+    ------
+    InputError
+        If the file is not valid Parquet.
+
+    Examples
+    --------
+    >>> pq.write_table(pa.table({"label": [0.5, 1.5]}), "votes.parquet")
+    >>> with open_parquet(Path("votes.parquet")) as file:
+    ...     file.metadata.num_rows
+    2
+    """
     try:
-        return pq.read_schema(path)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last one for invalid column names
-        raise InputError(f"it cannot be read as Parquet: {error}") from None
+        # Unlike pq.read_table, this does not import the modules for folders and remote file systems.
+        with pq.ParquetFile(path, **options) as file:
+            yield file
+    except InputError:
+        raise
+    except Exception as error:  # extension types of other libraries parse metadata of the file and raise anything
+        raise InputError(f"it cannot be read as Parquet: {shorten_message(error)}") from error
+
+
+def read_columns(path: Path, columns: Sequence[str], dictionaries: Sequence[str] = ()) -> pa.Table:
+    """Read columns of a Parquet file within the limits of memory.
+
+    Parameters
+    ----------
+    path : Path
+        File.
+    columns : sequence of str
+        Columns.
+    dictionaries : sequence of str, default=()
+        Columns of text to read as dictionaries.
+
+    Returns
+    -------
+    pyarrow.Table
+        Columns.
+
+    Raises
+    ------
+    InputError
+        If the file is not valid Parquet, lacks a column or has it twice, or is too large.
+
+    Examples
+    --------
+    >>> path = Path("votes.parquet")
+    >>> pq.write_table(pa.table({"task": ["t1"], "label": [0.5]}), path)
+    >>> read_columns(path, ["label"]).to_pylist()
+    [{'label': 0.5}]
+    """
+    with open_parquet(path, read_dictionary=list(dictionaries)) as file:
+        counts = Counter(file.schema_arrow.names)
+        for name in columns:
+            if counts[name] != 1:
+                problem = "there is no column" if not counts[name] else "there are several columns called"
+                raise InputError(f"{problem} {preview([name])}; the columns are {preview(counts, 12)}")
+        check_unpacked_size(estimate_bytes(file, set(columns)), path.stat().st_size)
+        return file.read(columns=list(columns))
+
+
+def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read columns of any type, for files other than votes.
+
+    Parameters
+    ----------
+    path : Path
+        File.
+    columns : sequence of str, optional
+        Columns. All by default.
+
+    Returns
+    -------
+    pyarrow.Table
+        Columns. Text within nested columns is in dictionaries.
+
+    Raises
+    ------
+    InputError
+        If the file is not valid Parquet, has a column twice, or is too large.
+
+    Examples
+    --------
+    >>> path = Path("texts.parquet")
+    >>> pq.write_table(pa.table({"task": ["t1"], "text": ["Is this a cat?"]}), path)
+    >>> read_table(path).column_names
+    ['task', 'text']
+    """
+    with open_parquet(path) as file:
+        leaves = [file.schema.column(position) for position in range(len(file.schema))]
+        texts = [
+            leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type in _TEXTS
+        ]
+        names = file.schema_arrow.names if columns is None else columns
+    # A dictionary stores a repeated text once, so its length is known before it takes memory.
+    table = read_columns(path, names, texts)
+    check_unpacked_size(sum(map(_count_text_bytes, table.columns)), path.stat().st_size)
+    plain_columns = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(plain_columns, names=table.column_names)
+
+
+def _count_text_bytes(values: pa.ChunkedArray | pa.Array) -> int:
+    """Return the length of all texts in a column of dictionaries, also in a nested one."""
+    if isinstance(values, pa.ChunkedArray):
+        return sum(map(_count_text_bytes, values.chunks))
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        if not (pa.types.is_string(kind.value_type) or pa.types.is_binary(kind.value_type)):
+            return 0
+        lengths = pc.binary_length(values.dictionary).take(values.indices)
+        return pc.sum(lengths.cast(pa.int64())).as_py() or 0
+    if pa.types.is_struct(kind):
+        return sum(map(_count_text_bytes, values.flatten()))
+    return _count_text_bytes(values.flatten()) if pa.types.is_nested(kind) else 0
+
+
+def estimate_bytes(file: pq.ParquetFile, columns: set[str] | None = None) -> int:
+    """Estimate the memory of columns from the metadata of a file, without reading them.
+
+    Parameters
+    ----------
+    file : pyarrow.parquet.ParquetFile
+        Open file.
+    columns : set of str, optional
+        Columns. All by default.
+
+    Returns
+    -------
+    int
+        Bytes. Text counts as dictionaries, which are the smallest form.
+
+    Examples
+    --------
+    >>> pq.write_table(pa.table({"label": [0.5, 1.5]}), "votes.parquet")
+    >>> estimate_bytes(pq.ParquetFile("votes.parquet"))
+    16
+    """
+    metadata = file.metadata
+    paths = [file.schema.column(position).path for position in range(len(file.schema))]
+    # A nested column is stored as several, called after it.
+    positions = [
+        position
+        for position, path in enumerate(paths)
+        if columns is None or path in columns or path.partition(".")[0] in columns
+    ]
+    n_bytes = 0
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for position in positions:
+            column = row_group.column(position)
+            width = _TYPE_BYTES.get(column.physical_type)
+            n_bytes += column.num_values * (width or 4) + (0 if width else column.total_uncompressed_size)
+    return n_bytes
 
 
 def is_parquet(path: Path) -> bool:
@@ -158,13 +349,17 @@ def is_parquet(path: Path) -> bool:
         return False
 
 
-def _read_columns(path: Path, columns: list[str], dictionaries: list[str] | None = None) -> pa.Table:
-    try:
-        # Unlike pq.read_table, this does not import the modules for folders and remote file systems.
-        with pq.ParquetFile(path, read_dictionary=dictionaries) as file:
-            return file.read(columns=columns)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"it cannot be read as Parquet: {error}") from None
+def _read_task_column(path: Path, name: str) -> pa.ChunkedArray:
+    """Read task ids, as text if that is certain to fit into memory, which is the fastest, or else as dictionaries."""
+    with open_parquet(path, read_dictionary=[name]) as file:
+        kind, longest = file.schema_arrow.field(name).type, 0
+        if pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type):
+            for group in range(file.num_row_groups):
+                batch = next(file.iter_batches(1, row_groups=[group], columns=[name]), None)
+                if batch is not None:
+                    longest = max(longest, pc.max(pc.binary_length(batch.column(0).dictionary)).as_py() or 0)
+        fits = file.metadata.num_rows * longest <= get_unpacked_limit(path.stat().st_size)
+    return read_columns(path, [name], [] if fits else [name])[name]
 
 
 PARQUET = FormatReader(read_votes=read_votes, detect=is_parquet, read_truth=read_truth, write_votes=write_votes)

@@ -9,10 +9,14 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from wisecrowd.errors import InputError
+from wisecrowd.io.compressed_files import open_input
+from wisecrowd.io.problems import shorten_message
+from wisecrowd.io.tables.csv import BLOCK_BYTES
 from wisecrowd.io.tables.text_files import read_head_lines
 
 #: Separators by suffix.
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
+_READ_OPTIONS = arrow_csv.ReadOptions(block_size=BLOCK_BYTES)
 
 
 def get_uncompressed_suffix(path: Path) -> str:
@@ -58,8 +62,9 @@ def read_delimited_names(path: Path, separator: str) -> list[str]:
     """
     read_head_lines(path)  # reports files that are not text
     try:
-        with pa.input_stream(str(path)) as stream:
-            names: list[str] = arrow_csv.open_csv(stream, parse_options=_parse_options(separator)).schema.names
+        with open_input(path) as stream:
+            reader = arrow_csv.open_csv(stream, _READ_OPTIONS, parse_options=_parse_options(separator))
+            names: list[str] = reader.schema.names
             return names
     except pa.ArrowInvalid as error:
         raise _not_delimited(separator, error) from None
@@ -90,8 +95,8 @@ def read_delimited(path: Path, separator: str, *, text_columns: Sequence[str]) -
     types = dict.fromkeys(text_columns, pa.string())
     convert = arrow_csv.ConvertOptions(column_types=types, strings_can_be_null=False)
     try:
-        with pa.input_stream(str(path)) as stream:
-            return arrow_csv.read_csv(stream, parse_options=_parse_options(separator), convert_options=convert)
+        with open_input(path) as stream:
+            return arrow_csv.read_csv(stream, _READ_OPTIONS, _parse_options(separator), convert)
     except pa.ArrowInvalid as error:
         raise _not_delimited(separator, error) from None
 
@@ -101,4 +106,4 @@ def _parse_options(separator: str) -> arrow_csv.ParseOptions:
 
 
 def _not_delimited(separator: str, error: object) -> InputError:
-    return InputError(f"it cannot be read as a table separated by {separator!r}: {error}")
+    return InputError(f"it cannot be read as a table separated by {separator!r}: {shorten_message(error)}")

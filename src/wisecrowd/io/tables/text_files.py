@@ -7,9 +7,8 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-import pyarrow as pa
-
 from wisecrowd.errors import InputError
+from wisecrowd.io.compressed_files import open_input
 from wisecrowd.io.problems import EmptyInput
 
 #: Bytes that are read to look at a file: enough for any header and the first records of most files.
@@ -39,12 +38,12 @@ def read_head_bytes(path: Path) -> bytes:
         At least the first line.
     """
     try:
-        with pa.input_stream(str(path)) as stream:
+        with open_input(path) as stream:
             head = bytes(stream.read(HEAD_BYTES))
             complete = len(head) < HEAD_BYTES or _first_line(head)
             return head if complete else head + bytes(stream.read(EXTRA_HEAD_BYTES))
     except OSError as error:
-        raise InputError(f"cannot read it: {error}") from None
+        raise InputError(f"cannot read it: {error.strerror or error}") from None
 
 
 def read_head_lines(path: Path) -> list[str]:
@@ -93,6 +92,34 @@ def _first_line(raw: bytes) -> bytes | None:
     return None if end is None else text[: end.start()]
 
 
+def read_text(path: Path) -> str:
+    """Read a text file, decompressed if its suffix says so.
+
+    Parameters
+    ----------
+    path : Path
+        File in UTF-8.
+
+    Returns
+    -------
+    str
+        Text.
+
+    Raises
+    ------
+    InputError
+        If the file is not text in UTF-8.
+    """
+    read_head_lines(path)
+    try:
+        with open_input(path) as stream:
+            return bytes(stream.read()).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise encoding_error(error) from None
+    except OSError as error:
+        raise InputError(f"cannot read it: {error.strerror or error}") from None
+
+
 def read_lines(path: Path) -> list[str]:
     """Return all lines of a text file without their line breaks.
 
@@ -106,11 +133,7 @@ def read_lines(path: Path) -> list[str]:
     list of str
         Lines.
     """
-    read_head_lines(path)
-    try:
-        return path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise encoding_error(error) from None
+    return read_text(path).splitlines()
 
 
 def peek_lines(path: Path) -> list[str]:

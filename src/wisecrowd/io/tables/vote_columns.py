@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from wisecrowd.data.distinct_ids import factorize_ids
+from wisecrowd.data.distinct_ids import check_id_type, factorize_ids
 from wisecrowd.data.timestamps import holds_durations, parse_times
+from wisecrowd.data.vocabulary import as_exact_ids, find_missing
 from wisecrowd.errors import InputError, preview
 from wisecrowd.io.tables.columns import find_columns, find_time_column
 from wisecrowd.io.tables.numeric_labels import parse_numbers
@@ -73,17 +75,20 @@ class VoteColumns:
         if weight is not None:
             requested["weight"] = weight
         columns = find_columns(names, requested)
-        named_time = find_columns(names, {"time": options.time})["time"] if options.time else None
-        used = {*columns.values(), "observed"}
-        detected_time = find_time_column([name for name in names if name not in used])
+        time = options.time or None
+        if options.time is None:
+            used = {*columns.values(), "observed"}
+            time = find_time_column([name for name in names if name not in used])
+        optional = {"observed": "observed" if "observed" in names else None, "time": time}
+        columns |= find_columns(names, {role: name for role, name in optional.items() if name is not None})
         return cls(
             task=columns["task"],
             worker=columns.get("worker"),
             label=columns["label"],
             weight=columns.get("weight"),
-            observed="observed" if "observed" in names else None,
-            time=None if options.time is False else named_time or detected_time,
-            is_time_named=named_time is not None,
+            observed=columns.get("observed"),
+            time=columns.get("time"),
+            is_time_named=bool(options.time),
         )
 
     @property
@@ -111,6 +116,10 @@ class VoteColumns:
         notes = [f"read {name!r} as the {role} column" for role, name in self.by_role.items() if name != role]
         columns = {role: table[name] for role, name in self.by_role.items()}
         describe_rows = VoteTable(table=table, line_finder=line_finder).describe_rows
+        for role in ("task", "worker"):
+            if role in columns:
+                columns[role] = as_exact_ids(columns[role], role)
+        check_id_type(columns["label"].type, "label")
         columns["task"] = dictionary_encode(columns["task"], "task")
         if "weight" in columns:
             columns["weight"] = parse_numbers(columns["weight"], "weight", describe_rows)
@@ -197,10 +206,15 @@ def build_truth(table: pa.Table, task: str, truth: str, split: str | None) -> Tr
     >>> build_truth(table, "item", "gold", None).to_dict()
     {'truth': {'a': 'x'}}
     """
-    columns = {"task": table[task].to_pandas(), "truth": table[truth].to_pandas()}
-    if split is not None:
-        columns["split"] = table[split].to_pandas()
-    frame = pd.DataFrame(columns).dropna(subset=["task", "truth"]).drop_duplicates()
+    names = {"task": task, "truth": truth} | ({} if split is None else {"split": split})
+    for name in (truth, *([] if split is None else [split])):
+        check_id_type(table[name].type, name)
+    # Rows are dropped before the conversion, because pandas turns integers with missing values into floats.
+    is_missing = np.logical_or(find_missing(table[task]), find_missing(table[truth]))
+    table = table.filter(pa.array(~is_missing)) if is_missing.any() else table
+    columns = {role: table[name] for role, name in names.items()}
+    columns["task"] = as_exact_ids(columns["task"], "task")
+    frame = pd.DataFrame({role: column.to_pandas() for role, column in columns.items()}).drop_duplicates()
     repeated = frame["task"].duplicated()
     if repeated.any():
         tasks = frame["task"][repeated].unique()

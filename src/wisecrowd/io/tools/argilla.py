@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from wisecrowd.errors import InputError
+from wisecrowd.errors import InputError, preview
 from wisecrowd.io.tables.parquet import is_parquet
 from wisecrowd.io.tools.export_files import get_objects, get_part, peek_object, read_objects
 from wisecrowd.io.tools.exported_answers import ExportedAnswers, ExportedQuestion, guess_model_family, parse_id
@@ -60,7 +60,7 @@ def read_export(path: Path) -> ExportedAnswers:
         else:
             raise InputError(
                 f"{location} has neither responses nor suggestions, so it is not a record of Argilla; its keys are "
-                f"{list(record)[:12]}"
+                f"{preview(record, 12)}"
             )
     for name, order in _find_orders(records).items():
         if name in export.questions:
@@ -106,7 +106,8 @@ def _add_nested_record(record: dict[str, Any], task: str, location: str, export:
     for name, suggestion in get_part(record, "suggestions", dict, location).items():
         if not isinstance(suggestion, dict):
             raise InputError(f"the suggestion {name!r} of {location} should be an object with a value")
-        _add_suggestion(export, name, task, suggestion.get("agent"), suggestion.get("value"), suggestion.get("score"))
+        agent, value, score = (suggestion.get(key) for key in ("agent", "value", "score"))
+        _add_suggestion(export, name, task, agent, value, _parse_score(score, name, location))
 
 
 def _add_flat_record(
@@ -134,11 +135,13 @@ def _add_flat_record(
         name, value = key.removesuffix(SUGGESTION), record[key]
         if key in class_names:
             # to_datasets numbers labels in order of appearance, including a missing label.
-            value = class_names[key][value] or None if value in range(len(class_names[key])) else None
+            is_class = isinstance(value, int) and 0 <= value < len(class_names[key])
+            value = (class_names[key][value] or None) if is_class else None
         elif name in text_questions and isinstance(value, int):
             export.get_question(name).excluded["suggestions by number"] += 1
             continue
-        _add_suggestion(export, name, task, record.get(f"{key}.agent"), value, record.get(f"{key}.score"))
+        score = _parse_score(record.get(f"{key}.score"), name, location)
+        _add_suggestion(export, name, task, record.get(f"{key}.agent"), value, score)
 
 
 def _find_text_questions(records: list[dict[str, Any]]) -> set[str]:
@@ -171,15 +174,26 @@ def _add_response(
         question.add_answer(task, parse_id(user, "user", location), value if isinstance(value, list) else [value])
 
 
-def _add_suggestion(export: ExportedAnswers, name: str, task: str, agent: object, value: object, score: object) -> None:
+def _parse_score(score: object, name: str, location: str) -> float | None:
+    """Return the score of a suggestion. Several options have one each; the answer is as certain as the least certain one."""
+    scores: list[Any] = [item for item in (score if isinstance(score, list) else [score]) if item is not None]
+    if not all(isinstance(item, int | float) and not isinstance(item, bool) for item in scores):
+        raise InputError(
+            f"the score of the suggestion {preview([name])} of {location} should be a number or a list of numbers; got "
+            f"{preview([score])}"
+        )
+    return min(scores, default=None)
+
+
+def _add_suggestion(
+    export: ExportedAnswers, name: str, task: str, agent: object, value: object, score: float | None
+) -> None:
     question = _get_question(export, name, value)
     if question is None or value is None:
         return
     model = str(agent or "suggestions")
     export.groups.setdefault(model, guess_model_family(model))
-    # Several options have one score each. The answer is as certain as its least certain option.
-    lowest = min(score, default=None) if isinstance(score, list) else score
-    question.add_suggestion(task, model, value if isinstance(value, list) else [value], lowest)
+    question.add_suggestion(task, model, value if isinstance(value, list) else [value], score)
 
 
 def _get_question(export: ExportedAnswers, name: str, value: object) -> ExportedQuestion | None:

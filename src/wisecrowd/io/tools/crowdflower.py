@@ -53,12 +53,15 @@ def read_export(path: Path) -> ExportedAnswers:
             f"workers. The columns are {preview(names, 12)}"
         )
     questions = _find_questions(names, [row for _, row in rows])
+    answer_columns = set(questions)
     multiple = {name for name in questions if any("\n" in row[name].strip() for _, row in rows)}
+    data_columns = [name for name in names if not _is_judgment_column(name) and name not in answer_columns]
     page_sizes = Counter(_get_page(row) for _, row in rows)
     for line, row in rows:
         location = f"line {line:,}"
         task, worker = parse_id(row[UNIT], "unit", location), parse_id(row[WORKER], "worker", location)
-        export.tasks.setdefault(task, {name: row[name] for name in names if not _is_judgment_column(name, questions)})
+        if task not in export.tasks:
+            export.tasks[task] = {name: row[name] for name in data_columns}
         if row.get("_channel"):
             export.groups.setdefault(worker, row["_channel"])
         time = _parse_time(row.get("_created_at", ""))
@@ -80,8 +83,8 @@ def read_export(path: Path) -> ExportedAnswers:
 
 
 def _find_questions(names: list[str], rows: list[dict[str, str]]) -> list[str]:
-    candidates = [name for name in names if not _is_judgment_column(name, [])]
-    questions = {name for name in candidates if name + GOLD in names}
+    candidates, all_names = [name for name in names if not _is_judgment_column(name)], set(names)
+    questions = {name for name in candidates if name + GOLD in all_names}
     first_rows: dict[str, dict[str, str]] = {}
     for row in rows:
         first_row = first_rows.setdefault(row[UNIT], row)
@@ -95,9 +98,9 @@ def _find_questions(names: list[str], rows: list[dict[str, str]]) -> list[str]:
     return [name for name in names if name in questions]
 
 
-def _is_judgment_column(name: str, questions: list[str]) -> bool:
+def _is_judgment_column(name: str) -> bool:
     """Return whether a column is about the judgment rather than the unit."""
-    return name.startswith("_") or name.endswith((GOLD, "_gold_reason")) or name in ("orig__golden", *questions)
+    return name.startswith("_") or name.endswith((GOLD, "_gold_reason")) or name == "orig__golden"
 
 
 def _get_page(row: dict[str, str]) -> tuple[str, ...]:

@@ -7,16 +7,19 @@ machine.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from wisecrowd.errors import InputError
-from wisecrowd.io.tables.archives import is_system_file, is_zip, read_zip_texts
-from wisecrowd.io.tools.export_files import peek_text, read_text
+from wisecrowd.errors import InputError, preview
+from wisecrowd.io.tables.archives import is_system_file, is_zip, peek_zip_texts, read_zip_texts
+from wisecrowd.io.tables.text_files import read_text
+from wisecrowd.io.tools.export_files import peek_text
 from wisecrowd.io.tools.exported_answers import ExportedAnswers
 from wisecrowd.io.tools.question_votes import make_tool_reader
+from wisecrowd.utils.text import shorten
 
 QUESTION = "tag"
 #: Name of the worker that stands for CVAT's models.
@@ -25,6 +28,8 @@ AUTO = "auto"
 ANNOTATIONS = "annotations"
 #: File names that do not identify a worker: that of CVAT, and that of datumaro's exports.
 _GENERIC_NAMES = (ANNOTATIONS, "default")
+#: Elements whose text is used.
+_TEXT_ELEMENTS = ("id", "username")
 #: Elements with a position within the image. A tag is about the whole image.
 _SHAPES = {"box", "polygon", "polyline", "points", "cuboid", "ellipse", "mask", "skeleton"}
 
@@ -94,7 +99,10 @@ class _DocumentParser:
     def __init__(self, name: str, export: ExportedAnswers) -> None:
         self.name, self.export = name, export
         self.path: list[str] = []
-        self.text = ""
+        #: Number of open elements by name.
+        self.n_open: Counter[str] = Counter()
+        #: Pieces of the text of the innermost element, if its text is used.
+        self.text: list[str] = []
         self.assignee = ""
         self.assignee_by_task: dict[str, str] = {}  # in the export of a project
         self.task_id = ""
@@ -107,7 +115,7 @@ class _DocumentParser:
         parser.StartDoctypeDeclHandler = self._refuse_declaration
         parser.EntityDeclHandler = self._refuse_declaration
         parser.StartElementHandler, parser.EndElementHandler = self._start_element, self._end_element
-        parser.CharacterDataHandler = self._add_text
+        parser.CharacterDataHandler, parser.buffer_text = self._add_text, True
         try:
             parser.Parse(text, True)
         except expat.ExpatError as error:
@@ -119,34 +127,39 @@ class _DocumentParser:
 
     def _start_element(self, tag: str, attributes: dict[str, str]) -> None:
         if not self.path and tag != "annotations":
-            raise InputError(f"{self.name!r} begins with <{tag}>; expected <annotations> of CVAT for images")
+            raise InputError(f"{self.name!r} begins with <{shorten(tag)}>; expected <annotations> of CVAT for images")
         self.path.append(tag)
-        self.text = ""
+        self.n_open[tag] += 1
+        self.text.clear()
         if tag == "track":
             raise InputError(f"{self.name!r} is of a video; export 'CVAT for images 1.1'")
         if tag == "image" and len(self.path) == 2:
             self.image, self.tags = attributes, {}
-        elif tag == "tag" and "image" in self.path:
+        elif tag == "tag" and self.n_open["image"]:
             self.tags.setdefault(attributes.get("source", "manual"), []).append(attributes.get("label", ""))
         elif tag == "attribute" and self.path[-2:-1] == ["tag"]:
             self.export.excluded["attributes of tags"] += 1
-        elif tag in _SHAPES and "image" in self.path:
+        elif tag in _SHAPES and self.n_open["image"]:
             self.export.excluded[tag] += 1
 
     def _add_text(self, text: str) -> None:
-        self.text += text
+        if self.path and self.path[-1] in _TEXT_ELEMENTS:
+            self.text.append(text)
 
     def _end_element(self, tag: str) -> None:
-        if tag == "id" and self.path[-2] == "task":
-            self.task_id = self.text.strip()
-        elif tag == "username" and self.path[-2] == "assignee":
-            if "project" in self.path and "task" in self.path:
-                self.assignee_by_task[self.task_id] = self.text.strip()
+        parent = self.path[-2] if len(self.path) > 1 else ""
+        if tag == "id" and parent == "task":
+            self.task_id = "".join(self.text).strip()
+        elif tag == "username" and parent == "assignee":
+            username = "".join(self.text).strip()
+            if self.n_open["project"] and self.n_open["task"]:
+                self.assignee_by_task[self.task_id] = username
             else:
-                self.assignee = self.text.strip() or self.assignee
+                self.assignee = username or self.assignee
         elif tag == "image" and len(self.path) == 2:
             self._add_image()
         self.path.pop()
+        self.n_open[tag] -= 1
 
     def _add_image(self) -> None:
         task = self.image.get("name") or self.image.get("id", "")
@@ -158,7 +171,7 @@ class _DocumentParser:
             question.excluded["empty"] += 1
         for source, labels in self.tags.items():
             if not all(labels):
-                raise InputError(f"a tag of the image {task!r} in {self.name!r} has no label")
+                raise InputError(f"a tag of the image {preview([task])} in {self.name!r} has no label")
             if source == "auto":
                 question.add_answer(task, AUTO, labels, machine=True)
             elif source == "consensus":
@@ -177,10 +190,7 @@ def _detect(path: Path) -> bool:
         files.sort(key=lambda file: file.suffix.lower() != ".xml")
         return bool(files) and _detect(files[0])
     if is_zip(path):
-        try:
-            members = read_zip_texts(path, (f"{ANNOTATIONS}.xml",), max_files=1)
-        except InputError:
-            return False
+        members = peek_zip_texts(path, (f"{ANNOTATIONS}.xml",))
         return bool(members) and "<annotations>" in members[0][1][:1000]
     return "<annotations>" in peek_text(path)
 

@@ -6,14 +6,21 @@ record the workers and cannot be read as votes.
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from wisecrowd.errors import InputError, preview
-from wisecrowd.io.tables.archives import is_system_file, is_zip, read_zip_texts
-from wisecrowd.io.tools.export_files import parse_first_object, parse_objects, peek_header, peek_object, read_text
+from wisecrowd.io.tables.archives import is_system_file, is_zip, peek_zip_texts, read_zip_texts
+from wisecrowd.io.tables.text_files import read_text
+from wisecrowd.io.tools.export_files import (
+    get_part,
+    parse_first_object,
+    parse_header,
+    parse_objects,
+    parse_rows,
+    peek_header,
+    peek_object,
+)
 from wisecrowd.io.tools.exported_answers import OWN_CONFIDENCE, OWN_MODEL, OWN_TASK, ExportedAnswers, parse_id
 from wisecrowd.io.tools.question_votes import make_tool_reader
 
@@ -86,11 +93,12 @@ def _parse_records(name: str, text: str) -> list[dict[str, Any]]:
             error.args = (f"{name}: {error}",)
             raise
     try:
-        rows = list(csv.DictReader(io.StringIO(text, newline="")))
-    except csv.Error as error:
-        raise InputError(f"{name} is not a table: {error}") from None
+        rows = [row for _, row in parse_rows(text, ",")]
+    except InputError as error:
+        error.args = (f"{name}: {error}",)
+        raise
     # In tables, doccano joins the labels of a text by #.
-    return [dict(row) | {"label": (row.get("label") or "").split("#") if row.get("label") else []} for row in rows]
+    return [row | {"label": row["label"].split("#") if row.get("label") else []} for row in rows]
 
 
 def _add_example(record: dict[str, Any], worker: str, location: str, export: ExportedAnswers) -> None:
@@ -98,8 +106,8 @@ def _add_example(record: dict[str, Any], worker: str, location: str, export: Exp
     export.tasks.setdefault(
         task, {key: value for key, value in record.items() if key not in (*QUESTIONS, "entities", "Comments")}
     )
-    if record.get("entities"):
-        export.excluded["spans"] += len(record["entities"])
+    if entities := get_part(record, "entities", list, location):
+        export.excluded["spans"] += len(entities)
     for name in QUESTIONS:
         if name not in record:
             continue
@@ -128,13 +136,10 @@ def _detect(path: Path) -> bool:
     if not is_zip(path):
         record = peek_object(path)
         return OWN_CONFIDENCE in record and any(isinstance(record.get(name), list) for name in QUESTIONS)
-    try:
-        files = read_zip_texts(path, _SUFFIXES, only_these=True, max_files=3)
-    except InputError:
-        return False
+    files = peek_zip_texts(path, _SUFFIXES, only_these=True, max_files=3)
     name, text = next(((name, text) for name, text in files if text.strip() not in _EMPTY_CONTENTS), ("", ""))
     if name.endswith(".csv"):
-        return {"id", "text", "label"} <= set(next(csv.reader(io.StringIO(text, newline="")), ()))
+        return {"id", "text", "label"} <= parse_header(text, ",")
     first = parse_first_object(text.lstrip())
     return "id" in first and bool(first.keys() & {*QUESTIONS, "entities"})
 

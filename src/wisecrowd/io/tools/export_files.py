@@ -6,79 +6,21 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from wisecrowd.errors import InputError, preview
 from wisecrowd.io.problems import EmptyInput
-from wisecrowd.io.tables.text_files import HEAD_BYTES, encoding_error, peek_lines, read_head_lines
+from wisecrowd.io.tables.json_text import is_json, parse_json
+from wisecrowd.io.tables.text_files import HEAD_BYTES, peek_lines, read_text
 
 #: Characters that one cell of a table may have. Cells may hold whole web pages.
 _MAX_CELL_CHARS = 1 << 26
 #: Characters of a text file that `peek_text` returns.
 _PEEK_CHARS = 1000
-
-
-def parse_json(text: str, location: str = "it") -> Any:
-    """Parse JSON.
-
-    Parameters
-    ----------
-    text : str
-        JSON.
-    location : str, default="it"
-        Subject of the error message.
-
-    Returns
-    -------
-    object
-        Value.
-
-    Raises
-    ------
-    InputError
-        If the text is not valid JSON, or is nested too deeply.
-
-    Examples
-    --------
-    >>> parse_json("[1, 2")
-    Traceback (most recent call last):
-        ...
-    wisecrowd.errors.InputError: it is not JSON: Expecting ',' delimiter: line 1 column 6 (char 5)
-    """
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise InputError(f"{location} is JSON with too many nested levels") from None
-    except ValueError as error:  # also a number of thousands of digits
-        raise InputError(f"{location} is not JSON: {str(error)[:200]}") from None
-
-
-def read_text(path: Path) -> str:
-    """Read a text file, decompressed if its suffix says so.
-
-    Parameters
-    ----------
-    path : Path
-        File in UTF-8.
-
-    Returns
-    -------
-    str
-        Text.
-    """
-    read_head_lines(path)
-    try:
-        with pa.input_stream(str(path)) as stream:
-            return bytes(stream.read()).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise encoding_error(error) from None
-    except OSError as error:
-        raise InputError(f"cannot read it: {error}") from None
 
 
 def read_objects(path: Path, noun: str) -> list[dict[str, Any]]:
@@ -125,7 +67,7 @@ def parse_objects(text: str, noun: str) -> list[dict[str, Any]]:
         records, unit = parse_json(text), "entry"
     else:
         lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
-        if first_char == "{" and len(lines) > 1 and not _is_json(lines[0][1]):
+        if first_char == "{" and len(lines) > 1 and not is_json(lines[0][1]):
             records = [parse_json(text)]  # one object over several lines
         else:
             records = [parse_json(line, f"line {number}") for number, line in lines]
@@ -135,14 +77,6 @@ def parse_objects(text: str, noun: str) -> list[dict[str, Any]]:
     if not records:
         raise EmptyInput(f"it is empty; expected {noun}")
     return list(records)
-
-
-def _is_json(line: str) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def get_part(record: dict[str, Any], key: str, kind: type[dict[Any, Any]] | type[list[Any]], location: str) -> Any:
@@ -235,13 +169,41 @@ def iter_rows(
     row : dict of str to str
         Cells by column.
     """
-    text = io.StringIO(read_text(path), newline="")
+    return parse_rows(read_text(path), separator, optional_columns=optional_columns)
+
+
+def parse_rows(
+    text: str, separator: str, *, optional_columns: tuple[str, ...] = ()
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the rows of a delimited text, as `iter_rows` does for a file.
+
+    Parameters
+    ----------
+    text : str
+        Text with a header line.
+    separator : str
+        Separator of the columns.
+    optional_columns : tuple of str, default=()
+        Columns at the end of the header that a row may lack.
+
+    Yields
+    ------
+    line : int
+        Line on which the row begins.
+    row : dict of str to str
+        Cells by column.
+
+    Examples
+    --------
+    >>> list(parse_rows("id,label\n7,cat\n", ","))
+    [(2, {'id': '7', 'label': 'cat'})]
+    """
     previous_limit = csv.field_size_limit(_MAX_CELL_CHARS)
     try:
-        reader = csv.reader(text, delimiter=separator)
-        names, line = next(reader), 2
-        if len(set(names)) < len(names):
-            repeated = [name for position, name in enumerate(names) if name in names[:position]]
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+        names, line = next(reader, []), 2
+        repeated = [name for name, n in Counter(names).items() if n > 1]
+        if repeated:
             raise InputError(f"there are several columns called {preview(repeated)}; give each a name of its own")
         for row in reader:
             if any(row):
@@ -275,7 +237,30 @@ def peek_header(path: Path, separator: str) -> set[str]:
     set of str
         Column names.
     """
-    first_line = next((line for line in peek_lines(path) if line.strip()), "")
+    return parse_header("".join(peek_lines(path)), separator)
+
+
+def parse_header(text: str, separator: str) -> set[str]:
+    """Return the column names on the first line of a text, or an empty set if it is no header.
+
+    Parameters
+    ----------
+    text : str
+        Beginning of a text.
+    separator : str
+        Separator of the columns.
+
+    Returns
+    -------
+    set of str
+        Column names.
+
+    Examples
+    --------
+    >>> sorted(parse_header("id,label\n7,cat\n", ","))
+    ['id', 'label']
+    """
+    first_line = next((line for line in text.splitlines() if line.strip()), "")
     if len(first_line) > HEAD_BYTES:
         return set()
     try:

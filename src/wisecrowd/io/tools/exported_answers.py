@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from wisecrowd.data.vocabulary import MIN_INEXACT_FLOAT
 from wisecrowd.errors import InputError, preview
 
 #: Absolute timestamps from here on are milliseconds: as seconds since 1970 they would be thousands of years away.
@@ -102,9 +103,14 @@ class ExportedQuestion:
         score : object, optional
             Confidence of the model.
         """
+        try:
+            options = normalize_options(labels)
+        except InputError as error:
+            error.args = (f"{error} (task {preview([task])}, worker {preview([worker])})",)
+            raise
         self.task.append(task)
         self.worker.append(worker)
-        self.labels.append(normalize_options(labels))
+        self.labels.append(options)
         self.time.append(parse_timestamp(time))
         self.seconds.append(parse_duration(seconds))
         self.machine.append(machine)
@@ -207,7 +213,7 @@ def parse_id(value: object, noun: str, location: str = "") -> str:
     Raises
     ------
     InputError
-        If the value is neither text nor a whole number.
+        If the value is neither text nor a whole number, or a float so large that it is not exact.
 
     Examples
     --------
@@ -218,7 +224,7 @@ def parse_id(value: object, noun: str, location: str = "") -> str:
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and value.is_integer() and abs(value) < MIN_INEXACT_FLOAT:
         return str(int(value))
     position = f" ({location})" if location else ""
     raise InputError(f"the {noun} needs an id, a text or a whole number; got {preview([value])}{position}")
@@ -293,7 +299,7 @@ def format_label(value: object) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float) and math.isfinite(value):
-        return str(int(value)) if value.is_integer() else repr(value)
+        return str(int(value)) if value.is_integer() and abs(value) < MIN_INEXACT_FLOAT else repr(value)
     raise InputError(f"an answer must be text or a number; got {preview([value])}")
 
 

@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from wisecrowd.errors import InputError, preview
 from wisecrowd.io.formats import FormatReader
+from wisecrowd.io.problems import convert_errors
 from wisecrowd.io.tables.columns import role_names, simplify_name
 from wisecrowd.io.tables.json import JSONL
-from wisecrowd.io.tables.parquet import PARQUET, is_parquet, read_schema
+from wisecrowd.io.tables.parquet import PARQUET, is_parquet, read_schema, read_table
 from wisecrowd.io.tools.export_files import get_objects, get_part, peek_object, read_objects
 from wisecrowd.io.tools.exported_answers import ExportedAnswers, parse_id
 from wisecrowd.io.tools.question_votes import make_tool_reader
+from wisecrowd.utils.text import shorten
 
 _TASK_NAMES = role_names("task") | {"id", "idx", "uid", "uuid", "textid", "pairid"}
 _WORKER_NAMES, _LABEL_NAMES = role_names("worker"), role_names("label")
@@ -64,26 +65,30 @@ def read_export(path: Path) -> ExportedAnswers:
         preferred = [name for name in task_columns if simplify_name(name) in ("task", "taskid", "id")]
         task_columns = preferred[:1] or task_columns[:1]
     worker_columns = {match.group(1): name for name in names if (match := _WORKER_COLUMN.match(name))}
-    lists = [name for name in names if any(isinstance(row.get(name), list) for row in rows)]
+    lists = dict.fromkeys(name for row in rows for name, value in row.items() if isinstance(value, list))
     worker_lists = [name for name in lists if _names_workers(name)]
-    vote_lists = [name for name in lists if _holds_votes(rows, name)]
+    vote_lists = _find_vote_lists(rows)
     answer_columns = {*worker_columns.values(), *lists}
+    worker_by_column = {name: worker for worker, name in worker_columns.items()}
     class_names = read_class_names(path)
     for number, row in enumerate(rows, start=1):
         location = f"row {number:,}"
         task_id = row.get(task_columns[0]) if task_columns else None
         task = str(number - 1) if task_id is None else parse_id(task_id, "task", location)
         if task in export.tasks:
-            raise InputError(f"{location} repeats the task {task!r}; there must be one row per task")
+            raise InputError(f"{location} repeats the task {preview([task])}; there must be one row per task")
         export.tasks[task] = {name: value for name, value in row.items() if name not in answer_columns}
         if worker_lists:
-            answer_lists = [name for name in lists if name not in worker_lists]
+            answer_lists = [name for name in row if name in lists and not _names_workers(name)]
             _add_parallel_lists(row, task, location, worker_lists[0], answer_lists, export, class_names)
         elif vote_lists:
             _add_vote_list(row, task, location, vote_lists[0], export, class_names)
         elif worker_columns:
-            for worker, name in worker_columns.items():
-                _add_answer(export, "label", task, worker, row.get(name), class_names.get(name))
+            answered = [name for name in row if name in worker_by_column]
+            for name in answered:
+                _add_answer(export, "label", task, worker_by_column[name], row[name], class_names.get(name))
+            if n_empty := len(worker_by_column) - len(answered):
+                export.get_question("label").excluded["empty"] += n_empty
         else:
             raise InputError(
                 "the workers cannot be recognised; expected lists such as annotators and labels, or columns such as "
@@ -109,7 +114,8 @@ def _add_parallel_lists(
         if len(answers) != len(workers):
             if simplify_name(name) in _LABEL_NAMES:
                 raise InputError(
-                    f"{location} has {len(answers)} {name} for {len(workers)} {worker_list}; there must be one for each"
+                    f"{location} has {len(answers)} {shorten(name)} for {len(workers)} {shorten(worker_list)}; there must be "
+                    "one for each"
                 )
             export.excluded[f"lists {name!r} of another length"] += 1
             continue
@@ -156,9 +162,14 @@ def _names_workers(name: str) -> bool:
     return simplify_name(name) in _WORKER_NAMES or simplify_name(name).removesuffix("s") in _WORKER_NAMES
 
 
-def _holds_votes(rows: list[_Row], name: str) -> bool:
-    first = next((row[name][0] for row in rows if isinstance(row.get(name), list) and row[name]), None)
-    return isinstance(first, dict) and _are_vote_keys(first)
+def _find_vote_lists(rows: list[_Row]) -> list[str]:
+    """Return the columns of lists whose first object is a vote."""
+    first_items: dict[str, Any] = {}
+    for row in rows:
+        for name, value in row.items():
+            if isinstance(value, list) and value:
+                first_items.setdefault(name, value[0])
+    return [name for name, item in first_items.items() if isinstance(item, dict) and _are_vote_keys(item)]
 
 
 def _are_vote_keys(keys: Iterable[str]) -> bool:
@@ -212,7 +223,7 @@ def read_valid_schema(path: Path) -> pa.Schema | None:
     """
     try:
         return read_schema(path)
-    except ValueError:  # also invalid column names
+    except InputError:
         return None
 
 
@@ -231,19 +242,15 @@ def read_parquet_rows(path: Path) -> list[dict[str, Any]]:
 
     Examples
     --------
+    >>> import pyarrow.parquet as pq
     >>> pq.write_table(pa.table({"id": [1], "image": [b"png"]}), "data.parquet")
     >>> read_parquet_rows(Path("data.parquet"))
     [{'id': 1}]
     """
-    schema = read_valid_schema(path)
-    if schema is None:
-        raise InputError("it cannot be read as Parquet: it is damaged")
-    columns = [field.name for field in schema if not _is_binary(field.type)]
-    try:
-        with pq.ParquetFile(path) as file:
-            rows: list[dict[str, Any]] = file.read(columns=columns).to_pylist()
-    except (pa.ArrowException, ValueError, OverflowError, OSError) as error:
-        raise InputError(f"it cannot be read as Parquet: {str(error)[:200]}") from None
+    columns = [field.name for field in read_schema(path) if not _is_binary(field.type)]
+    table = read_table(path, columns)
+    with convert_errors():
+        rows: list[dict[str, Any]] = table.to_pylist()
     if not rows:
         raise InputError("there are no rows in it")
     return rows
@@ -311,7 +318,7 @@ def _detect(path: Path) -> bool:
     else:
         record = {name: _to_vote_list(value) for name, value in peek_object(path).items()}
         names, lists = list(record), [name for name, value in record.items() if isinstance(value, list)]
-        has_vote_objects = any(_holds_votes([record], name) for name in lists)
+        has_vote_objects = bool(_find_vote_lists([record]))
     if {simplify_name(name) for name in names} & _WORKER_NAMES and not lists:
         return False  # a table with a row per vote
     n_worker_columns = sum(bool(_WORKER_COLUMN.match(name)) for name in names)

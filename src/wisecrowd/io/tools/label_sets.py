@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 #: Text of the empty set.
 EMPTY_SET = "∅"
+#: Text without special characters, an escaped character, or the separator.
+_PIECE = re.compile(r"[^\\|]+|\\.?|\|", re.DOTALL)
 
 
 def format_label_set(options: tuple[str, ...]) -> str:
@@ -50,13 +54,12 @@ def parse_label_set(text: str) -> tuple[str, ...]:
     """
     if text == EMPTY_SET:
         return ()
-    parts, is_escaped = [""], False
-    for char in text:
-        if is_escaped or char not in "\\|":
-            parts[-1] += char
-            is_escaped = False
-        elif char == "|":
-            parts.append("")
+    options: list[str] = []
+    pieces: list[str] = []
+    for piece in _PIECE.findall(text):
+        if piece == "|":
+            options.append("".join(pieces))
+            pieces = []
         else:
-            is_escaped = True
-    return tuple(parts)
+            pieces.append(piece.removeprefix("\\") if piece.startswith("\\") else piece)
+    return (*options, "".join(pieces))

@@ -152,7 +152,7 @@ def _get_predictions(task: _Record, location: str, export: ExportedAnswers) -> l
         return get_objects(task, "predictions", location)
     annotations = [item for item in get_part(task, "annotations", list, location) if isinstance(item, dict)]
     shown = [item["prediction"] for item in annotations if isinstance(item.get("prediction"), dict)]
-    shown_by_id = {prediction.get("id"): prediction for prediction in shown}
+    shown_by_id = {prediction["id"]: prediction for prediction in shown if type(prediction.get("id")) is int}
     n_unresolved = sum(type(item) is int and item not in shown_by_id for item in predictions)
     if n_unresolved:
         export.excluded["predictions told by number"] += n_unresolved
@@ -258,6 +258,7 @@ def read_min_export(path: Path) -> ExportedAnswers:
     names = _find_min_questions(records)
     region_keys = {key for record in records for key, value in record.items() if _find_region_types(value)}
     answer_keys = {*_ANNOTATION_KEYS, *names, *region_keys}
+    question_names = set(names)
     for number, record in enumerate(records, start=1):
         location = f"entry {number:,}"
         task = parse_id(record.get(OWN_TASK, record.get("id")), "task", location)
@@ -270,7 +271,7 @@ def read_min_export(path: Path) -> ExportedAnswers:
         worker = parse_worker(record.get("annotator"), location)
         regions = Counter(kind for value in record.values() for kind in _find_region_types(value))
         export.excluded.update(regions)
-        answered = [name for name in names if name in record]
+        answered = [name for name in record if name in question_names]
         if not answered and not regions:
             export.excluded["empty"] += 1
         for name in answered:

@@ -16,7 +16,8 @@ from typing import Any
 from wisecrowd.errors import InputError, preview
 from wisecrowd.io.problems import EmptyInput
 from wisecrowd.io.tables.csv import CSV
-from wisecrowd.io.tools.export_files import iter_rows, parse_json, peek_header
+from wisecrowd.io.tables.json_text import parse_json
+from wisecrowd.io.tools.export_files import iter_rows, peek_header
 from wisecrowd.io.tools.exported_answers import ExportedAnswers, parse_id, parse_timestamp
 from wisecrowd.io.tools.question_votes import make_tool_reader
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
@@ -14,12 +14,13 @@ import pandas as pd
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.rows import Duplicates
 from wisecrowd.errors import InputError, UsageError, preview
+from wisecrowd.io.compressed_files import limit_unpacked
 from wisecrowd.io.formats import FORMATS
 from wisecrowd.io.problems import EmptyInput, MissingColumn, prefix_errors
 from wisecrowd.io.tables.columns import find_columns
 from wisecrowd.io.tables.parquet import read_schema
-from wisecrowd.io.tables.text_files import read_head_lines
-from wisecrowd.io.tools.export_files import parse_objects, read_text
+from wisecrowd.io.tables.text_files import read_head_lines, read_text
+from wisecrowd.io.tools.export_files import parse_objects
 from wisecrowd.io.tools.exported_answers import ExportedAnswers, ExportedQuestion
 from wisecrowd.io.tools.label_sets import format_label_set, parse_label_set
 from wisecrowd.io.tools.question_votes import (
@@ -34,6 +35,7 @@ from wisecrowd.io.tools.question_votes import (
     format_answer,
     list_options,
     name_workers,
+    parse_answer_number,
 )
 from wisecrowd.io.vote_source import VoteSource
 from wisecrowd.io.vote_table import ReadOptions
@@ -187,7 +189,11 @@ class Project:
 
 
 def read_project(
-    path: str | os.PathLike[str] | VoteSource, format: str | None = None, *, duplicates: Duplicates = "error"
+    path: str | os.PathLike[str] | VoteSource,
+    format: str | None = None,
+    *,
+    duplicates: Duplicates = "error",
+    max_unpacked: int | str | None = None,
 ) -> Project:
     """Read all questions in the export of a labelling tool.
 
@@ -200,6 +206,8 @@ def read_project(
     duplicates : {"error", "first", "last", "distinct", "keep"}, default="error"
         Rule for repeated answers of a worker to a question about a task, as for :func:`wisecrowd.read`. The first and the
         last answer refer to time if it is known.
+    max_unpacked : int or str, optional
+        Size that a compressed file may unpack to, such as ``"16GB"``, as for :func:`wisecrowd.read`.
 
     Returns
     -------
@@ -228,7 +236,7 @@ def read_project(
             f"{source.path} is {description}. If a labelling tool exported it, say which, for example "
             f'format="label-studio" (--format label-studio). There are {tools}'
         )
-    with prefix_errors(source.path):
+    with limit_unpacked(max_unpacked), prefix_errors(source.path):
         return build_project(source.read_export(), source.format.name, duplicates=duplicates)
 
 
@@ -302,7 +310,7 @@ def _build_question(question: ExportedQuestion, export: ExportedAnswers, duplica
     try:
         crowd = votes.to_crowd(ReadOptions(duplicates=duplicates)) if rows else _make_empty_crowd(question, kind)
     except InputError as error:
-        error.args = (f"question {question.name!r}: {error}",)
+        error.args = (f"question {preview([question.name])}: {error}",)
         raise
     is_machine = {name: question.machine[row] for row, name in enumerate(names)}
     workers: list[str] = [] if crowd.workers is None else crowd.workers.tolist()
@@ -321,7 +329,7 @@ def _build_question(question: ExportedQuestion, export: ExportedAnswers, duplica
         scores=_build_value_table(question.score, "score", question, names, rows, kind),
         seconds=_build_value_table(question.seconds, "seconds", question, names, rows),
         excluded=MappingProxyType(count_excluded(question, export, rows)),
-        options=MappingProxyType(_build_option_crowds(question, crowd) if kind == "multiple" else {}),
+        options=_OptionCrowds(list_options(question), crowd) if kind == "multiple" else MappingProxyType({}),
         consensus=_build_consensus(question, kind),
         control=MappingProxyType(question.control),
     )
@@ -342,22 +350,39 @@ def _build_value_table(
 ) -> pd.DataFrame:
     """Build the table of a value per answer where it is known, with the label if ``kind`` is given."""
     rows = [row for row in rows if values[row] == values[row]]
-    columns = {"task": [question.task[row] for row in rows], "worker": [workers[row] for row in rows]}
-    if kind is not None:
+    columns: dict[str, Any] = {"task": [question.task[row] for row in rows], "worker": [workers[row] for row in rows]}
+    if kind == "number":
+        labels = [parse_answer_number(question.labels[row], question, question.task[row]) for row in rows]
+        columns["label"] = np.array(labels, dtype=np.float64)
+    elif kind is not None:
         columns["label"] = [format_answer(question.labels[row], kind) for row in rows]
-    frame = pd.DataFrame(columns, dtype=object)
+    frame = pd.DataFrame(
+        {
+            key: pd.Series(column, dtype=None if kind == "number" and key == "label" else object)
+            for key, column in columns.items()
+        }
+    )
     frame[name] = np.array([values[row] for row in rows], dtype=np.float64)
-    return frame.astype({"label": float}) if kind == "number" else frame
+    return frame
 
 
-def _build_option_crowds(question: ExportedQuestion, joint: Crowd) -> dict[str, Crowd]:
-    """Build a crowd of "no" and "yes" for each option."""
-    sets = [set(parse_label_set(str(name))) for name in (() if joint.classes is None else joint.classes)]
-    return {
-        option: Crowd.from_codes(
+class _OptionCrowds(Mapping[str, Crowd]):
+    """Crowds of "no" and "yes" by option, built when they are asked for: together they have votes times options rows."""
+
+    def __init__(self, options: list[str], joint: Crowd) -> None:
+        self.joint = joint
+        self.codes: dict[str, list[int]] = {option: [] for option in options}
+        for code, name in enumerate(() if joint.classes is None else joint.classes):
+            for option in parse_label_set(str(name)):
+                self.codes[option].append(code)
+
+    def __getitem__(self, option: str) -> Crowd:
+        joint, is_chosen = self.joint, np.zeros(self.joint.n_classes, dtype=np.int32)
+        is_chosen[self.codes[option]] = 1
+        return Crowd.from_codes(
             joint.task,
             joint.worker,
-            np.array([option in options for options in sets], dtype=np.int32)[joint.label],
+            is_chosen[joint.label],
             tasks=joint.tasks,
             workers=joint.workers,
             classes=["no", "yes"],
@@ -365,16 +390,24 @@ def _build_option_crowds(question: ExportedQuestion, joint: Crowd) -> dict[str, 
             duplicates="keep",
             has_task_order=joint.has_task_order,
         )
-        for option in list_options(question)
-    }
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.codes)
+
+    def __len__(self) -> int:
+        return len(self.codes)
 
 
 def _build_consensus(question: ExportedQuestion, kind: str) -> pd.DataFrame | None:
     if not question.consensus:
         return None
     rows = {
-        task: (format_answer(labels if kind == "multiple" else labels or ("",), kind), score)
+        task: (
+            parse_answer_number(labels, question, task)
+            if kind == "number"
+            else format_answer(labels if kind == "multiple" else labels or ("",), kind),
+            score,
+        )
         for task, (labels, score) in question.consensus.items()
     }
-    frame = pd.DataFrame.from_dict(rows, orient="index", columns=["label", "confidence"]).rename_axis("task")
-    return frame.astype({"label": float}) if kind == "number" else frame
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["label", "confidence"]).rename_axis("task")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,12 +14,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from wisecrowd.errors import UsageError, preview, suggest_name
+from wisecrowd.errors import InputError, UsageError, preview, suggest_name
 from wisecrowd.io.formats import FORMATS, FormatReader
 from wisecrowd.io.problems import EmptyInput
-from wisecrowd.io.tools.exported_answers import ExportedAnswers, ExportedQuestion
+from wisecrowd.io.tools.exported_answers import ExportedAnswers, ExportedQuestion, parse_number
 from wisecrowd.io.tools.label_sets import format_label_set
 from wisecrowd.io.vote_table import ReadOptions, TruthTable, VoteTable
+from wisecrowd.utils.text import shorten
 
 #: Kind of a worker that is a model. It is also the prefix of a model that has the name of a person.
 MACHINE = "machine"
@@ -173,12 +176,12 @@ def choose_question(questions: Mapping[str, Any], name: str | None) -> str:
         if len(questions) == 1:
             return next(iter(questions))
         raise UsageError(
-            f"there are several questions: {preview(questions, 12)}; say which: "
-            f'question="{next(iter(questions))}" (--question {next(iter(questions))})'
+            f'there are several questions: {preview(questions, 12)}; say which: question="{shorten(next(iter(questions)))}" '
+            f"(--question {shorten(next(iter(questions)))})"
         )
     if name not in questions:
         raise UsageError(
-            f"there is no question {name!r}; there {'is' if len(questions) == 1 else 'are'} {preview(questions, 12)}."
+            f"there is no question {preview([name])}; there {'is' if len(questions) == 1 else 'are'} {preview(questions, 12)}."
             f"{suggest_name(name, questions)}"
         )
     return name
@@ -308,6 +311,7 @@ def name_workers(question: ExportedQuestion) -> list[str]:
     """
     people = {worker for worker, machine in zip(question.worker, question.machine, strict=True) if not machine}
 
+    @functools.cache
     def name_machine(worker: str) -> str:
         while worker in people:
             worker = f"{MACHINE}:{worker}"
@@ -387,7 +391,8 @@ def build_votes(question: ExportedQuestion, workers: list[str], rows: list[int])
         "worker": pa.array([workers[row] for row in rows], pa.string()),
     }
     if kind == "number":
-        columns["label"] = pa.array([float(value) for (value,) in answers], pa.float64())
+        numbers = [parse_answer_number(question.labels[row], question, question.task[row]) for row in rows]
+        columns["label"] = pa.array(numbers, pa.float64())
     else:
         columns["label"] = pa.array([format_answer(labels, kind) for labels in answers], pa.string())
     time = np.array([question.time[row] for row in rows], dtype=np.float64)
@@ -411,11 +416,48 @@ def build_truth_series(question: ExportedQuestion) -> pd.Series[Any] | None:
         Truth by task, if there is any.
     """
     kind = find_question_kind(question)
-    truth = {task: format_answer(labels, kind) for task, labels in question.truth.items() if labels}
+    truth: dict[str, Any] = {task: format_answer(labels, kind) for task, labels in question.truth.items() if labels}
     if not truth:
         return None
-    series = pd.Series(truth, name="truth").rename_axis("task")
-    return series.astype(float) if kind == "number" else series
+    if kind == "number":
+        truth = {task: parse_answer_number(question.truth[task], question, task) for task in truth}
+    return pd.Series(truth, name="truth").rename_axis("task")
+
+
+def parse_answer_number(labels: tuple[str, ...], question: ExportedQuestion, task: str) -> float:
+    """Return the answer to a question that asks for a number.
+
+    Parameters
+    ----------
+    labels : tuple of str
+        Answer.
+    question : ExportedQuestion
+        Question, for messages.
+    task : str
+        Task, for messages.
+
+    Returns
+    -------
+    float
+        Number.
+
+    Raises
+    ------
+    InputError
+        If the answer is not one finite number.
+
+    Examples
+    --------
+    >>> parse_answer_number(("0.5",), ExportedQuestion("length"), "t1")
+    0.5
+    """
+    number = parse_number(labels[0]) if len(labels) == 1 else math.nan
+    if math.isnan(number):
+        raise InputError(
+            f"the answers to {preview([question.name])} are numbers, but one to the task {preview([task])} is "
+            f"{preview(labels) or 'empty'}"
+        )
+    return number
 
 
 def format_answer(labels: tuple[str, ...], kind: str) -> str:

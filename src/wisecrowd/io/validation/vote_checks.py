@@ -19,7 +19,8 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.data.types import DataFrameLike
 from wisecrowd.data.vocabulary import find_missing
 from wisecrowd.errors import InputError
-from wisecrowd.io.problems import EmptyInput, MissingColumn, MixedTypes
+from wisecrowd.io.compressed_files import limit_unpacked
+from wisecrowd.io.problems import EmptyInput, MissingColumn, MixedTypes, convert_errors
 from wisecrowd.io.tables.vote_columns import VoteColumns
 from wisecrowd.io.validation.crowd_checks import check_crowd, make_number_finding
 from wisecrowd.io.validation.findings import Finding, ValidationReport
@@ -67,7 +68,8 @@ def check_votes(
     if isinstance(source, Crowd):
         findings = tuple(check_crowd(source, repeats_allowed=True))
         return ValidationReport(source="votes", summary=repr(source), findings=findings)
-    return _check_table(source, format, read_options)
+    with limit_unpacked(read_options.max_unpacked):
+        return _check_table(source, format, read_options)
 
 
 def _check_table(source: Any, format: str | None, options: ReadOptions) -> ValidationReport:
@@ -77,9 +79,10 @@ def _check_table(source: Any, format: str | None, options: ReadOptions) -> Valid
     findings: list[Finding] = []
     summary = ""
     try:
-        votes = _read_votes(source, format, options, findings)
-        votes = _check_rows(votes, options, findings)
-        crowd, settled_crowd = _build_crowds(votes, options, findings)
+        with convert_errors():
+            votes = _read_votes(source, format, options, findings)
+            votes = _check_rows(votes, options, findings)
+            crowd, settled_crowd = _build_crowds(votes, options, findings)
         summary = repr(settled_crowd)
         classes_listed = options.classes is not None or votes.classes is not None
         repeats_allowed = options.duplicates != "error"
