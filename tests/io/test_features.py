@@ -108,7 +108,7 @@ def test_what_is_wrong_with_arrays() -> None:
         ({"task": ["a"], "X": ROWS}, r"of shape \(1,\) and \(2, 2\)"),
         ({"task": ["a", "b"], "X": ROWS[:, 0]}, r"of shape \(2,\) and \(2,\)"),
         ({"task": ["a", "b"], "X": ROWS.astype(str)}, "features must be numbers; 'X' holds <U"),
-        ({"task": np.array(["a", 1], dtype=object), "X": ROWS}, "allow_pickle=False"),
+        ({"task": np.array(["a", 1], dtype=object), "X": ROWS}, "'task' holds Python objects"),
     ]:
         np.savez("X.npz", **arrays)
         with pytest.raises(InputError, match=message):
@@ -120,7 +120,7 @@ def test_what_is_no_file_of_features() -> None:
     with pytest.raises(InputError, match=r"X\.npz: it is not an npz file; expected the arrays 'task'"):
         read_features("X.npz")
     Path("X.parquet").write_text("task,a\n", encoding="utf-8")
-    with pytest.raises(InputError, match="not a Parquet file"):
+    with pytest.raises(InputError, match="cannot be read as Parquet"):
         read_features("X.parquet")
     Path("X.xlsx").write_text("task,a\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"read from .npz, .csv, .tsv or .parquet files"):

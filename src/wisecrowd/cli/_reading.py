@@ -32,6 +32,32 @@ Votes = Annotated[
 ]
 
 
+def _limit_unpacked(context: typer.Context, size: str | None) -> str | None:
+    """Apply ``--max-unpacked`` to every file that the command reads."""
+    if size is not None:
+        from wisecrowd.errors import UsageError
+        from wisecrowd.io.compressed_files import limit_unpacked
+
+        try:
+            context.with_resource(limit_unpacked(size))
+        except UsageError as error:
+            raise typer.BadParameter(str(error)) from None
+    return size
+
+
+MaxUnpacked = Annotated[
+    str | None,
+    typer.Option(
+        "--max-unpacked",
+        metavar="SIZE",
+        show_default=False,
+        rich_help_panel=PANEL,
+        callback=_limit_unpacked,
+        help="Size that a compressed file may unpack to, such as 16GB. Without it, 200 times its size and half of the memory.",
+    ),
+]
+
+
 def _column(name: str, what: str) -> Any:
     return typer.Option(f"--{name}", metavar="COLUMN", show_default=False, rich_help_panel=PANEL, help=what)
 
@@ -86,6 +112,8 @@ class Reading:
         ),
     ] = None  # fmt: skip
 
+    max_unpacked: MaxUnpacked = None
+
     def read_arguments(self) -> dict[str, Any]:
         """Return the options as arguments of `wisecrowd.read` and `wisecrowd.check_votes`."""
         from wisecrowd.errors import UsageError
@@ -105,6 +133,7 @@ class Reading:
             "missing": self.missing,
             "format": self.format,
             "question": self.question,
+            "max_unpacked": self.max_unpacked,
         }
 
     def open(self, path: Path) -> VoteSource:

@@ -9,6 +9,7 @@ import typer
 
 from wisecrowd.cli._console import show_facts, show_json, warn
 from wisecrowd.cli._options import Quiet, flag, parse_output_path
+from wisecrowd.cli._reading import MaxUnpacked
 
 HUGGING_FACE = "hugging-face"
 
@@ -74,6 +75,7 @@ def export(
             help="For hugging-face: file with the key that hides worker ids. Default: variable WISECROWD_KEY.",
         ),
     ] = None,
+    max_unpacked: MaxUnpacked = None,  # noqa: ARG001  # it applies while the command runs
     force: Annotated[bool, flag("--force", help="Overwrite an existing file.")] = False,
     quiet: Quiet = False,
     as_json: Annotated[bool, flag("--json", help="Print the figures as JSON instead.")] = False,

@@ -10,6 +10,7 @@ import typer
 
 from wisecrowd.cli._console import show, show_facts, show_json, show_verbatim, table
 from wisecrowd.cli._options import flag
+from wisecrowd.cli._reading import MaxUnpacked
 
 if TYPE_CHECKING:
     from wisecrowd.io.tools.projects import Project, Question
@@ -28,6 +29,7 @@ def questions(
     export: Export,
     *,
     format: Format = None,
+    max_unpacked: MaxUnpacked = None,  # noqa: ARG001  # it applies while the command runs
     as_json: Annotated[bool, flag("--json", help="Print the figures as JSON instead.")] = False,
 ) -> None:
     """List the questions in the export of a labelling tool, with their votes.

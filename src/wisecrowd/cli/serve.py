@@ -10,6 +10,7 @@ import typer
 
 from wisecrowd.cli._console import print_note
 from wisecrowd.cli._options import Quiet, flag
+from wisecrowd.cli._reading import MaxUnpacked
 
 if TYPE_CHECKING:
     from wisecrowd.em.confusion import ConfusionEM
@@ -51,6 +52,7 @@ def serve(
             help="Earlier votes to load: a table or an export of a labelling tool. Loading them again changes nothing.",
         ),
     ] = None,
+    max_unpacked: MaxUnpacked = None,  # noqa: ARG001  # it applies while the command runs
     target: Annotated[
         float, typer.Option(metavar="P", help="Confidence from which a task needs no more votes.")
     ] = 0.95,

@@ -12,7 +12,7 @@ import typer
 
 from wisecrowd.cli._console import show_facts, show_json, show_progress
 from wisecrowd.cli._options import Quiet, flag, parse_output_path, with_options
-from wisecrowd.cli._reading import PANEL, Reading
+from wisecrowd.cli._reading import PANEL, MaxUnpacked, Reading
 
 if TYPE_CHECKING:
     from wisecrowd.data.sharded import ShardedCrowd
@@ -39,6 +39,7 @@ class Files:
         str, _rule("Rule for several votes of a worker on a task: error, first, last, distinct or keep.")
     ] = "error"
     missing: Annotated[str, _rule("Rule for rows with a missing value: error or drop.")] = "error"
+    max_unpacked: MaxUnpacked = None
 
     @property
     def reading(self) -> Reading:

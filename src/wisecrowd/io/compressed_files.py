@@ -115,7 +115,7 @@ def check_unpacked_size(n_bytes: int, packed_bytes: int, subject: str = "it", *,
     >>> check_unpacked_size(10**12, 1000, "the array 'X'", in_memory=False)
     Traceback (most recent call last):
         ...
-    wisecrowd.errors.InputError: the array 'X' unpacks to 1.0 TB, but the file has 1.0 KB; at most 67.1 MB are plausible. If you ...
+    wisecrowd.errors.InputError: the array 'X' unpacks to 1.0 TB, too much for a file of 1.0 KB; if you trust it, allow ...
     """
     limit = get_unpacked_limit(packed_bytes, in_memory=in_memory)
     if n_bytes > limit:
@@ -124,15 +124,10 @@ def check_unpacked_size(n_bytes: int, packed_bytes: int, subject: str = "it", *,
 
 def _describe_limit(limit: int, packed_bytes: int) -> str:
     if _chosen_limit.get() is not None:
-        return f"more than max_unpacked allows, {format_size(limit)}"
+        return f"more than max_unpacked, {format_size(limit)}"
     fits_ratio = limit >= max(MAX_RATIO * packed_bytes, MIN_LIMIT_BYTES)
-    reason = (
-        f"at most {format_size(limit)} are plausible" if fits_ratio else f"{format_size(limit)} of memory are usable"
-    )
-    return (
-        f"but the file has {format_size(packed_bytes)}; {reason}. If you trust it, allow more, for example "
-        'max_unpacked="16GB" (--max-unpacked 16GB)'
-    )
+    reason = f"too much for a file of {format_size(packed_bytes)}" if fits_ratio else "too much for the free memory"
+    return f'{reason}; if you trust it, allow more, for example max_unpacked="16GB" (--max-unpacked 16GB)'
 
 
 def open_input(path: Path, *, in_memory: bool = True) -> Any:

@@ -118,9 +118,14 @@ def load_dataset(
     >>> load_dataset("my-pets")
     Dataset('my-pets', Crowd(1 votes: 1 tasks x 1 workers, 1 classes, 1.0 votes/task), truth of 1 tasks)
     """
-    source = VoteSource.detect(_locate(Path(name_or_folder)))
+    path = _locate(Path(name_or_folder))
+    with limit_unpacked(max_unpacked):
+        return _load(VoteSource.detect(path), duplicates)
+
+
+def _load(source: VoteSource, duplicates: Duplicates | None) -> Dataset:
     path, reader = source.path, source.format.reader
-    with limit_unpacked(max_unpacked), prefix_errors(path):
+    with prefix_errors(path):
         meta = {} if reader.read_meta is None else reader.read_meta(path)
         votes = source.read_table()
         rule = duplicates or _get_duplicate_rule(meta)
@@ -133,7 +138,7 @@ def load_dataset(
                 f"{path.name}: {n_dropped:,} votes repeat the same worker's same answer to the same task and were dropped; "
                 "say duplicates='distinct' if that is right, or 'keep' to count them all",
                 DataWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return Dataset(
             name=str(meta.get("name") or (path.name if path.is_dir() else path.name.partition(".")[0])),

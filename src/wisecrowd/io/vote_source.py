@@ -280,7 +280,8 @@ def read(
         question=question,
         max_unpacked=max_unpacked,
     )
-    return VoteSource.detect(path, format).read_votes(options)
+    with limit_unpacked(max_unpacked):
+        return VoteSource.detect(path, format).read_votes(options)
 
 
 def read_truth(
@@ -328,8 +329,8 @@ def read_truth(
     {'t1': 'cat', 't2': 'dog'}
     """
     _check_is_path(path, "Pass truth in memory directly, as a Series by task")
-    source = VoteSource.detect(path, format)
     with limit_unpacked(max_unpacked):
+        source = VoteSource.detect(path, format)
         return source.read_truth(task=task, truth=truth, numeric=numeric, question=question)
 
 

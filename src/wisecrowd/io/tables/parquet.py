@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wisecrowd.data.crowd import Crowd
-from wisecrowd.data.distinct_ids import check_id_type
+from wisecrowd.data.distinct_ids import PACKED_BYTES, check_id_type
 from wisecrowd.errors import InputError, preview
-from wisecrowd.io.compressed_files import check_unpacked_size, get_unpacked_limit
+from wisecrowd.io.compressed_files import check_unpacked_size
 from wisecrowd.io.formats import FormatReader
 from wisecrowd.io.problems import shorten_message
 from wisecrowd.io.tables.columns import find_columns
@@ -350,7 +350,10 @@ def is_parquet(path: Path) -> bool:
 
 
 def _read_task_column(path: Path, name: str) -> pa.ChunkedArray:
-    """Read task ids, as text if that is certain to fit into memory, which is the fastest, or else as dictionaries."""
+    """Read task ids: short text as such, which is the fastest, and longer text as dictionaries.
+
+    A dictionary stores a repeated text once. As such, a long text in millions of rows would fill the memory.
+    """
     with open_parquet(path, read_dictionary=[name]) as file:
         kind, longest = file.schema_arrow.field(name).type, 0
         if pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type):
@@ -358,8 +361,7 @@ def _read_task_column(path: Path, name: str) -> pa.ChunkedArray:
                 batch = next(file.iter_batches(1, row_groups=[group], columns=[name]), None)
                 if batch is not None:
                     longest = max(longest, pc.max(pc.binary_length(batch.column(0).dictionary)).as_py() or 0)
-        fits = file.metadata.num_rows * longest <= get_unpacked_limit(path.stat().st_size)
-    return read_columns(path, [name], [] if fits else [name])[name]
+    return read_columns(path, [name], [] if longest <= PACKED_BYTES else [name])[name]
 
 
 PARQUET = FormatReader(read_votes=read_votes, detect=is_parquet, read_truth=read_truth, write_votes=write_votes)

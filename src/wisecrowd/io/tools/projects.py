@@ -227,17 +227,18 @@ def read_project(
     >>> read_project("answers.jsonl").get_question().crowd.to_frame().to_dict("records")
     [{'task': '1', 'worker': 'demo-ann', 'label': 'good'}]
     """  # noqa: E501
-    source = VoteSource.detect(path, format)
-    if not source.format.is_tool:
+    with limit_unpacked(max_unpacked):
+        source = VoteSource.detect(path, format)
+        if not source.format.is_tool:
+            with prefix_errors(source.path):
+                description = _describe_other_file(source)
+            tools = ", ".join(entry.name for entry in FORMATS.values() if entry.is_tool)
+            raise InputError(
+                f"{source.path} is {description}. If a labelling tool exported it, say which, for example "
+                f'format="label-studio" (--format label-studio). There are {tools}'
+            )
         with prefix_errors(source.path):
-            description = _describe_other_file(source)
-        tools = ", ".join(entry.name for entry in FORMATS.values() if entry.is_tool)
-        raise InputError(
-            f"{source.path} is {description}. If a labelling tool exported it, say which, for example "
-            f'format="label-studio" (--format label-studio). There are {tools}'
-        )
-    with limit_unpacked(max_unpacked), prefix_errors(source.path):
-        return build_project(source.read_export(), source.format.name, duplicates=duplicates)
+            return build_project(source.read_export(), source.format.name, duplicates=duplicates)
 
 
 def build_project(export: ExportedAnswers, format: str, *, duplicates: Duplicates = "error") -> Project:
