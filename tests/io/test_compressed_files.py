@@ -114,6 +114,14 @@ BOMBS: dict[str, tuple[str, bytes, Read]] = {
 }
 
 
+def find_error(read: Callable[[], Any]) -> str:
+    try:
+        read()
+    except InputError as error:
+        return str(error)
+    return ""
+
+
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_bombs_are_refused_unless_they_are_allowed(tmp_path: Path, bomb: str) -> None:
     name, content, read = BOMBS[bomb]
@@ -124,10 +132,8 @@ def test_bombs_are_refused_unless_they_are_allowed(tmp_path: Path, bomb: str) ->
         read(path)
     with pytest.raises(InputError, match=r"unpacks to .* more than max_unpacked, 100\.0 KB"):
         read(path, max_unpacked="100KB")
-    try:
-        read(path, max_unpacked="1GB")
-    except InputError as error:  # repeated rows and the like, after all of it was unpacked
-        assert "unpack" not in str(error)
+    # Repeated rows and the like are refused after all of it was unpacked.
+    assert "unpack" not in find_error(lambda: read(path, max_unpacked="1GB"))
 
 
 def test_a_check_reports_a_bomb(tmp_path: Path) -> None:
