@@ -25,7 +25,7 @@ def test_a_dataset_folder_may_have_texts(tmp_path: Path) -> None:
     pd.DataFrame({"task": ["a"], "text": ["What?"]}).to_parquet(tmp_path / "texts.parquet")
     assert read_texts(tmp_path).to_dict() == {"a": "What?"}
     pd.DataFrame({"task": ["a"], "number": [1]}).to_parquet(tmp_path / "texts.parquet")
-    with pytest.raises(InputError, match="expected the columns task and text; got task, number"):
+    with pytest.raises(InputError, match="expected the columns task and text; got 'task', 'number'"):
         read_texts(tmp_path)
 
 

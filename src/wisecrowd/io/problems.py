@@ -136,7 +136,7 @@ def shorten_message(error: object) -> str:
 
     Examples
     --------
-    >>> shorten_message(ValueError("invalid\n  literal"))
+    >>> shorten_message(ValueError("invalid\\n  literal"))
     'invalid literal'
     """
     text = " ".join(str(error)[: 4 * _MAX_MESSAGE_CHARS].split())

@@ -195,7 +195,7 @@ def parse_rows(
 
     Examples
     --------
-    >>> list(parse_rows("id,label\n7,cat\n", ","))
+    >>> list(parse_rows("id,label\\n7,cat\\n", ","))
     [(2, {'id': '7', 'label': 'cat'})]
     """
     previous_limit = csv.field_size_limit(_MAX_CELL_CHARS)
@@ -257,7 +257,7 @@ def parse_header(text: str, separator: str) -> set[str]:
 
     Examples
     --------
-    >>> sorted(parse_header("id,label\n7,cat\n", ","))
+    >>> sorted(parse_header("id,label\\n7,cat\\n", ","))
     ['id', 'label']
     """
     first_line = next((line for line in text.splitlines() if line.strip()), "")
