@@ -58,5 +58,7 @@ def _read_folder(folder: Path) -> pd.Series:
         table = read_task_table(file)
         column = next((name for name in TEXT_COLUMNS if name in table.columns), None)
         if column is None:
-            raise InputError(f"{file.name}: expected the columns task and text; got {preview(['task', *table.columns], 12)}")
+            raise InputError(
+                f"{file.name}: expected the columns task and text; got {preview(['task', *table.columns], 12)}"
+            )
     return table[column].dropna().rename("text")
