@@ -32,7 +32,7 @@ test: $(VENV)/installed-dev ## run all tests and examples; ARGS="-k crowd" selec
 	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(ARGS)
 
 test-fast: $(VENV)/installed-dev ## run the tests that need neither torch, Ray, a browser nor real data
-	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not (torch or ray or browser or data or slow)" tests $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup --fast tests $(ARGS)
 
 lint: $(VENV)/installed-dev ## check style, types and the direction of imports
 	@$(BIN)/ruff check .

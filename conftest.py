@@ -1,8 +1,9 @@
-"""Fixtures of every test and every example: no global randomness, nothing written into the working folder."""
+"""Fixtures and tiers of all tests and examples: no global randomness, nothing written into the working folder."""
 
 from __future__ import annotations
 
 import doctest
+import gc
 import random
 import re
 import sys
@@ -28,19 +29,75 @@ doctest.DocTestParser._EXAMPLE_RE = re.compile(  # type: ignore[attr-defined]
 #: Folders, below tests and src/wisecrowd, whose tests need torch, and therefore seconds to start.
 TORCH_FOLDERS = ("nn", "learn", "complete", "bench/papers")
 #: Beginnings of the names of further test files that need torch or Ray.
-TORCH_FILES, RAY_FILES = ("test_learner_laws", "test_completer_laws", "test_labelme_learners"), ("test_ray",)
+TORCH_FILES, RAY_FILES = (
+    ("test_learner_laws", "test_completer_laws", "test_labelme_learners", "test_lagnn"),
+    ("test_ray",),
+)
+#: Aggregators that need torch; a test that has one as a parameter is marked.
+TORCH_METHODS = {"lagnn"}
+#: Marks of the tests that the fast tier leaves out.
+SLOW_MARKS = ("torch", "ray", "browser", "data", "slow")
+#: Modules that no test of the fast tier may import.
+HEAVY_MODULES = ("torch", "ray", "selenium.webdriver")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of the fast tier."""
+    parser.addoption("--fast", action="store_true", help=f"leave out the tests marked {', '.join(SLOW_MARKS)}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Select the tests of the fast tier."""
+    if config.getoption("--fast"):
+        selected = config.option.markexpr
+        config.option.markexpr = f"{f'({selected}) and ' if selected else ''}not ({' or '.join(SLOW_MARKS)})"
+
+
+def _needs_torch(path: Path) -> bool:
+    folders = (f"/{folder}/" in path.as_posix() for folder in TORCH_FOLDERS)
+    return any(folders) or path.name.startswith(TORCH_FILES)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files that the fast tier does not run, because importing them takes seconds."""
+    if config.getoption("--fast") and (_needs_torch(collection_path) or collection_path.name.startswith(RAY_FILES)):
+        return True
+    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that need torch, Ray or a browser; ``make test-fast`` leaves them out."""
     for item in items:
-        path = item.path.as_posix()
-        if any(f"/{folder}/" in path for folder in TORCH_FOLDERS) or item.path.name.startswith(TORCH_FILES):
+        parameters = (
+            item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+        )
+        if _needs_torch(item.path) or any(value in TORCH_METHODS for value in parameters if isinstance(value, str)):
             item.add_marker("torch")
         if item.path.name.startswith(RAY_FILES):
             item.add_marker("ray")
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
+
+
+def pytest_collection_finish() -> None:
+    """Exempt the thousands of collected tests from garbage collection, which otherwise visits them again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Let the end of the process collect what was exempt; extension modules report leaks otherwise."""
+    gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def fast_tests_import_nothing_heavy(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail the first test of the fast tier that imports torch, Ray or the driver of the browser."""
+    loaded = set(HEAVY_MODULES) & set(sys.modules)
+    yield
+    imported = sorted(set(HEAVY_MODULES) & set(sys.modules) - loaded)
+    if imported and request.config.getoption("--fast"):
+        pytest.fail(f"imports {', '.join(imported)}; mark the test with torch, ray or browser", pytrace=False)
 
 
 def _random_state() -> tuple[object, ...]:

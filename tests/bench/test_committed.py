@@ -17,7 +17,7 @@ RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 SMALL = 0.01
 
 
-@pytest.fixture(params=list_benchmarks())
+@pytest.fixture(scope="module", params=list_benchmarks())
 def session(request: pytest.FixtureRequest) -> Session:
     if not (RESULTS / f"{request.param}.parquet").exists():
         pytest.skip(

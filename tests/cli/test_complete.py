@@ -213,6 +213,7 @@ def test_score(run: Any, sparse: Path, gold: Path, option: str) -> None:
 # ---------------------------------------------------------------------- features
 
 
+@pytest.mark.torch
 def test_the_methods_of_choice(run: Any, sparse: Path, features: Path) -> None:
     from wisecrowd.cli.complete import DEFAULT, DEFAULT_WITH_FEATURES
 
@@ -320,6 +321,7 @@ def test_what_an_earlier_run_left(run: Any, sparse: Path) -> None:
     assert "completed.csv, heldout.csv in out: written by an earlier run, not by this one" in result.stderr
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("name", wc.methods("complete"))
 def test_every_completer_runs_from_the_command_line(run: Any, sparse: Path, features: Path, name: str) -> None:
     kind: Any = wc.methods("complete")[name]

@@ -31,6 +31,7 @@ def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contest, "EPOCHS", 1)
 
 
+@pytest.mark.torch
 @pytest.mark.usefixtures("few_digits")
 def test_the_demo(run: Any) -> None:
     """One run, looked at from all sides, for it takes seconds."""

@@ -251,6 +251,7 @@ def test_results_never_overwrite_what_is_read(run: Any, votes: Path, features: P
     assert "is an input file and would be overwritten" in result.stderr
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("name", wc.methods("learn"))
 def test_every_learner_runs_from_the_command_line(run: Any, votes: Path, features: Path, name: str) -> None:
     by_epochs = any(field.name == "epochs" for field in dataclasses.fields(wc.methods("learn")[name]))

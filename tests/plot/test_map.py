@@ -94,6 +94,7 @@ def test_a_table_of_places_is_drawn_with_its_oracle() -> None:
     assert {text.get_text(): text.xy for text in ax.texts} == {"oracle": (0.5, 0.5)}
 
 
+@pytest.mark.torch
 def test_a_network_with_a_map_of_its_own_is_drawn_by_it(made: Simulation) -> None:
     X = pd.DataFrame(np.eye(3)[made.truth_codes], index=made.crowd.tasks)
     fitted = MMLC(epochs=2, n_experts=4).fit(X, made.crowd)

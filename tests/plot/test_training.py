@@ -21,6 +21,7 @@ def test_em_climbs_by_iteration(made: Simulation, drawn: Any) -> None:
     assert drawn.line(plot.training(fitted.trace_), 0) == drawn.line(ax, 0)
 
 
+@pytest.mark.torch
 def test_a_network_has_its_loss_and_its_best_epoch(made: Simulation, drawn: Any) -> None:
     X = np.eye(3)[made.truth_codes]
     fitted = CrowdLayer(epochs=4, validation=0.2).fit(pd.DataFrame(X, index=made.crowd.tasks), made.crowd)

@@ -16,7 +16,7 @@ from wisecrowd.data.rows import Duplicates
 from wisecrowd.errors import InputError
 from wisecrowd.evaluate import metrics
 from wisecrowd.io.dataset_folder import ANNOTATIONS, TRUTH
-from wisecrowd.io.datasets import Dataset, list_datasets, load_dataset
+from wisecrowd.io.datasets import Dataset, count_rows, find_dataset_folders, load_dataset
 from wisecrowd.simulate import DifficultyCrowd, GroupedSimulation
 
 
@@ -90,18 +90,18 @@ class StoredDataset:
 
     def absence(self) -> str | None:
         """Return a message if the dataset is not on this machine."""
-        if self.name in _find_folders():
+        if self.name in find_dataset_folders():
             return None
         return f"the dataset {self.name!r} is not on this machine; WISECROWD_DATA names the folders to look in"
 
     def identity(self) -> Any:
         """Return the name, the protocol and the digests of the files."""
-        folder = Path(_find_folders()[self.name])
+        folder = find_dataset_folders()[self.name]
         return [self.name, self.duplicates, self.positive, [_sha256(folder / file) for file in (ANNOTATIONS, TRUTH)]]
 
     def size(self) -> int:
         """Return the number of votes in the dataset."""
-        return int(list_datasets()["votes"].fillna(0)[self.name])
+        return count_rows(find_dataset_folders()[self.name] / ANNOTATIONS) or 0
 
 
 @dataclass(frozen=True)
@@ -172,11 +172,6 @@ class SimulatedDataset:
         """Return the number of votes, or an estimate if it varies between tasks."""
         per_task = self.settings.get("votes_per_task", 3)
         return int(self.settings.get("n_tasks", 1000)) * (per_task if isinstance(per_task, int) else 3)
-
-
-def _find_folders() -> dict[str, str]:
-    """Return the folders of the datasets on this machine by name."""
-    return dict(list_datasets()["where"].dropna())
 
 
 @cache

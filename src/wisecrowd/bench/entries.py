@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Never
+from typing import Any, ClassVar, NamedTuple, Never
 
 import wisecrowd
 from wisecrowd.base.aggregator import Aggregator
@@ -222,7 +222,7 @@ def code_digest(*modules: str) -> str:
     False
     """
     names = sorted({name for module in modules for name in find_imported_modules(module)})
-    return hashlib.sha256("".join(map(_digest_module, names)).encode()).hexdigest()[:16]
+    return hashlib.sha256("".join(_inspect_module(name).digest for name in names).encode()).hexdigest()[:16]
 
 
 @cache
@@ -248,11 +248,30 @@ def find_imported_modules(module: str) -> frozenset[str]:
     waiting = [module]
     while waiting:
         modules.add(name := waiting.pop())
-        for node in ast.walk(_parse(name)):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "wisecrowd":
-                candidates = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
-                waiting += [name for name in candidates if _is_model_code(name) and name not in modules]
+        waiting += _inspect_module(name).imports - modules
     return frozenset(modules)
+
+
+class _ModuleCode(NamedTuple):
+    """Properties of the source of a module."""
+
+    #: Modules of `MODEL_PACKAGES` that it imports directly.
+    imports: frozenset[str]
+    #: Digest of the syntax tree without docstrings.
+    digest: str
+
+
+@cache
+def _inspect_module(module: str) -> _ModuleCode:
+    tree = ast.parse(inspect.getsource(importlib.import_module(module)))
+    imports: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "wisecrowd":
+            candidates = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+            imports.update(filter(_is_model_code, candidates))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
+    return _ModuleCode(frozenset(imports), hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16])
 
 
 def _is_model_code(name: str) -> bool:
@@ -261,18 +280,3 @@ def _is_model_code(name: str) -> bool:
     if len(parts) < 3 or parts[1] not in MODEL_PACKAGES:
         return False
     return (Path(wisecrowd.__file__).parent.joinpath(*parts[1:]).with_suffix(".py")).is_file()
-
-
-@cache
-def _digest_module(module: str) -> str:
-    """Return a digest of the syntax tree of a module without its docstrings."""
-    tree = _parse(module)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
-
-
-def _parse(module: str) -> ast.Module:
-    """Return the syntax tree of a module."""
-    return ast.parse(inspect.getsource(importlib.import_module(module)))

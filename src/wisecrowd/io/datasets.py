@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -166,7 +166,7 @@ def list_datasets() -> pd.DataFrame:
     [1000, 59, 2547, 8]
     """
     rows = {name: _build_row(upstream.meta, None) for name, upstream in _UPSTREAM.items()}
-    rows |= {folder.name: _build_row(_read_summary(folder), folder) for folder in reversed(list(_iter_stored()))}
+    rows |= {name: _build_row(_read_summary(folder), folder) for name, folder in find_dataset_folders().items()}
     frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*_COUNTS, "features", "where", "downloaded"])
     return frame.sort_index().rename_axis("name").astype(dict.fromkeys(_COUNTS, "Int64"))
 
@@ -241,12 +241,24 @@ def get_cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "wisecrowd"
 
 
-def _iter_stored() -> Iterator[Path]:
-    """Yield the dataset folders that can be loaded by name, in order of precedence."""
+def find_dataset_folders() -> dict[str, Path]:
+    """Return the folders of the datasets that can be loaded by name. No file is read.
+
+    Returns
+    -------
+    dict of str to Path
+        Folder by name. Earlier folders of ``WISECROWD_DATA`` take precedence over later ones, and all over the cache.
+
+    Examples
+    --------
+    >>> all(folder.name == name for name, folder in find_dataset_folders().items())
+    True
+    """
     roots = [Path(part) for part in os.environ.get("WISECROWD_DATA", "").split(os.pathsep) if part]
-    for root in [*roots, get_cache_folder()]:
-        if root.is_dir():
-            yield from (folder for folder in sorted(root.iterdir()) if FOLDER.detect(folder))
+    roots = [root for root in (*roots, get_cache_folder()) if root.is_dir()]
+    return {
+        folder.name: folder for root in reversed(roots) for folder in sorted(root.iterdir()) if FOLDER.detect(folder)
+    }
 
 
 def _locate(path: Path) -> Path:
@@ -254,7 +266,7 @@ def _locate(path: Path) -> Path:
     is_name = len(path.parts) == 1
     if path.exists() and (not is_name or path.is_file() or FOLDER.detect(path)):
         return path
-    stored = {folder.name: folder for folder in reversed(list(_iter_stored()))}
+    stored = find_dataset_folders()
     if is_name and path.name in stored:
         return stored[path.name]
     if path.exists() or not is_name:
@@ -274,10 +286,27 @@ def _read_summary(folder: Path) -> Mapping[str, Any]:
         meta = {} if FOLDER.read_meta is None else FOLDER.read_meta(folder)
     except InputError:
         meta = {}
-    return {"n_votes": _count_rows(folder / ANNOTATIONS), "n_gold": _count_rows(folder / TRUTH)} | meta
+    return {"n_votes": count_rows(folder / ANNOTATIONS), "n_gold": count_rows(folder / TRUTH)} | meta
 
 
-def _count_rows(file: Path) -> int | None:
+def count_rows(file: Path) -> int | None:
+    """Return the number of rows of a Parquet file. The rows are not read.
+
+    Parameters
+    ----------
+    file : Path
+        File.
+
+    Returns
+    -------
+    int or None
+        None if the file is missing or damaged.
+
+    Examples
+    --------
+    >>> count_rows(Path("missing.parquet")) is None
+    True
+    """
     if not file.is_file():
         return None
     try:
