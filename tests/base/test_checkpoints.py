@@ -58,10 +58,18 @@ def interrupted(method: Any, votes: Any, every: int, truth: Any = None) -> tuple
 
 
 @pytest.mark.usefixtures("always_due")
+@pytest.mark.filterwarnings("ignore::wisecrowd.errors.NotConverged")
 @pytest.mark.parametrize("sharded", [False, True])
 @pytest.mark.parametrize(
     "kind",
-    [DawidSkene, OneCoin, FastDS, lambda **options: MACE(n_init=3, **options), Rasch, TwoPL],
+    [
+        DawidSkene,
+        OneCoin,
+        FastDS,
+        lambda **options: MACE(n_init=3, **options),
+        lambda **options: Rasch(max_iter=9, **options),
+        lambda **options: TwoPL(max_iter=9, **options),
+    ],
     ids=["ds", "1c", "fds", "mace", "rasch", "2pl"],
 )
 def test_it_goes_on_to_the_same_bits(kind: Any, sharded: bool, tmp_path: Path) -> None:
