@@ -16,6 +16,7 @@ import httpx
 
 from wisecrowd.service import coordinator as coordinator_module
 from wisecrowd.service.app import create_app
+from wisecrowd.service.background_process import BackgroundProcess
 from wisecrowd.service.coordinator import Coordinator
 from wisecrowd.service.question_state import QuestionState
 from wisecrowd.service.store import Store
@@ -50,6 +51,26 @@ class Service:
         response = self.ask("POST", path, json=body, params=params)
         assert response.status_code == 200, response.text
         return response.json()
+
+
+class SharedProcess(BackgroundProcess):
+    """Child process that outlives the service that it works for."""
+
+    def terminate(self) -> None:
+        """Keep the process for the next service."""
+
+
+@pytest.fixture(scope="session")
+def shared_process() -> Iterator[BackgroundProcess]:
+    """Child process of all services of the session, because it takes a second to start."""
+    process = SharedProcess()
+    yield process
+    BackgroundProcess.terminate(process)
+
+
+@pytest.fixture(autouse=True)
+def services_share_a_process(shared_process: BackgroundProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator_module, "BackgroundProcess", lambda: shared_process)
 
 
 @pytest.fixture
