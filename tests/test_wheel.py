@@ -40,6 +40,7 @@ def run(installed: Path, folder: Path, *words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_wheel_works_without_the_sources(installed: Path, tmp_path: Path) -> None:
     run(installed, tmp_path, "simulate", "-o", "votes.csv", "--tasks", "60", "--workers", "8")
     assert "dawid-skene" in run(installed, tmp_path, "aggregate", "votes.csv", "-o", "results")

@@ -47,6 +47,7 @@ def test_whatever_happens_to_one_the_others_answer(odd: ModuleType) -> None:
     assert rows["aggregates"]["machine"]
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_is_stopped(odd: ModuleType) -> None:
     started = time.monotonic()
     rows = run({"hangs": odd.hang, "answers": odd.figures}, jobs=2, time_limit=20)

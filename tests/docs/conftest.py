@@ -7,6 +7,7 @@ follows a program directly is its output. Blocks with ``>>>`` are doctests and a
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import re
 import shlex
@@ -68,6 +69,9 @@ def remove_seconds(text: str) -> str:
     return re.sub(r"\d+\.\d+ s\b", "0 s", " ".join(" ".join(lines).split()))
 
 
+_app = functools.cache(build_app)
+
+
 def run_step(step: Step, folder: Path, names: dict[str, Any]) -> str:
     """Run a step and return its standard output."""
     if step.kind == "program":
@@ -78,9 +82,7 @@ def run_step(step: Step, folder: Path, names: dict[str, Any]) -> str:
     if words[0] != "wisecrowd":
         process = subprocess.run(step.code, shell=True, cwd=folder, capture_output=True, text=True, check=True)
         return process.stdout
-    result = CliRunner(env={"COLUMNS": "80"}).invoke(
-        build_app(), words[1:], prog_name="wisecrowd", catch_exceptions=False
-    )
+    result = CliRunner(env={"COLUMNS": "80"}).invoke(_app(), words[1:], prog_name="wisecrowd", catch_exceptions=False)
     assert result.exit_code == 0, f"$ {step.code}\n{result.stderr}"
     assert result.stderr == "", f"$ {step.code}\n{result.stderr}"
     return result.stdout

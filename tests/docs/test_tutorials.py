@@ -11,6 +11,7 @@ TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
 PAGES = sorted(path.name for path in TUTORIALS.glob("*.md"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_outputs_match(page: str, follow: Any) -> None:
     steps = follow(f"tutorials/{page}")

@@ -31,6 +31,7 @@ def test_every_plot_is_in_the_gallery() -> None:
     assert "`plot.save`" in PAGE
 
 
+@pytest.mark.slow
 def test_the_code_draws_a_picture_for_every_block_but_the_first(
     pictures: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

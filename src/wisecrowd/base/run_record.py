@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 from datetime import UTC, datetime
 from importlib import metadata
@@ -88,8 +89,9 @@ def describe_environment(crowd: AnyCrowd) -> dict[str, Any]:
     }
 
 
+@functools.cache
 def _get_versions() -> dict[str, str]:
-    """Return the versions of the packages that are installed."""
+    """Return the versions of the packages that are installed, which are found by searching the path for each."""
     versions = {}
     for package in _RECORDED_PACKAGES:
         try:
