@@ -13,7 +13,6 @@ from wisecrowd.base.method import Method
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import MissingExtra
 
-
 #: Laws about fits themselves, which each of them makes anew.
 LAWS_OF_FITS = {"input_is_unchanged", "same_seed_same_bits"}
 #: Law that makes its own crowds, the same for every crowd that it is given.
