@@ -549,14 +549,14 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
         return cast("NDArray[Any]", getattr(self, attribute))
 
 
-def _explain_answer_type(title: str, wanted: Sequence[AnswerType], got: AnswerType) -> str:
+def _explain_answer_type(title: str, expected: Sequence[AnswerType], got: AnswerType) -> str:
     """Return the message for votes of an answer type that a method does not take."""
     if got == "numeric":
         return (
             f"{title} takes categorical votes, and these labels are numbers; use a numeric method (mean, median), or "
             "convert the numbers to strings if they are class codes"
         )
-    if "numeric" in wanted:
+    if "numeric" in expected:
         return f"{title} takes numeric votes, and these labels are classes; read them with numeric=True (--numeric)"
     return (
         f"{title} takes ordered classes, and these classes have no order; if they do, name them from lowest to highest and "

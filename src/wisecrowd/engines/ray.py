@@ -7,7 +7,7 @@ call is repeated.
 
 All machines must have the same version of wisecrowd and, for a crowd in shards, see its folder under the same path.
 
-Whoever reaches a cluster can run code on it. A cluster that an engine starts therefore listens on the loopback address only,
+Anybody who reaches a cluster can run code on it. A cluster that an engine starts therefore listens on the loopback address only,
 asks for a token, and keeps its files in a folder of this user. A cluster at an address is trusted.
 """
 

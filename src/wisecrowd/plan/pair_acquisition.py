@@ -1,4 +1,4 @@
-"""Acquisition of comparisons: which pair of items to compare next, and by whom."""
+"""Acquisition of comparisons: which pair of items to compare next, and which worker to ask."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Thumbnails that are embedded in the page.
 
-The first bytes of a file decide its format, and only bitmaps are accepted. Every image is decoded and encoded anew, so that no
+The first bytes of a file decide its format, and only bitmaps are accepted. Every image is decoded and encoded again, so that no
 metadata, colour profile, comment, further frame or trailing byte of the file gets on the page.
 """
 

@@ -366,7 +366,7 @@ class LabelStudioClient:
     def _exchange(self, method: str, url: str, **options: Any) -> _Response:
         """Send one request and read its response within the remaining time.
 
-        A thread of its own does it, because timeouts of sockets start anew with every byte that arrives.
+        A thread of its own does it, because the timeout of a socket restarts with every byte that arrives.
         """
         results: queue.SimpleQueue[_Response | Exception] = queue.SimpleQueue()
 
