@@ -34,7 +34,21 @@ class CompletionSummary:
         self.summary: dict[str, Any] = {}
 
     def evaluate(self, completer: Completer, crowd: Crowd, X: Any, truth: pd.Series | None, *, evaluate: bool) -> None:
-        """Evaluate the completer on held-out votes and against known truth, as requested."""
+        """Evaluate the completer on held-out votes and against known truth, as requested.
+
+        Parameters
+        ----------
+        completer : Completer
+            Unfitted completer.
+        crowd : Crowd
+            Votes.
+        X : object
+            Features of the tasks.
+        truth : Series or None
+            Known truth by task.
+        evaluate : bool
+            Whether to hold out votes and predict them.
+        """
         from wisecrowd.evaluate.completion import UNIFORM_SHARE, accuracy_after_completion, score_completer
 
         if evaluate:
@@ -52,7 +66,24 @@ class CompletionSummary:
             self.summary["accuracy"] = {str(name): _plain(part.droplevel("aggregator")) for name, part in by_name}
 
     def files(self, fitted: Completer, crowd: Crowd, name: str, guard: Guard) -> dict[str, pd.DataFrame | Writer]:
-        """Return the files to write by name; votes are completed while they are written."""
+        """Return the files to write by name; votes are completed while they are written.
+
+        Parameters
+        ----------
+        fitted : Completer
+            Fitted completer.
+        crowd : Crowd
+            Votes.
+        name : str
+            Name of the file of completed votes.
+        guard : Guard
+            Filter of texts that a spreadsheet would run as formulas.
+
+        Returns
+        -------
+        dict
+            Table, or function that writes the file, by file name.
+        """
         import pyarrow as pa
 
         from wisecrowd.cli._outputs import rounded

@@ -27,7 +27,15 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def show(thing: Any = "", *, style: str | None = None) -> None:
-    """Print a line or a table on standard output; a line is wrapped between words."""
+    """Print a line or a table on standard output; a line is wrapped between words.
+
+    Parameters
+    ----------
+    thing : object, default=""
+        Text or table.
+    style : str, optional
+        Style of rich, such as "bold".
+    """
     out = console()
     thing = escape_controls(thing) if isinstance(thing, str) else thing
     if out.is_terminal:
@@ -58,7 +66,15 @@ def heading(text: str) -> None:
 
 
 def print_note(text: str, style: str | None = None) -> None:
-    """Print a line on standard error without wrapping, so that paths and commands can be copied."""
+    """Print a line on standard error without wrapping, so that paths and commands can be copied.
+
+    Parameters
+    ----------
+    text : str
+        Line.
+    style : str, optional
+        Style of rich, such as "yellow".
+    """
     console(stderr=True).print(escape_controls(text, lines=True), style=style, soft_wrap=True)
 
 
@@ -75,7 +91,19 @@ def show_progress(*, quiet: bool = False) -> AbstractContextManager[None]:
 
 
 def escape_controls(value: object, *, lines: bool = False) -> str:
-    """Return a text with control characters escaped; line breaks are kept if ``lines`` is true."""
+    """Return a text with control characters escaped; line breaks are kept if ``lines`` is true.
+
+    Parameters
+    ----------
+    value : object
+        Value, which is converted to text.
+    lines : bool, default=False
+        Keep line breaks.
+
+    Returns
+    -------
+    str
+    """
     text = str(value)
     if text.isprintable():
         return text
@@ -86,7 +114,19 @@ def escape_controls(value: object, *, lines: bool = False) -> str:
 
 
 def shorten_id(value: object, room: int = 40) -> str:
-    """Return an id cut to ``room`` columns (…), in quotes if it is blank."""
+    """Return an id cut to ``room`` columns (…), in quotes if it is blank.
+
+    Parameters
+    ----------
+    value : object
+        Id.
+    room : int, default=40
+        Largest number of columns.
+
+    Returns
+    -------
+    str
+    """
     from rich.cells import cell_len, set_cell_size
 
     text = str(value)
@@ -99,7 +139,15 @@ def shorten_id(value: object, room: int = 40) -> str:
 
 
 def show_facts(rows: Iterable[tuple[str, str]], *, width: int = 0) -> None:
-    """Print lines of the form *name  value* with aligned values, at least ``width`` columns from the left."""
+    """Print lines of the form *name  value* with aligned values, at least ``width`` columns from the left.
+
+    Parameters
+    ----------
+    rows : iterable of tuple
+        Names and values.
+    width : int, default=0
+        Smallest distance of the values from the left, in columns.
+    """
     facts = list(rows)
     width = max(width, *(len(what) + GAP for what, _ in facts))
     for what, value in facts:
@@ -113,7 +161,17 @@ def show_bullets(lines: Iterable[str]) -> None:
 
 
 def show_hanging(start: str, text: str, style: str = "") -> None:
-    """Print ``start`` and a text with a hanging indent. Only blanks break lines, so that paths and ids can be copied."""
+    """Print ``start`` and a text with a hanging indent. Only blanks break lines, so that paths and ids can be copied.
+
+    Parameters
+    ----------
+    start : str
+        Beginning of the first line.
+    text : str
+        Text, whose further lines are indented by the width of ``start``.
+    style : str, default=""
+        Style of ``start``.
+    """
     from rich.cells import cell_len
     from rich.text import Text
 
@@ -143,6 +201,21 @@ def table(
 
     Where it is too wide, the column ``fold`` is continued below; without one, the widest text is cut, and the cut is
     shown (…). Figures are never cut.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Column headings.
+    rows : iterable of list
+        Cells by row.
+    n_text_columns : int, default=1
+        Number of text columns.
+    fold : str, optional
+        Column that continues below if the table is too wide.
+
+    Returns
+    -------
+    Table
     """
     from rich.cells import cell_len
     from rich.table import Table

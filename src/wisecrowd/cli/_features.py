@@ -28,7 +28,21 @@ FeaturesFile = Annotated[
 
 
 def require_features(features: Path | None, votes: Path, who: str) -> Path:
-    """Return the path of the features: the given file, or the dataset folder of the votes."""
+    """Return the path of the features: the given file, or the dataset folder of the votes.
+
+    Parameters
+    ----------
+    features : Path or None
+        File that the user named.
+    votes : Path
+        Path of the votes.
+    who : str
+        Name of the method that needs features, for the error message.
+
+    Returns
+    -------
+    Path
+    """
     from wisecrowd.cli._reading import resolve_path
     from wisecrowd.errors import UsageError
 
@@ -40,7 +54,21 @@ def require_features(features: Path | None, votes: Path, who: str) -> Path:
 
 
 def find_features(method: Aggregator | Completer, features: Path | None, votes: Path) -> Path | None:
-    """Return the path of the features for a method that uses them, or None for one that does not."""
+    """Return the path of the features for a method that uses them, or None for one that does not.
+
+    Parameters
+    ----------
+    method : Aggregator or Completer
+        Unfitted method.
+    features : Path or None
+        File that the user named.
+    votes : Path
+        Path of the votes.
+
+    Returns
+    -------
+    Path or None
+    """
     from wisecrowd.errors import UsageError
 
     if method.uses_features:
@@ -54,7 +82,19 @@ def find_features(method: Aggregator | Completer, features: Path | None, votes: 
 
 
 def read_features_file(path: Path, reading: Reading) -> Features:
-    """Read features from a file; its task column may have the name given by ``--task``."""
+    """Read features from a file; its task column may have the name given by ``--task``.
+
+    Parameters
+    ----------
+    path : Path
+        File of features.
+    reading : Reading
+        Options by which the votes were read.
+
+    Returns
+    -------
+    Features
+    """
     from wisecrowd.cli._reading import resolve_path
     from wisecrowd.io.features import read_features
     from wisecrowd.io.problems import MissingColumn
@@ -66,12 +106,37 @@ def read_features_file(path: Path, reading: Reading) -> Features:
 
 
 def match_features(features: Features | None, crowd: Crowd) -> tuple[Any, Crowd]:
-    """Return the features (or None) and the crowd in the form that ``fit`` takes."""
+    """Return the features (or None) and the crowd in the form that ``fit`` takes.
+
+    Parameters
+    ----------
+    features : Features or None
+        Features of the tasks.
+    crowd : Crowd
+        Votes.
+
+    Returns
+    -------
+    tuple
+        Features as the method takes them, and the crowd with the tasks that have features.
+    """
     return (None, crowd) if features is None else features.align(crowd)
 
 
 def describe_features(features: Features, crowd: Crowd) -> str:
-    """Return the number of features and of further tasks as text."""
+    """Return the number of features and of further tasks as text.
+
+    Parameters
+    ----------
+    features : Features
+        Features of the tasks.
+    crowd : Crowd
+        Votes.
+
+    Returns
+    -------
+    str
+    """
     from wisecrowd.utils.text import count_noun
 
     further = len(features.tasks) - crowd.n_tasks

@@ -89,7 +89,25 @@ AsJson = Annotated[bool, flag("--json", help="Print the record of the run as JSO
 
 
 def make_method(kind: str, name: str, assignments: list[str], jobs: int, engine: str = "local") -> Any:
-    """Return an unfitted method with its parameters; its kind must be that of the command."""
+    """Return an unfitted method with its parameters; its kind must be that of the command.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of the command: "aggregate", "learn" or "complete".
+    name : str
+        Name of the method.
+    assignments : list of str
+        Parameters as ``name=value``.
+    jobs : int
+        Number of threads.
+    engine : str, default="local"
+        Engine: "local", "ray" or "ray:ADDRESS".
+
+    Returns
+    -------
+    Method
+    """
     from wisecrowd.base.registry import find, kind_of
     from wisecrowd.cli._parameters import parse_parameters
     from wisecrowd.errors import UsageError
@@ -109,7 +127,15 @@ def make_method(kind: str, name: str, assignments: list[str], jobs: int, engine:
 
 
 def warn_similar_labels(crowd: Crowd, votes: Path) -> None:
-    """Warn about labels that differ only by case or space; the check is cheap and such labels change the result."""
+    """Warn about labels that differ only by case or space; the check is cheap and such labels change the result.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    votes : Path
+        Path of the votes.
+    """
     from wisecrowd.errors import preview
     from wisecrowd.io.validation.similar_ids import find_similar_ids
 
@@ -130,7 +156,25 @@ def warn_filled_votes(crowd: Crowd) -> None:
 def summarise_fit(
     fitted: Method, crowd: Crowd, gold: pd.Series | None, truth: pd.Series | None, score: Path | None
 ) -> dict[str, Any]:
-    """Return the figures of a fit for JSON, with scores against the truth in the file ``score``."""
+    """Return the figures of a fit for JSON, with scores against the truth in the file ``score``.
+
+    Parameters
+    ----------
+    fitted : Method
+        Fitted method.
+    crowd : Crowd
+        Votes.
+    gold : Series or None
+        Truth that the method was fitted with.
+    truth : Series or None
+        Truth to score the labels against.
+    score : Path or None
+        File of that truth, for messages.
+
+    Returns
+    -------
+    dict
+    """
     from wisecrowd.cli._summary import summarise
 
     summary = summarise(fitted, crowd)
@@ -149,7 +193,19 @@ def path_text(path: Path | None) -> str | None:
 
 
 def match_task_ids(truth: pd.Series, tasks: pd.Index) -> pd.Index:
-    """Return the task ids of a truth table in the type of other ids: a number in one file may be text in another."""
+    """Return the task ids of a truth table in the type of other ids: a number in one file may be text in another.
+
+    Parameters
+    ----------
+    truth : Series
+        Known truth by task.
+    tasks : Index
+        Task ids of the crowd.
+
+    Returns
+    -------
+    Index
+    """
     from wisecrowd.data.vocabulary import match_id_type
 
     return match_id_type(truth.index, tasks)
@@ -184,7 +240,17 @@ def _figures(truth: pd.Series, fitted: Method) -> dict[str, Any]:
 
 
 def warn_unknown_classes(truth: pd.Series | None, crowd: Crowd, path: Path | None) -> None:
-    """Warn about true classes that no vote names; such tasks count as errors of every method."""
+    """Warn about true classes that no vote names; such tasks count as errors of every method.
+
+    Parameters
+    ----------
+    truth : Series or None
+        Known truth by task.
+    crowd : Crowd
+        Votes.
+    path : Path or None
+        File of the truth.
+    """
     import pandas as pd
 
     from wisecrowd.data.vocabulary import match_id_type
@@ -234,7 +300,29 @@ def write_run(
     inputs: Iterable[Path] = (),
     what: str = "results",
 ) -> str:
-    """Write tables, record and model to the output folder, and return a line about the files written."""
+    """Write tables, record and model to the output folder, and return a line about the files written.
+
+    Parameters
+    ----------
+    output : Path or None
+        Folder; None writes nothing.
+    tables : mapping
+        Table, or function that writes the file, by file name.
+    run : dict
+        Record of the run.
+    guard : Guard
+        Filter of texts that a spreadsheet would run as formulas.
+    model : Method, optional
+        Fitted method to save.
+    inputs : iterable of Path, default=()
+        Files that the command reads and must not overwrite.
+    what : str, default="results"
+        Noun for the results in messages.
+
+    Returns
+    -------
+    str
+    """
     from wisecrowd.cli._outputs import RECORD, check_folder, write_results
 
     if output is None:
@@ -253,7 +341,19 @@ def write_run(
 
 
 def print_run(run: dict[str, Any], facts: list[tuple[str, str]], *, as_json: bool, quiet: bool) -> None:
-    """Print the record as JSON, or the summary lines."""
+    """Print the record as JSON, or the summary lines.
+
+    Parameters
+    ----------
+    run : dict
+        Record of the run.
+    facts : list of tuple
+        Names and values of the summary.
+    as_json : bool
+        Print the record as JSON.
+    quiet : bool
+        Print nothing but errors and warnings.
+    """
     if as_json:
         show_json(run)
     elif not quiet:
@@ -261,7 +361,20 @@ def print_run(run: dict[str, Any], facts: list[tuple[str, str]], *, as_json: boo
 
 
 def make_tables(fitted: Method, *, proba: bool) -> dict[str, pd.DataFrame]:
-    """Return the tables of tasks and workers by file name."""
+    """Return the tables of tasks and workers by file name.
+
+    Parameters
+    ----------
+    fitted : Method
+        Fitted method.
+    proba : bool
+        Whether to add the posterior.
+
+    Returns
+    -------
+    dict
+        Table by file name.
+    """
     from wisecrowd.cli._outputs import labels_table, rounded
 
     tables = {LABELS: labels_table(fitted)}

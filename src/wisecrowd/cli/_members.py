@@ -58,7 +58,15 @@ class Members:
 
 
 def check_members_option(method: Any, path: Path | None) -> None:
-    """Raise an error if ``--members`` is given for a method that does not use it."""
+    """Raise an error if ``--members`` is given for a method that does not use it.
+
+    Parameters
+    ----------
+    method : object
+        Unfitted method.
+    path : Path or None
+        File that ``--members`` names.
+    """
     from wisecrowd.errors import UsageError
 
     if path is None:
@@ -77,13 +85,33 @@ def takes_members(method: Any) -> bool:
 
 
 def set_members(method: Any, members: Members) -> None:
-    """Set kinds and groups of a method unless its parameters have them already."""
+    """Set kinds and groups of a method unless its parameters have them already.
+
+    Parameters
+    ----------
+    method : object
+        Unfitted method.
+    members : Members
+        Kinds, groups and scores of workers.
+    """
     if not _has_parameters(method) and (members.has_machines or members.has_groups):
         method.set_params(kinds=members.kinds, groups=members.groups)
 
 
 def suggest_panel(method: Any, source: VoteSource, reading: Reading, crowd: Crowd) -> None:
-    """Suggest the method panel if machines vote and the chosen method treats them as people."""
+    """Suggest the method panel if machines vote and the chosen method treats them as people.
+
+    Parameters
+    ----------
+    method : object
+        Unfitted method.
+    source : VoteSource
+        Source of the votes.
+    reading : Reading
+        Options by which the votes were read.
+    crowd : Crowd
+        Votes.
+    """
     if takes_members(method) or crowd.is_numeric or crowd.workers is None:
         return
     if find_members(source, reading, crowd, None).has_machines:
@@ -98,7 +126,23 @@ def _has_parameters(method: Any) -> bool:
 
 
 def find_members(source: VoteSource, reading: Reading, crowd: Crowd, path: Path | None) -> Members:
-    """Return kinds, groups and scores from the export of a labelling tool, overridden by the table of members."""
+    """Return kinds, groups and scores from the export of a labelling tool, overridden by the table of members.
+
+    Parameters
+    ----------
+    source : VoteSource
+        Source of the votes.
+    reading : Reading
+        Options by which the votes were read.
+    crowd : Crowd
+        Votes.
+    path : Path or None
+        Table of members; None uses what the export says.
+
+    Returns
+    -------
+    Members
+    """
     from wisecrowd.errors import UsageError
 
     if crowd.workers is None:
@@ -178,7 +222,22 @@ def _read(path: Path, reading: Reading, crowd: Crowd) -> pd.DataFrame:
 
 
 def make_judge_tables(fitted: Any, members: Members, truth: pd.Series | None) -> dict[str, pd.DataFrame]:
-    """Return the tables of judges and groups by file name."""
+    """Return the tables of judges and groups by file name.
+
+    Parameters
+    ----------
+    fitted : object
+        Fitted method.
+    members : Members
+        Kinds, groups and scores of workers.
+    truth : Series or None
+        Known truth by task.
+
+    Returns
+    -------
+    dict
+        Table by file name.
+    """
     from wisecrowd.cli._fitting import with_integer_counts
     from wisecrowd.cli._outputs import rounded
 
@@ -251,7 +310,19 @@ def _worth(row: Any) -> dict[str, float | None]:
 
 
 def judge_lines(summary: Mapping[str, Any], fitted: Any) -> list[tuple[str, str]]:
-    """Return the summary lines about judges and groups."""
+    """Return the summary lines about judges and groups.
+
+    Parameters
+    ----------
+    summary : mapping
+        Figures that `summarise_judges` returned.
+    fitted : object
+        Fitted method.
+
+    Returns
+    -------
+    list of tuple
+    """
     facts = []
     if takes_members(fitted) and not _has_parameters(fitted):
         facts.append(("Judges", "no machines or groups are known, so panel equals dawid-skene; see --members"))
@@ -278,7 +349,21 @@ def _row(name: str, row: Mapping[str, Any]) -> str:
 
 
 def parse_costs(text: str | None, crowd: Crowd, members: Members) -> dict[str, float] | None:
-    """Return the cost of a vote by worker or kind, parsed from ``person=0.20,machine=0.01``."""
+    """Return the cost of a vote by worker or kind, parsed from ``person=0.20,machine=0.01``.
+
+    Parameters
+    ----------
+    text : str or None
+        Value of ``--costs``.
+    crowd : Crowd
+        Votes.
+    members : Members
+        Kinds, groups and scores of workers.
+
+    Returns
+    -------
+    dict or None
+    """
     from wisecrowd.errors import UsageError, preview, suggest_name
     from wisecrowd.io.members import parse_kind
 
@@ -333,7 +418,25 @@ def _price(name: str, text: str) -> float:
 def find_members_for_diagnosis(
     method: str | None, source: VoteSource, reading: Reading, crowd: Crowd, path: Path | None
 ) -> Members:
-    """Return the members for a plan or a diagnosis with the method that the user named, if any."""
+    """Return the members for a plan or a diagnosis with the method that the user named, if any.
+
+    Parameters
+    ----------
+    method : str or None
+        Name of the method that the user chose.
+    source : VoteSource
+        Source of the votes.
+    reading : Reading
+        Options by which the votes were read.
+    crowd : Crowd
+        Votes.
+    path : Path or None
+        Table of members.
+
+    Returns
+    -------
+    Members
+    """
     from wisecrowd.base.registry import find
     from wisecrowd.errors import UsageError
 
@@ -346,7 +449,21 @@ def find_members_for_diagnosis(
 
 
 def choose_model(method: str | None, crowd: Crowd, members: Members) -> Any:
-    """Return the method that the user named, or a fitted panel if machines or groups are known."""
+    """Return the method that the user named, or a fitted panel if machines or groups are known.
+
+    Parameters
+    ----------
+    method : str or None
+        Name of the method that the user chose.
+    crowd : Crowd
+        Votes.
+    members : Members
+        Kinds, groups and scores of workers.
+
+    Returns
+    -------
+    Panel or str or None
+    """
     from wisecrowd.base.registry import find
 
     if method is not None and not takes_members(find(method)):
@@ -356,7 +473,19 @@ def choose_model(method: str | None, crowd: Crowd, members: Members) -> Any:
 
 
 def fit_panel(crowd: Crowd, members: Members) -> Any:
-    """Return a panel fitted to the real votes, or None if no machines or groups are known."""
+    """Return a panel fitted to the real votes, or None if no machines or groups are known.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    members : Members
+        Kinds, groups and scores of workers.
+
+    Returns
+    -------
+    Panel or None
+    """
     if (members.kinds is None and not members.has_groups) or crowd.is_numeric:
         return None
     from wisecrowd.base.registry import find

@@ -15,7 +15,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def flag(*names: str, help: str, panel: str | None = None) -> Any:
-    """Return a Boolean option without a metavar."""
+    """Return a Boolean option without a metavar.
+
+    Parameters
+    ----------
+    help : str
+        Help text.
+    panel : str, optional
+        Heading under which the option is listed.
+
+    Returns
+    -------
+    object
+    """
     return typer.Option(*names, metavar="", help=help, rich_help_panel=panel)
 
 

@@ -30,7 +30,17 @@ Spelling: TypeAlias = "Callable[[pa.Table], pa.Table]"
 
 
 def check_folder(folder: Path, names: Iterable[str], inputs: Iterable[Path] = ()) -> None:
-    """Raise an error if the results cannot be written to a folder, before any work is done."""
+    """Raise an error if the results cannot be written to a folder, before any work is done.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the results.
+    names : iterable of str
+        Names of the files to write.
+    inputs : iterable of Path, default=()
+        Files that the command reads and must not overwrite.
+    """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; -o takes a folder for the results")
     check_writable(folder / RECORD)
@@ -92,7 +102,19 @@ def rounded(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_results(folder: Path, tables: Mapping[str, pd.DataFrame | Writer], run: dict[str, Any], guard: Guard) -> None:
-    """Write the tables of a run and its record, all or none; the guard checks every text that goes into a CSV file."""
+    """Write the tables of a run and its record, all or none; the guard checks every text that goes into a CSV file.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the results.
+    tables : mapping
+        Table, or function that writes the file, by file name.
+    run : dict
+        Record of the run.
+    guard : Guard
+        Filter of texts that a spreadsheet would run as formulas.
+    """
     files: dict[Path, Writer] = {folder / RECORD: lambda path: write_json(path, run)}
     for name, table in tables.items():
         files[folder / name] = table if callable(table) else table_of(table, partial(guard.table, name=name))
@@ -102,12 +124,34 @@ def write_results(folder: Path, tables: Mapping[str, pd.DataFrame | Writer], run
 
 
 def table_of(frame: pd.DataFrame, spell: Spelling | None = None) -> Writer:
-    """Return a function that writes a table in the format of a file's suffix."""
+    """Return a function that writes a table in the format of a file's suffix.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Table.
+    spell : Spelling, optional
+        Function that changes the texts of CSV and TSV files.
+
+    Returns
+    -------
+    Writer
+    """
     return partial(write_table, frame, spell=spell)
 
 
 def write_table(frame: pd.DataFrame, path: Path, spell: Spelling | None = None) -> None:
-    """Write a table as CSV, TSV or Parquet; ``spell`` changes texts in CSV and TSV files."""
+    """Write a table as CSV, TSV or Parquet; ``spell`` changes texts in CSV and TSV files.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Table.
+    path : Path
+        File; its suffix is the format.
+    spell : Spelling, optional
+        Function that changes the texts of CSV and TSV files.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 

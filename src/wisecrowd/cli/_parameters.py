@@ -16,7 +16,20 @@ _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "
 
 
 def parse_parameters(method: type[Method], assignments: Iterable[str]) -> dict[str, Any]:
-    """Return the parameters of a method that ``name=value`` texts describe."""
+    """Return the parameters of a method that ``name=value`` texts describe.
+
+    Parameters
+    ----------
+    method : type
+        Class of the method.
+    assignments : iterable of str
+        Texts such as ``max_iter=50``.
+
+    Returns
+    -------
+    dict
+        Value by parameter.
+    """
     parameter_names = {field.name for field in parameter_fields(method)}
     kinds = get_type_hints(method)
     parameters: dict[str, Any] = {}
@@ -38,7 +51,19 @@ def parse_parameters(method: type[Method], assignments: Iterable[str]) -> dict[s
 
 
 def parse_value(text: str, kind: Any) -> Any:
-    """Return a text as a value of a type, or raise ValueError."""
+    """Return a text as a value of a type, or raise ValueError.
+
+    Parameters
+    ----------
+    text : str
+        Text of the value.
+    kind : object
+        Type annotation of the parameter.
+
+    Returns
+    -------
+    object
+    """
     if kind is bool:
         if text.lower() not in _BOOLEANS:
             raise ValueError

@@ -197,7 +197,21 @@ def resolve_path(path: Path) -> Path:
 
 
 def read_truth(path: Path, reading: Reading, crowd: Crowd | None = None) -> pd.Series:
-    """Read the truth in a file or dataset folder; its task column may have the name given by ``--task``."""
+    """Read the truth in a file or dataset folder; its task column may have the name given by ``--task``.
+
+    Parameters
+    ----------
+    path : Path
+        File or dataset folder.
+    reading : Reading
+        Options by which the votes were read.
+    crowd : Crowd, optional
+        Votes.
+
+    Returns
+    -------
+    Series
+    """
     from wisecrowd.io import VoteSource
     from wisecrowd.io.problems import MissingColumn
 

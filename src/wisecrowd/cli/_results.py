@@ -46,7 +46,19 @@ def read_answers(results: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
 
 
 def read_posterior(results: Path, run: dict[str, Any]) -> pd.DataFrame | None:
-    """Return class probabilities by task, or None if the run did not write them."""
+    """Return class probabilities by task, or None if the run did not write them.
+
+    Parameters
+    ----------
+    results : Path
+        Folder of results, or a file in it.
+    run : dict
+        Record of the run.
+
+    Returns
+    -------
+    DataFrame or None
+    """
     import pandas as pd
 
     from wisecrowd.io.problems import prefix_errors
@@ -92,7 +104,21 @@ def read_queue(results: Path) -> list[str]:
 
 
 def check_question(results: Path, run: dict[str, Any], question: str | None) -> str | None:
-    """Return the question that the results answer; raise an error if the user asks for another."""
+    """Return the question that the results answer; raise an error if the user asks for another.
+
+    Parameters
+    ----------
+    results : Path
+        Folder of results, or a file in it.
+    run : dict
+        Record of the run.
+    question : str or None
+        Question that the user named.
+
+    Returns
+    -------
+    str or None
+    """
     from wisecrowd.errors import UsageError
 
     facts = _command(run).get("question")
@@ -109,7 +135,25 @@ def check_question(results: Path, run: dict[str, Any], question: str | None) -> 
 def restore_reading(
     run: dict[str, Any], votes: Path, *, question: str | None, format: str | None, duplicates: str | None
 ) -> Reading:
-    """Return the reading options of a run, with the options that are given now on top."""
+    """Return the reading options of a run, with the options that are given now on top.
+
+    Parameters
+    ----------
+    run : dict
+        Record of the run.
+    votes : Path
+        Path of the votes.
+    question : str or None
+        Question that the user names now.
+    format : str or None
+        Format that the user names now.
+    duplicates : str or None
+        Rule for repeated votes that the user names now.
+
+    Returns
+    -------
+    Reading
+    """
     command = _command(run)
     names = {field.name for field in dataclasses.fields(Reading)}
     facts = {name: value for name, value in command.items() if name in names and value is not None}
@@ -122,7 +166,23 @@ def restore_reading(
 def check_results_match(
     results: Path, run: dict[str, Any], table: pd.DataFrame, votes: Path, crowd: Crowd, form: str
 ) -> None:
-    """Raise an error if results and votes do not belong together; warn about tasks without a label."""
+    """Raise an error if results and votes do not belong together; warn about tasks without a label.
+
+    Parameters
+    ----------
+    results : Path
+        Folder of results, or a file in it.
+    run : dict
+        Record of the run.
+    table : DataFrame
+        Labels by task.
+    votes : Path
+        Path of the votes.
+    crowd : Crowd
+        Votes.
+    form : str
+        Format of the votes.
+    """
     from wisecrowd.errors import InputError, preview
     from wisecrowd.utils.text import count_noun
 

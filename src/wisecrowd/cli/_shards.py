@@ -32,7 +32,37 @@ def aggregate_shards(
     proba: bool, save: bool, spreadsheet: bool, verify: bool, quiet: bool, as_json: bool, command: dict[str, Any],
     inputs: list[Path],
 ) -> None:  # fmt: skip
-    """Fit a method, write labels.parquet shard by shard, and print a summary."""
+    """Fit a method, write labels.parquet shard by shard, and print a summary.
+
+    Parameters
+    ----------
+    votes : Path
+        Folder of shards.
+    unfitted : Aggregator
+        Unfitted aggregator.
+    output : Path or None
+        Folder of the results.
+    gold : Series or None
+        Truth of gold tasks.
+    score_truth : Series or None
+        Truth to score the labels against.
+    proba : bool
+        Whether to write the posterior.
+    save : bool
+        Whether to save the fitted method.
+    spreadsheet : bool
+        Whether to guard texts against spreadsheets.
+    verify : bool
+        Whether to compare the shards with their checksums.
+    quiet : bool
+        Print nothing but errors and warnings.
+    as_json : bool
+        Print the record as JSON.
+    command : dict
+        Options of the command, for the record.
+    inputs : list of Path
+        Files that the command reads and must not overwrite.
+    """
     from wisecrowd.base.run_record import record_run
     from wisecrowd.cli._outputs import RECORD, check_folder
     from wisecrowd.cli._spreadsheet import Guard

@@ -28,7 +28,19 @@ class Guard:
         self._examples: dict[str, None] = {}
 
     def table(self, table: pa.Table, name: str) -> pa.Table:
-        """Return a table, with its column names, as it is written to the file ``name``."""
+        """Return a table, with its column names, as it is written to the file ``name``.
+
+        Parameters
+        ----------
+        table : Table
+            Table.
+        name : str
+            Name of the file.
+
+        Returns
+        -------
+        Table
+        """
         import pyarrow as pa
 
         columns = [self.texts(column, name) for column in table.columns]
@@ -36,7 +48,19 @@ class Guard:
         return pa.table(columns, names=names)
 
     def texts(self, column: Any, name: str) -> Any:
-        """Return an Arrow array as it is written to the file ``name``; only texts change."""
+        """Return an Arrow array as it is written to the file ``name``; only texts change.
+
+        Parameters
+        ----------
+        column : object
+            Arrow array.
+        name : str
+            Name of the file.
+
+        Returns
+        -------
+        object
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -32,7 +32,19 @@ def describe_crowd(crowd: Crowd | ShardedCrowd) -> str:
 
 
 def summarise(fitted: Method, crowd: Crowd) -> dict[str, Any]:
-    """Return the figures behind the summary lines, for JSON."""
+    """Return the figures behind the summary lines, for JSON.
+
+    Parameters
+    ----------
+    fitted : Method
+        Fitted method.
+    crowd : Crowd
+        Votes.
+
+    Returns
+    -------
+    dict
+    """
     summary = _of_numbers(fitted, crowd) if crowd.is_numeric else _of_classes(fitted, crowd)
     summary["without_votes"] = int((crowd.votes_per_task == 0).sum())
     if crowd.has_workers:

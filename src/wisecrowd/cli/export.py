@@ -216,7 +216,17 @@ def _release(
 
 
 def check_file(output: Path, inputs: list[Path], *, force: bool) -> None:
-    """Raise an error if the output file cannot be written, before any work is done."""
+    """Raise an error if the output file cannot be written, before any work is done.
+
+    Parameters
+    ----------
+    output : Path
+        File to write.
+    inputs : list of Path
+        Files that the command reads and must not overwrite.
+    force : bool
+        Whether an existing file may be overwritten.
+    """
     from wisecrowd.cli._outputs import check_writable
     from wisecrowd.errors import UsageError
 

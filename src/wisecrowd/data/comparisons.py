@@ -475,17 +475,17 @@ class Comparisons:
         1
         """
         selection = np.asarray(rows)
-        kept = np.sort(np.arange(self.n_votes)[selection if selection.size else slice(0)])
+        positions = np.sort(np.arange(self.n_votes)[selection if selection.size else slice(0)])
         return Comparisons(
-            self.left[kept],
-            self.right[kept],
-            self.outcome[kept],
+            self.left[positions],
+            self.right[positions],
+            self.outcome[positions],
             items=self.items,
-            worker=None if self.worker is None else self.worker[kept],
+            worker=None if self.worker is None else self.worker[positions],
             workers=self.workers,
-            task=None if self.task is None else self.task[kept],
+            task=None if self.task is None else self.task[positions],
             tasks=self.tasks,
-            weight=None if self.weight is None else self.weight[kept],
+            weight=None if self.weight is None else self.weight[positions],
         )
 
     def select_workers(self, workers: Iterable[Any]) -> Comparisons:
@@ -618,7 +618,21 @@ class _Rows:
         return group
 
     def drop_repeated(self, rule: RepeatedComparisons, items: pd.Index, workers: pd.Index | None) -> _Rows:
-        """Apply the rule for comparisons that repeat in the same order."""
+        """Apply the rule for comparisons that repeat in the same order.
+
+        Parameters
+        ----------
+        rule : RepeatedComparisons
+            Rule for repeated comparisons.
+        items : Index
+            Items, for messages.
+        workers : Index or None
+            Workers, for messages.
+
+        Returns
+        -------
+        _Rows
+        """
         if rule == "keep" or not len(self.left):
             return self
         group = self._number_groups(ordered=True)
