@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import csv
+import errno
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from wisecrowd.errors import InputError
-from wisecrowd.io.problems import EmptyInput, MissingColumn, MixedTypes, check_file_name, prefix_errors
+from wisecrowd.errors import InputError, UsageError
+from wisecrowd.io.problems import (
+    EmptyInput,
+    MissingColumn,
+    MixedTypes,
+    check_file_name,
+    convert_errors,
+    prefix_errors,
+    shorten_message,
+)
 
 
 @pytest.mark.parametrize("kind", [EmptyInput, MissingColumn, MixedTypes, InputError])
@@ -37,3 +48,46 @@ def test_names_that_are_not_utf8_are_refused_before_the_block_runs() -> None:
     check_file_name(Path("été.csv"))
     with pytest.raises(InputError, match="is not in UTF-8; rename it"), prefix_errors(Path("caf\udce9.csv")):
         pytest.fail("the block must not run")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pa.ArrowInvalid("bad"),
+        pa.ArrowNotImplementedError("bad"),
+        pa.ArrowKeyError("bad"),
+        csv.Error("bad"),
+        OverflowError("bad"),
+        EOFError("bad"),
+        OSError("bad"),
+        ValueError("bad"),
+    ],
+)
+def test_errors_of_libraries_become_input_errors(error: Exception) -> None:
+    with (
+        pytest.raises(InputError, match=r"^votes\.csv: it cannot be read: '?bad'?$") as caught,
+        prefix_errors(Path("votes.csv")),
+    ):
+        raise error
+    assert caught.value.__cause__ is error
+
+
+def test_depth_and_memory() -> None:
+    with pytest.raises(InputError, match="too many nested levels"), convert_errors():
+        raise RecursionError
+    with pytest.raises(InputError, match="more memory than there is"), convert_errors():
+        raise MemoryError
+
+
+def test_errors_that_are_not_about_the_input() -> None:
+    with pytest.raises(UsageError, match=r"^wrong$"), convert_errors():
+        raise UsageError("wrong")
+    with pytest.raises(TypeError), convert_errors():
+        raise TypeError
+    with pytest.raises(OSError, match="No space left"), convert_errors():
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_long_messages_are_cut() -> None:
+    assert shorten_message("a\n\n b") == "a b"
+    assert len(shorten_message("x" * 10**6)) == 201

@@ -14,7 +14,7 @@ from wisecrowd.errors import InputError, WisecrowdError, is_disk_full, preview
 
 #: Errors that parsers and decoders raise for invalid data. Errors of our own code are of other types.
 _LIBRARY_ERRORS = (
-    pa.ArrowException, csv.Error, ValueError, ArithmeticError, NotImplementedError, EOFError, OSError,
+    pa.ArrowException, csv.Error, ValueError, OverflowError, NotImplementedError, EOFError, OSError,
 )  # fmt: skip
 #: Characters of a library's message that are shown. Some quote the whole file.
 _MAX_MESSAGE_CHARS = 200

@@ -35,7 +35,7 @@ class TestJson:
     def test_hostile_json_is_refused(self) -> None:
         with pytest.raises(InputError, match="nested"):
             parse_json("[" * 100_000)
-        with pytest.raises(InputError, match="not JSON"):
+        with pytest.raises(InputError, match="thousands of digits"):
             parse_json("9" * 10_000)
 
     @pytest.mark.parametrize(

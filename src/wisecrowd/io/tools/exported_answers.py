@@ -299,7 +299,7 @@ def format_label(value: object) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float) and math.isfinite(value):
-        return str(int(value)) if value.is_integer() and abs(value) < MIN_INEXACT_FLOAT else repr(value)
+        return str(int(value)) if value.is_integer() else repr(value)
     raise InputError(f"an answer must be text or a number; got {preview([value])}")
 
 
