@@ -21,6 +21,7 @@ _HOME = {
     "AdaptiveDifficulty": "learn.difficulty.adaptive_difficulty",
     "AnnotMix": "learn.annot_mix",
     "BWA": "aggregate.categorical.bwa",
+    "BinaryRelevance": "aggregate.multilabel.binary_relevance",
     "BradleyTerry": "aggregate.pairwise.bradley_terry",
     "CATD": "aggregate.numeric.catd",
     "CCC": "learn.ccc.ccc",
@@ -60,6 +61,8 @@ _HOME = {
     "LDPLC": "complete.ldplc",
     "LFC": "aggregate.categorical.lfc",
     "LabelPropagation": "aggregate.categorical.label_propagation",
+    "LabelSetCrowd": "data.label_sets",
+    "LabelSetMixture": "aggregate.multilabel.label_set_mixture",
     "MACE": "aggregate.categorical.mace",
     "MMLC": "learn.mmlc.mmlc",
     "MMLCFill": "complete.mmlc_fill",
@@ -117,6 +120,7 @@ _HOME = {
     "shard_files": "io.sharding",
     "simulate_comparisons": "simulate.comparisons",
     "simulate_crowd": "simulate",
+    "simulate_label_sets": "simulate.label_sets",
     "waum": "diagnose.margins",
     "write": "io.vote_source",
 }
@@ -153,6 +157,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.aggregate.categorical.wawa import Wawa as Wawa
     from wisecrowd.aggregate.categorical.zencrowd import ZenCrowd as ZenCrowd
     from wisecrowd.aggregate.categorical.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
+    from wisecrowd.aggregate.multilabel.binary_relevance import BinaryRelevance as BinaryRelevance
+    from wisecrowd.aggregate.multilabel.label_set_mixture import LabelSetMixture as LabelSetMixture
     from wisecrowd.aggregate.numeric.catd import CATD as CATD
     from wisecrowd.aggregate.numeric.mean import Mean as Mean
     from wisecrowd.aggregate.numeric.median import Median as Median
@@ -177,6 +183,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.complete.wslc import WSLC as WSLC
     from wisecrowd.data.comparisons import Comparisons as Comparisons
     from wisecrowd.data.crowd import Crowd as Crowd
+    from wisecrowd.data.label_sets import LabelSetCrowd as LabelSetCrowd
     from wisecrowd.data.sharded import ShardedCrowd as ShardedCrowd
     from wisecrowd.diagnose.agreement import krippendorff_alpha as krippendorff_alpha
     from wisecrowd.diagnose.diagnosis import diagnose_crowd as diagnose_crowd
@@ -226,6 +233,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.plan.stopping import find_finished_tasks as find_finished_tasks
     from wisecrowd.simulate import simulate_crowd as simulate_crowd
     from wisecrowd.simulate.comparisons import simulate_comparisons as simulate_comparisons
+    from wisecrowd.simulate.label_sets import simulate_label_sets as simulate_label_sets
 
 
 def __getattr__(name: str) -> Any:

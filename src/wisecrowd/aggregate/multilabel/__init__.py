@@ -1,0 +1,1 @@
+"""Aggregators of label sets, one per file."""
