@@ -116,7 +116,19 @@ class TrainingTaskScores(LearnerEntry):
         }
 
     def fitted(self, dataset: Dataset, seed: int) -> Any:
-        """Return the fitted learner, from the cache if another row has fitted it."""
+        """Return the fitted learner, from the cache if another row has fitted it.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Dataset.
+        seed : int
+            Seed of the learner.
+
+        Returns
+        -------
+        object
+        """
         key = (self.method, repr(dict(self.settings)), dataset.crowd.digest, seed)
         settings = {"random_state": seed, **self.settings}
         return compute_once(key, lambda: self.kind(**settings).fit(get_features_and_truth(dataset)[0], dataset.crowd))
@@ -255,7 +267,19 @@ class AfterFilling(Portable):
         return {ACCURACY: after, CHANGE: 100 * (after - before), DENSITY: votes.n_votes / np.prod(votes.shape)}
 
     def filled(self, dataset: Dataset, seed: int) -> Crowd:
-        """Return the completed crowd, from one fit for all aggregators and thresholds."""
+        """Return the completed crowd, from one fit for all aggregators and thresholds.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Dataset.
+        seed : int
+            Seed of the completer.
+
+        Returns
+        -------
+        Crowd
+        """
         kind: Any = self._kind
 
         def fitted() -> Completer:

@@ -56,7 +56,19 @@ class GaussianGroups:
         return make_train_test_dataset("gaussians", simulation)
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
-        """Compute the standard figures, for an entry that does not score itself."""
+        """Compute the standard figures, for an entry that does not score itself.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Dataset.
+        prediction : object
+            Answer of an entry.
+
+        Returns
+        -------
+        dict
+        """
         return metrics.summary(require_truth(dataset), prediction)
 
     def absence(self) -> str | None:
@@ -115,7 +127,19 @@ class MenaLearner(LearnerEntry):
     is_random: ClassVar[bool] = True
 
     def fitted(self, dataset: Dataset, seed: int, **settings: Any) -> Learner:
-        """Return the learner, fitted to the votes."""
+        """Return the learner, fitted to the votes.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Dataset.
+        seed : int
+            Seed of the learner.
+
+        Returns
+        -------
+        Learner
+        """
         chosen = {"random_state": seed, **self.settings, **(self.on_labelme if dataset.name == "labelme" else {})}
         chosen |= {"classifier": self._classifier(dataset, seed)} if self.network else {"l2": RIDGES[dataset.name]}
         return self.kind(**chosen | settings).fit(require_features(dataset), dataset.crowd)
@@ -169,6 +193,19 @@ class Ideal:
 def score_classifier(dataset: Dataset, predict: Any) -> dict[str, float]:
     """Return the accuracy of a classifier on the training tasks and on the test tasks.
 
+    Parameters
+    ----------
+    dataset : Dataset
+        Dataset.
+    predict : object
+        Function from features to classes.
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
     >>> made = GaussianGroups(20, n_tasks=30).load(seed=0)
     >>> score_classifier(made, lambda X: made.truth.loc[X.index])
     {'train accuracy': 1.0, 'test accuracy': 1.0}
@@ -186,6 +223,19 @@ def compute_divergences(dataset: Dataset, model: Learner, per_worker: bool) -> d
 
     I-JS is the mean over workers, and G-JS is that of the crowd. As in the paper, the crowd matrix is the unweighted mean over
     workers if the learner has one matrix per worker (``per_worker``). True rows without votes are uniform.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Dataset.
+    model : Learner
+        Fitted learner.
+    per_worker : bool
+        Whether the learner has a matrix per worker.
+
+    Returns
+    -------
+    dict
     """
     single, everybody = compute_true_confusion(dataset.crowd, dataset.truth)
     estimated = model.confusion_
@@ -199,6 +249,19 @@ def compute_divergences(dataset: Dataset, model: Learner, per_worker: bool) -> d
 def compute_true_confusion(crowd: Crowd, truth: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the true confusion matrices, (workers, true, given), and that of the crowd, (true, given).
 
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    truth : object
+        True class by task.
+
+    Returns
+    -------
+    tuple
+
+    Examples
+    --------
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t1", "bob", "dog")])
     >>> single, everybody = compute_true_confusion(crowd, pd.Series({"t1": "cat", "t2": "dog"}))
     >>> single[1].tolist(), everybody.tolist()

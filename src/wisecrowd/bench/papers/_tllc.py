@@ -93,6 +93,19 @@ def one_hot_categories(features: pd.DataFrame) -> pd.DataFrame:
 def number_categories(features: pd.DataFrame, seed: int) -> pd.DataFrame:
     """Replace categories by numbers in random order.
 
+    Parameters
+    ----------
+    features : DataFrame
+        Features, some of which may be categories.
+    seed : int
+        Seed of the order.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
     >>> number_categories(pd.DataFrame({"size": [1.5, 2.0], "colour": ["red", "blue"]}), seed=0)["colour"].sort_values().tolist()
     [0.0, 1.0]
     """
@@ -138,7 +151,21 @@ class CompleterEntry(Portable):
     settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     def filled(self, dataset: Dataset, seed: int, weight: float | str) -> Crowd:
-        """Return the completed crowd, from one fit for all aggregators and weights."""
+        """Return the completed crowd, from one fit for all aggregators and weights.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Dataset.
+        seed : int
+            Seed of the completer.
+        weight : float or str
+            Weight of a filled vote, or "shared".
+
+        Returns
+        -------
+        Crowd
+        """
         if dataset.truth is None or dataset.features is None:
             raise InputError("the dataset has no truth or no features; this entry needs both")
         if self.completer is None:
@@ -288,6 +315,19 @@ def _worker_accuracy(votes: Crowd, z: NDArray[Any]) -> NDArray[np.float64]:
 def title(aggregator: str, way: str) -> str:
     """Return the title of an entry.
 
+    Parameters
+    ----------
+    aggregator : str
+        Title of the aggregator.
+    way : str
+        Title of the completer; "none" for none.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> title("MV", "none"), title("MV", "TLLC")
     ('MV', 'MV + TLLC')
     """

@@ -43,7 +43,19 @@ class XuData:
     figures: tuple[str, ...] = FIGURES
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
-        """Compute the standard figures, for an entry that does not score itself."""
+        """Compute the standard figures, for an entry that does not score itself.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Dataset.
+        prediction : object
+            Answer of an entry.
+
+        Returns
+        -------
+        dict
+        """
         return metrics.summary(require_truth(dataset), prediction)
 
     def absence(self) -> str | None:
@@ -209,6 +221,19 @@ class XuLearner(LearnerEntry):
 def compute_roc(true: NDArray[Any], score: Array) -> dict[str, float]:
     """Return the area under the ROC curve, and points of the curve.
 
+    Parameters
+    ----------
+    true : ndarray
+        True classes, 0 or 1.
+    score : Array
+        Score of class 1.
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
     >>> compute_roc(np.array([0, 0, 1, 1]), np.array([0.1, 0.4, 0.35, 0.8]))["AUC"]
     0.75
     """

@@ -43,6 +43,19 @@ ASIDE = 0.1
 def two_layers(shape: tuple[int, ...], n_classes: int) -> Any:
     """Build a network of 512 and 256 hidden units with batch norm and no dropout, which can memorise noise.
 
+    Parameters
+    ----------
+    shape : tuple
+        Shape of the features of one task.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    object
+
+    Examples
+    --------
     >>> two_layers((4,), 3)[-1].out_features
     3
     """
@@ -54,6 +67,19 @@ def two_layers(shape: tuple[int, ...], n_classes: int) -> Any:
 def normed_layer(shape: tuple[int, ...], n_classes: int) -> Any:
     """Build the network of the paper for Music, 128 hidden units with batch norm, with dropout added.
 
+    Parameters
+    ----------
+    shape : tuple
+        Shape of the features of one task.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    object
+
+    Examples
+    --------
     >>> normed_layer((4,), 3)[-1].out_features
     3
     """
@@ -76,6 +102,19 @@ _PROGRAM = _SAME_STEPS | {"worker_l2": 2.7}
 def masked_layer(shape: tuple[int, ...], n_classes: int) -> Any:
     """Build the network of the paper for LabelMe, 128 hidden units, with dropout of 0.3 on the features.
 
+    Parameters
+    ----------
+    shape : tuple
+        Shape of the features of one task.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    object
+
+    Examples
+    --------
     >>> masked_layer((4,), 3)[-1].out_features
     3
     """
@@ -143,7 +182,19 @@ class FashionCrowd:
         )
 
     def score(self, dataset: Dataset, prediction: Any) -> dict[str, float]:
-        """Compute the standard figures, for an entry that does not score itself."""
+        """Compute the standard figures, for an entry that does not score itself.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Dataset.
+        prediction : object
+            Answer of an entry.
+
+        Returns
+        -------
+        dict
+        """
         return metrics.summary(require_truth(dataset), prediction)
 
     @property
@@ -234,7 +285,21 @@ class EpochLearner(LearnerEntry):
         return figures
 
     def curve(self, dataset: Dataset, seed: int, validation: float) -> tuple[list[float], Any]:
-        """Return the test accuracy by epoch and the fitted learner."""
+        """Return the test accuracy by epoch and the fitted learner.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Dataset.
+        seed : int
+            Seed of the learner.
+        validation : float
+            Share of the tasks that are held out.
+
+        Returns
+        -------
+        tuple
+        """
         rows, z = _test(dataset)
         accuracies: list[float] = []
         settings = _training(dataset) | dict(self.settings) | dict(self.on.get(dataset.name, {}))
@@ -272,7 +337,21 @@ class TargetClassifier(Portable):
         return {LAST: curve[-1], BEST: max(curve), SELECTED: chosen[int(np.argmax(judged))]}
 
     def curve(self, dataset: Dataset, seed: int, aside: float) -> tuple[list[float], list[float]]:
-        """Return the accuracy by epoch on the test tasks, and on the targets of the held-out tasks."""
+        """Return the accuracy by epoch on the test tasks, and on the targets of the held-out tasks.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Dataset.
+        seed : int
+            Seed of the learner.
+        aside : float
+            Share of the tasks that are held out.
+
+        Returns
+        -------
+        tuple
+        """
         (rows, z), crowd = _test(dataset), dataset.crowd
         rng = np.random.default_rng(seed)
         target = _winners(crowd, rng) if self.source == "votes" else _codes(dataset, crowd.tasks)
@@ -302,6 +381,21 @@ class TargetClassifier(Portable):
 def score_groups(model: Any, crowd: Crowd, pattern: pd.Series) -> dict[str, float]:
     """Return the adjusted Rand indices between worker groups and true patterns, averaged over networks.
 
+    Parameters
+    ----------
+    model : object
+        Fitted learner with groups.
+    crowd : Crowd
+        Votes.
+    pattern : Series
+        True pattern by worker.
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
     >>> class Fitted:
     ...     groups_ = pd.DataFrame({"first": [0, 0, 1], "second": [0, 0, 1]}, index=["ann", "bob", "eve"])
     ...     layer_ = {"T": np.array([[[1.0]], [[1.1]], [[5.0]]])}

@@ -130,6 +130,19 @@ class NoCompletion:
 def get_aggregator_scores(after: pd.DataFrame, votes: str) -> dict[str, float]:
     """Return the figures of both aggregators for one kind of votes.
 
+    Parameters
+    ----------
+    after : DataFrame
+        Scores by aggregator and kind of votes.
+    votes : str
+        Kind of votes.
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
     >>> rows = pd.MultiIndex.from_product([["majority-vote", "dawid-skene"], ["before"]])
     >>> get_aggregator_scores(pd.DataFrame({"accuracy": [0.5, 0.6], "calibration_error": [0.1, 0.2]}, index=rows), "before")
     {'MV after': 0.5, 'DS after': 0.6, 'MV ECE': 0.1, 'DS ECE': 0.2}

@@ -175,6 +175,19 @@ def findings(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 def title(n_classes: int, strength: float) -> str:
     """Return the title of a simulated panel.
 
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes.
+    strength : float
+        Share of errors that members of a group repeat.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> title(2, 0.9)
     '2 classes, 90 % repeated'
     """

@@ -83,6 +83,19 @@ class PlantedCrowd(SimulatedDataset):
 def flag_by_diagnosis(crowd: Crowd, model: ConfusionEM | None = None) -> FlaggedWorkers:
     """Return the workers that `WorkerDiagnosis` flags.
 
+    Parameters
+    ----------
+    crowd : Crowd
+        Votes.
+    model : ConfusionEM, optional
+        Fitted model; Dawid–Skene if not given.
+
+    Returns
+    -------
+    FlaggedWorkers
+
+    Examples
+    --------
     >>> simulation = PlantedCrowd({"n_tasks": 300, "workers": ["expert"] * 8 + ["spammer"], "votes_per_task": 5}).load(0)
     >>> flag_by_diagnosis(simulation.crowd).workers["spammers"]
     {'w8'}
@@ -221,6 +234,21 @@ def scored(named: FlaggedWorkers, kind: Mapping[str, str], copies: Mapping[str, 
     A copier of a spammer may be flagged as a spammer or not; neither is an error. Copiers are counted by pairs: a copier and
     its source, or two copiers of the same source.
 
+    Parameters
+    ----------
+    named : FlaggedWorkers
+        Workers and pairs that were flagged.
+    kind : mapping
+        Simulated kind by worker.
+    copies : mapping
+        Source by copier.
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
     >>> named = FlaggedWorkers({flag: {"a"} if flag == "spammers" else set() for flag in FLAGS}, set())
     >>> figures = scored(named, {"a": "copier", "b": "spammer"}, {"a": "b"})
     >>> figures["spammers recall"], figures["spammers precision"]
@@ -303,6 +331,19 @@ def _short(value: float) -> str:
 def crowd(n_classes: int, votes: int) -> PlantedCrowd:
     """Return the crowd with a number of classes and an average number of votes per worker.
 
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes.
+    votes : int
+        Average number of votes per worker.
+
+    Returns
+    -------
+    PlantedCrowd
+
+    Examples
+    --------
     >>> crowd(4, 30).settings["n_tasks"]
     468
     """

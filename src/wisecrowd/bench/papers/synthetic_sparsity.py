@@ -32,6 +32,19 @@ ENTRIES = (
 def crowd(per_task: int, per_worker: int) -> SimulatedDataset:
     """Return a crowd of experts, noisy workers, spammers and a few adversaries.
 
+    Parameters
+    ----------
+    per_task : int
+        Votes per task.
+    per_worker : int
+        Votes per worker.
+
+    Returns
+    -------
+    SimulatedDataset
+
+    Examples
+    --------
     >>> crowd(3, 50).settings["votes_per_task"]
     3
     """
