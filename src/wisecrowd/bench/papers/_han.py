@@ -36,9 +36,9 @@ NAMES = {"LabelMe": "labelme", "Text": "crowdtruth_relations_13", "Music": "musi
 STATISTICAL = {"MV": "majority-vote", "DS": "dawid-skene", "FDS": "fast-ds", "HDS": "hds"}
 
 NOTES: dict[str | tuple[str, str], str] = {
-    "LabelMe": "All 1,000 labelled images; the paper's figures are multiples of 1/977, so that it scored 977 of them. Our features "
-    "are 512 pooled units of VGG-16, where the paper has 8,192.",
-    "Text": "1,593 sentences, each with 384 features of a small sentence encoder, where the paper has 768 of BERT. The vote "
+    "LabelMe": "All 1,000 labelled images. The paper's figures are multiples of 1/977, so it scored 977 of them. Our "
+    "features are 512 pooled units of VGG-16; the paper has 8,192.",
+    "Text": "1,593 sentences with 384 features of a small sentence encoder; the paper has 768 of BERT. Majority vote "
     "is better here than in the paper.",
     "Music": "Features are standardised.",
 }

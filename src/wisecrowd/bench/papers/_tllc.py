@@ -39,13 +39,13 @@ WAYS = ("none", "WSLC", "TLLC")
 LEVEL = 0.05
 
 SPREAD = (
-    "The categories of six of its ten attributes are spread over columns of ones and zeros, 66 features in all. How the paper "
-    "gives categories to a network is not known."
+    "The categories of six of its ten attributes are one-hot encoded, 66 features in all. How the paper "
+    "encodes categories is unknown."
 )
 NUMBERED = (
-    "The same crowd, with its categories numbered at random by every seed: ten features, as many as in the paper. Hidden votes "
-    "are predicted worse than with columns (.68 to .74 right instead of .77), and the truth better or worse by luck of the "
-    "numbering; in alphabetical order it is .760 after TLLC."
+    "The same crowd with categories numbered at random by every seed: ten features, as many as in the paper. "
+    "Held-out votes are predicted worse than with one-hot encoding (.68 to .74 right instead of .77); the "
+    "truth is predicted better or worse depending on the numbering (.760 after TLLC in alphabetical order)."
 )
 
 

@@ -174,16 +174,17 @@ def benchmark() -> Benchmark:
             "Leaves": StoredDataset("leaves", "distinct", figures=FIGURES),
             "Income": StoredDataset("income", "distinct", figures=FIGURES),
         },
-        notes={"Income": "Its categories are spread over columns of ones and zeros: 66 features."},
+        notes={"Income": "Categories are one-hot encoded: 66 features."},
         seeds=3,
         remarks=(
-            "Every completer with its default parameters. A fifth of the real votes is hidden; *hidden log-loss* (nats; forecasts "
-            "are mixed with .001 of a uniform one) and *hidden accuracy* say how well they are predicted, and *coverage* how many "
-            "of them would have been filled in. Then all votes are learnt, empty cells are filled in with the default weight, all "
-            "on a task together as much as the real votes on an average task, and majority vote and Dawid–Skene are scored by "
-            "the truth: *after* is their accuracy, *ECE* the calibration error of their posteriors, beside that with filled votes "
-            "that count as real ones (*weight 1*). Mean and standard deviation over three seeds (which votes are hidden, and "
-            "whatever is drawn).",
+            "Every completer with its default parameters. A fifth of the real votes is hidden. *Hidden "
+            "log-loss* (in nats; forecasts are mixed with .001 of a uniform one) and *hidden accuracy* "
+            "measure how well they are predicted; *coverage* is the share that would have been filled in. "
+            "Then all votes are used, and empty cells are filled in with the default weight: the filled votes "
+            "on a task weigh as much as the real votes on an average task. Majority vote and Dawid–Skene are "
+            "scored by the truth: *after* is their accuracy, *ECE* the calibration error of their posteriors, "
+            "also with filled votes that count as real ones (*weight 1*). Mean and standard deviation over "
+            "three seeds (hidden votes, and random choices of the completers).",
         ),
         time_limit=900,
     )  # fmt: skip

@@ -166,17 +166,17 @@ def benchmark() -> Benchmark:
     )
 
 
-_OTHER_TASKS = "Not quite the test tasks of the paper, all 300 here and 200 of them there: the ceiling differs as well."
+_OTHER_TASKS = "The test tasks differ (all 300 here, 200 of them in the paper), and so does the ceiling."
 
 NOTES: dict[str | tuple[str, str], str] = {
-    "Music": "All 300 test tasks, where the paper has 200 of them: one standard error of such a difference is near 3 points, so "
-    "that none of those below, of up to two points, says much.",
+    "Music": "All 300 test tasks (paper: 200 of them). One standard error of such a difference is about 3 points, so "
+    "the differences below, of up to two points, are not significant.",
     "true labels": _OTHER_TASKS,
-    "MV": "Ties are broken at random, which was settled after a first run, of two seeds, in which they went to the class that "
-    "comes first: that had 69.7 %.",
+    "MV": "Ties are broken at random. This was decided after a first run with two seeds, in which ties went to the "
+    "first class (69.7 %).",
     "DS": "Not in the paper without mixup.",
-    "MaDL": "Its weights are among the workers of a batch; the two rows below are the paper's way, among all of them, and the "
-    "same without weights.",
+    "MaDL": "Its weights are computed among the workers of a batch. The two rows below compute them among all "
+    "workers, as the paper does, and use none.",
     "UnionNet": "Variant B, started near the identity as in the paper's comparison, not from the votes as by default.",
     "Annot-Mix, α = 0": "The same model without mixing, not in the paper's table.",
 }

@@ -197,12 +197,12 @@ def _make_benchmark(names: Sequence[str]) -> Benchmark:
         entries=ENTRIES,
         data={name: StoredDataset(name, "distinct", figures=(ACCURACY, BEHIND)) for name in names},
         notes={
-            BY_GOLD: "The most accurate of the candidates on this crowd, which only gold can tell: what a rule could reach at "
-            "best. Its time is that of fitting all candidates once.",
+            BY_GOLD: "The most accurate candidate on this crowd by gold: the best that any rule could reach. Its "
+            "time is that of fitting all candidates once.",
             BY_VOTES: "`wisecrowd.choose_method`: the first, in the order of the candidates, of the methods that "
             "are statistically tied with the one that predicts hidden votes best. It does not use gold, but the order was chosen "
             "by the accuracy of the methods on 24 public crowds, most of them in this table.",
-            BY_LOT: "The mean over all candidates.",
+            BY_LOT: "The mean over all candidates, as if one were drawn at random.",
             "cifar10n": "The worker ids of this release do not tell workers apart, so models of workers have nothing to learn.",
         },
         rows="data",

@@ -20,12 +20,12 @@ PUBLISHED = parse_published_table("""
 NOTES: dict[str | tuple[str, str], str] = {
     ("GLAD", "S_Rel"): "Accuracy falls as the iterations go on: ours has .515 at a tolerance of 1e-4 and .498 at 1e-7, "
     "its default.",
-    "MACE": "Crowd-kit joins a worker's strategy to another worker: one of its tables is in order of names and the other "
-    "in order of appearance. Given rows sorted by worker, where both orders agree, crowd-kit 1.4.2 has .832 on "
-    "D_Product, .957 on D_PosSent, .608 on S_Rel and .781 on S_Adult. D_Product is so low because MACE holds all classes to "
-    "be equally probable, and 88 % of these pairs are different products.",
-    "M-MSR": "Crowd-kit takes two workers without a common task for two who disagree, which turns the signs of many "
-    "skills around; it did not finish D_Product.",
+    "MACE": "Crowd-kit assigns a worker's strategy to another worker: one of its tables is in order of names, the "
+    "other in order of appearance. With rows sorted by worker, where both orders agree, crowd-kit 1.4.2 has "
+    ".832 on D_Product, .957 on D_PosSent, .608 on S_Rel and .781 on S_Adult. D_Product is low because MACE "
+    "assumes equally probable classes, and 88 % of these pairs are different products.",
+    "M-MSR": "Crowd-kit treats two workers without a common task as two who disagree, which inverts the signs of many "
+    "skills; it did not finish D_Product.",
 }
 
 

@@ -28,8 +28,8 @@ def benchmark() -> Benchmark:
         rows="data",
         seeds=2,
         remarks=(
-            "Votes are filled in for workers with more labels than the threshold, on all tasks; the others keep what they said. "
-            "*Density* is the share of (task, worker) pairs with a vote after that. Every filled vote counts like a real one. "
-            "The paper's figure has no numbers.",
+            "Votes are filled in on all tasks for workers with more labels than the threshold; other workers "
+            "keep their votes only. *Density* is the share of (task, worker) pairs with a vote afterwards. "
+            "Every filled vote counts like a real one. The paper's figure has no numbers.",
         ),
     )

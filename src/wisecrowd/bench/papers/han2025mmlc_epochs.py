@@ -23,10 +23,11 @@ def benchmark() -> Benchmark:
             "best by truth": AtEpoch("mmlc", at="best", until=LONG),
         },
         data=crowds(ACCURACY, SURPRISE, EPOCHS),
-        notes={"best by truth": "An oracle, which no one can have.", **NOTES},
+        notes={"best by truth": "An upper limit that needs the truth.", **NOTES},
         seeds=2,
         remarks=(
-            "Accuracy of the oracle worker on the labelled tasks after so many epochs of one run; beside it the mean of −log P of "
-            "a fifth of the votes that were hidden from another run, as far as that went: it stops 30 epochs after its best.",
+            "Accuracy of the oracle worker on the labelled tasks by number of epochs, in one run. Beside it "
+            "is the mean −log P of a fifth of the votes, hidden from a second run, which stops 30 epochs "
+            "after its best.",
         ),
     )

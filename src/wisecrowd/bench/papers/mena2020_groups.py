@@ -54,11 +54,12 @@ def benchmark() -> Benchmark:
             ("CMM", "LabelMe", name): value for name, value in zip(MixtureGroups.figures, PUBLISHED, strict=True)
         },
         notes={
-            "CMM": "Votes that are grouped one by one cannot tell groups apart: all but one are empty, and have the shape "
-            "that smoothing gives to nothing, uniform, of entropy log 8 = 2.08. Similarity is one less the Jensen-Shannon "
-            "divergence from the identity; that of a uniform matrix is .28. The paper's .02 and .03 stand for −.016 and −.027 "
-            "in the results kept beside the authors' program, which no such divergence can give. Our heaviest group is closer to "
-            "the identity than theirs, and than the matrix that the truth gives (similarity .850, entropy .725).",
+            "CMM": "Grouping single votes cannot separate groups: all groups but one are empty and have the uniform "
+            "matrix of smoothing, with entropy log 8 = 2.08. Similarity is one minus the Jensen–Shannon "
+            "divergence from the identity; that of a uniform matrix is .28. The paper's .02 and .03 are −.016 "
+            "and −.027 in the results beside the authors' program, which no such divergence can give. Our "
+            "heaviest group is closer to the identity than the paper's, and than the matrix computed from the "
+            "truth (similarity .850, entropy .725).",
             "CMM, tied": "One group for all votes of a worker, one class for all votes on a task (tied='worker').",
         },
         rows="data",

@@ -228,13 +228,14 @@ def _make_benchmark(n_tasks: int, seeds: int) -> Benchmark:
         entries={name: PanelMethod(name) for name in ANSWERS},
         data=_data(n_tasks),
         notes={
-            "Panel": "`Panel` with its defaults, told who is of the same model and who is a person. Its form and its starts were "
-            "settled on seeds 100 to 107 and 200 to 204 of a simpler simulation, and on two public crowds, bluebirds and rte, with "
-            "random groups. It was then looked at on seeds 1000 to 1005 of this one with 500 tasks, where it was 1.3 points "
-            "behind the oracle with two classes and 90 % repeated, and tasks were doubled.",
+            "Panel": "`Panel` with its defaults; groups and kinds of the members are given. Its form and its starts "
+            "were chosen on seeds 100 to 107 and 200 to 204 of a simpler simulation, and on two public crowds "
+            "(bluebirds, rte) with random groups. On seeds 1000 to 1005 of this simulation with 500 tasks it "
+            "was 1.3 points behind the oracle (two classes, 90 % repeated); then the number of tasks was "
+            "doubled.",
             "oracle": "The E-step of `Panel` with the parameters that the panel was made with: no method that sees only the votes "
             "can be expected to do better.",
-            "Dawid–Skene, people only": "What the votes of the three people give without any judge.",
+            "Dawid–Skene, people only": "Dawid–Skene on the votes of the three people only.",
         },
         rows="data",
         seeds=seeds,

@@ -304,10 +304,10 @@ def benchmark() -> Benchmark:
         entries={title: Replay(title) for title in RULES},
         data={title: StoredDataset(name, "distinct", figures=(AREA, EARLY)) for title, name in DATASETS.items()},
         notes={
-            "random": "Votes that are left, in random order.",
+            "random": "The remaining votes in random order.",
             "fewest votes": "Tasks with the fewest votes first.",
             "most uncertain": "Tasks with the largest entropy of Dawid–Skene's posterior first.",
-            "most uncertain, best worker": "The same tasks, asked of who tells most about the truth.",
+            "most uncertain, best worker": "The same tasks, given to the worker whose vote is most informative.",
             "ActiveLab, no classifier": "The score of Goh and Mueller (2023) from votes alone, as most of these crowds have no "
             "features: the classifier's weight is zero. With a good classifier it knows more than this row shows.",
             "wisecrowd plan": "Task and worker together, by expected information. How its beliefs are calibrated was settled while "

@@ -41,7 +41,8 @@ NOTES: dict[str | tuple[str, str], str] = {
     FROZEN: "As in the paper's program, in effect: abilities stay where the soft vote put them.",
     FREE: "As the text says: abilities by maximum likelihood. Votes are part of their own difficulty, and everybody looks "
     "perfect on unanimous tasks.",
-    AS_PRINTED: "Algorithm 3 to the letter: vote shares as the prior of the E-step, so that the classifier never enters it.",
+    AS_PRINTED: "Algorithm 3 as printed: vote shares are the prior of the E-step, so the classifier does not affect "
+    "it.",
 }
 
 

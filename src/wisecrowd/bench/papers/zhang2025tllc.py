@@ -65,12 +65,13 @@ def benchmark() -> Benchmark:
         findings=on_paper_crowds,
         seeds=10,
         remarks=(
-            "Accuracy on the tasks that were labelled; a filled vote counts as much as a real one, as in the paper, but in the "
-            "rows called *shared*. Ten seeds, where anything is drawn. The paper shows its results as bars, of which no number can "
-            "be read: it claims that TLLC is significantly above WSLC. The one number of TLLC that it prints, 74.94 % on "
-            "Income, is in `zhang2025tllc-sensitivity`.",
-            "TLLC here is a reconstruction: the architecture of its network, its rates, pairs and the exact condition of filling "
-            "in are not in what could be read. Our settings were chosen by votes that were hidden, never by the truth.",
+            "Accuracy on the labelled tasks. A filled vote counts as much as a real one, as in the paper, "
+            "except in the rows *shared*. Ten seeds where something is random. The paper shows its results as "
+            "bars without numbers and claims that TLLC is significantly better than WSLC. The one number of "
+            "TLLC that it prints, 74.94 % on Income, is in `zhang2025tllc-sensitivity`.",
+            "TLLC is a reconstruction: the architecture of its network, its rates and pairs, and the exact "
+            "condition for filling in were not available. Our settings were chosen by held-out votes, never "
+            "by the truth.",
         ),
         time_limit=1200,
     )

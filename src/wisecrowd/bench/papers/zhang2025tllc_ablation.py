@@ -36,19 +36,20 @@ def benchmark() -> Benchmark:
         notes={
             "Income": SPREAD,
             "Income, numbered": NUMBERED,
-            "no fine-tuning": "All workers have the network of all, and centres of their own.",
-            "first inside": "The paper's loop taken by its letter: the first class in whose ball a task lies.",
+            "no fine-tuning": "All workers share one network and have centres of their own.",
+            "first inside": "The loop as the paper prints it: the first class whose ball contains the task.",
         },
         rows="data",
         seeds=10,
         remarks=(
-            "Accuracy of majority vote, with filled votes that count as real ones (the paper's way) and with those that weigh "
-            "together as much as the real ones on an average task; the share of cells with a vote; and by how much the share of "
-            "right labels of a worker changes, on average over workers. The paper shows bars without numbers: that every part "
-            "helps (on Income), and that workers change less by TLLC than by WSLC.",
-            "Here workers do change less by TLLC, which also fills in less. Pretraining carries the method; filtering helps on "
-            "Leaves and nowhere else, and networks of workers' own keep workers as they were, but the vote afterwards is about as "
-            "good without them, since each has centres of their own.",
+            "Accuracy of majority vote with filled votes that count as real ones (as in the paper), and with "
+            "filled votes that together weigh as much as the real votes on an average task; the share of "
+            "cells with a vote; and the mean change of a worker's accuracy. The paper shows bars without "
+            "numbers: every part helps (on Income), and workers change less by TLLC than by WSLC.",
+            "Here, too, workers change less by TLLC, which also fills in less. Most of the effect comes from "
+            "pretraining. Filtering helps on Leaves only. Fine-tuned networks keep workers as they were, but "
+            "the vote afterwards is about as good without them, because every worker has centres of their "
+            "own.",
         ),
         time_limit=600,
     )

@@ -30,7 +30,8 @@ def benchmark() -> Benchmark:
         rows="data",
         seeds=10,
         remarks=(
-            "Accuracy of the most voted class, drawn among equals by the seed: in all, and by that class. The paper shows bars "
-            "without numbers, and says that filtering raises almost every class.",
+            "Accuracy of the class with most votes, ties drawn at random by the seed: over all tasks, and by "
+            "that class. The paper shows bars without numbers and says that filtering raises almost every "
+            "class.",
         ),
     )
