@@ -113,7 +113,9 @@ _HOME = {
     "plan_comparisons": "plan.pair_acquisition",
     "plan_votes": "plan.acquisition",
     "read": "io.vote_source",
+    "read_comparisons": "io.answer_tables",
     "read_features": "io.features",
+    "read_label_sets": "io.answer_tables",
     "read_truth": "io.vote_source",
     "redundancy_curve": "evaluate.completion",
     "score_completer": "evaluate.completion",
@@ -197,6 +199,8 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors; a test holds
     from wisecrowd.evaluate.completion import score_completer as score_completer
     from wisecrowd.evaluate.model_selection import choose_method as choose_method
     from wisecrowd.evaluate.model_selection import compare_methods as compare_methods
+    from wisecrowd.io.answer_tables import read_comparisons as read_comparisons
+    from wisecrowd.io.answer_tables import read_label_sets as read_label_sets
     from wisecrowd.io.datasets import fetch_dataset as fetch_dataset
     from wisecrowd.io.datasets import list_datasets as list_datasets
     from wisecrowd.io.datasets import load_dataset as load_dataset

@@ -13,8 +13,12 @@ import numpy as np
 from wisecrowd import __version__
 from wisecrowd.base.fields import parameter_fields
 from wisecrowd.base.method import Method
+from wisecrowd.data.comparisons import Comparisons
+from wisecrowd.data.label_sets import LabelSetCrowd
 from wisecrowd.data.types import AnyCrowd
 
+#: Number of classes that a record lists.
+MAX_LISTED_CLASSES = 1000
 _RECORDED_PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "numba", "torch")
 
 
@@ -57,12 +61,26 @@ def record_run(method: Method, crowd: AnyCrowd, **extra: Any) -> dict[str, Any]:
     }
 
 
-def describe_environment(crowd: AnyCrowd) -> dict[str, Any]:
+def _describe_input(crowd: AnyCrowd | Comparisons | LabelSetCrowd) -> dict[str, Any]:
+    """Return the sizes and the digest of votes of any type."""
+    common = {
+        "workers": None if crowd.workers is None else len(crowd.workers),
+        "votes": crowd.n_votes,
+        "sha256": crowd.digest,
+    }
+    if isinstance(crowd, Comparisons):
+        return {"items": crowd.n_items, "tasks": None if crowd.tasks is None else len(crowd.tasks), **common}
+    names = crowd.labels if isinstance(crowd, LabelSetCrowd) else crowd.classes
+    classes = None if names is None else [str(name) for name in names[:MAX_LISTED_CLASSES]]
+    return {"tasks": crowd.n_tasks, **common, "classes": classes}
+
+
+def describe_environment(crowd: AnyCrowd | Comparisons | LabelSetCrowd) -> dict[str, Any]:
     """Return the sizes and the digest of the input, the versions of packages, and the time.
 
     Parameters
     ----------
-    crowd : Crowd or ShardedCrowd
+    crowd : Crowd, ShardedCrowd, Comparisons or LabelSetCrowd
         Votes.
 
     Returns
@@ -77,13 +95,7 @@ def describe_environment(crowd: AnyCrowd) -> dict[str, Any]:
     1
     """
     return {
-        "input": {
-            "tasks": crowd.n_tasks,
-            "workers": None if crowd.workers is None else len(crowd.workers),
-            "votes": crowd.n_votes,
-            "classes": None if crowd.classes is None else [str(name) for name in crowd.classes[:1000]],
-            "sha256": crowd.digest,
-        },
+        "input": _describe_input(crowd),
         "versions": {"wisecrowd": __version__, "python": platform.python_version(), **_get_versions()},
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from wisecrowd.data.crowd import Crowd
 
 LABELS, LABELS_PARQUET, POSTERIOR = "labels.csv", "labels.parquet", "posterior.csv"
-WORKERS, TASKS = "workers.csv", "tasks.csv"
+WORKERS, TASKS, SCORES = "workers.csv", "tasks.csv", "scores.csv"
 PREDICTIONS, MODEL = "predictions.csv", "model"
 COMPLETED, COMPLETED_PARQUET, HELDOUT, ACCURACY = "completed.csv", "completed.parquet", "heldout.csv", "accuracy.csv"
 #: All files that commands write into a results folder; the stale ones of an earlier run are named in a warning.
 KNOWN = (
+    SCORES,
     LABELS,
     LABELS_PARQUET,
     WORKERS,

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from wisecrowd.base.method import Method
     from wisecrowd.data.crowd import Crowd
-    from wisecrowd.data.sharded import ShardedCrowd
 
 #: Confidence below which a task counts as uncertain.
 UNSURE = 0.6
@@ -26,7 +25,7 @@ _FEW_WORKERS = 4
 _MIN_RANKED_VOTES = 5
 
 
-def describe_crowd(crowd: Crowd | ShardedCrowd) -> str:
+def describe_crowd(crowd: object) -> str:
     """Return the size of a crowd as text: its repr without the class name."""
     return repr(crowd).partition("(")[2].removesuffix(")")
 

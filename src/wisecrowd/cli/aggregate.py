@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wisecrowd.cli import _answers as answers
 from wisecrowd.cli import _features as feature_files
 from wisecrowd.cli import _fitting as fitting
 from wisecrowd.cli import _members as members_file
@@ -79,6 +80,13 @@ def aggregate(
 
       wisecrowd aggregate ratings.csv --numeric -m median -o results
 
+    Comparisons of two items (columns left, right, label, or model_a, model_b,
+    winner) and sets of labels (columns task, worker, labels: cat|dog) are
+    recognised by their columns. They write scores.csv with ranks and intervals,
+    or labels.csv with sets:
+
+      wisecrowd aggregate arena.csv -o results
+
     Some methods also use features of the tasks (wisecrowd methods lists them):
 
       wisecrowd aggregate votes.csv --features X.npz -m mnldp -o results
@@ -106,6 +114,24 @@ def aggregate(
     from wisecrowd.errors import UsageError
 
     fitting.check_output_options(output, proba=proba, save=save, spreadsheet=spreadsheet)
+    other_answers = None if are_shards(votes) else answers.find_answers(votes, reading)
+    if other_answers is not None:
+        unused = {
+            "--features": features,
+            "--members": members,
+            "--truth": truth,
+            "--score": score,
+            "--proba": proba or None,
+        }
+        if given := [name for name, value in unused.items() if value is not None]:
+            raise UsageError(
+                f"{votes} holds {other_answers.description}; {', '.join(given)} applies to votes on classes only"
+            )
+        answers.aggregate_answers(
+            other_answers, None if method == "dawid-skene" else method, parameter or [], jobs, reading,
+            output=output, save=save, spreadsheet=spreadsheet, quiet=quiet, as_json=as_json,
+        )  # fmt: skip
+        return
     unfitted: Aggregator = fitting.make_method("aggregate", method, parameter or [], jobs, _engine(engine, address))
     members_file.check_members_option(unfitted, members)
     if are_shards(votes):

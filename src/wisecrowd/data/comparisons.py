@@ -143,7 +143,7 @@ class Comparisons:
         itself = np.flatnonzero(self.left == self.right)
         if itself.size:
             raise InputError(
-                f"{count_noun(itself.size, 'row')} compare an item with itself, such as "
+                f"{count_noun(itself.size, 'row')} with one item on both sides, such as "
                 f"{preview([self.items[self.left[itself[0]]]])}; drop these rows"
             )
 
@@ -644,7 +644,7 @@ class _Rows:
             row = repeated[0]
             worker = "" if workers is None or self.worker is None else f"worker {preview([workers[self.worker[row]]])} "
             raise InputError(
-                f"{count_noun(repeated.size, 'row')} repeat an earlier comparison; for example {worker}compared "
+                f"{count_noun(repeated.size, 'repeated comparison')}; for example {worker}compared "
                 f"{preview([items[self.left[row]]])} with {preview([items[self.right[row]]])} twice. Choose duplicates='first' or "
                 "'last' to keep one of them, or 'keep' to count all (--duplicates on the command line)"
             )
@@ -734,7 +734,7 @@ def _encode_outcomes(
     if unknown.size:
         row = unknown[0]
         raise InputError(
-            f"{count_noun(unknown.size, 'label')} are neither an item of their row nor a known word: "
+            f"{count_noun(unknown.size, 'label')} that is neither an item of its row nor a known word: "
             f"{preview(labels[np.unique(label_codes[unknown])])}, for example for {preview([items[left[row]]])} and "
             f"{preview([items[right[row]]])}. Write the id of the better item, or left, right or tie"
         )

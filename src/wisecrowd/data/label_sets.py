@@ -90,7 +90,7 @@ class LabelSetCrowd:
         if repeated.size:
             row = order[repeated[0]]
             raise InputError(
-                f"{count_noun(repeated.size, 'row')} repeat an earlier (task, worker); for example worker "
+                f"{count_noun(repeated.size, 'repeated row')}; for example worker "
                 f"{preview([self.workers[worker_codes[row]]])} answered task {preview([self.tasks[task_codes[row]]])} twice. Keep "
                 "one row each, or choose duplicates='first', 'last' or 'union'"
             )
@@ -412,7 +412,10 @@ def _flatten_sets(column: pa.ChunkedArray, separator: str | None) -> tuple[NDArr
         vocab.check_no_missing(column, "label set")
         array = column.combine_chunks()
         row = pc.list_parent_indices(array).to_numpy(zero_copy_only=False).astype(np.int64)
-        return row, pa.chunked_array([pc.list_flatten(array)])
+        names = pc.list_flatten(array)
+        return row, pa.chunked_array(
+            [names.cast(names.type.value_type) if pa.types.is_dictionary(names.type) else names]
+        )
     if pa.types.is_null(column.type):
         raise InputError("the label column is empty; expected lists of labels, or labels separated by |")
     texts = column.cast(pa.string()).to_pylist()
@@ -434,13 +437,13 @@ def _flatten_sets(column: pa.ChunkedArray, separator: str | None) -> tuple[NDArr
         for cell in cells
     )
     rows: list[int] = []
-    names: list[Any] = []
+    flat: list[Any] = []
     for number, labels in enumerate(sets):
         rows += [number] * len(labels)
-        names += labels
-    if not names:
+        flat += labels
+    if not flat:
         return np.empty(0, dtype=np.int64), pa.chunked_array([pa.array([], type=pa.string())])
-    return np.array(rows, dtype=np.int64), vocab.as_column(names, "label")
+    return np.array(rows, dtype=np.int64), vocab.as_column(flat, "label")
 
 
 def _parse_set(text: str, row: int) -> list[Any]:

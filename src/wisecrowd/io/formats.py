@@ -7,7 +7,7 @@ so reading a CSV file does not import the readers of labelling tools.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -21,6 +21,7 @@ from wisecrowd.io.tables.text_files import peek_lines
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from wisecrowd.data.crowd import Crowd
     from wisecrowd.io.tools.exported_answers import ExportedAnswers
@@ -57,6 +58,9 @@ class FormatReader:
         Function of a crowd and a path.
     read_export : callable, optional
         Function of a path that returns all answers in the export of a labelling tool.
+    read_names, read_columns : callable, optional
+        Functions of a table's path, and of its path and some column names, that return the names of all columns, and the table of
+        some columns. Other answers than single labels are read through them.
     """
 
     read_votes: Callable[[Path, ReadOptions], VoteTable]
@@ -67,6 +71,8 @@ class FormatReader:
     read_meta: Callable[[Path], dict[str, Any]] | None = None
     write_votes: Callable[[Crowd, Path], None] | None = None
     read_export: Callable[[Path], ExportedAnswers] | None = None
+    read_names: Callable[[Path], list[str]] | None = None
+    read_columns: Callable[[Path, Sequence[str]], pa.Table] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

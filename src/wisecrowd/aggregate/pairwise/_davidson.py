@@ -3,11 +3,12 @@
 A comparison has a logit difference d and a tie utility κ:
 
     P(left) ∝ exp(d/2),   P(right) ∝ exp(−d/2),   P(tie) ∝ exp(κ),
-    d = a_r (θ_L − θ_R + u_Lt − u_Rt + βᵀ(x_L − x_R)) + π + π_r,   κ = κ_0 + κ_r + κ_t.
+    d = a_r (θ_L − θ_R + βᵀ(x_L − x_R)) + u_Lt − u_Rt + π + π_r,   κ = κ_0 + κ_r + κ_t.
 
 θ are the scores of items, u_it deviations of an item on a task, β coefficients of covariates, a_r the discrimination of worker r,
 π the common lean to the left side, π_r that of a worker, and κ the inclination to call a tie, in general, by worker and by task.
-Without ties and effects it is the Bradley–Terry model.
+Without ties and effects it is the Bradley–Terry model. The discrimination does not act on u: deviations are so many that they can
+explain the comparisons of one judge without error, and that judge's discrimination would grow without limit.
 """
 
 from __future__ import annotations
@@ -321,9 +322,6 @@ class DavidsonModel:
         advantage = score[rows.left] - score[rows.right]
         if rows.covariates is not None:
             advantage = advantage + rows.covariates @ parameters[block["covariate"]]
-        if self.effects.tasks:
-            deviation = parameters[block["task_score"]]
-            advantage = advantage + deviation[self._left_cell] - deviation[self._right_cell]
         slope = self.worker_slopes(parameters)[rows.worker] if self.effects.workers else 1.0
         return advantage, slope
 
@@ -347,6 +345,9 @@ class DavidsonModel:
     def _probs(self, parameters: Array, advantage: Array, slope: Array | float) -> OutcomeProbs:
         rows, block = self.rows, self.blocks
         difference = slope * advantage
+        if self.effects.tasks:
+            deviation = parameters[block["task_score"]]
+            difference = difference + deviation[self._left_cell] - deviation[self._right_cell]
         tie_utility: Array | float = parameters[block["tie"]][0] if self.effects.ties else NO_TIES
         if self.effects.lean:
             difference = difference + parameters[block["lean"]][0]
@@ -432,8 +433,8 @@ class DavidsonModel:
                 add("worker_tie", rows.worker, by_tie)
         if self.effects.tasks:
             assert rows.task is not None
-            add("task_score", self._left_cell, by_advantage)
-            add("task_score", self._right_cell, -by_advantage)
+            add("task_score", self._left_cell, by_difference)
+            add("task_score", self._right_cell, -by_difference)
             if self.effects.ties:
                 add("task_tie", rows.task, by_tie)
         return gradient
@@ -481,8 +482,8 @@ class DavidsonModel:
                 add("tie", "worker_tie", rows.worker, 1.0)
         if self.effects.tasks:
             assert rows.task is not None
-            add("difference", "task_score", self._left_cell, slope_column)
-            add("difference", "task_score", self._right_cell, -slope_column)
+            add("difference", "task_score", self._left_cell, 1.0)
+            add("difference", "task_score", self._right_cell, -1.0)
             if self.effects.ties:
                 add("tie", "task_tie", rows.task, 1.0)
 

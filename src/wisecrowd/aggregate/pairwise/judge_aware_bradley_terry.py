@@ -62,7 +62,7 @@ class JudgeAwareBradleyTerry(PairwiseAggregator):
         d = a_r (θ_L − θ_R) + π + π_r,   P(left) ∝ exp(d/2),   P(right) ∝ exp(−d/2),   P(tie) ∝ exp(κ + κ_r)
 
     If comparisons have tasks (prompts), items may be better on some tasks than on others, and ties more frequent:
-    θ becomes θ_i + u_it and κ gains κ_t. All effects have normal priors whose variances are estimated from the data (Laplace
+    d gains u_Lt − u_Rt and κ gains κ_t. All effects have normal priors whose variances are estimated from the data (Laplace
     approximation of the marginal likelihood), except that of log a_r, which fixes the scale.
 
     A judge who always prefers the left side is explained by the lean, not by the items. A judge who contributes more than half
@@ -221,6 +221,7 @@ class JudgeAwareBradleyTerry(PairwiseAggregator):
     def _outcome_probs(self, comparisons: Comparisons, item: NDArray[np.int64]) -> Array:
         score = self.score_[item]
         advantage = score[comparisons.left] - score[comparisons.right]
+        deviation: Array | float = 0.0
         slope: Array | float = 1.0
         lean: Array | float = self.common_lean_
         tie: Array | float = self.common_tie_
@@ -238,8 +239,8 @@ class JudgeAwareBradleyTerry(PairwiseAggregator):
             if self.task_tie_ is not None:
                 tie = tie + np.where(task >= 0, self.task_tie_[task], 0.0)
             for side, sign in ((comparisons.left, 1), (comparisons.right, -1)):
-                advantage = advantage + sign * self._find_deviations(item[side], task)
-        return np.stack(outcome_probs(slope * advantage + lean, tie), axis=1)
+                deviation = deviation + sign * self._find_deviations(item[side], task)
+        return np.stack(outcome_probs(slope * advantage + deviation + lean, tie), axis=1)
 
     def _find_deviations(self, item: NDArray[np.int64], task: NDArray[np.int64]) -> Array:
         """Return the deviations u_it of items on tasks; zero for combinations that were not compared."""

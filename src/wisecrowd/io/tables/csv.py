@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -254,12 +255,20 @@ def _write_votes(separator: str, crowd: Crowd, path: Path) -> None:
             writer.write_table(portion)
 
 
+def _read_named_columns(separator: str, path: Path, columns: Sequence[str]) -> pa.Table:
+    """Read some columns as text."""
+    _, separator = read_header(path, separator, check_quotes=True)
+    return _read_table(path, separator, dict.fromkeys(columns, pa.string()))
+
+
 def _make_reader(separator: str) -> FormatReader:
     return FormatReader(
         read_votes=partial(read_votes, separator=separator),
         detect=partial(_detect, separator),
         read_truth=partial(read_truth, separator=separator),
         write_votes=partial(_write_votes, separator),
+        read_names=lambda path: read_header(path, separator)[0],
+        read_columns=partial(_read_named_columns, separator),
     )
 
 

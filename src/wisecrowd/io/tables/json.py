@@ -191,6 +191,31 @@ def _to_table(records: Sequence[_Record], names: list[str]) -> pa.Table:
         raise _mixed_types(error) from None
 
 
+def _read_columns_from_lines(path: Path, columns: Sequence[str]) -> pa.Table:
+    """Read some keys of an object per line; values may be lists."""
+    records = _read_first_records(path)
+    if not any(isinstance(record.get(name), list) for record in records for name in columns):
+        return _read_lines(path, records, list(columns))
+    lines = [line for line in read_text(path).splitlines() if line.strip()]
+    return _records_to_columns(
+        [parse_json(line, "every line must hold one object, but one line") for line in lines], columns
+    )
+
+
+def _records_to_columns(records: Sequence[Any], columns: Sequence[str]) -> pa.Table:
+    """Return some keys of objects as a table, with lists as JSON text."""
+    if not all(isinstance(record, dict) for record in records):
+        raise InputError("every element must be an object")
+    rows = [
+        {
+            name: json.dumps(value, ensure_ascii=False) if isinstance(value := record.get(name), list) else value
+            for name in columns
+        }
+        for record in records
+    ]
+    return _to_table(rows, list(columns))
+
+
 def _detect_lines(path: Path) -> bool:
     first_line = next((line for line in peek_lines(path) if line.strip()), "")
     try:
@@ -233,5 +258,13 @@ JSONL = FormatReader(
     detect=_detect_lines,
     read_truth=_read_truth_from_lines,
     write_votes=_write_votes,
+    read_names=lambda path: _collect_keys(_read_first_records(path)),
+    read_columns=_read_columns_from_lines,
 )
-JSON = FormatReader(read_votes=_read_votes_from_list, detect=_detect_list, read_truth=_read_truth_from_list)
+JSON = FormatReader(
+    read_votes=_read_votes_from_list,
+    detect=_detect_list,
+    read_truth=_read_truth_from_list,
+    read_names=lambda path: _collect_keys(_read_records(path)),
+    read_columns=lambda path, columns: _records_to_columns(_read_records(path), columns),
+)

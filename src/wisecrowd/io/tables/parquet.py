@@ -364,4 +364,11 @@ def _read_task_column(path: Path, name: str) -> pa.ChunkedArray:
     return read_columns(path, [name], [] if longest <= PACKED_BYTES else [name])[name]
 
 
-PARQUET = FormatReader(read_votes=read_votes, detect=is_parquet, read_truth=read_truth, write_votes=write_votes)
+PARQUET = FormatReader(
+    read_votes=read_votes,
+    detect=is_parquet,
+    read_truth=read_truth,
+    write_votes=write_votes,
+    read_names=lambda path: list(read_schema(path).names),
+    read_columns=read_table,
+)

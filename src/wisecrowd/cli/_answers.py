@@ -1,0 +1,221 @@
+"""``wisecrowd aggregate`` on comparisons and label sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wisecrowd.cli import _fitting as fitting
+from wisecrowd.cli._console import show_progress
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from wisecrowd.base.label_set_aggregator import LabelSetAggregator
+    from wisecrowd.base.pairwise_aggregator import PairwiseAggregator
+    from wisecrowd.cli._reading import Reading
+    from wisecrowd.data.label_sets import LabelSetCrowd
+    from wisecrowd.io.answer_tables import AnswerTable
+
+#: Method for each type of answers if the user names none.
+DEFAULT_METHODS = {"pairwise": "judge-aware-bradley-terry", "multilabel": "label-set-mixture"}
+#: Method for comparisons without worker ids.
+WITHOUT_WORKERS = "bradley-terry"
+#: Items, and workers, named in the summary.
+SHOWN = 5
+
+
+def find_answers(votes: Path, reading: Reading) -> AnswerTable | None:
+    """Return the comparisons or label sets in a file, or None if it holds ordinary votes.
+
+    Parameters
+    ----------
+    votes : Path
+        File or folder.
+    reading : Reading
+        Options for reading.
+
+    Returns
+    -------
+    AnswerTable or None
+    """
+    from wisecrowd.cli._reading import resolve_path
+    from wisecrowd.io.answer_tables import find_answer_table
+
+    if reading.numeric or reading.ordered or reading.question is not None or reading.no_workers:
+        return None
+    path = resolve_path(votes)
+    if not path.exists():
+        return None
+    columns = {"task": reading.task, "worker": reading.worker}
+    return find_answer_table(path if reading.format is None else reading.open(path), columns=columns)
+
+
+def aggregate_answers(
+    answers: AnswerTable,
+    method: str | None,
+    parameter: list[str],
+    jobs: int,
+    reading: Reading,
+    *,
+    output: Path | None,
+    save: bool,
+    spreadsheet: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Aggregate comparisons or label sets, write the results and print a summary.
+
+    Parameters
+    ----------
+    answers : AnswerTable
+        Answers.
+    method : str or None
+        Method; None for the default of the answer type.
+    parameter : list of str
+        Parameters of the method, as name=value.
+    jobs : int
+        Maximum number of threads.
+    reading : Reading
+        Options for reading.
+    output : Path or None
+        Folder for the results.
+    save, spreadsheet, quiet, as_json : bool
+        Options of the command.
+    """
+    from wisecrowd.base.run_record import describe_environment
+    from wisecrowd.cli._outputs import RECORD, check_folder
+    from wisecrowd.cli._spreadsheet import Guard
+    from wisecrowd.cli._summary import describe_crowd
+    from wisecrowd.errors import UsageError
+
+    path = answers.source.path
+    if reading.classes is not None or reading.weight is not None or reading.label is not None:
+        raise UsageError(
+            f"{path} holds {answers.description}; --classes, --label and --weight apply to ordinary votes only"
+        )
+    if output is not None:
+        check_folder(output, [fitting.SCORES, fitting.TASKS, fitting.LABELS, fitting.WORKERS, RECORD], [path])
+    options: dict[str, Any] = {"duplicates": reading.duplicates}
+    if answers.answer_type == "pairwise":
+        options["missing"] = reading.missing
+    crowd = answers.read(**options)
+    default = DEFAULT_METHODS[answers.answer_type]
+    if answers.answer_type == "pairwise" and crowd.workers is None:
+        default = WITHOUT_WORKERS
+    unfitted = fitting.make_method("aggregate", method or default, parameter, jobs)
+    if answers.answer_type not in unfitted.answer_types:
+        raise UsageError(
+            f"{path} holds {answers.description}, and {unfitted.name} takes other votes; leave -m out, or choose -m {default}"
+        )
+    with show_progress(quiet=quiet):
+        fitted = unfitted.fit(crowd)
+    if answers.answer_type == "pairwise":
+        tables, facts, summary = _describe_scores(fitted)
+    else:
+        tables, facts, summary = _describe_label_sets(fitted, crowd)  # type: ignore[arg-type]  # label sets
+    run: dict[str, Any] = {
+        "answers": answers.answer_type,
+        "columns": dict(answers.columns),
+        "method": fitted.name,
+        "parameters": {name: value for name, value in fitted.get_params(deep=False).items() if name != "verbose"},
+        "summary": summary,
+        "votes": str(path),
+        **describe_environment(crowd),
+    }
+    written = fitting.write_run(
+        output,
+        tables if output is not None else {},
+        run,
+        Guard(on=spreadsheet),
+        model=fitted if save else None,
+        inputs=[path],
+    )
+    begin = [
+        ("Read", f"{path}: {answers.description}"),
+        ("Votes", describe_crowd(crowd)),
+        ("Method", fitting.describe_fit(fitted)),
+    ]
+    fitting.print_run(run, [*begin, *facts, ("Wrote", written)], as_json=as_json, quiet=quiet)
+
+
+def _describe_scores(
+    fitted: PairwiseAggregator,
+) -> tuple[dict[str, pd.DataFrame], list[tuple[str, str]], dict[str, Any]]:
+    """Return the tables, the summary lines and the figures of a fit to comparisons."""
+    from wisecrowd.cli._outputs import rounded
+
+    scores = fitted.scores_
+    tables = {fitting.SCORES: rounded(scores)}
+    has_intervals = fitted.covariance_ is not None
+    level = f"{fitted.level:.0%} interval"
+
+    def describe(item: Any) -> str:
+        row = scores.loc[item]
+        if not has_intervals:
+            return f"{item} {row['score']:.2f}"
+        interval = f"{row['lower']:.2f} to {row['upper']:.2f}"
+        return f"{item} {row['score']:.2f} ({interval}; rank {row['rank_low']:.0f}–{row['rank_high']:.0f})"
+
+    facts = [("Best", "; ".join(map(describe, scores.index[:SHOWN])))]
+    if len(scores) > SHOWN:
+        facts.append(("Worst", "; ".join(map(describe, scores.index[: -min(SHOWN, len(scores) - SHOWN) - 1 : -1]))))
+    if has_intervals:
+        facts.append(("Scores", f"logits, mean zero, with {level}; ranks as far as the comparisons decide them"))
+    summary: dict[str, Any] = {
+        "items": len(scores),
+        "best": str(scores.index[0]),
+        "components": int(scores["component"].max()) + 1,
+        "level": fitted.level if has_intervals else None,
+    }
+    if fitted.needs_workers:
+        workers = fitted.workers_
+        tables[fitting.WORKERS] = fitting.with_integer_counts(workers)
+        if "lean" in workers:
+            leaning = workers["lean"].abs().sort_values(ascending=False).index[:3]
+            named = ", ".join(f"{worker} {workers['lean'][worker]:+.2f}" for worker in leaning)
+            facts.append(("Sides", f"strongest leans to the left side (+) or right side (−), in logits: {named}"))
+    return tables, facts, summary
+
+
+def _describe_label_sets(
+    fitted: LabelSetAggregator, crowd: LabelSetCrowd
+) -> tuple[dict[str, pd.DataFrame], list[tuple[str, str]], dict[str, Any]]:
+    """Return the tables, the summary lines and the figures of a fit to label sets."""
+    import pandas as pd
+
+    from wisecrowd.cli._outputs import rounded
+    from wisecrowd.io.tools.label_sets import format_label_set
+
+    table = fitted.tasks_
+    table["labels"] = [format_label_set(tuple(map(str, labels))) for labels in table["labels"]]
+    probs = pd.DataFrame({"probability": fitted.proba_.stack()})
+    probs["chosen"] = probs["probability"] >= fitted.threshold_
+    tables = {
+        fitting.LABELS: rounded(table.drop(columns="n_votes")),
+        fitting.POSTERIOR: rounded(probs),
+        fitting.WORKERS: rounded(fitted.workers_),
+    }
+    chosen = fitted.label_probs_ >= fitted.threshold_
+    share = chosen.mean(axis=0)
+    order = (-share).argsort(kind="stable")[:SHOWN]
+    mean_size, mean_f1 = float(chosen.sum(axis=1).mean()), float(table["expected_f1"].mean())
+    facts = [
+        (
+            "Labels",
+            f"{mean_size:.2f} per task; "
+            + ", ".join(f"{fitted.label_index_[code]} {share[code]:.1%}" for code in order),
+        ),
+        (
+            "Certainty",
+            f"expected F1 {mean_f1:.3f}, mean probability that a whole set is right {table['confidence'].mean():.3f}",
+        ),
+        ("Threshold", f"labels with a probability of {fitted.threshold_:.3f} or more are chosen"),
+    ]
+    summary = {
+        "labels_per_task": mean_size,
+        "expected_f1": mean_f1,
+        "threshold": fitted.threshold_,
+        "labels": crowd.n_labels,
+    }
+    return tables, facts, summary

@@ -1,0 +1,289 @@
+"""Tables of answers that are not one label per vote: comparisons and label sets. Columns tell the type of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from wisecrowd.data.answer_type import AnswerType
+from wisecrowd.data.comparisons import Comparisons, RepeatedComparisons, Swapped
+from wisecrowd.data.label_sets import LabelSetCrowd
+from wisecrowd.errors import InputError, preview
+from wisecrowd.io.problems import MissingColumn, prefix_errors
+from wisecrowd.io.tables.columns import role_names, simplify_name
+from wisecrowd.io.vote_source import SourceLike, VoteSource
+
+#: Names of columns by role, without case, spaces, dashes and underscores. The first name of each role is ours.
+_LEFT = ("left", "leftitem", "modela", "responsea", "answera", "outputa", "optiona", "itema", "candidatea")
+_RIGHT = ("right", "rightitem", "modelb", "responseb", "answerb", "outputb", "optionb", "itemb", "candidateb")
+_WINNER = (
+    "label",
+    "winner",
+    "preference",
+    "preferred",
+    "better",
+    "choice",
+    "verdict",
+    "judgment",
+    "judgement",
+    "answer",
+    "vote",
+)
+_PROMPT = ("task", "taskid", "prompt", "promptid", "question", "questionid", "context", "contextid", "instruction")
+_LABEL_SET = ("labels", "labelset", "tags", "categories", "answers")
+#: File of comparisons in a dataset folder.
+COMPARISONS_FILE = "comparisons.parquet"
+#: Rows that are read to tell label sets from single labels.
+_PEEKED_ROWS = 200
+
+
+@dataclass(frozen=True)
+class AnswerTable:
+    """Table whose columns hold comparisons or label sets.
+
+    Parameters
+    ----------
+    answer_type : {"pairwise", "multilabel"}
+        Type of the answers.
+    source : VoteSource
+        File.
+    columns : mapping of str to str
+        Column by role.
+    """
+
+    answer_type: AnswerType
+    source: VoteSource
+    columns: Mapping[str, str]
+
+    @property
+    def description(self) -> str:
+        """What the table holds, for messages."""
+        names = ", ".join(f"{name}" for name in self.columns.values())
+        noun = "comparisons of two items" if self.answer_type == "pairwise" else "sets of labels"
+        return f"{noun} (columns {names})"
+
+    def read(self, **options: Any) -> Comparisons | LabelSetCrowd:
+        """Read the answers.
+
+        Parameters
+        ----------
+        **options
+            Options of `Comparisons.from_frame` or `LabelSetCrowd.from_frame`, except the names of columns.
+
+        Returns
+        -------
+        Comparisons or LabelSetCrowd
+        """
+        with prefix_errors(self.source.path):
+            table = _read_columns(self.source, list(dict.fromkeys(self.columns.values())))
+            if self.answer_type == "pairwise":
+                names = {
+                    role: self.columns.get(role) for role in ("left", "right", "label", "worker", "task", "weight")
+                }
+                return Comparisons.from_frame(table, **(names | options))
+            names = {role: self.columns[role] for role in ("task", "worker", "label")}
+            label = table.column_names.index(self.columns["label"])
+            if pa.types.is_string(table.schema.field(label).type):  # an empty cell of a text file is an empty set
+                table = table.set_column(label, self.columns["label"], table.column(label).fill_null(""))
+            return LabelSetCrowd.from_frame(table, **(names | options))
+
+
+def find_answer_table(source: SourceLike, *, columns: Mapping[str, str | None] | None = None) -> AnswerTable | None:
+    """Return the comparisons or label sets that a file holds, by its columns.
+
+    Parameters
+    ----------
+    source : path-like or VoteSource
+        File, or dataset folder with comparisons.parquet.
+    columns : mapping of str to str or None, default=None
+        Columns that the user named, by role: left, right, label, worker, task.
+
+    Returns
+    -------
+    AnswerTable or None
+        None if the file holds ordinary votes.
+
+    Examples
+    --------
+    >>> _ = Path("arena.csv").write_text("model_a,model_b,winner\\nm1,m2,model_a\\n")
+    >>> find_answer_table("arena.csv").description
+    'comparisons of two items (columns model_a, model_b, winner)'
+    """
+    path = source.path if isinstance(source, VoteSource) else Path(source)
+    if path.is_dir() and (path / COMPARISONS_FILE).is_file():
+        source = path / COMPARISONS_FILE
+    file = VoteSource.detect(source)
+    if file.format.reader.read_names is None:
+        return None
+    requested = {role: name for role, name in (columns or {}).items() if name is not None}
+    with prefix_errors(file.path):
+        names = file.format.reader.read_names(file.path)
+        comparison_columns = _find_comparison_columns(names, requested)
+        if comparison_columns is not None:
+            return AnswerTable("pairwise", file, comparison_columns)
+        set_columns = _find_label_set_columns(names, requested)
+        if set_columns is not None and _holds_sets(file, set_columns["label"]):
+            return AnswerTable("multilabel", file, set_columns)
+    return None
+
+
+def read_comparisons(
+    path: SourceLike,
+    *,
+    left: str | None = None,
+    right: str | None = None,
+    label: str | None = None,
+    worker: str | None = None,
+    task: str | None = None,
+    duplicates: RepeatedComparisons = "error",
+    swapped: Swapped = "average",
+    missing: Literal["error", "drop"] = "error",
+) -> Comparisons:
+    """Read comparisons of two items from a table.
+
+    Parameters
+    ----------
+    path : path-like or VoteSource
+        CSV, TSV, Parquet or JSON with one comparison per row, or a dataset folder with comparisons.parquet.
+    left, right, label, worker, task : str, optional
+        Names of columns. Without them, common names are recognised: left and right, model_a and model_b, winner, judge, prompt.
+        Worker and task are optional.
+    duplicates, swapped, missing
+        See `Comparisons.from_frame`.
+
+    Returns
+    -------
+    Comparisons
+
+    Raises
+    ------
+    MissingColumn
+        If the table has no columns of two items and a winner.
+
+    Examples
+    --------
+    >>> _ = Path("arena.csv").write_text("model_a,model_b,winner,judge\\nm1,m2,tie (bothbad),ann\\nm2,m1,m2,ann\\n")
+    >>> read_comparisons("arena.csv")
+    Comparisons(2 comparisons: 2 items, 1 pair, 1 worker, 50% ties)
+    """
+    requested = {"left": left, "right": right, "label": label, "worker": worker, "task": task}
+    table = find_answer_table(path, columns=requested)
+    if table is None or table.answer_type != "pairwise":
+        raise MissingColumn(
+            f"{path}: comparisons need the columns left, right and label (or model_a, model_b and winner); name yours: "
+            'left="a", right="b", label="preferred"',
+            tuple(role for role in ("left", "right", "label")),
+        )
+    comparisons = table.read(duplicates=duplicates, swapped=swapped, missing=missing)
+    assert isinstance(comparisons, Comparisons)
+    return comparisons
+
+
+def read_label_sets(
+    path: SourceLike,
+    *,
+    task: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
+    separator: str | None = None,
+    duplicates: Literal["error", "first", "last", "union"] = "error",
+) -> LabelSetCrowd:
+    """Read sets of labels from a table with one set per row.
+
+    Parameters
+    ----------
+    path : path-like or VoteSource
+        CSV, TSV, Parquet or JSON.
+    task, worker, label : str, optional
+        Names of columns. Without them, common names are recognised: task, worker and labels, tags or categories.
+    separator, duplicates
+        See `LabelSetCrowd.from_frame`.
+
+    Returns
+    -------
+    LabelSetCrowd
+
+    Raises
+    ------
+    MissingColumn
+        If the table lacks a column.
+
+    Examples
+    --------
+    >>> _ = Path("tags.csv").write_text("task,worker,labels\\nt1,ann,cat|dog\\nt1,bob,\\n")
+    >>> read_label_sets("tags.csv")
+    LabelSetCrowd(2 votes: 1 task x 2 workers, 2 labels, 1.0 labels/vote)
+    """
+    file = VoteSource.detect(path)
+    requested = {
+        role: name for role, name in (("task", task), ("worker", worker), ("label", label)) if name is not None
+    }
+    names = [] if file.format.reader.read_names is None else file.format.reader.read_names(file.path)
+    columns = _find_label_set_columns(names, requested)
+    if columns is None:
+        raise MissingColumn(
+            f'{path}: label sets need the columns task, worker and labels; name yours: label="tags". For one label per row, use '
+            "LabelSetCrowd.from_marks",
+            ("label",),
+        )
+    crowd = AnswerTable("multilabel", file, columns).read(separator=separator, duplicates=duplicates)
+    assert isinstance(crowd, LabelSetCrowd)
+    return crowd
+
+
+def _find_comparison_columns(names: Sequence[str], requested: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the columns of comparisons by role, or None if two items and a winner are not among them."""
+    roles = {"left": _LEFT, "right": _RIGHT, "label": _WINNER}
+    columns = {role: _find_name(names, role, group, requested) for role, group in roles.items()}
+    if any(name is None for name in columns.values()):
+        return None
+    optional = {"worker": tuple(role_names("worker")), "task": _PROMPT, "weight": ("weight",)}
+    columns |= {role: _find_name(names, role, group, requested) for role, group in optional.items()}
+    return {role: name for role, name in columns.items() if name is not None}
+
+
+def _find_label_set_columns(names: Sequence[str], requested: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the columns of label sets by role, or None if one is missing."""
+    roles = {"task": tuple(role_names("task")), "worker": tuple(role_names("worker")), "label": _LABEL_SET}
+    columns = {role: _find_name(names, role, group, requested) for role, group in roles.items()}
+    if any(name is None for name in columns.values()):
+        return None
+    return {role: name for role, name in columns.items() if name is not None}
+
+
+def _find_name(names: Sequence[str], role: str, group: Sequence[str], requested: Mapping[str, str]) -> str | None:
+    """Return the column of a role: the one that the user named, or the only one with a known name."""
+    if role in requested:
+        if requested[role] not in names:
+            raise MissingColumn(
+                f"there is no column {preview([requested[role]])} to be the {role}; the columns are {preview(names, 12)}",
+                (role,),
+            )
+        return requested[role]
+    if role in names and simplify_name(role) in group:
+        return role
+    # The first names of a group are the most specific.
+    matches = sorted((group.index(simplify_name(name)), name) for name in names if simplify_name(name) in group)
+    return matches[0][1] if matches else None
+
+
+def _holds_sets(file: VoteSource, column: str) -> bool:
+    """Return whether the first cells of a column look like sets: lists, JSON lists, or several labels in a cell."""
+    cells = _read_columns(file, [column])[column].slice(0, _PEEKED_ROWS)
+    if pa.types.is_list(cells.type) or pa.types.is_large_list(cells.type):
+        return True
+    texts = [str(text) for text in cells.to_pylist() if text is not None]
+    return any("|" in text or text.strip().startswith("[") for text in texts)
+
+
+def _read_columns(file: VoteSource, columns: Sequence[str]) -> pa.Table:
+    read = file.format.reader.read_columns
+    if read is None:
+        raise InputError(
+            f"{file.format.description} cannot hold comparisons or label sets; use CSV, TSV, Parquet or JSON"
+        )
+    return read(file.path, columns)

@@ -1,0 +1,83 @@
+"""Comparisons and label sets in files: recognition by columns, and reading."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import wisecrowd as wc
+from wisecrowd.errors import InputError
+from wisecrowd.io.answer_tables import find_answer_table, read_comparisons, read_label_sets
+from wisecrowd.io.problems import MissingColumn
+
+VOTES = [("ann", "m1", "m2", "m1"), ("bob", "m2", "m3", "tie")]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "jsonl", "json"])
+def test_every_table_format_holds_comparisons(tmp_path: Path, suffix: str) -> None:
+    frame = pd.DataFrame(VOTES, columns=["judge", "model_a", "model_b", "winner"])
+    path = tmp_path / f"arena.{suffix}"
+    if suffix in ("csv", "tsv"):
+        frame.to_csv(path, index=False, sep="," if suffix == "csv" else "\t")
+    elif suffix == "parquet":
+        frame.to_parquet(path)
+    else:
+        records = frame.to_dict("records")
+        path.write_text("\n".join(map(json.dumps, records)) if suffix == "jsonl" else json.dumps(records))
+    assert read_comparisons(path) == wc.Comparisons.from_tuples(VOTES)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl", "json"])
+def test_every_table_format_holds_label_sets(tmp_path: Path, suffix: str) -> None:
+    sets = [["cat", "dog"], [], ["dog"]]
+    frame = pd.DataFrame({"item": ["t1", "t1", "t2"], "rater": ["ann", "bob", "ann"], "tags": sets})
+    path = tmp_path / f"tags.{suffix}"
+    if suffix == "csv":
+        frame.assign(tags=["cat|dog", "", "dog"]).to_csv(path, index=False)
+    elif suffix == "parquet":
+        frame.to_parquet(path)
+    else:
+        records = frame.to_dict("records")
+        path.write_text("\n".join(map(json.dumps, records)) if suffix == "jsonl" else json.dumps(records))
+    table = find_answer_table(path)
+    assert table is not None
+    assert table.description == "sets of labels (columns item, rater, tags)"
+    assert read_label_sets(path).to_frame()["labels"].tolist() == sets
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["task,worker,label\nt,ann,cat\n", "task,worker,labels\nt,ann,cat\n", "left,right\na,b\n", "task,labels\nt,a|b\n"],
+)
+def test_ordinary_votes_are_neither(tmp_path: Path, content: str) -> None:
+    (tmp_path / "votes.csv").write_text(content)
+    assert find_answer_table(tmp_path / "votes.csv") is None
+
+
+def test_named_columns_are_used(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text("first,second,better,who,prompt\na,b,a,ann,p1\n")
+    comparisons = read_comparisons(tmp_path / "pairs.csv", left="first", right="second", worker="who")
+    assert (comparisons.n_votes, comparisons.n_tasks, comparisons.n_workers) == (1, 1, 1)
+    with pytest.raises(MissingColumn, match="there is no column 'thrid' to be the right"):
+        read_comparisons(tmp_path / "pairs.csv", left="first", right="thrid")
+    with pytest.raises(MissingColumn, match=r"comparisons need the columns left, right and label"):
+        read_comparisons(tmp_path / "pairs.csv")
+    with pytest.raises(MissingColumn, match="label sets need the columns task, worker and labels"):
+        read_label_sets(tmp_path / "pairs.csv")
+
+
+def test_a_dataset_folder_with_comparisons(tmp_path: Path) -> None:
+    frame = pd.DataFrame(VOTES, columns=["worker", "left", "right", "label"])
+    frame.to_parquet(tmp_path / "comparisons.parquet")
+    assert read_comparisons(tmp_path).n_votes == 2
+
+
+def test_errors_name_the_file(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text("worker,left,right,label\nann,a,b,maybe\n")
+    with pytest.raises(
+        InputError, match=r"pairs\.csv: 1 label that is neither an item of its row nor a known word: 'maybe'"
+    ):
+        read_comparisons(tmp_path / "pairs.csv")
