@@ -1,7 +1,7 @@
 """One pass over the votes, and one whole iteration, beside a textbook C kernel that is compiled here.
 
 Run as a program it prints medians as JSON, seconds of the clock and of the processor. Every contender runs once before
-the clocks start; then they take turns, so that whatever else the machine does hits them alike.
+the clocks start; then they take turns, so that other programs on the machine affect all of them equally.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ SMOOTHING = 0.1
 
 
 class Textbook:
-    """Dawid-Skene in C: tables over all workers x said x true, one fused pass, sums of logarithms."""
+    """Dawid–Skene in C: tables of workers x labels x classes, one fused pass, sums of logarithms."""
 
     def __init__(self, votes: crowds.Votes, n_classes: int) -> None:
         self.n_tasks, self.n_workers, self.n_classes = len(votes.truth), votes.n_workers, n_classes
         self.offset = np.searchsorted(votes.task, np.arange(self.n_tasks + 1)).astype(np.int64)
         self.code = (votes.worker * n_classes + votes.label).astype(np.int32)
-        said = np.full((self.n_workers, n_classes, n_classes), 0.4 / (n_classes - 1))
-        said[:, range(n_classes), range(n_classes)] = 0.6
-        self.log_prior, self.log_said = np.log(np.full(n_classes, 1 / n_classes)), np.log(said)
-        self.classes, self.tally = np.zeros(n_classes), np.zeros_like(said)
+        label_probs = np.full((self.n_workers, n_classes, n_classes), 0.4 / (n_classes - 1))
+        label_probs[:, range(n_classes), range(n_classes)] = 0.6
+        self.log_prior, self.log_label_probs = np.log(np.full(n_classes, 1 / n_classes)), np.log(label_probs)
+        self.classes, self.tally = np.zeros(n_classes), np.zeros_like(label_probs)
         self.posterior = np.zeros(n_classes)
         with tempfile.TemporaryDirectory() as folder:
             library = Path(folder) / "textbook.so"
@@ -51,13 +51,23 @@ class Textbook:
         self.classes[:] = 0
         self.tally[:] = 0
         sizes = [ctypes.c_int64(self.n_tasks), ctypes.c_int64(self.n_classes)]
-        arrays = [self.offset, self.code, self.log_prior, self.log_said, self.classes, self.tally, self.posterior]
+        arrays = [
+            self.offset,
+            self.code,
+            self.log_prior,
+            self.log_label_probs,
+            self.classes,
+            self.tally,
+            self.posterior,
+        ]
         return float(self.code_of_c.expect(*sizes, *map(_address, arrays)))
 
     def iterate(self) -> float:
         log_likelihood = self.expect()
         sizes = [ctypes.c_int64(self.n_workers), ctypes.c_int64(self.n_classes), ctypes.c_double(SMOOTHING)]
-        self.code_of_c.maximise(*sizes, *map(_address, [self.classes, self.tally, self.log_prior, self.log_said]))
+        self.code_of_c.maximise(
+            *sizes, *map(_address, [self.classes, self.tally, self.log_prior, self.log_label_probs])
+        )
         return log_likelihood
 
 
@@ -66,7 +76,7 @@ def _address(array: np.ndarray[Any, Any]) -> ctypes.c_void_p:
 
 
 class Time(NamedTuple):
-    """Two clocks; the processor's counts all threads and does not see other programs."""
+    """Seconds of the clock and of the processor; the processor time counts all threads and no other programs."""
 
     wall: float
     cpu: float
@@ -84,15 +94,15 @@ def now() -> Time:
 
 def timed(work: Callable[[], object]) -> Callable[[], Time]:
     def run() -> Time:
-        begun = now()
+        started = now()
         work()
-        return now().minus(begun)
+        return now().minus(started)
 
     return run
 
 
 def iteration(crowd: Crowd, n_jobs: int, more: int) -> Callable[[], Time]:
-    """One whole iteration of `DawidSkene`: what ``more`` of them add to a fit, divided by their number."""
+    """Return a function that measures an iteration of `DawidSkene`: the cost of ``more`` iterations, divided by their number."""
 
     def fit(max_iter: int) -> Time:
         method = DawidSkene(max_iter=max_iter, tol=0, smoothing=SMOOTHING, accelerate=False, n_jobs=n_jobs)
@@ -111,20 +121,20 @@ def measure(n_votes: int, n_workers: int, n_classes: int, repeats: int) -> dict[
     tasks, workers, classes = np.arange(len(votes.truth)), np.arange(n_workers), np.arange(n_classes)
     crowd = Crowd.from_codes(votes.task, votes.worker, votes.label, tasks=tasks, workers=workers, classes=classes)
     layout, pairs = crowd.layout, crowd.pairs
-    prior, said = np.exp(textbook.log_prior), np.exp(textbook.log_said)[pairs.worker, pairs.label]
+    prior, label_probs = np.exp(textbook.log_prior), np.exp(textbook.log_label_probs)[pairs.worker, pairs.label]
 
-    wanted = textbook.expect()
+    log_likelihood = textbook.expect()
     for compiled in (False, True):
-        found = kernels.expect(layout, prior, said, compiled=compiled)
-        np.testing.assert_allclose(found.log_likelihood, wanted, rtol=1e-9)
-        np.testing.assert_allclose(found.tally, textbook.tally[pairs.worker, pairs.label], rtol=1e-7)
+        expectation = kernels.expect(layout, prior, label_probs, compiled=compiled)
+        np.testing.assert_allclose(expectation.log_likelihood, log_likelihood, rtol=1e-9)
+        np.testing.assert_allclose(expectation.tally, textbook.tally[pairs.worker, pairs.label], rtol=1e-7)
 
     more = max(3, min(20, 20_000_000 // n_votes))
     contenders = {
         "textbook C, pass": timed(textbook.expect),
-        "compiled, pass": timed(lambda: kernels.expect(layout, prior, said, compiled=True)),
-        "compiled, pass, 2 threads": timed(lambda: kernels.expect(layout, prior, said, compiled=True, n_jobs=2)),
-        "reference, pass": timed(lambda: kernels.expect(layout, prior, said, compiled=False)),
+        "compiled, pass": timed(lambda: kernels.expect(layout, prior, label_probs, compiled=True)),
+        "compiled, pass, 2 threads": timed(lambda: kernels.expect(layout, prior, label_probs, compiled=True, n_jobs=2)),
+        "reference, pass": timed(lambda: kernels.expect(layout, prior, label_probs, compiled=False)),
         "textbook C, iteration": timed(textbook.iterate),
         "DawidSkene, iteration": iteration(crowd, 1, more),
         "DawidSkene, iteration, 2 threads": iteration(crowd, 2, more),
@@ -132,11 +142,11 @@ def measure(n_votes: int, n_workers: int, n_classes: int, repeats: int) -> dict[
     runs: dict[str, list[Time]] = {name: [] for name in contenders}
     for turn in range(repeats + 1):
         for name, contender in contenders.items():
-            taken = contender()
+            elapsed = contender()
             if turn:
-                runs[name].append(taken)
+                runs[name].append(elapsed)
     return {
-        name: {clock: statistics.median(getattr(taken, clock) for taken in times) for clock in Time._fields}
+        name: {clock: statistics.median(getattr(elapsed, clock) for elapsed in times) for clock in Time._fields}
         for name, times in runs.items()
     }
 

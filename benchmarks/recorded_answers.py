@@ -104,7 +104,7 @@ def record_methods() -> dict[str, np.ndarray]:
         for crowd_name, crowd, features, gold in every:
             if kind != "aggregate" and features is None:
                 continue
-            begun = time.perf_counter()
+            started = time.perf_counter()
             key = f"{name} / {crowd_name}"
             short = {param: value for param, value in SHORT.items() if param in method().get_params()}
             fitted = method(**short)
@@ -115,7 +115,7 @@ def record_methods() -> dict[str, np.ndarray]:
                 except Exception as error:  # that it refuses is an answer, too
                     tables = {"error": np.array(type(error).__name__)}
             arrays |= {f"{key} / {table}": values for table, values in tables.items()}
-            print(f"{key:45} {time.perf_counter() - begun:6.2f} s  {', '.join(tables)}", file=sys.stderr)
+            print(f"{key:45} {time.perf_counter() - started:6.2f} s  {', '.join(tables)}", file=sys.stderr)
     return arrays
 
 

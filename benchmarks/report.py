@@ -31,10 +31,10 @@ TEN = "task,worker,label\n" + "".join(
     f"t{number // 3},{('ann', 'bob', 'cy')[number % 3]},{'cat' if number % 4 else 'dog'}\n" for number in range(10)
 )
 #: Seconds that a report may take.
-WANTED = {"ten votes": 3.0, "labelme": 10.0, "pico_tokens": 90.0}
+MAX_SECONDS = {"ten votes": 3.0, "labelme": 10.0, "pico_tokens": 90.0}
 
 
-def measured(ledger: Ledger, name: str, votes: Path, folder: Path, repeats: int) -> None:
+def measure_commands(ledger: Ledger, name: str, votes: Path, folder: Path, repeats: int) -> None:
     """Measure all commands on the same votes."""
     page, bare = folder / "page.html", folder / "bare.html"
     commands = {
@@ -50,9 +50,9 @@ def measured(ledger: Ledger, name: str, votes: Path, folder: Path, repeats: int)
     if repeats > 1:
         for program in programs.values():
             run(program, **environment)
-    found = in_turns(programs, repeats, **environment)
-    base = found["aggregate -m dawid-skene"]["cpu"]
-    for what, row in found.items():
+    figures = in_turns(programs, repeats, **environment)
+    base = figures["aggregate -m dawid-skene"]["cpu"]
+    for what, row in figures.items():
         size = {"report": page, "report --no-compare": bare}.get(what)
         ledger.note(
             name,
@@ -60,8 +60,10 @@ def measured(ledger: Ledger, name: str, votes: Path, folder: Path, repeats: int)
             **{"seconds": row["wall"], "cpu seconds": row["cpu"], "/ aggregate": row["cpu"] / base},
             **{"peak GB": row["peak"] / 1e9, "MB": None if size is None else size.stat().st_size / 1e6},
         )
-    if name in WANTED:
-        ledger.want(f"seconds of the processor for a report of {name}", found["report"]["cpu"], at_most=WANTED[name])
+    if name in MAX_SECONDS:
+        ledger.want(
+            f"seconds of the processor for a report of {name}", figures["report"]["cpu"], at_most=MAX_SECONDS[name]
+        )
     ledger.want(f"MB of the page of {name}", page.stat().st_size / 1e6, at_most=6)
 
 
@@ -70,16 +72,16 @@ def crowds(folder: Path, *, quick: bool) -> dict[str, tuple[Path, int]]:
     ten = folder / "ten.csv"
     ten.write_text(TEN)
     run(python("crowds.py", folder / "made", 100_000, 2_000, 5))
-    found = {"ten votes": (ten, 3), "simulated": (folder / "made" / "votes.parquet", 1)}
+    votes_by_name = {"ten votes": (ten, 3), "simulated": (folder / "made" / "votes.parquet", 1)}
     if quick:
-        return {name: (votes, 1) for name, (votes, _) in found.items()}
+        return {name: (votes, 1) for name, (votes, _) in votes_by_name.items()}
     for name, repeats in (("labelme", 3), ("pico_tokens", 1)):
         data = Path(os.environ.get("WISECROWD_DATA", "")) / name
         if (data / "annotations.parquet").exists():
-            found[name] = (data, repeats)
+            votes_by_name[name] = (data, repeats)
         else:
             print(f"{name} is left out: WISECROWD_DATA does not hold it", file=sys.stderr)
-    return found
+    return votes_by_name
 
 
 def main() -> None:
@@ -88,15 +90,15 @@ def main() -> None:
     parser.add_argument("--only", help="crowds to measure, comma-separated, such as 'ten votes,labelme'")
     parser.add_argument("--repeats", type=int, help="runs of each contender")
     parser.add_argument("-o", "--output", type=Path, help="folder for report.json and report.md")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     ledger = Ledger()
     with tempfile.TemporaryDirectory(prefix="wisecrowd-benchmark-") as home:
-        for name, (votes, repeats) in crowds(Path(home), quick=asked.quick).items():
-            if asked.only is None or name in asked.only.split(","):
+        for name, (votes, repeats) in crowds(Path(home), quick=options.quick).items():
+            if options.only is None or name in options.only.split(","):
                 folder = Path(home) / name.replace(" ", "-")
                 folder.mkdir(exist_ok=True)
-                measured(ledger, name, votes, folder, asked.repeats or repeats)
-    output = asked.output or (None if asked.quick or asked.only else HERE / "results")
+                measure_commands(ledger, name, votes, folder, options.repeats or repeats)
+    output = options.output or (None if options.quick or options.only else HERE / "results")
     ledger.report("report", "What a report costs", machine(), PROTOCOL, output)
 
 

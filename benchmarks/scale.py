@@ -4,7 +4,7 @@
     python benchmarks/scale.py engines kills              # some parts, in full
     python benchmarks/scale.py billion --folder /disk     # needs 8 GB there
 
-Parts: engines, shards, costs, checks, billion, kills, cmm, bytes. What a part finds takes the place of what it found before in
+Parts: engines, shards, costs, checks, billion, kills, cmm, bytes. The results of a part replace its earlier ones in
 results/scale.json, from which results/scale.md is written (--quick: nothing unless -o is given). Linux only.
 """
 
@@ -34,109 +34,109 @@ PROTOCOL = [
     "mapped from files, at rest. DuckDB holds votes(task, worker, label) in memory, adds logarithms in one join and",
     "posteriors in another, with a column for each class. *Billion*: `DawidSkene(max_iter=10, tol=0,",
     "n_jobs=2).fit(Crowd.open(folder))`, K = 4, beside it the accuracy on the first shard; `scale-billion.log` has every",
-    "pass. *Kills*: SIGKILL at moments drawn at random; a driver is started again until it ends, an actor is made anew by",
+    "pass. *Kills*: SIGKILL at moments drawn at random; a driver is restarted until it ends, an actor is created again by",
     "the driver; results are compared by a digest of tally, prior and trace. *CMM*: in memory, three groups, four features,",
     "three classes, a worker for each task. *Checks*: one thread, five repeats, warm page cache. *Bytes*: counted on",
     "messages to and from two actors. The load is that of the machine when a part began: with other programs at work,",
     "trust ratios.",
 ]
-#: Votes in a shard that are tried.
-SHARDS = (2**24, 2**25, 2**26)
-#: What a fit to a billion votes may use, and the memory of one with ten million workers.
-MOST_GB, MOST_MINUTES = 8, 5
-#: Seconds, the smallest that the system tells of processors.
+#: Numbers of votes in a shard to try.
+SHARD_SIZES = (2**24, 2**25, 2**26)
+#: Limits of a fit to a billion votes; the memory limit also holds for ten million workers.
+MAX_GB, MAX_MINUTES = 8, 5
+#: Resolution of processor times in seconds.
 TICK = 0.01
 GB = 1e9
 
 
-class Asked(NamedTuple):
-    """How a part is to be run."""
+class Options(NamedTuple):
+    """Settings of a part."""
 
     folder: Path
     share: float
     quick: bool
     output: Path | None
-    kept: bool
+    keeps_crowds: bool
     """Whether crowds stay in the folder for another run."""
 
     def size(self, full: int) -> int:
-        """A number of votes, tasks or workers, as a share of its full size."""
+        """Return a number of votes, tasks or workers, as a share of its full size."""
         return max(1_000, int(full * self.share))
 
     @property
     def shards(self) -> list[int]:
-        """Votes in a shard that are tried."""
-        return [self.size(votes) for votes in SHARDS]
+        """Numbers of votes in a shard to try."""
+        return [self.size(votes) for votes in SHARD_SIZES]
 
     def crowd(self, n_votes: int, n_workers: int, n_classes: int, n_shards: int) -> Path:
-        """A folder of shards, made unless it is there."""
+        """Return a folder of shards, which is created if it does not exist."""
         place = self.folder / f"{n_votes}-{n_workers}-{n_classes}-{n_shards}"
         run(python("programs/scale_make.py", place, n_votes, n_workers, n_classes, n_shards))
         return place
 
-    def done_with(self, crowd: Path) -> None:
-        if not self.kept:
+    def delete_crowd(self, crowd: Path) -> None:
+        if not self.keeps_crowds:
             shutil.rmtree(crowd)
 
 
-def told(command: list[str]) -> list[str]:
-    """What a program prints, while what it says of its progress is seen at once."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}\n{done.stdout}")
-    return done.stdout.splitlines()
+def run_program(command: list[str]) -> list[str]:
+    """Run a program and return its lines of output; its progress on standard error is shown at once."""
+    process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}\n{process.stdout}")
+    return process.stdout.splitlines()
 
 
 class Contender:
-    """A program that makes one pass whenever it is asked to."""
+    """Program that runs one pass per request."""
 
     def __init__(self, name: str, crowd: Path) -> None:
         command = python("programs/scale_pass.py", name, crowd)
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.setup = self.heard()["setup"]
+        self.setup = self.read_line()["setup"]
         self.passes: list[dict[str, float]] = []
 
-    def heard(self) -> dict[str, float]:
+    def read_line(self) -> dict[str, float]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
             raise SystemExit(f"{self.process.args!r} ended with {self.process.wait()}")
-        found: dict[str, float] = json.loads(line)
-        return found
+        results: dict[str, float] = json.loads(line)
+        return results
 
     def go(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
-        self.passes.append(self.heard())
+        self.passes.append(self.read_line())
 
     def end(self) -> dict[str, float]:
-        """The medians of all passes but the first, and what it tells at its end."""
+        """Return the medians of all passes but the first, and the figures that the program prints at its end."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        told = self.heard()
+        run_program = self.read_line()
         self.process.wait()
         keys = self.passes[0]
-        return {key: statistics.median(one[key] for one in self.passes[1:]) for key in keys} | told
+        return {key: statistics.median(one[key] for one in self.passes[1:]) for key in keys} | run_program
 
 
 def in_turns(commands: dict[str, tuple[str, Path]], repeats: int) -> dict[str, dict[str, float]]:
-    """All contenders once, each an engine and a crowd, then all again, and so on; of one crowd, all must find the same."""
+    """Run the contenders in turns; all contenders on one crowd must reach the same log-likelihood."""
     contenders = {name: Contender(*command) for name, command in commands.items()}
     for _ in range(repeats + 1):
         for contender in contenders.values():
             contender.go()
-    reached: dict[Path, float] = {}
+    log_likelihoods: dict[Path, float] = {}
     for name, contender in contenders.items():
-        found = contender.passes[-1]["log_likelihood"]
-        known = reached.setdefault(commands[name][1], found)
-        if abs(found - known) > 1e-9 * abs(known):
-            raise SystemExit(f"{name} reached the log-likelihood {found}, another {known}")
+        results = contender.passes[-1]["log_likelihood"]
+        stored = log_likelihoods.setdefault(commands[name][1], results)
+        if abs(results - stored) > 1e-9 * abs(stored):
+            raise SystemExit(f"{name} reached the log-likelihood {results}, another {stored}")
     return {name: contender.end() | {"setup": contender.setup} for name, contender in contenders.items()}
 
 
-def engines(ledger: Ledger, asked: Asked) -> None:
-    """One pass in memory, from disk, on actors, and in SQL."""
+def engines(ledger: Ledger, options: Options) -> None:
+    """Measure one pass in memory, from disk, on actors, and in SQL."""
     titles = {
         "memory": "in memory, one thread", "memory2": "in memory, two threads", "stream": "from shards, one thread",
         "ray": "two Ray actors",
@@ -144,18 +144,18 @@ def engines(ledger: Ledger, asked: Asked) -> None:
     }  # fmt: skip
     cores = {"memory2": 2, "ray": 2, "duckdb2": 2}
     sizes = [(10**7, 7, list(titles)), (10**8, 5, ["memory", "memory2", "stream", "ray"])]
-    for full, repeats, names in sizes[:1] if asked.quick else sizes:
-        n_votes = 10**6 if asked.quick else asked.size(full)
-        crowd = asked.crowd(n_votes, 10**4, 5, 8)
-        found = in_turns({name: (name, crowd) for name in names}, repeats)
-        ratios = {name: row["seconds"] / found["memory"]["seconds"] for name, row in found.items()}
-        for name, row in found.items():
+    for full, repeats, names in sizes[:1] if options.quick else sizes:
+        n_votes = 10**6 if options.quick else options.size(full)
+        crowd = options.crowd(n_votes, 10**4, 5, 8)
+        results = in_turns({name: (name, crowd) for name in names}, repeats)
+        ratios = {name: row["seconds"] / results["memory"]["seconds"] for name, row in results.items()}
+        for name, row in results.items():
             columns = {
                 "seconds": row["seconds"],
                 "/ in memory": ratios[name],
                 "x cores / in memory": cores.get(name, 1) * ratios[name],
                 "cpu seconds": row["cpu"],
-                "cpu / in memory": row["cpu"] / max(found["memory"]["cpu"], TICK),
+                "cpu / in memory": row["cpu"] / max(results["memory"]["cpu"], TICK),
                 "M-step, seconds": row["m_step"],
                 "peak GB": row["peak"] / GB,
                 "own GB": row["resting"] / GB,
@@ -169,69 +169,73 @@ def engines(ledger: Ledger, asked: Asked) -> None:
         if full == 10**8:
             equal = ratios["ray"] / ratios["memory2"]
             ledger.want(f"two Ray actors / two threads in memory, {n_votes:,} votes", equal, at_most=1)
-        if "duckdb1" in found:
-            differs = max(found[name]["differs"] for name in ("duckdb1", "duckdb2"))
+        if "duckdb1" in results:
+            differs = max(results[name]["differs"] for name in ("duckdb1", "duckdb2"))
             ledger.want("share by which a tally in SQL differs from ours", differs, at_most=1e-6)
-        asked.done_with(crowd)
+        options.delete_crowd(crowd)
 
 
-def shards(ledger: Ledger, asked: Asked) -> None:
-    """Votes in a shard: enough for what is done once per shard not to matter, and few enough for two threads to share."""
-    n_votes, n_workers = asked.size(10**8), asked.size(10**6)
-    numbers = {size: even(n_votes, size) for size in asked.shards}
-    crowds = {size: asked.crowd(n_votes, n_workers, 4, number) for size, number in numbers.items()}
-    ways = {(size, threads): f"{threads} threads, {size}" for size in asked.shards for threads in (1, 2)}
+def shards(ledger: Ledger, options: Options) -> None:
+    """Measure passes by shard size: large shards amortise fixed costs, small ones can be shared by two threads."""
+    n_votes, n_workers = options.size(10**8), options.size(10**6)
+    numbers = {size: choose_shard_count(n_votes, size) for size in options.shards}
+    crowds = {size: options.crowd(n_votes, n_workers, 4, number) for size, number in numbers.items()}
+    ways = {(size, threads): f"{threads} threads, {size}" for size in options.shards for threads in (1, 2)}
     commands = {name: ("stream" if threads == 1 else "stream2", crowds[size]) for (size, threads), name in ways.items()}
-    found = in_turns(commands, 3)
-    # What a fit does before its first pass takes more memory than passes do.
-    begun = {size: json.loads(told(python("programs/scale_fit.py", crowd, 1, 2))[-1]) for size, crowd in crowds.items()}
+    results = in_turns(commands, 3)
+    # The start of a fit takes more memory than its passes.
+    first_passes = {
+        size: json.loads(run_program(python("programs/scale_fit.py", crowd, 1, 2))[-1])
+        for size, crowd in crowds.items()
+    }
     for (size, threads), name in ways.items():
-        columns = {"seconds / pass": found[name]["seconds"], "cpu seconds": found[name]["cpu"]}
+        columns = {"seconds / pass": results[name]["seconds"], "cpu seconds": results[name]["cpu"]}
         if threads == 2:
-            start = begun[size]["spent"]["start from the votes"]
-            columns |= {"seconds before the first": start, "peak GB of a fit": begun[size]["peak"] / GB}
+            start = first_passes[size]["spent"]["start from the votes"]
+            columns |= {"seconds before the first": start, "peak GB of a fit": first_passes[size]["peak"] / GB}
         ledger.note("Votes in a shard", size=size, votes=n_votes, shards=numbers[size], threads=threads, **columns)
     for crowd in crowds.values():
-        asked.done_with(crowd)
+        options.delete_crowd(crowd)
 
 
-def best_size(asked: Asked) -> int:
-    """Of what was tried, the votes in a shard with which two threads were fastest in the memory that they may use."""
-    place = None if asked.output is None else asked.output / "scale.json"
-    known = json.loads(place.read_text())["parts"] if place is not None and place.exists() else {}
-    rows = known.get("shards", {"tables": {"Votes in a shard": []}})["tables"]["Votes in a shard"]
-    fit = [row for row in rows if row["threads"] == 2 and row["peak GB of a fit"] <= MOST_GB]
-    return min((row["seconds / pass"], row["size"]) for row in fit)[1] if fit else asked.shards[0]
+def best_size(options: Options) -> int:
+    """Return the shard size with which two threads were fastest within the memory limit."""
+    place = None if options.output is None else options.output / "scale.json"
+    stored = json.loads(place.read_text())["parts"] if place is not None and place.exists() else {}
+    rows = stored.get("shards", {"tables": {"Votes in a shard": []}})["tables"]["Votes in a shard"]
+    fit = [row for row in rows if row["threads"] == 2 and row["peak GB of a fit"] <= MAX_GB]
+    return min((row["seconds / pass"], row["size"]) for row in fit)[1] if fit else options.shards[0]
 
 
-def even(n_votes: int, per_shard: int) -> int:
-    """How many shards, so that two threads have as many each."""
+def choose_shard_count(n_votes: int, per_shard: int) -> int:
+    """Return an even number of shards, so that two threads get equally many."""
     return 2 * max(1, -(-n_votes // (2 * per_shard)))
 
 
-def costs(ledger: Ledger, asked: Asked) -> None:
-    """Where a pass goes."""
-    n_votes, n_workers = asked.size(10**8), asked.size(10**6)
-    crowd = asked.crowd(n_votes, n_workers, 4, even(n_votes, asked.shards[0]))
-    found = run(python("programs/scale_costs.py", crowd, 3))
-    # By the seconds of the processor, which other programs disturb less; two threads share theirs.
-    inside = found["all of the E-step, two threads"][1] / 2
+def costs(ledger: Ledger, options: Options) -> None:
+    """Measure the parts of a pass."""
+    n_votes, n_workers = options.size(10**8), options.size(10**6)
+    crowd = options.crowd(n_votes, n_workers, 4, choose_shard_count(n_votes, options.shards[0]))
+    results = run(python("programs/scale_costs.py", crowd, 3))
+    # Processor time is less affected by other programs; two threads share it.
+    inside = results["all of the E-step, two threads"][1] / 2
     outside = (
-        sum(found[what][1] for what in ("M-step", "prior density")) + found["extrapolation, every third pass"][1] / 3
+        sum(results[what][1] for what in ("M-step", "prior density"))
+        + results["extrapolation, every third pass"][1] / 3
     )
-    for what, (wall, cpu) in found.items():
+    for what, (wall, cpu) in results.items():
         columns = {"seconds": wall, "cpu seconds": cpu}
         ledger.note("Where a pass goes", votes=n_votes, workers=n_workers, what=what, **columns)
     ledger.want(f"share of a pass outside the E-step, {n_votes:,} votes", outside / (inside + outside), at_most=0.15)
-    asked.done_with(crowd)
+    options.delete_crowd(crowd)
 
 
-def checks(ledger: Ledger, asked: Asked) -> None:
-    """Cost of checking codes and digests."""
-    n_votes = asked.size(10**7)
-    crowd = asked.crowd(n_votes, asked.size(10**4), 5, even(n_votes, asked.shards[0]))
-    found = run(python("programs/scale_checks.py", crowd, 5))
-    for ids, seconds in found.items():
+def checks(ledger: Ledger, options: Options) -> None:
+    """Measure the cost of checking codes and digests."""
+    n_votes = options.size(10**7)
+    crowd = options.crowd(n_votes, options.size(10**4), 5, choose_shard_count(n_votes, options.shards[0]))
+    results = run(python("programs/scale_checks.py", crowd, 5))
+    for ids, seconds in results.items():
         one_pass, later = seconds["pass of the E-step"], seconds["later read"]
         for what, cpu in seconds.items():
             row = {"cpu milliseconds": 1e3 * cpu, "share of a pass": cpu / one_pass}
@@ -239,21 +243,21 @@ def checks(ledger: Ledger, asked: Asked) -> None:
         if ids == "numbers":
             codes = seconds["first read, codes"] - later
             ledger.want(f"cost of checking codes once, in passes, {n_votes:,} votes", codes / one_pass, at_most=0.2)
-    asked.done_with(crowd)
-    asked.done_with(crowd.with_name(f"{crowd.name}-texts"))
+    options.delete_crowd(crowd)
+    options.delete_crowd(crowd.with_name(f"{crowd.name}-texts"))
 
 
-def billion(ledger: Ledger, asked: Asked) -> None:
-    """A fit to a billion votes of a million workers."""
-    n_votes, n_workers = asked.size(10**9), asked.size(10**6)
-    n_shards = even(n_votes, best_size(asked))
-    crowd = asked.crowd(n_votes, n_workers, 4, n_shards)
+def billion(ledger: Ledger, options: Options) -> None:
+    """Measure a fit to a billion votes of a million workers."""
+    n_votes, n_workers = options.size(10**9), options.size(10**6)
+    n_shards = choose_shard_count(n_votes, best_size(options))
+    crowd = options.crowd(n_votes, n_workers, 4, n_shards)
     size = sum(file.stat().st_size for file in crowd.rglob("*"))
-    *lines, last = told(python("programs/scale_fit.py", crowd, 10, 2))
+    *lines, last = run_program(python("programs/scale_fit.py", crowd, 10, 2))
     print("\n".join(lines), file=sys.stderr)
-    if asked.output is not None:
-        asked.output.mkdir(parents=True, exist_ok=True)
-        (asked.output / "scale-billion.log").write_text("\n".join(lines) + "\n")
+    if options.output is not None:
+        options.output.mkdir(parents=True, exist_ok=True)
+        (options.output / "scale-billion.log").write_text("\n".join(lines) + "\n")
     row = json.loads(last)
     ledger.note(
         "A billion votes" if n_votes == 10**9 else "A billion votes, a part of them", votes=n_votes,
@@ -265,81 +269,81 @@ def billion(ledger: Ledger, asked: Asked) -> None:
     spent = row["spent"] | {"all else": row["wall"] - sum(row["spent"].values())}
     for what, took in spent.items():
         ledger.note("A billion votes, by kind of work", what=what, seconds=took, **{"/ all": took / row["wall"]})
-    ledger.want(f"minutes of a fit to {n_votes:,} votes, 10 passes", row["wall"] / 60, at_most=MOST_MINUTES)
-    ledger.want(f"GB at its peak, {n_votes:,} votes", row["peak"] / GB, at_most=MOST_GB)
-    asked.done_with(crowd)
+    ledger.want(f"minutes of a fit to {n_votes:,} votes, 10 passes", row["wall"] / 60, at_most=MAX_MINUTES)
+    ledger.want(f"GB at its peak, {n_votes:,} votes", row["peak"] / GB, at_most=MAX_GB)
+    options.delete_crowd(crowd)
 
 
-def kills(ledger: Ledger, asked: Asked) -> None:
-    """Processes that end at any moment, and disks that fill."""
-    crowd = asked.crowd(2 * 10**6 if not asked.quick else 10**5, 2_000, 5, 20)
-    how_often, passes = (6, 60) if asked.quick else (50, 200)
-    found = json.loads(told(python("programs/scale_kills.py", crowd, asked.folder, how_often, passes))[-1])
-    for row in found["rows"]:
+def kills(ledger: Ledger, options: Options) -> None:
+    """Kill processes at random moments, and fill disks."""
+    crowd = options.crowd(2 * 10**6 if not options.quick else 10**5, 2_000, 5, 20)
+    how_often, passes = (6, 60) if options.quick else (50, 200)
+    results = json.loads(run_program(python("programs/scale_kills.py", crowd, options.folder, how_often, passes))[-1])
+    for row in results["rows"]:
         moments = ", ".join(f"{moment:.1f}" for moment in row["after seconds"])
         ledger.note("Fits that were killed", **row | {"after seconds": moments})
-    equal = sum(row["kills"] for row in found["rows"] if row["result as undisturbed"])
+    equal = sum(row["kills"] for row in results["rows"] if row["result as undisturbed"])
     ledger.want("kills after which a fit ended as if undisturbed", equal, at_least=how_often)
-    different = sum(not row["result as undisturbed"] for row in found["rows"])
+    different = sum(not row["result as undisturbed"] for row in results["rows"])
     ledger.want("fits that ended otherwise", different, at_most=0)
-    found = json.loads(told(python("programs/scale_full_disk.py", crowd, asked.folder))[-1])
-    for row in found["rows"]:
+    results = json.loads(run_program(python("programs/scale_full_disk.py", crowd, options.folder))[-1])
+    for row in results["rows"]:
         ledger.note("A full disk", what=row["what"], ended=row["ended"], said=row["said"].replace("|", "/")[:300])
         if "good" in row:
             ledger.want(f"a full disk, {row['what']}: ended well", float(row["good"]), at_least=1)
-    asked.done_with(crowd)
+    options.delete_crowd(crowd)
 
 
-def cmm(ledger: Ledger, asked: Asked) -> None:
-    """Ten million workers, in memory: a tenth of it first."""
+def cmm(ledger: Ledger, options: Options) -> None:
+    """Measure CMM with ten million workers in memory, and with a tenth of them."""
     for part in (0.1, 1.0):
-        size = asked.size(int(part * 10**7))
+        size = options.size(int(part * 10**7))
         row = run(python("programs/scale_cmm.py", size, size, 4))
         ledger.note(
             "CMM, three groups", votes=5 * size, tasks=size, workers=size, passes=int(row["passes"]),
             **{"seconds / pass": row["pass"], "before": row["before"], "after": row["after"], "peak GB": row["peak"] / GB,
                "GB of data": row["data"] / GB, "accuracy": row["accuracy"]},
         )  # fmt: skip
-    ledger.want(f"GB at the peak of CMM, {size:,} workers", row["peak"] / GB, at_most=MOST_GB)
+    ledger.want(f"GB at the peak of CMM, {size:,} workers", row["peak"] / GB, at_most=MAX_GB)
 
 
-def sent(ledger: Ledger, asked: Asked) -> None:
-    """What travels in an iteration."""
-    for n_workers, votes in ((asked.size(10**4), 100), (asked.size(10**6), 4)):
-        crowd = asked.crowd(n_workers * votes, n_workers, 5, 2)
-        found = json.loads(told(python("programs/scale_bytes.py", crowd))[-1])
-        for name, row in found["methods"].items():
+def bytes_sent(ledger: Ledger, options: Options) -> None:
+    """Count the bytes sent in an iteration."""
+    for n_workers, votes in ((options.size(10**4), 100), (options.size(10**6), 4)):
+        crowd = options.crowd(n_workers * votes, n_workers, 5, 2)
+        results = json.loads(run_program(python("programs/scale_bytes.py", crowd))[-1])
+        for name, row in results["methods"].items():
             ledger.note(
-                "Bytes of an iteration", method=name, workers=n_workers, pairs=found["pairs"],
+                "Bytes of an iteration", method=name, workers=n_workers, pairs=results["pairs"],
                 **{"MB down to an actor": row["down"] / 1e6, "MB up from an actor": row["up"] / 1e6,
                    "calls": row["calls"], "iterates": "yes" if row["iterates"] else "no: a whole fit"},
             )  # fmt: skip
-        asked.done_with(crowd)
+        options.delete_crowd(crowd)
 
 
-PARTS: dict[str, Callable[[Ledger, Asked], None]] = {
+PARTS: dict[str, Callable[[Ledger, Options], None]] = {
     "engines": engines, "shards": shards, "costs": costs, "checks": checks, "billion": billion, "kills": kills, "cmm": cmm,
-    "bytes": sent,
+    "bytes": bytes_sent,
 }  # fmt: skip
 
 
-def merged(name: str, ledger: Ledger, load: float, output: Path | None) -> str:
-    """The page with what a part found in place of what it found before."""
+def merge_results(name: str, ledger: Ledger, load: float, output: Path | None) -> str:
+    """Return the page with the results of a part in place of its earlier ones."""
     place = None if output is None else output / "scale.json"
     parts: dict[str, Any] = json.loads(place.read_text())["parts"] if place is not None and place.exists() else {}
     here = machine(names=("numpy", "pandas", "pyarrow", "numba", "ray", "duckdb"))
     parts[name] = {"machine": here, "load": round(load, 1), "tables": ledger.tables, "targets": ledger.targets}
-    found = {name: parts[name] for name in PARTS if name in parts}
-    when = ", ".join(f"{name} {part['machine']['date']} at load {part['load']}" for name, part in found.items())
+    results = {name: parts[name] for name in PARTS if name in parts}
+    when = ", ".join(f"{name} {part['machine']['date']} at load {part['load']}" for name, part in results.items())
     results = {
         "machine": here | {"measured": when}, "protocol": PROTOCOL,
-        "tables": {title: rows for part in found.values() for title, rows in part["tables"].items()},
-        "targets": [row for part in found.values() for row in part["targets"]],
+        "tables": {title: rows for part in results.values() for title, rows in part["tables"].items()},
+        "targets": [row for part in results.values() for row in part["targets"]],
     }  # fmt: skip
     page = markdown("What scale costs", results)
     if output is not None and place is not None:
         output.mkdir(parents=True, exist_ok=True)
-        place.write_text(json.dumps({"parts": found}, indent=2) + "\n")
+        place.write_text(json.dumps({"parts": results}, indent=2) + "\n")
         (output / "scale.md").write_text(page)
     return page
 
@@ -351,20 +355,22 @@ def main() -> None:
     parser.add_argument("--share", type=float, help="of the full size; 0.1 is a tenth")
     parser.add_argument("--folder", type=Path, help="where shards are put and stay; else a temporary one")
     parser.add_argument("-o", "--output", type=Path, help="folder for scale.json and scale.md")
-    given = parser.parse_args()
-    unknown = [name for name in given.parts if name not in PARTS]
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.parts if name not in PARTS]
     if unknown:
         parser.error(f"no part is called {unknown[0]!r}; there are {', '.join(PARTS)}")
     os.environ["OMP_NUM_THREADS"] = "1"
-    share = given.share or (0.01 if given.quick else 1.0)
-    output = given.output or (None if given.quick else HERE / "results")
+    share = arguments.share or (0.01 if arguments.quick else 1.0)
+    output = arguments.output or (None if arguments.quick else HERE / "results")
     with tempfile.TemporaryDirectory(prefix="wisecrowd-scale-") as temporary:
-        folder = Path(given.folder or temporary)
+        folder = Path(arguments.folder or temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in given.parts or PARTS:
+        for name in arguments.parts or PARTS:
             ledger, load = Ledger(), os.getloadavg()[0]
-            PARTS[name](ledger, Asked(folder, share, given.quick, output, kept=given.folder is not None))
-            print(merged(name, ledger, load, output))
+            PARTS[name](
+                ledger, Options(folder, share, arguments.quick, output, keeps_crowds=arguments.folder is not None)
+            )
+            print(merge_results(name, ledger, load, output))
 
 
 if __name__ == "__main__":

@@ -13,10 +13,10 @@ from wisecrowd.cli import main
 
 try:
     main()
-except SystemExit as done:
-    if done.code:
+except SystemExit as exit_:
+    if exit_.code:
         raise
 unit = 1 if sys.platform == "darwin" else 1024
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-found = {"wall": time.time() - float(os.environ["BEGUN"]), "cpu": time.process_time(), "peak": peak}
-print(json.dumps(found))
+figures = {"wall": time.time() - float(os.environ["BEGUN"]), "cpu": time.process_time(), "peak": peak}
+print(json.dumps(figures))

@@ -1,7 +1,7 @@
-"""Fill in a simulated crowd by MMLC: ``fill.py HOW WORKERS TASKS``; HOW is "fill", a crowd in memory, or "stream", its chunks.
+"""Complete a simulated crowd with MMLC: ``fill.py HOW WORKERS TASKS``; HOW is "fill" (one crowd in memory) or "stream" (chunks).
 
-Three labels on each task of 64 features and 8 classes. Prints the seconds of filling, how many votes were filled in, and the
-peak of the process in bytes, training included.
+Three labels on each task of 64 features and 8 classes. Prints the seconds of filling, the number of filled votes, and the peak
+memory of the process in bytes, including training.
 """
 
 import json
@@ -28,9 +28,9 @@ crowd = Crowd.from_codes(
     classes=range(CLASSES), duplicates="keep",
 )  # fmt: skip
 fitted = MMLCFill(learner=MMLC(epochs=1)).fit(crowd, X)
-begun = time.process_time()
+started = time.process_time()
 chunks = [fitted.fill()] if how == "fill" else fitted.stream()
 n_filled = sum(int((~chunk.observed).sum()) for chunk in chunks)
-seconds = time.process_time() - begun
+seconds = time.process_time() - started
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 print(json.dumps({"seconds": seconds, "filled": n_filled, "peak": peak}))

@@ -1,7 +1,7 @@
 """Bytes between the driver and Ray's actors in an iteration of every streaming method: ``scale_bytes.py FOLDER``.
 
-Counted on the messages that are really sent, with two actors: what the driver puts into the store for every actor to get,
-and what each actor sends up the tree. An iteration is what a longer fit sends more than a shorter one, without extrapolation.
+Counts the messages of two actors: objects that the driver puts into the store for every actor, and messages that each actor
+sends up the tree. The traffic of an iteration is the difference between a longer and a shorter fit, without extrapolation.
 Prints JSON.
 """
 
@@ -20,16 +20,16 @@ from wisecrowd import Crowd
 from wisecrowd.base.registry import methods
 from wisecrowd.engines import ray as on_ray
 
-#: Passes of the shorter fit and of the longer one.
-FEW, MORE = 2, 4
+#: Passes of the shorter and of the longer fit.
+SHORT_PASSES, LONG_PASSES = 2, 4
 
 
 def size(value: Any) -> int:
     return len(ray.cloudpickle.dumps(value))
 
 
-class Sent(NamedTuple):
-    """Bytes down to an actor, up from the one that sends most, calls, and passes."""
+class Traffic(NamedTuple):
+    """Bytes sent to an actor, bytes sent by the actor that sends most, number of calls, and number of passes."""
 
     down: float
     up: float
@@ -37,8 +37,8 @@ class Sent(NamedTuple):
     passes: float
 
 
-class Telling(on_ray.ChunkActor):
-    """An actor that knows how much it has sent."""
+class CountingActor(on_ray.ChunkActor):
+    """Actor that counts the bytes that it sends."""
 
     sent = 0
 
@@ -52,81 +52,84 @@ class Telling(on_ray.ChunkActor):
         self.sent += size(message)
         return message
 
-    def told(self) -> int:
+    def get_sent(self) -> int:
         return self.sent
 
 
-class Counting(on_ray.RayEngine):
-    """Two actors, and what went to each."""
+class CountingEngine(on_ray.RayEngine):
+    """Engine with two actors that counts the bytes sent to them."""
 
-    #: The engines that were made.
-    made: ClassVar[list[Counting]] = []
+    #: Engines that were created.
+    instances: ClassVar[list[CountingEngine]] = []
 
     def __init__(self, crowd: Any, gold: Any = None, **_: Any) -> None:
         self.put = self.calls = 0
-        self.told: list[int] = []
+        self.sent_by_actor: list[int] = []
         super().__init__(crowd, gold, actors=2, compiled=True)
-        Counting.made.append(self)
+        CountingEngine.instances.append(self)
 
     def _store_call(self, work: Any, shared: tuple[Any, ...]) -> Any:
         put = ray.put
 
-        def counted(value: Any) -> Any:
+        def count_and_put(value: Any) -> Any:
             self.put += size(value)
             return put(value)
 
         self.calls += 1
-        ray.put = counted
+        ray.put = count_and_put
         try:
             return super()._store_call(work, shared)
         finally:
             ray.put = put
 
     def close(self) -> None:
-        if not self.told:
-            self.told = ray.get([actor.told.remote() for actor in self._actors])
+        if not self.sent_by_actor:
+            self.sent_by_actor = ray.get([actor.get_sent.remote() for actor in self._actors])
         super().close()
 
 
-def sent(kind: Any, crowd: Any, passes: int) -> Sent:
-    """What a fit sends."""
+def count_bytes(kind: Any, crowd: Any, passes: int) -> Traffic:
+    """Return the traffic of a fit."""
     names = {one.name for one in dataclasses.fields(kind)}
-    wanted = {"max_iter": passes, "tol": 0, "accelerate": False, "n_init": 1, "engine": "ray"}
-    method = kind(**{name: value for name, value in wanted.items() if name in names})
-    Counting.made.clear()
+    settings = {"max_iter": passes, "tol": 0, "accelerate": False, "n_init": 1, "engine": "ray"}
+    method = kind(**{name: value for name, value in settings.items() if name in names})
+    CountingEngine.instances.clear()
     method.fit(crowd)
-    made = Counting.made
-    down, up, calls = (sum(found) for found in zip(*((one.put, max(one.told), one.calls) for one in made), strict=True))
-    return Sent(down, up, calls, getattr(method, "n_iter_", 0))
+    instances = CountingEngine.instances
+    down, up, calls = (
+        sum(results)
+        for results in zip(*((one.put, max(one.sent_by_actor), one.calls) for one in instances), strict=True)
+    )
+    return Traffic(down, up, calls, getattr(method, "n_iter_", 0))
 
 
-def by_iteration(kind: Any, crowd: Any) -> dict[str, Any]:
-    """What an iteration sends; of a method that does not iterate, and of one that ended at once, the whole fit."""
-    few, more = sent(kind, crowd, FEW), sent(kind, crowd, MORE)
-    further = more.passes - few.passes
+def count_bytes_per_iteration(kind: Any, crowd: Any) -> dict[str, Any]:
+    """Return the traffic of an iteration, or of the whole fit for a method that does not iterate."""
+    short, long = count_bytes(kind, crowd, SHORT_PASSES), count_bytes(kind, crowd, LONG_PASSES)
+    further = long.passes - short.passes
     if further > 0:
-        few = Sent(*((b - a) / further for a, b in zip(few, more, strict=True)))
-    return few._asdict() | {"iterates": further > 0}
+        short = Traffic(*((b - a) / further for a, b in zip(short, long, strict=True)))
+    return short._asdict() | {"iterates": further > 0}
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    on_ray.ChunkActor, on_ray.RayEngine = Telling, Counting
+    on_ray.ChunkActor, on_ray.RayEngine = CountingActor, CountingEngine
     with tempfile.TemporaryDirectory(dir=sys.argv[1]) as folder:
-        whole = Crowd.open(sys.argv[1]).load()  # and written anew, so that only pairs are listed that occur
+        whole = Crowd.open(sys.argv[1]).load()  # written again, so that only pairs that occur are listed
         crowd = whole.to_shards(f"{folder}/crowd", votes_per_shard=whole.n_votes // 2 + 1)
         del whole
         ray.init(
             num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR", object_store_memory=2**31
         )
-        found = {}
+        results = {}
         for name, kind in methods("aggregate").items():
             if getattr(kind, "streams", False):
-                found[name] = by_iteration(kind, crowd)
-                print(name, found[name], file=sys.stderr, flush=True)
+                results[name] = count_bytes_per_iteration(kind, crowd)
+                print(name, results[name], file=sys.stderr, flush=True)
         ray.shutdown()
         sizes = {"pairs": len(crowd.pairs), "workers": crowd.n_workers, "votes": crowd.n_votes}
-    print(json.dumps(sizes | {"methods": found}))
+    print(json.dumps(sizes | {"methods": results}))
 
 
 main()

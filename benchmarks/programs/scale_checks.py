@@ -23,10 +23,10 @@ folder, repeats = Path(sys.argv[1]), int(sys.argv[2])
 
 
 def cpu_seconds(call: Callable[[], Any]) -> float:
-    """Processor time of a call."""
-    begun = time.process_time()
+    """Return the processor time of a call."""
+    start = time.process_time()
     call()
-    return time.process_time() - begun
+    return time.process_time() - start
 
 
 def copy_with_texts(source: ShardedCrowd, target: Path) -> None:
@@ -49,22 +49,22 @@ def read_shards(crowd: ShardedCrowd) -> None:
 
 
 def measure(place: Path) -> dict[str, float]:
-    """Processor seconds of every part."""
-    found: dict[str, list[float]] = {}
+    """Return the processor seconds of every part."""
+    parts: dict[str, list[float]] = {}
     for _ in range(repeats):
         for verify in (False, True):
             crowd = open_shards(place, verify)
             name = "codes and digests" if verify else "codes"
-            found.setdefault(f"open, {name}", []).append(cpu_seconds(lambda: open_shards(place, verify).pairs))  # noqa: B023
+            parts.setdefault(f"open, {name}", []).append(cpu_seconds(lambda: open_shards(place, verify).pairs))  # noqa: B023
             _ = crowd.pairs
-            found.setdefault(f"first read, {name}", []).append(cpu_seconds(lambda: read_shards(crowd)))  # noqa: B023
-        found.setdefault("later read", []).append(cpu_seconds(lambda: read_shards(crowd)))  # noqa: B023
+            parts.setdefault(f"first read, {name}", []).append(cpu_seconds(lambda: read_shards(crowd)))  # noqa: B023
+        parts.setdefault("later read", []).append(cpu_seconds(lambda: read_shards(crowd)))  # noqa: B023
         engine = StreamEngine(crowd, compiled=True)
         prior = np.full(crowd.n_classes, 1 / crowd.n_classes)
         label_probs = np.full((len(crowd.pairs), crowd.n_classes), 1 / crowd.n_classes)
         engine.expect(prior, label_probs)
-        found.setdefault("pass of the E-step", []).append(cpu_seconds(lambda: engine.expect(prior, label_probs)))  # noqa: B023
-    return {name: statistics.median(seconds) for name, seconds in found.items()}
+        parts.setdefault("pass of the E-step", []).append(cpu_seconds(lambda: engine.expect(prior, label_probs)))  # noqa: B023
+    return {name: statistics.median(seconds) for name, seconds in parts.items()}
 
 
 texts = folder.with_name(f"{folder.name}-texts")

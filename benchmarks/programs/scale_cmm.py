@@ -1,7 +1,7 @@
 """Fit CMM to a crowd in memory: ``scale_cmm.py TASKS WORKERS PASSES``; five votes on each task, four features, three classes.
 
-Prints the median seconds of a pass, the seconds of what comes before and after all, the peak of the process in bytes, and how
-right it was.
+Prints the median seconds of a pass, the seconds before the first and after the last pass, the peak memory of the process in
+bytes, and the accuracy.
 """
 
 import json
@@ -22,7 +22,7 @@ rng = np.random.default_rng(0)
 truth = rng.integers(CLASSES, size=n_tasks, dtype=np.int32)
 X = rng.normal(size=(n_tasks, FEATURES))
 X[np.arange(n_tasks), truth] += 2
-# One worker of each fifth, so that nobody votes twice; a worker belongs to one of three groups, the worse the larger its number.
+# Every task has one worker of each fifth, so that nobody votes twice. Workers belong to three groups of falling accuracy.
 fifth = n_workers // PER_TASK
 worker = (
     rng.integers(fifth, size=(n_tasks, PER_TASK), dtype=np.int32) + fifth * np.arange(PER_TASK, dtype=np.int32)
@@ -40,21 +40,21 @@ step, passes = VoteMixture.step, []
 
 
 def timed(*arguments: Any) -> Any:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     reached = step(*arguments)
-    passes.append((begun, time.perf_counter()))
+    passes.append((started, time.perf_counter()))
     return reached
 
 
 VoteMixture.step = timed  # type: ignore[method-assign]
-begun = time.perf_counter()
+started = time.perf_counter()
 fitted = CMM(n_groups=GROUPS, max_iter=n_passes, tol=0).fit(X, crowd)
 ended = time.perf_counter()
-took = [end - start for start, end in passes]
-found = {
-    "before": passes[0][0] - begun, "pass": float(np.median(took)), "after": ended - passes[-1][1], "passes": len(took),
+seconds = [end - start for start, end in passes]
+figures = {
+    "before": passes[0][0] - started, "pass": float(np.median(seconds)), "after": ended - passes[-1][1], "passes": len(seconds),
     "peak": memory()["peak"], "data": before["now"],
     "accuracy": float((fitted.posterior_.argmax(axis=1) == truth).mean()),
     "classifier": float((fitted.predict(X[:100_000]) == truth[:100_000]).mean()),
 }  # fmt: skip
-print(json.dumps(found))
+print(json.dumps(figures))

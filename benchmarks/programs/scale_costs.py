@@ -1,6 +1,6 @@
 """Cost of the parts of a pass over a sharded crowd: ``scale_costs.py FOLDER REPEATS``.
 
-Prints the median seconds of each as JSON, of the clock and of the processor, those that shards share added up over all of them.
+Prints the median seconds of each part as JSON, of the clock and of the processor. Work on shards is summed over all shards.
 """
 
 from __future__ import annotations
@@ -26,59 +26,59 @@ folder, repeats = sys.argv[1], int(sys.argv[2])
 crowd = Crowd.open(folder)
 pairs, n_classes = crowd.pairs, crowd.n_classes
 prior, tally = np.full(n_classes, 1 / n_classes), 10.0 * np.eye(n_classes)[pairs.label]
-said = estimate_smoothed_probs(tally, pairs, 0.1, 1.0)
+label_probs = estimate_smoothed_probs(tally, pairs, 0.1, 1.0)
 
 
 def now() -> NDArray[np.float64]:
-    """The clock, and what this process has had of the processor."""
+    """Return the time of the clock and the processor time of this process."""
     return np.array([time.perf_counter(), time.process_time()])
 
 
 def kernel() -> NDArray[np.float64]:
-    """The kernel alone, on votes that are in this process's memory."""
-    took, found = np.zeros(2), Expectation(0.0, np.zeros(n_classes), np.zeros_like(said), None)
+    """Measure the kernel alone, on votes in the memory of this process."""
+    elapsed, figures = np.zeros(2), Expectation(0.0, np.zeros(n_classes), np.zeros_like(label_probs), None)
     for shard in crowd.shards:
-        known = pairs.with_votes(np.array(shard.pairs.vote_pairs))
-        copied = CrowdSlice(
-            PairVotesInMemory(crowd.workers, crowd.classes, known, shard.offset, None, lambda: crowd.tasks)
+        shard_pairs = pairs.with_votes(np.array(shard.pairs.vote_pairs))
+        copy = CrowdSlice(
+            PairVotesInMemory(crowd.workers, crowd.classes, shard_pairs, shard.offset, None, lambda: crowd.tasks)
         )
-        layout, begun = copied.layout, now()
-        found = expect(layout, prior, said, compiled=True, accumulate_into=found)
-        took += now() - begun
-    return took
+        layout, started = copy.layout, now()
+        figures = expect(layout, prior, label_probs, compiled=True, accumulate_into=figures)
+        elapsed += now() - started
+    return elapsed
 
 
-def opened() -> None:
+def open_shards() -> None:
     """Map the files and make the offsets of tasks, without touching a vote."""
     for shard in crowd.shards:
         _ = shard.layout
 
 
-def timed(work: Callable[..., Any], *arguments: Any) -> Callable[[], NDArray[np.float64]]:
-    def measured() -> NDArray[np.float64]:
-        begun = now()
+def time_calls(work: Callable[..., Any], *arguments: Any) -> Callable[[], NDArray[np.float64]]:
+    def measure() -> NDArray[np.float64]:
+        started = now()
         work(*arguments)
-        return now() - begun
+        return now() - started
 
-    return measured
+    return measure
 
 
 one, two = StreamEngine(crowd, n_jobs=1, compiled=True), StreamEngine(crowd, n_jobs=2, compiled=True)
 statistics_ = Statistics(np.ones(n_classes), tally)
-bent = Statistics(np.ones(n_classes), tally + said)
+shifted = Statistics(np.ones(n_classes), tally + label_probs)
 parts: dict[str, Callable[[], NDArray[np.float64]]] = {
-    "all of the E-step, one thread": timed(one.expect, prior, said),
-    "all of the E-step, two threads": timed(two.expect, prior, said),
+    "all of the E-step, one thread": time_calls(one.expect, prior, label_probs),
+    "all of the E-step, two threads": time_calls(two.expect, prior, label_probs),
     "the kernel, one thread, votes in memory": kernel,
-    "files mapped, offsets made": timed(opened),
-    "start from the votes, one thread": timed(one.sum, DawidSkene()._sum_initial_posterior, None, np.float64, 0),
-    "an empty tally": timed(lambda: np.zeros_like(said).fill(0)),
-    "the tallies of two threads added": timed(lambda: add_results(tally, said)),
-    "M-step": timed(estimate_smoothed_probs, tally, pairs, 0.1, 1.0),
-    "prior density": timed(compute_smoothing_log_prior, tally, pairs, 0.1, 1.0),
-    "extrapolation, every third pass": timed(_extrapolate, statistics_, bent, statistics_),
+    "files mapped, offsets made": time_calls(open_shards),
+    "start from the votes, one thread": time_calls(one.sum, DawidSkene()._sum_initial_posterior, None, np.float64, 0),
+    "an empty tally": time_calls(lambda: np.zeros_like(label_probs).fill(0)),
+    "the tallies of two threads added": time_calls(lambda: add_results(tally, label_probs)),
+    "M-step": time_calls(estimate_smoothed_probs, tally, pairs, 0.1, 1.0),
+    "prior density": time_calls(compute_smoothing_log_prior, tally, pairs, 0.1, 1.0),
+    "extrapolation, every third pass": time_calls(_extrapolate, statistics_, shifted, statistics_),
 }
 for name in ("all of the E-step, one thread", "M-step", "prior density"):
     parts[name]()  # code is loaded, pages are warm
 rounds = [{name: work() for name, work in parts.items()} for _ in range(repeats)]
-print(json.dumps({name: np.median([found[name] for found in rounds], axis=0).tolist() for name in parts}))
+print(json.dumps({name: np.median([figures[name] for figures in rounds], axis=0).tolist() for name in parts}))

@@ -1,7 +1,7 @@
-"""Fit Dawid-Skene to a crowd in shards and tell of every pass: ``scale_fit.py FOLDER PASSES THREADS``.
+"""Fit Dawid–Skene to a crowd in shards and report every pass: ``scale_fit.py FOLDER PASSES THREADS``.
 
-Prints a line for each pass, then as JSON: seconds by kind of work, the peak of the process, what the system held of files, and
-the accuracy on the first shard, whose truth the folder keeps (beside that of counting its votes).
+Prints a line for each pass, then JSON: seconds by kind of work, peak memory, size of the page cache, and the accuracy on the
+first shard, whose truth is in the folder (also that of majority vote).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wisecrowd import Crowd, DawidSkene
 from wisecrowd.em.initialization import compute_vote_shares
 
 GB = 1e9
-#: What a pass consists of, and the method of DawidSkene that does it.
+#: Parts of a pass, and the methods of DawidSkene that do them.
 WORK = {"M-step": "_label_probs", "prior density": "_log_prior", "E-step and sums": "_e_step"}
 
 
@@ -29,32 +29,32 @@ def main() -> None:
     folder, passes, n_jobs = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     crowd = Crowd.open(folder)
     method = DawidSkene(max_iter=passes, tol=0, n_jobs=n_jobs)
-    spent: dict[str, float] = defaultdict(float)
+    seconds_by_part: dict[str, float] = defaultdict(float)
     before = {"cached": cached(), "fetched": fetched()}
-    begun = last = time.perf_counter()
+    started = last = time.perf_counter()
     number = 0
 
     def timed(what: str, work: Callable[..., Any]) -> Callable[..., Any]:
-        def done(*arguments: Any) -> Any:
+        def measure(*arguments: Any) -> Any:
             nonlocal number, last
             start = time.perf_counter()
-            found = work(*arguments)
+            result = work(*arguments)
             now = time.perf_counter()
-            spent[what] += now - start
+            seconds_by_part[what] += now - start
             if what == "E-step and sums":
                 number += 1
-                detail = f"(E-step {now - start:.2f} s)  log-likelihood {found.log_likelihood:,.1f}"
+                detail = f"(E-step {now - start:.2f} s)  log-likelihood {result.log_likelihood:,.1f}"
                 log(f"pass {number:2d}  {now - last:7.2f} s  {detail}")
                 last = now
-            return found
+            return result
 
-        return done
+        return measure
 
     def log(text: str) -> None:
         used = memory()
         sizes = f"own {used['own'] / GB:.2f} GB, mapped {used['mapped'] / GB:.2f} GB, peak {used['peak'] / GB:.2f} GB"
         disk = f"from disk {(fetched() - before['fetched']) / GB:.2f} GB, page cache {cached() / GB:.2f} GB"
-        print(f"{time.perf_counter() - begun:8.2f} s  {text}; {sizes}; {disk}", flush=True)
+        print(f"{time.perf_counter() - started:8.2f} s  {text}; {sizes}; {disk}", flush=True)
 
     log(f"{crowd!r}, {n_jobs} threads, {passes} passes")
     for what, name in WORK.items():
@@ -63,29 +63,29 @@ def main() -> None:
 
     def starts(*arguments: Any) -> Any:
         nonlocal last
-        for found in first_sums(*arguments):
-            spent["start from the votes"] += time.perf_counter() - last
+        for result in first_sums(*arguments):
+            seconds_by_part["start from the votes"] += time.perf_counter() - last
             log("start from the votes")
             last = time.perf_counter()
-            yield found
+            yield result
 
     vars(method)["_initialize"] = starts
     method.fit(crowd)
-    wall, cpu = time.perf_counter() - begun, time.process_time()
+    wall, cpu = time.perf_counter() - started, time.process_time()
     log("fitted")
     peak = memory()["peak"]
     truth = np.load(folder / "truth.npy")
     answer = next(method.posterior_tables()).to_numpy().argmax(axis=1)
     counted = compute_vote_shares(crowd.shards[0], np.float32).argmax(axis=1)
     log(f"{len(truth):,} tasks of the first shard compared with their truth")
-    found = {
+    figures = {
         "wall": wall, "cpu": cpu, "passes": number, "peak": peak, "cached": cached(), "cached_before": before["cached"],
         "fetched": fetched() - before["fetched"], "accuracy": float((answer == truth).mean()),
-        "accuracy_of_counting": float((counted == truth).mean()), "spent": dict(spent),
+        "accuracy_of_counting": float((counted == truth).mean()), "spent": dict(seconds_by_part),
         "shards": crowd.n_shards, "votes": crowd.n_votes, "tasks": crowd.n_tasks, "workers": crowd.n_workers,
         "objective": float(method.trace_[-1]),
     }  # fmt: skip
-    print(json.dumps(found))
+    print(json.dumps(figures))
 
 
 main()

@@ -1,6 +1,6 @@
-"""Fill a small disk by a checkpoint, by labels and by shards: ``scale_full_disk.py CROWD SCRATCH``; needs the right to mount one.
+"""Fill a small disk with a checkpoint, labels and shards: ``scale_full_disk.py CROWD SCRATCH``; needs permission to mount it.
 
-Prints as JSON a row for each: how it ended, what it said, and whether anything half-written is left that looks whole.
+Prints a row for each as JSON: exit code, message, and whether a partial file remains that looks complete.
 """
 
 from __future__ import annotations
@@ -29,11 +29,15 @@ def disk(place: Path, size: int) -> Iterator[Path]:
         place.rmdir()
 
 
-def ran(*words: object, place: Path) -> tuple[int, str, str]:
-    """How a program ended, what it printed, and what it said on standard error, in one line, without where the disk is."""
-    done = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, check=False)
-    said = " ".join(done.stderr.split()).replace(str(place), "small")
-    return done.returncode, done.stdout, said[max(said.find("DataWarning:"), 0) :].partition(" checkpoint.write")[0]
+def run_program(*words: object, place: Path) -> tuple[int, str, str]:
+    """Run a program and return its exit code, its output, and its messages in one line without the path of the disk."""
+    process = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, check=False)
+    message = " ".join(process.stderr.split()).replace(str(place), "small")
+    return (
+        process.returncode,
+        process.stdout,
+        message[max(message.find("DataWarning:"), 0) :].partition(" checkpoint.write")[0],
+    )
 
 
 def files(place: Path) -> list[str]:
@@ -41,30 +45,38 @@ def files(place: Path) -> list[str]:
 
 
 def checkpoint(crowd: Path, scratch: Path, small: Path) -> dict[str, Any]:
-    """The fit goes on without, to the same result."""
+    """Check that a fit continues without a checkpoint to the same result."""
     digests = []
     for place in (scratch, small):
         result = scratch / "full-disk.json"
-        code, _, said = ran(PROGRAMS / "scale_victim.py", crowd, "local", 20, place / "here.npz", result, place=small)
-        digests.append(json.loads(result.read_text())["sha256"] if code == 0 else said)
+        code, _, message = run_program(
+            PROGRAMS / "scale_victim.py", crowd, "local", 20, place / "here.npz", result, place=small
+        )
+        digests.append(json.loads(result.read_text())["sha256"] if code == 0 else message)
         result.unlink(missing_ok=True)
     (scratch / "here.npz").unlink(missing_ok=True)
-    good = digests[0] == digests[1] and "could not be kept" in said and not files(small)
-    return {"ended": "goes on, same result" if digests[0] == digests[1] else "otherwise", "said": said, "good": good}
+    good = digests[0] == digests[1] and "could not be kept" in message and not files(small)
+    return {"ended": "goes on, same result" if digests[0] == digests[1] else "otherwise", "said": message, "good": good}
 
 
 def labels(crowd: Path, _: Path, small: Path) -> dict[str, Any]:
-    """The command says where there is no room, and leaves nothing that looks like labels."""
-    code, _, said = ran(
+    """Check that the command names the full disk and leaves no file that looks like labels."""
+    code, _, message = run_program(
         "-m", "wisecrowd", "aggregate", crowd, "-m", "majority-vote", "-o", small / "results", "-q", place=small
     )
-    left = [name for name in files(small) if name.endswith("labels.parquet")]
-    good = code != 0 and not left and "Traceback" not in said and "is full" in said and "labels.parquet" in said
-    return {"ended": f"exit code {code}", "said": said, "left": files(small), "good": good}
+    partial_files = [name for name in files(small) if name.endswith("labels.parquet")]
+    good = (
+        code != 0
+        and not partial_files
+        and "Traceback" not in message
+        and "is full" in message
+        and "labels.parquet" in message
+    )
+    return {"ended": f"exit code {code}", "said": message, "left": files(small), "good": good}
 
 
 def shards(_: Path, scratch: Path, small: Path) -> dict[str, Any]:
-    """The command says what is needed; with more room, it goes on to the same shards."""
+    """Check that the command reports the full disk, and that it continues to the same shards once there is space."""
     votes = scratch / "made" / "votes.parquet"
     subprocess.run(
         [sys.executable, PROGRAMS.parent / "crowds.py", votes.parent, "300000", "2000", "5"],
@@ -72,15 +84,15 @@ def shards(_: Path, scratch: Path, small: Path) -> dict[str, Any]:
         capture_output=True,
     )
     command = ("-m", "wisecrowd", "shard", votes, "--votes-per-shard", 50_000, "--json", "-o")
-    whole = json.loads(ran(*command, scratch / "whole", place=small)[1])["sha256"]
-    code, _, said = ran(*command, small / "crowd", place=small)
+    whole = json.loads(run_program(*command, scratch / "whole", place=small)[1])["sha256"]
+    code, _, message = run_program(*command, small / "crowd", place=small)
     opens = (small / "crowd" / "crowd.json").exists()
     subprocess.run(["mount", "-o", f"remount,size={200 * KB * KB}", small], check=True)
-    again, told, more = ran(*command, small / "crowd", place=small)
-    same = again == 0 and json.loads(told)["sha256"] == whole
-    good = code != 0 and not opens and "full" in said and "Traceback" not in said and same
+    again, printed, more = run_program(*command, small / "crowd", place=small)
+    same = again == 0 and json.loads(printed)["sha256"] == whole
+    good = code != 0 and not opens and "full" in message and "Traceback" not in message and same
     ended = f"exit code {code}; with room, {'goes on to the same shards' if same else more}"
-    return {"ended": ended, "said": said, "good": good}
+    return {"ended": ended, "said": message, "good": good}
 
 
 def main() -> None:

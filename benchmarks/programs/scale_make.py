@@ -1,8 +1,8 @@
-"""Make a crowd in shards: ``scale_make.py FOLDER VOTES WORKERS CLASSES SHARDS``; shards that are there already stay.
+"""Simulate a crowd in shards: ``scale_make.py FOLDER VOTES WORKERS CLASSES SHARDS``; existing shards are kept.
 
-Every task has five votes, one by a worker of each fifth of the crowd, so that nobody votes twice; a worker is right with
-a probability of their own between a half and 0.95, and otherwise says any other class. The truth of the first shard's tasks
-is kept in ``truth.npy``. Prints the seconds it took and the bytes on disk.
+Every task has five votes, one by a worker of each fifth of the crowd, so that nobody votes twice. A worker is right with a
+probability between 0.5 and 0.95, and otherwise gives any other class. The truth of the tasks of the first shard is stored in
+``truth.npy``. Prints the elapsed seconds and the bytes on disk.
 """
 
 import itertools
@@ -20,16 +20,16 @@ PER_TASK = 5
 
 folder = Path(sys.argv[1])
 n_votes, n_workers, n_classes, n_shards = map(int, sys.argv[2:])
-begun = time.time()
+started = time.time()
 if not (folder / "crowd.json").exists():
     fifth = n_workers // PER_TASK
     right = np.random.default_rng(0).uniform(0.5, 0.95, size=n_workers).astype(np.float32)
     ends = np.linspace(0, n_votes // PER_TASK, n_shards + 1).astype(np.int64).tolist()
     parts = []
     for number, (first, last) in enumerate(itertools.pairwise(ends)):
-        told = folder / "shards" / f"{number:06d}.json"
-        if told.exists():
-            parts.append(ShardInfo(**json.loads(told.read_text())))
+        description = folder / "shards" / f"{number:06d}.json"
+        if description.exists():
+            parts.append(ShardInfo(**json.loads(description.read_text())))
             continue
         rng, shape = np.random.default_rng([0, number]), (last - first, PER_TASK)
         truth = rng.integers(n_classes, size=shape[0], dtype=np.int32)[:, None]
@@ -48,4 +48,4 @@ if not (folder / "crowd.json").exists():
         pair_worker=worker, pair_label=label, weighted=False,
     )  # fmt: skip
 size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-print(json.dumps({"seconds": time.time() - begun, "bytes": size}))
+print(json.dumps({"seconds": time.time() - started, "bytes": size}))

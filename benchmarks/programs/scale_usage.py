@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def memory(pid: int | str = "self") -> dict[str, int]:
-    """Bytes: at the peak, now, and of what is now there the part of its own and the part mapped from files."""
+    """Return bytes of memory: at the peak, now, and the parts of it that are anonymous and mapped from files."""
     names = {"VmHWM": "peak", "VmRSS": "now", "RssAnon": "own", "RssFile": "mapped"}
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     sizes = {line.partition(":")[0]: line.split()[1] for line in lines if line.partition(":")[0] in names}
@@ -21,19 +21,19 @@ def seconds(pid: int) -> float:
 
 
 def cached() -> int:
-    """Bytes of files that the system holds in memory."""
+    """Return the size of the page cache in bytes."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Cached:"))
 
 
 def fetched() -> int:
-    """Bytes that came from disk for this process, and not from the system's memory."""
+    """Return the bytes that this process read from disk rather than from the page cache."""
     lines = Path("/proc/self/io").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("read_bytes:"))
 
 
-def below(pid: int, title: str) -> list[int]:
-    """Processes that a process started, or they in turn, whose title begins so."""
+def find_descendants(pid: int, title: str) -> list[int]:
+    """Return the descendants of a process whose title begins with a text."""
     parents: dict[int, int] = {}
     titles: dict[int, str] = {}
     for place in Path("/proc").iterdir():
@@ -44,9 +44,9 @@ def below(pid: int, title: str) -> list[int]:
             except (OSError, IndexError):  # it ended meanwhile
                 continue
 
-    def under(one: int) -> bool:
+    def is_descendant(one: int) -> bool:
         while one in parents and one != pid:
             one = parents[one]
         return one == pid
 
-    return [one for one, name in titles.items() if name.startswith(title) and one != pid and under(one)]
+    return [one for one, name in titles.items() if name.startswith(title) and one != pid and is_descendant(one)]

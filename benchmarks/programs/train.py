@@ -1,10 +1,10 @@
-"""Some epochs of a learner on a simulated crowd: ``train.py METHOD WORKERS TASKS EPOCHS PARAMETERS [LABELS]``.
+"""Train a learner for some epochs on a simulated crowd: ``train.py METHOD WORKERS TASKS EPOCHS PARAMETERS [LABELS]``.
 
-PARAMETERS are JSON, LABELS so many per task, three unless given.
+PARAMETERS is JSON. LABELS is the number of labels per task, three by default.
 
 METHOD is a learner of wisecrowd, or "dense": CrowdLayer as it is often written, with an answer of every worker on every
-task of a batch and zeros where nobody voted. Prints processor milliseconds per step, those in which features
-went forward through the network, and how many bytes training added.
+task of a batch and a mask for missing votes. Prints processor milliseconds per step, those of the forward pass, and the
+bytes that training added.
 """
 
 import json
@@ -41,9 +41,9 @@ forward: list[float] = []
 def tick(snapshot: EpochSnapshot | None = None) -> None:
     clock.append(time.process_time())
     if snapshot is not None and len(clock) == 2:  # the first epoch is over
-        begun: list[float] = []
-        snapshot.networks[0].trunk.register_forward_pre_hook(lambda *_: begun.append(time.process_time()))
-        snapshot.networks[0].trunk.register_forward_hook(lambda *_: forward.append(time.process_time() - begun[-1]))
+        starts: list[float] = []
+        snapshot.networks[0].trunk.register_forward_pre_hook(lambda *_: starts.append(time.process_time()))
+        snapshot.networks[0].trunk.register_forward_hook(lambda *_: forward.append(time.process_time() - starts[-1]))
 
 
 def peak() -> int:
@@ -56,11 +56,11 @@ def dense(n_epochs: int, n_workers: int, n_tasks: int) -> None:
     )
     layers = torch.nn.Parameter(torch.eye(CLASSES).repeat(n_workers, 1, 1))
     optimiser = torch.optim.Adam([*net.parameters(), layers], lr=1e-3)
-    inputs, voters, said = torch.from_numpy(X), torch.from_numpy(worker % n_workers), torch.from_numpy(label)
+    inputs, voters, labels = torch.from_numpy(X), torch.from_numpy(worker % n_workers), torch.from_numpy(label)
     for _ in range(n_epochs):
         for rows in torch.randperm(n_tasks).split(BATCH):
             answers = torch.full((len(rows), n_workers), -1)
-            answers.scatter_(1, voters[rows], said[rows])
+            answers.scatter_(1, voters[rows], labels[rows])
             p = torch.softmax(net(inputs[rows]), dim=1)
             log_a = torch.log_softmax(torch.einsum("bk,rkl->brl", p, layers), dim=2)
             voted = answers >= 0
@@ -84,13 +84,18 @@ def ours(n_epochs: int, n_workers: int, n_tasks: int) -> None:
 
 
 train = dense if method == "dense" else ours
-train(2, LABELS, BATCH)  # what is imported and set up once, before anything is measured
+train(2, LABELS, BATCH)  # imports and one-time set-up do not count
 before = peak()
 forward.clear()
 clock = [time.process_time()]
 train(n_epochs, n_workers, n_tasks)
 steps = -(-n_tasks // BATCH)
 epochs = np.diff(clock)[1:]
-through = 1e3 * statistics.median(forward) if forward else float("nan")
-found = {"ms": 1e3 * statistics.median(epochs) / steps, "forward": through, "added": peak() - before, "peak": peak()}
-print(json.dumps(found))
+forward_ms = 1e3 * statistics.median(forward) if forward else float("nan")
+figures = {
+    "ms": 1e3 * statistics.median(epochs) / steps,
+    "forward": forward_ms,
+    "added": peak() - before,
+    "peak": peak(),
+}
+print(json.dumps(figures))
