@@ -68,19 +68,19 @@ class Benchmark(Ledger):
     def passes(self) -> None:
         for size in self.sizes:
             repeats = max(3, self.repeats if size > 1_000_000 else 2 * self.repeats)
-            found = run(python("passes.py", size, workers_for(size), CLASSES, repeats))
-            for name, time in found.items():
+            figures = run(python("passes.py", size, workers_for(size), CLASSES, repeats))
+            for name, time in figures.items():
                 what = name.split(", ")[1]
-                base = found[f"textbook C, {what}"]
+                base = figures[f"textbook C, {what}"]
                 row = {"votes": size, "what": name, "ms": 1e3 * time["wall"], "cpu ms": 1e3 * time["cpu"]}
                 self.note("One pass, one iteration", **row, **{"cpu / C": time["cpu"] / base["cpu"]})
             if size >= 1_000_000:
                 limit = 0.7 if size == 1_000_000 else 1.0
                 for name in ("compiled, pass", "DawidSkene, iteration"):
-                    ratio = found[name]["cpu"] / found[f"textbook C, {name.split(', ')[1]}"]["cpu"]
+                    ratio = figures[name]["cpu"] / figures[f"textbook C, {name.split(', ')[1]}"]["cpu"]
                     self.want(f"{name} / textbook C, {size:,} votes", ratio, limit)
             if size >= 10_000_000:  # a pass of few milliseconds is not worth a second thread
-                both = found["compiled, pass, 2 threads"]["wall"] / found["compiled, pass"]["wall"]
+                both = figures["compiled, pass, 2 threads"]["wall"] / figures["compiled, pass"]["wall"]
                 self.want(f"pass with two threads / with one, {size:,} votes, by the clock", both, 0.8)
 
     def end_to_end(self) -> None:
@@ -94,16 +94,16 @@ class Benchmark(Ledger):
             if size <= PEER_MOST:
                 commands["crowd-kit"] = self.theirs(votes, truth, "DawidSkene", n_iter=10, tol=0)
             fresh = {"WISECROWD_CACHE": str(self.folder / f"first-{size}")}
-            found = {"wisecrowd, first run ever": run(commands["wisecrowd"], **fresh), **in_turns(commands, repeats)}
-            for name, row in found.items():
-                peer = found.get("crowd-kit")
+            figures = {"wisecrowd, first run ever": run(commands["wisecrowd"], **fresh), **in_turns(commands, repeats)}
+            for name, row in figures.items():
+                peer = figures.get("crowd-kit")
                 times = {"times faster": "" if peer is None else peer["cpu"] / row["cpu"]}
                 self.note("End to end, ten iterations", votes=size, what=name, **figures(row), **times)
             if size == 1_000_000:
-                times = found["crowd-kit"]["cpu"] / found["wisecrowd"]["cpu"]
+                times = figures["crowd-kit"]["cpu"] / figures["wisecrowd"]["cpu"]
                 self.want("times faster than crowd-kit end to end, 1,000,000 votes", times, at_least=30)
             if size == 10_000_000:
-                self.want("GB at 10,000,000 votes", found["wisecrowd"]["peak_bytes"] / 1e9, 1.5)
+                self.want("GB at 10,000,000 votes", figures["wisecrowd"]["peak_bytes"] / 1e9, 1.5)
 
     def methods(self) -> None:
         """Ours to convergence or as they come; theirs with fewer iterations where they would take hours."""
@@ -113,12 +113,12 @@ class Benchmark(Ledger):
                 "wisecrowd": ours(votes, truth, ours_name, **parameters),
                 "crowd-kit": self.theirs(votes, truth, theirs_name, **options),
             }
-            found = in_turns(pair, 1)
-            times = found["crowd-kit"]["cpu"] / found["wisecrowd"]["cpu"]
+            figures = in_turns(pair, 1)
+            times = figures["crowd-kit"]["cpu"] / figures["wisecrowd"]["cpu"]
             for name, settings in (("wisecrowd", parameters), ("crowd-kit", options)):
                 shown = ", ".join(f"{key}={value}" for key, value in settings.items()) or "defaults"
                 row = {"votes": n_votes, "what": f"{name} {ours_name}", "settings": shown}
-                self.note("Other methods, end to end", **row, **figures(found[name]))
+                self.note("Other methods, end to end", **row, **figures(figures[name]))
             self.want(f"times faster than crowd-kit, {ours_name}, {n_votes:,} votes", times, at_least=at_least)
 
     def theirs(self, votes: Path, truth: Path, method: str, **parameters: Any) -> list[str]:
@@ -130,9 +130,9 @@ class Benchmark(Ledger):
             "100,000 workers, 100 classes": (200_000, 100_000, 100),
         }.items():
             votes, truth = self.votes(*shape)
-            found = run(ours(votes, truth, "DawidSkene", **TEN))
-            self.note("Many classes, many workers", votes=shape[0], what=what, **figures(found))
-            self.want(f"GB with {what}", found["peak_bytes"] / 1e9, 2.0)
+            figures = run(ours(votes, truth, "DawidSkene", **TEN))
+            self.note("Many classes, many workers", votes=shape[0], what=what, **figures(figures))
+            self.want(f"GB with {what}", figures["peak_bytes"] / 1e9, 2.0)
 
     def real(self) -> None:
         folder = Path(os.environ.get("WISECROWD_DATA", "")) / "pico_tokens"
@@ -140,10 +140,10 @@ class Benchmark(Ledger):
             return print("pico_tokens is left out: WISECROWD_DATA does not hold it", file=sys.stderr)
         for jobs in (1, 2):
             command = ours(folder / "annotations.parquet", folder / "truth.parquet", "DawidSkene", n_jobs=jobs)
-            found = in_turns({"it": command}, min(3, self.repeats))["it"]
+            figures = in_turns({"it": command}, min(3, self.repeats))["it"]
             name = f"wisecrowd, {jobs} thread{'s' * (jobs > 1)}"
-            row = {"votes": int(found["n_votes"]), "what": name, "iterations": int(found["n_iter"])}
-            self.note("pico_tokens, end to end to convergence", **row, **figures(found))
+            row = {"votes": int(figures["n_votes"]), "what": name, "iterations": int(figures["n_iter"])}
+            self.note("pico_tokens, end to end to convergence", **row, **figures(figures))
         return None
 
     def first_use(self) -> None:
@@ -162,19 +162,19 @@ class Benchmark(Ledger):
 
     def imports(self) -> None:
         names = ("pandas", "wisecrowd")
-        found = in_turns({name: [sys.executable, "-c", f"import {name}"] for name in names}, 3 * self.repeats)
+        figures = in_turns({name: [sys.executable, "-c", f"import {name}"] for name in names}, 3 * self.repeats)
         for name in names:
-            self.note("Import", what=f"import {name}", seconds=found[name]["wall"])
-        self.want("import wisecrowd / import pandas", found["wisecrowd"]["wall"] / found["pandas"]["wall"], 1.5)
+            self.note("Import", what=f"import {name}", seconds=figures[name]["wall"])
+        self.want("import wisecrowd / import pandas", figures["wisecrowd"]["wall"] / figures["pandas"]["wall"], 1.5)
 
 
-def figures(found: dict[str, Any]) -> Row:
+def figures(figures: dict[str, Any]) -> Row:
     return {
-        "seconds": found["wall"],
-        "cpu seconds": found["cpu"],
-        "process seconds": found["process"],
-        "peak GB": found["peak_bytes"] / 1e9,
-        "accuracy": found["accuracy"],
+        "seconds": figures["wall"],
+        "cpu seconds": figures["cpu"],
+        "process seconds": figures["process"],
+        "peak GB": figures["peak_bytes"] / 1e9,
+        "accuracy": figures["accuracy"],
     }
 
 
@@ -190,19 +190,19 @@ def main() -> None:
     )
     parser.add_argument("--peer-python", help="an interpreter with crowd-kit; without it, an environment is made")
     parser.add_argument("-o", "--output", type=Path, help="folder for aggregate.json and aggregate.md")
-    asked = parser.parse_args()
+    options = parser.parse_args()
 
-    parts = ["passes", "end_to_end", "first_use", "imports"] + ([] if asked.quick else ["wide", "real", "methods"])
+    parts = ["passes", "end_to_end", "first_use", "imports"] + ([] if options.quick else ["wide", "real", "methods"])
     if shutil.which("cc") is None:
         raise SystemExit("the benchmark compiles textbook.c, and there is no C compiler: install one that is called cc")
-    peer = peer_python(asked.peer_python)
+    peer = peer_python(options.peer_python)
     with tempfile.TemporaryDirectory(prefix="wisecrowd-benchmark-") as folder:
-        sizes = asked.sizes or ([100_000, 1_000_000] if asked.quick else [100_000, 1_000_000, 10_000_000])
-        benchmark = Benchmark(Path(folder), peer, sizes, asked.repeats or (2 if asked.quick else 5))
-        for part in asked.only.split(",") if asked.only else parts:
+        sizes = options.sizes or ([100_000, 1_000_000] if options.quick else [100_000, 1_000_000, 10_000_000])
+        benchmark = Benchmark(Path(folder), peer, sizes, options.repeats or (2 if options.quick else 5))
+        for part in options.only.split(",") if options.only else parts:
             work: Callable[[], None] = getattr(benchmark, part)
             work()
-    output = asked.output or (None if asked.quick or asked.only or asked.sizes else HERE / "results")
+    output = options.output or (None if options.quick or options.only or options.sizes else HERE / "results")
     benchmark.report("aggregate", "Speed", machine(peer), PROTOCOL, output)
 
 

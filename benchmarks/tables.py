@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
+#: Column headings of the table of targets, by the key in a file of results.
+HEADINGS = {"wanted": "target", "found": "measured", "held": "met"}
 
 
 class Ledger:
@@ -50,7 +52,8 @@ def markdown(title: str, results: dict[str, Any]) -> str:
     ]
     for heading, rows in results["tables"].items():
         parts += ["", f"## {heading}", "", *_table(rows)]
-    parts += ["", "## What was wanted", "", *_table(results["targets"])]
+    targets = [{HEADINGS.get(key, key): value for key, value in row.items()} for row in results["targets"]]
+    parts += ["", "## Targets", "", *_table(targets)]
     return "\n".join(parts) + "\n"
 
 
