@@ -1,4 +1,4 @@
-"""People who label in Label Studio, what they say, and somebody who listens to its webhooks."""
+"""Simulated users of Label Studio, their answers, and a listener for webhooks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PASSWORD = "a-word-for-this-run"
 
 
 def choice(name: str, *chosen: str) -> dict[str, Any]:
-    """A result that chooses."""
+    """Return the result of a choice."""
     return {
         "id": f"r-{name}",
         "from_name": name,
@@ -26,13 +26,13 @@ def choice(name: str, *chosen: str) -> dict[str, Any]:
 
 
 def answer(mood: str, topics: list[str], stars: int) -> list[dict[str, Any]]:
-    """What one person says of a task: results to up to three questions."""
+    """Return the results of one person for a task: up to three questions."""
     rating = {"id": "r-stars", "from_name": "stars", "to_name": "text", "type": "rating", "value": {"rating": stars}}
     return [choice("mood", mood), *([choice("topics", *topics)] if topics else []), rating]
 
 
 class Person(httpx.Client):
-    """Somebody who is logged in, as in a browser."""
+    """User who is logged in as in a browser."""
 
     def __init__(self, address: str, email: str, *, new: bool) -> None:
         super().__init__(base_url=address, timeout=60, follow_redirects=True, trust_env=False)
@@ -42,8 +42,8 @@ class Person(httpx.Client):
         self.post(page, data=form, headers={"referer": address})
         self.headers.update({"X-CSRFToken": self.cookies["csrftoken"], "referer": address})
 
-    def told(self, method: str, path: str, **more: Any) -> Any:
-        """What the server answers."""
+    def request_json(self, method: str, path: str, **more: Any) -> Any:
+        """Send a request and return the JSON answer."""
         response = self.request(method, path, **more)
         if response.status_code >= 400:
             raise RuntimeError(f"{method} {path}: {response.status_code} {response.text[:500]}")
@@ -51,17 +51,17 @@ class Person(httpx.Client):
 
 
 class Listener(http.server.ThreadingHTTPServer):
-    """Keeps what is posted to it."""
+    """HTTP server that stores the bodies of POST requests."""
 
     def __init__(self) -> None:
-        self.heard: list[dict[str, Any]] = []
-        super().__init__(("127.0.0.1", 0), _Keep)
+        self.received: list[dict[str, Any]] = []
+        super().__init__(("127.0.0.1", 0), _Recorder)
 
 
-class _Keep(http.server.BaseHTTPRequestHandler):
+class _Recorder(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        self.server.heard.append(json.loads(body))  # type: ignore[attr-defined]
+        self.server.received.append(json.loads(body))  # type: ignore[attr-defined]
         self.send_response(200)
         self.end_headers()
 
@@ -70,8 +70,8 @@ class _Keep(http.server.BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def listening() -> Iterator[Listener]:
-    """Somebody who listens on loopback."""
+def run_listener() -> Iterator[Listener]:
+    """Run a listener on loopback inside a block."""
     with Listener() as listener:
         threading.Thread(target=listener.serve_forever, daemon=True).start()
         yield listener

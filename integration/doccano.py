@@ -3,8 +3,8 @@
     python integration/doccano.py [--venv FOLDER] [--record]
 
 Projects in which annotators do not share labels are filled by several users, exported as JSONL, JSON and CSV, and read. The
-consensus is imported by the user ``wisecrowd``, exported with all else, and must be known again. The server's own command
-listens on every address; so its application is run by gunicorn, as that command does, on loopback.
+consensus is imported by the user ``wisecrowd``, exported with everything else, and must be recognised. The server's own command
+listens on every address, so its application is run by gunicorn on loopback.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from pathlib import Path
 from typing import Any
 from urllib.request import HTTPCookieProcessor, ProxyHandler, Request, build_opener
 
-from _running import Trial, free_port, main, offline, running, wait_until
+from _running import Trial, free_port, main, offline, run_server, wait_until
 
 import wisecrowd as wc
 from wisecrowd.io import read_project
 from wisecrowd.io.tools.consensus_export import write_answers, write_queue
 
-#: doccano 1.8.4 came before numpy 2, marshmallow 4 and the end of pkg_resources.
+#: doccano 1.8.4 needs older versions of these packages.
 PACKAGES = ["doccano==1.8.4", "numpy<2", "marshmallow<4", "setuptools<80"]
 PASSWORD = "a-word-for-this-run"
 PEOPLE = ["ann", "bob", "eva.m", "cy@home"]
 TEXTS = ["Lovely food!", "Too dear.", "Grüße, 東京 🍜", 'He said "fine",\nand left', "So-so"]
-#: Who said what of which text, by its place.
+#: Answers by worker and text.
 MOOD = {
     "ann": ["good", "bad", "good", "so, so"],
     "bob": ["good", "bad", "bad", "good"],
@@ -39,7 +39,7 @@ TOPICS = {"ann": [["food"], ["price"]], "bob": [["food", "place"], ["price"]], "
 
 
 class Client:
-    """One user of the server."""
+    """User of the server."""
 
     def __init__(self, address: str, user: str) -> None:
         self.address = address
@@ -49,15 +49,15 @@ class Client:
             self.post("auth/login/", {"username": user, "password": PASSWORD})
 
     def get(self, path: str) -> Any:
-        """What the server tells."""
+        """Send a GET request and return the answer."""
         return self._ask(Request(f"{self.address}/v1/{path}"))
 
     def post(self, path: str, body: Any) -> Any:
-        """Tell the server something."""
+        """Send a POST request and return the answer."""
         return self._ask(Request(f"{self.address}/v1/{path}", json.dumps(body).encode(), self._headers()))
 
     def upload(self, text: bytes, name: str) -> str:
-        """Lay a file down; the number under which it lies."""
+        """Upload a file and return its id."""
         edge = "edge-of-a-part"
         head = f'--{edge}\r\nContent-Disposition: form-data; name="filepond"; filename="{name}"\r\n\r\n'
         body = head.encode() + text + f"\r\n--{edge}--\r\n".encode()
@@ -74,10 +74,10 @@ class Client:
             body = answer.read()
             return json.loads(body) if "json" in answer.headers.get("Content-Type", "") else body
 
-    # What takes a while is done by the queue.
+    # Imports and exports are done by the queue.
 
     def import_file(self, project: int, file: Path, task: str) -> None:
-        """Import a file, as the one who asks."""
+        """Import a file as this user."""
         upload = self.upload(file.read_bytes(), file.name)
         body = {"uploadIds": [upload], "format": "JSONL", "task": task, "column_data": "text", "column_label": "label"}
         number = self.post(f"projects/{project}/upload", body)["task_id"]
@@ -88,7 +88,7 @@ class Client:
             raise RuntimeError(f"doccano refuses {file.name}: {errors}")
 
     def export(self, project: int, file: Path, form: str = "JSONL", approved: bool = False) -> Path:
-        """Export all labels, or only what was confirmed."""
+        """Export all labels, or confirmed ones only."""
         number = self.post(f"projects/{project}/download", {"format": form, "exportApproved": approved})["task_id"]
 
         def ready() -> bool:
@@ -102,9 +102,9 @@ class Client:
 
 
 def fill(
-    lead: Client, clients: dict[str, Client], kind: str, said: dict[str, Any], *, one: bool
+    lead: Client, clients: dict[str, Client], kind: str, answers_by_worker: dict[str, Any], *, one: bool
 ) -> tuple[int, list[int]]:
-    """A project with examples, members, labels and answers; its number and those of its examples."""
+    """Create a project with examples, members, labels and answers; return its id and those of its examples."""
     resource = {"DocumentClassification": "TextClassificationProject"}.get(kind, "IntentDetectionAndSlotFillingProject")
     body = {
         "name": f"{kind} {one}", "description": "a trial", "project_type": kind, "resourcetype": resource, "tags": [],
@@ -116,7 +116,7 @@ def fill(
     for name in clients:
         role = roles["project_admin" if name.startswith("wisecrowd") else "annotator"]
         lead.post(f"projects/{project}/members", {"user": users[name], "role": role})
-    # Two files, for one could not: what only some examples have beside them, the export fills up with null.
+    # Two files with different columns: the export fills missing columns with null.
     nothing = {"cats": [], "entities": []} if kind.startswith("Intent") else {"label": []}
     for place, more in ((slice(2), {"page": 7, **nothing}), (slice(2, None), {"source": "web", **nothing})):
         source = Path("source.jsonl")
@@ -124,7 +124,7 @@ def fill(
         lead.import_file(project, source, kind)
     examples = sorted(one["id"] for one in lead.get(f"projects/{project}/examples?limit=100")["results"])
     labels: dict[str, int] = {}
-    for worker, answers in said.items():
+    for worker, answers in answers_by_worker.items():
         for example, answer in zip(examples, answers, strict=False):
             for label in [answer] if isinstance(answer, str) else answer:
                 if label not in labels:
@@ -138,84 +138,96 @@ def fill(
     return project, examples
 
 
-def votes(said: dict[str, Any], examples: list[int]) -> set[tuple[str, str, str]]:
-    """What should be read."""
+def list_votes(answers_by_worker: dict[str, Any], examples: list[int]) -> set[tuple[str, str, str]]:
+    """Return the expected votes."""
     return {
         (str(example), worker, answer if isinstance(answer, str) else "|".join(sorted(answer)))
-        for worker, answers in said.items()
+        for worker, answers in answers_by_worker.items()
         for example, answer in zip(examples, answers, strict=False)
     }
 
 
-def read(path: Path, question: str, format: str | None = None) -> set[tuple[str, str, str]]:
-    """What wisecrowd reads."""
+def read_votes(path: Path, question: str, format: str | None = None) -> set[tuple[str, str, str]]:
+    """Return the votes that wisecrowd reads."""
     frame = read_project(path, format).questions[question].crowd.to_frame()
     return {(str(row.task), str(row.worker), str(row.label)) for row in frame.itertuples()}
 
 
-def trial(tried: Trial) -> None:
-    """Start the server and its queue, and try."""
-    port, backend = free_port(), tried.run_inside("doccano_place.py").strip()
-    database = f"sqlite:///{tried.folder}/doccano.sqlite3"
+def run_trial(context: Trial) -> None:
+    """Start the server and its queue, and run all checks."""
+    port, backend = free_port(), context.run_inside("doccano_place.py").strip()
+    database = f"sqlite:///{context.folder}/doccano.sqlite3"
     env = offline(
-        DOCCANO_HOME=str(tried.folder), DATABASE_URL=database, MEDIA_ROOT=str(tried.folder / "media"), STANDALONE="True",
+        DOCCANO_HOME=str(context.folder), DATABASE_URL=database, MEDIA_ROOT=str(context.folder / "media"), STANDALONE="True",
         DJANGO_SETTINGS_MODULE="config.settings.production", SECRET_KEY=PASSWORD, DEBUG="False",
     )  # fmt: skip
-    bin, log = tried.python.parent, tried.folder / "log"
+    bin, log = context.python.parent, context.folder / "log"
     for command in (["init"], ["createuser", "--username", "lead", "--password", PASSWORD]):
-        with running([bin / "doccano", *command], tried.folder, env, log) as process:
+        with run_server([bin / "doccano", *command], context.folder, env, log) as process:
             if process.wait(300):
                 raise RuntimeError(log.read_text()[-3000:])
-    print(f"doccano {tried.version('doccano')}, server and queue on SQLite")
+    print(f"doccano {context.version('doccano')}, server and queue on SQLite")
     address = f"http://127.0.0.1:{port}"
     server = [bin / "gunicorn", "--bind", f"127.0.0.1:{port}", "--workers", "1", "--chdir", backend, "config.wsgi"]
     queue = [bin / "celery", "--app=config", f"--workdir={backend}", "worker", "--pool=solo"]
-    with running(server, tried.folder, env, log), running(queue, tried.folder, env, log):
+    with run_server(server, context.folder, env, log), run_server(queue, context.folder, env, log):
         try:
             wait_until(lambda: bool(Client(address, "lead").get("me")), "the server")
-            _try(tried, address)
+            _run_steps(context, address)
         except Exception:
             print(log.read_text()[-3000:], file=sys.stderr)
             raise
 
 
-def _try(tried: Trial, address: str) -> None:
+def _run_steps(context: Trial, address: str) -> None:
     lead = Client(address, "lead")
     people = [*PEOPLE, "wisecrowd"]
     for name in people:
         lead.post("users/create", {"username": name, "password1": PASSWORD, "password2": PASSWORD})
     clients = {name: Client(address, name) for name in people}
     project, examples = fill(lead, clients, "DocumentClassification", MOOD, one=True)
-    wanted = votes(MOOD, examples)
+    expected = list_votes(MOOD, examples)
     for form in ("JSONL", "JSON", "CSV"):
         export = lead.export(project, Path(f"mood-{form.lower()}.zip"), form)
-        tried.keep(export)
-        found = read(export, "label")
-        tried.check(f"{form}: recognised, and all votes are there", found == wanted, found ^ wanted)
+        context.keep(export)
+        actual = read_votes(export, "label")
+        context.check(f"{form}: recognised, and all votes are there", actual == expected, actual ^ expected)
         folder = Path(f"unpacked-{form}")
         zipfile.ZipFile(export).extractall(folder)
-        tried.check(f"{form}: the same when unpacked", read(folder, "label", "doccano") == wanted)
+        context.check(f"{form}: the same when unpacked", read_votes(folder, "label", "doccano") == expected)
         approved = lead.export(project, Path(f"approved-{form.lower()}.zip"), form, approved=True)
-        tried.keep(approved)
-        some = {vote for vote in wanted if vote[0] != str(examples[0])}
-        tried.check(f"{form}: only what was confirmed", read(approved, "label") == some, read(approved, "label") ^ some)
-    _back(tried, lead, clients, project, Path("mood-jsonl.zip"), "label")
+        context.keep(approved)
+        some = {vote for vote in expected if vote[0] != str(examples[0])}
+        context.check(
+            f"{form}: only what was confirmed",
+            read_votes(approved, "label") == some,
+            read_votes(approved, "label") ^ some,
+        )
+    _check_round_trip(context, lead, clients, project, Path("mood-jsonl.zip"), "label")
 
     project, examples = fill(lead, clients, "DocumentClassification", TOPICS, one=False)
     export = lead.export(project, Path("topics.zip"))
-    tried.keep(export)
-    tried.check("several labels are a set", read(export, "label") == votes(TOPICS, examples), read(export, "label"))
-    _back(tried, lead, clients, project, export, "label")
+    context.keep(export)
+    context.check(
+        "several labels are a set",
+        read_votes(export, "label") == list_votes(TOPICS, examples),
+        read_votes(export, "label"),
+    )
+    _check_round_trip(context, lead, clients, project, export, "label")
 
     project, examples = fill(lead, clients, "IntentDetectionAndSlotFilling", MOOD, one=True)
     export = lead.export(project, Path("intents.zip"))
-    tried.keep(export)
-    tried.check("intents are read", read(export, "cats") == votes(MOOD, examples), read(export, "cats"))
-    _back(tried, lead, clients, project, export, "cats")
+    context.keep(export)
+    context.check(
+        "intents are read", read_votes(export, "cats") == list_votes(MOOD, examples), read_votes(export, "cats")
+    )
+    _check_round_trip(context, lead, clients, project, export, "cats")
 
 
-def _back(tried: Trial, lead: Client, clients: dict[str, Client], project: int, export: Path, question: str) -> None:
-    """The consensus into the project, and out again; then tasks to label again."""
+def _check_round_trip(
+    context: Trial, lead: Client, clients: dict[str, Client], project: int, export: Path, question: str
+) -> None:
+    """Import the consensus and export it again; then import tasks to label again."""
     before = read_project(export)
     model = wc.MajorityVote().fit(before.questions[question].crowd)
     answers = model.labels_.to_frame("label").assign(confidence=model.posterior_.max(axis=1))
@@ -224,15 +236,15 @@ def _back(tried: Trial, lead: Client, clients: dict[str, Client], project: int, 
     clients["wisecrowd"].import_file(project, Path("consensus.jsonl"), task)
     for form in ("JSONL",) if question == "cats" else ("JSONL", "JSON", "CSV"):
         again = lead.export(project, Path(f"again-{question}-{form}-{project}.zip"), form)
-        tried.keep(again, f"again-{export.stem.split('-')[0]}-{form.lower()}.zip")
+        context.keep(again, f"again-{export.stem.split('-')[0]}-{form.lower()}.zip")
         after = read_project(again)
-        known = after.questions[question]
+        exported = after.questions[question]
         where = f"{export.name} and back, {form}"
-        tried.check(f"{where}: votes are as before", known.crowd == before.questions[question].crowd)
-        labels = {} if known.consensus is None else known.consensus["label"].to_dict()
-        tried.check(f"{where}: the consensus is known again", labels == answers["label"].to_dict(), labels)
-        sure = {} if known.consensus is None else known.consensus["confidence"].round(6).to_dict()
-        tried.check(f"{where}: and how sure it was", sure == answers["confidence"].round(6).to_dict(), sure)
+        context.check(f"{where}: votes are as before", exported.crowd == before.questions[question].crowd)
+        labels = {} if exported.consensus is None else exported.consensus["label"].to_dict()
+        context.check(f"{where}: the consensus is recognised", labels == answers["label"].to_dict(), labels)
+        sure = {} if exported.consensus is None else exported.consensus["confidence"].round(6).to_dict()
+        context.check(f"{where}: and its confidence", sure == answers["confidence"].round(6).to_dict(), sure)
     write_queue(list(answers.index[:2]), before, "queue.jsonl")
     lead.import_file(project, Path("queue.jsonl"), task)
     cy = clients["cy@home"]
@@ -243,8 +255,8 @@ def _back(tried: Trial, lead: Client, clients: dict[str, Client], project: int, 
     frame = more.to_frame()
     mine = frame[frame["worker"].astype(str) == "cy@home"]
     joined = list(mine["task"].astype(str)) == [str(answers.index[1])]
-    tried.check("a vote on a task that came again joins the votes on the first", joined, mine)
+    context.check("a vote on a task that came again joins the votes on the first", joined, mine)
 
 
 if __name__ == "__main__":
-    main("doccano", PACKAGES, trial)
+    main("doccano", PACKAGES, run_trial)

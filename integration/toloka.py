@@ -1,8 +1,8 @@
-"""toloka-kit: assignments that it downloads, and its users save.
+"""toloka-kit: assignments that its client downloads and its users save.
 
     python integration/toloka.py [--venv FOLDER] [--record]
 
-Toloka itself cannot be run: its table of assignments, in the documented form, is served on loopback to the real client.
+Toloka itself cannot be run. Its table of assignments, in the documented form, is served to the real client on loopback.
 """
 
 from __future__ import annotations
@@ -25,44 +25,50 @@ a.jpg\tdog\t["blue"]\t\t\ta3\tw3\tREJECTED\t2024-05-31T16:00:00.000
 
 
 class Toloka(BaseHTTPRequestHandler):
-    """One table, whoever asks."""
+    """Server that answers every request with one table."""
 
-    asked: list[str] = []  # noqa: RUF012
+    requested_paths: list[str] = []  # noqa: RUF012
 
     def do_GET(self) -> None:
-        """Give the table."""
-        self.asked.append(self.path)
+        """Send the table."""
+        self.requested_paths.append(self.path)
         self.send_response(200)
         self.send_header("Content-Type", "text/tab-separated-values; charset=utf-8")
         self.end_headers()
         self.wfile.write(TABLE.encode())
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
-def trial(tried: Trial) -> None:
-    """Serve, download, read."""
-    print(f"toloka-kit {tried.version('toloka-kit')}")
+def run_trial(context: Trial) -> None:
+    """Serve the table, download it with toloka-kit, and read it."""
+    print(f"toloka-kit {context.version('toloka-kit')}")
     server = ThreadingHTTPServer(("127.0.0.1", 0), Toloka)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    tried.run_inside("toloka_download.py", f"http://127.0.0.1:{server.server_port}", "7")
+    context.run_inside("toloka_download.py", f"http://127.0.0.1:{server.server_port}", "7")
     server.shutdown()
-    tried.check("it asked for the table of a pool", "/pools/7/assignments.tsv" in Toloka.asked[0], Toloka.asked)
+    context.check(
+        "it asked for the table of a pool",
+        "/pools/7/assignments.tsv" in Toloka.requested_paths[0],
+        Toloka.requested_paths,
+    )
     Path("served.tsv").write_text(TABLE)
     served = read_project("served.tsv")
     for name in ("saved.tsv", "saved-with-index.tsv"):
-        tried.keep(Path(name))
+        context.keep(Path(name))
         project = read_project(name)
-        tried.check(f"{name} is recognised", project.format == "toloka", project.format)
+        context.check(f"{name} is recognised", project.format == "toloka", project.format)
         for question in ("animal", "colours"):
-            found, wanted = project.questions[question], served.questions[question]
-            tried.check(f"{name}: {question}", found.crowd == wanted.crowd, found.crowd)
-            tried.check(f"{name}: left out of {question}", found.excluded == wanted.excluded, found.excluded)
+            actual, expected = project.questions[question], served.questions[question]
+            context.check(f"{name}: {question}", actual.crowd == expected.crowd, actual.crowd)
+            context.check(
+                f"{name}: excluded answers of {question}", actual.excluded == expected.excluded, actual.excluded
+            )
         truth = project.questions["animal"].truth
-        tried.check(f"{name}: gold", truth is not None and truth.to_dict() == {"b.jpg": "dog"}, truth)
+        context.check(f"{name}: gold", truth is not None and truth.to_dict() == {"b.jpg": "dog"}, truth)
 
 
 if __name__ == "__main__":
     # toloka-kit 1.2.3 came before later versions of these.
-    main("toloka", ["toloka-kit==1.2.3", "pandas", "httpx<0.28", "cattrs<22.2", "attrs<23"], trial)
+    main("toloka", ["toloka-kit==1.2.3", "pandas", "httpx<0.28", "cattrs<22.2", "attrs<23"], run_trial)

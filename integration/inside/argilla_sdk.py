@@ -1,4 +1,4 @@
-"""What a user of Argilla does with its SDK: fill a dataset, export it, load records into it."""
+"""Actions of a user of Argilla's SDK: fill a dataset, export it, load records into it."""
 
 import json
 import sys
@@ -7,8 +7,8 @@ from typing import Any
 
 import argilla as rg
 
-#: Who said what of which record: mood, topics, stars. ``None`` says nothing.
-SAID: dict[str, list[tuple[str | None, list[str] | None, int | None]]] = {
+#: Answers by user and record: mood, topics, stars. ``None`` is no answer.
+ANSWERS: dict[str, list[tuple[str | None, list[str] | None, int | None]]] = {
     "ann": [("good", ["food"], 5), ("bad", ["price"], 2), ("good", ["food", "place"], 4)],
     "bob": [("good", ["food", "price"], 4), ("bad", ["price"], 1)],
     "eva": [("good", ["food"], 5), ("good", None, None)],
@@ -17,9 +17,9 @@ TEXTS = ["Lovely food!", "Too dear.", "Grüße, 東京 🍜", 'He said "fine",\n
 
 
 def fill(client: rg.Argilla) -> None:
-    """A dataset of four questions, three annotators and a model that suggests."""
+    """Create a dataset with questions, three annotators and suggestions of a model."""
     workspace = rg.Workspace(name="trial", client=client).create()
-    users = {name: rg.User(username=name, password="a-word-for-this-run", client=client).create() for name in SAID}
+    users = {name: rg.User(username=name, password="a-word-for-this-run", client=client).create() for name in ANSWERS}
     for user in users.values():
         user.add_to_workspace(workspace)
     settings = rg.Settings(
@@ -38,9 +38,9 @@ def fill(client: rg.Argilla) -> None:
     records = []
     for place, text in enumerate(TEXTS):
         responses = []
-        for name, said in SAID.items():
-            if place < len(said):
-                answers = dict(zip(("mood", "topics", "stars"), said[place], strict=True))
+        for name, rows in ANSWERS.items():
+            if place < len(rows):
+                answers = dict(zip(("mood", "topics", "stars"), rows[place], strict=True))
                 for question, value in answers.items():
                     if value is not None:
                         responses.append(rg.Response(question, value, user_id=users[name].id, status="submitted"))
@@ -57,12 +57,12 @@ def fill(client: rg.Argilla) -> None:
         ]
         records.append(
             rg.Record(
-                # The last has no id of ours: then it has one of the server's.
+                # The last record has no id, so the server assigns one.
                 id=f"r{place}" if place < 3 else None,
                 fields={"text": text},
                 metadata={"page": place} if place % 2 else None,
                 responses=responses,
-                # One without: not every record has what others have.
+                # One record has no suggestions.
                 suggestions=suggestions if place != 2 else [],
             )
         )
@@ -71,7 +71,7 @@ def fill(client: rg.Argilla) -> None:
 
 
 def export(client: rg.Argilla, name: str) -> None:
-    """All ways in which the SDK writes records to disk."""
+    """Write the records in all formats of the SDK."""
     dataset = client.datasets("reviews", workspace="trial")
     dataset.records.to_json(f"{name}.json")
     Path(f"{name}-flat.json").write_text(json.dumps(dataset.records.to_list(flatten=True)))
@@ -81,12 +81,12 @@ def export(client: rg.Argilla, name: str) -> None:
 
 
 def load(client: rg.Argilla, path: str) -> None:
-    """What the documentation tells to do with suggestions."""
+    """Load suggestions as the documentation describes."""
     client.datasets("reviews", workspace="trial").records.from_json(path)
 
 
 def sortable(client: rg.Argilla) -> None:
-    """Argilla takes no metadata that its dataset does not know; this is how a dataset gets to know the order of a queue."""
+    """Declare the metadata of a queue, without which Argilla refuses it."""
     dataset = client.datasets("reviews", workspace="trial")
     dataset.settings.add(rg.IntegerMetadataProperty(name="wisecrowd_priority"))
     dataset.update()

@@ -1,7 +1,7 @@
-"""The server of Argilla on loopback: its own code on SQLite, but nobody to search with and a redis in memory.
+"""Run the server of Argilla on loopback: its own code on SQLite, without a search engine and with a redis in memory.
 
-Argilla wants Elasticsearch or OpenSearch to search records, and nothing else: records, responses and suggestions are in its
-database, and come from there. So what would be indexed is forgotten here, and whoever searches finds nothing.
+Argilla needs Elasticsearch or OpenSearch only to search records: records, responses and suggestions are in its database. The
+search engine here indexes nothing and finds nothing.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from fakeredis import TcpFakeServer
 
 
 def main(port: int, redis: int, key: str) -> None:
-    """Make the database, its owner, and serve."""
+    """Create the database and its owner, and serve."""
     os.environ["ARGILLA_SEARCH_ENGINE"] = "nothing"
     os.environ["ARGILLA_REDIS_URL"] = f"redis://127.0.0.1:{redis}/0"
     TcpFakeServer.allow_reuse_address = True
@@ -27,11 +27,11 @@ def main(port: int, redis: int, key: str) -> None:
     from argilla_server.enums import UserRole
     from argilla_server.search_engine import SearchEngine
 
-    async def nothing(*_: Any, **__: Any) -> dict[str, int]:
+    async def return_nothing(*_: Any, **__: Any) -> dict[str, int]:
         return {"total": 0, "completed": 0, "pending": 0}
 
     names = [name for name in SearchEngine.__abstractmethods__ if iscoroutinefunction(getattr(SearchEngine, name))]
-    engine = type("Nothing", (SearchEngine,), dict.fromkeys(names, nothing))
+    engine = type("Nothing", (SearchEngine,), dict.fromkeys(names, return_nothing))
     engine.new_instance = classmethod(lambda cls: asyncio.sleep(0, cls()))
     SearchEngine.register("nothing")(engine)
     migrate_db("head")

@@ -1,4 +1,4 @@
-"""Tags of two workers as datumaro exports them in CVAT's format."""
+"""Export tags of two workers in CVAT's format with datumaro."""
 
 import numpy as np
 from datumaro.components.annotation import AnnotationType, Bbox, Label, LabelCategories
@@ -6,11 +6,11 @@ from datumaro.components.dataset import Dataset
 from datumaro.components.dataset_base import DatasetItem
 from datumaro.components.media import Image
 
-SAID = {"ann": {"a": [0], "sub/b é": [1], "c": []}, "bob": {"a": [0], "sub/b é": [0], "c": [1]}}
+TAGS = {"ann": {"a": [0], "sub/b é": [1], "c": []}, "bob": {"a": [0], "sub/b é": [0], "c": [1]}}
 
 if __name__ == "__main__":
     names = {AnnotationType.label: LabelCategories.from_iterable(["cat", "dog"])}
-    for worker, tags in SAID.items():
+    for worker, tags in TAGS.items():
         items = [
             DatasetItem(
                 id=image,

@@ -1,4 +1,4 @@
-"""A release of wisecrowd's as ``datasets`` loads it, told back in JSON."""
+"""Load a release of wisecrowd with ``datasets`` and write its content as JSON."""
 
 import json
 import sys
@@ -9,5 +9,5 @@ from datasets import load_dataset
 if __name__ == "__main__":
     kind, path = sys.argv[1:]
     table = load_dataset(kind, data_files=path, split="train", cache_dir="cache")
-    told = {"features": list(table.features), "rows": [dict(row) for row in table]}
-    Path(f"{path}.told").write_text(json.dumps(told))
+    content = {"features": list(table.features), "rows": [dict(row) for row in table]}
+    Path(f"{path}.loaded.json").write_text(json.dumps(content))

@@ -1,22 +1,22 @@
-"""Tables with the answers of several annotators, as ``datasets`` writes them."""
+"""Write tables with the answers of several annotators with ``datasets``."""
 
 from datasets import ClassLabel, Dataset, Features, List, Sequence, Value
 
 ANIMALS = ClassLabel(names=["cat", "dog", "eel"])
-TASKS, WHO = ["t1", "t2", "t3"], [["ann", "bob"], ["bob"], ["ann", "bob", "cy"]]
-SAID = [[0, 1], [1], [2, 2, 0]]
+TASKS, WORKERS = ["t1", "t2", "t3"], [["ann", "bob"], ["bob"], ["ann", "bob", "cy"]]
+LABELS = [[0, 1], [1], [2, 2, 0]]
 WORD = Value("string")
 
 
 def main() -> None:
-    """The four ways of telling who said what."""
+    """Write the four layouts of annotators and labels."""
     votes = [
-        [{"annotator": who, "label": said} for who, said in zip(*pair, strict=True)]
-        for pair in zip(WHO, SAID, strict=True)
+        [{"annotator": worker, "label": label} for worker, label in zip(*pair, strict=True)]
+        for pair in zip(WORKERS, LABELS, strict=True)
     ]
     tables = {
         "lists": (
-            {"id": TASKS, "text": ["a", "b", "ü"], "annotators": WHO, "labels": SAID},
+            {"id": TASKS, "text": ["a", "b", "ü"], "annotators": WORKERS, "labels": LABELS},
             {"id": WORD, "text": WORD, "annotators": List(WORD), "labels": List(ANIMALS)},
         ),
         "objects": (
@@ -26,7 +26,9 @@ def main() -> None:
         "sequence": (
             {
                 "id": TASKS,
-                "annotations": [{"annotator": who, "label": said} for who, said in zip(WHO, SAID, strict=True)],
+                "annotations": [
+                    {"annotator": worker, "label": label} for worker, label in zip(WORKERS, LABELS, strict=True)
+                ],
             },
             {"id": WORD, "annotations": Sequence({"annotator": WORD, "label": ANIMALS})},
         ),

@@ -1,4 +1,4 @@
-"""Where doccano keeps its application."""
+"""Print the folder of the application of doccano."""
 
 from importlib.util import find_spec
 

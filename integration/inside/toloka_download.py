@@ -1,4 +1,4 @@
-"""Assignments as toloka-kit downloads them, saved as its users save tables."""
+"""Download assignments with toloka-kit and save them as its users do."""
 
 import sys
 
