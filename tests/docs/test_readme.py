@@ -34,6 +34,7 @@ def test_commands_work(machinery: Any, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(model_selection, "CANDIDATES", ("dawid-skene", "majority-vote"))  # the test is of commands
     simulated = wc.simulate_crowd(40, 6, 2, votes_per_task=3)
     wc.write(simulated.crowd, "votes.csv")
+    Path("arena.csv").write_text("judge,model_a,model_b,winner\nann,m1,m2,model_a\nbob,m2,m3,tie\n", encoding="utf-8")
     Path("votes").mkdir()
     wc.write(simulated.crowd, "votes/monday.parquet")
     answer = {"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": ["good"]}}
