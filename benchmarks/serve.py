@@ -3,7 +3,7 @@
     python benchmarks/serve.py --quick            # all parts, small
     python benchmarks/serve.py load kills         # some parts, in full
 
-Parts: load (five minutes), kills, fuzz (a quarter of an hour), replay (half an hour) and early; the last two need
+Parts: load (five minutes), throughput, kills, fuzz (a quarter of an hour), replay (half an hour) and early; the last two need
 WISECROWD_DATA. Results of a part replace the previous ones in results/serve.json; runs of the load are appended.
 results/serve.md is written from that file. With --quick, nothing is written unless -o is given.
 """
@@ -36,7 +36,9 @@ PROTOCOL = [
     "*Load*: a client sends votes at a constant rate over 64 connections, one vote per request, whether or not earlier requests",
     "were answered, and reads ten answers per second. Latencies count from the time at which a vote was due. An answer means",
     "that the vote is on disk (SQLite, write-ahead log, synchronous). Client, service and background processes share the",
-    "machine. The votes in the database are counted at the end. Each run has a row. *Kills*: the service receives SIGKILL at",
+    "machine. The votes in the database are counted at the end. Each run has a row. *Throughput*: 64 connections send votes as",
+    "fast as they are answered, to the service with its limits of connections and to the same service with uvicorn's protocol,",
+    "in turns; medians, and processor time of the service without its fits. *Kills*: the service receives SIGKILL at",
     "random times under load and is started again; votes without an acknowledgement are sent again. All acknowledged votes must",
     "be in the database exactly once, and the labels after the last fit must equal those of a fit in memory. *Fuzz*: valid and",
     "invalid requests that schemathesis draws from the OpenAPI description, and arbitrary JSON and bytes. *Replay*: the first half",
@@ -60,12 +62,12 @@ class Service:
         self.token = secrets.token_hex()
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> float:
+    def start(self, *, program: tuple[str, ...] = ("-m", "wisecrowd")) -> float:
         """Start the service, wait until it answers, and return the number of seconds."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        command = [sys.executable, "-m", "wisecrowd", "serve", str(self.database), "--port", str(self.port), "--quiet"]
+        command = [sys.executable, *program, "serve", str(self.database), "--port", str(self.port), "--quiet"]
         started_at = time.perf_counter()
         self.process = subprocess.Popen(command, env={**os.environ, "WISECROWD_TOKEN": self.token})
         while True:
@@ -137,6 +139,38 @@ def load(ledger: Ledger, *, quick: bool) -> None:
         "votes acknowledged and not stored, or stored twice",
         len(set(acknowledged_votes) ^ set(stored)) + len(stored) - len(set(stored)),
         at_most=0,
+    )
+
+
+def throughput(ledger: Ledger, *, quick: bool) -> None:
+    """Compare the limits of connections with the protocol of uvicorn, in turns."""
+    n_repeats, n_votes, unlimited = (2, 3_000, 1e9) if quick else (8, 20_000, 1e9)
+    programs = {"limits": ("-m", "wisecrowd"), "uvicorn": (str(HERE / "programs/serve_unlimited.py"),)}
+    runs: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
+    for repeat in range(n_repeats):
+        for name in programs if repeat % 2 else reversed(programs):
+            with tempfile.TemporaryDirectory() as folder:
+                service = Service(Path(folder) / "votes.db")
+                service.start(program=programs[name])
+                command = service.client(unlimited, 0, n_votes, 0, Path(folder) / "acknowledged")
+                assert service.process is not None
+                before = _usage(service.process.pid)["cpu_seconds"]
+                result = run(command, WISECROWD_TOKEN=service.token)
+                cpu_seconds = _usage(service.process.pid)["cpu_seconds"] - before
+                service.kill(signal.SIGTERM)
+            runs[name].append((result["per_second"], 1e6 * cpu_seconds / n_votes))
+    medians = {}
+    for name, rows in runs.items():
+        rates, costs = zip(*rows, strict=True)
+        medians[name] = statistics.median(costs)
+        ledger.note(
+            "Throughput", protocol=name, runs=len(rows), votes_per_second=statistics.median(rates), slowest=min(rates),
+            fastest=max(rates), cpu_microseconds_per_vote=medians[name],
+        )  # fmt: skip
+    ledger.want(
+        "processor time of a vote with limits, as a multiple of uvicorn",
+        medians["limits"] / medians["uvicorn"],
+        at_most=1.05,
     )
 
 
@@ -218,11 +252,13 @@ def early(ledger: Ledger, *, quick: bool) -> None:
 
 def _usage(pid: int) -> dict[str, float]:
     """Return the processor seconds and the peak memory of a process."""
-    stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    nanoseconds = 0
+    for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with suppress(OSError):  # the thread has ended
+            nanoseconds += int(path.read_text().split()[0])
     status = Path(f"/proc/{pid}/status").read_text()
     peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
-    ticks = os.sysconf("SC_CLK_TCK")
-    return {"cpu_seconds": (int(stat[11]) + int(stat[12])) / ticks, "peak_MB": peak / 1e3}
+    return {"cpu_seconds": nanoseconds / 1e9, "peak_MB": peak / 1e3}
 
 
 def _compare_with_batch(labels: dict[str, str], stored: list[int]) -> float:
@@ -239,7 +275,7 @@ def _compare_with_batch(labels: dict[str, str], stored: list[int]) -> float:
     return float((batch == batch.index.map(labels)).mean())
 
 
-PARTS = {"load": load, "kills": kills, "fuzz": fuzz, "replay": replay, "early": early}
+PARTS = {"load": load, "throughput": throughput, "kills": kills, "fuzz": fuzz, "replay": replay, "early": early}
 
 
 def main() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +20,10 @@ import httpx
 from wisecrowd.service import coordinator as coordinator_module
 from wisecrowd.service.app import create_app
 from wisecrowd.service.background_process import BackgroundProcess
+from wisecrowd.service.connections import ConnectionLimits
 from wisecrowd.service.coordinator import Coordinator
 from wisecrowd.service.question_state import QuestionState
+from wisecrowd.service.server import bind_socket, create_server
 from wisecrowd.service.store import Store
 
 TOKEN = "a-token-of-sixteen-or-more"
@@ -71,6 +76,30 @@ def shared_process() -> Iterator[BackgroundProcess]:
 @pytest.fixture(autouse=True)
 def services_share_a_process(shared_process: BackgroundProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinator_module, "BackgroundProcess", lambda: shared_process)
+
+
+@contextlib.contextmanager
+def _run_server(app: Any, limits: ConnectionLimits | None = None) -> Iterator[str]:
+    """Run an application in a thread and yield its URL."""
+    bound_socket, address = bind_socket("127.0.0.1", 0)
+    server = create_server(app, limits)
+    server.config.lifespan = "off"  # the fixture closes the coordinator
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound_socket]}, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.005)
+    try:
+        yield address
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture
+def run_server() -> Any:
+    """Return a context manager that runs an application on a free port."""
+    return _run_server
 
 
 @pytest.fixture

@@ -241,6 +241,14 @@ def test_answers_match_the_openapi_description(service: Any) -> None:
     assert {"/votes", "/truth", "/tasks", "/webhooks/label-studio", "/consensus", "/next", "/refit"} <= requested
 
 
+def test_the_description_is_encoded_once(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger must not make the service encode its description again and again."""
+    described = service.app.openapi()
+    assert service.ask("GET", "/openapi.json", token=None).json() == described
+    monkeypatch.setattr(service.app, "openapi", lambda: pytest.fail("encoded again"))
+    assert service.ask("GET", "/openapi.json", token=None).json() == described
+
+
 def test_vote_ids_are_scoped_to_a_question(service: Any) -> None:
     for question, label in (("mood", "good"), ("topic", "food")):
         vote = {"id": "form-1", "task": "t1", "worker": "ann", "label": label, "question": question}

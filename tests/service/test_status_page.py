@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -66,21 +64,10 @@ def test_full_report(service: Any, votes: Any) -> None:
 
 
 @pytest.fixture
-def address(service: Any) -> Iterator[str]:
+def address(service: Any, run_server: Any) -> Iterator[str]:
     """Return the URL of the service, which runs in a thread."""
-    import uvicorn
-
-    from wisecrowd.service.server import bind_socket
-
-    bound_socket, address = bind_socket("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(service.app, log_level="warning", access_log=False, lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound_socket]}, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield address
-    server.should_exit = True
-    thread.join()
+    with run_server(service.app) as address:
+        yield address
 
 
 def test_in_a_browser(browser: Any, address: str, service: Any, votes: Any) -> None:

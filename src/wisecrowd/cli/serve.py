@@ -63,6 +63,23 @@ def serve(
         ),
     ] = None,
     max_bytes: Annotated[int, typer.Option(metavar="BYTES", min=1_000, help="Maximum size of a request.")] = 4_000_000,
+    max_connections: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Maximum number of simultaneous connections.")
+    ] = 2_000,
+    max_connections_per_address: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Maximum number of connections of a client address that have not sent the token."
+        ),
+    ] = 200,
+    header_seconds: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0.1, help="Time within which a client must send the header of a request."),
+    ] = 10.0,
+    body_seconds: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0.1, help="Time within which a client must send the rest of a request."),
+    ] = 60.0,
     insecure: Annotated[
         bool, flag("--insecure", help="Listen on other addresses without TLS, for use behind a proxy with TLS.")
     ] = False,
@@ -103,7 +120,11 @@ def serve(
         )
     early = _method("one-coin") if method == "auto" else None
     settled = _method("dawid-skene" if method == "auto" else method)
-    _run(database, host, port, settled, early, target, token_file, max_bytes, begin_with or [], quiet=quiet)
+    limits = {
+        "connections": max_connections, "connections_per_address": max_connections_per_address,
+        "header_seconds": header_seconds, "body_seconds": body_seconds,
+    }  # fmt: skip
+    _run(database, host, port, settled, early, target, token_file, max_bytes, limits, begin_with or [], quiet=quiet)
 
 
 def _method(name: str) -> ConfusionEM:
@@ -124,12 +145,13 @@ def _method(name: str) -> ConfusionEM:
 
 def _run(
     database: str, host: str, port: int, method: ConfusionEM, early: ConfusionEM | None, target: float,
-    token_file: Path | None, max_bytes: int, begin_with: list[Path], *, quiet: bool,
+    token_file: Path | None, max_bytes: int, limits: dict[str, Any], begin_with: list[Path], *, quiet: bool,
 ) -> None:  # fmt: skip
     from wisecrowd.errors import MissingExtra
 
     try:
         from wisecrowd.service.authentication import load_token
+        from wisecrowd.service.connections import ConnectionLimits
         from wisecrowd.service.coordinator import Coordinator
         from wisecrowd.service.database import mask_password
         from wisecrowd.service.server import bind_socket, run
@@ -154,7 +176,7 @@ def _run(
         elif not quiet:
             print_note(f"Status page: {address}/?token=YOUR_TOKEN (stop with Ctrl-C)")
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C stops the service
-            run(coordinator, token, bound_socket, max_bytes=max_bytes)
+            run(coordinator, token, bound_socket, max_bytes=max_bytes, limits=ConnectionLimits(**limits))
 
 
 def _tell(coordinator: Coordinator, path: Path, *, quiet: bool) -> None:

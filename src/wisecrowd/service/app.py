@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -90,7 +92,7 @@ def create_app(coordinator: Coordinator, token: str, *, max_bytes: int = MAX_BOD
     >>> coordinator.close()
     """
     app = FastAPI(
-        title="wisecrowd", version=__version__, docs_url=None, redoc_url=None, lifespan=_make_lifespan(coordinator),
+        title="wisecrowd", version=__version__, openapi_url=None, docs_url=None, redoc_url=None, lifespan=_make_lifespan(coordinator),
         description="Receives votes; returns inferred labels, worker quality and the tasks to ask about next.",
         responses=_ERRORS,
     )  # fmt: skip
@@ -376,6 +378,14 @@ def _add_pages(app: FastAPI, coordinator: Coordinator, token: str) -> None:
     async def get_health() -> schemas.ServiceHealth:
         """Return the version of the running service; needs no token."""
         return schemas.ServiceHealth(status="ok", version=__version__)
+
+    @functools.cache  # strangers may request it, and encoding takes longer than a vote
+    def encode_description() -> bytes:
+        return json.dumps(app.openapi(), separators=(",", ":")).encode()
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def get_description() -> Response:
+        return Response(encode_description(), media_type="application/json")
 
     @app.get("/", include_in_schema=False)
     async def show_status(

@@ -139,6 +139,24 @@ class TokenHeader(HTTPBearer):
                 "the token is wrong" if candidate else "a token is missing: send the header Authorization: Bearer …"
             )
             raise HTTPException(401, detail, {"WWW-Authenticate": "Bearer"})
+        trust_connection(request)
+
+
+def trust_connection(request: Request) -> None:
+    """Record that a request has carried the token, so that its connection is not closed when there are too many.
+
+    Parameters
+    ----------
+    request : fastapi.Request
+        Request.
+
+    Examples
+    --------
+    >>> trust_connection(Request({"type": "http", "headers": []}))
+    """
+    connection = request.scope.get("state", {}).get("connection")
+    if connection is not None:
+        connection.trust()
 
 
 class TokenCookie:

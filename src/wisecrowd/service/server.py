@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import gc
 import socket
 import sys
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
 from wisecrowd.errors import InputError
 from wisecrowd.service.app import create_app
+from wisecrowd.service.connections import ConnectionLimits, ConnectionRegistry, LimitedProtocol
 from wisecrowd.service.coordinator import Coordinator
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 #: Seconds for which an idle connection stays open.
 KEEP_ALIVE_SECONDS = 60
-#: Maximum number of simultaneous connections.
-MAX_CONNECTIONS = 2_000
+#: Number of connections that the system keeps waiting. They are accepted together, which delays other requests.
+BACKLOG = 512
+#: Files that the service opens besides connections: database, log, pipes to background processes.
+OTHER_FILES = 128
+#: Seconds for which a service that ends waits for running requests.
+SHUTDOWN_SECONDS = 10
 #: Seconds after which a running thread yields. The default of 5 ms would delay the thread that writes.
 THREAD_SWITCH_SECONDS = 0.0005
 #: Thresholds of the garbage collector. A full collection takes about 0.1 s, during which no request is answered.
@@ -63,10 +74,80 @@ def bind_socket(host: str, port: int) -> tuple[socket.socket, str]:
     return bound_socket, f"http://{f'[{host}]' if ':' in host else host}:{bound_socket.getsockname()[1]}"
 
 
-def run(coordinator: Coordinator, token: str, bound_socket: socket.socket, *, max_bytes: int) -> None:
-    """Answer requests until the process is interrupted.
+def reserve_files(n_connections: int) -> int:
+    """Raise the limit of open files of this process so that connections fit in.
 
-    Requests are not logged, because the link to the status page contains the token.
+    Parameters
+    ----------
+    n_connections : int
+        Requested number of connections.
+
+    Returns
+    -------
+    int
+        Number of connections that the limit of the system allows.
+
+    Examples
+    --------
+    >>> reserve_files(10)
+    10
+    """
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return n_connections
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return n_connections
+    n_files = n_connections + OTHER_FILES
+    if soft < n_files:
+        soft = n_files if hard == resource.RLIM_INFINITY else min(n_files, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(1, min(n_connections, soft - OTHER_FILES))
+
+
+def create_server(app: ASGIApp, limits: ConnectionLimits | None = None) -> uvicorn.Server:
+    """Create the HTTP server of an application.
+
+    Requests are not logged, because the link to the status page contains the token. Neither are invalid ones, with which
+    a stranger could fill the disk.
+
+    Parameters
+    ----------
+    app : ASGI application
+        Application.
+    limits : ConnectionLimits, default=None
+        Limits of connections; those of `ConnectionLimits` by default.
+
+    Returns
+    -------
+    uvicorn.Server
+        Server, which has not started.
+
+    Examples
+    --------
+    >>> create_server(lambda *_: None).started
+    False
+    """
+    limits = limits or ConnectionLimits()
+    limits = dataclasses.replace(limits, connections=reserve_files(limits.connections))
+    protocol: Any = functools.partial(LimitedProtocol, registry=ConnectionRegistry(limits))
+    config = uvicorn.Config(
+        app, http=protocol, ws="none", log_level="error", access_log=False, proxy_headers=False, server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS, timeout_graceful_shutdown=SHUTDOWN_SECONDS, backlog=BACKLOG,
+    )  # fmt: skip
+    return uvicorn.Server(config)
+
+
+def run(
+    coordinator: Coordinator,
+    token: str,
+    bound_socket: socket.socket,
+    *,
+    max_bytes: int,
+    limits: ConnectionLimits | None = None,
+) -> None:
+    """Answer requests until the process is interrupted.
 
     Parameters
     ----------
@@ -78,20 +159,19 @@ def run(coordinator: Coordinator, token: str, bound_socket: socket.socket, *, ma
         Socket from `bind_socket`.
     max_bytes : int
         Maximum size of a request body.
+    limits : ConnectionLimits, default=None
+        Limits of connections; those of `ConnectionLimits` by default.
 
     Examples
     --------
     >>> import inspect
     >>> list(inspect.signature(run).parameters)
-    ['coordinator', 'token', 'bound_socket', 'max_bytes']
+    ['coordinator', 'token', 'bound_socket', 'max_bytes', 'limits']
     """
-    config = uvicorn.Config(
-        create_app(coordinator, token, max_bytes=max_bytes), log_level="warning", access_log=False,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS, limit_concurrency=MAX_CONNECTIONS, proxy_headers=False, server_header=False,
-    )  # fmt: skip
+    server = create_server(create_app(coordinator, token, max_bytes=max_bytes), limits)
     # Objects that exist now live as long as the service. The coordinator collects garbage when no votes arrive.
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(THREAD_SWITCH_SECONDS)
-    uvicorn.Server(config).run(sockets=[bound_socket])
+    server.run(sockets=[bound_socket])
