@@ -45,6 +45,12 @@ class Service:
         headers = {**({"Authorization": f"Bearer {token}"} if token else {}), **more.pop("headers", {})}
         return asyncio.run(one())
 
+    def log_in(self) -> dict[str, str]:
+        """Open the link with the token and return the header with the cookie."""
+        response = self.ask("GET", "/", token=None, params={"token": TOKEN})
+        assert response.status_code == 303, response.text
+        return {"Cookie": response.headers["set-cookie"].split(";")[0]}
+
     def get(self, path: str, **params: Any) -> Any:
         """Return the JSON answer to a GET request that must succeed."""
         response = self.ask("GET", path, params=params)

@@ -12,7 +12,7 @@ TOKEN = "a-token-of-sixteen-or-more"
 
 
 def page(service: Any, **params: Any) -> str:
-    response = service.ask("GET", "/", token=None, params=params, headers={"Cookie": f"wisecrowd={TOKEN}"})
+    response = service.ask("GET", "/", token=None, params=params, headers=service.log_in())
     assert response.status_code == 200, response.text
     assert response.headers["cache-control"] == "no-store"
     return response.text
@@ -42,22 +42,9 @@ def test_hostile_names_are_escaped(service: Any) -> None:
     assert "<img" not in html
 
 
-def test_token_moves_from_the_link_to_a_cookie(service: Any) -> None:
-    response = service.ask("GET", "/", token=None, params={"token": TOKEN})
-    assert response.status_code == 303
-    cookie = response.headers["set-cookie"]
-    assert "HttpOnly" in cookie
-    assert "samesite=strict" in cookie.lower()
-    assert service.ask("GET", "/", token=None, params={"token": "wrong"}).status_code == 401
-    # The cookie opens pages only; a request that another site sends from the browser is refused.
-    response = service.ask("POST", "/votes", token=None, json={"task": "t", "worker": "w", "label": "x"},
-                       headers={"Cookie": f"wisecrowd={TOKEN}"})  # fmt: skip
-    assert response.status_code == 401
-
-
 def test_full_report(service: Any, votes: Any) -> None:
     service.post("/votes", votes)
-    response = service.ask("GET", "/report", token=None, headers={"Cookie": f"wisecrowd={TOKEN}"})
+    response = service.ask("GET", "/report", token=None, headers=service.log_in())
     assert response.status_code == 200
     assert "Recommended next steps" in response.text
     assert 'content="wisecrowd' in response.text

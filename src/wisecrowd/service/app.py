@@ -23,8 +23,7 @@ from wisecrowd import __version__
 from wisecrowd.errors import InputError
 from wisecrowd.service import schemas
 from wisecrowd.service.authentication import (
-    COOKIE_NAME,
-    TokenCookie,
+    SessionCookie,
     TokenHeader,
     read_bearer_token,
     tokens_match,
@@ -92,7 +91,8 @@ def create_app(coordinator: Coordinator, token: str, *, max_bytes: int = MAX_BOD
     >>> coordinator.close()
     """
     app = FastAPI(
-        title="wisecrowd", version=__version__, openapi_url=None, docs_url=None, redoc_url=None, lifespan=_make_lifespan(coordinator),
+        title="wisecrowd", version=__version__, openapi_url=None, docs_url=None, redoc_url=None,
+        lifespan=_make_lifespan(coordinator),
         description="Receives votes; returns inferred labels, worker quality and the tasks to ask about next.",
         responses=_ERRORS,
     )  # fmt: skip
@@ -372,7 +372,7 @@ def _next_start(start: int, limit: int, total: int) -> int | None:
 
 
 def _add_pages(app: FastAPI, coordinator: Coordinator, token: str) -> None:
-    check_cookie = TokenCookie(token)
+    check_cookie = SessionCookie(token)
 
     @app.get("/health")
     async def get_health() -> schemas.ServiceHealth:
@@ -393,12 +393,10 @@ def _add_pages(app: FastAPI, coordinator: Coordinator, token: str) -> None:
         link_token: Annotated[str | None, Query(alias="token")] = None,
         question: str | None = None,
     ) -> Response:
-        if tokens_match(link_token, token):  # the token moves from the address to a cookie
+        if tokens_match(link_token, token):  # the token leaves the address, and a session takes its place
             target = "/" if question is None else f"/?{urlencode({'question': question})}"
             response = RedirectResponse(target, 303)
-            response.set_cookie(
-                COOKIE_NAME, token, httponly=True, samesite="strict", secure=request.url.scheme == "https"
-            )
+            check_cookie.log_in(request, response)
             return response
         await check_cookie(request)
         address = str(request.base_url).rstrip("/")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import os
 import secrets
+import time
 from pathlib import Path
 
-from fastapi import HTTPException, Request
+from fastapi import HTTPException, Request, Response
 from fastapi.security import HTTPBearer
 
 from wisecrowd.errors import InputError, UsageError
@@ -16,8 +18,10 @@ from wisecrowd.errors import InputError, UsageError
 TOKEN_VARIABLE = "WISECROWD_TOKEN"
 #: Minimum length of a token; shorter ones can be guessed.
 MIN_TOKEN_CHARACTERS = 16
-#: Name of the cookie that holds the token in a browser.
-COOKIE_NAME = "wisecrowd"
+#: Seconds after which a browser has to open the link with the token again.
+SESSION_SECONDS = 24 * 3600
+#: Maximum number of sessions of browsers.
+MAX_SESSIONS = 100
 
 
 def load_token(path: Path | None = None) -> tuple[str, bool]:
@@ -159,28 +163,137 @@ def trust_connection(request: Request) -> None:
         connection.trust()
 
 
-class TokenCookie:
-    """Dependency of pages: the token may be in a cookie instead of the header.
+class LoginSessions:
+    """Sessions of browsers that have opened the link with the token.
+
+    A browser sends its cookies to every port of a host, and so to other programs on this machine. The cookie therefore
+    holds a random session id instead of the token. The id is known to this process only, expires, and opens pages but not
+    the API.
+
+    Examples
+    --------
+    >>> sessions = LoginSessions()
+    >>> session_id = sessions.create()
+    >>> sessions.is_valid(session_id), sessions.is_valid("guess"), sessions.is_valid(None)
+    (True, False, False)
+    """
+
+    def __init__(self) -> None:
+        self._expiry_by_digest: dict[bytes, float] = {}  # in order of creation
+
+    def __len__(self) -> int:
+        return len(self._expiry_by_digest)
+
+    def create(self) -> str:
+        """Start a session. The oldest one ends if there are too many.
+
+        Returns
+        -------
+        str
+            Session id.
+        """
+        session_id = secrets.token_urlsafe(32)
+        while len(self._expiry_by_digest) >= MAX_SESSIONS:
+            del self._expiry_by_digest[next(iter(self._expiry_by_digest))]
+        self._expiry_by_digest[_digest(session_id)] = time.monotonic() + SESSION_SECONDS
+        return session_id
+
+    def is_valid(self, session_id: str | None) -> bool:
+        """Return whether a session exists and has not expired.
+
+        Parameters
+        ----------
+        session_id : str or None
+            Session id of a request.
+
+        Returns
+        -------
+        bool
+            Whether the request belongs to a session.
+        """
+        if not session_id:
+            return False
+        digest = _digest(session_id)  # the time of a look-up reveals nothing about an id that is compared by its hash
+        expiry = self._expiry_by_digest.get(digest)
+        if expiry is None:
+            return False
+        if time.monotonic() >= expiry:
+            del self._expiry_by_digest[digest]
+            return False
+        return True
+
+
+def _digest(session_id: str) -> bytes:
+    return hashlib.sha256(session_id.encode("utf-8", "surrogateescape")).digest()
+
+
+def cookie_name(request: Request) -> str:
+    """Return the name of the cookie with the session id, which has the port so that services on a host do not share it.
+
+    Parameters
+    ----------
+    request : fastapi.Request
+        Request.
+
+    Returns
+    -------
+    str
+        Name of the cookie.
+
+    Examples
+    --------
+    >>> cookie_name(Request({"type": "http", "headers": [], "server": ("127.0.0.1", 8765)}))
+    'wisecrowd_8765'
+    """
+    return f"wisecrowd_{(request.scope.get('server') or (None, None))[1]}"
+
+
+class SessionCookie:
+    """Dependency of pages: a session of a browser, or the token in the header.
 
     Parameters
     ----------
     token : str
         Token of the service.
 
+    Attributes
+    ----------
+    sessions : LoginSessions
+        Sessions of browsers.
+
     Examples
     --------
-    >>> TokenCookie("a-token-of-sixteen").token
-    'a-token-of-sixteen'
+    >>> len(SessionCookie("a-token-of-sixteen").sessions)
+    0
     """
 
     def __init__(self, token: str) -> None:
         self.token = token
+        self.sessions = LoginSessions()
 
     async def __call__(self, request: Request) -> None:
-        """Raise an HTTP 401 error where neither cookie nor header has the token."""
-        candidates = (request.cookies.get(COOKIE_NAME), read_bearer_token(request))
-        if not any(tokens_match(candidate, self.token) for candidate in candidates):
+        """Raise an HTTP 401 error where the request has neither a session nor the token."""
+        is_known = self.sessions.is_valid(request.cookies.get(cookie_name(request)))
+        if not is_known and not tokens_match(read_bearer_token(request), self.token):
             raise HTTPException(
                 401,
                 "open the link that wisecrowd serve printed at the start, which ends in ?token=…, or send the token",
             )
+        trust_connection(request)
+
+    def log_in(self, request: Request, response: Response) -> None:
+        """Start a session and put its id into a cookie.
+
+        Parameters
+        ----------
+        request : fastapi.Request
+            Request with the token.
+        response : fastapi.Response
+            Response that sets the cookie.
+        """
+        is_https = "https" in (request.url.scheme, request.headers.get("x-forwarded-proto"))
+        response.set_cookie(
+            cookie_name(request), self.sessions.create(), max_age=SESSION_SECONDS, httponly=True, samesite="strict",
+            secure=is_https,
+        )  # fmt: skip
+        trust_connection(request)
