@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+pytest.importorskip("sqlalchemy", reason="the extra serve is not installed")
+import sqlalchemy as sql
+
 import wisecrowd as wc
 from wisecrowd.errors import InputError
-from wisecrowd.service.coordinator import Coordinator
+from wisecrowd.service.coordinator import Coordinator, WriteFailed
+from wisecrowd.service.database import METADATA, connect
 from wisecrowd.service.events import DeleteTasks, RegisterTasks, Upsert, VoteRecord
+from wisecrowd.service.integrity import check_database
 from wisecrowd.service.store import Store
+from wisecrowd.service.writers import DatabaseDisconnected, PostgresWriter
 
 
 def _program(name: str) -> str | None:
@@ -24,17 +32,47 @@ def _program(name: str) -> str | None:
     return shutil.which(name) or (str(beside[-1]) if beside else None)
 
 
+class Server:
+    """A PostgreSQL server on a socket in a folder."""
+
+    def __init__(self, folder: str, as_user: list[str]) -> None:
+        self.folder, self.as_user = folder, as_user
+        self.data = str(Path(folder) / "data")
+        self.run("initdb", "-D", self.data, "-A", "trust", "-U", "me")
+
+    @property
+    def url(self) -> str:
+        return f"postgresql+psycopg://me@/postgres?host={self.folder}"
+
+    def run(self, name: str, *arguments: str) -> None:
+        subprocess.run([*self.as_user, _program(name), *arguments], check=True, capture_output=True, cwd=self.folder)
+
+    def start(self) -> None:
+        settings = f"-k {self.folder} -c listen_addresses='' -c fsync=off"
+        self.run("pg_ctl", "-D", self.data, "-o", settings, "-l", f"{self.folder}/log", "-w", "start")
+
+    def stop(self) -> None:
+        self.run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
+
+    def end_connections(self) -> None:
+        """End all connections of services, as a restart or an administrator does."""
+        engine = connect(self.url)
+        with engine.connect() as connection:
+            connection.execute(
+                sql.text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+            )
+        engine.dispose()
+
+
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """Return the URL of an empty database."""
+def server() -> Iterator[Server]:
+    """Return a running server."""
     pytest.importorskip("psycopg", reason="the extra postgres is not installed")
-    initdb, pg_ctl = _program("initdb"), _program("pg_ctl")
-    if initdb is None or pg_ctl is None:
+    if _program("initdb") is None or _program("pg_ctl") is None:
         pytest.skip("there is no PostgreSQL here")
     # The server refuses to run as root, and Debian's package makes a user for it.
     as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else []
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "data"
         if as_user:
             if (
                 shutil.which("setpriv") is None
@@ -42,17 +80,25 @@ def url() -> Iterator[str]:
             ):
                 pytest.skip("this is root, and there is no user postgres to run a server as")
             shutil.chown(folder, "postgres")
-
-        def run(*command: str) -> None:
-            subprocess.run([*as_user, *command], check=True, capture_output=True, cwd=folder)
-
-        run(initdb, "-D", str(place), "-A", "trust", "-U", "me")
-        settings = f"-k {folder} -c listen_addresses='' -c fsync=off"
-        run(pg_ctl, "-D", str(place), "-o", settings, "-l", f"{folder}/log", "-w", "start")
+        server = Server(folder, as_user)
+        server.start()
         try:
-            yield f"postgresql+psycopg://me@/postgres?host={folder}"
+            yield server
         finally:
-            run(pg_ctl, "-D", str(place), "-m", "immediate", "stop")
+            server.stop()
+
+
+@pytest.fixture
+def url(server: Server) -> str:
+    """Return the URL of an empty database."""
+    engine = connect(server.url)
+    METADATA.drop_all(engine)
+    engine.dispose()
+    return server.url
+
+
+def put(n: int, label: str = "good") -> Upsert:
+    return Upsert(f"id:{n}", (VoteRecord("mood", f"t{n // 3}", f"w{n % 3}", label),))
 
 
 def test_votes_are_stored_changed_and_deleted(url: str) -> None:
@@ -89,3 +135,121 @@ def test_fit_equals_a_batch_fit(url: str, simulated: Any, votes: Any) -> None:
         }
     assert labels == wc.DawidSkene().fit(simulated.crowd).labels_.to_dict()
     coordinator.close()
+
+
+def test_lock_is_taken_again_after_a_lost_connection(server: Server, url: str) -> None:
+    store = Store(url)
+    store.apply([put(0)])
+    server.end_connections()
+    with pytest.raises(DatabaseDisconnected):
+        store.apply([put(1)])
+    store.ensure_connected()
+    assert store.apply([put(1)]).outcomes == ["new"]
+    with pytest.raises(InputError, match="another wisecrowd serve writes"):
+        Store(url, wait_seconds=0)
+    store.close()
+    assert check_database(url) == ([], 1, 2)
+
+
+def test_service_that_lost_its_lock_does_not_write(server: Server, url: str) -> None:
+    first = Store(url)
+    first.apply([put(0)])
+    server.end_connections()
+    with pytest.raises(DatabaseDisconnected):
+        first.apply([put(1)])
+    second = Store(url, wait_seconds=0)
+    with pytest.raises(InputError, match="another wisecrowd serve writes"):
+        first.ensure_connected()
+    second.apply([Upsert("id:9", (VoteRecord("other", "t9", "w9", "bad"),))])
+    second.close()
+    with pytest.raises(InputError, match="has written to"):
+        first.ensure_connected()
+    with pytest.raises(DatabaseDisconnected):
+        first.apply([put(1)])
+    first.close()
+
+
+def test_foreign_transaction_is_noticed(url: str) -> None:
+    store = Store(url)
+    store.apply([put(0)])
+    with store.engine.begin() as connection:
+        connection.execute(sql.text("UPDATE about SET sequence = sequence + 1"))
+    with pytest.raises(InputError, match="has written to"):
+        store.apply([put(1)])
+    store.close()
+
+
+def test_votes_are_stored_after_a_restart_of_the_database(server: Server, url: str) -> None:
+    coordinator = Coordinator(Store(url), wc.DawidSkene())
+    coordinator.apply([put(n) for n in range(30)]).result()
+    server.stop()
+    with pytest.raises(WriteFailed, match="did not accept the request"):
+        coordinator.apply([put(30)]).result()
+    with coordinator.lock:
+        assert coordinator.question("mood").live.n_votes == 30  # reads go on
+    server.start()
+    assert coordinator.apply([put(30), put(31)]).result().outcomes == ["new", "new"]
+    server.end_connections()
+    assert coordinator.apply([put(32)]).result().outcomes == ["new"]  # the same request, not the next one
+    assert coordinator.refit(coordinator.question("mood"))
+    with coordinator.lock:
+        assert coordinator.question("mood").live.n_votes == 33
+    coordinator.close()
+
+
+def test_commit_whose_answer_is_lost_counts_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    coordinator = Coordinator(Store(url), wc.DawidSkene())
+    coordinator.apply([put(n) for n in range(3)]).result()
+    begin = PostgresWriter.begin
+    losses = iter([True])
+
+    @contextlib.contextmanager
+    def begin_and_lose(writer: PostgresWriter) -> Iterator[Any]:
+        with begin(writer) as connection:
+            yield connection
+        if next(losses, False):
+            writer.close()
+            raise DatabaseDisconnected("the answer to the commit was lost")
+
+    monkeypatch.setattr(PostgresWriter, "begin", begin_and_lose)
+    new = [put(7), Upsert("id:8", (VoteRecord("topic", "t1", "ann", "x"),))]
+    assert coordinator.apply(new).result().outcomes == ["unchanged", "unchanged"]
+    assert coordinator.apply([put(9)]).result().outcomes == ["new"]
+    assert coordinator.refit(coordinator.question("mood"))
+    assert coordinator.refit(coordinator.question("topic"))
+    with coordinator.lock:
+        assert coordinator.question("mood").live.n_votes == 5
+        assert coordinator.question("topic").describe_task(0)["label"] == "x"
+    coordinator.close()
+    assert check_database(url) == ([], 2, 6)
+
+
+def test_database_that_is_starting_is_waited_for(server: Server, url: str) -> None:
+    server.stop()
+    messages: list[str] = []
+    has_waited = threading.Event()
+
+    def on_wait(message: str) -> None:
+        messages.append(message)
+        has_waited.set()
+
+    stores: list[Store] = []
+    thread = threading.Thread(target=lambda: stores.append(Store(url, on_wait=on_wait)))
+    thread.start()
+    try:
+        assert has_waited.wait(20)
+    finally:
+        server.start()
+    thread.join()
+    assert len(messages) == 1
+    assert "Waiting for postgresql+psycopg://me@/postgres" in messages[0]
+    stores[0].close()
+
+
+def test_unreachable_and_unknown_databases(server: Server, url: str) -> None:
+    with pytest.raises(InputError, match="cannot be used"):
+        Store(f"postgresql://me@/postgres?host={server.folder}/nowhere", wait_seconds=0.1)
+    messages: list[str] = []
+    with pytest.raises(InputError, match=r'database "nope" does not exist'):  # at once: waiting would not help
+        Store(url.replace("/postgres?", "/nope?"), wait_seconds=60, on_wait=messages.append)
+    assert messages == []

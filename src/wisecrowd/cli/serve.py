@@ -162,7 +162,9 @@ def _run(
     bound_socket, address = bind_socket(host, port)  # before a database is made for nothing
     with (
         contextlib.closing(bound_socket),
-        contextlib.closing(Coordinator(Store(database), method, target, early=early)) as coordinator,
+        contextlib.closing(
+            Coordinator(Store(database, on_wait=print_note), method, target, early=early)
+        ) as coordinator,
     ):
         for path in begin_with:
             _tell(coordinator, path, quiet=quiet)

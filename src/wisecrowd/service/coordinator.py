@@ -19,10 +19,12 @@ from typing import Any, NamedTuple, TypeAlias
 from wisecrowd.em.confusion import ConfusionEM
 from wisecrowd.errors import InputError, WisecrowdError
 from wisecrowd.service.background_process import BackgroundProcess
+from wisecrowd.service.database import DamagedDatabase, QuestionVocabulary
 from wisecrowd.service.events import Event
 from wisecrowd.service.question_state import JobTimer, QuestionState
 from wisecrowd.service.refits import MethodSelector, build_report, calibrate_question, refit_question
 from wisecrowd.service.store import Store, StoreChange
+from wisecrowd.service.writers import DatabaseDisconnected, explain_damage
 
 #: Maximum number of events in a transaction.
 MAX_BATCH_EVENTS = 2_000
@@ -119,13 +121,19 @@ class Coordinator:
         self.started_at = time.time()
         self.n_events = 0
         self._questions: dict[int, QuestionState] = {}
+        self._questions_by_name: dict[str, QuestionState] = {}
         self._queue: queue.SimpleQueue[_PendingWrite | Action | None] = queue.SimpleQueue()
         self._postponed: list[Action] = []
         self._count_lock, self._n_waiting = threading.Lock(), 0
         self._is_closing = False
         # Fits are short and frequent. Calibrations and reports take longer, and no fit should wait for them.
         self._fit_process, self._calibration_process = BackgroundProcess(), BackgroundProcess()
-        self._load_questions()
+        try:
+            self._load_questions()
+        except BaseException:
+            self._is_closing = True
+            self._release()
+            raise
         self._thread = threading.Thread(target=self._run, name="coordinator", daemon=True)
         self._thread.start()
 
@@ -204,16 +212,14 @@ class Coordinator:
             If there is no such question, or several and none is named.
         """
         with self.lock:
-            vocabularies = self.store.vocabularies
+            states = self._questions_by_name
             if name is None:
-                if len(vocabularies) == 1:
-                    return self._questions[next(iter(vocabularies.values())).code]
-                raise InputError(
-                    f"name a question: {_preview_names(vocabularies)}" if vocabularies else "there are no votes yet"
-                )
-            if name not in vocabularies:
-                raise InputError(f"no question has this name; questions: {_preview_names(vocabularies) or 'none yet'}")
-            return self._questions[vocabularies[name].code]
+                if len(states) == 1:
+                    return next(iter(states.values()))
+                raise InputError(f"name a question: {_preview_names(states)}" if states else "there are no votes yet")
+            if name not in states:
+                raise InputError(f"no question has this name; questions: {_preview_names(states) or 'none yet'}")
+            return states[name]
 
     def questions(self) -> list[QuestionState]:
         """Return the states of all questions in order of arrival.
@@ -282,6 +288,9 @@ class Coordinator:
         self._is_closing = True
         self._queue.put(None)
         self._thread.join(timeout=CLOSE_SECONDS)
+        self._release()
+
+    def _release(self) -> None:
         for process in self.processes:
             process.terminate()
         self.store.close()
@@ -329,37 +338,55 @@ class Coordinator:
             pass
         return batch, actions, False
 
-    def _write_batch(self, batch: list[_PendingWrite]) -> None:
-        # Clients are notified before the models are updated; a read in between waits for the lock.
-        with self.lock:
-            try:
-                change = self.store.apply([event for pending in batch for event in pending.events])
-            except Exception as error:
-                self._reject_batch(batch, error)
-                return
-            self.n_events += len(change.outcomes)
-            self._count_written(len(change.outcomes))
-            results, start = [], 0
-            for pending in batch:
-                results.append(StoreChange(change.outcomes[start : start + len(pending.events)]))
-                start += len(pending.events)
-            _notify(batch, results)
-            try:
-                self._update_questions(change)
-            except Exception:  # the votes are safe on disk, and the next fit includes them
-                _log.exception("the incremental update failed; a fit to all votes follows")
-                for question in self._questions.values():
-                    question.n_changes += 1
+    def _write_batch(self, batch: list[_PendingWrite], *, attempts: int = 2) -> None:
+        try:
+            self.store.ensure_connected()  # without the lock, so that reads need not wait for a database that is away
+            with self.lock:
+                self._apply_batch(batch)
+        except DatabaseDisconnected as error:
+            if attempts > 1:
+                self._write_batch(batch, attempts=attempts - 1)
+            else:
+                self._notify_failure(batch, error)
+        except Exception as error:
+            self._notify_failure(batch, error)
 
-    def _reject_batch(self, batch: list[_PendingWrite], error: Exception) -> None:
-        if len(batch) > 1:  # one bad request must not fail the others
-            for pending in batch:
-                self._write_batch([pending])
+    def _apply_batch(self, batch: list[_PendingWrite]) -> None:
+        try:
+            change = self.store.apply([event for pending in batch for event in pending.events])
+        except DatabaseDisconnected:
+            raise
+        except Exception as error:
+            if len(batch) == 1:
+                self._notify_failure(batch, error)
+            else:  # one bad request must not fail the others
+                for pending in batch:
+                    self._write_batch([pending])
             return
+        self.n_events += len(change.outcomes)
+        self._count_written(len(change.outcomes))
+        results, start = [], 0
+        for pending in batch:
+            results.append(StoreChange(change.outcomes[start : start + len(pending.events)]))
+            start += len(pending.events)
+        # Clients are notified before the models are updated; a read in between waits for the lock.
+        _notify(batch, results)
+        is_complete = not change.is_uncertain
+        try:
+            self._update_questions(change)
+        except Exception:  # the votes are safe on disk, and the next fit includes them
+            _log.exception("the incremental update failed; a fit to all votes follows")
+            is_complete = False
+        if not is_complete:
+            for question in self._questions.values():
+                question.n_changes += 1
+
+    def _notify_failure(self, batch: list[_PendingWrite], error: Exception) -> None:
         _log.error("the database did not accept a write: %s", _first_line(error))
-        self._count_written(len(batch[0].events))
+        self._count_written(sum(len(pending.events) for pending in batch))
+        what = "the connection was lost" if isinstance(error, DatabaseDisconnected) else "nothing was stored"
         _notify(
-            batch, [WriteFailed(f"the database did not accept the request, nothing was stored: {_first_line(error)}")]
+            batch, [WriteFailed(f"the database did not accept the request, {what}: {_first_line(error)}")] * len(batch)
         )
 
     def _count_written(self, n_events: int) -> None:
@@ -378,8 +405,7 @@ class Coordinator:
             code = vocabulary.code
             question = self._questions.get(code)
             if question is None:
-                question = QuestionState.create(vocabulary, self.methods, self.target)
-                self._questions[code] = question
+                question = self._add_question(vocabulary)
             new_votes, altered_tasks = added.get(code, []), altered.get(code, set())
             votes: dict[int, dict[int, int]] = {task: dict(question.live.votes_on(task)) for task, _, _ in new_votes}
             for task, worker, label in new_votes:
@@ -445,16 +471,23 @@ class Coordinator:
 
         job.add_done_callback(lambda _: self._queue.put(adopt_result))
 
+    def _add_question(self, vocabulary: QuestionVocabulary) -> QuestionState:
+        question = QuestionState.create(vocabulary, self.methods, self.target)
+        self._questions[vocabulary.code] = self._questions_by_name[vocabulary.name] = question
+        return question
+
     def _load_questions(self) -> None:
         """Fit all questions of the database."""
         for vocabulary in self.store.vocabularies.values():
-            question = QuestionState.create(vocabulary, self.methods, self.target)
-            self._questions[vocabulary.code] = question
+            question = self._add_question(vocabulary)
             question.n_changes += 1  # no calibration covers the database yet
             question.start_fit()
             question.update_sizes()
             job = self._fit_process.submit(refit_question, self.store.url, vocabulary.code, self.methods)
-            question.finish_fit(job.result())
+            try:
+                question.finish_fit(job.result())
+            except DamagedDatabase as error:
+                raise InputError(explain_damage(self.store.url, str(error))) from None
             question.live.set_gold(self.store.all_gold(vocabulary.code))
 
 

@@ -6,6 +6,10 @@ nothing else.
 
 from __future__ import annotations
 
+import re
+import sqlite3
+import struct
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,19 +20,34 @@ import sqlalchemy as sql
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection, Engine
 
-from wisecrowd.errors import UsageError
+from wisecrowd.errors import InputError, UsageError
 
 #: Kinds of names, as the column ``kind`` has them.
 TASK_KIND, WORKER_KIND, CLASS_KIND = 0, 1, 2
+#: Kind of the names of questions in their checksum.
+QUESTION_KIND = 3
 #: Version of the tables; a database with another version is refused.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+#: Seconds after which an attempt to connect to PostgreSQL fails, and after which a connection that is cut off counts as lost.
+CONNECT_SECONDS, NETWORK_SECONDS = 5, 20
+_URL_HELP = (
+    "Name an SQLite file, such as votes.db, or a PostgreSQL database: postgresql://user:password@host:5432/name. Special "
+    "characters of the password are percent-encoded: @ is %40, / is %2F, # is %23"
+)
 
 METADATA = sql.MetaData()
-ABOUT = sql.Table("about", METADATA, sql.Column("version", sql.Integer, nullable=False))
+# Every transaction that changes anything raises the sequence and sets the writer, so that lost and foreign ones are noticed.
+ABOUT = sql.Table(
+    "about", METADATA,
+    sql.Column("version", sql.Integer, nullable=False),
+    sql.Column("sequence", sql.BigInteger, nullable=False),
+    sql.Column("writer", sql.Text, nullable=False),
+)  # fmt: skip
 QUESTIONS = sql.Table(
     "questions", METADATA,
     sql.Column("code", sql.Integer, primary_key=True, autoincrement=False),
     sql.Column("name", sql.Text, nullable=False, unique=True),
+    sql.Column("checksum", sql.BigInteger, nullable=False, comment="checksum_name with the kind of questions"),
 )  # fmt: skip
 NAMES = sql.Table(
     "names", METADATA,
@@ -36,6 +55,7 @@ NAMES = sql.Table(
     sql.Column("kind", sql.SmallInteger, primary_key=True, autoincrement=False),
     sql.Column("code", sql.Integer, primary_key=True, autoincrement=False),
     sql.Column("name", sql.Text, nullable=False),
+    sql.Column("checksum", sql.BigInteger, nullable=False, comment="checksum_name"),
 )  # fmt: skip
 # Numbers follow the order of arrival, and a running service never uses a number twice: `read_records` relies on it.
 RECORDS = sql.Table(
@@ -47,9 +67,77 @@ RECORDS = sql.Table(
     sql.Column("worker", sql.Integer, nullable=True, comment="NULL for a gold label"),
     sql.Column("label", sql.Integer, nullable=False),
     sql.Column("time", sql.Float, nullable=True),
+    sql.Column("checksum", sql.BigInteger, nullable=False, comment="checksum_record"),
     sql.UniqueConstraint("source", "question"),
     sql.Index("records_of_task", "question", "task"),
 )  # fmt: skip
+
+
+#: Odd factors of the fields of a record in its checksum, as in multiplicative hashing. A change of one field changes the sum.
+_FACTORS = {
+    "number": 0x9E3779B97F4A7C15, "question": 0xC2B2AE3D27D4EB4F, "task": 0x165667B19E3779F9, "worker": 0xD6E8FEB86659FD93,
+    "label": 0xA0761D6478BD642F, "time": 0xE7037ED1A0B428DB,
+}  # fmt: skip
+_UINT64 = 2**64 - 1
+
+
+class DamagedDatabase(InputError):
+    """Rows of the database are not as they were written.
+
+    Examples
+    --------
+    >>> issubclass(DamagedDatabase, InputError)
+    True
+    """
+
+
+def checksum_name(question: int, kind: int, code: int, name: str) -> int:
+    """Return the checksum of a name.
+
+    Parameters
+    ----------
+    question, kind, code : int
+        Key of the name.
+    name : str
+        Name.
+
+    Returns
+    -------
+    int
+        Checksum of 32 bits.
+
+    Examples
+    --------
+    >>> checksum_name(0, 1, 2, "ann") == checksum_name(0, 1, 2, "anm")
+    False
+    """
+    return zlib.crc32(f"{question}:{kind}:{code}:{name}".encode())
+
+
+def checksum_record(number: int, question: int, task: int, worker: int | None, label: int, time: float | None) -> int:
+    """Return the checksum of a record.
+
+    Parameters
+    ----------
+    number, question, task, worker, label, time
+        Columns of the record.
+
+    Returns
+    -------
+    int
+        Checksum of 32 bits.
+
+    Examples
+    --------
+    >>> checksum_record(1, 0, 5, 2, 1, None) == checksum_record(1, 0, 5, 2, 0, None)
+    False
+    """
+    time_bits = 0 if time is None else struct.unpack("<Q", struct.pack("<d", time))[0]
+    total = (
+        number * _FACTORS["number"] + question * _FACTORS["question"] + task * _FACTORS["task"]
+        + (-1 if worker is None else worker) * _FACTORS["worker"] + label * _FACTORS["label"] + time_bits * _FACTORS["time"]
+    )  # fmt: skip
+    return (total & _UINT64) >> 32
 
 
 class NameRegistry:
@@ -210,6 +298,28 @@ class RecordColumns:
         is_gold = self.worker < 0
         return dict(zip(self.task[is_gold].tolist(), self.label[is_gold].tolist(), strict=True))
 
+    def checksums(self, question: int) -> NDArray[np.int64]:
+        """Return the checksum of each record, as `checksum_record` does.
+
+        Parameters
+        ----------
+        question : int
+            Number of the question.
+
+        Returns
+        -------
+        ndarray of int64
+            Checksums.
+        """
+        time_bits = np.where(np.isnan(self.time), 0.0, self.time).view(np.uint64)
+        columns: dict[str, NDArray[Any]] = {
+            "number": self.number, "task": self.task, "worker": self.worker, "label": self.label
+        }  # fmt: skip
+        total = time_bits * np.uint64(_FACTORS["time"]) + np.uint64(question * _FACTORS["question"] & _UINT64)
+        for name, column in columns.items():
+            total += column.astype(np.int64).view(np.uint64) * np.uint64(_FACTORS[name])
+        return (total >> np.uint64(32)).astype(np.int64)
+
     def append(self, later: RecordColumns) -> RecordColumns:
         """Return these records followed by later ones.
 
@@ -234,7 +344,7 @@ def connect(url: str) -> Engine:
     Parameters
     ----------
     url : str
-        File name of a SQLite database or an SQLAlchemy URL.
+        File name of a SQLite database, or URL of a SQLite or PostgreSQL database.
 
     Returns
     -------
@@ -246,14 +356,19 @@ def connect(url: str) -> Engine:
     UsageError
         If the URL is invalid or its driver is not installed.
     """
-    if "://" not in url:
-        url = f"sqlite:///{Path(url).absolute()}"
+    parsed = _parse_url(url)
+    options: dict[str, Any] = {}
+    if parsed.get_backend_name() == "postgresql":
+        # A connection that a restart or a firewall has cut must neither be used again nor be waited for.
+        options = {
+            "pool_pre_ping": True,
+            "connect_args": {
+                "connect_timeout": CONNECT_SECONDS, "keepalives_idle": NETWORK_SECONDS, "keepalives_interval": 5,
+                "keepalives_count": 3, "tcp_user_timeout": 1_000 * NETWORK_SECONDS,
+            },
+        }  # fmt: skip
     try:
-        engine = sql.create_engine(url)
-    except (sql.exc.ArgumentError, sql.exc.NoSuchModuleError) as error:
-        raise UsageError(
-            f"{mask_password(url)} is not a database URL: {error}. Use a file name or postgresql+psycopg://…"
-        ) from None
+        engine = sql.create_engine(parsed, **options)
     except ImportError as error:
         raise UsageError(
             f'the driver of this database is not installed ({error}); for PostgreSQL: pip install "wisecrowd[postgres]"'
@@ -263,10 +378,47 @@ def connect(url: str) -> Engine:
     return engine
 
 
+def _parse_url(url: str) -> sql.URL:
+    """Return a database URL with its driver. Messages do not repeat the URL, because it may contain a password."""
+    scheme = re.match(r"[a-z0-9+.-]+(?=:)", url, re.IGNORECASE)
+    is_url = "://" in url or (scheme is not None and scheme[0].lower().startswith(("postgres", "sqlite")))
+    if not is_url:
+        return sql.URL.create("sqlite", database=str(Path(url).absolute()))
+    try:
+        parsed = sql.make_url(url)
+    except (sql.exc.ArgumentError, ValueError):  # ValueError where the port is not a number
+        raise UsageError(f"the database URL cannot be read. {_URL_HELP}") from None
+    backend, _, driver = parsed.drivername.lower().partition("+")
+    if backend == "sqlite" and parsed.database:
+        return parsed
+    if backend not in ("postgresql", "postgres") or driver not in ("", "psycopg"):
+        raise UsageError(f"{parsed.drivername}:// is not a database that wisecrowd serve can use. {_URL_HELP}")
+    if "@" in (parsed.host or "") or not 0 < (parsed.port or 1) < 65536:
+        raise UsageError(f"the database URL has an invalid host or port. {_URL_HELP}")
+    return parsed.set(drivername="postgresql+psycopg")
+
+
 def _configure_sqlite(connection: Any, _: Any) -> None:
     # `checkpoint_wal` moves pages from the log to the file after a fit, so an automatic checkpoint must not delay a vote.
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=30000", "wal_autocheckpoint=20000"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def connect_read_only(path: Path) -> Engine:
+    """Create the engine of an SQLite file that is read but never changed, not even by moving its write-ahead log.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        SQLite file.
+
+    Returns
+    -------
+    sqlalchemy.engine.Engine
+        Engine.
+    """
+    address = f"{path.resolve().as_uri()}?mode=ro"
+    return sql.create_engine("sqlite://", creator=lambda: sqlite3.connect(address, uri=True), poolclass=sql.NullPool)
 
 
 def mask_password(url: str) -> str:
@@ -289,7 +441,7 @@ def mask_password(url: str) -> str:
     """
     try:
         return sql.make_url(url).render_as_string(hide_password=True) if "://" in url else url
-    except sql.exc.ArgumentError:
+    except (sql.exc.ArgumentError, ValueError):
         return "this URL"
 
 
@@ -305,13 +457,25 @@ def read_vocabularies(connection: Connection) -> dict[str, QuestionVocabulary]:
     -------
     dict of str to QuestionVocabulary
         Vocabularies by the name of the question.
+
+    Raises
+    ------
+    DamagedDatabase
+        If a name is not as it was written.
     """
     vocabularies = {}
-    for code, name in connection.execute(sql.select(QUESTIONS.c.code, QUESTIONS.c.name).order_by(QUESTIONS.c.code)):
+    for code, name, checksum in connection.execute(sql.select(QUESTIONS).order_by(QUESTIONS.c.code)):
+        if checksum != checksum_name(code, QUESTION_KIND, code, name):
+            raise DamagedDatabase(f"the name of question {code} is not as it was written")
         vocabularies[code] = QuestionVocabulary(code, name)
-    columns = (NAMES.c.question, NAMES.c.kind, NAMES.c.name)
-    for question, kind, name in connection.execute(sql.select(*columns).order_by(*NAMES.primary_key.columns)):
-        vocabularies[question].kinds[kind].add(name)
+    for question, kind, code, name, checksum in connection.execute(
+        sql.select(NAMES).order_by(*NAMES.primary_key.columns)
+    ):
+        if question not in vocabularies or kind not in (TASK_KIND, WORKER_KIND, CLASS_KIND):
+            raise DamagedDatabase(f"the name {name[:40]!r} belongs to no question")
+        registry = vocabularies[question].kinds[kind]
+        if checksum != checksum_name(question, kind, code, name) or registry.add(name) != code:
+            raise DamagedDatabase(f"the name {name[:40]!r} is not as it was written")
     return {vocabulary.name: vocabulary for vocabulary in vocabularies.values()}
 
 
@@ -347,14 +511,19 @@ def read_records(engine: Engine, question: int, previous: RecordColumns | None =
     -------
     RecordColumns
         Records in order of arrival.
+
+    Raises
+    ------
+    DamagedDatabase
+        If a record is not as it was written.
     """
     table = RECORDS.c
     is_question = table.question == question
-    columns = (table.task, table.worker, table.label, table.time, table.number)
+    columns = (table.task, table.worker, table.label, table.time, table.number, table.checksum)
     with engine.connect() as connection:
         if previous is None or not len(previous):
             rows = connection.execute(sql.select(*columns).where(is_question).order_by(table.number)).all()
-            return RecordColumns.from_rows(rows)
+            return _verify_rows(rows, question)
         last = int(previous.number[-1])
         # Selected by number alone, which is a key: SQLite would scan the whole question to filter by both.
         query = sql.select(*columns, table.question).where(table.number > last).order_by(table.number)
@@ -363,4 +532,19 @@ def read_records(engine: Engine, question: int, previous: RecordColumns | None =
         n_previous = connection.scalar(sql.select(sql.func.count()).where(is_question, table.number <= last))
     if n_previous != len(previous):
         return read_records(engine, question)
-    return previous.append(RecordColumns.from_rows(later))
+    return previous.append(_verify_rows(later, question))
+
+
+def _verify_rows(rows: Sequence[Sequence[Any]], question: int) -> RecordColumns:
+    """Return the records of rows that end with a checksum."""
+    try:
+        records = RecordColumns.from_rows([row[:-1] for row in rows])
+        is_changed = records.checksums(question) != np.array([row[-1] for row in rows], dtype=np.int64)
+    except (OverflowError, TypeError, ValueError):
+        raise DamagedDatabase("a record has a value that is no number") from None
+    if is_changed.any():
+        number = records.number[is_changed.argmax()]
+        raise DamagedDatabase(
+            f"{is_changed.sum():,} records are not as they were written, the first one has number {number}"
+        )
+    return records

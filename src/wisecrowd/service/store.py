@@ -5,10 +5,9 @@ One service writes to a database; any number of programs may read it.
 
 from __future__ import annotations
 
-import contextlib
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 import sqlalchemy as sql
@@ -20,25 +19,36 @@ from wisecrowd.service.database import (
     CLASS_KIND,
     METADATA,
     NAMES,
+    QUESTION_KIND,
     QUESTIONS,
     RECORDS,
     SCHEMA_VERSION,
     TASK_KIND,
     WORKER_KIND,
+    DamagedDatabase,
     QuestionVocabulary,
+    checksum_name,
+    checksum_record,
     connect,
+    connect_read_only,
     mask_password,
     read_vocabularies,
 )
 from wisecrowd.service.events import DeleteTasks, Event, RegisterTasks, Upsert, VoteRecord
+from wisecrowd.service.integrity import (
+    SequenceFile,
+    describe_lost_transactions,
+    find_damage,
+    find_lost_frames,
+    is_corruption,
+)
+from wisecrowd.service.writers import OnWait, SqliteWriter, create_writer, explain_damage
 
 Outcome = Literal["new", "changed", "unchanged"]
 #: Number of keys in one SQL statement; SQLite limits the number of bound parameters.
 KEYS_PER_STATEMENT = 500
-#: Key of the advisory lock in PostgreSQL; an arbitrary constant that all versions share.
-ADVISORY_LOCK_KEY = 7319862
-#: First bytes of every SQLite database.
-_SQLITE_HEADER = b"SQLite format 3\0"
+#: Seconds for which a PostgreSQL database that is starting is waited for.
+WAIT_SECONDS = 30.0
 
 
 @dataclass
@@ -53,6 +63,8 @@ class StoreChange:
         New votes as (question, task, worker, label), in order of arrival.
     altered : set of tuple
         Tasks whose existing votes or gold label changed, as (question, task).
+    is_uncertain : bool
+        Whether some of the events may have been stored before, so that ``added`` and ``altered`` are incomplete.
 
     Examples
     --------
@@ -63,6 +75,7 @@ class StoreChange:
     outcomes: list[Outcome] = field(default_factory=list)
     added: list[tuple[int, int, int, int]] = field(default_factory=list)
     altered: set[tuple[int, int]] = field(default_factory=set)
+    is_uncertain: bool = False
 
 
 class Store:
@@ -71,7 +84,11 @@ class Store:
     Parameters
     ----------
     url : str
-        File name of a SQLite database or an SQLAlchemy URL.
+        File name of a SQLite database, or URL of a PostgreSQL database.
+    wait_seconds : float, default=30.0
+        Time for which a PostgreSQL database that cannot be reached is waited for.
+    on_wait : callable, default=None
+        Called with a message when the database cannot be reached at once.
 
     Attributes
     ----------
@@ -81,7 +98,7 @@ class Store:
     Raises
     ------
     InputError
-        If the database cannot be opened, belongs to another program, or another service writes to it.
+        If the database cannot be opened, is damaged, belongs to another program, or another service writes to it.
 
     Examples
     --------
@@ -95,28 +112,71 @@ class Store:
     >>> store.close()
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, wait_seconds: float = WAIT_SECONDS, on_wait: OnWait | None = None) -> None:
         self.url = url
         self.engine = connect(url)
         self.vocabularies: dict[str, QuestionVocabulary] = {}
         self._last_number = 0
-        self._write_lock = contextlib.ExitStack()
+        self._sequence = 0
+        self._writer_id = secrets.token_hex(8)
+        self._is_repeating = False  # the transaction before a lost connection was stored after all
+        self._sequence_file: SequenceFile | None = None
+        self._writer = None
         try:
-            self._acquire_lock()
+            self._writer = create_writer(self.engine, url, wait_seconds=wait_seconds, on_wait=on_wait)
+            if isinstance(self._writer, SqliteWriter):
+                self._sequence_file = SequenceFile(self._writer.path)
+                with connect_read_only(self._writer.path).connect() as connection:  # before anything is changed
+                    self._inspect(connection)
             self._prepare_tables()
-        except sql.exc.SQLAlchemyError as error:
+        except (sql.exc.SQLAlchemyError, UnicodeDecodeError) as error:
             self.close()
+            if is_corruption(error):
+                raise InputError(explain_damage(url, _first_line(error))) from None
             raise InputError(f"the database {mask_password(url)} cannot be used: {_first_line(error)}") from None
+        except DamagedDatabase as error:
+            self.close()
+            raise InputError(explain_damage(url, str(error))) from None
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
         """Release the database."""
-        self._write_lock.close()
+        if self._writer is not None:
+            self._writer.close()
+        if self._sequence_file is not None:
+            self._sequence_file.close()
+            self._sequence_file = None
         self.engine.dispose()
 
     # ------------------------------------------------------------------ writing
+
+    def ensure_connected(self) -> None:
+        """Connect again if the connection is lost, and check that no other service has written meanwhile.
+
+        Raises
+        ------
+        InputError
+            If another service writes to the database, or has written to it.
+        sqlalchemy.exc.OperationalError
+            If the database cannot be reached.
+        """
+        assert self._writer is not None
+        if not self._writer.ensure_connected():
+            return
+        try:
+            with self._writer.begin() as connection:
+                sequence, writer = connection.execute(sql.select(ABOUT.c.sequence, ABOUT.c.writer)).one()
+                if (sequence, writer) == (self._sequence + 1, self._writer_id):
+                    self._adopt_names(read_vocabularies(connection))
+                    self._last_number = self._read_last_number(connection)
+                    self._sequence, self._is_repeating = sequence, True
+                elif sequence != self._sequence:
+                    raise InputError(_explain_foreign_writer(self.url))
+        except BaseException:
+            self._writer.close()
+            raise
 
     def apply(self, events: Sequence[Event]) -> StoreChange:
         """Write events in one transaction: all of them, or none where an error is raised.
@@ -130,16 +190,45 @@ class Store:
         -------
         StoreChange
             Outcomes, new votes and altered tasks. The events are on disk when this returns.
+
+        Raises
+        ------
+        DatabaseDisconnected
+            If the connection is lost. Call `ensure_connected` and apply the events again, which counts them once.
         """
+        assert self._writer is not None
         lengths = {name: tuple(map(len, vocabulary.kinds)) for name, vocabulary in self.vocabularies.items()}
-        last_number = self._last_number
+        last_number, sequence = self._last_number, self._sequence
         try:
-            with self.engine.begin() as connection:
-                return _Transaction(self, connection).apply(events)
+            with self._writer.begin() as connection:
+                transaction = _Transaction(self, connection)
+                change = transaction.apply(events)
+                if transaction.has_written:
+                    self._raise_sequence(connection)
         except BaseException:
             self._restore_names(lengths)
-            self._last_number = last_number
+            self._last_number, self._sequence = last_number, sequence
             raise
+        if self._sequence_file is not None:
+            self._sequence_file.write(self._sequence)
+        change.is_uncertain, self._is_repeating = self._is_repeating, False
+        return change
+
+    def _raise_sequence(self, connection: Connection) -> None:
+        """Count a transaction; fail if another service has made one since this one read the database."""
+        is_expected = ABOUT.c.sequence == self._sequence
+        self._sequence += 1
+        values = {"sequence": self._sequence, "writer": self._writer_id}
+        if connection.execute(ABOUT.update().where(is_expected).values(values)).rowcount != 1:
+            raise InputError(_explain_foreign_writer(self.url))
+
+    def _adopt_names(self, stored: Mapping[str, QuestionVocabulary]) -> None:
+        """Add the stored names that are missing here, in their order."""
+        for name, vocabulary in stored.items():
+            mine = self.vocabularies.setdefault(name, QuestionVocabulary(vocabulary.code, name))
+            for registry, stored_registry in zip(mine.kinds, vocabulary.kinds, strict=True):
+                for stored_name in stored_registry.names[len(registry) :]:
+                    registry.add(stored_name)
 
     def next_number(self) -> int:
         """Return the number of the next record.
@@ -256,44 +345,48 @@ class Store:
 
     # ------------------------------------------------------------------ opening
 
-    def _acquire_lock(self) -> None:
-        """Make sure that no other service writes to the database."""
-        message = f"another wisecrowd serve writes to {mask_password(self.url)}; stop it first, or use its address"
-        if self.engine.dialect.name == "sqlite":
-            import filelock
-
-            path = Path(str(self.engine.url.database)).resolve()  # several names may lead to one file
-            _check_sqlite_file(path, self.url)
-            lock = filelock.FileLock(f"{path}.lock")
-            try:
-                lock.acquire(timeout=0)
-            except filelock.Timeout:
-                raise InputError(message) from None
-            except OSError as error:
-                raise InputError(f"{self.url} cannot be written: {error.strerror}") from None
-            self._write_lock.callback(lock.release)
-        elif self.engine.dialect.name == "postgresql":
-            connection = self._write_lock.enter_context(self.engine.connect())
-            connection = connection.execution_options(isolation_level="AUTOCOMMIT")
-            if not connection.scalar(sql.text(f"SELECT pg_try_advisory_lock({ADVISORY_LOCK_KEY})")):
-                raise InputError(message)
-
-    def _prepare_tables(self) -> None:
-        with self.engine.begin() as connection:
-            tables = set(sql.inspect(connection).get_table_names())
-            if tables and not tables & set(METADATA.tables) and self.engine.dialect.name == "sqlite":
-                raise InputError(f"{self.url} is a database of another program; name a file that does not exist yet")
-            version = connection.scalar(sql.select(ABOUT.c.version)) if ABOUT.name in tables else None
+    def _inspect(self, connection: Connection) -> None:
+        """Refuse a database of another program or version, and one that is damaged or has lost transactions."""
+        tables = set(sql.inspect(connection).get_table_names())
+        problems: list[str] = []
+        if ABOUT.name in tables:
+            version = connection.scalar(sql.select(ABOUT.c.version))
             if version not in (None, SCHEMA_VERSION):
                 raise InputError(
                     f"{mask_password(self.url)} was written by another version of wisecrowd "
                     f"(schema {version} instead of {SCHEMA_VERSION}); name a new file and import the votes with --from"
                 )
+        missing = set(METADATA.tables) - tables
+        if not missing:
+            problems = find_damage(connection)
+        elif len(missing) < len(METADATA.tables):
+            problems = [f"these tables are missing: {', '.join(sorted(missing))}"]
+        elif tables and self._sequence_file is not None:
+            raise InputError(f"{self.url} is a database of another program; name a file that does not exist yet")
+        if isinstance(self._writer, SqliteWriter) and self._sequence_file is not None and not problems:
+            last = 0 if missing else int(connection.scalar(sql.select(ABOUT.c.sequence)) or 0)
+            problems = describe_lost_transactions(last, self._sequence_file.read()) or find_lost_frames(
+                self._writer.path
+            )
+        if problems:
+            raise InputError(explain_damage(self.url, problems[0]))
+
+    def _prepare_tables(self) -> None:
+        assert self._writer is not None
+        with self._writer.begin() as connection:
+            if self._sequence_file is None:
+                self._inspect(connection)
+            else:  # all tables or none; the driver would commit after each of them
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
             METADATA.create_all(connection)
-            if version is None:
-                connection.execute(ABOUT.insert(), {"version": SCHEMA_VERSION})
+            if connection.scalar(sql.select(ABOUT.c.sequence)) is None:
+                connection.execute(ABOUT.insert(), {"version": SCHEMA_VERSION, "sequence": 0, "writer": ""})
             self.vocabularies = read_vocabularies(connection)
-            self._last_number = int(connection.scalar(sql.select(sql.func.max(RECORDS.c.number))) or 0)
+            self._last_number = self._read_last_number(connection)
+            self._sequence = int(connection.scalar(sql.select(ABOUT.c.sequence)) or 0)
+
+    def _read_last_number(self, connection: Connection) -> int:
+        return int(connection.scalar(sql.select(sql.func.max(RECORDS.c.number))) or 0)
 
     def _restore_names(self, lengths: Mapping[str, tuple[int, ...]]) -> None:
         """Forget the names of a transaction that failed."""
@@ -314,6 +407,7 @@ class _Transaction:
         self.records_by_source: dict[str, dict[int, dict[str, Any]]] = {}
         self.sources_to_delete: set[str] = set()
         self.sources_to_insert: dict[str, None] = {}
+        self.has_written = False
 
     def apply(self, events: Sequence[Event]) -> StoreChange:
         self._read_sources([event.source for event in events if isinstance(event, Upsert)])
@@ -389,6 +483,7 @@ class _Transaction:
                 is_deleted = (RECORDS.c.question == vocabulary.code) & RECORDS.c.task.in_(part)
                 rows = self.connection.execute(sql.select(RECORDS.c.source, RECORDS.c.task).where(is_deleted)).all()
                 self.connection.execute(RECORDS.delete().where(is_deleted))
+                self.has_written = self.has_written or bool(rows)
                 for source, task in rows:
                     outcome = "changed"
                     self.change.altered.add((vocabulary.code, task))
@@ -397,9 +492,14 @@ class _Transaction:
 
     def _flush(self) -> None:
         """Write the records of all events so far."""
+        self.has_written = self.has_written or bool(self.sources_to_insert)
         for part in _split_keys(sorted(self.sources_to_delete)):
             self.connection.execute(RECORDS.delete().where(RECORDS.c.source.in_(part)))
         rows = [row for source in self.sources_to_insert for row in self.records_by_source[source].values()]
+        for row in rows:
+            row["checksum"] = checksum_record(
+                row["number"], row["question"], row["task"], row["worker"], row["label"], row["time"]
+            )
         if rows:
             self.connection.execute(RECORDS.insert(), rows)
         self.sources_to_delete.clear()
@@ -410,40 +510,36 @@ class _Transaction:
         self._flush()
         vocabularies = self.store.vocabularies
         questions = [
-            {"code": vocabulary.code, "name": name} for name, vocabulary in vocabularies.items() if name not in lengths
+            {"code": code, "name": name, "checksum": checksum_name(code, QUESTION_KIND, code, name)}
+            for name, code in (
+                (name, vocabulary.code) for name, vocabulary in vocabularies.items() if name not in lengths
+            )
         ]
         if questions:
             self.connection.execute(QUESTIONS.insert(), questions)
         names = [
-            {"question": vocabulary.code, "kind": kind, "code": code, "name": vocabulary.kinds[kind].names[code]}
+            {
+                "question": vocabulary.code, "kind": kind, "code": code, "name": new_name,
+                "checksum": checksum_name(vocabulary.code, kind, code, new_name),
+            }
             for name, vocabulary in vocabularies.items()
             for kind in (TASK_KIND, WORKER_KIND, CLASS_KIND)
-            for code in range(lengths.get(name, (0, 0, 0))[kind], len(vocabulary.kinds[kind]))
-        ]
+            for code, new_name in _names_from(vocabulary.kinds[kind].names, lengths.get(name, (0, 0, 0))[kind])
+        ]  # fmt: skip
         if names:
             self.connection.execute(NAMES.insert(), names)
+        self.has_written = self.has_written or bool(questions or names)
 
 
-def _check_sqlite_file(path: Path, url: str) -> None:
-    """Refuse a file that is no database before anything is created beside it; only the owner may read a new one."""
-    if path.is_dir():
-        raise InputError(f"{url} is a folder; name a file, for example {Path(url) / 'votes.db'}")
-    if not path.parent.is_dir():
-        raise InputError(f"{url} cannot be written: the folder {path.parent} does not exist; create it first")
-    try:
-        if not path.exists():
-            path.touch(mode=0o600)
-        elif path.stat().st_nlink > 1:
-            raise InputError(f"{url} has several hard links, with which SQLite may lose votes; use a copy of it")
-        with path.open("rb") as file:
-            header = file.read(len(_SQLITE_HEADER))
-    except OSError as error:
-        raise InputError(f"{url} cannot be written: {error.strerror}") from None
-    if header and header != _SQLITE_HEADER:
-        raise InputError(
-            f"{url} is not a database and was not changed; name a new file. To import the votes in it: "
-            f"wisecrowd serve votes.db --from {url}"
-        )
+def _explain_foreign_writer(url: str) -> str:
+    return (
+        f"another wisecrowd serve has written to {mask_password(url)}; start this service again, without the other one"
+    )
+
+
+def _names_from(names: Sequence[str], start: int) -> Iterator[tuple[int, str]]:
+    """Yield the names from a number on, each with its number."""
+    return ((code, names[code]) for code in range(start, len(names)))
 
 
 def _split_keys(keys: list[Any]) -> Iterator[list[Any]]:
@@ -456,5 +552,5 @@ def _content(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["task"], row["worker"], row["label"], row["time"]
 
 
-def _first_line(error: sql.exc.SQLAlchemyError) -> str:
+def _first_line(error: Exception) -> str:
     return str(getattr(error, "orig", None) or error).splitlines()[0]
