@@ -1,4 +1,4 @@
-"""Service on PostgreSQL. The test starts a server on a socket in a temporary folder."""
+"""Exclusive writers, and the service on PostgreSQL. The tests start a server on a socket in a temporary folder."""
 
 from __future__ import annotations
 
