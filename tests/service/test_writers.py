@@ -97,6 +97,11 @@ def url(server: Server) -> str:
     return server.url
 
 
+@pytest.fixture(autouse=True)
+def services_share_a_process() -> None:
+    """Start a child process for every service: a shared one would remember the records of the same URL."""
+
+
 def put(n: int, label: str = "good") -> Upsert:
     return Upsert(f"id:{n}", (VoteRecord("mood", f"t{n // 3}", f"w{n % 3}", label),))
 
