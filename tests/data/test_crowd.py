@@ -351,3 +351,10 @@ class TestOrderedClasses:
             Crowd.concat([low, high])
         with pytest.raises(UsageError, match="all numeric, ordinal or categorical"):
             Crowd.concat([low, Crowd.from_triples([("t2", "ann", 1)])])
+
+
+def test_one_of_each_is_singular() -> None:
+    assert (
+        repr(Crowd.from_triples([("t1", "ann", "cat")])) == "Crowd(1 vote: 1 task x 1 worker, 1 class, 1.0 votes/task)"
+    )
+    assert "1 ordered class," in repr(Crowd.from_triples([("t1", "ann", "1")], ordered=True))

@@ -99,7 +99,7 @@ def test_repr() -> None:
         texts=pd.DataFrame({"text": ["a", "b"]}, index=index),
     )
     assert repr(dataset) == (
-        "Dataset('pets', Crowd(2 votes: 1 tasks x 2 workers, 2 classes, 2.0 votes/task), truth of 2 tasks, 2 features, "
+        "Dataset('pets', Crowd(2 votes: 1 task x 2 workers, 2 classes, 2.0 votes/task), truth of 2 tasks, 2 features, "
         "splits train 1, test 1, texts)"
     )
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from wisecrowd.utils.text import describe_selection, escape_control_characters, format_number, format_percent, shorten
+import pytest
+
+from wisecrowd.utils.text import (
+    count_noun,
+    describe_selection,
+    escape_control_characters,
+    format_number,
+    format_percent,
+    shorten,
+)
 
 
 def test_text_formatting() -> None:
@@ -19,3 +28,17 @@ def test_text_formatting() -> None:
         describe_selection(5, 12_345, "workers", "those with most votes")
         == "5 of 12,345 workers: those with most votes."
     )
+
+
+@pytest.mark.parametrize(
+    ("n", "noun", "text"),
+    [
+        (0, "vote", "0 votes"),
+        (1, "vote", "1 vote"),
+        (2, "class", "2 classes"),
+        (1, "class", "1 class"),
+        (1000, "box", "1,000 boxes"),
+    ],
+)
+def test_nouns_have_a_singular_and_a_plural(n: int, noun: str, text: str) -> None:
+    assert count_noun(n, noun) == text

@@ -34,7 +34,7 @@ def as_crowd(votes: CrowdLike, answer_type: AnswerType = "categorical") -> Crowd
     Examples
     --------
     >>> as_crowd([("t1", "ann", "cat"), ("t1", "bob", "dog")])
-    Crowd(2 votes: 1 tasks x 2 workers, 2 classes, 2.0 votes/task)
+    Crowd(2 votes: 1 task x 2 workers, 2 classes, 2.0 votes/task)
     """
     if isinstance(votes, Crowd):
         return votes

@@ -33,6 +33,7 @@ from wisecrowd.data.timestamps import as_times, parse_times, to_timestamps
 from wisecrowd.data.vote_storage import VotesInMemory, VoteStorage
 from wisecrowd.errors import InputError, UsageError, check_choice, preview
 from wisecrowd.utils.notebook import MAX_ROWS, render_html
+from wisecrowd.utils.text import count_noun
 
 if TYPE_CHECKING:
     from wisecrowd.data.sharded import ShardedCrowd
@@ -407,7 +408,7 @@ class Crowd:
         >>> ann = Crowd.from_triples([("t1", "ann", "cat")])
         >>> bob = Crowd.from_triples([("t1", "bob", "dog")])
         >>> Crowd.concat([ann, bob])
-        Crowd(2 votes: 1 tasks x 2 workers, 2 classes, 2.0 votes/task)
+        Crowd(2 votes: 1 task x 2 workers, 2 classes, 2.0 votes/task)
         """
         if not crowds:
             raise UsageError("concat needs at least one crowd; got none")
@@ -784,7 +785,7 @@ class Crowd:
         --------
         >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t2", "bob", "cat")])
         >>> crowd.select_workers(["ann"])
-        Crowd(1 votes: 2 tasks x 1 workers, 2 classes, 0.5 votes/task)
+        Crowd(1 vote: 2 tasks x 1 worker, 2 classes, 0.5 votes/task)
         """
         if self.workers is None:
             raise UsageError("this crowd has no worker ids, so workers cannot be selected")
@@ -822,7 +823,7 @@ class Crowd:
         Examples
         --------
         >>> Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "cat")]).drop_workers()
-        Crowd(2 votes: 1 tasks, no worker ids, 1 classes, 2.0 votes/task)
+        Crowd(2 votes: 1 task, no worker ids, 1 class, 2.0 votes/task)
         """
         counts = self.select_observed().vote_counts
         task, label = np.nonzero(counts)
@@ -1001,7 +1002,7 @@ class Crowd:
         >>> import tempfile
         >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog")])
         >>> crowd.to_shards(tempfile.mkdtemp() + "/crowd", votes_per_shard=1)
-        ShardedCrowd(2 votes: 2 tasks x 1 workers, 2 classes, in 2 shards)
+        ShardedCrowd(2 votes: 2 tasks x 1 worker, 2 classes, in 2 shards)
         """
         from wisecrowd.data.sharded import VOTES_PER_SHARD, write_shards
 
@@ -1026,12 +1027,12 @@ class Crowd:
 
     def __repr__(self) -> str:
         n_votes = self.n_votes if self.has_workers else self.weight.sum()
-        workers = f" x {len(self.workers):,} workers" if self.workers is not None else ", no worker ids"
-        ordered = "ordered " if self.is_ordered else ""
-        classes = "numeric" if self.classes is None else f"{len(self.classes):,} {ordered}classes"
+        workers = ", no worker ids" if self.workers is None else f" x {count_noun(len(self.workers), 'worker')}"
+        noun = "ordered class" if self.is_ordered else "class"
+        classes = "numeric" if self.classes is None else count_noun(len(self.classes), noun)
         n_filled = self.n_votes - int(self.observed.sum())
         return (
-            f"Crowd({n_votes:,.0f} votes: {self.n_tasks:,} tasks{workers}, {classes}, "
+            f"Crowd({count_noun(round(n_votes), 'vote')}: {count_noun(self.n_tasks, 'task')}{workers}, {classes}, "
             f"{n_votes / max(self.n_tasks, 1):.1f} votes/task{f', {n_filled:,} filled in' if n_filled else ''})"
         )
 

@@ -44,6 +44,7 @@ from wisecrowd.data.vocabulary import as_vocabulary
 from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.utils.files import atomic_path, write_json
 from wisecrowd.utils.stored_files import FileSignature, StoredTable, load_json, refuse_damage, write_table
+from wisecrowd.utils.text import count_noun
 
 #: Version of the folder's layout.
 VERSION = 2
@@ -224,7 +225,7 @@ class Shard(CrowdSlice):
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "bob", "dog"), ("t2", "cy", "cat")])
     >>> first, second = crowd.to_shards(tempfile.mkdtemp() + "/crowd", votes_per_shard=1).shards
     >>> second
-    Crowd(2 votes: 1 tasks x 3 workers, 2 classes, 2.0 votes/task)
+    Crowd(2 votes: 1 task x 3 workers, 2 classes, 2.0 votes/task)
     >>> second.tasks.tolist(), len(second.pairs), second.pairs.vote_pairs.tolist()
     (['t2'], 3, [1, 2])
     """
@@ -417,10 +418,10 @@ class ShardedCrowd:
         return open_shards, (self.folder, self.verify)
 
     def __repr__(self) -> str:
-        workers = f" x {len(self.workers):,} workers" if self.workers is not None else ", no worker ids"
+        workers = ", no worker ids" if self.workers is None else f" x {count_noun(len(self.workers), 'worker')}"
         return (
-            f"ShardedCrowd({self.n_votes:,} votes: {self.n_tasks:,} tasks{workers}, {self.n_classes:,} classes, "
-            f"in {self.n_shards:,} shard{'s' if self.n_shards != 1 else ''})"
+            f"ShardedCrowd({count_noun(self.n_votes, 'vote')}: {count_noun(self.n_tasks, 'task')}{workers}, "
+            f"{count_noun(self.n_classes, 'class')}, in {count_noun(self.n_shards, 'shard')})"
         )
 
 

@@ -273,7 +273,7 @@ def prune_tasks(crowd: Crowd, scores: pd.Series, share: float = 0.01) -> Crowd:
     >>> from wisecrowd import Crowd
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t2", "ann", "dog"), ("t2", "bob", "cat")])
     >>> prune_tasks(crowd, pd.Series({"t1": 0.3, "t2": -0.1}), share=0.5)
-    Crowd(1 votes: 2 tasks x 2 workers, 2 classes, 0.5 votes/task)
+    Crowd(1 vote: 2 tasks x 2 workers, 2 classes, 0.5 votes/task)
     """
     if not 0 <= share < 1:
         raise UsageError(f"share must be at least 0 and below 1; got {share}")

@@ -28,6 +28,7 @@ from wisecrowd.io.problems import prefix_errors
 from wisecrowd.io.tables.parquet import open_parquet
 from wisecrowd.io.vote_source import VoteSource
 from wisecrowd.io.vote_table import DUPLICATE_RULES, ReadOptions
+from wisecrowd.utils.text import count_noun
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -57,7 +58,7 @@ class Dataset:
     --------
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "bob", "dog")])
     >>> Dataset(name="pets", crowd=crowd, truth=pd.Series({"t1": "cat"}))
-    Dataset('pets', Crowd(2 votes: 1 tasks x 2 workers, 2 classes, 2.0 votes/task), truth of 1 tasks)
+    Dataset('pets', Crowd(2 votes: 1 task x 2 workers, 2 classes, 2.0 votes/task), truth of 1 task)
     """
 
     name: str
@@ -72,9 +73,9 @@ class Dataset:
     def __repr__(self) -> str:
         parts = [repr(self.name), repr(self.crowd)]
         if self.truth is not None:
-            parts.append(f"truth of {len(self.truth):,} tasks")
+            parts.append(f"truth of {count_noun(len(self.truth), 'task')}")
         if self.features is not None:
-            parts.append(f"{self.features.shape[1]:,} features")
+            parts.append(count_noun(self.features.shape[1], "feature"))
         if self.splits is not None:
             parts.append("splits " + ", ".join(f"{name} {n:,}" for name, n in self.splits.value_counts().items()))
         if self.texts is not None:
@@ -116,7 +117,7 @@ def load_dataset(
     >>> from wisecrowd.io.dataset_folder import write_dataset
     >>> write_dataset("my-pets", Crowd.from_triples([("t1", "ann", "cat")]), truth=pd.Series({"t1": "cat"}))
     >>> load_dataset("my-pets")
-    Dataset('my-pets', Crowd(1 votes: 1 tasks x 1 workers, 1 classes, 1.0 votes/task), truth of 1 tasks)
+    Dataset('my-pets', Crowd(1 vote: 1 task x 1 worker, 1 class, 1.0 votes/task), truth of 1 task)
     """
     path = _locate(Path(name_or_folder))
     with limit_unpacked(max_unpacked):

@@ -46,7 +46,7 @@ class VoteSource:
     >>> source.format.name
     'csv'
     >>> source.read_votes()
-    Crowd(2 votes: 1 tasks x 2 workers, 2 classes, 2.0 votes/task)
+    Crowd(2 votes: 1 task x 2 workers, 2 classes, 2.0 votes/task)
     >>> source.read_truth().to_dict()
     {'1': 'cat'}
     """

@@ -104,7 +104,7 @@ class VoteTable:
     --------
     >>> votes = VoteTable(table=pa.table({"task": ["t1"], "worker": ["ann"], "label": ["cat"]}))
     >>> votes.to_crowd(ReadOptions())
-    Crowd(1 votes: 1 tasks x 1 workers, 1 classes, 1.0 votes/task)
+    Crowd(1 vote: 1 task x 1 worker, 1 class, 1.0 votes/task)
     """
 
     table: pa.Table

@@ -189,10 +189,11 @@ def count_noun(n: int, noun: str) -> str:
 
     Examples
     --------
-    >>> count_noun(1, "vote"), count_noun(1200, "vote")
-    ('1 vote', '1,200 votes')
+    >>> count_noun(1, "vote"), count_noun(1200, "vote"), count_noun(2, "class")
+    ('1 vote', '1,200 votes', '2 classes')
     """
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+    ending = "" if n == 1 else "es" if noun.endswith(("s", "x", "ch", "sh")) else "s"
+    return f"{n:,} {noun}{ending}"
 
 
 def describe_selection(shown: int, total: int, nouns: str, rule: str) -> str:

@@ -82,9 +82,9 @@ class Question:
     >>> crowd = Crowd.from_triples([("t1", "ann", "cat"), ("t1", "gpt", "dog")])
     >>> question = Question(name="animal", kind="single", crowd=crowd, kinds=pd.Series({"ann": "person", "gpt": "machine"}))
     >>> question
-    Question('animal', single, Crowd(2 votes: 1 tasks x 2 workers, 2 classes, 2.0 votes/task), 1 machine)
+    Question('animal', single, Crowd(2 votes: 1 task x 2 workers, 2 classes, 2.0 votes/task), 1 machine)
     >>> question.people
-    Crowd(1 votes: 1 tasks x 1 workers, 2 classes, 1.0 votes/task)
+    Crowd(1 vote: 1 task x 1 worker, 2 classes, 1.0 votes/task)
     """
 
     name: str

@@ -55,7 +55,7 @@ def check_votes(
     Examples
     --------
     >>> print(check_votes({"task": [1, 1, 2], "worker": ["ann", "ann", "bob"], "label": ["cat", "cat", None]}))
-    votes: Crowd(2 votes: 1 tasks x 1 workers, 1 classes, 2.0 votes/task)
+    votes: Crowd(2 votes: 1 task x 1 worker, 1 class, 2.0 votes/task)
     2 errors, 2 warnings
     error    missing-labels: 1 of 3 rows without a label (row 2)
              Drop such rows: missing="drop" (--missing drop).
