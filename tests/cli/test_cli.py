@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 import wisecrowd as wc
-from wisecrowd.cli import COMMANDS, build_app
+from wisecrowd.cli import COMMANDS, build_app, join_paragraphs
 from wisecrowd.cli._failures import plain_failures
 from wisecrowd.errors import DataWarning, InputError, MissingExtra, UsageError
 
@@ -64,8 +65,36 @@ def test_help_teaches_by_example_and_fits(run: Any, words: tuple[str, ...]) -> N
     assert result.exit_code == 0
     assert re.search(rf"^ +wisecrowd {' '.join(words)}", result.stdout, re.MULTILINE), "no example"
     assert max(map(len, result.stdout.splitlines())) <= 80
-    if words:  # longer lines are broken in the middle, because help keeps the lines of a docstring
-        assert max(map(len, LEAVES[words].help.splitlines()[1:])) <= 78
+    if words:  # a longer command would be broken in the middle
+        commands = [line for line in LEAVES[words].help.splitlines() if line.startswith(" ")]
+        assert max(map(len, commands)) <= 78
+
+
+@pytest.mark.parametrize("width", [50, 120])
+def test_prose_of_help_wraps_at_the_width_of_the_terminal(app: typer.Typer, width: int) -> None:
+    result = CliRunner(env={"COLUMNS": str(width)}).invoke(app, ["aggregate", "--help"], prog_name="wisecrowd")
+    lines = [line.strip() for line in result.stdout.splitlines()]
+    assert max(map(len, lines)) <= width
+    start = next(n for n, line in enumerate(lines) if line.startswith("Writes labels.csv"))
+    paragraph = lines[start : lines.index("", start)]
+    room = [width - len(line) - 2 for line in paragraph[:-1]]
+    first_words = [line.split()[0] for line in paragraph[1:]]
+    assert all(space <= len(word) + 1 for space, word in zip(room, first_words, strict=True)), "a line ends early"
+
+
+def test_paragraphs_are_joined_and_commands_are_not() -> None:
+    text = """First line
+    of two.
+
+    Then:
+
+      wisecrowd a
+      wisecrowd b
+
+    The
+    end.
+    """
+    assert join_paragraphs(text) == "First line of two.\n\nThen:\n\n  wisecrowd a\n  wisecrowd b\n\nThe end."
 
 
 @pytest.mark.parametrize("words", LEAVES)

@@ -7,6 +7,7 @@ subcommands. Files import what they work with inside the function. `main` loads 
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -83,7 +84,7 @@ def build_app(names: Sequence[str] | None = None) -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(wisecrowd)
+    app.callback(help=join_paragraphs(wisecrowd.__doc__ or ""))(wisecrowd)
     for heading, commands in COMMANDS.items():
         for name in commands:
             if names is not None and name not in names:
@@ -91,10 +92,37 @@ def build_app(names: Sequence[str] | None = None) -> typer.Typer:
             module = importlib.import_module(f"wisecrowd.cli.{name}")
             command = name.replace("_", "-")
             if isinstance(getattr(module, "app", None), typer.Typer):
+                for part in filter(None, [module.app.registered_callback, *module.app.registered_commands]):
+                    part.help = join_paragraphs(part.callback.__doc__ or "")
                 app.add_typer(module.app, name=command, rich_help_panel=heading)
             else:
-                app.command(command, rich_help_panel=heading)(getattr(module, name))
+                function = getattr(module, name)
+                app.command(command, help=join_paragraphs(function.__doc__ or ""), rich_help_panel=heading)(function)
     return app
+
+
+def join_paragraphs(text: str) -> str:
+    """Join the lines of every paragraph of a help text, so that it wraps at the width of the terminal.
+
+    Indented lines, which are commands to copy, stay as they are.
+
+    Parameters
+    ----------
+    text : str
+        Docstring.
+
+    Returns
+    -------
+    str
+    """
+    joined: list[str] = []
+    for line in inspect.cleandoc(text).splitlines():
+        is_prose = bool(line) and not line.startswith(" ")
+        if is_prose and joined and joined[-1] and not joined[-1].startswith(" "):
+            joined[-1] += f" {line}"
+        else:
+            joined.append(line)
+    return "\n".join(joined)
 
 
 def _requested_command(arguments: Sequence[str]) -> str | None:
