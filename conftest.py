@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import gc
+import os
 import random
 import re
 import sys
@@ -98,6 +99,14 @@ def fast_tests_import_nothing_heavy(request: pytest.FixtureRequest) -> Iterator[
     imported = sorted(set(HEAVY_MODULES) & set(sys.modules) - loaded)
     if imported and request.config.getoption("--fast"):
         pytest.fail(f"imports {', '.join(imported)}; mark the test with torch, ray or browser", pytrace=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_waits_for_the_disk() -> Iterator[None]:
+    """Leave out ``fsync``, which protects files from a power failure and makes thousands of tests wait."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
 
 
 def _random_state() -> tuple[object, ...]:

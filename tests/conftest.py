@@ -26,8 +26,17 @@ if TYPE_CHECKING:
 settings.register_profile(
     "repeatable", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile(
+    "fast", deadline=None, derandomize=True, max_examples=20, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("search", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw fewer examples in the fast tier."""
+    if config.getoption("--fast") and not config.getoption("--hypothesis-profile"):
+        settings.load_profile("fast")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -48,8 +48,7 @@ def test_all_texts_survive_together(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::wisecrowd.errors.DataWarning")  # some look like numbers
 @pytest.mark.parametrize(("name", "every"), [("votes.csv", 1), ("votes.tsv", 3), ("votes.jsonl", 3)])
-def test_each_text_survives_alone(tmp_path: Path, name: str, every: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda handle: None)
+def test_each_text_survives_alone(tmp_path: Path, name: str, every: int) -> None:
     path = tmp_path / name
     for text in HOSTILE[::every]:
         crowd = crowd_of([text])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,6 @@ HOSTILE = ["007", "7", "NA", "null", "None", "nan", "", " ", "a,b", 'say "no"', 
 texts = st.one_of(st.sampled_from(HOSTILE), st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20))
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 weights = st.floats(min_value=1e-300, max_value=1e300)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _do_not_wait_for_the_disk() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("os.fsync", lambda handle: None)
-        yield
 
 
 @st.composite

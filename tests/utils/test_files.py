@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,13 @@ def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
         partial.write_text(None)  # type: ignore[arg-type]  # the error
     assert path.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_contents_are_on_disk_before_the_file_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, seen = tmp_path / "a.txt", []
+    monkeypatch.setattr(os, "fsync", lambda handle: seen.append((os.fstat(handle).st_size, path.exists())))
+    write_text(path, "12345")
+    assert seen == [(5, False)]
 
 
 def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
