@@ -18,6 +18,7 @@ def guarded(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
+@pytest.mark.slow
 def test_global_randomness_is_stopped_and_own_generators_are_not(guarded: pytest.Pytester) -> None:
     guarded.makepyfile(
         """
@@ -40,6 +41,7 @@ def test_global_randomness_is_stopped_and_own_generators_are_not(guarded: pytest
     result.stdout.fnmatch_lines(["ERROR *::test_draws*", "ERROR *::test_draws_with_numpy*", "ERROR *::test_seeds*"])
 
 
+@pytest.mark.slow
 def test_markdown_examples_end_at_the_fence_and_write_elsewhere(guarded: pytest.Pytester) -> None:
     guarded.makefile(
         ".md",
@@ -51,3 +53,27 @@ def test_markdown_examples_end_at_the_fence_and_write_elsewhere(guarded: pytest.
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(["FAILED wrong.md::wrong.md"])
     assert not (guarded.path / "votes.csv").exists()
+
+
+@pytest.mark.slow
+def test_the_fast_tier_leaves_out_what_is_marked_and_stops_heavy_imports(guarded: pytest.Pytester) -> None:
+    heavy = guarded.mkpydir("nn")
+    (heavy / "test_network.py").write_text("raise AssertionError('this file is not even imported')")
+    guarded.makepyfile(
+        test_tiers="""
+        import sys, types
+        import pytest
+
+        @pytest.mark.parametrize("name", ["lagnn", "majority-vote"])
+        def test_every_method(name): assert name != "lagnn"
+        @pytest.mark.slow
+        def test_slow(): raise AssertionError
+        def test_heavy(): sys.modules["torch"] = types.ModuleType("torch")
+        def test_after_it(): pass
+        """
+    )
+    guarded.makeini("[pytest]\nmarkers =\n" + "".join(f"  {mark}\n" for mark in ("torch", "slow")))
+    result = guarded.runpytest_subprocess("--fast", "-rE")
+    result.assert_outcomes(passed=3, errors=1, deselected=2)
+    result.stdout.fnmatch_lines(["ERROR *::test_heavy*imports torch; mark the test*"])
+    guarded.runpytest_subprocess("--fast", "-k", "heavy or slow", "-m", "slow").assert_outcomes(deselected=5)

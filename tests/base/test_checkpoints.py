@@ -156,6 +156,7 @@ def test_a_full_disk_does_not_end_the_fit(tmp_path: Path, monkeypatch: pytest.Mo
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_killed_process_goes_on(tmp_path: Path) -> None:
     script = """
 import sys, os, signal, time

@@ -20,6 +20,7 @@ def run(entries: dict[str, Any], **options: Any) -> dict[str, dict[str, Any]]:
     return {cell.entry: row for cell, row in run_cells(cells, **options)}
 
 
+@pytest.mark.slow
 def test_whatever_happens_to_one_the_others_answer(odd: ModuleType) -> None:
     rows = run(
         {

@@ -25,6 +25,7 @@ def session(odd: ModuleType, folder: Path, **options: Any) -> Session:
     return Session(benchmark, folder, **options)
 
 
+@pytest.mark.slow
 def test_a_second_run_does_what_is_left(odd: ModuleType, tmp_path: Path) -> None:
     first = session(odd, tmp_path, only=["one", "small"])
     assert {str(cell) for cell, _ in first.run(jobs=1)} == {"one on small", "one on small, seed 1"}
@@ -38,6 +39,7 @@ def test_a_second_run_does_what_is_left(odd: ModuleType, tmp_path: Path) -> None
     assert (tmp_path / "odd.md").read_text() == third.markdown()
 
 
+@pytest.mark.slow
 def test_fresh_runs_everything_again(odd: ModuleType, tmp_path: Path) -> None:
     for _ in range(2):
         list(session(odd, tmp_path, only=["one", "small"], seeds=1, fresh=True).run(jobs=1))
@@ -52,6 +54,7 @@ def test_leaving_the_loop_keeps_what_came(odd: ModuleType, tmp_path: Path) -> No
     assert not list(tmp_path.glob("*.jsonl"))
 
 
+@pytest.mark.slow
 def test_what_is_gone_is_forgotten(odd: ModuleType, tmp_path: Path) -> None:
     list(session(odd, tmp_path, only=["one", "small"]).run(jobs=1))
     benchmark = odd.benchmark()
@@ -95,6 +98,7 @@ def test_a_file_can_be_a_benchmark(odd: ModuleType, tmp_path: Path) -> None:  # 
         find_benchmark(str(tmp_path / "missing.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 def test_a_killed_run_goes_on_where_it_stopped_and_leaves_no_process(odd: ModuleType, tmp_path: Path) -> None:  # noqa: ARG001
     command = [sys.executable, "-c", PROGRAM, "run", str(tmp_path / "odd_entries.py"), "-o", str(tmp_path), "-j", "1"]
@@ -116,6 +120,7 @@ def test_a_killed_run_goes_on_where_it_stopped_and_leaves_no_process(odd: Module
     assert not (tmp_path / "odd-entries.jsonl").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGINT")
 def test_an_interrupted_run_keeps_what_came(odd: ModuleType, tmp_path: Path) -> None:  # noqa: ARG001
     command = [sys.executable, "-c", PROGRAM, "run", str(tmp_path / "odd_entries.py"), "-o", str(tmp_path), "-j", "1"]

@@ -206,6 +206,7 @@ def test_aggregate_end_to_end_without_heavy_imports(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "run.json").read_text(encoding="utf-8"))["input"]["votes"] == 10_000
 
 
+@pytest.mark.slow
 def test_exit_codes_and_plain_output_in_a_pipe(tmp_path: Path, votes: Path) -> None:
     good = program("aggregate", votes.name, "-m", "majority-vote", cwd=tmp_path)
     assert (good.returncode, good.stderr) == (0, "")

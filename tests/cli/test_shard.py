@@ -86,6 +86,7 @@ def test_refused(run: Any, votes: Path, words: list[str], code: int, advice: str
     assert not Path("crowd").exists()
 
 
+@pytest.mark.slow
 def test_interrupted_by_hand(tmp_path: Path) -> None:
     made = wc.simulate_crowd(40_000, 50, 4, votes_per_task=5, random_state=0).crowd
     for number in range(6):

@@ -17,6 +17,7 @@ PAGE = "getting-started.md"
 SHOWN = ("concord", "dawid-skene", "ebcc", "majority-vote", "gmv")
 
 
+@pytest.mark.slow
 def test_outputs_match(follow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from wisecrowd import demo
 

@@ -17,6 +17,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "MAX_WALL_SECONDS", 3.0)
 
 
+@pytest.mark.slow
 def test_every_outcome_is_recognised(tmp_path: Path) -> None:
     outcomes = list(runner.run_cases(MODULE, 0, range(7), n_jobs=1, keep=tmp_path))
     assert {outcome.case: outcome.kind for outcome in outcomes} == {

@@ -37,6 +37,7 @@ def in_a_new_process(code: str, cache: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @needs_numba
 def test_small_work_loads_no_compiler_and_large_work_loads_it_once_per_machine(tmp_path: Path) -> None:
     first = """
@@ -59,6 +60,7 @@ def test_small_work_loads_no_compiler_and_large_work_loads_it_once_per_machine(t
     in_a_new_process(next_time, tmp_path)
 
 
+@pytest.mark.slow
 @needs_numba
 def test_the_compiled_form_works_where_nothing_can_be_written(tmp_path: Path) -> None:
     occupied = tmp_path / "file"

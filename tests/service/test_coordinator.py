@@ -100,6 +100,7 @@ def test_full_queue_refuses_events(database: str, monkeypatch: pytest.MonkeyPatc
         coordinator.apply([put(0)])
 
 
+@pytest.mark.slow
 def test_killed_fit_is_repeated(database: str) -> None:
     coordinator = Coordinator(Store(database), wc.DawidSkene())
     coordinator.apply([put(n) for n in range(60)]).result()

@@ -67,6 +67,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[], Running]]:
         each.process.communicate()
 
 
+@pytest.mark.slow
 def test_acknowledged_votes_survive_a_kill(start: Callable[[], Running]) -> None:
     service = start()
     sure: list[int] = []
@@ -96,6 +97,7 @@ def test_acknowledged_votes_survive_a_kill(start: Callable[[], Running]) -> None
     assert again.ask("/questions")[0]["n_votes"] == n_stored
 
 
+@pytest.mark.slow
 def test_interrupt_ends_the_program(start: Callable[[], Running]) -> None:
     service = start()
     service.ask("/votes", {"task": "t1", "worker": "ann", "label": "x"})
@@ -108,6 +110,7 @@ def test_interrupt_ends_the_program(start: Callable[[], Running]) -> None:
         service.ask("/health")
 
 
+@pytest.mark.slow
 def test_second_service_on_a_database_is_refused(start: Callable[[], Running], tmp_path: Path) -> None:
     start()
     result = CliRunner().invoke(build_app(), ["serve", str(tmp_path / "votes.db"), "--port", "0"])

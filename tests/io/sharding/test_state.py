@@ -121,6 +121,7 @@ print(left)
 """
 
 
+@pytest.mark.slow
 def test_killed_it_goes_on(tmp_path: Path, files: list[Path]) -> None:
     def run(left: int, folder: Path, duplicates: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", CHILD, str(left), folder, duplicates, *files]
