@@ -29,10 +29,10 @@ demo: $(VENV)/installed-fast,report ## run wisecrowd on a simulated crowd
 	@$(BIN)/wisecrowd demo
 
 test: $(VENV)/installed-dev ## run all tests and examples; ARGS="-k crowd" selects some
-	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile $(ARGS)
 
 test-fast: $(VENV)/installed-dev ## run the tests that need neither torch, Ray, a browser nor real data
-	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup --fast tests $(ARGS)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --fast tests $(ARGS)
 
 lint: $(VENV)/installed-dev ## check style, types and the direction of imports
 	@$(BIN)/ruff check .

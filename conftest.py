@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,8 +37,8 @@ TORCH_FILES, RAY_FILES = (
 )
 #: Aggregators that need torch; a test that has one as a parameter is marked.
 TORCH_METHODS = {"lagnn"}
-#: Marks of the tests that the fast tier leaves out.
-SLOW_MARKS = ("torch", "ray", "browser", "data", "slow")
+#: Marks of the tests that the fast tier leaves out, those of the slowest first.
+SLOW_MARKS = ("ray", "torch", "slow", "browser", "data")
 #: Modules that no test of the fast tier may import.
 HEAVY_MODULES = ("torch", "ray", "selenium.webdriver")
 
@@ -66,7 +67,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that need torch, Ray or a browser; ``make test-fast`` leaves them out."""
     for item in items:
         parameters = (
@@ -78,6 +79,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("ray")
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
+    if hasattr(config, "workerinput"):  # one of several processes, which share the tests by file
+        _sort_files(items)
+
+
+def _sort_files(items: list[pytest.Item]) -> None:
+    """Begin with the files of slow tests, so that no process is left with one of them when the others have finished."""
+    ranks: dict[Path, int] = {}
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        rank = next((place for place, mark in enumerate(SLOW_MARKS) if mark in marks), len(SLOW_MARKS))
+        ranks[item.path] = min(rank, ranks.get(item.path, rank))
+    items.sort(key=lambda item: ranks[item.path])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep the tests of a file in one process, which makes their fixtures once, and all Ray clusters in one process."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class FileScheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = nodeid.partition("::")[0]
+            return "ray" if Path(path).name.startswith(RAY_FILES) else path
+
+    config.option.loadscopereorder = False  # the order of `_sort_files`
+    return FileScheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_finish() -> None:

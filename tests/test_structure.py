@@ -8,14 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import wisecrowd
 
 ROOT = Path(wisecrowd.__file__).parent
 TESTS = Path(__file__).parent
-
-pytestmark = pytest.mark.xdist_group("structure")  # all look at the same syntax trees
 
 
 @functools.cache

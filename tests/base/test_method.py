@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from wisecrowd import DawidSkene, OneCoin
-from wisecrowd.base.fields import fitted_fields, parameter_fields
-from wisecrowd.base.registry import methods
 from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 
@@ -35,10 +33,3 @@ def test_scikit_learn_understands_a_method() -> None:
     with pytest.raises(ValueError, match="not fitted"):
         check_is_fitted(method)
     check_is_fitted(method.fit(CROWD))
-
-
-@pytest.mark.parametrize("name", methods())
-def test_every_parameter_and_fitted_attribute_is_explained(name: str) -> None:
-
-    for field in (*parameter_fields(methods()[name]), *fitted_fields(methods()[name])):
-        assert field.metadata.get("help"), f"{name} does not say what {field.name} is"

@@ -13,8 +13,6 @@ from wisecrowd.bench.table import BenchmarkScores
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 
-pytestmark = pytest.mark.xdist_group("committed results")  # each is read once
-
 #: Differences from a paper above this need a note.
 SMALL = 0.01
 

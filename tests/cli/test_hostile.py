@@ -25,8 +25,6 @@ HOSTILE = [*(text for texts in GROUPS.values() for text in texts), "x" * 10_000]
 CLASSES = sorted(HOSTILE[::6])
 WIDTH = 80
 APP = build_app()
-
-pytestmark = pytest.mark.xdist_group("hostile commands")  # all look at the same runs
 #: Whatever moves a cursor, hides, turns or joins: nothing of it may reach a terminal, whoever wrote it.
 OBEYED = re.compile(
     "[\0-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\uffff\ud800-\udfff]"

@@ -28,7 +28,6 @@ from wisecrowd.engines.ray import ClusterLost, RayEngine
 from wisecrowd.errors import InputError, MissingExtra, UsageError
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
-pytestmark = pytest.mark.xdist_group("ray")  # one cluster for all
 
 
 @pytest.fixture(scope="module")

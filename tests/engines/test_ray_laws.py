@@ -20,7 +20,6 @@ from wisecrowd.engines import LocalEngine, StreamEngine, base
 from wisecrowd.errors import ignore_fit_warnings
 
 pytest.importorskip("ray", reason='the Ray engine needs pip install "wisecrowd[cluster]"')
-pytestmark = pytest.mark.xdist_group("ray")
 
 STREAMING = [name for name, method in methods("aggregate").items() if getattr(method, "streams", False)]
 
