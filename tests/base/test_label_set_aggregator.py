@@ -1,4 +1,4 @@
-"""What all aggregators of label sets share: conversion, thresholds and results."""
+"""Shared parts of the aggregators of label sets: conversion, thresholds and results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all aggregators of comparisons share: conversion, warnings and results."""
+"""Shared parts of the aggregators of comparisons: conversion, warnings and results."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def test_ids_meet_though_one_file_has_numbers_and_the_other_text(run: Any, tmp_p
 
 @pytest.fixture
 def ratings(tmp_path: Path) -> Path:
-    """Two tasks rated by three, of whom zed is far off, and one rated once."""
+    """Two tasks with three ratings each, of which zed's are far off, and one task with one rating."""
     rows = ["1,ann,2.0", "1,bob,2.5", "1,zed,9.0", "2,ann,4.0", "2,bob,4.5", "2,zed,0.0", "3,ann,1.0"]
     path = tmp_path / "ratings.csv"
     path.write_text("\n".join(["task,worker,label", *rows]) + "\n", encoding="utf-8")

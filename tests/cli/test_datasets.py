@@ -67,7 +67,7 @@ def test_unknown_names(run: Any) -> None:
 
 
 def test_fetch(run: Any, pets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The download itself is tested with the datasets; here, what is told of it."""
+    """Check the messages; `tests/io/test_datasets.py` tests the download."""
     import wisecrowd.io.datasets
 
     def fetch(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""``wisecrowd diagnose``: whom to trust, and which tasks are hard."""
+"""``wisecrowd diagnose``: quality of workers and difficulty of tasks."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ KEY = "a secret of more than sixteen bytes"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """An export of Label Studio with one question: twelve tasks, three people, one of whom left three tasks out."""
+    """Export of Label Studio with one question, twelve tasks and three people; one person has no answer to three tasks."""
 
     def annotation(who: int, label: str) -> dict[str, Any]:
         result = {"from_name": "mood", "to_name": "text", "type": "choices", "value": {"choices": [label]}}

@@ -1,4 +1,4 @@
-"""What a run of ``wisecrowd aggregate`` leaves behind about itself, and what it says on the way."""
+"""Record and messages of a run of ``wisecrowd aggregate``."""
 
 from __future__ import annotations
 

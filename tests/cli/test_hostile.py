@@ -52,7 +52,7 @@ COMMANDS = {
 
 @dataclass
 class Done:
-    """What commands said, and where they wrote."""
+    """Outputs of commands, and their folder."""
 
     folder: Path
     results: dict[str, Result]
@@ -130,7 +130,7 @@ def test_a_record_on_a_terminal_is_json_that_can_be_seen(done: Done, name: str) 
 
 @pytest.fixture
 def few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Three workers, all of whom are shown, with names that ask for colours."""
+    """Three workers with names that ask for colours; the report shows all of them."""
     monkeypatch.chdir(tmp_path)
     names = ["[bold red]loud[/]", "\x1b[31mred", "[/]"]
     wc.write(wc.Crowd.from_triples([(f"t{n}", who, "[b]"[: 2 + n % 2]) for n in range(6) for who in names]), "few.csv")

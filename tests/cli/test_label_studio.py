@@ -39,7 +39,7 @@ def ask(run: Any, studio: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 def results(run: Any, ask: Any, tmp_path: Path) -> Path:
-    """What wisecrowd aggregate makes of what was pulled."""
+    """Results of ``wisecrowd aggregate`` on a pulled project."""
     assert ask("pull", "-o", "export.json", "-q").exit_code == 0
     assert run("aggregate", "export.json", "--question", "mood", "-o", "results").exit_code == 0
     return tmp_path / "results"

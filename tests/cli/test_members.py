@@ -33,7 +33,7 @@ def votes(made: PanelSimulation, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def members(made: PanelSimulation, tmp_path: Path) -> Path:
-    """The judges alone: whoever is not named is a person."""
+    """Table of the judges; workers that are not listed are people."""
     path = tmp_path / "members.csv"
     judges = [str(name) for name in made.crowd.workers if str(name).startswith("judge")]
     path.write_text("worker,kind,group\n" + "".join(f"{name},machine,gpt\n" for name in judges))
@@ -48,7 +48,7 @@ def labelled() -> PanelSimulation:
 
 @pytest.fixture
 def export(labelled: PanelSimulation, tmp_path: Path) -> Path:
-    """What Label Studio exports of them; only the prompts are scored."""
+    """Export of Label Studio in which only the prompts have scores."""
     models = {"judge0": "gpt-4o:plain", "judge1": "bert", "judge2": "gpt-4o:reasons"}
 
     def result(label: str) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ def guarded(texts: list[str | None]) -> list[str | None]:
 
 
 def restored(text: str) -> str:
-    """What was there before an apostrophe came: what the documentation promises."""
+    """Remove the apostrophe as the documentation describes."""
     return re.sub(r"\A'('*[=+\-@\t\r\n＝＋－＠].)", r"\1", text, flags=re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""MMLCFill: a cell is filled with what the learner foretells of it, whoever the learner is, and experts are asked once a task."""
+"""MMLCFill: cells are filled with predictions of any learner, and experts are evaluated once per task."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def test_task_ids_that_do_not_fit_in_memory_are_not_collected(tmp_path: Path, mo
 
 
 def sealed(folder: Path, **changes: Any) -> ShardedCrowd:
-    """A folder whose digests are right although its contents are not: whoever changes votes can compute digests, too."""
+    """A folder whose digests are right although its contents are not: an attacker can compute digests, too."""
     columns: dict[str, Any] = {
         "pair": [0, 1, 0], "weight": None, "n_votes": [2, 1], "worker": [0, 1], "label": [0, 1],
         "workers": ["ann", "bob"], "classes": ["cat", "dog"],

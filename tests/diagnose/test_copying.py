@@ -1,4 +1,4 @@
-"""Who copies whom; the tests of flags are in test_workers.py."""
+"""Pairs of workers who copy; `test_workers.py` tests the flags."""
 
 from __future__ import annotations
 

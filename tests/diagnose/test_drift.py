@@ -1,4 +1,4 @@
-"""Who changed, and when: against a sum over all that could have been, and on workers who are known to change."""
+"""Drift of workers: against a sum over all change points, and on simulated drifters."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""What is said of tasks."""
+"""Diagnosis of tasks."""
 
 from __future__ import annotations
 

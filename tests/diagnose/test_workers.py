@@ -1,4 +1,4 @@
-"""What is said of workers: formulas against brute force, and planted workers found."""
+"""Diagnosis of workers: formulas against brute force, and planted workers."""
 
 from __future__ import annotations
 

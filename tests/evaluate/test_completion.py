@@ -217,7 +217,7 @@ def test_before_and_after_are_what_aggregators_say(made: Simulation, X: pd.DataF
 
 
 def test_votes_of_nobody_make_a_model_of_workers_too_sure() -> None:
-    """What papers do to probabilities; shared weight does less of it."""
+    """Check that filled votes of full weight make posteriors overconfident, and shared weight less so."""
     crowd = simulate_crowd(n_tasks=400, n_workers=40, votes_per_task=3, workers={"noisy(0.6)": 1.0})
     table = accuracy_after_completion("gmv", crowd.crowd, None, crowd.truth, aggregators=["dawid-skene"]).loc[
         "dawid-skene"

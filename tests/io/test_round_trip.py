@@ -1,4 +1,4 @@
-"""What is written is read again as it was, whatever the ids look like."""
+"""Round trips of votes with any ids through every format."""
 
 from __future__ import annotations
 

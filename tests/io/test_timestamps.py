@@ -1,4 +1,4 @@
-"""When votes were cast: read from whatever tells it, kept by every part of a crowd, written and read again."""
+"""Times of votes: reading, parts of a crowd, and round trips."""
 
 import numpy as np
 import pandas as pd

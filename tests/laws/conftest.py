@@ -1,4 +1,4 @@
-"""How a method is tried under a law."""
+"""Fixtures that check a method against a law."""
 
 from __future__ import annotations
 

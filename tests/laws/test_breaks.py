@@ -1,4 +1,4 @@
-"""What a method breaks by design has the name of a law, and a reason."""
+"""Declared exceptions from laws have the name of a law and a reason."""
 
 from __future__ import annotations
 

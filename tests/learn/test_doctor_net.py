@@ -30,7 +30,7 @@ def model(request: pytest.FixtureRequest, made: Simulation, X: pd.DataFrame) -> 
 
 
 def heads(model: DoctorNet, batch: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """What every worker says of every task, and the logarithm of their weight, task by task."""
+    """Return the label probabilities of every worker on every task, and their log-weights, by task."""
     h = np.hstack([batch.hidden.detach().numpy(), np.ones((len(batch.hidden), 1))])
     D = model.network_.worker_table("D").detach().numpy()
     if model.tied:

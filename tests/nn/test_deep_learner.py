@@ -1,4 +1,4 @@
-"""What all networks that learn how workers err have in common: truth that is known, epochs, what is held out, and hidden."""
+"""Shared parts of deep learners: gold, epochs, held-out tasks and hidden votes."""
 
 from __future__ import annotations
 

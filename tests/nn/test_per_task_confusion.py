@@ -1,4 +1,4 @@
-"""What MaDL and AnnotMix have in common: matrices of worker and task, and what is made of them after training."""
+"""Shared parts of MaDL and AnnotMix: matrices by worker and task, and results after training."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ exec(FITS, _space)
 
 
 def start(program: str, *arguments: object, module: bool = False) -> list[tuple[int, str, str]]:
-    """How two processes end that are started as torchrun does: exit code, what is printed, and what is complained of."""
+    """Start two processes as torchrun does and return their exit codes, outputs and errors."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -184,7 +184,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[tuple[i
 
 @pytest.fixture(scope="module")
 def pair(killed: tuple[Path, Any, Any], tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What each of two processes came to, and what they said, having gone on with the fit that was killed."""
+    """Resume a killed fit in two processes and return their results and outputs."""
     folder = tmp_path_factory.mktemp("pair")
     ended = start(
         FITS

@@ -1,4 +1,4 @@
-"""What all learners share whose workers have confusion matrices, tried on the plainest of them."""
+"""Shared parts of learners with a confusion matrix per worker, tested with the simplest one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dawid and Skene (1979), section 4: 45 patients, five anaesthetists, the first of whom judged three times."""
+"""Dawid and Skene (1979), section 4: 45 patients, five anaesthetists; the first one judged three times."""
 
 from __future__ import annotations
 

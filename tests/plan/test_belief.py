@@ -1,4 +1,4 @@
-"""What may be believed of tasks: no more than hidden votes bear out, and no less for votes that nothing can be learnt from."""
+"""Calibrated posteriors of tasks: tempered by held-out votes, and unchanged by votes that carry no information."""
 
 from __future__ import annotations
 

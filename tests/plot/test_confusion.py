@@ -18,7 +18,7 @@ from wisecrowd.simulate import Simulation
 
 
 def cells(ax: Any) -> np.ndarray:
-    """What is drawn, right and wrong answers put together; each is in one image and masked in the other."""
+    """Return the drawn matrix; right and wrong answers are separate images, each masked in the other."""
     right, wrong = (image.get_array() for image in ax.images)
     eye = np.eye(len(right), dtype=bool)
     assert (np.ma.getmaskarray(right)[~eye]).all()

@@ -1,4 +1,4 @@
-"""Simulated panels: judges repeat their model, people do not, and what is told of the panel is true of its votes."""
+"""Simulated panels: judges repeat their model, people do not, and the description fits the votes."""
 
 from __future__ import annotations
 

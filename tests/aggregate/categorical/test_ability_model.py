@@ -1,4 +1,4 @@
-"""What GLAD, Rasch and 2PL share: starts, results and tables of tasks. `tests/aggregate/test_on_shards.py` has shards."""
+"""Shared parts of GLAD, Rasch and 2PL: starts, results and tables of tasks. `tests/aggregate/test_on_shards.py` has shards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What aggregators with features share."""
+"""Shared parts of aggregators with features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who agrees with whom, corrected for chance."""
+"""Agreement between pairs of workers, corrected for chance."""
 
 from __future__ import annotations
 

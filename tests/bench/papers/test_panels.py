@@ -1,4 +1,4 @@
-"""The benchmark of panels: who answers, what the oracle knows, and how gaps are told."""
+"""Benchmark of panels: entries, oracle, and findings about gaps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all exports of labelling tools have in common: questions, kinds, what is left out, and what is wrong with them."""
+"""Shared parts of exports of labelling tools: questions, kinds, excluded answers and errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def votes(crowd: wc.Crowd) -> list[tuple[Any, ...]]:
 
 
 def refusal(path: Path, form: str) -> str | None:
-    """Why an export is not read, if it is not."""
+    """Return the reason why an export is refused, if it is."""
     try:
         read_project(path, form, duplicates="keep")
     except WisecrowdError as error:

@@ -1,4 +1,4 @@
-"""What the models of easiness share, with an easiness that is given."""
+"""Shared parts of the models of easiness, with given easiness."""
 
 from __future__ import annotations
 

@@ -66,11 +66,11 @@ class Studio(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     def predictions(self, model: str = "wisecrowd") -> list[dict[str, Any]]:
-        """What a model said, wherever."""
+        """Return the predictions of a model for all tasks."""
         return [one for task in self.tasks for one in task["predictions"] if one["model_version"].startswith(model)]
 
     def calls(self, start: str) -> int:
-        """How many calls began so."""
+        """Return the number of calls that begin with a path."""
         return sum(f"{method} {path}".startswith(start) for method, path, _ in self.seen)
 
     def __exit__(self, *told: Any) -> None:
