@@ -77,7 +77,7 @@ def shards(divided: Shards) -> Iterator[Shards]:
 
     yield divide
     gc.collect()
-    assert not [left for crowd in used for left in crowd.folder.glob(".kept-*")]
+    assert not [left for crowd in used for left in crowd.folder.glob(".wisecrowd-*")]
 
 
 def fit(method: Aggregator, crowd: Any, **options: Any) -> Any:
@@ -186,7 +186,7 @@ def test_what_is_learnt_of_tasks_stays_beside_them(shards: Shards, tmp_path: Pat
     crowd = crowd_of(4)
     sharded, wanted = shards(crowd), fit(TwoPL(), crowd, max_iter=3)
     fitted = fit(TwoPL(), sharded, max_iter=3)
-    assert list(sharded.folder.glob(".kept-*"))
+    assert list(sharded.folder.glob(".wisecrowd-*"))
     assert "tasks_" not in vars(fitted)
     tables = list(fitted.task_tables())
     assert [len(table) for table in tables] == [part.n_tasks for part in sharded.shard_infos]
@@ -200,7 +200,7 @@ def test_what_is_learnt_of_tasks_stays_beside_them(shards: Shards, tmp_path: Pat
         _ = fitted.tasks_
     with ignore_fit_warnings():
         fitted.fit(crowd)  # what the fit before has left is gone
-    assert not list(sharded.folder.glob(".kept-*"))
+    assert not list(sharded.folder.glob(".wisecrowd-*"))
     pd.testing.assert_frame_equal(next(fitted.task_tables()), wanted.tasks_)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import tempfile
-import weakref
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -26,6 +24,7 @@ from wisecrowd.engines.base import (
     resolve_shared,
     sum_over_chunks,
 )
+from wisecrowd.utils.files import TemporaryFolder
 from wisecrowd.utils.parallel import thread_count
 
 
@@ -252,9 +251,8 @@ class _DiskState(ChunkState):
     """An array or a tuple of arrays per shard, in ``.npy`` files."""
 
     def __init__(self, parent: Path) -> None:
-        folder = tempfile.TemporaryDirectory(prefix=".kept-", dir=parent)
-        self.folder = Path(folder.name)
-        weakref.finalize(self, folder.cleanup)
+        self._temporary_folder = TemporaryFolder(parent, "state")  # removed with this object
+        self.folder = self._temporary_folder.path
         #: Length of the tuple of each shard; 0 for an array.
         self.tuple_lengths: dict[int, int] = {}
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +33,7 @@ from wisecrowd.io.problems import convert_errors
 from wisecrowd.io.tables.json_text import read_json_file
 from wisecrowd.io.tables.parquet import read_table, read_truth, read_votes, write_votes
 from wisecrowd.io.vote_table import ReadOptions, TruthTable, VoteTable
-from wisecrowd.utils.files import write_json
+from wisecrowd.utils.files import atomic_folder, write_json
 
 ANNOTATIONS, TRUTH, META = "annotations.parquet", "truth.parquet", "meta.json"
 
@@ -78,7 +76,7 @@ def write_dataset(
     >>> load_dataset("pets").truth.to_dict()
     {'t1': 'cat'}
     """
-    with _atomic_folder(Path(path)) as folder:
+    with _new_folder(Path(path)) as folder:
         write_votes(crowd, folder / ANNOTATIONS)
         for name, index in (("task", crowd.tasks), ("worker", crowd.workers)):
             if index is not None and not _is_implied_by_votes(crowd, name, index):
@@ -255,22 +253,12 @@ def _build_meta(name: str, crowd: Crowd, truth: pd.Series[Any] | None, meta: dic
 
 
 @contextlib.contextmanager
-def _atomic_folder(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder that replaces ``path`` when the block ends without an error."""
+def _new_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder that becomes ``path``, which must not exist, when the block ends without an error."""
     if path.is_file() or (path.is_dir() and any(path.iterdir())):
         raise UsageError(f"{path} exists already; remove it first, or choose another name")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}-", dir=path.parent))
-    try:
+    with atomic_folder(path) as partial:
         yield partial
-        umask = os.umask(0)
-        os.umask(umask)
-        partial.chmod(0o777 & ~umask)
-        if path.is_dir():
-            path.rmdir()
-        partial.replace(path)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 FOLDER = FormatReader(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from wisecrowd.io.problems import prefix_errors
 from wisecrowd.io.tables.parquet import open_parquet
 from wisecrowd.io.vote_source import VoteSource
 from wisecrowd.io.vote_table import DUPLICATE_RULES, ReadOptions
+from wisecrowd.utils.files import TemporaryFolder
 from wisecrowd.utils.text import count_noun
 
 
@@ -214,9 +214,9 @@ def fetch_dataset(name: str, *, cache: str | os.PathLike[str] | None = None, bas
             raise UsageError(
                 f"the cache folder {folder.parent} cannot be created: {error}; set WISECROWD_CACHE to another folder"
             ) from None
-        with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder.parent) as downloads:
-            _download(_UPSTREAM[name], Path(downloads), base_url)
-            _UPSTREAM[name].build(Path(downloads), folder)
+        with TemporaryFolder(folder.parent, name) as downloads:
+            _download(_UPSTREAM[name], downloads, base_url)
+            _UPSTREAM[name].build(downloads, folder)
     return load_dataset(folder)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.io.sharding._input_files import InputFile
-from wisecrowd.utils.files import write_json
+from wisecrowd.utils.files import remove_stale_files, write_json
 from wisecrowd.utils.stored_files import load_json, refuse_damage
 
 SCRATCH, PROGRESS, INPUTS, LOCK = ".sharding", "progress.json", "inputs.json", "lock"
@@ -287,13 +287,8 @@ def remove_partial_files(folder: Path) -> None:
     --------
     >>> remove_partial_files(Path("nowhere"))
     """
-    patterns = [f".{Path(name).stem}-*" for name in OUTPUTS]
-    files = [path for pattern in patterns for path in folder.glob(pattern)]
-    for subfolder in (folder / "shards", folder / SCRATCH, folder / SCRATCH / RAW / "shards"):
-        files += subfolder.glob(".*-*")
-    for path in files:
-        if path.is_file():
-            path.unlink()
+    for subfolder in (folder, folder / "shards", folder / SCRATCH, folder / SCRATCH / RAW / "shards"):
+        remove_stale_files(subfolder)
 
 
 @contextlib.contextmanager
