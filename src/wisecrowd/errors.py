@@ -59,6 +59,21 @@ class NoPosterior(UsageError, AttributeError):
     """
 
 
+class NotFitted(UsageError, AttributeError):
+    """Fitted attribute that a method does not have, because it is not fitted or was saved without it.
+
+    Examples
+    --------
+    >>> from wisecrowd import DawidSkene
+    >>> DawidSkene().prior_
+    Traceback (most recent call last):
+        ...
+    wisecrowd.errors.NotFitted: this DawidSkene has no prior_; call fit first, or load the result of a complete fit
+    >>> hasattr(DawidSkene(), "prior_")
+    False
+    """
+
+
 class MissingExtra(WisecrowdError, ImportError):
     """Missing optional dependency; the message contains the command that installs it.
 

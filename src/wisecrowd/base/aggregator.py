@@ -47,10 +47,12 @@ class Aggregator(Method):
     streams: ClassVar[bool] = False
 
     n_votes_: int = fitted(help=N_VOTES_HELP)
-    posterior_: NDArray[Any] = fitted(help=f"{POSTERIOR_HELP} Computed on access for a crowd in shards.")
-    pair_worker_: NDArray[np.int32] = fitted(help=PAIR_WORKER_HELP)
-    pair_label_: NDArray[np.int32] = fitted(help=PAIR_LABEL_HELP)
-    tally_: NDArray[Any] = fitted(help=TALLY_HELP)
+    posterior_: NDArray[Any] = fitted(
+        help=f"{POSTERIOR_HELP} Computed on access for a crowd in shards.", shape=("n_tasks", "n_classes"), finite=True
+    )
+    pair_worker_: NDArray[np.int32] = fitted(help=PAIR_WORKER_HELP, shape=("n_pairs",), codes="n_workers")
+    pair_label_: NDArray[np.int32] = fitted(help=PAIR_LABEL_HELP, shape=("n_pairs",), codes="n_classes")
+    tally_: NDArray[Any] = fitted(help=TALLY_HELP, shape=("n_pairs", "n_classes"), finite=True)
 
     def fit(
         self,

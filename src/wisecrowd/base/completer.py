@@ -16,6 +16,7 @@ from wisecrowd.base.fields import fitted, method_class, parameter
 from wisecrowd.base.method import Method
 from wisecrowd.data.alignment import align_feature_rows
 from wisecrowd.data.crowd import Crowd
+from wisecrowd.data.rows import find_invalid_weight
 from wisecrowd.data.types import CrowdLike, FeaturesLike
 from wisecrowd.data.vocabulary import as_index
 from wisecrowd.errors import InputError, UsageError, check_choice, preview
@@ -116,12 +117,26 @@ class Completer(Method):
     )
     random_state: int = parameter(default=0, help="Seed of all random numbers.")
 
-    vote_task_: NDArray[np.int32] = fitted(help="Task of every observed vote, as a position in ``task_index_``.")
-    vote_worker_: NDArray[np.int32] = fitted(help="Worker of every observed vote.")
-    vote_label_: NDArray[np.int32] = fitted(help="Label of every observed vote.")
+    vote_task_: NDArray[np.int32] = fitted(
+        help="Task of every observed vote, as a position in ``task_index_``.", shape=("n_votes",), codes="n_tasks"
+    )
+    vote_worker_: NDArray[np.int32] = fitted(
+        help="Worker of every observed vote.", shape=("n_votes",), codes="n_workers"
+    )
+    vote_label_: NDArray[np.int32] = fitted(help="Label of every observed vote.", shape=("n_votes",), codes="n_classes")
     vote_weight_: NDArray[np.float64] = fitted(help="Weight of every observed vote; empty if all are 1.")
     vote_time_: NDArray[np.float64] = fitted(help="Time of every observed vote; empty if unknown.")
     has_task_order_: bool = fitted(help="Whether the order of the tasks was given explicitly.")
+
+    def check_restored(self) -> None:
+        """Raise ValueError if weights or times that were read from files are not those of the votes."""
+        super().check_restored()
+        for name in ("vote_weight_", "vote_time_"):
+            if getattr(self, name).shape not in ((0,), self.vote_task_.shape):
+                raise ValueError(f"{name} must be empty or have one value per vote; got {getattr(self, name).shape}")
+        problem = find_invalid_weight(self.vote_weight_)
+        if problem is not None:
+            raise ValueError(problem)
 
     # ------------------------------------------------------------------ hooks
 

@@ -25,10 +25,10 @@ CHECKPOINT_HELP = "File that keeps the state of a long fit; an interrupted fit r
 
 # Fitted attributes that aggregators and learners share.
 N_VOTES_HELP = "Number of votes."
-POSTERIOR_HELP = "Posterior probabilities of categorical votes, shape (n_tasks, n_classes)."
+POSTERIOR_HELP = "Posterior probabilities of categorical votes."
 PAIR_WORKER_HELP = "Worker of each distinct (worker, label) pair, by position."
 PAIR_LABEL_HELP = "Label of each distinct (worker, label) pair, by position."
-TALLY_HELP = "Sum of the posteriors of the tasks of each (worker, label) pair, shape (n_pairs, n_classes)."
+TALLY_HELP = "Sum of the posteriors of the tasks of each (worker, label) pair."
 
 
 def parameter(*, default: Any, help: str) -> Any:
@@ -53,13 +53,33 @@ def parameter(*, default: Any, help: str) -> Any:
     return dataclasses.field(default=default, metadata={"help": help})
 
 
-def fitted(*, help: str, init: Literal[False] = False) -> Any:
+def fitted(
+    *,
+    help: str,
+    shape: tuple[int | str, ...] | None = None,
+    codes: str | None = None,
+    lowest: int = 0,
+    finite: bool = False,
+    init: Literal[False] = False,
+) -> Any:
     """Return a dataclass field for an attribute that ``fit`` sets.
+
+    The declarations are part of the documentation, and `wisecrowd.load` checks them.
 
     Parameters
     ----------
     help : str
-        Content of the attribute, with its shape.
+        Content of the attribute.
+    shape : tuple of int or str, optional
+        Shape of an array or a table. Texts are ``n_tasks``, ``n_workers``, ``n_classes``, ``n_pairs``, names of integer
+        parameters, products such as ``n_classes * n_subtypes``, sums such as ``n_tasks + 1``, and any other names for
+        sizes that several attributes have in common. "..." stands for any number of further dimensions.
+    codes : str, optional
+        Size of the vocabulary of integer codes, in the form of ``shape``.
+    lowest : int, default=0
+        Lowest code.
+    finite : bool, default=False
+        Whether all numbers are finite.
     init : False
         Tells type checkers that the field is not an argument of the constructor.
 
@@ -73,7 +93,8 @@ def fitted(*, help: str, init: Literal[False] = False) -> Any:
     >>> fitted(help="Number of iterations.").init
     False
     """
-    return dataclasses.field(init=init, metadata={"help": help})
+    checks = {"shape": shape, "codes": codes, "lowest": lowest, "finite": finite}
+    return dataclasses.field(init=init, metadata={"help": help, **checks})
 
 
 def parameter_fields(method: Any) -> tuple[dataclasses.Field[Any], ...]:
@@ -172,6 +193,9 @@ def _add_sections(cls: type) -> str:
 def _render_field(field: dataclasses.Field[Any]) -> str:
     """Return one parameter as numpydoc writes it."""
     kind = _render_type(field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type)))
+    shape = field.metadata.get("shape")
+    if shape is not None:
+        kind += f" of shape ({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
     default = "" if field.default is dataclasses.MISSING else f", default {field.default!r}"
     text = textwrap.fill(
         field.metadata.get("help", ""), DOCSTRING_WIDTH, initial_indent="    ", subsequent_indent="    "

@@ -53,10 +53,10 @@ class Learner(Method):
     without_workers: ClassVar[str] = "cmm"
 
     n_votes_: int = fitted(help=N_VOTES_HELP)
-    posterior_: NDArray[Any] = fitted(help=POSTERIOR_HELP)
-    pair_worker_: NDArray[np.int32] = fitted(help=PAIR_WORKER_HELP)
-    pair_label_: NDArray[np.int32] = fitted(help=PAIR_LABEL_HELP)
-    tally_: NDArray[Any] = fitted(help=TALLY_HELP)
+    posterior_: NDArray[Any] = fitted(help=POSTERIOR_HELP, shape=("n_tasks", "n_classes"), finite=True)
+    pair_worker_: NDArray[np.int32] = fitted(help=PAIR_WORKER_HELP, shape=("n_pairs",), codes="n_workers")
+    pair_label_: NDArray[np.int32] = fitted(help=PAIR_LABEL_HELP, shape=("n_pairs",), codes="n_classes")
+    tally_: NDArray[Any] = fitted(help=TALLY_HELP, shape=("n_pairs", "n_classes"), finite=True)
     feature_shape_: list[int] = fitted(help="Shape of the features of one task.")
     feature_names_: list[str] | None = fitted(help="Names of the features, or None if they have no names.")
 
@@ -208,6 +208,13 @@ class Learner(Method):
         if truth.shape != predicted.shape:
             raise InputError(f"y must have one class per row of X, shape {predicted.shape}; got shape {truth.shape}")
         return float((truth == predicted).mean())
+
+    def check_restored(self) -> None:
+        """Raise ValueError if the classifier that was read from files does not fit the features and the classes."""
+        super().check_restored()
+        proba = self._predict_proba(np.zeros((1, *self.feature_shape_)))
+        if proba.shape != (1, len(self.classes_)) or not np.isfinite(proba).all():
+            raise ValueError(f"the classifier does not give probabilities of {len(self.classes_)} classes")
 
     @property
     def crowd_confusion_(self) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wisecrowd import kernels
-from wisecrowd.base.fields import fitted, method_class, parameter_fields
+from wisecrowd.base.fields import fitted, fitted_fields, method_class, parameter_fields
 from wisecrowd.base.posterior_stream import PosteriorStream, write_labels
 from wisecrowd.data.alignment import encode_truth
 from wisecrowd.data.answer_type import AnswerType
@@ -27,7 +27,7 @@ from wisecrowd.data.pairs import Pairs
 from wisecrowd.data.sharded import ShardedCrowd
 from wisecrowd.data.types import AnyCrowd, CrowdLike, TruthLike
 from wisecrowd.engines import encode_gold_by_shard
-from wisecrowd.errors import InputError, NotConverged, UsageError, suggest_name
+from wisecrowd.errors import InputError, NotConverged, NotFitted, UsageError, suggest_name
 from wisecrowd.utils.notebook import render_html
 
 if TYPE_CHECKING:
@@ -474,12 +474,23 @@ class Method(ABC):  # noqa: B024  # each kind of method declares its own abstrac
         """
         raise NotImplementedError(f"{type(self).__name__} has no part {name}")
 
+    def check_restored(self) -> None:  # noqa: B027  # most methods have nothing to add
+        """Raise ValueError if fitted attributes that were read from files contradict each other.
+
+        Types, shapes and ranges follow the declarations and are checked before; a method overrides this for anything else.
+        """
+
     if not TYPE_CHECKING:  # a type checker would accept any attribute
 
         def __getattr__(self, name: str) -> Any:
             # Called for attributes that are not set; of a crowd in shards, these two would fill the memory.
             if name in ("posterior_", "task_index_") and (stream := self._get_posterior_stream()) is not None:
                 return stream.concatenate() if name == "posterior_" else stream.crowd.tasks
+            # A property of the class gets here if it needs an attribute that is not set.
+            if hasattr(type(self), name) or any(field.name == name for field in fitted_fields(self)):
+                raise NotFitted(
+                    f"this {type(self).__name__} has no {name}; call fit first, or load the result of a complete fit"
+                )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _get_posterior_stream(self) -> PosteriorStream | None:

@@ -279,9 +279,19 @@ class Logistic(SoftClassifier):
         -------
         Logistic
             The classifier itself.
+
+        Raises
+        ------
+        ValueError
+            If the arrays do not fit together.
         """
-        self.standardiser = Standardiser(arrays["mean"], arrays["scale"])
-        self.coefficients = arrays["coefficients"]
+        mean, scale, coefficients = (arrays[name] for name in ("mean", "scale", "coefficients"))
+        n_features = mean.size
+        if mean.shape != (n_features,) or scale.shape != mean.shape or len(coefficients) != n_features + 1:
+            raise ValueError("mean, scale and coefficients are of different numbers of features")
+        if coefficients.ndim != 2 or not all(np.isfinite(array).all() for array in (mean, scale, coefficients)):
+            raise ValueError("mean, scale or coefficients are not finite, or coefficients are no matrix")
+        self.standardiser, self.coefficients = Standardiser(mean, scale), coefficients
         return self
 
 

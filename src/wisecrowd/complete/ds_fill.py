@@ -38,9 +38,9 @@ class DSFill(Completer):
 
     aggregator: Any = parameter(default="dawid-skene", help="Aggregator with confusion matrices, or its name.")
 
-    posterior_: NDArray[Any] = fitted(help=POSTERIOR_HELP)
+    posterior_: NDArray[Any] = fitted(help=POSTERIOR_HELP, shape=("n_tasks", "n_classes"), finite=True)
     worker_confusion_: NDArray[np.float64] = fitted(
-        help="Confusion matrices of the workers, of shape (n_workers, n_classes, n_classes)."
+        help="Confusion matrices of the workers.", shape=("n_workers", "n_classes", "n_classes"), finite=True
     )
 
     def _fit(self, crowd: Crowd, X: NDArray[np.float64] | None) -> None:

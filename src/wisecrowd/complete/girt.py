@@ -53,9 +53,9 @@ class GIRT(Completer):
         default=0.0, help="Probability g of being right by guessing; 'chance' is one over the number of classes."
     )
 
-    posterior_: NDArray[Any] = fitted(help=POSTERIOR_HELP)
-    ability_: NDArray[np.float64] = fitted(help="Ability θ of every worker.")
-    difficulty_: NDArray[np.float64] = fitted(help="Difficulty b of every task.")
+    posterior_: NDArray[Any] = fitted(help=POSTERIOR_HELP, shape=("n_tasks", "n_classes"), finite=True)
+    ability_: NDArray[np.float64] = fitted(help="Ability θ of every worker.", shape=("n_workers",), finite=True)
+    difficulty_: NDArray[np.float64] = fitted(help="Difficulty b of every task.", shape=("n_tasks",), finite=True)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -39,7 +39,9 @@ class GMV(Completer):
         "weighted by their probabilities.",
     )
 
-    shares_: NDArray[np.float64] = fitted(help="Label probabilities by task, of shape (n_tasks, n_classes).")
+    shares_: NDArray[np.float64] = fitted(
+        help="Label probabilities by task.", shape=("n_tasks", "n_classes"), finite=True
+    )
 
     def _fit(self, crowd: Crowd, X: NDArray[np.float64] | None) -> None:
         shares = compute_vote_shares(crowd)

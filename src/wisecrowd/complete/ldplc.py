@@ -69,9 +69,18 @@ class LDPLC(WSLC):
     keep: float = parameter(default=0.5, help="Share λ of the start in every round, above 0 up to 1.")
     rounds: int = parameter(default=5, help="Number of propagation rounds.")
 
-    edge_weight_: NDArray[np.float64] = fitted(help="Weights of the links between tasks, in CSR order.")
-    edge_to_: NDArray[np.int32] = fitted(help="Neighbour of every link.")
-    edge_offset_: NDArray[np.int32] = fitted(help="First link of every task.")
+    edge_weight_: NDArray[np.float64] = fitted(
+        help="Weights of the links between tasks, in CSR order.", shape=("n_links",), finite=True
+    )
+    edge_to_: NDArray[np.int32] = fitted(help="Neighbour of every link.", shape=("n_links",), codes="n_tasks")
+    edge_offset_: NDArray[np.int32] = fitted(help="First link of every task.", shape=("n_tasks + 1",))
+
+    def check_restored(self) -> None:
+        """Raise ValueError if links that were read from files are not those of the tasks."""
+        super().check_restored()
+        offset, n_links = self.edge_offset_, len(self.edge_to_)
+        if offset[0] != 0 or offset[-1] != n_links or (np.diff(offset) < 0).any():
+            raise ValueError(f"edge_offset_ must hold ascending positions from 0 to {n_links}")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

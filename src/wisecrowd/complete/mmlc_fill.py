@@ -61,7 +61,7 @@ class MMLCFill(Completer):
     )
 
     learner_: Learner = fitted(help="Fitted learner.")
-    features_: NDArray[np.float64] = fitted(help="Features of the tasks.")
+    features_: NDArray[np.float64] = fitted(help="Features of the tasks.", shape=("n_tasks", "..."), finite=True)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -108,13 +108,19 @@ class TDG4Crowd(Completer):
     epochs_: int = fitted(help="Number of epochs.")
     history_: pd.DataFrame = fitted(help="Loss and seconds of every epoch.")
     search_: pd.DataFrame = fitted(help="Learning curve of the epoch search; only with ``epochs='auto'``.")
-    worker_means_: NDArray[np.float64] = fitted(help="Means of the workers' embeddings, (n_workers, 8).")
-    worker_units_: NDArray[np.float64] = fitted(
-        help="Summands of the workers in the first layer, (draws, n_workers, 16)."
+    worker_means_: NDArray[np.float64] = fitted(
+        help="Means of the workers' embeddings.", shape=("n_workers", "embedding"), finite=True
     )
-    task_units_: NDArray[np.float64] = fitted(help="Summands of the tasks in the first layer, (draws, n_tasks, 16).")
-    last_weight_: NDArray[np.float64] = fitted(help="Weights of the last layer, (n_classes, 16).")
-    last_bias_: NDArray[np.float64] = fitted(help="Biases of the last layer, (n_classes,).")
+    worker_units_: NDArray[np.float64] = fitted(
+        help="Summands of the workers in the first layer.", shape=("draws", "n_workers", "n_units"), finite=True
+    )
+    task_units_: NDArray[np.float64] = fitted(
+        help="Summands of the tasks in the first layer.", shape=("draws", "n_tasks", "n_units"), finite=True
+    )
+    last_weight_: NDArray[np.float64] = fitted(
+        help="Weights of the last layer.", shape=("n_classes", "n_units"), finite=True
+    )
+    last_bias_: NDArray[np.float64] = fitted(help="Biases of the last layer.", shape=("n_classes",), finite=True)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -59,9 +59,15 @@ class WSLC(Completer):
     uses_features: ClassVar[bool] = True
     references: ClassVar[tuple[str, ...]] = ("wu2025worker",)
 
-    vectors_: NDArray[np.float64] = fitted(help="Vector of every worker, of shape (n_workers, n_features).")
-    directions_: NDArray[np.float64] = fitted(help="Vectors of length one; zero for workers without a vector.")
-    label_shares_: NDArray[np.float64] = fitted(help="Label shares of every worker, of shape (n_workers, n_classes).")
+    vectors_: NDArray[np.float64] = fitted(
+        help="Vector of every worker.", shape=("n_workers", "n_features"), finite=True
+    )
+    directions_: NDArray[np.float64] = fitted(
+        help="Vectors of length one; zero for workers without a vector.", shape=("n_workers", "n_features"), finite=True
+    )
+    label_shares_: NDArray[np.float64] = fitted(
+        help="Label shares of every worker.", shape=("n_workers", "n_classes"), finite=True
+    )
 
     def _fit(self, crowd: Crowd, X: NDArray[np.float64] | None) -> None:
         assert X is not None

@@ -81,12 +81,14 @@ class ConfusionEM(Aggregator):
     checkpoint: str | None = parameter(default=None, help=CHECKPOINT_HELP)
     verbose: bool = parameter(default=False, help="Show a progress bar.")
 
-    prior_: NDArray[np.float64] = fitted(help="Class prior, (n_classes,).")
+    prior_: NDArray[np.float64] = fitted(help="Class prior.", shape=("n_classes",), finite=True)
     e_step_prior_: NDArray[np.float64] = fitted(
         help="Weights of the columns of the E-step; equal to `prior_` unless the model splits classes, is variational or "
-        "averages several models."
+        "averages several models.",
+        shape=("n_states",),
+        finite=True,
     )
-    trace_: NDArray[np.float64] = fitted(help="Objective of every iteration of the best start, (n_iter,).")
+    trace_: NDArray[np.float64] = fitted(help="Objective of every iteration of the best start.", shape=("n_iter",))
     n_iter_: int = fitted(help="Number of iterations of the best start.")
     converged_: bool = fitted(help="Whether the best start converged.")
     restarts_: pd.DataFrame = fitted(help="Objective, number of iterations and convergence of every start.")

@@ -298,11 +298,13 @@ class ClassifierEM(Learner):
 
     classifier_: SoftClassifier = fitted(help="Classifier fitted to all training tasks, which predicts new tasks.")
     task_prior_: NDArray[np.float64] = fitted(
-        help="Class probabilities of the classifier for every training task, of shape (n_tasks, n_classes)."
+        help="Class probabilities of the classifier for every training task.",
+        shape=("n_tasks", "n_classes"),
+        finite=True,
     )
     strength_: float = fitted(help="Number of votes that the matrix of the crowd is worth; 0 without shrinkage.")
     sharpness_: float = fitted(help="Exponent by which the class probabilities are calibrated.")
-    trace_: NDArray[np.float64] = fitted(help="Objective after every iteration.")
+    trace_: NDArray[np.float64] = fitted(help="Objective after every iteration.", shape=("n_iter",))
     n_iter_: int = fitted(help="Number of iterations.")
     converged_: bool = fitted(help="Whether the change of the objective fell below ``tol``.")
 

@@ -88,7 +88,9 @@ class AnnotMix(DeepLearner):
         default="cosine", help="Schedule of the step size: 'constant', 'cosine', 'onecycle' or 'step'."
     )
 
-    matrices_: NDArray[np.float64] = fitted(help="Mean confusion matrices, (n_workers, n_classes, n_classes).")
+    matrices_: NDArray[np.float64] = fitted(
+        help="Mean confusion matrices.", shape=("n_workers", "n_classes", "n_classes"), finite=True
+    )
 
     @property
     def _confusion(self) -> PerTaskConfusion:

@@ -76,7 +76,9 @@ class CoNAL(DeepLearner):
     )
     embedding: int = parameter(default=20, help="Number of dimensions of the embedding of a task, and of a worker.")
 
-    gate_: NDArray[np.float64] = fitted(help="Mean share ω of the common confusion in a worker's votes, (n_workers,).")
+    gate_: NDArray[np.float64] = fitted(
+        help="Mean share ω of the common confusion in a worker's votes.", shape=("n_workers",)
+    )
 
     def _check_parameters(self, crowd: Crowd) -> None:
         super()._check_parameters(crowd)

@@ -72,7 +72,7 @@ class CrowdAR(DeepLearner):
         default=True, help="Whether votes that are hard to explain lower their own reliability."
     )
 
-    reliability_: NDArray[np.float64] = fitted(help="Mean reliability m of a worker's votes, (n_workers,).")
+    reliability_: NDArray[np.float64] = fitted(help="Mean reliability m of a worker's votes.", shape=("n_workers",))
 
     def _check_parameters(self, crowd: Crowd) -> None:
         super()._check_parameters(crowd)

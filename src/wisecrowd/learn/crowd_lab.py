@@ -81,16 +81,24 @@ class CrowdLab(Learner):
 
     classifier_: SoftClassifier = fitted(help="Classifier fitted to the posterior, which predicts new tasks.")
     pred_probs_: NDArray[np.float64] = fitted(
-        help="Out-of-sample class probabilities of the training tasks, of shape (n_tasks, n_classes)."
+        help="Out-of-sample class probabilities of the training tasks.", shape=("n_tasks", "n_classes"), finite=True
     )
-    consensus_: NDArray[np.intp] = fitted(help="Class code of the consensus of every task.")
-    consensus_quality_: NDArray[np.float64] = fitted(help="Posterior probability of the consensus of every task.")
-    consensus_share_: NDArray[np.float64] = fitted(help="Share of the votes on a task that agree with the consensus.")
-    votes_per_task_: NDArray[np.float64] = fitted(help="Number of votes on every task.")
+    consensus_: NDArray[np.intp] = fitted(
+        help="Class code of the consensus of every task.", shape=("n_tasks",), codes="n_classes"
+    )
+    consensus_quality_: NDArray[np.float64] = fitted(
+        help="Posterior probability of the consensus of every task.", shape=("n_tasks",)
+    )
+    consensus_share_: NDArray[np.float64] = fitted(
+        help="Share of the votes on a task that agree with the consensus.", shape=("n_tasks",)
+    )
+    votes_per_task_: NDArray[np.float64] = fitted(help="Number of votes on every task.", shape=("n_tasks",))
     model_weight_: float = fitted(help="Weight of the classifier.")
-    worker_weight_: NDArray[np.float64] = fitted(help="Weight of every worker.")
-    worker_quality_: NDArray[np.float64] = fitted(help="Quality of the votes of every worker.")
-    agreement_: NDArray[np.float64] = fitted(help="Share of the votes of others on the same tasks that agree.")
+    worker_weight_: NDArray[np.float64] = fitted(help="Weight of every worker.", shape=("n_workers",))
+    worker_quality_: NDArray[np.float64] = fitted(help="Quality of the votes of every worker.", shape=("n_workers",))
+    agreement_: NDArray[np.float64] = fitted(
+        help="Share of the votes of others on the same tasks that agree.", shape=("n_workers",)
+    )
 
     def _fit(self, X: NDArray[np.float64], crowd: Crowd, gold: NDArray[np.int32] | None) -> None:
         votes = _MergedVotes(crowd)

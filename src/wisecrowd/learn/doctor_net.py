@@ -88,8 +88,10 @@ class DoctorNet(DeepLearner):
     weight_epochs: int = parameter(default=10, help="Number of epochs in which the weights are trained.")
     weight_learning_rate: float = parameter(default=0.03, help="Step size of the weights.")
 
-    committee_: NDArray[np.intp] = fitted(help="Positions of the workers who are averaged, in ascending order.")
-    weights_: NDArray[np.float64] = fitted(help="Mean weight of every worker over the tasks, (n_workers,).")
+    committee_: NDArray[np.intp] = fitted(
+        help="Positions of the workers who are averaged, in ascending order.", shape=("n_members",), codes="n_workers"
+    )
+    weights_: NDArray[np.float64] = fitted(help="Mean weight of every worker over the tasks.", shape=("n_workers",))
 
     def _check_parameters(self, crowd: Crowd) -> None:
         super()._check_parameters(crowd)

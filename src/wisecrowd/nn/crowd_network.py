@@ -17,7 +17,14 @@ from wisecrowd.data.crowd import Crowd
 from wisecrowd.errors import UsageError
 from wisecrowd.nn.backend import import_torch, limit_threads
 from wisecrowd.nn.distributed import apply_network
-from wisecrowd.nn.modules import PREDICTION_BATCH_SIZE, build_module, explain_shape_errors, prepare_inputs
+from wisecrowd.nn.modules import (
+    PREDICTION_BATCH_SIZE,
+    build_module,
+    check_weights,
+    explain_shape_errors,
+    prepare_inputs,
+    without_memory,
+)
 from wisecrowd.nn.seeding import fork_random_state, select_device
 from wisecrowd.nn.trainer import ParameterGroup, select_prefix, split_by_decay
 from wisecrowd.nn.vote_tensors import WorkerTable
@@ -453,8 +460,33 @@ class NetworkBuilder:
         CrowdNetwork
         """
         with fork_random_state(select_device("cpu"), random_state):
-            network = CrowdNetwork(
-                self.classifier, self.input_shape, self.n_classes, self.hidden, self.dropout, has_head=self.has_head
-            )
-            sizes = ModelSizes(self.n_workers, self.n_classes, network.n_hidden, self.input_shape)
-            return network.add_worker_parameters(self.make_worker_parameters(sizes))
+            return self._build()
+
+    def restore(self, arrays: Arrays) -> CrowdNetwork:
+        """Return a network with saved weights.
+
+        Parameters
+        ----------
+        arrays : dict of ndarray
+            Result of `CrowdNetwork.arrays`.
+
+        Returns
+        -------
+        CrowdNetwork
+
+        Raises
+        ------
+        ValueError
+            If the arrays are not those of such a network.
+        """
+        with fork_random_state(select_device("cpu"), 0), without_memory():
+            check_weights(self._build().module, select_prefix(arrays, "model"))
+        return self.build(random_state=0).restore(arrays)
+
+    def _build(self) -> CrowdNetwork:
+        """Return an untrained network with weights from the current random stream."""
+        network = CrowdNetwork(
+            self.classifier, self.input_shape, self.n_classes, self.hidden, self.dropout, has_head=self.has_head
+        )
+        sizes = ModelSizes(self.n_workers, self.n_classes, network.n_hidden, self.input_shape)
+        return network.add_worker_parameters(self.make_worker_parameters(sizes))

@@ -417,7 +417,7 @@ class DeepLearner(Learner):
         CrowdNetwork
         """
         builder = self._make_builder(self.feature_shape_, self._n_workers, len(self.classes_))
-        return builder.build(self.random_state).restore(arrays)
+        return builder.restore(arrays)
 
 
 def predict_label_probs(

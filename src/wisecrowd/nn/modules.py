@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from wisecrowd.errors import InputError, UsageError
+from wisecrowd.errors import InputError, UsageError, preview
 from wisecrowd.nn.backend import import_torch
 
 if TYPE_CHECKING:
@@ -210,6 +211,55 @@ def prepare_inputs(X: Any, classifier: Any, standardiser: Standardiser | None, *
         standardiser.fit(channels_last.reshape(-1, channels_last.shape[-1]) if is_image else channels_last)
     scaled = standardiser.apply(channels_last)
     return np.moveaxis(scaled, -1, 1) if is_image else scaled
+
+
+def without_memory() -> contextlib.AbstractContextManager[Any]:
+    """Return a context in which tensors have shapes but no values, to check sizes before memory is allocated.
+
+    Returns
+    -------
+    context manager
+
+    Examples
+    --------
+    >>> with without_memory():
+    ...     module = build_module("mlp", (10**6,), 3, hidden=10**6, dropout=0.0)
+    >>> tuple(module[0].weight.shape)
+    (1000000, 1000000)
+    """
+    return import_torch().device("meta")
+
+
+def check_weights(module: nn.Module, weights: Mapping[str, NDArray[Any]]) -> None:
+    """Check that saved weights are those of a module, and finite.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Module, possibly made in `without_memory`.
+    weights : mapping of str to ndarray
+        Weights by name.
+
+    Raises
+    ------
+    ValueError
+        If a weight is missing, unknown, of another shape, or not finite.
+
+    Examples
+    --------
+    >>> check_weights(build_module("linear", (2,), 3, hidden=1, dropout=0.0), {"bias": np.zeros(3)})
+    Traceback (most recent call last):
+        ...
+    ValueError: the weights of the network are 'bias', 'weight'; got 'bias'
+    """
+    expected = module.state_dict()
+    if set(weights) != set(expected):
+        raise ValueError(f"the weights of the network are {preview(sorted(expected))}; got {preview(sorted(weights))}")
+    for name, weight in expected.items():
+        if weights[name].shape != tuple(weight.shape):
+            raise ValueError(f"the weight {name} has the shape {tuple(weight.shape)}; got {weights[name].shape}")
+        if weights[name].dtype.kind == "f" and not np.isfinite(weights[name]).all():
+            raise ValueError(f"the weight {name} holds NaN or infinite numbers")
 
 
 @contextlib.contextmanager

@@ -15,7 +15,14 @@ from wisecrowd.classifiers.soft_classifier import Rows, SoftClassifier
 from wisecrowd.classifiers.standardiser import Standardiser
 from wisecrowd.errors import UsageError
 from wisecrowd.nn.backend import import_torch
-from wisecrowd.nn.modules import PREDICTION_BATCH_SIZE, build_module, explain_shape_errors, prepare_inputs
+from wisecrowd.nn.modules import (
+    PREDICTION_BATCH_SIZE,
+    build_module,
+    check_weights,
+    explain_shape_errors,
+    prepare_inputs,
+    without_memory,
+)
 from wisecrowd.nn.process_group import DIFFERENT_DATA, current_process_group
 from wisecrowd.nn.schedules import ScheduleName
 from wisecrowd.nn.seeding import fork_random_state, select_device
@@ -347,6 +354,9 @@ class NetworkClassifier(SoftClassifier):
         if "mean" in arrays:
             self.standardiser = Standardiser(arrays["mean"], arrays["scale"])
         shape = tuple(int(size) for size in arrays["shape"])
+        with fork_random_state(select_device("cpu"), self.random_state), without_memory():
+            module = build_module(self.choice, shape, int(arrays["n_classes"]), self.hidden, self.dropout)
+        check_weights(module, select_prefix(arrays, "model"))
         self.trainer = self._make_trainer(shape, int(arrays["n_classes"]), int(arrays["n_rows"]))
         if "history" in arrays:
             self.trainer.restore(arrays)

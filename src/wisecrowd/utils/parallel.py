@@ -6,6 +6,9 @@ import os
 
 from wisecrowd.errors import UsageError
 
+#: Largest number of threads: more than any machine has cores, and few enough to be started.
+MAX_THREADS = 4096
+
 
 def thread_count(n_jobs: int) -> int:
     """Return the number of threads that ``n_jobs`` means.
@@ -23,13 +26,15 @@ def thread_count(n_jobs: int) -> int:
     Raises
     ------
     UsageError
-        If ``n_jobs`` is zero.
+        If ``n_jobs`` is zero, or larger than any machine allows.
 
     Examples
     --------
     >>> thread_count(2), thread_count(-1) >= 1
     (2, True)
     """
+    if n_jobs > MAX_THREADS:
+        raise UsageError(f"n_jobs must be a number of threads up to {MAX_THREADS:,}, or -1 for all cores; got {n_jobs}")
     if n_jobs == 0:
         raise UsageError("n_jobs must be a number of threads, or -1 for all cores; got 0")
     return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)

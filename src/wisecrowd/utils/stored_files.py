@@ -295,7 +295,7 @@ def _parse_array(content: bytes) -> NDArray[Any]:
 
 
 class StoredTable:
-    """Table in an Arrow file that is mapped into memory: the system reads pages on access and may drop them again.
+    """Table in an Arrow file.
 
     Parameters
     ----------
@@ -303,6 +303,8 @@ class StoredTable:
         File that `write_table` wrote.
     advice : str
         What to do about a damaged file, a sentence without its period.
+    mapped : bool, default=True
+        Map the file into memory: the system reads pages on access and may drop them again. Otherwise, read it at once.
 
     Attributes
     ----------
@@ -325,13 +327,14 @@ class StoredTable:
     [0, 0, 1]
     """
 
-    def __init__(self, path: str | os.PathLike[str], advice: str) -> None:
+    def __init__(self, path: str | os.PathLike[str], advice: str, *, mapped: bool = True) -> None:
         self.path, self._advice = Path(path), advice
         with refuse_damage(path, advice):
             with open_regular_file(path) as file:
                 self.signature = FileSignature.of(os.fstat(file.fileno()))
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            self.batch = _read_batch(pa.py_buffer(self._map))
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if mapped else None
+                content = file.read() if self._map is None else self._map
+            self.batch = _read_batch(pa.py_buffer(content))
 
     def __len__(self) -> int:
         return self.batch.num_rows
@@ -405,7 +408,7 @@ class StoredTable:
         advice : str
             Name of a constant of `mmap`, such as "MADV_WILLNEED".
         """
-        if hasattr(mmap, advice):
+        if self._map is not None and hasattr(mmap, advice):
             self._map.madvise(getattr(mmap, advice))
 
 

@@ -67,14 +67,18 @@ class AbilityModel(Aggregator):
     n_jobs: int = parameter(default=1, help=N_JOBS_HELP)
     engine: str = parameter(default="local", help=ENGINE_HELP)
 
-    prior_: NDArray[np.float64] = fitted(help="Class prior, (n_classes,).")
-    trace_: NDArray[np.float64] = fitted(help="Objective of every iteration, (n_iter,).")
+    prior_: NDArray[np.float64] = fitted(help="Class prior.", shape=("n_classes",), finite=True)
+    trace_: NDArray[np.float64] = fitted(help="Objective of every iteration.", shape=("n_iter",))
     n_iter_: int = fitted(help="Number of iterations.")
     converged_: bool = fitted(help="Whether EM converged.")
-    ability_: NDArray[np.float64] = fitted(help="Ability of each worker, (n_workers,).")
-    ability_error_: NDArray[np.float64] = fitted(help="Standard error of each ability, (n_workers,).")
-    task_parameters_: NDArray[np.float64] = fitted(help="Parameters of the tasks, (n_parameters, n_tasks).")
-    tasks_: pd.DataFrame = fitted(help="Difficulty with standard error, and number of votes, by task.")
+    ability_: NDArray[np.float64] = fitted(help="Ability of each worker.", shape=("n_workers",), finite=True)
+    ability_error_: NDArray[np.float64] = fitted(help="Standard error of each ability.", shape=("n_workers",))
+    task_parameters_: NDArray[np.float64] = fitted(
+        help="Parameters of the tasks.", shape=("n_parameters", "n_tasks"), finite=True
+    )
+    tasks_: pd.DataFrame = fitted(
+        help="Difficulty with standard error, and number of votes, by task.", shape=("n_tasks", "n_columns")
+    )
 
     @abstractmethod
     def _make_spec(self, n_classes: int) -> AbilitySpec:

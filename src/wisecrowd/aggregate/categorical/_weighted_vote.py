@@ -154,7 +154,7 @@ class WeightedVote(Aggregator):
     ``engine`` and ``n_jobs``.
     """
 
-    weight_: Array = fitted(help="Weight of each worker, (n_workers,).")
+    weight_: Array = fitted(help="Weight of each worker.", shape=("n_workers",))
 
     @abstractmethod
     def _estimate_weights(self, poll: Any) -> Array:

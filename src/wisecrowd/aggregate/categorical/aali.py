@@ -59,7 +59,7 @@ class AALI(FeatureAggregator):
     folds: int = parameter(default=10, help="Number of component classifiers, each of which leaves out one fold.")
     random_state: int = parameter(default=0, help="Seed of the folds and of trees.")
 
-    reliable_: NDArray[np.bool_] = fitted(help="Whether each task was used for training, (n_tasks,).")
+    reliable_: NDArray[np.bool_] = fitted(help="Whether each task was used for training.", shape=("n_tasks",))
 
     def _infer(
         self,

@@ -58,9 +58,11 @@ class BWA(Aggregator):
     tol: float = parameter(default=1e-9, help="Relative change of the objective below which the fit has converged.")
     accelerate: bool = parameter(default=True, help=ACCELERATE_HELP)
 
-    prior_: NDArray[np.float64] = fitted(help="Normalised mean μ of all tasks, (n_classes,).")
-    precision_: NDArray[np.float64] = fitted(help="Precision of each worker by class, (n_workers, n_classes).")
-    trace_: NDArray[np.float64] = fitted(help="Objective of every iteration, (n_iter,).")
+    prior_: NDArray[np.float64] = fitted(help="Normalised mean μ of all tasks.", shape=("n_classes",), finite=True)
+    precision_: NDArray[np.float64] = fitted(
+        help="Precision of each worker by class.", shape=("n_workers", "n_classes"), finite=True
+    )
+    trace_: NDArray[np.float64] = fitted(help="Objective of every iteration.", shape=("n_iter",))
     n_iter_: int = fitted(help="Number of iterations.")
     converged_: bool = fitted(help="Whether the fit converged.")
 

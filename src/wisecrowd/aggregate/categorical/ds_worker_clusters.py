@@ -81,8 +81,14 @@ class DSWorkerClusters(ConfusionEM):
 
     n_clusters: int = parameter(default=3, help="Number of clusters of workers.")
 
-    group_shares_: NDArray[np.float64] = fitted(help="Share of workers in each cluster, (n_clusters,).")
-    group_confusion_: NDArray[np.float64] = fitted(help="Confusion matrix of each cluster, [cluster, true, given].")
+    group_shares_: NDArray[np.float64] = fitted(
+        help="Share of workers in each cluster.", shape=("n_clusters",), finite=True
+    )
+    group_confusion_: NDArray[np.float64] = fitted(
+        help="Confusion matrix of each cluster, by cluster, true class and label.",
+        shape=("n_clusters", "n_classes", "n_classes"),
+        finite=True,
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

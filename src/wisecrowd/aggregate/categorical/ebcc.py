@@ -80,8 +80,12 @@ class EBCC(ConfusionEM):
     )
     n_init: int = parameter(default=40, help="Number of starts with random subtypes.")
 
-    class_votes_: NDArray[np.float64] = fitted(help="Prior parameter α of each class, (n_classes,).")
-    subtype_tally_: NDArray[Any] = fitted(help="Tally by subtype, (n_pairs, n_classes * n_subtypes).")
+    class_votes_: NDArray[np.float64] = fitted(
+        help="Prior parameter α of each class.", shape=("n_classes",), finite=True
+    )
+    subtype_tally_: NDArray[Any] = fitted(
+        help="Tally by subtype.", shape=("n_pairs", "n_classes * n_subtypes"), finite=True
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

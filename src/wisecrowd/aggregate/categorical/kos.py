@@ -54,7 +54,7 @@ class KOS(Aggregator):
     noise: float = parameter(default=0.0, help="Standard deviation of the first messages around one.")
     random_state: int = parameter(default=0, help="Seed of the first messages if they are noisy.")
 
-    weight_: NDArray[np.float64] = fitted(help="Mean message of each worker, (n_workers,).")
+    weight_: NDArray[np.float64] = fitted(help="Mean message of each worker.", shape=("n_workers",))
 
     def _fit(self, crowd: Crowd, gold: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         if self.max_iter < 1 or self.noise < 0:

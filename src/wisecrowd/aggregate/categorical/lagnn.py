@@ -58,7 +58,7 @@ class LAGNN(Aggregator):
     decay: float = parameter(default=1e-3, help="Weight decay of the network's coefficients.")
     random_state: int = parameter(default=0, help="Seed of the network's first coefficients.")
 
-    trace_: NDArray[np.float64] = fitted(help="Minus the training loss at every step, (n_iter,).")
+    trace_: NDArray[np.float64] = fitted(help="Minus the training loss at every step.", shape=("n_iter",))
     n_iter_: int = fitted(help="Number of training steps.")
 
     def _fit(self, crowd: Crowd, gold: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:

@@ -208,12 +208,14 @@ class MinimaxEntropy(Aggregator):
         default="matrix", help="Parameters of a task: 'matrix' [true, given], or 'vector' [given]."
     )
 
-    prior_: NDArray[np.float64] = fitted(help="Class prior, (n_classes,).")
-    trace_: NDArray[np.float64] = fitted(help="Objective of every iteration, (n_iter,).")
+    prior_: NDArray[np.float64] = fitted(help="Class prior.", shape=("n_classes",), finite=True)
+    trace_: NDArray[np.float64] = fitted(help="Objective of every iteration.", shape=("n_iter",))
     n_iter_: int = fitted(help="Number of iterations.")
     converged_: bool = fitted(help="Whether EM converged.")
-    worker_scores_: NDArray[np.float64] = fitted(help="Matrix T of each worker, (n_workers, n_classes, n_classes).")
-    tasks_: pd.DataFrame = fitted(help="Difficulty and number of votes by task.")
+    worker_scores_: NDArray[np.float64] = fitted(
+        help="Matrix T of each worker.", shape=("n_workers", "n_classes", "n_classes"), finite=True
+    )
+    tasks_: pd.DataFrame = fitted(help="Difficulty and number of votes by task.", shape=("n_tasks", "n_columns"))
 
     def _fit(self, crowd: Crowd, gold: NDArray[np.int32] | None, *, X: Any, start: Any) -> None:
         check_choice("task_terms", self.task_terms, ("matrix", "vector"))

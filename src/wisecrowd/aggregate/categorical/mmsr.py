@@ -67,7 +67,7 @@ class MMSR(WeightedVote):
         default=1e-8, help="Relative change of the completed matrix below which the iteration has converged."
     )
 
-    skill_: NDArray[np.float64] = fitted(help="Skill of each worker, (n_workers,).")
+    skill_: NDArray[np.float64] = fitted(help="Skill of each worker.", shape=("n_workers",))
     n_iter_: int = fitted(help="Number of rounds.")
     converged_: bool = fitted(help="Whether the skills converged.")
 

@@ -237,14 +237,14 @@ class NumericAggregator(Aggregator):
 
     answer_types: ClassVar[tuple[AnswerType, ...]] = ("numeric",)
 
-    estimates_: Array = fitted(help="Estimate of each task, (n_tasks,).")
-    standard_error_: Array = fitted(help="Standard error of each estimate, (n_tasks,).")
-    votes_per_task_: Array = fitted(help="Total weight of the votes of each task, (n_tasks,).")
-    votes_per_worker_: Array = fitted(help="Total weight of the votes of each worker, (n_workers,).")
-    weight_: Array = fitted(help="Weight of each worker, (n_workers,).")
-    bias_: Array = fitted(help="Mean error of each worker against the estimates, (n_workers,).")
-    mae_: Array = fitted(help="Mean absolute error of each worker against the estimates, (n_workers,).")
-    rmse_: Array = fitted(help="Root mean square error of each worker against the estimates, (n_workers,).")
+    estimates_: Array = fitted(help="Estimate of each task.", shape=("n_tasks",))
+    standard_error_: Array = fitted(help="Standard error of each estimate.", shape=("n_tasks",))
+    votes_per_task_: Array = fitted(help="Total weight of the votes of each task.", shape=("n_tasks",))
+    votes_per_worker_: Array = fitted(help="Total weight of the votes of each worker.", shape=("n_workers",))
+    weight_: Array = fitted(help="Weight of each worker.", shape=("n_workers",))
+    bias_: Array = fitted(help="Mean error of each worker against the estimates.", shape=("n_workers",))
+    mae_: Array = fitted(help="Mean absolute error of each worker against the estimates.", shape=("n_workers",))
+    rmse_: Array = fitted(help="Root mean square error of each worker against the estimates.", shape=("n_workers",))
 
     def fit(
         self, crowd: CrowdLike, X: FeaturesLike | None = None, *, truth: TruthLike | None = None, start: Any = None

@@ -54,7 +54,7 @@ class WeightedMean(NumericAggregator):
     tol: float = parameter(default=1e-9, help="Relative change of the objective below which EM has converged.")
     accelerate: bool = parameter(default=True, help=ACCELERATE_HELP)
 
-    trace_: NDArray[np.float64] = fitted(help="Objective of every iteration, (n_iter,).")
+    trace_: NDArray[np.float64] = fitted(help="Objective of every iteration.", shape=("n_iter",))
     n_iter_: int = fitted(help="Number of iterations.")
     converged_: bool = fitted(help="Whether EM converged.")
 

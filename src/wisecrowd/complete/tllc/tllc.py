@@ -122,19 +122,33 @@ class TLLC(Completer):
     )
     precision: Literal["single", "double"] = parameter(default="single", help="Floating-point precision.")
 
-    majority_: NDArray[np.intp] = fitted(help="Class with most votes on every task; −1 without votes.")
-    confidence_: NDArray[np.float64] = fitted(help="Share of the votes for that class.")
-    threshold_: NDArray[np.float64] = fitted(help="Mean confidence of every class.")
-    confident_: NDArray[np.bool_] = fitted(help="Whether a task was used to train the shared network.")
-    features_: NDArray[Any] = fitted(help="Scaled features of the tasks.")
-    network_index_: NDArray[np.intp] = fitted(help="Network of every worker; 0 is the shared network.")
-    weight_: NDArray[Any] = fitted(help="Weights of the hidden layers, of shape (n_networks, n_features, hidden).")
-    bias_: NDArray[Any] = fitted(help="Biases of the hidden layers.")
-    out_weight_: NDArray[Any] = fitted(help="Weights of the output layers, of shape (n_networks, hidden, embedding).")
-    out_bias_: NDArray[Any] = fitted(help="Biases of the output layers.")
-    label_counts_: NDArray[np.int64] = fitted(help="Number of votes by worker and class.")
-    centre_: NDArray[Any] = fitted(help="Centres c, of shape (n_workers, n_classes, embedding).")
-    radius_: NDArray[Any] = fitted(help="Radii ρ, of shape (n_workers, n_classes).")
+    majority_: NDArray[np.intp] = fitted(
+        help="Class with most votes on every task; −1 without votes.", shape=("n_tasks",), codes="n_classes", lowest=-1
+    )
+    confidence_: NDArray[np.float64] = fitted(help="Share of the votes for that class.", shape=("n_tasks",))
+    threshold_: NDArray[np.float64] = fitted(help="Mean confidence of every class.", shape=("n_classes",))
+    confident_: NDArray[np.bool_] = fitted(
+        help="Whether a task was used to train the shared network.", shape=("n_tasks",)
+    )
+    features_: NDArray[Any] = fitted(help="Scaled features of the tasks.", shape=("n_tasks", "n_features"), finite=True)
+    network_index_: NDArray[np.intp] = fitted(
+        help="Network of every worker; 0 is the shared network.", shape=("n_workers",), codes="n_networks"
+    )
+    weight_: NDArray[Any] = fitted(
+        help="Weights of the hidden layers.", shape=("n_networks", "n_features", "hidden"), finite=True
+    )
+    bias_: NDArray[Any] = fitted(help="Biases of the hidden layers.", shape=("n_networks", 1, "hidden"), finite=True)
+    out_weight_: NDArray[Any] = fitted(
+        help="Weights of the output layers.", shape=("n_networks", "hidden", "embedding"), finite=True
+    )
+    out_bias_: NDArray[Any] = fitted(
+        help="Biases of the output layers.", shape=("n_networks", 1, "embedding"), finite=True
+    )
+    label_counts_: NDArray[np.int64] = fitted(
+        help="Number of votes by worker and class.", shape=("n_workers", "n_classes")
+    )
+    centre_: NDArray[Any] = fitted(help="Centres c.", shape=("n_workers", "n_classes", "embedding"), finite=True)
+    radius_: NDArray[Any] = fitted(help="Radii ρ.", shape=("n_workers", "n_classes"), finite=True)
 
     # ------------------------------------------------------------------ fitting
 

@@ -112,9 +112,10 @@ class CCC(DeepLearner):
     )
 
     twin_: CrowdNetwork = fitted(help="Second trained network.")
-    group_: NDArray[np.int64] = fitted(help="Group of every worker by either network, (2, n_workers).")
+    group_: NDArray[np.int64] = fitted(help="Group of every worker by either network.", shape=(2, "n_workers"))
     correction_: NDArray[Any] = fitted(
-        help="Mean of V over the last epoch, (2, n_groups, n_classes, n_classes), by network, group, class and label."
+        help="Mean of V over the last epoch, by network, group, class and label.",
+        shape=(2, "n_groups", "n_classes", "n_classes"),
     )
 
     def _check_parameters(self, crowd: Crowd) -> None:

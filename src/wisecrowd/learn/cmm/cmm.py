@@ -114,18 +114,18 @@ class CMM(Learner):
     groups_: pd.DataFrame = fitted(
         help="Weight, number of votes, similarity to the identity and entropy (in nats) of every group, heaviest first."
     )
-    group_weight_: NDArray[np.float64] = fitted(help="Weights α of the groups.")
+    group_weight_: NDArray[np.float64] = fitted(help="Weights α of the groups.", shape=("n_groups",), finite=True)
     group_confusion_: NDArray[np.float64] = fitted(
-        help="Confusion matrices β, of shape (n_groups, n_classes, n_classes), by true class and label."
+        help="Confusion matrices β, by true class and label.", shape=("n_groups", "n_classes", "n_classes"), finite=True
     )
     membership_: NDArray[np.float64] = fitted(
-        help="Probability of every group for every worker, of shape (n_workers, n_groups)."
+        help="Probability of every group for every worker.", shape=("n_workers", "n_groups"), finite=True
     )
     restarts_: pd.DataFrame = fitted(help="Objective, number of iterations and convergence of every start.")
     selection_: pd.DataFrame | None = fitted(
         help="Log-likelihood of hidden votes and its standard error by number of groups; None unless n_groups='auto'."
     )
-    trace_: NDArray[np.float64] = fitted(help="Objective after every iteration of the best start.")
+    trace_: NDArray[np.float64] = fitted(help="Objective after every iteration of the best start.", shape=("n_iter",))
     n_iter_: int = fitted(help="Number of iterations of the best start.")
     converged_: bool = fitted(help="Whether the best start converged.")
 

@@ -57,14 +57,20 @@ class EasinessEM(Learner):
 
     classifier_: SoftClassifier = fitted(help="Classifier, which predicts new tasks.")
     task_prior_: NDArray[np.float64] = fitted(
-        help="Class probabilities of the classifier for every training task, of shape (n_tasks, n_classes)."
+        help="Class probabilities of the classifier for every training task.",
+        shape=("n_tasks", "n_classes"),
+        finite=True,
     )
     ability_: NDArray[np.float64] = fitted(
-        help="Ability of every worker for every class, as log-odds on the easiest task, of shape (n_workers, n_classes)."
+        help="Ability of every worker for every class, as log-odds on the easiest task.",
+        shape=("n_workers", "n_classes"),
+        finite=True,
     )
-    easiness_: NDArray[np.float64] = fitted(help="Easiness of every task: 1 for the easiest, 0 where workers guess.")
-    votes_per_task_: NDArray[np.float64] = fitted(help="Number of votes on every task.")
-    trace_: NDArray[np.float64] = fitted(help="Objective after every iteration.")
+    easiness_: NDArray[np.float64] = fitted(
+        help="Easiness of every task: 1 for the easiest, 0 where workers guess.", shape=("n_tasks",), finite=True
+    )
+    votes_per_task_: NDArray[np.float64] = fitted(help="Number of votes on every task.", shape=("n_tasks",))
+    trace_: NDArray[np.float64] = fitted(help="Objective after every iteration.", shape=("n_iter",))
     n_iter_: int = fitted(help="Number of iterations.")
     converged_: bool = fitted(help="Whether the change of the objective fell below ``tol``.")
 

@@ -133,8 +133,10 @@ class MMLC(DeepLearner):
         default=0.0, help="Ridge penalty on the weights of the experts, relative to the loss summed over all tasks."
     )
 
-    oracle_: NDArray[np.float64] = fitted(help="Mixture v* of the oracle worker, (n_experts,).")
-    counts_: NDArray[np.float64] = fitted(help="Number of votes of every worker that weigh the centre, (n_workers,).")
+    oracle_: NDArray[np.float64] = fitted(help="Mixture v* of the oracle worker.", shape=("n_experts",), finite=True)
+    counts_: NDArray[np.float64] = fitted(
+        help="Number of votes of every worker that weigh the centre.", shape=("n_workers",), finite=True
+    )
 
     def _check_parameters(self, crowd: Crowd) -> None:
         super()._check_parameters(crowd)

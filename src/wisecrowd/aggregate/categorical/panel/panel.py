@@ -113,16 +113,19 @@ class Panel(ConfusionEM):
     )
     trust: float = parameter(default=5.0, help="Number of further pseudo-votes for right labels of people.")
 
-    group_: NDArray[np.int32] = fitted(help="Group of each worker as a code, −1 without a group, (n_workers,).")
+    group_: NDArray[np.int32] = fitted(help="Group of each worker as a code, −1 without a group.", shape=("n_workers",))
     group_names_: list[str] = fitted(help="Names of the groups.")
-    is_person_: NDArray[np.bool_] = fitted(help="Whether each worker is a person, (n_workers,).")
+    is_person_: NDArray[np.bool_] = fitted(help="Whether each worker is a person.", shape=("n_workers",))
     notes_: list[str] = fitted(help="Warnings about the members of the panel.")
-    own_tally_: NDArray[np.float64] = fitted(help="Tally of independent votes, (n_pairs, n_classes); with groups only.")
+    own_tally_: NDArray[np.float64] = fitted(
+        help="Tally of independent votes; with groups only.", shape=("n_pairs", "n_classes"), finite=True
+    )
     shared_: NDArray[np.float64] = fitted(
-        help="Probability a_r that a worker repeats the group's opinion, (n_workers,); with groups only."
+        help="Probability a_r that a worker repeats the group's opinion; with groups only.", shape=("n_workers",)
     )
     opinion_confusion_: NDArray[np.float64] = fitted(
-        help="Confusion matrices σ of the groups, [group, true, opinion]; with groups only."
+        help="Confusion matrices σ of the groups, by group, true class and opinion; with groups only.",
+        shape=("n_groups", "n_classes", "n_classes"),
     )
     opinions_: pd.DataFrame = fitted(
         help="By group: members, tasks, accuracy of the opinion, and worth of the votes on a task in votes of an average person."
@@ -132,8 +135,19 @@ class Panel(ConfusionEM):
         "information of one vote alone, and worth if the information of a group is divided among its members."
     )
     judge_confusion_: NDArray[np.float64] = fitted(
-        help="Counts of the labels of machines by the class inferred from people, [machine, class, label]."
+        help="Counts of the labels of machines by the class inferred from people, by machine, class and label.",
+        shape=("n_machines", "n_classes", "n_classes"),
     )
+
+    def check_restored(self) -> None:
+        """Raise ValueError if groups that were read from files are not those of the workers."""
+        super().check_restored()
+        n_groups = len(self.group_names_)
+        if self.group_.size and not (self.group_.min() >= -1 and self.group_.max() < n_groups):
+            raise ValueError(f"group_ must hold codes in -1…{n_groups - 1}")
+        opinions = vars(self).get("opinion_confusion_")
+        if opinions is not None and len(opinions) != n_groups:
+            raise ValueError(f"opinion_confusion_ must have one matrix per group: {n_groups}; got {len(opinions)}")
 
     def __post_init__(self) -> None:
         self.groups, self.kinds = normalize_mapping(self.groups, "groups"), normalize_mapping(self.kinds, "kinds")
